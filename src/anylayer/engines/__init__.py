@@ -1,0 +1,42 @@
+"""Engines: one way to run a graph, one file. Each has `compile(graph, threads) -> program`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Protocol
+
+from anylayer.errors import EngineError, nearest
+from anylayer.network import Array
+from anylayer.tracing import Graph
+
+ENGINES = ("onnxruntime", "openvino")
+"""The engines that run graphs, in the order they are tried. ("numpy" runs the layers' forward itself.)"""
+
+
+class Program(Protocol):
+    """A compiled graph. Safe to call from several threads."""
+
+    def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
+        """Outputs for the inputs; an array in `out` is used for its output where the engine can."""
+
+
+class Engine(Protocol):
+    """A module that compiles graphs."""
+
+    def compile(self, graph: Graph, threads: int | None = None) -> Program:
+        """Compile; raises EngineError when the engine refuses the graph."""
+
+
+def load_engine(name: str) -> Engine:
+    """The engine's module. Raises EngineError when it is unknown or not installed."""
+    if name not in ENGINES:
+        raise EngineError(
+            f"there is no engine '{name}'{nearest(name, ENGINES)}; engines: numpy, {', '.join(ENGINES)}"
+        )
+    try:
+        return importlib.import_module(f"anylayer.engines.{name}_engine")  # type: ignore[return-value]
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("anylayer"):
+            raise
+        raise EngineError(f"engine '{name}' needs: pip install anylayer[{name}]") from None

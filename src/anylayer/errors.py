@@ -1,0 +1,100 @@
+"""The errors a user's or a file's mistake raises; anything else that escapes is a bug.
+
+    AnyLayerError
+    ├── FileError          a file is not what it was given as, or is broken
+    ├── NetworkError       the nodes do not fit together: unknown bottom, a blob produced twice
+    ├── LayerError         one layer's rule is broken: a parameter, a weight, an input shape
+    │   ├── UnknownLayers  no definition for some layer types (all of them, at once)
+    │   └── DialectError   a layer's fields mean different things in different forks
+    ├── TraceError         a layer's forward does something that cannot be recorded
+    ├── InputError         what was fed to a compiled model or to a command does not fit
+    └── EngineError        an engine is not installed, or refuses the network
+
+The code that finds a mistake states the rule only; `at(place)` puts the file and the layer in front on the
+way up:
+
+>>> try:
+...     with at("deploy.prototxt"), at("layer 'shuffle1' (ShuffleChannel)"):
+...         need(6 % 4 == 0, "group=4 does not divide 6 channels")
+... except AnyLayerError as error:
+...     print(error)
+deploy.prototxt: layer 'shuffle1' (ShuffleChannel): group=4 does not divide 6 channels
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+
+class AnyLayerError(Exception):
+    """A mistake of a user or of a file. `places` lead from the outermost place to the rule."""
+
+    def __init__(self, message: str, *places: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.places = list(places)
+
+    def __str__(self) -> str:
+        return ": ".join([*self.places, self.message])
+
+
+class FileError(AnyLayerError):
+    """A file is not what it was given as, or is broken."""
+
+
+class NetworkError(AnyLayerError):
+    """The nodes of a network do not fit together."""
+
+
+class LayerError(AnyLayerError):
+    """One layer's rule is broken."""
+
+
+class UnknownLayers(LayerError):
+    """Some layer types have no definition. `types` lists them."""
+
+    def __init__(self, message: str, *places: str, types: Iterable[str] = ()) -> None:
+        super().__init__(message, *places)
+        self.types = list(types)
+
+
+class DialectError(LayerError):
+    """A layer means different things in different forks, and the file does not tell which."""
+
+
+class TraceError(AnyLayerError):
+    """A layer's forward does something that cannot be recorded."""
+
+
+class InputError(AnyLayerError):
+    """What was fed to a compiled model or to a command does not fit."""
+
+
+class EngineError(AnyLayerError):
+    """An engine is not installed, or refuses the network."""
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Put `place` in front of the message of an AnyLayerError raised inside."""
+    try:
+        yield
+    except AnyLayerError as error:
+        if place and place not in error.places:
+            error.places.insert(0, place)
+        raise
+
+
+def need(condition: object, rule: str, error: type[AnyLayerError] = LayerError) -> None:
+    """Raise `error(rule)` unless `condition` is true."""
+    if not condition:
+        raise error(rule)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`"; did you mean 'x'?"` for the known name closest to `name`, or nothing."""
+    by_lower = {k.lower(): k for k in known}
+    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean '{by_lower[found[0]]}'?" if found else ""

@@ -1,0 +1,22 @@
+"""The layer contract: what a layer class is, how it is registered, found and bound to a node."""
+
+from anylayer.errors import need
+from anylayer.layer.bound import Bound, bind
+from anylayer.layer.contract import Layer
+from anylayer.layer.fields import Enum, Field, Message, field
+from anylayer.layer.registry import Definition, Registry, layer, load_layers
+
+__all__ = [
+    "Bound",
+    "Definition",
+    "Enum",
+    "Field",
+    "Layer",
+    "Message",
+    "Registry",
+    "bind",
+    "field",
+    "layer",
+    "load_layers",
+    "need",
+]

@@ -1,0 +1,202 @@
+"""Bind a node to its layer class for one set of input shapes: what the engines call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import AnyLayerError, DialectError, LayerError, at, need
+from anylayer.layer.contract import Layer
+from anylayer.layer.registry import Definition
+from anylayer.network import Flag, Node, Shape, TensorType, Word
+
+
+def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -> Definition:
+    """The class a node means: by the dialect, else told by its fields, else refused with the candidates."""
+    if len(definitions) == 1:
+        return definitions[0]
+    named = [d for d in definitions if dialect is not None and dialect in d.dialects]
+    if named:
+        return named[0]
+    fitting = [d for d in definitions if _fits(d, node)]
+    if len(fitting) == 1:
+        return fitting[0]
+    shown = fitting or definitions
+    candidates = "; ".join(f"{' or '.join(d.dialects) or 'any other'}: {d.summary}" for d in shown)
+    what = "can mean" if fitting else "fits none of"
+    need(False, f"'{node.type}' {what} {len(shown)} things, give --dialect: {candidates}", DialectError)
+    raise AssertionError
+
+
+def _fits(definition: Definition, node: Node) -> bool:
+    cls: Any = definition.cls
+    values = node.params.get(cls.message, {}) if cls.message else {}
+    return isinstance(values, Mapping) and bool(cls.fits(values, len(node.inputs), len(node.outputs)))
+
+
+def opencv_params(params: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Params as OpenCV hands them to a Python layer: one flat dict (with signs and lists kept, unlike OpenCV).
+
+    Every field of every message stands under its own name; where two messages have the same field, the outer
+    or earlier one keeps the name.
+    """
+    flat: dict[str, Any] = {}
+
+    def put(values: Mapping[str, Any]) -> None:
+        nested = []
+        for name, value in values.items():
+            if isinstance(value, Mapping):
+                nested.append(value)
+            elif isinstance(value, list):
+                if any(isinstance(v, Mapping) for v in value):
+                    nested.extend(v for v in value if isinstance(v, Mapping))
+                else:
+                    flat.setdefault(name, tuple(map(_plain, value)))
+            else:
+                flat.setdefault(name, _plain(value))
+        for message in nested:
+            put(message)
+
+    put(params)
+    if defaults:
+        put(defaults)
+    return flat
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Word) and not isinstance(value, Flag) else value
+
+
+class Bound:
+    """A node with an instance of its class. Calling it with one array an input gives a list, one an output.
+
+    Arrays may be NumPy's or traced; an output of another dtype than `dtype` (when given) is cast to it.
+    `notes` and `unfilled` are complete after a call.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        definition: Definition,
+        types: Sequence[TensorType],
+        dialect: str | None = None,
+        dtype: np.dtype[Any] | None = None,
+    ) -> None:
+        self.node, self.definition, self.types, self.dtype = node, definition, tuple(types), dtype
+        self.declared: list[Shape] | None = None
+        self._notes: list[str] = []
+        with at(node.place):
+            if definition.typed:
+                instance: Any = definition.cls.__new__(definition.cls)  # type: ignore[call-overload]
+                instance.prepare(node, dialect)
+            else:
+                instance = self._opencv()
+            self.instance: Any = instance
+
+    def _opencv(self) -> Any:
+        node, definition = self.node, self.definition
+        blobs = tuple(np.ascontiguousarray(b, np.float32) for b in node.blobs)
+        instance = self._user(definition.cls, opencv_params(node.params, node.defaults), blobs)
+        need(hasattr(instance, "forward"), "the class has no forward(inputs)")
+        if hasattr(instance, "getMemoryShapes"):
+            shapes = self._user(instance.getMemoryShapes, [list(t.shape) for t in self.types])
+            self.declared = _shapes(shapes)
+            need(
+                len(self.declared) == len(node.outputs),
+                f"getMemoryShapes gives {len(self.declared)} shapes, the node has {len(node.outputs)} outputs",
+            )
+        return instance
+
+    def _user(self, function: Any, *args: Any) -> Any:
+        """Call the user's code; an exception in it becomes a LayerError that names its line."""
+        try:
+            return function(*args)
+        except AnyLayerError:
+            raise
+        except Exception as error:
+            name = getattr(function, "__name__", type(function).__name__)
+            file = self.definition.origin
+            raise LayerError(
+                f"{name} raises {type(error).__name__}: {error}{_user_line(error, file)}"
+            ) from error
+
+    @property
+    def notes(self) -> list[str]:
+        return [*self._notes, *(self.instance.notes if self.definition.typed else ())]
+
+    @property
+    def unfilled(self) -> list[str]:
+        return list(self.instance.unfilled) if self.definition.typed else []
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        with at(self.node.place):
+            if self.definition.typed:
+                result = self.instance.forward(*inputs)
+                outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+                self.instance.check_blobs()
+            else:
+                result = self.instance.forward(list(inputs))
+                need(
+                    isinstance(result, (tuple, list)),
+                    f"forward must return a list of arrays, got {type(result).__name__}",
+                )
+                outputs = list(result)
+            return self._checked(outputs)
+
+    def _checked(self, outputs: list[Any]) -> list[Any]:
+        wanted = len(self.node.outputs)
+        need(len(outputs) == wanted, f"forward gives {len(outputs)} outputs, the node has {wanted}")
+        for i, output in enumerate(outputs):
+            need(
+                hasattr(output, "shape") and hasattr(output, "dtype"),
+                f"output {i} of forward is a {type(output).__name__}, not an array",
+            )
+            if self.declared is not None:
+                need(
+                    tuple(output.shape) == self.declared[i],
+                    f"output {i} has shape {tuple(output.shape)}, getMemoryShapes declares {self.declared[i]}",
+                )
+            if self.dtype is not None and output.dtype != self.dtype:
+                if not self.definition.typed:
+                    text = (
+                        f"output {i} is {output.dtype}, cast to {self.dtype}: write .astype(np.{self.dtype})"
+                    )
+                    if text not in self._notes:
+                        self._notes.append(text)
+                outputs[i] = output.astype(self.dtype)
+        return outputs
+
+
+def _shapes(shapes: Any) -> list[Shape]:
+    try:
+        return [tuple(int(d) for d in shape) for shape in shapes]
+    except TypeError:
+        raise LayerError(f"getMemoryShapes must return a list of shapes, got {shapes!r}") from None
+
+
+def _user_line(error: BaseException, file: str) -> str:
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f" ({file}:{line})" if line else ""
+
+
+def bind(
+    node: Node,
+    definitions: Sequence[Definition],
+    types: Sequence[TensorType],
+    dialect: str | None = None,
+    dtype: np.dtype[Any] | None = None,
+) -> Bound:
+    """Choose the node's class among `definitions` and make an instance for these input types.
+
+    Raises DialectError when the class is ambiguous, LayerError when a rule of the layer is broken.
+    """
+    with at(node.place):
+        definition = choose(definitions, node, dialect)
+    return Bound(node, definition, types, dialect, dtype)

@@ -1,0 +1,160 @@
+"""Layer: the typed form of a layer class, which built-in layers use and a user's layer may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer.errors import need
+from anylayer.layer.fields import Enum, Message, field
+from anylayer.network import Array, Node, Shape
+
+_DETERMINISTIC = {"constant", "bilinear"}
+
+
+class Filler(Message):
+    """Caffe's FillerParameter: the values a weight has before training."""
+
+    type: str = field(1, "string", "constant")
+    value: float = field(2, "float", 0.0)
+    min: float = field(3, "float", 0.0)
+    max: float = field(4, "float", 1.0)
+    mean: float = field(5, "float", 0.0)
+    std: float = field(6, "float", 1.0)
+    sparse: int = field(7, "int32", -1)
+    variance_norm: str = field(8, Enum("FAN_IN", "FAN_OUT", "AVERAGE"), "FAN_IN")
+
+    def fill(self, shape: Shape) -> Array | None:
+        """The values, where the filler is deterministic; None where it is random."""
+        if self.type == "constant":
+            return np.full(shape, self.value, np.float32)
+        if self.type == "bilinear":
+            need(
+                len(shape) == 4 and shape[2] == shape[3],
+                f"a bilinear filler needs a square 2-D kernel, got {shape}",
+            )
+            k = shape[3]
+            f = -(-k // 2)
+            c = (2 * f - 1 - f % 2) / (2.0 * f)
+            line = 1 - np.abs(np.arange(k) / f - c)
+            return np.broadcast_to(np.outer(line, line), shape).astype(np.float32)
+        return None
+
+
+class Layer(Message):
+    """A layer type, defined by its `forward`.
+
+    A subclass declares its parameters as fields and names the message they stand in:
+
+        @layer("ShuffleChannel")
+        class ShuffleChannel(Layer):
+            \"\"\"Deal the channels of `group` groups out in turn (ShuffleNet, arXiv 1707.01083).\"\"\"
+
+            message = "shuffle_channel_param"
+            group: int = field(1, "uint32", 1, doc="number of groups; must divide the channels")
+
+            def forward(self, x):
+                n, c, *rest = x.shape
+                need(c % self.group == 0, f"group={self.group} does not divide {c} channels")
+                return x.reshape(n, self.group, c // self.group, *rest).swapaxes(1, 2).reshape(x.shape)
+
+    `forward` takes one array an input and returns an array, or a tuple or list of one array an output. It must
+    not write to its inputs. One instance serves one set of input shapes.
+
+    Beside its fields an instance has: `name`, `type`, `dialect` (or None), `outputs` (how many are asked for),
+    `in_place` (whether the file rewrites input 0), `phase`, `loss_weights`; and `blob(...)` for its weights.
+    """
+
+    message: ClassVar[str] = ""
+    """The prototxt message that holds the fields; "" for a layer without parameters."""
+    numbers: ClassVar[Mapping[str, int]] = {}
+    """LayerParameter's field number of the message: dialect -> number, "" for the common one."""
+
+    name: str
+    type: str
+    dialect: str | None
+    outputs: int
+    in_place: bool
+    phase: str
+    loss_weights: Sequence[float]
+    notes: list[str]
+    _blobs: list[Array]
+    _taken: int
+    _unfilled: list[str]
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        """Whether a node with these params (of `message`) and this many inputs and outputs can mean this class.
+
+        Asked only where several classes share a type name and the dialect is not given.
+        """
+        return all(name in cls.fields for name in values)
+
+    def setup(self) -> None:
+        """Check what can be checked on the parameters alone. Called once, after the fields are set."""
+
+    def forward(self, *inputs: Any) -> Any:
+        """Compute the outputs: the definition of the layer."""
+        raise NotImplementedError
+
+    def prepare(self, node: Node, dialect: str | None) -> None:
+        """Take the node's identity, params and blobs (called by `bind`)."""
+        values = node.params.get(self.message, {}) if self.message else {}
+        need(isinstance(values, Mapping), f"{self.message} is given {len(values)} times, once is allowed")
+        self.name, self.type, self.dialect = node.name, node.type, dialect
+        self.outputs, self.in_place, self.phase = len(node.outputs), node.in_place, node.phase
+        self.loss_weights = node.loss_weights
+        self.notes, self._blobs, self._taken, self._unfilled = [], node.blobs, 0, []
+        defaults = node.defaults.get(self.message)
+        self.assign(values, dialect=dialect, defaults=defaults, message=self.message, lines=node.lines)
+        self.setup()
+
+    def note(self, text: str) -> None:
+        """Tell the user something about how this layer was read."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def blob(self, index: int, shape: Shape, filler: Filler | None = None, *, what: str = "weights") -> Array:
+        """Weight `index`, checked against `shape`; its filler's values where the file has none.
+
+        A blob of other rank fits when its shape, led by ones, equals the wanted one led by ones (Caffe's
+        legacy rule, blob.cpp ShapeEquals). Without a file a random filler leaves zeros and the layer is
+        reported as unfilled: such a network can be inspected but not run.
+        """
+        self._taken = max(self._taken, index + 1)
+        if index < len(self._blobs):
+            blob = self._blobs[index]
+            need(
+                _trimmed(blob.shape) == _trimmed(shape),
+                f"blob {index} ({what}) has shape {blob.shape} in the weights file, {tuple(shape)} is needed",
+            )
+            return blob.reshape(shape)
+        need(
+            not self._blobs,
+            f"blob {index} ({what}) is missing: the weights file has {len(self._blobs)} blobs",
+        )
+        values = filler.fill(shape) if filler is not None else None
+        if values is None:
+            self._unfilled.append(what)
+            return np.broadcast_to(np.float32(0), shape)
+        return values
+
+    @property
+    def unfilled(self) -> list[str]:
+        """The weights that no file and no deterministic filler has given, after a forward."""
+        return self._unfilled
+
+    def check_blobs(self) -> None:
+        """Refuse a weights file with more blobs than forward used (called by `bind`'s result, after forward)."""
+        given = len(self._blobs)
+        need(given <= self._taken, f"the weights file has {given} blobs, {self._taken} are needed")
+
+
+def _trimmed(shape: Sequence[int]) -> tuple[int, ...]:
+    """Without leading ones."""
+    dims = list(shape)
+    while dims and dims[0] == 1:
+        dims.pop(0)
+    return tuple(dims)

@@ -1,0 +1,199 @@
+"""Declared parameters: one declaration serves the reader, the writers, the docs and the error messages.
+
+class ShuffleChannel(Layer):
+    message = "shuffle_channel_param"
+    group: int = field(1, "uint32", 1, doc="number of groups; must divide the channels")
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer.errors import LayerError, at, need, nearest
+from anylayer.network import Flag, Word
+
+MISSING: Any = object()
+_INTEGERS = {
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint32": (0, 2**32 - 1),
+    "uint64": (0, 2**64 - 1),
+}
+_NUMBERS = {"inf": math.inf, "infinity": math.inf, "nan": math.nan}
+
+
+class Enum:
+    """An enum's names with their numbers: `Enum("MAX", "AVE")` or `Enum(SUM=1, ASUM=2)`."""
+
+    def __init__(self, *names: str, **numbers: int) -> None:
+        self.numbers = {**{name: i for i, name in enumerate(names)}, **numbers}
+
+    def __repr__(self) -> str:
+        return " | ".join(self.numbers)
+
+
+Kind = str | Enum | type["Message"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One declared parameter.
+
+    `kind` is a protobuf scalar ("int32", "uint32", "int64", "uint64", "float", "double", "bool", "string"),
+    an Enum or a nested Message class. A repeated field is a tuple. `default` MISSING makes it required.
+    `dialects` are defaults that differ by dialect.
+    """
+
+    number: int
+    kind: Kind
+    default: Any = MISSING
+    repeated: bool = False
+    doc: str = ""
+    dialects: Mapping[str, Any] = dataclass_field(default_factory=dict)
+    name: str = ""
+
+    def default_for(self, dialect: str | None) -> Any:
+        """The value when the file is silent."""
+        if self.repeated and self.default is MISSING:
+            return ()
+        return self.dialects.get(dialect or "", self.default)
+
+    def convert(self, value: Any) -> Any:
+        """The typed value of what a file spells."""
+        if self.repeated:
+            values = value if isinstance(value, (list, tuple)) else [value]
+            return tuple(self._one(v) for v in values)
+        need(
+            not isinstance(value, (list, tuple)),
+            f"is given {len(value) if isinstance(value, list) else 0} times, once is allowed",
+        )
+        return self._one(value)
+
+    def _one(self, value: Any) -> Any:
+        kind = self.kind
+        if isinstance(kind, Enum):
+            return _enum(kind, value)
+        if isinstance(kind, type):
+            need(isinstance(value, Mapping), f"must be a message {{ ... }}, got {value!r}")
+            return kind.read(value)
+        if kind in _INTEGERS:
+            low, high = _INTEGERS[kind]
+            need(type(value) is int, f"must be an integer, got {value!r}")
+            need(low <= value <= high, f"must lie in {low}..{high} ({kind}), got {value}")
+            return value
+        if kind in ("float", "double"):
+            return _float(kind, value)
+        if kind == "bool":
+            need(_is_bool(value), f"must be true or false, got {value!r}")
+            return value in (1, "t", "True", "true")
+        need(
+            isinstance(value, str) and not isinstance(value, Word), f"must be a quoted string, got {value!r}"
+        )
+        return str(value)
+
+
+def _is_bool(value: Any) -> bool:
+    return (
+        isinstance(value, Flag)
+        or (type(value) is int and value in (0, 1))
+        or value in ("t", "f", "True", "False")
+    )
+
+
+def _float(kind: str, value: Any) -> float:
+    if isinstance(value, Word):
+        sign, word = (-1, value[1:]) if value.startswith("-") else (1, value)
+        need(word.lower() in _NUMBERS, f"must be a number, got {value}")
+        return sign * _NUMBERS[word.lower()]
+    need(type(value) in (int, float), f"must be a number, got {value!r}")
+    with np.errstate(over="ignore"):
+        return float(np.float32(value)) if kind == "float" else float(value)
+
+
+def _enum(kind: Enum, value: Any) -> str:
+    if isinstance(value, str) and value in kind.numbers:
+        return str(value)
+    for name, number in kind.numbers.items():
+        if type(value) is int and value == number:
+            return name
+    hint = nearest(str(value), kind.numbers)
+    raise LayerError(f"must be one of {', '.join(kind.numbers)}, got {value}{hint}")
+
+
+def field(
+    number: int,
+    kind: Kind,
+    default: Any = MISSING,
+    *,
+    repeated: bool = False,
+    doc: str = "",
+    dialects: Mapping[str, Any] | None = None,
+) -> Any:
+    """Declare a parameter: see Field."""
+    return Field(number, kind, default, repeated, doc, dialects or {})
+
+
+class Message:
+    """A group of declared fields; instances hold their values as attributes.
+
+    `self.has("stride")` tells whether the file writes the field (its default does not count).
+    """
+
+    fields: ClassVar[dict[str, Field]] = {}
+    _given: frozenset[str] = frozenset()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = {
+            name: replace(value, name=name) for name, value in vars(cls).items() if isinstance(value, Field)
+        }
+        cls.fields = {**cls.fields, **own}
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Message:
+        """A nested message's values."""
+        self = cls.__new__(cls)
+        self.assign(values)
+        return self
+
+    def assign(
+        self,
+        values: Mapping[str, Any],
+        *,
+        dialect: str | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        message: str = "",
+        lines: Mapping[str, int] | None = None,
+    ) -> None:
+        """Give every declared field its typed value; refuse what is not declared, by name and line."""
+        self._given = frozenset(values)
+        for name in values:
+            if name not in self.fields:
+                line = (lines or {}).get(f"{message}.{name}")
+                where = f" (line {line})" if line else ""
+                raise LayerError(
+                    f"{message or type(self).__name__} has no field '{name}'{where}"
+                    f"{nearest(name, self.fields) or '; it has: ' + (', '.join(self.fields) or 'none')}"
+                )
+        for name, declared in self.fields.items():
+            if name in values:
+                with at(f"parameter '{name}'"):
+                    value = declared.convert(values[name])
+            elif defaults and name in defaults:
+                value = declared.convert(defaults[name])
+            else:
+                value = declared.default_for(dialect)
+                if value is MISSING and isinstance(declared.kind, type):
+                    value = declared.kind.read({})
+                need(value is not MISSING, f"parameter '{name}' is missing")
+            setattr(self, name, value)
+
+    def has(self, name: str) -> bool:
+        """Whether the file writes field `name`."""
+        return name in self._given

@@ -1,0 +1,133 @@
+"""Network, Node, TensorType: what a reader makes of a file. Plain data; no layer's behaviour is here.
+
+A network is a list of nodes in the order they compute. Values are named once: where a Caffe file rewrites a
+blob in place, the blob's last version keeps its name and each earlier one is called `blob@layer` (as layer
+`layer` left it); a network input always keeps its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """The shape and dtype of a value, printed as `float32[1, 3, 224, 224]`."""
+
+    shape: Shape
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float32))
+
+    @classmethod
+    def of(cls, shape: Any, dtype: DTypeLike = np.float32) -> TensorType:
+        """From anything that lists dimensions and anything that names a dtype."""
+        return cls(tuple(shape), np.dtype(dtype))
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+
+
+class Word(str):
+    """A bare word of a text file (an enum's name), as opposed to a quoted string."""
+
+    __slots__ = ()
+
+
+class Flag(int):
+    """`true` or `false` as a text file spells it: an int that also equals its spelling.
+
+    OpenCV hands a Python layer the *string* `'true'` for a field it does not know and the int 1 for one it
+    does; a class written for either works with a Flag.
+
+    >>> Flag(True) == True, Flag(True) == "true", Flag(False) == "true", f"{Flag(False)}"
+    (True, True, False, 'false')
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return str(self) == other.lower() or str(int(self)) == other
+        return int(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(bool(self))
+
+    def __str__(self) -> str:
+        return "true" if self else "false"
+
+    __repr__ = __str__
+
+    def lower(self) -> str:
+        """As str.lower, for `params['flag'].lower() == 'true'`."""
+        return str(self)
+
+
+@dataclass(slots=True)
+class Node:
+    """One layer of a network: an instance of a layer type.
+
+    `params` is what the file says, nested as the file nests it; a field that occurs once is a value (int,
+    float, str, Word, Flag or dict), one that occurs more often is a list. For Caffe its keys are the
+    parameter messages: `{"convolution_param": {"num_output": 64, "kernel_size": 3}}`.
+    `lines` maps a dotted path into params ("convolution_param.kernel_size") to its line in the file.
+    `defaults` are values that a schema given with the network (--proto) declares for absent fields.
+    `place` leads an error message: "deploy.prototxt:41: layer 'conv1' (Convolution)".
+    """
+
+    name: str
+    type: str
+    inputs: list[str]
+    outputs: list[str]
+    params: dict[str, Any] = field(default_factory=dict)
+    blobs: list[Array] = field(default_factory=list)
+    place: str = ""
+    lines: dict[str, int] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    in_place: bool = False
+    phase: str = "TEST"
+    loss_weights: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Preprocess:
+    """How a network's file says its input is made of an image: (image - mean) * scale, after the crop.
+
+    `mean` is one value per channel, an array (C, H, W), or None; `source` names where it comes from.
+    """
+
+    scale: float = 1.0
+    mean: Array | None = None
+    crop: int = 0
+    mean_file: str = ""
+    source: str = ""
+    gray: bool = False
+
+
+@dataclass(slots=True)
+class Network:
+    """Nodes in computing order. `inputs` maps a value to its type, None where the file does not say.
+
+    `outputs` maps each public output name to the value it is; `blobs` every name the file knows a value by
+    to the value's own name (the last version of a blob rewritten in place).
+    `notes` are what the reader did that its user may want to know.
+    """
+
+    name: str
+    format: str
+    inputs: dict[str, TensorType | None]
+    nodes: list[Node]
+    outputs: dict[str, str]
+    blobs: dict[str, str] = field(default_factory=dict)
+    dialect: str | None = None
+    source: str = ""
+    weights: str = ""
+    notes: list[str] = field(default_factory=list)
+    preprocess: dict[str, Preprocess] = field(default_factory=dict)

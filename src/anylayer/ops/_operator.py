@@ -1,0 +1,50 @@
+"""How an operator is defined: a NumPy meaning, and a form in ONNX operators for traced arrays.
+
+    @operator
+    def softmax(x, *, axis=-1):
+        \"\"\"...\"\"\"
+        e = np.exp(x - x.max(axis, keepdims=True))
+        return e / e.sum(axis, keepdims=True)
+
+    @softmax.form
+    def _(x, *, axis=-1):
+        return record("Softmax", [x], x.shape, x.dtype, axis=axis)
+
+Called with NumPy arrays, the meaning computes; called with any traced array, the form records. Both get the
+arguments as the caller gave them, positional ones by position.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from anylayer.tracing import is_traced
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Operator(Generic[P, R]):
+    """A function of arrays with a NumPy meaning and an ONNX form."""
+
+    def __init__(self, meaning: Callable[P, R]) -> None:
+        self.meaning = meaning
+        self._form: Callable[..., Any] | None = None
+        functools.update_wrapper(self, meaning)
+
+    def form(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the ONNX form; a decorator."""
+        self._form = function
+        return function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._form is not None and (any(map(is_traced, args)) or any(map(is_traced, kwargs.values()))):
+            return cast(R, self._form(*args, **kwargs))
+        return self.meaning(*args, **kwargs)
+
+
+def operator(meaning: Callable[P, R]) -> Operator[P, R]:
+    """Define an operator by its NumPy meaning; add its ONNX form with `@name.form`."""
+    return Operator(meaning)

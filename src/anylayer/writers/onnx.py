@@ -1,0 +1,82 @@
+"""ONNX: the only file that knows the protobuf classes of the onnx package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from anylayer.network import Array
+from anylayer.tracing import OPSET, Graph, Value
+
+_IR_VERSION = 9
+External = Callable[[str, Array], bool]
+
+
+def to_onnx(graph: Graph, name: str = "anylayer", external: External | None = None) -> onnx.ModelProto:
+    """The graph as an ONNX model (opset 18, IR 9).
+
+    `external(name, array)` is asked for every constant: where it answers true the model holds no data for it,
+    only an initializer marked external (location "weights"), which the caller has to provide.
+    """
+    taken: set[str] = set()
+    names: dict[int, str] = {}
+    initializers: list[TensorProto] = []
+
+    def named(value: Value) -> str:
+        known = names.get(id(value))
+        if known is None:
+            known = names[id(value)] = value.name if value.name not in taken else f"{value.name}_{len(taken)}"
+            taken.add(known)
+            if value.const is not None:
+                initializers.append(_initializer(known, value.const, external))
+        return known
+
+    inputs = [helper.make_tensor_value_info(named(v), _elem(v.dtype), _dims(v.shape)) for v in graph.inputs]
+    nodes = [
+        helper.make_node(
+            o.op,
+            ["" if v is None else named(v) for v in o.inputs],
+            [named(v) for v in o.outputs],
+            name=o.outputs[0].name,
+            doc_string=o.place,
+            **o.attrs,
+        )
+        for o in graph.ops
+    ]
+    outputs, seen = [], {id(v) for v in graph.inputs}
+    for value in graph.outputs:
+        out = named(value)
+        if id(value) in seen or value.const is not None:  # an input, a constant, or the same value once more
+            alias = f"{out}_out_{len(outputs)}"
+            nodes.append(helper.make_node("Identity", [out], [alias]))
+            out = alias
+        seen.add(id(value))
+        outputs.append(helper.make_tensor_value_info(out, _elem(value.dtype), _dims(value.shape)))
+    proto = helper.make_graph(nodes, name, inputs, outputs, initializers)
+    return helper.make_model(
+        proto,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="anylayer",
+    )
+
+
+def _initializer(name: str, array: Array, external: External | None) -> TensorProto:
+    if external is None or not external(name, array):
+        return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+    tensor = TensorProto(name=name, data_type=_elem(array.dtype), dims=array.shape)
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights")
+    return tensor
+
+
+def _elem(dtype: np.dtype[Any]) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def _dims(shape: tuple[Any, ...]) -> list[Any]:
+    return [d if isinstance(d, int) else str(d) for d in shape]
