@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from anylayer.errors import EngineError, nearest
 from anylayer.network import Array
@@ -35,7 +35,7 @@ def load_engine(name: str) -> Engine:
             f"there is no engine '{name}'{nearest(name, ENGINES)}; engines: numpy, {', '.join(ENGINES)}"
         )
     try:
-        return importlib.import_module(f"anylayer.engines.{name}_engine")  # type: ignore[return-value]
+        return cast(Engine, importlib.import_module(f"anylayer.engines.{name}_engine"))
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("anylayer"):
             raise

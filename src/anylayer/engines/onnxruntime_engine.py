@@ -49,9 +49,7 @@ class OnnxRuntimeProgram:
         self._outputs = [o.name for o in self._session.get_outputs()]
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
-        feed = {
-            n: x if x.flags.c_contiguous else np.ascontiguousarray(x) for n, x in zip(self._inputs, inputs)
-        }
+        feed = {n: x if x.flags.c_contiguous else np.ascontiguousarray(x) for n, x in zip(self._inputs, inputs)}
         results: list[Array] = self._session.run(self._outputs, feed)
         return results
 

@@ -89,7 +89,8 @@ class Bound:
         self._notes: list[str] = []
         with at(node.place):
             if definition.typed:
-                instance: Any = definition.cls.__new__(definition.cls)  # type: ignore[call-overload]
+                cls: Any = definition.cls
+                instance = cls.__new__(cls)
                 instance.prepare(node, dialect)
             else:
                 instance = self._opencv()
@@ -118,9 +119,7 @@ class Bound:
         except Exception as error:
             name = getattr(function, "__name__", type(function).__name__)
             file = self.definition.origin
-            raise LayerError(
-                f"{name} raises {type(error).__name__}: {error}{_user_line(error, file)}"
-            ) from error
+            raise LayerError(f"{name} raises {type(error).__name__}: {error}{_user_line(error, file)}") from error
 
     @property
     def notes(self) -> list[str]:
@@ -160,9 +159,7 @@ class Bound:
                 )
             if self.dtype is not None and output.dtype != self.dtype:
                 if not self.definition.typed:
-                    text = (
-                        f"output {i} is {output.dtype}, cast to {self.dtype}: write .astype(np.{self.dtype})"
-                    )
+                    text = f"output {i} is {output.dtype}, cast to {self.dtype}: write .astype(np.{self.dtype})"
                     if text not in self._notes:
                         self._notes.append(text)
                 outputs[i] = output.astype(self.dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.layer.fields import Enum, Message, field
-from anylayer.network import Array, Node, Shape
+from anylayer.network import Array, Node, Shape, TensorType
 
 _DETERMINISTIC = {"constant", "bilinear"}
 
@@ -71,6 +71,9 @@ class Layer(Message):
     """The prototxt message that holds the fields; "" for a layer without parameters."""
     numbers: ClassVar[Mapping[str, int]] = {}
     """LayerParameter's field number of the message: dialect -> number, "" for the common one."""
+    role: ClassVar[str] = ""
+    """"" computes; "input" and "data" give a network's inputs (data: from training data); "loss" serves training
+    and gives way where its labels do; "sink" consumes without an output."""
 
     name: str
     type: str
@@ -110,6 +113,10 @@ class Layer(Message):
         defaults = node.defaults.get(self.message)
         self.assign(values, dialect=dialect, defaults=defaults, message=self.message, lines=node.lines)
         self.setup()
+
+    def input_types(self) -> list[TensorType | None]:
+        """For the roles "input" and "data": the type of each output, None where the file does not tell."""
+        return [None] * self.outputs
 
     def note(self, text: str) -> None:
         """Tell the user something about how this layer was read."""

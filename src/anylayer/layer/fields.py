@@ -92,17 +92,13 @@ class Field:
         if kind == "bool":
             need(_is_bool(value), f"must be true or false, got {value!r}")
             return value in (1, "t", "True", "true")
-        need(
-            isinstance(value, str) and not isinstance(value, Word), f"must be a quoted string, got {value!r}"
-        )
+        need(isinstance(value, str) and not isinstance(value, Word), f"must be a quoted string, got {value!r}")
         return str(value)
 
 
 def _is_bool(value: Any) -> bool:
     return (
-        isinstance(value, Flag)
-        or (type(value) is int and value in (0, 1))
-        or value in ("t", "f", "True", "False")
+        isinstance(value, Flag) or (type(value) is int and value in (0, 1)) or value in ("t", "f", "True", "False")
     )
 
 
@@ -150,9 +146,7 @@ class Message:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = {
-            name: replace(value, name=name) for name, value in vars(cls).items() if isinstance(value, Field)
-        }
+        own = {name: replace(value, name=name) for name, value in vars(cls).items() if isinstance(value, Field)}
         cls.fields = {**cls.fields, **own}
 
     @classmethod

@@ -13,9 +13,7 @@ from anylayer.tracing.array import Traced
 from anylayer.tracing.graph import Graph, Value
 
 
-def record_many(
-    op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]], /, **attrs: Any
-) -> list[Traced]:
+def record_many(op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]], /, **attrs: Any) -> list[Traced]:
     """Append operator `op` with several outputs of the given (shape, dtype); inputs are traced arrays, NumPy
     arrays (which become constants) or None (absent). At least one must be traced."""
     graph = next((x._graph for x in inputs if isinstance(x, Traced)), None)
@@ -23,9 +21,7 @@ def record_many(
         raise TraceError(f"{op} is recorded without a traced input")
     values: list[Value | None] = []
     for x in inputs:
-        values.append(
-            None if x is None else x._value if isinstance(x, Traced) else graph.constant(np.asarray(x))
-        )
+        values.append(None if x is None else x._value if isinstance(x, Traced) else graph.constant(np.asarray(x)))
     return [Traced(graph, v) for v in graph.emit(op, values, types, attrs)]
 
 

@@ -47,7 +47,8 @@ def to_onnx(graph: Graph, name: str = "anylayer", external: External | None = No
         )
         for o in graph.ops
     ]
-    outputs, seen = [], {id(v) for v in graph.inputs}
+    outputs: list[onnx.ValueInfoProto] = []
+    seen = {id(v) for v in graph.inputs}
     for value in graph.outputs:
         out = named(value)
         if id(value) in seen or value.const is not None:  # an input, a constant, or the same value once more
