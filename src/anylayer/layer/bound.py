@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import AnyLayerError, DialectError, LayerError, at, need
-from anylayer.layer.contract import Layer
 from anylayer.layer.registry import Definition
 from anylayer.network import Flag, Node, Shape, TensorType, Word
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, need, nearest
+from anylayer.errors import LayerError, at, nearest, need
 from anylayer.network import Flag, Word
 
 MISSING: Any = object()
