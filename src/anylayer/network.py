@@ -118,6 +118,7 @@ class Network:
     `outputs` maps each public output name to the value it is; `blobs` every name the file knows a value by
     to the value's own name (the last version of a blob rewritten in place).
     `notes` are what the reader did that its user may want to know.
+    `dtype` is the one dtype every value has, in a format that knows only one (Caffe: float32).
     """
 
     name: str
@@ -131,3 +132,4 @@ class Network:
     weights: str = ""
     notes: list[str] = field(default_factory=list)
     preprocess: dict[str, Preprocess] = field(default_factory=dict)
+    dtype: np.dtype[Any] | None = None

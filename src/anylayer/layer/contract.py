@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +11,6 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.layer.fields import Enum, Message, field
 from anylayer.network import Array, Node, Shape, TensorType
-
-_DETERMINISTIC = {"constant", "bilinear"}
 
 
 class Filler(Message):
@@ -85,7 +84,7 @@ class Layer(Message):
     notes: list[str]
     _blobs: list[Array]
     _taken: int
-    _unfilled: list[str]
+    _wanted: dict[int, Wanted]
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
@@ -109,7 +108,7 @@ class Layer(Message):
         self.name, self.type, self.dialect = node.name, node.type, dialect
         self.outputs, self.in_place, self.phase = len(node.outputs), node.in_place, node.phase
         self.loss_weights = node.loss_weights
-        self.notes, self._blobs, self._taken, self._unfilled = [], node.blobs, 0, []
+        self.notes, self._blobs, self._wanted = [], node.blobs, {}
         defaults = node.defaults.get(self.message)
         self.assign(values, dialect=dialect, defaults=defaults, message=self.message, lines=node.lines)
         self.setup()
@@ -130,7 +129,8 @@ class Layer(Message):
         legacy rule, blob.cpp ShapeEquals). Without a file a random filler leaves zeros and the layer is
         reported as unfilled: such a network can be inspected but not run.
         """
-        self._taken = max(self._taken, index + 1)
+        wanted = Wanted(tuple(shape), what, filler)
+        self._wanted[index] = wanted
         if index < len(self._blobs):
             blob = self._blobs[index]
             need(
@@ -138,25 +138,39 @@ class Layer(Message):
                 f"blob {index} ({what}) has shape {blob.shape} in the weights file, {tuple(shape)} is needed",
             )
             return blob.reshape(shape)
-        need(
-            not self._blobs,
-            f"blob {index} ({what}) is missing: the weights file has {len(self._blobs)} blobs",
-        )
-        values = filler.fill(shape) if filler is not None else None
-        if values is None:
-            self._unfilled.append(what)
-            return np.broadcast_to(np.float32(0), shape)
-        return values
+        need(not self._blobs, f"blob {index} ({what}) is missing: the weights file has {len(self._blobs)} blobs")
+        values = wanted.values()
+        return np.broadcast_to(np.float32(0), shape) if values is None else values
+
+    @property
+    def wanted(self) -> dict[int, Wanted]:
+        """The weights forward asked for, by index; complete after a forward."""
+        return self._wanted
 
     @property
     def unfilled(self) -> list[str]:
-        """The weights that no file and no deterministic filler has given, after a forward."""
-        return self._unfilled
+        """The weights that neither a file nor a deterministic filler has given; complete after a forward."""
+        if self._blobs:
+            return []
+        return [w.what for w in self._wanted.values() if w.values() is None]
 
     def check_blobs(self) -> None:
         """Refuse a weights file with more blobs than forward used (called by `bind`'s result, after forward)."""
-        given = len(self._blobs)
-        need(given <= self._taken, f"the weights file has {given} blobs, {self._taken} are needed")
+        given, used = len(self._blobs), len(self._wanted)
+        need(given <= used, f"the weights file has {given} blobs, {used} are needed")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A weight a layer asks for: its shape, what it is, and the filler that gives it without a file."""
+
+    shape: Shape
+    what: str
+    filler: Filler | None
+
+    def values(self) -> Array | None:
+        """The filler's values, where it is deterministic."""
+        return self.filler.fill(self.shape) if self.filler is not None else None
 
 
 def _trimmed(shape: Sequence[int]) -> tuple[int, ...]:
