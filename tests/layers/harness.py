@@ -1,0 +1,173 @@
+"""The words of a layer's test file: `case`, `rejects` and `reads`, each of which makes one test.
+
+    from tests.layers.harness import case, ramp, rejects
+
+    test_two_groups = case("ShuffleChannel", {"group": 2}, inputs=[ramp(1, 4)], outputs=[[[0, 2, 1, 3]]])
+    test_group_divides = rejects(
+        "ShuffleChannel", {"group": 4}, inputs=[ramp(1, 6)], text="group=4 does not divide 6 channels"
+    )
+
+`params` are the fields of the layer's own message, or whole messages: `{"relu_param": {"negative_slope": 0.1}}`.
+Arrays may be given as nested lists; floats become float32. A test made by `case` has its Case as attribute
+`case`: conformance finds all of them by that (see `cases`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer.errors import AnyLayerError
+from anylayer.layer import Bound, Registry, bind
+from anylayer.network import Array, Node, TensorType
+from anylayer.testing import assert_same, check_function
+
+ENGINES = ("onnxruntime", "openvino")
+
+
+def ramp(*shape: int, start: float = 0.0, step: float = 1.0) -> Array:
+    """0, 1, 2, ... in float32: values that tell where they came from."""
+    return (start + step * np.arange(int(np.prod(shape)))).astype(np.float32).reshape(shape)
+
+
+def noise(*shape: int, seed: int = 0, scale: float = 1.0) -> Array:
+    """Seeded normal noise in float32."""
+    return (scale * np.random.default_rng(seed).standard_normal(shape)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One layer with its inputs, and the outputs it must give on every engine."""
+
+    type: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Sequence[Array] = ()
+    outputs: Sequence[Array] = ()
+    blobs: Sequence[Array] = ()
+    dialect: str | None = None
+    format: str = "caffe"
+    in_place: bool = False
+    engines: Sequence[str] = ENGINES
+    tolerance: float | None = None
+    notes: Sequence[str] = ()
+    tops: int = 1
+
+    def node(self) -> Node:
+        """The node, as a reader would make it."""
+        return Node(
+            name="layer1",
+            type=self.type,
+            inputs=[f"in{i}" for i in range(len(self.inputs))],
+            outputs=[f"out{i}" for i in range(len(self.outputs) or self.tops)],
+            params=self._messages(),
+            blobs=list(self.blobs),
+            place=f"layer 'layer1' ({self.type})",
+            in_place=self.in_place,
+        )
+
+    def _messages(self) -> dict[str, Any]:
+        if not self.params or all(isinstance(v, Mapping) and k.endswith("_param") for k, v in self.params.items()):
+            return dict(self.params)
+        found = Registry.of(self.format).find(self.type)
+        messages = sorted({d.cls.message for d in found})
+        if len(messages) != 1:
+            raise ValueError(f"{self.type} has the messages {messages}: name one in params")
+        return {messages[0]: dict(self.params)}
+
+    def bind(self) -> Bound:
+        """The node with an instance of its class, for these inputs."""
+        definitions = Registry.of(self.format).find(self.type)
+        if not definitions:
+            raise ValueError(f"there is no layer type {self.type}")
+        types = [TensorType.of(x.shape, x.dtype) for x in self.inputs]
+        return bind(self.node(), definitions, types, self.dialect)
+
+    def run(self) -> None:
+        """Fail unless NumPy gives `outputs`, and each engine what NumPy gives."""
+        bound = self.bind()
+        got = bound([x.copy() for x in self.inputs])
+        for i, (g, w) in enumerate(zip(got, self.outputs)):
+            assert_same(np.asarray(g), w, f"NumPy, output {i}", self.tolerance)
+        for text in self.notes:
+            assert any(text in n for n in bound.notes), f"no note says {text!r}: {bound.notes}"
+        if self.inputs and self.engines:
+            check_function(
+                lambda *xs: self.bind()(xs), *self.inputs, engines=self.engines, tolerance=self.tolerance
+            )
+
+
+def _array(x: Any) -> Array:
+    array = np.asarray(x)
+    return array.astype(np.float32) if not isinstance(x, np.ndarray) or array.dtype == np.float64 else array
+
+
+def _case(type: str, params: Mapping[str, Any] | None, given: dict[str, Any]) -> Case:
+    arrays = {k: [_array(a) for a in given.pop(k, ())] for k in ("inputs", "outputs", "blobs")}
+    return Case(type, params or {}, **arrays, **given)
+
+
+def case(type: str, params: Mapping[str, Any] | None = None, **given: Any) -> Callable[[], None]:
+    """A test that a layer gives these outputs for these inputs, in NumPy and on every engine.
+
+    Keywords: inputs, outputs, blobs (lists of arrays), dialect, in_place, engines, tolerance, format, and
+    notes (texts that must stand in the notes of the layer).
+    """
+    made = _case(type, params, given)
+
+    def test() -> None:
+        made.run()
+
+    test.case = made  # type: ignore[attr-defined]
+    return test
+
+
+def rejects(
+    type: str, params: Mapping[str, Any] | None = None, *, text: str, tops: int = 1, **given: Any
+) -> Callable[[], None]:
+    """A test that a layer refuses these params, blobs or input shapes with a message that contains `text`."""
+    made = _case(type, params, {**given, "tops": tops})
+
+    def test() -> None:
+        with pytest.raises(AnyLayerError) as caught:
+            made.bind()([x.copy() for x in made.inputs])
+        assert text in str(caught.value)
+
+    return test
+
+
+def reads(text: str, *, dialect: str | None = None, inputs: int = 1, **fields: Any) -> Any:
+    """A test that this text of a Caffe file (one layer) becomes a layer with these values of its fields."""
+
+    def test(tmp_path: Path) -> None:
+        from anylayer.readers import caffe
+
+        head = "".join(f'input: "in{i}" input_shape {{ dim: 1 dim: 4 dim: 8 dim: 8 }}\n' for i in range(inputs))
+        path = tmp_path / "deploy.prototxt"
+        path.write_text(head + text)
+        network = caffe.read(
+            path, None, dialect=dialect, proto=None, phase="TEST", level=0, stages=(), user_types=frozenset()
+        )
+        node = network.nodes[-1]
+        definitions = Registry.of("caffe").find(node.type)
+        types = [TensorType.of((1, 4, 8, 8)) for _ in node.inputs]
+        instance = bind(node, definitions, types, network.dialect).instance
+        assert {name: getattr(instance, name) for name in fields} == fields
+
+    return test
+
+
+def cases() -> Iterator[tuple[str, Case]]:
+    """Every Case of the test files beside this one, with its test's id."""
+    here = Path(__file__).parent
+    for path in sorted(here.glob("**/test_*.py")):
+        stem = ".".join(path.relative_to(here).with_suffix("").parts)
+        module = importlib.import_module(f"tests.layers.{stem}")
+        for name, value in vars(module).items():
+            if isinstance(getattr(value, "case", None), Case):
+                yield f"{stem}.{name}", value.case
