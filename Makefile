@@ -1,0 +1,50 @@
+# make demo    run the example network on the example picture
+# make test    run the tests
+# make check   lint, formatting and types
+# make clean   remove what the other targets made
+#
+# Each target makes its own Python environment in .venv. PYTHON=python3.12 chooses the interpreter,
+# ARGS="tests/readers -x" goes to pytest.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+OUT := demo-output
+HED := examples/hed
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test check clean
+
+demo: $(VENV)/run.stamp
+	@mkdir -p $(OUT)
+	@$(PY) $(HED)/make_model.py $(OUT)/hed.caffemodel
+	$(VENV)/bin/anylayer run $(HED)/deploy.prototxt $(OUT)/hed.caffemodel -l $(HED)/layers.py -i $(HED)/picture.png --out $(OUT)
+
+test: $(VENV)/dev.stamp
+	$(PY) -m pytest -n auto $(ARGS)
+
+check: $(VENV)/dev.stamp
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+clean:
+	rm -rf $(VENV) $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/run.stamp: pyproject.toml $(PY)
+	$(PY) -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml $(PY)
+	$(PY) -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/run.stamp
+
+# Debian without python3-venv has no ensurepip: there the pip outside installs the one inside.
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "anylayer needs Python 3.10 or newer as '$(PYTHON)'; choose another: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 \
+		|| { rm -rf $(VENV) && $(PYTHON) -m venv --without-pip $(VENV) \
+			&& $(PYTHON) -m pip --quiet --python $(PY) install pip; } \
+		|| { rm -rf $(VENV); echo "$(PYTHON) can make no environment; on Debian: apt-get install python3-venv"; exit 1; }
