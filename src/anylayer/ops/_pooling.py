@@ -1,0 +1,43 @@
+"""What the pooling operators share: their arguments, and the numbers of windows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anylayer.errors import need
+from anylayer.ops._spatial import Pairs, extent, overhang, pad_pairs, per_axis, spatial_rank, window_counts
+
+
+class Pooling(NamedTuple):
+    """Windows of a pooling. `pairs` are the pads as given, `grown` those that hold every window."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pairs: Pairs
+    grown: Pairs
+    counts: tuple[int, ...]
+
+
+def pooling(x: Any, kernel: Any, strides: Any, pads: Any, dilations: Any, ceil_mode: bool, what: str) -> Pooling:
+    """The windows of a pooling of `x`; refuses pads that could hold a whole window."""
+    axes = spatial_rank(x, what)
+    size = per_axis(kernel, axes, "kernel")
+    steps, spread = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
+    pairs, sizes = pad_pairs(pads, axes), x.shape[2:]
+    for axis, (k, d, pair) in enumerate(zip(size, spread, pairs)):
+        need(
+            max(pair) < extent(k, d),
+            f"pads {pair[0]} + {pair[1]} of spatial axis {axis} must be smaller than the kernel of "
+            f"{extent(k, d)}: a window would lie wholly in the padding",
+        )
+    counts = window_counts(sizes, size, steps, pairs, spread, ceil_mode)
+    for axis, (n, k, s, (begin, _), d, count) in enumerate(zip(sizes, size, steps, pairs, spread, counts)):
+        cells = np.arange(count)[:, None] * s + np.arange(k) * d - begin
+        need(
+            d == 1 or ((cells >= 0) & (cells < n)).any(axis=1).all(),
+            f"a window of {k} cells dilated by {d} lies wholly in the padding of spatial axis {axis} ({n} cells)",
+        )
+    return Pooling(size, steps, spread, pairs, overhang(sizes, size, steps, pairs, spread, counts), counts)

@@ -1,0 +1,121 @@
+"""Convolution."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anylayer.errors import need
+from anylayer.ops._operator import operator
+from anylayer.ops._spatial import (
+    Pairs,
+    flat_pads,
+    pad_pairs,
+    padded,
+    per_axis,
+    spatial_rank,
+    taps,
+    whole,
+    window_counts,
+)
+from anylayer.tracing import record
+
+
+class _Plan(NamedTuple):
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pairs: Pairs
+    group: int
+    counts: tuple[int, ...]
+
+
+def _plan(x: Any, w: Any, b: Any, strides: Any, pads: Any, dilations: Any, group: Any) -> _Plan:
+    axes = spatial_rank(x, "conv")
+    need(
+        len(w.shape) == axes + 2,
+        f"conv needs weights of rank {axes + 2} for an input {tuple(x.shape)}, got {tuple(w.shape)}",
+    )
+    group = whole(group, "group")
+    channels, outputs = x.shape[1], w.shape[0]
+    need(channels % group == 0, f"group={group} does not divide {channels} channels")
+    need(outputs % group == 0, f"group={group} does not divide {outputs} outputs")
+    need(
+        w.shape[1] * group == channels,
+        f"weights {tuple(w.shape)} in {group} group{'s' * (group > 1)} need {w.shape[1] * group} channels, "
+        f"got {channels}",
+    )
+    need(b is None or tuple(b.shape) == (outputs,), f"bias must be of shape ({outputs},), got {_shape(b)}")
+    kernel = tuple(whole(k, "kernel") for k in w.shape[2:])
+    steps, spread = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
+    pairs = pad_pairs(pads, axes)
+    return _Plan(kernel, steps, spread, pairs, group, window_counts(x.shape[2:], kernel, steps, pairs, spread))
+
+
+def _shape(b: Any) -> Any:
+    return None if b is None else tuple(b.shape)
+
+
+@operator
+def conv(
+    x: Any, w: Any, b: Any = None, *, strides: Any = 1, pads: Any = 0, dilations: Any = 1, group: int = 1
+) -> Any:
+    """Cross-correlate `x` (N, C, ...) with `w` (M, C / group, ...) and add `b` (M,): (N, M, ...), ONNX Conv-11.
+
+    Any number of spatial axes; each comes out as floor((n + pads - ((k - 1) * dilation + 1)) / stride) + 1.
+    `pads` are cells of zeros. NumPy: a matrix product over unfolded windows, or, where a group is one channel
+    (depthwise), a sum over the kernel's cells.
+    Raises LayerError where group does not divide, the channels do not fit or the kernel does not.
+    """
+    plan = _plan(x, w, b, strides, pads, dilations, group)
+    data = padded(x, plan.pairs)
+    if w.shape[1] == 1 and plan.group > 1:
+        y = _depthwise(data, w, plan)
+    else:
+        y = _grouped(data, w, plan)
+    if b is not None:
+        y += b.reshape(-1, *(1,) * len(plan.kernel))
+    return y
+
+
+def _depthwise(data: Any, w: Any, plan: _Plan) -> Any:
+    outputs = w.shape[0]
+    data = np.repeat(data, outputs // plan.group, axis=1)
+    y = np.zeros((data.shape[0], outputs, *plan.counts), np.result_type(data, w))
+    ones = (1,) * len(plan.kernel)
+    for cell, where in taps(plan.kernel, plan.strides, plan.dilations, plan.counts):
+        y += data[where] * w[(slice(None), 0, *cell)].reshape(-1, *ones)
+    return y
+
+
+def _grouped(data: Any, w: Any, plan: _Plan) -> Any:
+    n, channels = data.shape[:2]
+    outputs, g = w.shape[0], plan.group
+    cells, pixels = int(np.prod(plan.kernel)), int(np.prod(plan.counts))
+    matrix = w.reshape(g, outputs // g, -1)
+    y = np.empty((n, g, outputs // g, pixels), np.result_type(data, w))
+    columns = np.empty((channels, cells, *plan.counts), data.dtype)
+    for i in range(n):  # one sample at a time: the unfolded windows are `cells` times the sample
+        for t, (_, where) in enumerate(taps(plan.kernel, plan.strides, plan.dilations, plan.counts)):
+            columns[:, t] = data[(i, *where)]
+        np.matmul(matrix, columns.reshape(g, -1, pixels), out=y[i])
+    return y.reshape(n, outputs, *plan.counts)
+
+
+@conv.form
+def _(
+    x: Any, w: Any, b: Any = None, *, strides: Any = 1, pads: Any = 0, dilations: Any = 1, group: int = 1
+) -> Any:
+    plan = _plan(x, w, b, strides, pads, dilations, group)
+    return record(
+        "Conv",
+        [x, w] if b is None else [x, w, b],
+        (x.shape[0], w.shape[0], *plan.counts),
+        x.dtype,
+        kernel_shape=list(plan.kernel),
+        strides=list(plan.strides),
+        pads=flat_pads(plan.pairs),
+        dilations=list(plan.dilations),
+        group=plan.group,
+    )

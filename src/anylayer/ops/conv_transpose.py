@@ -1,0 +1,118 @@
+"""Transposed convolution."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anylayer.errors import need
+from anylayer.ops._operator import operator
+from anylayer.ops._spatial import Pairs, extent, flat_pads, pad_pairs, per_axis, spatial_rank, taps, whole
+from anylayer.tracing import record
+
+
+class _Plan(NamedTuple):
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pairs: Pairs
+    extra: tuple[int, ...]
+    group: int
+    full: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+def _plan(
+    x: Any, w: Any, b: Any, strides: Any, pads: Any, dilations: Any, group: Any, output_padding: Any
+) -> _Plan:
+    axes = spatial_rank(x, "conv_transpose")
+    need(
+        len(w.shape) == axes + 2,
+        f"conv_transpose needs weights of rank {axes + 2} for an input {tuple(x.shape)}, got {tuple(w.shape)}",
+    )
+    group = whole(group, "group")
+    channels, outputs = x.shape[1], w.shape[1] * group
+    need(channels % group == 0, f"group={group} does not divide {channels} channels")
+    need(w.shape[0] == channels, f"weights {tuple(w.shape)} need {w.shape[0]} channels, got {channels}")
+    need(
+        b is None or tuple(b.shape) == (outputs,),
+        f"bias must be of shape ({outputs},), got {None if b is None else tuple(b.shape)}",
+    )
+    kernel = tuple(whole(k, "kernel") for k in w.shape[2:])
+    steps, spread = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
+    pairs, extra = pad_pairs(pads, axes), per_axis(output_padding, axes, "output_padding", 0)
+    full = tuple(
+        s * (n - 1) + extent(k, d) + e for n, k, s, d, e in zip(x.shape[2:], kernel, steps, spread, extra)
+    )
+    sizes = tuple(f - begin - end for f, (begin, end) in zip(full, pairs))
+    for axis, (f, (begin, end), e, s, d) in enumerate(zip(full, pairs, extra, steps, spread)):
+        need(
+            begin + end < f,
+            f"pads {begin} + {end} leave nothing of the {f} cells of spatial axis {axis}",
+        )
+        need(
+            e < max(s, d),
+            f"output_padding={e} of spatial axis {axis} must be less than its stride {s} or its dilation {d}",
+        )
+    return _Plan(kernel, steps, spread, pairs, extra, group, full, sizes)
+
+
+@operator
+def conv_transpose(
+    x: Any,
+    w: Any,
+    b: Any = None,
+    *,
+    strides: Any = 1,
+    pads: Any = 0,
+    dilations: Any = 1,
+    group: int = 1,
+    output_padding: Any = 0,
+) -> Any:
+    """The transpose of `conv`: `x` (N, C, ...), `w` (C, M / group, ...), `b` (M,) to (N, M, ...).
+
+    Each spatial axis comes out as stride * (n - 1) + (k - 1) * dilation + 1 + output_padding - pads
+    (ONNX ConvTranspose-11, auto_pad NOTSET): `pads` are cropped, `output_padding` is added at the end.
+    Raises LayerError where group does not divide, the channels do not fit, or the pads leave nothing.
+    """
+    plan = _plan(x, w, b, strides, pads, dilations, group, output_padding)
+    n, channels = x.shape[:2]
+    g, outputs = plan.group, w.shape[1] * plan.group
+    matrix = w.reshape(g, channels // g, -1).swapaxes(1, 2)
+    columns = np.matmul(matrix, x.reshape(n, g, channels // g, -1))
+    columns = columns.reshape(n, outputs, *plan.kernel, *x.shape[2:])
+    y = np.zeros((n, outputs, *plan.full), columns.dtype)
+    for cell, where in taps(plan.kernel, plan.strides, plan.dilations, x.shape[2:]):
+        y[where] += columns[(slice(None), slice(None), *cell)]
+    y = y[(..., *(slice(b, b + size) for size, (b, _) in zip(plan.sizes, plan.pairs)))]
+    if b is None:
+        return np.ascontiguousarray(y)
+    return y + b.reshape(-1, *(1,) * len(plan.kernel))
+
+
+@conv_transpose.form
+def _(
+    x: Any,
+    w: Any,
+    b: Any = None,
+    *,
+    strides: Any = 1,
+    pads: Any = 0,
+    dilations: Any = 1,
+    group: int = 1,
+    output_padding: Any = 0,
+) -> Any:
+    plan = _plan(x, w, b, strides, pads, dilations, group, output_padding)
+    return record(
+        "ConvTranspose",
+        [x, w] if b is None else [x, w, b],
+        (x.shape[0], w.shape[1] * plan.group, *plan.sizes),
+        x.dtype,
+        kernel_shape=list(plan.kernel),
+        strides=list(plan.strides),
+        pads=flat_pads(plan.pairs),
+        dilations=list(plan.dilations),
+        group=plan.group,
+        output_padding=list(plan.extra) if any(plan.extra) else None,
+    )

@@ -1,0 +1,145 @@
+"""ROI Align."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from anylayer.errors import TraceError, need
+from anylayer.ops._operator import operator
+from anylayer.ops._spatial import per_axis, whole
+from anylayer.tracing import record
+
+_MOST = 1 << 16
+
+
+@operator
+def roi_align(
+    x: Any,
+    rois: Any,
+    batch: Any,
+    *,
+    size: Sequence[int] | int,
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = 0,
+    mode: Literal["avg", "max"] = "avg",
+    half_pixel: bool = True,
+) -> Any:
+    """Sample `size` = (h, w) bins of each region of `x` (N, C, H, W): (K, C, h, w), ONNX RoiAlign-16.
+
+    `rois` (K, 4) are x1, y1, x2, y2 in units of 1 / spatial_scale cells, `batch` (K,) the image each is of. A bin
+    is the mean (or the maximum) of `sampling_ratio` x `sampling_ratio` bilinear samples; with 0, of as many as the
+    region has cells a bin, rounded up. `half_pixel` shifts regions by half a cell; without it a side is
+    at least one cell (ONNX: `output_half_pixel`). A sample more than one cell outside the map is 0.
+    """
+    height, width, ratio = _check(x, rois, batch, size, sampling_ratio, mode)
+    rois = np.asarray(rois, np.float32)
+    offset = np.float32(0.5 if half_pixel else 0)
+    corners = rois * np.float32(spatial_scale) - offset
+    extents = corners[:, 2:] - corners[:, :2]
+    if not half_pixel:
+        extents = np.maximum(extents, np.float32(1))
+    y = np.empty((len(rois), x.shape[1], height, width), x.dtype)
+    for k, image in enumerate(np.asarray(batch).astype(np.int64)):
+        need(0 <= image < x.shape[0], f"region {k} is of image {image}, there are {x.shape[0]}")
+        columns, col0 = _samples(corners[k, 0], extents[k, 0], width, ratio, x.shape[3], mode)
+        rows, row0 = _samples(corners[k, 1], extents[k, 1], height, ratio, x.shape[2], mode)
+        part = x[image, :, row0 : row0 + rows.shape[1], col0 : col0 + columns.shape[1]]
+        taken = rows @ (part @ columns.T)
+        if mode == "max":
+            taken = taken.reshape(-1, height, len(rows) // height, width, len(columns) // width).max((2, 4))
+        y[k] = taken
+    return y
+
+
+def _check(x: Any, rois: Any, batch: Any, size: Any, ratio: Any, mode: str) -> tuple[int, int, int]:
+    need(len(x.shape) == 4, f"roi_align needs an input (N, C, H, W), got shape {tuple(x.shape)}")
+    need(
+        len(rois.shape) == 2 and rois.shape[1] == 4,
+        f"rois must be of shape (K, 4): x1, y1, x2, y2, got {tuple(rois.shape)}",
+    )
+    need(
+        tuple(batch.shape) == tuple(rois.shape[:1]),
+        f"batch must be of shape ({rois.shape[0]},), one image a region, got {tuple(batch.shape)}",
+    )
+    need(mode in ("avg", "max"), f"mode must be 'avg' or 'max', got {mode!r}")
+    height, width = per_axis(size, 2, "size")
+    return height, width, whole(ratio, "sampling_ratio", 0)
+
+
+def _samples(start: Any, extent: Any, bins: int, ratio: int, cells: int, mode: str) -> tuple[Any, int]:
+    """Bilinear weights along one axis, and the first cell they are for: a row for each bin (their mean) for
+    "avg", for each sample for "max"; both rules are products of one of each axis."""
+    step = extent / np.float32(bins)
+    grid = ratio or max(int(np.ceil(step)), 1)
+    need(grid * bins <= _MOST, f"a region of {extent:g} cells needs {grid * bins} samples, more than {_MOST}")
+    bin_, sample = np.divmod(np.arange(bins * grid), grid)
+    at = (
+        start
+        + bin_.astype(np.float32) * step
+        + (sample.astype(np.float32) + np.float32(0.5)) * step / np.float32(grid)
+    )
+    inside = (at >= -1) & (at <= cells)
+    at = np.clip(at, 0, cells - 1)
+    low = at.astype(np.int64)
+    high = np.minimum(low + 1, cells - 1)
+    first, last = int(low.min()), int(high.max())
+    weights = np.zeros((bins * grid, last - first + 1), np.float32)
+    part = at - low.astype(np.float32)
+    row = np.arange(bins * grid)
+    np.add.at(weights, (row, low - first), (1 - part) * inside)
+    np.add.at(weights, (row, high - first), part * inside)
+    if mode == "avg":
+        weights = weights.reshape(bins, grid, -1).mean(axis=1)
+    return weights, first
+
+
+@roi_align.form
+def _(
+    x: Any,
+    rois: Any,
+    batch: Any,
+    *,
+    size: Sequence[int] | int,
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = 0,
+    mode: Literal["avg", "max"] = "avg",
+    half_pixel: bool = True,
+) -> Any:
+    """The maximum is a MaxPool over one sample a bin of a finer grid: engines take RoiAlign's own "max" over
+    the weighted taps, not over the samples."""
+    height, width, ratio = _check(x, rois, batch, size, sampling_ratio, mode)
+    fine = 1
+    if mode == "max":
+        need(
+            ratio > 0,
+            "roi_align with mode='max' and sampling_ratio=0 takes as many samples as the region's values say",
+            TraceError,
+        )
+        fine = ratio
+    shape = (rois.shape[0], x.shape[1], height * fine, width * fine)
+    batch = batch if batch.dtype == np.int64 else record("Cast", [batch], batch.shape, np.int64, to=7)
+    y = record(
+        "RoiAlign",
+        [x, rois, batch],
+        shape,
+        x.dtype,
+        coordinate_transformation_mode="half_pixel" if half_pixel else "output_half_pixel",
+        mode="avg",
+        output_height=shape[2],
+        output_width=shape[3],
+        sampling_ratio=1 if mode == "max" else ratio,
+        spatial_scale=float(spatial_scale),
+    )
+    if fine > 1:
+        y = record(
+            "MaxPool",
+            [y],
+            (*shape[:2], height, width),
+            x.dtype,
+            kernel_shape=[fine, fine],
+            strides=[fine, fine],
+        )
+    return y

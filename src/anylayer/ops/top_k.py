@@ -1,0 +1,50 @@
+"""The largest or smallest values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import need
+from anylayer.ops._operator import operator
+from anylayer.ops._spatial import whole
+from anylayer.tracing import record_many
+
+
+def _axis(x: Any, k: Any, axis: int) -> tuple[int, int]:
+    rank = len(x.shape)
+    need(-rank <= axis < rank, f"axis {axis} is not one of {rank} axes")
+    k, axis = whole(k, "k", 0), axis % rank
+    need(k <= x.shape[axis], f"k={k} is more than the {x.shape[axis]} values of axis {axis}")
+    return k, axis
+
+
+@operator
+def top_k(x: Any, k: int, *, axis: int = -1, largest: bool = True) -> Any:
+    """The `k` largest (or smallest) values along `axis`, best first, and their indices (int64).
+
+    Of equal values the one with the lower index comes first (ONNX TopK-11).
+    """
+    k, axis = _axis(x, k, axis)
+    if largest:  # a stable descending sort: sort the reversed array, and read the result backwards
+        order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+    else:
+        order = np.argsort(x, axis=axis, kind="stable")
+    indices = np.take(order, np.arange(k), axis=axis).astype(np.int64)
+    return np.take_along_axis(x, indices, axis), indices
+
+
+@top_k.form
+def _(x: Any, k: int, *, axis: int = -1, largest: bool = True) -> Any:
+    k, axis = _axis(x, k, axis)
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    values, indices = record_many(
+        "TopK",
+        [x, np.array([k], np.int64)],
+        [(shape, x.dtype), (shape, np.int64)],
+        axis=axis,
+        largest=int(largest),
+        sorted=1,
+    )
+    return values, indices
