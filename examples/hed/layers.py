@@ -1,0 +1,96 @@
+"""The user's layers of deploy.prototxt: plain NumPy to read, operators of the engine when the network runs.
+
+All three follow the contract of OpenCV's Python layers: cv2.dnn_registerLayer takes the same classes.
+"""
+
+import numpy as np
+
+import anylayer
+
+
+@anylayer.layer("Crop")
+class CropLayer:
+    """Cut the first input down to the height and width of the second, from its centre, as HED was trained.
+
+    Caffe's own Crop cuts from the top left corner. This is the class of OpenCV's tutorial on custom layers.
+    """
+
+    def __init__(self, params, blobs):
+        self.xstart = 0
+        self.xend = 0
+        self.ystart = 0
+        self.yend = 0
+
+    def getMemoryShapes(self, inputs):
+        inputShape, targetShape = inputs[0], inputs[1]
+        batchSize, numChannels = inputShape[0], inputShape[1]
+        height, width = targetShape[2], targetShape[3]
+
+        self.ystart = (inputShape[2] - targetShape[2]) // 2
+        self.xstart = (inputShape[3] - targetShape[3]) // 2
+        self.yend = self.ystart + height
+        self.xend = self.xstart + width
+
+        return [[batchSize, numChannels, height, width]]
+
+    def forward(self, inputs):
+        return [inputs[0][:, :, self.ystart : self.yend, self.xstart : self.xend]]
+
+
+@anylayer.layer("Interp")
+class InterpLayer:
+    """Bilinear resizing with the corners in place: to `height` x `width`, or every pixel `zoom_factor` apart.
+
+    The tutorial's C++ visits every pixel in four nested loops. Here a height and a width of indices and weights
+    are prepared once, and whole rows and columns are taken: the same sum, a thousand times faster in NumPy, and
+    a handful of operators for an engine.
+    """
+
+    def __init__(self, params, blobs):
+        self.zoom = int(params.get("zoom_factor", 1))
+        self.height = int(params.get("height", 0))
+        self.width = int(params.get("width", 0))
+
+    def size(self, height, width):
+        if self.height:
+            return self.height, self.width
+        return (height - 1) * self.zoom + 1, (width - 1) * self.zoom + 1
+
+    def getMemoryShapes(self, inputs):
+        n, c, h, w = inputs[0]
+        return [[n, c, *self.size(h, w)]]
+
+    def forward(self, inputs):
+        x = inputs[0]
+        height, width = self.size(*x.shape[2:])
+        x = stretch(x, 2, height)
+        return [stretch(x, 3, width)]
+
+
+def stretch(x, axis, size):
+    """Linear interpolation along one axis, first and last element kept."""
+    n = x.shape[axis]
+    place = np.arange(size, dtype=np.float32) * np.float32((n - 1) / max(size - 1, 1))
+    low = place.astype(int)
+    high = np.minimum(low + 1, n - 1)
+    part = (place - low).astype(np.float32).reshape(-1, *[1] * (x.ndim - 1 - axis))
+    return np.take(x, low, axis) * (1 - part) + np.take(x, high, axis) * part
+
+
+@anylayer.layer("ReplicatePad")
+class ReplicatePadLayer:
+    """Continue the picture `pad` pixels beyond its border, so that the border is no edge.
+
+    No Caffe has this layer: this definition is all there is.
+    """
+
+    def __init__(self, params, blobs):
+        self.pad = int(params["pad"])
+
+    def getMemoryShapes(self, inputs):
+        n, c, h, w = inputs[0]
+        return [[n, c, h + 2 * self.pad, w + 2 * self.pad]]
+
+    def forward(self, inputs):
+        beside = (self.pad, self.pad)
+        return [np.pad(inputs[0], [(0, 0), (0, 0), beside, beside], mode="edge")]
