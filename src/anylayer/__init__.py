@@ -1,7 +1,17 @@
 """Write a neural-network layer once, in plain NumPy; run, convert and deploy any network that has it."""
 
+import importlib
+
+from anylayer.api import Net, read
 from anylayer.errors import AnyLayerError
 from anylayer.layer import Layer, field, layer, need
 
 __version__ = "0.1.0"
-__all__ = ["AnyLayerError", "Layer", "field", "layer", "need"]
+__all__ = ["AnyLayerError", "Layer", "Net", "field", "layer", "need", "ops", "read"]
+
+
+def __getattr__(name: str) -> object:
+    """`anylayer.ops`, imported when first used."""
+    if name == "ops":
+        return importlib.import_module("anylayer.ops")
+    raise AttributeError(f"module 'anylayer' has no attribute '{name}'")

@@ -49,9 +49,23 @@ class OnnxRuntimeProgram:
         self._outputs = [o.name for o in self._session.get_outputs()]
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
-        feed = {n: x if x.flags.c_contiguous else np.ascontiguousarray(x) for n, x in zip(self._inputs, inputs)}
-        results: list[Array] = self._session.run(self._outputs, feed)
+        if out is not None and any(buffer is not None for buffer in out):
+            return self._into(inputs, out)
+        results: list[Array] = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
         return results
+
+    def _into(self, inputs: Sequence[Array], out: Sequence[Array | None]) -> list[Array]:
+        binding = self._session.io_binding()
+        for name, array in zip(self._inputs, inputs):
+            binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
+        for name, buffer in zip(self._outputs, out):
+            if buffer is None:
+                binding.bind_output(name)
+            else:
+                binding.bind_ortvalue_output(name, ort.OrtValue.ortvalue_from_numpy(buffer))
+        self._session.run_with_iobinding(binding)
+        values = binding.get_outputs()
+        return [v.numpy() if b is None else b for v, b in zip(values, out)]
 
 
 def compile(graph: Graph, threads: int | None = None) -> OnnxRuntimeProgram:

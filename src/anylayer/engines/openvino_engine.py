@@ -1,7 +1,8 @@
-"""OpenVINO, in float32 unless asked otherwise."""
+"""OpenVINO on the CPU, in float32 (its own choice on some machines would be bfloat16)."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,31 +14,77 @@ from anylayer.network import Array
 from anylayer.tracing import Graph
 from anylayer.writers.onnx import to_onnx
 
+_LARGE = 1 << 16
 _core: Any = None
+_lock = threading.Lock()
+
+
+def _shared_core() -> Any:
+    global _core
+    with _lock:
+        if _core is None:
+            _core = ov.Core()
+    return _core
 
 
 class OpenVinoProgram:
     """A compiled model with one infer request a thread."""
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
-        global _core
-        if _core is None:
-            _core = ov.Core()
-        config: dict[str, Any] = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+        config: dict[str, Any] = {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+            "ENABLE_CPU_PINNING": False,
+        }
         if threads:
             config["INFERENCE_NUM_THREADS"] = threads
+        self._dtypes = [v.dtype for v in graph.outputs]
+        self._weights: list[Array] = []
         try:
-            model = _core.read_model(to_onnx(graph).SerializeToString())
-            self._model = _core.compile_model(model, "CPU", config)
+            self._model = _shared_core().compile_model(self._read(graph), "CPU", config)
         except Exception as error:
             raise EngineError(f"engine 'openvino' refuses the graph: {error}") from error
-        self._dtypes = [v.dtype for v in graph.outputs]
-        self._request = self._model.create_infer_request()
+        self._local = threading.local()
+
+    def _read(self, graph: Graph) -> Any:
+        """The model, with large weights as constants over NumPy's memory instead of a copy in the protobuf."""
+        lifted: dict[str, Array] = {}
+
+        def lift(name: str, array: Array) -> bool:
+            if array.nbytes < _LARGE or array.dtype != np.float32:
+                return False
+            lifted[name] = array
+            return True
+
+        model = _shared_core().read_model(to_onnx(graph, lift=lift).SerializeToString())
+        if not lifted:
+            return model
+        parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
+        for name, array in lifted.items():
+            held = array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
+            self._weights.append(held)
+            constant = ov.op.Constant(ov.Tensor(held, shared_memory=True), shared_memory=True)
+            constant.set_friendly_name(name)
+            parameter = parameters[name]
+            ov.utils.replace_node(parameter, constant)
+            model.remove_parameter(parameter)
+        model.validate_nodes_and_infer_types()
+        return model
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
-        feed = [np.ascontiguousarray(x) for x in inputs]
-        results = self._request.infer(feed)
-        return [np.array(r).astype(d, copy=False) for r, d in zip(results.to_tuple(), self._dtypes)]
+        request = getattr(self._local, "request", None)
+        if request is None:
+            request = self._local.request = self._model.create_infer_request()
+        results = request.infer(list(inputs), share_inputs=True, share_outputs=True).to_tuple()
+        outputs: list[Array] = []
+        for i, (result, dtype) in enumerate(zip(results, self._dtypes)):
+            buffer = out[i] if out is not None else None
+            if buffer is None:
+                outputs.append(np.array(result, dtype))
+            else:
+                np.copyto(buffer, result)
+                outputs.append(buffer)
+        return outputs
 
 
 def compile(graph: Graph, threads: int | None = None) -> OpenVinoProgram:

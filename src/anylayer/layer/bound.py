@@ -72,7 +72,8 @@ class Bound:
     """A node with an instance of its class. Calling it with one array an input gives a list, one an output.
 
     Arrays may be NumPy's or traced; an output of another dtype than `dtype` (when given) is cast to it.
-    `notes` and `unfilled` are complete after a call.
+    `notes` and `unfilled` are complete after a call. `writes` says that the class was found to write to its
+    inputs, and so must be given copies.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Bound:
     ) -> None:
         self.node, self.definition, self.types, self.dtype = node, definition, tuple(types), dtype
         self.declared: list[Shape] | None = None
+        self.writes = False
         self._notes: list[str] = []
         with at(node.place):
             if definition.typed:
@@ -118,7 +120,7 @@ class Bound:
         except Exception as error:
             name = getattr(function, "__name__", type(function).__name__)
             file = self.definition.origin
-            raise LayerError(f"{name} raises {type(error).__name__}: {error}{_user_line(error, file)}") from error
+            raise LayerError(f"{name} raises {type(error).__name__}: {error}{user_line(error, file)}") from error
 
     @property
     def notes(self) -> list[str]:
@@ -172,7 +174,8 @@ def _shapes(shapes: Any) -> list[Shape]:
         raise LayerError(f"getMemoryShapes must return a list of shapes, got {shapes!r}") from None
 
 
-def _user_line(error: BaseException, file: str) -> str:
+def user_line(error: BaseException, file: str) -> str:
+    """" (file:line)" for the deepest line of `file` that an exception passed through, or nothing."""
     line = None
     trace = error.__traceback__
     while trace is not None:

@@ -28,7 +28,7 @@ class Filler(Message):
     def fill(self, shape: Shape) -> Array | None:
         """The values, where the filler is deterministic; None where it is random."""
         if self.type == "constant":
-            return np.full(shape, self.value, np.float32)
+            return np.broadcast_to(np.float32(self.value), shape)
         if self.type == "bilinear":
             need(
                 len(shape) == 4 and shape[2] == shape[3],

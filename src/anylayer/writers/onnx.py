@@ -16,22 +16,28 @@ _IR_VERSION = 9
 External = Callable[[str, Array], bool]
 
 
-def to_onnx(graph: Graph, name: str = "anylayer", external: External | None = None) -> onnx.ModelProto:
+def to_onnx(
+    graph: Graph, name: str = "anylayer", external: External | None = None, lift: External | None = None
+) -> onnx.ModelProto:
     """The graph as an ONNX model (opset 18, IR 9).
 
-    `external(name, array)` is asked for every constant: where it answers true the model holds no data for it,
-    only an initializer marked external (location "weights"), which the caller has to provide.
+    `external(name, array)` and `lift(name, array)` are asked for every constant. Where one answers true the
+    model holds no data for it, and the caller has to provide it: external makes an initializer marked external
+    (location "weights"), lift makes a further graph input of that name.
     """
     taken: set[str] = set()
     names: dict[int, str] = {}
     initializers: list[TensorProto] = []
+    lifted: list[onnx.ValueInfoProto] = []
 
     def named(value: Value) -> str:
         known = names.get(id(value))
         if known is None:
             known = names[id(value)] = value.name if value.name not in taken else f"{value.name}_{len(taken)}"
             taken.add(known)
-            if value.const is not None:
+            if value.const is not None and lift is not None and lift(known, value.const):
+                lifted.append(helper.make_tensor_value_info(known, _elem(value.dtype), _dims(value.shape)))
+            elif value.const is not None:
                 initializers.append(_initializer(known, value.const, external))
         return known
 
@@ -57,7 +63,7 @@ def to_onnx(graph: Graph, name: str = "anylayer", external: External | None = No
             out = alias
         seen.add(id(value))
         outputs.append(helper.make_tensor_value_info(out, _elem(value.dtype), _dims(value.shape)))
-    proto = helper.make_graph(nodes, name, inputs, outputs, initializers)
+    proto = helper.make_graph(nodes, name, [*inputs, *lifted], outputs, initializers)
     return helper.make_model(
         proto,
         opset_imports=[helper.make_opsetid("", OPSET)],

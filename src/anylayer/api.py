@@ -1,0 +1,151 @@
+"""The public face: `read` a network, look at it, compile it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from anylayer.errors import FileError, InputError, nearest, need
+from anylayer.layer.registry import Definition, Registry, load_layers, registered
+from anylayer.network import Network, Node, TensorType
+
+if TYPE_CHECKING:
+    from anylayer.engines.model import Model
+    from anylayer.engines.report import Report
+
+PathLike = str | Path
+
+
+class Net:
+    """A network as it was read, with the layer classes that define its nodes."""
+
+    def __init__(self, network: Network, users: Mapping[str, Definition]) -> None:
+        self.network = network
+        registry = Registry.of(network.format)
+        self._known = registry.types()
+        self.definitions: dict[str, list[Definition]] = {
+            type_: [users[type_]] if type_ in users else registry.find(type_)
+            for type_ in {node.type for node in network.nodes}
+        }
+        self.user_layers = {t: d for t, d in users.items() if t in self.definitions}
+        self._types: dict[str, TensorType | None] | None = None
+
+    @property
+    def inputs(self) -> dict[str, TensorType | None]:
+        """name -> type; None where the file gives no shape."""
+        return dict(self.network.inputs)
+
+    @property
+    def outputs(self) -> dict[str, TensorType | None]:
+        """name -> type, as far as the file tells; in the order Caffe gives them (alphabetical)."""
+        if self._types is None:
+            self._types = {name: t for node in self.inspect().nodes for name, t in node.outputs}
+            self._types.update({n: t for n, t in self.network.inputs.items() if n not in self._types})
+        return {public: self._types.get(value) for public, value in self.network.outputs.items()}
+
+    @property
+    def unknown(self) -> list[Node]:
+        """The nodes whose layer type nothing defines."""
+        return [node for node in self.network.nodes if not self.definitions[node.type]]
+
+    def compile(
+        self,
+        engine: str = "auto",
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        threads: int | None = None,
+        outputs: Sequence[str] | None = None,
+    ) -> Model:
+        """Make it ready to run.
+
+        engine: "auto" (measure, take the fastest), "onnxruntime", "openvino", or "numpy" (the definition).
+        shapes: {"data": (1, 3, 224, 224)} in place of the file's. threads: None lets the engine choose.
+        outputs: names of blobs wanted in place of the network's outputs.
+
+        Raises UnknownLayers, LayerError, InputError, EngineError.
+        """
+        from anylayer.engines.model import Model
+        from anylayer.engines.nodes import needed_nodes, unknown_layers
+
+        wanted = self.network.outputs if outputs is None else {name: self._blob(name) for name in outputs}
+        need(wanted, "the network has no outputs", InputError)
+        unknown_layers(self.network, needed_nodes(self.network, wanted), self.definitions, self._known)
+        return Model(self.network, self.definitions, wanted, engine=engine, shapes=shapes, threads=threads)
+
+    def _blob(self, name: str) -> str:
+        blobs = {**{v: v for node in self.network.nodes for v in node.outputs}, **self.network.blobs}
+        need(name in blobs, f"{self.network.source}: there is no blob '{name}'{nearest(name, blobs)}", InputError)
+        return blobs[name]
+
+    def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:
+        """The table of nodes: params, shapes, weights, multiply-adds, where each runs. Works without weights,
+        and with unknown layers as far as shapes are known."""
+        from anylayer.engines.report import make_report
+
+        return make_report(self.network, self.definitions, shapes)
+
+    def fill(self, seed: int = 0) -> Net:
+        """Give every layer without weights random ones (for shapes and speed; the numbers mean nothing)."""
+        from anylayer.engines.report import fill_weights
+
+        fill_weights(self.network, self.definitions, np.random.default_rng(seed))
+        return self
+
+    def _repr_html_(self) -> str:
+        return self.inspect()._repr_html_()
+
+    def __repr__(self) -> str:
+        ends = f"inputs {', '.join(self.network.inputs)}; outputs {', '.join(self.network.outputs)}"
+        return f"<anylayer.Net {self.network.name!r}: {len(self.network.nodes)} nodes, {ends}>"
+
+
+def _readers() -> list[str]:
+    folder = Path(__file__).parent / "readers"
+    return sorted(p.name.removesuffix(".py") for p in folder.iterdir() if not p.name.startswith("_"))
+
+
+def read(
+    model: PathLike,
+    weights: PathLike | None = None,
+    *,
+    layers: Iterable[Any] = (),
+    dialect: str | None = None,
+    proto: PathLike | None = None,
+    phase: str = "TEST",
+    level: int = 0,
+    stages: Sequence[str] = (),
+) -> Net:
+    """Read a network.
+
+    model: a .prototxt of any age (V0, V1, V2; deploy or train_val). weights: its .caffemodel or .caffemodel.h5.
+    layers: Python files that define layers (they are executed), "Type=file.py:Class", or (type, class) pairs;
+    they win over built-in layers. dialect: the fork of Caffe the file was written for, where its layers mean
+    different things in different forks. proto: the fork's own caffe.proto. phase, level, stages: which
+    include/exclude rules hold.
+
+    Raises FileError, NetworkError, LayerError.
+    """
+    path = Path(model)
+    if not path.is_file():
+        what = "this is a folder, a model file is needed" if path.is_dir() else "there is no such file"
+        raise FileError(what, str(model))
+    need(phase in ("TEST", "TRAIN"), f"phase is TEST or TRAIN, got {phase!r}", InputError)
+    users = {**registered(), **load_layers([layers] if isinstance(layers, (str, Path)) else layers)}
+    for name in _readers():
+        reader = importlib.import_module(f"anylayer.readers.{name}")
+        if reader.match(path):
+            network = reader.read(
+                path,
+                Path(weights) if weights is not None else None,
+                dialect=dialect,
+                proto=Path(proto) if proto is not None else None,
+                phase=phase,
+                level=level,
+                stages=tuple(stages),
+                user_types=frozenset(users),
+            )
+            return Net(network, users)
+    raise FileError("this is no model file that anylayer reads (it reads Caffe's .prototxt)", str(model))

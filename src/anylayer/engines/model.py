@@ -1,0 +1,191 @@
+"""Model: a compiled network. Programs are kept per input shape; `auto` measures the engines, takes the fastest."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.engines import ENGINES, load_engine
+from anylayer.engines.nodes import Definitions, input_types
+from anylayer.engines.plan import Plan, make_plan
+from anylayer.engines.run import NumpyRunner, PlanRunner
+from anylayer.errors import EngineError, InputError, nearest, need
+from anylayer.network import Array, Network, TensorType
+from anylayer.tracing import Graph
+
+_KEPT = 8
+_TRIAL_SECONDS = 0.25
+
+
+class Model:
+    """A network ready to run on one engine. Thread-safe.
+
+    `inputs` and `outputs` are name -> TensorType for the shapes it was compiled with (None before the first
+    call where the file gives no shape). `engine` is the engine in use; `timings` what "auto" measured, in
+    seconds a call; `host_calls` lists (node, type, reason) of the layers that run in Python.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        definitions: Definitions,
+        outputs: Mapping[str, str],
+        *,
+        engine: str = "auto",
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        names = ("auto", "numpy", *ENGINES)
+        need(
+            engine in names,
+            f"there is no engine '{engine}'{nearest(engine, names)}; engines: {', '.join(names)}",
+            EngineError,
+        )
+        need(threads is None or threads > 0, f"threads must be positive, got {threads}", InputError)
+        self._network, self._definitions, self._targets = network, definitions, dict(outputs)
+        self._threads = threads
+        self._asked = engine
+        self._types = input_types(network, shapes)
+        self._names = list(self._types)
+        self._runners: OrderedDict[Any, PlanRunner | NumpyRunner] = OrderedDict()
+        self._warned = False
+        self._lock = threading.Lock()
+        self.engine = engine
+        self.timings: dict[str, float] = {}
+        self.plan: Plan | None = None
+        if engine not in ("auto", "numpy"):
+            load_engine(engine)
+        if engine == "numpy":
+            self._numpy = NumpyRunner(network, definitions, self._targets)
+        elif all(t is not None for t in self._types.values()):
+            self._runner(tuple((t.shape, t.dtype) for t in self._types.values() if t is not None))
+
+    @property
+    def inputs(self) -> dict[str, TensorType | None]:
+        return dict(self._types)
+
+    @property
+    def outputs(self) -> dict[str, TensorType | None]:
+        types = self.plan.types if self.plan else {}
+        return {public: types.get(value) for public, value in self._targets.items()}
+
+    @property
+    def host_calls(self) -> list[tuple[str, str, str]]:
+        return self.plan.host_calls if self.plan else []
+
+    def __call__(
+        self, inputs: Mapping[str, Any] | Array, out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
+        """Outputs by name. `inputs` is name -> array, or one array for a network with one input; values are
+        converted to the input's dtype. `out` may give C-contiguous arrays to write outputs into."""
+        if not isinstance(inputs, Mapping):
+            need(
+                len(self._names) == 1,
+                f"the network has {len(self._names)} inputs ({', '.join(self._names)}): give a dict",
+                InputError,
+            )
+            inputs = {self._names[0]: inputs}
+        arrays = [self._array(name, inputs) for name in self._names]
+        if len(inputs) != len(arrays):
+            extra = next(n for n in inputs if n not in self._types)
+            raise InputError(
+                f"the network has no input '{extra}'{nearest(extra, self._names)}; "
+                f"its inputs: {', '.join(self._names)}"
+            )
+        runner = self._runner(tuple((a.shape, a.dtype) for a in arrays))
+        return runner(arrays, self._buffers(out) if out else {})
+
+    def _array(self, name: str, inputs: Mapping[str, Any]) -> Array:
+        if name not in inputs:
+            raise InputError(f"input '{name}' is missing; the network's inputs: {', '.join(self._names)}")
+        known = self._types[name]
+        array = np.asarray(inputs[name], known.dtype if known is not None else np.float32)
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+    def _buffers(self, out: Mapping[str, Array]) -> Mapping[str, Array]:
+        for name, array in out.items():
+            need(name in self._targets, f"there is no output '{name}'{nearest(name, self._targets)}", InputError)
+            need(
+                isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.writeable,
+                f"out['{name}'] must be a writeable C-contiguous array",
+                InputError,
+            )
+        return out
+
+    def _runner(self, key: tuple[Any, ...]) -> PlanRunner | NumpyRunner:
+        if self._asked == "numpy":
+            return self._numpy
+        runner = self._runners.get(key)
+        if runner is not None:
+            return runner
+        with self._lock:
+            runner = self._runners.get(key)
+            if runner is None:
+                runner = self._runners[key] = self._compile(key)
+                if len(self._runners) > _KEPT:
+                    self._runners.popitem(last=False)
+        return runner
+
+    def _compile(self, key: tuple[Any, ...]) -> PlanRunner:
+        types = {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
+        checker = "onnxruntime" if self.engine == "auto" else self.engine
+        plan = make_plan(self._network, self._definitions, types, self._targets, check=_checker(checker))
+        if self.plan is None:
+            self.plan = plan
+            self._types = dict(types)
+        if plan.host_calls and not self._warned:
+            self._warned = True
+            lines = [f"layer '{n}' ({t}) runs in Python: {reason}" for n, t, reason in plan.host_calls]
+            warnings.warn("; ".join(lines), stacklevel=5)
+        if self.engine != "auto":
+            return PlanRunner(plan, load_engine(self.engine), self._threads)
+        return self._fastest(plan)
+
+    def _fastest(self, plan: Plan) -> PlanRunner:
+        """Compile on every installed engine, measure, keep the fastest for this and all later shapes."""
+        runners: dict[str, PlanRunner] = {}
+        refusals: list[EngineError] = []
+        for name in ENGINES:
+            try:
+                runners[name] = PlanRunner(plan, load_engine(name), self._threads)
+            except EngineError as error:
+                refusals.append(error)
+        if not runners:
+            raise refusals[0]
+        if len(runners) > 1:
+            self.timings = _measure(runners, plan)
+        self.engine = min(self.timings, key=self.timings.__getitem__) if self.timings else next(iter(runners))
+        return runners[self.engine]
+
+
+def _checker(engine: str) -> Any:
+    def check(graph: Graph, inputs: list[Array]) -> list[Array]:
+        return load_engine(engine).compile(graph, 1)(inputs)
+
+    return check
+
+
+def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
+    """The best seconds a call of each runner, on noise, taking turns."""
+    noise = np.random.default_rng(0)
+    arrays = [noise.random(t.shape, np.float32).astype(t.dtype) for t in plan.inputs.values()]
+    best = dict.fromkeys(runners, float("inf"))
+    for runner in runners.values():
+        runner(arrays, {})
+    stop = time.perf_counter() + _TRIAL_SECONDS * len(runners)
+    rounds = 0
+    while rounds < 3 or (rounds < 200 and time.perf_counter() < stop):
+        for name, runner in runners.items():
+            start = time.perf_counter()
+            runner(arrays, {})
+            best[name] = min(best[name], time.perf_counter() - start)
+        rounds += 1
+        if rounds >= 3 and time.perf_counter() > stop:
+            break
+    return best

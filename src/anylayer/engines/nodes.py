@@ -1,0 +1,249 @@
+"""Trace a network's nodes one after the other: each gives a body of ONNX operators, constants, or a host call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import (
+    AnyLayerError,
+    InputError,
+    LayerError,
+    TraceError,
+    UnknownLayers,
+    at,
+    nearest,
+    need,
+)
+from anylayer.layer import Bound, Definition, bind
+from anylayer.layer.bound import user_line
+from anylayer.network import Array, Network, Node, TensorType
+from anylayer.tracing import Graph, trace, trace_checked
+
+Definitions = Mapping[str, Sequence[Definition]]
+Check = Callable[[Graph, list[Array]], list[Array]]
+
+
+@dataclass(slots=True)
+class Traced:
+    """A node with what tracing it gave.
+
+    `body` is its graph over the inputs that are not constant; None for a host call, with the `reason`, and for
+    a node that could not be traced at all, with the `problem` (only where planning is asked to go on).
+    `constants` are the outputs known before the network runs, by output index.
+    """
+
+    node: Node
+    bound: Bound | None = None
+    body: Graph | None = None
+    inputs: list[TensorType | None] = field(default_factory=list)
+    outputs: list[TensorType | None] = field(default_factory=list)
+    constants: dict[int, Array] = field(default_factory=dict)
+    reason: str = ""
+    problem: AnyLayerError | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        return self.problem is None and len(self.constants) == len(self.node.outputs) > 0
+
+    @property
+    def is_host_call(self) -> bool:
+        return self.body is None and self.problem is None and not self.is_constant
+
+
+def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) -> dict[str, TensorType | None]:
+    """The network's input types, with `shapes` in place of the file's. Raises InputError for a name it lacks."""
+    types = dict(network.inputs)
+    for name, shape in (shapes or {}).items():
+        need(
+            name in types,
+            f"the network has no input '{name}'{nearest(name, types)}; its inputs: {', '.join(types)}",
+            InputError,
+        )
+        need(
+            all(isinstance(d, (int, np.integer)) and d > 0 for d in shape),
+            f"input '{name}': a shape is positive integers, got {tuple(shape)}",
+            InputError,
+        )
+        known = types[name]
+        types[name] = TensorType.of((int(d) for d in shape), known.dtype if known else np.float32)
+    return types
+
+
+def needed_nodes(network: Network, outputs: Mapping[str, str]) -> list[Node]:
+    """The nodes that the outputs depend on, in order."""
+    wanted = set(outputs.values())
+    kept = []
+    for node in reversed(network.nodes):
+        if wanted.intersection(node.outputs):
+            wanted.update(node.inputs)
+            kept.append(node)
+    return kept[::-1]
+
+
+def unknown_layers(
+    network: Network, nodes: Sequence[Node], definitions: Definitions, known: Sequence[str]
+) -> None:
+    """Raise UnknownLayers for all nodes whose type has no definition, with how to define them."""
+    by_type: dict[str, list[Node]] = {}
+    for node in nodes:
+        if not definitions.get(node.type):
+            by_type.setdefault(node.type, []).append(node)
+    if not by_type:
+        return
+    parts = []
+    for type_, found in by_type.items():
+        names = ", ".join(f"'{n.name}'" for n in found[:5]) + (", ..." if len(found) > 5 else "")
+        parts.append(f"'{type_}' (layer{'s' if len(found) > 1 else ''} {names}){nearest(type_, known)}")
+    count = f"{len(by_type)} unknown layer type{'s' if len(by_type) > 1 else ''}"
+    remedy = f"To define them: anylayer stub {network.source}"
+    raise UnknownLayers(f"{count}: {'; '.join(parts)}. {remedy}", network.source, types=by_type)
+
+
+def trace_nodes(
+    network: Network,
+    nodes: Sequence[Node],
+    definitions: Definitions,
+    inputs: Mapping[str, TensorType | None],
+    *,
+    lenient: bool = False,
+    check: Check | None = None,
+) -> Iterator[Traced]:
+    """Trace the nodes one after the other. `lenient` records a node's problem and goes on behind it;
+    `check` runs a graph, to compare a user's layer with what was traced of it."""
+    types: dict[str, TensorType | None] = dict(inputs)
+    constants: dict[str, Array] = {}
+    for node in nodes:
+        known = [types.get(name) for name in node.inputs]
+        given = {i: constants[name] for i, name in enumerate(node.inputs) if name in constants}
+        traced = Traced(node, inputs=known, outputs=[None] * len(node.outputs))
+        if all(t is not None for t in known) and definitions.get(node.type):
+            try:
+                with at(node.place):
+                    _trace_node(traced, network, definitions[node.type], given, check)
+            except AnyLayerError as error:
+                if not lenient:
+                    raise
+                traced.problem = error
+        else:
+            traced.problem = LayerError(
+                "no definition" if not definitions.get(node.type) else "input shapes unknown"
+            )
+        types.update(zip(node.outputs, traced.outputs))
+        constants.update({node.outputs[i]: c for i, c in traced.constants.items()})
+        yield traced
+
+
+def _trace_node(
+    traced: Traced,
+    network: Network,
+    definitions: Sequence[Definition],
+    given: Mapping[int, Array],
+    check: Check | None,
+) -> None:
+    node = traced.node
+    known = [t for t in traced.inputs if t is not None]
+
+    def rebuild() -> Bound:
+        return bind(node, definitions, known, network.dialect, network.dtype)
+
+    bound = traced.bound = rebuild()
+    free = [i for i in range(len(known)) if i not in given]
+    if not free:  # everything it reads is known: so is what it gives
+        outputs = [np.asarray(o) for o in bound([given[i] for i in range(len(known))])]
+        traced.constants = dict(enumerate(outputs))
+        traced.outputs = [TensorType(o.shape, o.dtype) for o in outputs]
+        return
+
+    def merged(target: Bound) -> Callable[[list[Any]], list[Any]]:
+        def call(arrays: list[Any]) -> list[Any]:
+            full: list[Any] = [given.get(i) for i in range(len(known))]
+            for i, array in zip(free, arrays):
+                full[i] = array
+            return target(full)
+
+        return call
+
+    types = [known[i] for i in free]
+    try:
+        if bound.definition.built_in:
+            body = trace(merged(bound), types, prefix=f"{node.name}/")
+        else:
+            body = trace_checked(merged(bound), types, prefix=f"{node.name}/", rebuild=lambda: merged(rebuild()))
+            if check is not None:
+                _compare(body, merged(rebuild()), types, check)
+    except TraceError as error:
+        traced.reason = str(error).removeprefix(f"{node.place}: ")
+        traced.bound = rebuild()
+        traced.outputs = [*_host_types(traced.bound, known, rebuild)]
+        return
+    traced.body = body
+    traced.outputs = [v.type for v in body.outputs]
+    traced.constants = {i: v.const for i, v in enumerate(body.outputs) if v.const is not None}
+    if traced.is_constant:
+        traced.body = None
+
+
+def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[], Bound]) -> list[TensorType]:
+    """A host call's output types: as it declares them, else by one dry run on zeros."""
+    if bound.declared is not None and bound.dtype is not None:
+        return [TensorType(shape, bound.dtype) for shape in bound.declared]
+    outputs = run_bound(rebuild(), [np.zeros(t.shape, t.dtype) for t in known])
+    return [TensorType(o.shape, o.dtype) for o in outputs]
+
+
+def run_bound(bound: Bound, inputs: Sequence[Array]) -> list[Array]:
+    """Run a layer in NumPy on arrays it must not write to; a user's class that does gets copies from then on.
+
+    An exception in a user's class becomes a LayerError that names it.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            if bound.writes:
+                return [np.asarray(o) for o in bound([x.copy() for x in inputs])]
+            return [np.asarray(o) for o in bound([_frozen(x) for x in inputs])]
+    except AnyLayerError:
+        raise
+    except Exception as error:
+        if bound.definition.built_in:
+            raise
+        if isinstance(error, ValueError) and "read-only" in str(error) and not bound.writes:
+            bound.writes = True
+            return run_bound(bound, inputs)
+        raise LayerError(
+            f"forward raises {type(error).__name__}: {error}{user_line(error, bound.definition.origin)}",
+            bound.node.place,
+        ) from error
+
+
+def _frozen(array: Array) -> Array:
+    view: Array = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _compare(
+    body: Graph, forward: Callable[[list[Any]], list[Any]], types: Sequence[TensorType], check: Check
+) -> None:
+    """Raise TraceError where a user's forward, run once on seeded noise, differs from what was traced of it."""
+    if any(not isinstance(d, int) for v in body.outputs for d in v.shape):
+        return
+    noise = np.random.default_rng(0)
+    inputs = [noise.standard_normal(t.shape).astype(t.dtype) for t in types]
+    try:
+        with np.errstate(all="ignore"):
+            want = [np.asarray(o) for o in forward([x.copy() for x in inputs])]
+    except Exception as error:
+        raise TraceError(f"forward raises {type(error).__name__} on noise: {error}") from error
+    for i, (got, array) in enumerate(zip(check(body, inputs), want)):
+        scale = max(float(np.abs(array).max(initial=0.0)), 1e-6)
+        with np.errstate(invalid="ignore"):
+            off = float(np.nan_to_num(np.abs(got - array)).max(initial=0.0)) if array.dtype.kind == "f" else 0.0
+        if got.shape != array.shape or off > 1e-4 * scale:
+            raise TraceError(
+                f"output {i} of forward on noise differs from what was recorded (by {off:.3g} of {scale:.3g}): "
+                "it depends on something that is not its inputs"
+            )

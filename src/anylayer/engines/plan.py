@@ -1,0 +1,145 @@
+"""From traced nodes to a plan: their bodies joined into graphs that are cut only around host calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from anylayer.engines.nodes import Check, Definitions, Traced, needed_nodes, trace_nodes
+from anylayer.errors import InputError, LayerError, NetworkError, need
+from anylayer.network import Array, Network, TensorType
+from anylayer.tracing import Graph, Value
+
+
+@dataclass(slots=True)
+class GraphStep:
+    """One call into an engine."""
+
+    graph: Graph
+    inputs: list[str]
+    outputs: list[str]
+
+
+@dataclass(slots=True)
+class HostStep:
+    """One layer that runs in Python."""
+
+    traced: Traced
+
+
+Step = GraphStep | HostStep
+
+
+@dataclass(slots=True)
+class Plan:
+    """What it takes to compute `outputs` (public name -> value) from `inputs` (value -> type)."""
+
+    inputs: dict[str, TensorType]
+    outputs: dict[str, str]
+    types: dict[str, TensorType]
+    steps: list[Step]
+    nodes: list[Traced]
+    constants: dict[str, Array]
+
+    @property
+    def host_calls(self) -> list[tuple[str, str, str]]:
+        """(node, type, reason) of every layer that runs in Python."""
+        return [(t.node.name, t.node.type, t.reason) for t in self.nodes if t.is_host_call]
+
+
+def make_plan(
+    network: Network,
+    definitions: Definitions,
+    inputs: Mapping[str, TensorType | None],
+    outputs: Mapping[str, str],
+    *,
+    check: Check | None = None,
+) -> Plan:
+    """Trace all that `outputs` need and join it into steps. Every input's type must be known."""
+    missing = [name for name, t in inputs.items() if t is None]
+    need(
+        not missing,
+        f"{network.source}: the shape of input '{missing[0] if missing else ''}' is not in the file. "
+        "Give shapes={...}, or --shape NAME=1,3,224,224",
+        InputError,
+    )
+    nodes = needed_nodes(network, outputs)
+    traced = list(trace_nodes(network, nodes, definitions, inputs, check=check))
+    _refuse_unfilled(network, traced)
+    types = {name: t for name, t in inputs.items() if t is not None}
+    constants: dict[str, Array] = {}
+    for t in traced:
+        types.update({name: kind for name, kind in zip(t.node.outputs, t.outputs) if kind is not None})
+        constants.update({t.node.outputs[i]: c for i, c in t.constants.items()})
+    for public, value in outputs.items():
+        need(value in types, f"blob '{public}' is not produced", NetworkError)
+    steps = _cut(traced, set(outputs.values()), types, constants)
+    plain = {name: t for name, t in inputs.items() if t is not None}
+    return Plan(plain, dict(outputs), types, steps, traced, constants)
+
+
+def _refuse_unfilled(network: Network, traced: Sequence[Traced]) -> None:
+    bare = [t for t in traced if t.bound is not None and t.bound.unfilled]
+    if not bare:
+        return
+    first = bare[0]
+    what = ", ".join(first.bound.unfilled) if first.bound else ""
+    others = f" (and {len(bare) - 1} more layers)" if len(bare) > 1 else ""
+    file = f"are not in {network.weights}" if network.weights else "are not given"
+    remedy = "Give the .caffemodel that belongs to this file" + (
+        "" if network.weights else ", or fill the network"
+    )
+    raise LayerError(f"its weights ({what}){others} {file}. {remedy}", first.node.place)
+
+
+def _cut(
+    traced: Sequence[Traced], wanted: set[str], types: Mapping[str, TensorType], constants: Mapping[str, Array]
+) -> list[Step]:
+    """Group the nodes by how many host calls precede them, so that a graph ends only where Python must run."""
+    level: dict[str, int] = {}
+    graphs: dict[int, list[Traced]] = {}
+    hosts: dict[int, list[Traced]] = {}
+    for t in traced:
+        at_level = max((level.get(name, 0) for name in t.node.inputs), default=0)
+        if t.is_host_call:
+            hosts.setdefault(at_level, []).append(t)
+            at_level += 1
+        elif t.body is not None:
+            graphs.setdefault(at_level, []).append(t)
+        level.update(dict.fromkeys(t.node.outputs, at_level))
+    steps: list[Step] = []
+    for k in range(max([*graphs, *hosts, 0]) + 1):
+        later = [t for j, ts in graphs.items() if j > k for t in ts] + [
+            t for j, ts in hosts.items() if j >= k for t in ts
+        ]
+        read_later = wanted.union(*(t.node.inputs for t in later))
+        if k in graphs:
+            step = _join(graphs[k], read_later, types, constants)
+            if step.outputs:
+                steps.append(step)
+        steps.extend(HostStep(t) for t in hosts.get(k, ()))
+    return steps
+
+
+def _join(
+    part: Sequence[Traced], wanted: set[str], types: Mapping[str, TensorType], constants: Mapping[str, Array]
+) -> GraphStep:
+    """One graph of the bodies of `part`."""
+    graph = Graph()
+    values: dict[str, Value] = {}
+    for t in part:
+        arguments = []
+        for name, kind in zip(t.node.inputs, t.inputs):
+            if name in constants:
+                continue
+            if name not in values and kind is not None:
+                values[name] = graph.input(name, kind.shape, kind.dtype)
+            arguments.append(values[name])
+        if t.body is not None:
+            results = graph.inline(t.body, arguments, scope=t.node.name)
+            values.update(zip(t.node.outputs, results))
+    inputs = [v.name for v in graph.inputs]
+    own = {name for t in part for name in t.node.outputs}
+    outputs = [name for name in values if name in wanted and name in own and name not in constants]
+    graph.outputs = [values[name] for name in outputs]
+    return GraphStep(graph, inputs, outputs)

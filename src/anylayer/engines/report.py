@@ -1,0 +1,252 @@
+"""What `inspect` shows: per node its params, shapes, weights, multiply-adds, and where it runs."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.engines.nodes import Definitions, Traced, input_types, trace_nodes
+from anylayer.errors import LayerError, need
+from anylayer.network import Array, Network, TensorType
+from anylayer.tracing import Graph
+
+Named = list[tuple[str, TensorType | None]]
+
+
+@dataclass(slots=True)
+class NodeReport:
+    """One row. `where` is "engine", "host" (in Python, for `reason`), "constant" or "unknown"; `weights` counts
+    values; `macs` multiply-adds for one run at these shapes."""
+
+    name: str
+    type: str
+    params: dict[str, Any]
+    inputs: Named
+    outputs: Named
+    weights: int
+    macs: int
+    where: str
+    reason: str
+    origin: str
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Report:
+    """The table of a network's nodes."""
+
+    source: str
+    dialect: str | None
+    inputs: Named
+    outputs: Named
+    nodes: list[NodeReport]
+    notes: list[str]
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Sums over the nodes: nodes, weights, macs, host calls, unknown."""
+        return {
+            "nodes": len(self.nodes),
+            "weights": sum(n.weights for n in self.nodes),
+            "macs": sum(n.macs for n in self.nodes),
+            "host": sum(n.where == "host" for n in self.nodes),
+            "unknown": sum(n.where == "unknown" for n in self.nodes),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "source": self.source,
+            "dialect": self.dialect,
+            "inputs": _plain_named(self.inputs),
+            "outputs": _plain_named(self.outputs),
+            "nodes": [
+                {
+                    "name": n.name,
+                    "type": n.type,
+                    "params": n.params,
+                    "inputs": _plain_named(n.inputs),
+                    "outputs": _plain_named(n.outputs),
+                    "weights": n.weights,
+                    "macs": n.macs,
+                    "where": n.where,
+                    "reason": n.reason,
+                    "origin": n.origin,
+                    "notes": n.notes,
+                }
+                for n in self.nodes
+            ],
+            "totals": self.totals,
+            "notes": self.notes,
+        }
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The cells of the table: node, type, params, outputs, weights, multiply-adds, where."""
+        return [
+            (
+                n.name,
+                n.type,
+                _short(n.params),
+                ", ".join(str(t) if t else "?" for _, t in n.outputs),
+                f"{n.weights:,}" if n.weights else "",
+                f"{n.macs:,}" if n.macs else "",
+                n.where + (f": {n.reason}" if n.reason else ""),
+            )
+            for n in self.nodes
+        ]
+
+    HEAD = ("node", "type", "params", "outputs", "weights", "multiply-adds", "where")
+
+    def __str__(self) -> str:
+        rows = [self.HEAD, *self.rows()]
+        widths = [min(44, max(len(r[i]) for r in rows)) for i in range(len(self.HEAD))]
+        lines = ["  ".join(c[:w].ljust(w) for c, w in zip(r, widths)).rstrip() for r in rows]
+        t = self.totals
+        lines.append(
+            f"{t['nodes']} nodes, {t['weights']:,} weights, {t['macs']:,} multiply-adds, "
+            f"{t['host']} in Python, {t['unknown']} unknown"
+        )
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{c}</th>" for c in self.HEAD)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in self.rows()
+        )
+        notes = "".join(f"<p>{html.escape(n)}</p>" for n in self.notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+def _plain_named(named: Named) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "shape": [d if isinstance(d, int) else str(d) for d in t.shape] if t else None,
+            "dtype": t.dtype.name if t else None,
+        }
+        for name, t in named
+    ]
+
+
+def _short(params: Mapping[str, Any]) -> str:
+    """`num_output=64 kernel_size=3`: the fields without their messages, fillers left out."""
+    parts: list[str] = []
+    for name, value in params.items():
+        if isinstance(value, Mapping):
+            if "filler" not in name:
+                parts.append(_short(value))
+        elif isinstance(value, list) and any(isinstance(v, Mapping) for v in value):
+            parts.extend(_short(v) for v in value if isinstance(v, Mapping))
+        else:
+            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            parts.append(f"{name}={shown}")
+    return " ".join(p for p in parts if p)
+
+
+def make_report(network: Network, definitions: Definitions, shapes: Mapping[str, Sequence[int]] | None) -> Report:
+    """Trace what can be traced, without raising for what cannot."""
+    types = input_types(network, shapes)
+    values: dict[str, TensorType | None] = dict(types)
+    nodes, notes = [], list(network.notes)
+    for traced in trace_nodes(network, network.nodes, definitions, types, lenient=True):
+        row = _row(traced)
+        nodes.append(row)
+        values.update(row.outputs)
+        if traced.problem is not None and isinstance(traced.problem, LayerError) and row.where != "unknown":
+            notes.append(str(traced.problem))
+        notes.extend(f"{traced.node.place}: {note}" for note in row.notes)
+    return Report(
+        network.source,
+        network.dialect,
+        list(types.items()),
+        [(public, values.get(value)) for public, value in network.outputs.items()],
+        nodes,
+        notes,
+    )
+
+
+def _row(t: Traced) -> NodeReport:
+    node, bound = t.node, t.bound
+    where, reason = "engine", ""
+    if t.problem is not None:
+        where, reason = ("unknown" if bound is None and "no definition" in t.problem.message else "?"), ""
+        if where == "?":
+            reason = t.problem.message
+    elif t.is_constant:
+        where = "constant"
+    elif t.is_host_call:
+        where, reason = "host", t.reason
+    weights = sum(int(b.size) for b in node.blobs)
+    if not node.blobs and bound is not None and bound.definition.typed:
+        weights = sum(math.prod(w.shape) for w in bound.instance.wanted.values())
+    return NodeReport(
+        node.name,
+        node.type,
+        node.params,
+        list(zip(node.inputs, t.inputs)),
+        list(zip(node.outputs, t.outputs)),
+        weights,
+        multiply_adds(t.body) if t.body is not None else 0,
+        where,
+        reason,
+        bound.definition.origin if bound is not None else "",
+        list(bound.notes) if bound is not None else [],
+    )
+
+
+def multiply_adds(graph: Graph) -> int:
+    """Multiply-adds of a graph's convolutions, matrix products and recurrences, for one run."""
+    total = 0
+    for op in graph.ops:
+        shapes = [v.shape if v is not None else () for v in op.inputs]
+        if any(not isinstance(d, int) for s in [*shapes, op.outputs[0].shape] for d in s):
+            continue
+        out = math.prod(op.outputs[0].shape)
+        if op.op == "Conv":
+            total += out * math.prod(shapes[1][1:])
+        elif op.op == "ConvTranspose":
+            total += math.prod(shapes[0]) * math.prod(shapes[1][1:])
+        elif op.op == "MatMul":
+            total += out * shapes[0][-1]
+        elif op.op == "Gemm":
+            total += out * shapes[0][0 if op.attrs.get("transA") else 1]
+        elif op.op in ("LSTM", "GRU", "RNN"):
+            steps = shapes[0][0] * shapes[0][1]
+            total += steps * (math.prod(shapes[1]) + math.prod(shapes[2]))
+    return total
+
+
+def fill_weights(network: Network, definitions: Definitions, random: np.random.Generator) -> None:
+    """Random blobs, of plausible scale, for every layer that wants weights and has none.
+
+    Raises what tracing raises: the shapes of the weights follow from the network's input shapes.
+    """
+    types = input_types(network, None)
+    missing = [name for name, t in types.items() if t is None]
+    need(
+        not missing, f"{network.source}: the shape of input '{', '.join(missing)}' is not in the file", LayerError
+    )
+    for traced in trace_nodes(network, network.nodes, definitions, types):
+        bound = traced.bound
+        if bound is None or not bound.definition.typed or not bound.unfilled:
+            continue
+        wanted = bound.instance.wanted
+        traced.node.blobs = [_random(wanted[i], random) for i in sorted(wanted)]
+
+
+def _random(wanted: Any, random: np.random.Generator) -> Array:
+    given = wanted.values()
+    if given is not None and wanted.filler.value != 0:
+        return np.array(given)
+    shape = wanted.shape
+    if "variance" in wanted.what:
+        return np.asarray(random.uniform(0.5, 1.5, shape), np.float32)
+    if "factor" in wanted.what:
+        return np.ones(shape, np.float32)
+    deviation = math.sqrt(2 / max(1, math.prod(shape[1:]))) if len(shape) > 1 else 0.1
+    return np.asarray(random.standard_normal(shape, np.float32) * np.float32(deviation))

@@ -1,0 +1,149 @@
+"""Run a network: a plan on an engine, or layer by layer in NumPy. Both are called with one array an input."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.engines import Engine, Program
+from anylayer.engines.nodes import Definitions, needed_nodes, run_bound
+from anylayer.engines.plan import GraphStep, HostStep, Plan
+from anylayer.errors import LayerError, need
+from anylayer.layer import Bound, bind
+from anylayer.network import Array, Network, Node, TensorType
+
+Watch = Callable[[Node, Bound, list[Array], list[Array]], None]
+
+
+class PlanRunner:
+    """A plan compiled on an engine. Safe to call from several threads."""
+
+    def __init__(self, plan: Plan, engine: Engine, threads: int | None) -> None:
+        self.plan = plan
+        self._steps: list[tuple[Program | _HostCall, list[str], list[str]]] = []
+        for step in plan.steps:
+            if isinstance(step, GraphStep):
+                self._steps.append((engine.compile(step.graph, threads), step.inputs, step.outputs))
+            elif isinstance(step, HostStep):
+                node = step.traced.node
+                self._steps.append((_HostCall(step, plan), node.inputs, node.outputs))
+        self._inputs = list(plan.inputs)
+        self._outputs = list(plan.outputs.items())
+        self._whole = self._single()
+
+    def _single(self) -> Program | None:
+        """The program, when one call with the inputs and outputs as they stand is all there is."""
+        if len(self._steps) != 1:
+            return None
+        program, inputs, outputs = self._steps[0]
+        same = inputs == self._inputs and outputs == [v for _, v in self._outputs]
+        return program if same and not isinstance(program, _HostCall) else None
+
+    def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
+        """Public output name -> array; an array in `out` is written and returned for its output."""
+        if self._whole is not None:
+            buffers = [out.get(public) for public, _ in self._outputs] if out else None
+            results = self._whole(arrays, buffers)
+            return {public: r for (public, _), r in zip(self._outputs, results)}
+        values: dict[str, Array] = dict(zip(self._inputs, arrays))
+        values.update(self.plan.constants)
+        to = {value: out[public] for public, value in self._outputs if public in out}
+        for program, inputs, outputs in self._steps:
+            buffers = [to.get(name) for name in outputs] if to else None
+            values.update(zip(outputs, program([values[name] for name in inputs], buffers)))
+        return {
+            public: _own(values[value], value in self._inputs, to.get(value)) for public, value in self._outputs
+        }
+
+
+def _own(array: Array, shared: bool, buffer: Array | None) -> Array:
+    """An array the caller may keep: not his own input, in his buffer if he gave one."""
+    if buffer is not None and buffer is not array:
+        np.copyto(buffer, array)
+        return buffer
+    return array.copy() if shared or not array.flags.writeable else array
+
+
+class _HostCall:
+    """A layer that runs in Python, one thread at a time (its class may keep state)."""
+
+    def __init__(self, step: HostStep, plan: Plan) -> None:
+        bound = step.traced.bound
+        need(bound is not None, "a host call without a layer")
+        self._bound: Bound = bound  # type: ignore[assignment]
+        self._types = [plan.types[name] for name in step.traced.node.outputs]
+        self._lock = threading.Lock()
+
+    def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
+        with self._lock:
+            outputs = run_bound(self._bound, inputs)
+        for i, (got, want) in enumerate(zip(outputs, self._types)):
+            if got.shape != want.shape or got.dtype != want.dtype:
+                found = TensorType(got.shape, got.dtype)
+                raise LayerError(
+                    f"output {i} of forward is {found}, it was {want} before the network ran. "
+                    "A size that depends on data needs engine 'numpy'",
+                    self._bound.node.place,
+                )
+        return [np.ascontiguousarray(o) for o in outputs]
+
+
+class NumpyRunner:
+    """The definition: every layer's own forward, in order. Blobs are dropped when nothing reads them any more."""
+
+    def __init__(self, network: Network, definitions: Definitions, outputs: Mapping[str, str]) -> None:
+        self._network, self._definitions = network, definitions
+        self._outputs = dict(outputs)
+        self._nodes = needed_nodes(network, outputs)
+        self._inputs = list(network.inputs)
+        self._last: dict[str, int] = {}
+        for i, node in enumerate(self._nodes):
+            self._last.update(dict.fromkeys([*node.inputs, *node.outputs], i))
+        self._bounds: dict[Any, Bound] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
+        """As PlanRunner."""
+        *_, values = self.steps(arrays)
+        results = {}
+        for public, value in self._outputs.items():
+            array = np.ascontiguousarray(values[value]).reshape(values[value].shape)
+            results[public] = _own(array, value in self._inputs, out.get(public))
+        return results
+
+    def steps(self, arrays: Sequence[Array], watch: Watch | None = None) -> Iterator[dict[str, Array]]:
+        """Run node by node; after each one `watch(node, bound, inputs, outputs)` is called and the values that
+        are still needed are given."""
+        values: dict[str, Array] = dict(zip(self._inputs, arrays))
+        kept = set(self._outputs.values())
+        yield values
+        for i, node in enumerate(self._nodes):
+            inputs = [values[name] for name in node.inputs]
+            bound = self._bound(i, node, inputs)
+            if bound.definition.built_in:
+                outputs = run_bound(bound, inputs)
+            else:
+                with self._lock:
+                    outputs = run_bound(bound, inputs)
+            if bound.unfilled:
+                raise LayerError(f"its weights ({', '.join(bound.unfilled)}) are not given", node.place)
+            if watch is not None:
+                watch(node, bound, inputs, outputs)
+            values.update(zip(node.outputs, outputs))
+            for name in {*node.inputs, *node.outputs}:
+                if self._last[name] == i and name not in kept:
+                    del values[name]
+            yield values
+
+    def _bound(self, i: int, node: Node, inputs: Sequence[Array]) -> Bound:
+        types = tuple(TensorType(x.shape, x.dtype) for x in inputs)
+        with self._lock:
+            bound = self._bounds.get((i, types))
+            if bound is None:
+                network = self._network
+                bound = bind(node, self._definitions[node.type], types, network.dialect, network.dtype)
+                self._bounds[i, types] = bound
+        return bound

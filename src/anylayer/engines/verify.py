@@ -1,0 +1,98 @@
+"""Compare an engine with NumPy node by node: each gets NumPy's inputs, so the first that differs is the one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anylayer.api import Net
+from anylayer.engines import load_engine
+from anylayer.engines.nodes import needed_nodes, trace_nodes, unknown_layers
+from anylayer.engines.run import NumpyRunner
+from anylayer.errors import EngineError, InputError, need
+from anylayer.network import Array, TensorType
+
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCheck:
+    """How far an engine is from NumPy at one node: `error` is the largest difference, `scale` the largest
+    absolute value; `ok` is error <= 1e-5 x scale. `note` says why a node was not compared."""
+
+    name: str
+    type: str
+    error: float
+    scale: float
+    ok: bool
+    note: str = ""
+
+
+def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> Iterator[NodeCheck]:
+    """Run the network in NumPy and every node alone on `engine`, on NumPy's inputs of that node.
+
+    Only the blobs that later nodes read are held. Raises what compiling raises.
+    """
+    module = load_engine(engine)
+    network = net.network
+    unknown_layers(network, network.nodes, net.definitions, net._known)
+    arrays: dict[str, Array] = {}
+    for name, kind in network.inputs.items():
+        need(
+            name in inputs,
+            f"input '{name}' is missing; the network's inputs: {', '.join(network.inputs)}",
+            InputError,
+        )
+        arrays[name] = np.ascontiguousarray(inputs[name], kind.dtype if kind else np.float32)
+    types = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
+    traced = iter(trace_nodes(network, needed_nodes(network, network.outputs), net.definitions, types))
+    found: list[NodeCheck] = []
+
+    def watch(node: Any, bound: Any, given: list[Array], outputs: list[Array]) -> None:
+        t = next(traced)
+        constant = {i for i, name in enumerate(node.inputs) if name in constants}
+        constants.update(node.outputs[i] for i in t.constants)
+        if t.body is None:
+            found.append(
+                NodeCheck(node.name, node.type, 0.0, 0.0, True, "constant" if t.is_constant else t.reason)
+            )
+            return
+        feed = [np.ascontiguousarray(x) for i, x in enumerate(given) if i not in constant]
+        try:
+            results = module.compile(t.body, None)(feed)
+        except EngineError as error:
+            found.append(NodeCheck(node.name, node.type, float("inf"), 0.0, False, str(error)))
+            return
+        found.append(_compare(node.name, node.type, results, outputs))
+
+    constants: set[str] = set()
+    runner = NumpyRunner(network, net.definitions, network.outputs)
+    yield from _stream(runner, list(arrays.values()), watch, found)
+
+
+def _stream(runner: NumpyRunner, arrays: list[Array], watch: Any, found: list[NodeCheck]) -> Iterator[NodeCheck]:
+    for _ in runner.steps(arrays, watch):
+        yield from found
+        found.clear()
+
+
+def _compare(name: str, type_: str, results: list[Array], outputs: list[Array]) -> NodeCheck:
+    worst, scale = 0.0, 0.0
+    for got, want in zip(results, outputs):
+        if got.shape != want.shape:
+            text = f"shape {got.shape}, NumPy gives {want.shape}"
+            return NodeCheck(name, type_, float("inf"), scale, False, text)
+        if want.size == 0:
+            continue
+        finite = want[np.isfinite(want)]
+        own = float(np.abs(finite).max(initial=0.0))
+        with np.errstate(invalid="ignore"):
+            off = np.abs(got.astype(np.float64) - want.astype(np.float64))
+        off[(got == want) | (np.isnan(got) & np.isnan(want))] = 0
+        error = float(np.nan_to_num(off, nan=np.inf).max())
+        if scale == 0 or error * max(scale, 1e-6) > worst * max(own, 1e-6):
+            worst, scale = error, own
+    return NodeCheck(name, type_, worst, scale, worst <= TOLERANCE * max(scale, 1e-6))

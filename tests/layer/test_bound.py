@@ -1,0 +1,141 @@
+"""Binding a node to its class: dialects, OpenCV's contract, weights."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer.errors import DialectError, LayerError
+from anylayer.layer import Definition, Layer, bind, field
+from anylayer.layer.bound import opencv_params
+from anylayer.layer.contract import Filler
+from anylayer.network import Flag, Node, TensorType, Word
+
+X = np.arange(6, dtype=np.float32).reshape(1, 6)
+TYPE = TensorType.of((1, 6))
+
+
+class Doubled(Layer):
+    """Multiplies values."""
+
+    message = "some_param"
+    scale: float = field(1, "float", 2.0)
+
+    def forward(self, x: Any) -> Any:
+        return x * np.float32(self.scale)
+
+
+class Grown(Layer):
+    """Repeats values."""
+
+    message = "some_param"
+    scale: int = field(1, "int32", 1)
+    extra: int = field(2, "int32", 0)
+
+    def forward(self, x: Any) -> Any:
+        return np.repeat(x, self.scale, axis=1)
+
+
+class Weighted(Layer):
+    """Adds a weight."""
+
+    def forward(self, x: Any) -> Any:
+        return x + self.blob(0, (6,), Filler.read({"value": 1.5}), what="bias")
+
+
+BOTH = [Definition("Some", Doubled, "built-in", ("one",)), Definition("Some", Grown, "built-in", ("two",))]
+
+
+def node(params: dict[str, Any] | None = None, **kwargs: Any) -> Node:
+    return Node("n", "Some", ["x"], ["y"], params or {}, place="f.prototxt:3: layer 'n' (Some)", **kwargs)
+
+
+def run(definitions: Any, n: Node, dialect: str | None = None, dtype: Any = None) -> np.ndarray:
+    return bind(n, definitions, [TYPE], dialect, dtype)([X])[0]
+
+
+def test_the_dialect_decides() -> None:
+    params = {"some_param": {"scale": 3}}
+    assert run(BOTH, node(params), "one").shape == (1, 6)
+    assert run(BOTH, node(params), "two").shape == (1, 18)
+
+
+def test_the_fields_tell() -> None:
+    assert run(BOTH, node({"some_param": {"scale": 2, "extra": 1}})).shape == (1, 12)
+
+
+def test_what_is_ambiguous_is_refused_with_the_candidates() -> None:
+    text = "f.prototxt:3: layer 'n' (Some): 'Some' can mean 2 things, give --dialect: one: Multiplies values.; two: "
+    with pytest.raises(DialectError, match=re.escape(text)):
+        run(BOTH, node({"some_param": {"scale": 3}}))
+    with pytest.raises(DialectError, match="fits none of 2 things"):
+        run(BOTH, node({"some_param": {"other": 3}}))
+
+
+def test_weights() -> None:
+    one = [Definition("Some", Weighted, "built-in")]
+    assert run(one, node())[0, 0] == 1.5
+    assert run(one, node(blobs=[np.ones((1, 1, 1, 6), np.float32)]))[0, 0] == 1
+    with pytest.raises(LayerError, match=re.escape("blob 0 (bias) has shape (5,) in the weights file, (6,) is needed")):
+        run(one, node(blobs=[np.ones(5, np.float32)]))
+    with pytest.raises(LayerError, match="the weights file has 2 blobs, 1 are needed"):
+        run(one, node(blobs=[np.ones(6, np.float32)] * 2))
+
+
+def test_opencv_params_are_flat_signed_and_complete() -> None:
+    params = {
+        "a_param": {"f": -0.5, "k": [1, 2, 3], "mode": Word("MAX"), "on": Flag(True), "filler": {"type": "x", "f": 9}},
+        "b_param": {"f": 7},
+    }
+    flat = opencv_params(params)
+    assert flat == {"f": -0.5, "k": (1, 2, 3), "mode": "MAX", "on": Flag(True), "type": "x"}
+    assert type(flat["mode"]) is str
+    assert flat["on"] == "true" and flat["on"] == 1 and flat["on"] != "false"
+
+
+def contract(forward: Any, shapes: Any = None) -> list[Definition]:
+    class User:
+        def __init__(self, params: Any, blobs: Any) -> None:
+            self.params, self.blobs = params, blobs
+
+    User.forward = forward  # type: ignore[attr-defined]
+    if shapes is not None:
+        User.getMemoryShapes = shapes  # type: ignore[attr-defined]
+    return [Definition("Some", User, "user.py")]
+
+
+def test_opencvs_contract() -> None:
+    seen: list[Any] = []
+
+    def shapes(self: Any, inputs: Any) -> Any:
+        seen.append(inputs)
+        return [inputs[0]]
+
+    got = run(contract(lambda self, inputs: [inputs[0] * 2], shapes), node(blobs=[np.ones(3)]))
+    assert np.array_equal(got, X * 2)
+    assert seen == [[[1, 6]]]
+
+
+@pytest.mark.parametrize(
+    ("forward", "shapes", "text"),
+    [
+        (lambda self, i: i[0], None, "forward must return a list of arrays, got ndarray"),
+        (lambda self, i: [i[0], i[0]], None, "forward gives 2 outputs, the node has 1"),
+        (lambda self, i: [3], None, "output 0 of forward is a int, not an array"),
+        (lambda self, i: i, lambda self, i: [1, 6], "getMemoryShapes must return a list of shapes, got [1, 6]"),
+        (lambda self, i: i, lambda self, i: [], "getMemoryShapes gives 0 shapes, the node has 1 outputs"),
+        (lambda self, i: i, lambda self, i: [[2, 6]], "output 0 has shape (1, 6), getMemoryShapes declares (2, 6)"),
+    ],
+)
+def test_contract_mistakes(forward: Any, shapes: Any, text: str) -> None:
+    with pytest.raises(LayerError, match=re.escape("f.prototxt:3: layer 'n' (Some): " + text)):
+        run(contract(forward, shapes), node())
+
+
+def test_other_dtypes_are_cast_with_a_note() -> None:
+    bound = bind(node(), contract(lambda self, i: [i[0] * np.float64(2)]), [TYPE], None, np.dtype(np.float32))
+    assert bound([X])[0].dtype == np.float32
+    assert bound.notes == ["output 0 is float64, cast to float32: write .astype(np.float32)"]
