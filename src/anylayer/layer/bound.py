@@ -175,7 +175,7 @@ def _shapes(shapes: Any) -> list[Shape]:
 
 
 def user_line(error: BaseException, file: str) -> str:
-    """" (file:line)" for the deepest line of `file` that an exception passed through, or nothing."""
+    """ " (file:line)" for the deepest line of `file` that an exception passed through, or nothing."""
     line = None
     trace = error.__traceback__
     while trace is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,13 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.layer.fields import Enum, Message, field
 from anylayer.network import Array, Node, Shape, TensorType
+
+Line = tuple[Fraction, Fraction]
+"""x -> a*x + b along one axis."""
+Map = tuple[Line, Line]
+"""The lines of height and width."""
+
+IDENTITY: Map = ((Fraction(1), Fraction(0)), (Fraction(1), Fraction(0)))
 
 
 class Filler(Message):
@@ -74,6 +82,11 @@ class Layer(Message):
     """"" computes; "input" and "data" give a network's inputs (data: from training data); "loss" serves training
     and gives way where its labels do; "sink" consumes without an output."""
 
+    elementwise: ClassVar[bool] = False
+    """Whether each output pixel stands where its input pixel stands."""
+    aligned: ClassVar[bool] = False
+    """Whether a fork of Caffe takes this layer's offset from the network's geometry (layer/alignment.py)."""
+
     name: str
     type: str
     dialect: str | None
@@ -116,6 +129,10 @@ class Layer(Message):
     def input_types(self) -> list[TensorType | None]:
         """For the roles "input" and "data": the type of each output, None where the file does not tell."""
         return [None] * self.outputs
+
+    def coordinates(self) -> Map | None:
+        """Where output pixel i stands among the input's pixels, a*i + b for height and width; None: nowhere."""
+        return IDENTITY if self.elementwise else None
 
     def note(self, text: str) -> None:
         """Tell the user something about how this layer was read."""
