@@ -1,0 +1,53 @@
+"""The command `anylayer`: each command is a file of `commands/`, imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import click
+
+from anylayer.errors import nearest
+
+_COMMANDS = sorted(p.stem for p in (Path(__file__).parent / "commands").glob("[!_]*.py"))
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"anylayer.cli.commands.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
+            is_model = Path(args[0]).suffix in (".prototxt", ".pt", ".pbtxt") or Path(args[0]).is_file()
+            hint = f"; to run a model: anylayer run {args[0]}" if is_model else nearest(args[0], _COMMANDS)
+            ctx.fail(f"there is no command '{args[0]}'{hint}")
+        return super().resolve_command(ctx, args)
+
+
+def _version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from anylayer import __version__
+
+        click.echo(f"anylayer {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Example: anylayer run deploy.prototxt weights.caffemodel -i picture.jpg",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
+def main() -> None:
+    """Run any Caffe network, with any layer in it: what no tool knows is a few lines of NumPy.
+
+    Each command has its own --help, with an example.
+    """

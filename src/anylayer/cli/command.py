@@ -1,0 +1,226 @@
+"""What all commands share: how they end, the options that say which network is meant, lines and tables."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from anylayer.errors import AnyLayerError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from anylayer import Net
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(click.Command):
+    """A command that ends with one clear message: status 1 for mistakes in files, 2 for usage, 130 when
+    interrupted. With --debug the exception itself is raised."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if ctx.params.get("debug"):
+            return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except AnyLayerError as error:
+            _fail(ctx, str(error))
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(130)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            _fail(ctx, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError:
+            _fail(ctx, "there is not enough memory")
+        except (click.exceptions.Exit, click.Abort, click.ClickException):
+            raise
+        except Exception as error:
+            _fail(ctx, f"a bug in anylayer: {type(error).__name__}: {error}. --debug shows where; please report it")
+
+
+def _fail(ctx: click.Context, text: str) -> None:
+    click.echo(text, err=True)
+    ctx.exit(1)
+
+
+def to_size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | str | None:
+    """`300` or `500x375` (width x height) as (height, width); `keep` as it is."""
+    if value is None or value == "keep":
+        return value
+    found = re.fullmatch(r"(\d{1,5})(?:[x,](\d{1,5}))?", value)
+    sides = [int(s) for s in found.groups() if s] if found else [0]
+    if 0 in sides:
+        raise click.BadParameter(f"a size is WIDTHxHEIGHT, one side, or keep, got '{value}'", ctx, param)
+    return sides[-1], sides[0]
+
+
+def to_number(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """`0.017` or a fraction, `1/255`."""
+    if value is None:
+        return None
+    try:
+        above, _, below = value.partition("/")
+        return float(above) / float(below) if below else float(above)
+    except (ValueError, ZeroDivisionError):
+        raise click.BadParameter(f"a number or a fraction is needed, got '{value}'", ctx, param) from None
+
+
+def to_shapes(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> list[tuple[str, tuple[int, ...]]]:
+    """`data=1,3,224,224` as ("data", (1, 3, 224, 224)); without a name as ("", ...)."""
+    shapes = []
+    for value in values:
+        name, _, dims = value.rpartition("=")
+        if not re.fullmatch(r"[1-9]\d{0,8}([,x][1-9]\d{0,8})*", dims):
+            raise click.BadParameter(f"a shape is INPUT=N,C,H,W in positive integers, got '{value}'", ctx, param)
+        shapes.append((name, tuple(int(d) for d in re.split("[,x]", dims))))
+    return shapes
+
+
+def shape_option(function: F) -> F:
+    """--shape."""
+    return click.option(
+        "--shape", "shapes", multiple=True, callback=to_shapes, metavar="INPUT=N,C,H,W",
+        help="An input's shape, in place of the file's.",
+    )(function)
+
+
+def apply(function: F, options: Sequence[Callable[[F], F]]) -> F:
+    """Give a command's function these options, shown in this order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def network_options(function: F) -> F:
+    """MODEL, WEIGHTS and what says how to read them: see `read_net`."""
+    return apply(
+        function,
+        [
+            click.argument("model", type=click.Path(path_type=Path)),
+            click.argument("weights", type=click.Path(path_type=Path), required=False),
+            click.option(
+                "-l", "--layers", multiple=True, metavar="FILE.py", help="Layers of your own (the file is executed)."
+            ),
+            click.option("--dialect", metavar="NAME", help="The fork of Caffe the file was written for."),
+            click.option("--proto", type=click.Path(path_type=Path), help="The fork's own caffe.proto."),
+            click.option(
+                "--phase", type=click.Choice(["TEST", "TRAIN"]), default="TEST", help="Which layers count [TEST]."
+            ),
+            click.option("--level", type=int, default=0, help="The level for include and exclude rules [0]."),
+            click.option("--stage", multiple=True, metavar="NAME", help="A stage for include and exclude rules."),
+        ],
+    )
+
+
+def talk_options(function: F) -> F:
+    """--quiet and --debug."""
+    return apply(
+        function,
+        [
+            click.option("-q", "--quiet", is_flag=True, help="Results only: no progress, no report."),
+            click.option("--debug", is_flag=True, help="Show the traceback of an error."),
+        ],
+    )
+
+
+def engine_option(*, multiple: bool = False, default: str = "auto", auto: bool = True) -> Callable[[F], F]:
+    """--engine."""
+    names = (["auto"] if auto else []) + ["numpy", "onnxruntime", "openvino"]
+    shown = ", several times to compare" if multiple else ""
+    return click.option(
+        "-e",
+        "--engine",
+        multiple=multiple,
+        metavar="NAME",
+        default=[default] if multiple else default,
+        help=f"{', '.join(names)}{shown} [{default}].",
+    )
+
+
+def read_net(
+    model: Path,
+    weights: Path | None,
+    layers: Sequence[str],
+    dialect: str | None,
+    proto: Path | None,
+    phase: str,
+    level: int,
+    stage: Sequence[str],
+) -> Net:
+    """The network that the options of `network_options` mean."""
+    import anylayer
+
+    return anylayer.read(
+        model, weights, layers=layers, dialect=dialect, proto=proto, phase=phase, level=level, stages=stage
+    )
+
+
+def shapes_of(net: Net, given: Iterable[tuple[str, tuple[int, ...]]]) -> dict[str, tuple[int, ...]]:
+    """The --shape options by input; without a name the network's only input is meant."""
+    names = list(net.network.inputs)
+    shapes = {}
+    for name, shape in given:
+        if not name and len(names) != 1:
+            raise click.UsageError(f"--shape needs a name here, the inputs are {', '.join(names) or 'none'}")
+        shapes[name or names[0]] = shape
+    return shapes
+
+
+def say(text: str, quiet: bool = False) -> None:
+    """A line of the report, to stderr."""
+    if not quiet:
+        click.echo(text, err=True)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Rich's console: as wide as the terminal, or, into a file or pipe, as wide as what is shown."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, width=None if stream.isatty() else 4000, highlight=False, soft_wrap=False)
+
+
+def table(title: str | None, *columns: str, right: Sequence[str] = ()) -> Table:
+    """An empty table with plain lines; the columns named in `right` are aligned right."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return made
+
+
+def show(made: Table) -> None:
+    """Print a table to stdout, without trailing blanks."""
+    out = console()
+    if out.is_terminal:
+        out.print(made)
+        return
+    with out.capture() as capture:
+        out.print(made)
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def count(value: int) -> str:
+    """1234567 as "1.23 M"."""
+    for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return str(value)
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 layer`, `2 layers`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

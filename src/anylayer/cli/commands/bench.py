@@ -1,0 +1,193 @@
+"""anylayer bench: how long a network takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anylayer.cli.command import (
+    Command,
+    engine_option,
+    network_options,
+    plural,
+    read_net,
+    say,
+    shape_option,
+    shapes_of,
+    show,
+    table,
+    talk_options,
+)
+
+if TYPE_CHECKING:
+    from anylayer import Net
+    from anylayer.engines.model import Model
+
+
+@click.command(
+    cls=Command,
+    short_help="Measure how long a network takes, on one engine or several.",
+    epilog="Example: anylayer bench deploy.prototxt --random-weights -e onnxruntime -e openvino --profile",
+)
+@network_options
+@engine_option(multiple=True, default="auto")
+@click.option("--threads", type=click.IntRange(1), help="Threads of the engine [the engine's choice].")
+@click.option("-n", "--runs", type=click.IntRange(1), help="Runs of each engine [as many as fit in --seconds].")
+@click.option("--seconds", type=click.FloatRange(0.01), default=3.0, help="Time for each engine [3].")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="[NAME=]FILE", help="Inputs: .npy, .npz, a picture.")
+@click.option("--seed", type=int, default=0, help="The seed of random inputs and weights [0].")
+@click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
+@click.option("--profile", "profiled", is_flag=True, help="Each node's share, measured alone.")
+@shape_option
+@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@talk_options
+def command(
+    engine: tuple[str, ...],
+    threads: int | None,
+    runs: int | None,
+    seconds: float,
+    inputs: tuple[str, ...],
+    seed: int,
+    random_weights: bool,
+    profiled: bool,
+    shapes: Any,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+    **network: Any,
+) -> None:
+    """Measure a network: median and 95th percentile of its run time.
+
+    Several engines take turns, run by run, so that what else the machine does hits them alike; their ratios
+    are to the first. One run of each goes before and is not counted.
+    """
+    from anylayer.cli.inputs import feed
+
+    net = read_net(**network)
+    if random_weights:
+        net.fill(seed)
+    arrays = feed(net, inputs, shapes_of(net, shapes), seed)
+    asked = list(dict.fromkeys(engine))
+    models = {name: _compile(net, name, arrays, threads, quiet) for name in asked}
+    times = take_turns({n: lambda m=m: m(arrays) for n, m in models.items()}, runs, seconds * len(models))
+    named = {n: m.engine for n, m in models.items()}
+    profiles = {n: _profile(net, arrays, named[n], threads) for n in asked} if profiled else {}
+    if as_json:
+        from anylayer.cli.files import to_json
+
+        click.echo(to_json(_plain(times, named, models, profiles, arrays, threads)))
+        return
+    _show(times, named, threads)
+    for name, rows in profiles.items():
+        click.echo()
+        _show_profile(named[name], rows)
+
+
+def _compile(net: Net, engine: str, arrays: dict[str, Any], threads: int | None, quiet: bool) -> Model:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # host calls: said below
+        model = net.compile(engine, {n: a.shape for n, a in arrays.items()}, threads)
+        model(arrays)
+    for name, kind, reason in model.host_calls:
+        say(f"layer '{name}' ({kind}) runs in Python: {reason}", quiet)
+    return model
+
+
+def take_turns(
+    calls: dict[str, Callable[[], object]],
+    runs: int | None,
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, list[float]]:
+    """Seconds of each call, one call of each after the other: `runs` of each, or as many as fit in `seconds`,
+    but 3 at least and 100,000 at most."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    stop = clock() + seconds
+    done = 0
+    while done < (runs or 100_000) and (runs or done < 3 or clock() < stop):
+        for name, call in calls.items():
+            start = clock()
+            call()
+            times[name].append(clock() - start)
+        done += 1
+    return times
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest of the values that at least `share` of them do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+
+
+def _numbers(values: Sequence[float]) -> dict[str, float]:
+    from statistics import median
+
+    return {
+        "runs": len(values),
+        "median": median(values) * 1e3,
+        "p95": percentile(values, 0.95) * 1e3,
+        "best": min(values) * 1e3,
+    }
+
+
+def _show(times: dict[str, list[float]], named: dict[str, str], threads: int | None) -> None:
+    several = len(times) > 1
+    columns = ["median ms", "p95 ms", "best ms", "runs"] + (["ratio"] if several else [])
+    made = table(None, "engine", *columns, right=columns)
+    first = _numbers(next(iter(times.values())))["median"]
+    for name, values in times.items():
+        n = _numbers(values)
+        cells = [f"{n['median']:.3f}", f"{n['p95']:.3f}", f"{n['best']:.3f}", str(n["runs"])]
+        shown = name if named[name] == name else f"{name}: {named[name]}"
+        made.add_row(shown, *cells, *([f"{n['median'] / first:.2f}"] if several else []))
+    show(made)
+    if threads:
+        click.echo(plural(threads, "thread"))
+
+
+def _profile(
+    net: Net, arrays: dict[str, Any], engine: str, threads: int | None
+) -> list[tuple[str, str, float]]:
+    from anylayer.engines.profile import profile
+
+    return profile(net, arrays, engine, threads)
+
+
+def _show_profile(engine: str, rows: list[tuple[str, str, float]]) -> None:
+    from rich.markup import escape
+
+    total = sum(s for _, _, s in rows) or 1.0
+    made = table(f"{engine}, each node alone", "node", "type", "ms", "share", right=["ms", "share"])
+    for name, kind, spent in sorted(rows, key=lambda r: -r[2]):
+        made.add_row(escape(name), escape(kind), f"{spent * 1e3:.3f}", f"{100 * spent / total:.1f} %")
+    show(made)
+    by_type: dict[str, float] = {}
+    for _, kind, spent in rows:
+        by_type[kind] = by_type.get(kind, 0.0) + spent
+    largest = sorted(by_type.items(), key=lambda t: -t[1])[:6]
+    click.echo("by type: " + ", ".join(f"{k} {100 * s / total:.1f} %" for k, s in largest))
+
+
+def _plain(
+    times: dict[str, list[float]],
+    named: dict[str, str],
+    models: dict[str, Model],
+    profiles: dict[str, list[tuple[str, str, float]]],
+    arrays: dict[str, Any],
+    threads: int | None,
+) -> dict[str, Any]:
+    engines = {}
+    for name, values in times.items():
+        engines[name] = {
+            "engine": named[name],
+            "ms": _numbers(values),
+            "host_calls": [{"node": n, "type": t, "reason": r} for n, t, r in models[name].host_calls],
+        }
+        if name in profiles:
+            engines[name]["profile"] = [{"node": n, "type": t, "ms": s * 1e3} for n, t, s in profiles[name]]
+    return {"inputs": {n: list(a.shape) for n, a in arrays.items()}, "threads": threads, "engines": engines}

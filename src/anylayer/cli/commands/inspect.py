@@ -1,0 +1,93 @@
+"""anylayer inspect: the table of a network's nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anylayer.cli.command import (
+    Command,
+    count,
+    network_options,
+    plural,
+    read_net,
+    shape_option,
+    shapes_of,
+    show,
+    table,
+    talk_options,
+)
+
+if TYPE_CHECKING:
+    from anylayer.engines.report import NodeReport, Report
+
+
+@click.command(
+    cls=Command,
+    short_help="Show what a network is made of, and where each node runs.",
+    epilog="Example: anylayer inspect deploy.prototxt weights.caffemodel --shape data=1,3,300,300",
+)
+@network_options
+@shape_option
+@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@talk_options
+def command(shapes: Any, as_json: bool, quiet: bool, debug: bool, **network: Any) -> None:
+    """Show a network's nodes: type, params, shapes, weights, multiply-adds, and where each runs.
+
+    Works without weights, and with layers that nobody knows: their rows say so.
+    """
+    net = read_net(**network)
+    report = net.inspect(shapes_of(net, shapes) or None)
+    if as_json:
+        from anylayer.cli.files import to_json
+
+        click.echo(to_json(report.to_dict()))
+        return
+    _show(report, network["weights"])
+    if not quiet:
+        _notes(report, network["model"])
+
+
+def _show(report: Report, weights: Path | None) -> None:
+    made = table(None, "node", "type", "params", "outputs", "weights", "multiply-adds", "where", right=_NUMBERS)
+    style = {"host": "yellow", "unknown": "bold red", "?": "red", "constant": "dim"}
+    for row, cells in zip(report.nodes, report.rows()):
+        made.add_row(*map(_text, cells[:6]), _where(row), style=style.get(row.where))
+    show(made)
+    t = report.totals
+    unsure = " known" if any(n.where in ("unknown", "?") for n in report.nodes) else ""
+    click.echo(
+        f"{plural(t['nodes'], 'node')}, {count(t['weights'])} weights{'' if weights else ' (no weights file given)'}, "
+        f"{count(t['macs'])}{unsure} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
+    )
+
+
+_NUMBERS = ("weights", "multiply-adds")
+
+
+def _text(cell: str) -> Any:
+    from rich.text import Text
+
+    return Text("".join(c if c.isprintable() else "?" for c in cell))
+
+
+def _where(row: NodeReport) -> Any:
+    names = {"host": "Python", "?": "not traced"}
+    where = names.get(row.where, row.where)
+    if row.origin not in ("", "built-in"):
+        where += f", {Path(row.origin).name}"
+    return _text(where + (f": {row.reason}" if row.reason else ""))
+
+
+def _notes(report: Report, model: Path) -> None:
+    for name, kind in (("inputs", report.inputs), ("outputs", report.outputs)):
+        shown = ", ".join(f"{n} {t or '(shape not known)'}" for n, t in kind)
+        click.echo(f"{name}: {shown or 'none'}")
+    if report.dialect:
+        click.echo(f"dialect: {report.dialect}")
+    for note in report.notes:
+        click.echo(f"note: {note}")
+    if report.totals["unknown"]:
+        click.echo(f"To define the unknown layers: anylayer stub {model} -o layers.py")

@@ -1,0 +1,129 @@
+"""anylayer layers: what is built in."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anylayer.cli.command import Command, plural, show, table, talk_options
+
+if TYPE_CHECKING:
+    from anylayer.layer import Definition, Field
+
+
+@click.command(
+    cls=Command, short_help="List the built-in layer types, or one type's fields.", epilog="Example: anylayer layers Interp"
+)
+@click.argument("types", metavar="[TYPE]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@talk_options
+def command(types: tuple[str, ...], as_json: bool, quiet: bool, debug: bool) -> None:
+    """List the built-in layer types; for each TYPE given, its fields with their types, defaults and meaning."""
+    from anylayer.cli.files import to_json
+    from anylayer.layer import Registry
+
+    registry = Registry.of("caffe")
+    found = _find(registry, types) if types else registry.definitions()
+    if as_json:
+        click.echo(to_json([_plain(d) for d in found]))
+    elif types:
+        for definition in found:
+            _show_one(definition)
+    else:
+        made = table(None, "type", "dialects", "what it does")
+        for definition in found:
+            made.add_row(definition.type, ", ".join(definition.dialects), _first_sentence(definition))
+        show(made)
+        if not quiet:
+            click.echo(f"{plural(len({d.type for d in found}), 'layer type')}; anylayer layers TYPE shows its fields")
+
+
+def _find(registry: Any, types: tuple[str, ...]) -> list[Definition]:
+    from anylayer.errors import InputError, nearest
+
+    known = registry.types()
+    by_lower = {name.lower(): name for name in known}
+    found: list[Definition] = []
+    for type_ in types:
+        name = type_ if type_ in known else by_lower.get(type_.lower(), "")
+        if not name:
+            raise InputError(f"there is no built-in layer type '{type_}'{nearest(type_, known)}")
+        found.extend(registry.find(name))
+    return found
+
+
+def _first_sentence(definition: Definition) -> str:
+    return re.split(r"\s\(\w[^)]*\d{4}\.\d+\)|(?<=\w)\.\s|:\s\(N", _doc(definition).split("\n\n")[0].replace("\n", " "))[0]
+
+
+def _doc(definition: Definition) -> str:
+    import inspect
+
+    return inspect.getdoc(definition.cls) or ""
+
+
+def _show_one(definition: Definition) -> None:
+    cls: Any = definition.cls
+    click.echo(definition.type + (f" ({', '.join(definition.dialects)})" if definition.dialects else ""))
+    click.echo()
+    click.echo("\n".join(f"  {line}".rstrip() for line in _doc(definition).splitlines()))
+    click.echo()
+    if not cls.fields:
+        click.echo("  no fields\n")
+        return
+    made = table(cls.message, "field", "number", "type", "default", "meaning", right=["number"])
+    _rows(made, cls, "")
+    show(made)
+    click.echo()
+
+
+def _rows(made: Any, message: Any, prefix: str) -> None:
+    for name, field in message.fields.items():
+        made.add_row(f"{prefix}{name}", str(field.number), _kind(field), _default(field), field.doc)
+        if isinstance(field.kind, type) and prefix.count(".") < 3:
+            _rows(made, field.kind, f"{prefix}{name}.")
+
+
+def _kind(field: Field) -> str:
+    kind = field.kind.__name__ if isinstance(field.kind, type) else str(field.kind)
+    return f"repeated {kind}" if field.repeated else kind
+
+
+def _default(field: Field) -> str:
+    from anylayer.layer.fields import MISSING
+
+    if isinstance(field.kind, type) or field.repeated and field.default is MISSING:
+        return ""
+    text = "required" if field.default is MISSING else str(field.default)
+    return text + "".join(f"; {dialect}: {value}" for dialect, value in field.dialects.items())
+
+
+def _plain(definition: Definition) -> dict[str, Any]:
+    cls: Any = definition.cls
+    return {
+        "type": definition.type,
+        "dialects": list(definition.dialects),
+        "doc": _doc(definition),
+        "role": cls.role,
+        "message": cls.message,
+        "numbers": dict(cls.numbers),
+        "fields": _plain_fields(cls, 0),
+    }
+
+
+def _plain_fields(message: Any, depth: int) -> list[dict[str, Any]]:
+    from anylayer.layer.fields import MISSING
+
+    rows = []
+    for name, field in message.fields.items():
+        row = {"name": name, "number": field.number, "type": _kind(field), "doc": field.doc}
+        row["required"] = field.default is MISSING and not field.repeated and not isinstance(field.kind, type)
+        row["default"] = None if field.default is MISSING else field.default
+        if field.dialects:
+            row["defaults"] = dict(field.dialects)
+        if isinstance(field.kind, type) and depth < 3:
+            row["fields"] = _plain_fields(field.kind, depth + 1)
+        rows.append(row)
+    return rows

@@ -1,0 +1,149 @@
+"""anylayer verify: every engine against NumPy, node by node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anylayer.cli.command import (
+    Command,
+    engine_option,
+    network_options,
+    plural,
+    read_net,
+    say,
+    shape_option,
+    shapes_of,
+    show,
+    table,
+    talk_options,
+)
+
+if TYPE_CHECKING:
+    from anylayer.engines.verify import NodeCheck
+
+
+@click.command(
+    cls=Command,
+    short_help="Compare every engine with NumPy, node by node.",
+    epilog="Example: anylayer verify deploy.prototxt weights.caffemodel -l layers.py",
+)
+@network_options
+@engine_option(multiple=True, default="all")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="[NAME=]FILE", help="Inputs: .npy, .npz, a picture.")
+@click.option("--seed", type=int, default=0, help="The seed of random inputs [0].")
+@click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
+@shape_option
+@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@talk_options
+def command(
+    engine: tuple[str, ...],
+    inputs: tuple[str, ...],
+    seed: int,
+    random_weights: bool,
+    shapes: Any,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+    **network: Any,
+) -> None:
+    """Run every node on every engine, on the inputs NumPy gives it, and compare with what NumPy gives.
+
+    A node agrees when no value is off by more than 1e-5 of the largest one. Ends with status 1 when any does
+    not. Only the blobs still needed are held, so large networks fit. Inputs are given, or seeded noise.
+    """
+    from anylayer.cli.inputs import feed
+    from anylayer.engines.verify import verify
+
+    net = read_net(**network)
+    if random_weights:
+        net.fill(seed)
+    arrays = feed(net, inputs, shapes_of(net, shapes), seed)
+    checks: dict[str, list[NodeCheck]] = {}
+    for name in _engines(engine, quiet):
+        checks[name] = []
+        for check in verify(net, arrays, engine=name):
+            checks[name].append(check)
+    if as_json:
+        from anylayer.cli.files import to_json
+
+        click.echo(to_json({name: _plain(found) for name, found in checks.items()}))
+    else:
+        _show(checks)
+    if any(not c.ok for found in checks.values() for c in found):
+        click.get_current_context().exit(1)
+
+
+def _engines(asked: tuple[str, ...], quiet: bool) -> list[str]:
+    """The engines to compare with NumPy; "all" means those installed, of which there must be one."""
+    from anylayer.engines import ENGINES, load_engine
+    from anylayer.errors import EngineError
+
+    if asked != ("all",):
+        for name in asked:
+            if name == "numpy":
+                raise click.UsageError("numpy is what the engines are compared with")
+            load_engine(name)
+        return list(dict.fromkeys(asked))
+    found = []
+    for name in ENGINES:
+        try:
+            load_engine(name)
+            found.append(name)
+        except EngineError as error:
+            say(f"left out: {error}", quiet)
+    if not found:
+        raise EngineError("there is no engine to compare with NumPy: pip install anylayer[all]")
+    return found
+
+
+def _show(checks: dict[str, list[NodeCheck]]) -> None:
+    from rich.markup import escape
+
+    names = list(checks)
+    made = table(None, "node", "type", *names, "note")
+    for row in zip(*checks.values()):
+        notes = dict.fromkeys(f"{c.note}" for c in row if c.note)
+        cells = [_cell(c) for c in row]
+        made.add_row(
+            escape(row[0].name),
+            escape(row[0].type),
+            *cells,
+            escape("; ".join(notes)),
+            style=None if all(c.ok for c in row) else "bold red",
+        )
+    show(made)
+    for name, found in checks.items():
+        click.echo(f"{name}: {_verdict(found)}")
+
+
+def _cell(check: NodeCheck) -> str:
+    if check.note and check.ok:
+        return "-"
+    relative = check.error / max(check.scale, 1e-6)
+    return f"{'ok' if check.ok else 'OFF'} {relative:.1e}"
+
+
+def _verdict(found: list[NodeCheck]) -> str:
+    compared = [c for c in found if c.ok and not c.note or not c.ok]
+    wrong = [c for c in found if not c.ok]
+    skipped = len(found) - len(compared)
+    tail = f" ({plural(skipped, 'node')} not compared: constants and host calls)" if skipped else ""
+    if not wrong:
+        return f"all {plural(len(compared), 'node')} compared agree with NumPy{tail}"
+    first = wrong[0]
+    why = first.note or f"off by {first.error:.3g} of {first.scale:.3g}"
+    return f"{plural(len(wrong), 'node')} differ, the first is '{first.name}' ({first.type}): {why}{tail}"
+
+
+def _plain(found: list[NodeCheck]) -> dict[str, Any]:
+    wrong = [c.name for c in found if not c.ok]
+    return {
+        "ok": not wrong,
+        "first": wrong[0] if wrong else None,
+        "nodes": [
+            {"name": c.name, "type": c.type, "error": c.error, "scale": c.scale, "ok": c.ok, "note": c.note}
+            for c in found
+        ],
+    }
