@@ -1,0 +1,141 @@
+"""Every snippet of README.md and docs/ runs, in order, page by page, in a folder with the examples.
+
+The first word of a fence's info string says what happens to it:
+
+    python              executed; the blocks of a page share their names
+    python file=x.py    written to x.py (so with any language: prototxt file=net.prototxt)
+    console             each line `$ command` is run and must succeed; the lines below it are its output, where
+                        `...` stands for anything. `console exit=1` expects that exit code
+    text, sh            shown only (output, and commands that install)
+
+Anything else is a mistake in the page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+SHOWN = {"text", "sh"}
+FENCE = re.compile(r"^( *)```(.*)$")
+
+
+@dataclass
+class Block:
+    """A fenced block: its info string and its text, with the line it starts at."""
+
+    info: str
+    text: str
+    line: int
+
+    def option(self, name: str) -> str | None:
+        """The value of `name=value` in the info string."""
+        for word in self.info.split()[1:]:
+            key, _, value = word.partition("=")
+            if key == name:
+                return value
+        return None
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page."""
+    found: list[Block] = []
+    lines: list[str] | None = None
+    info, start = "", 0
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        fence = FENCE.match(line)
+        if fence and lines is None:
+            lines, info, start = [], fence[2].strip(), number
+        elif fence and lines is not None:
+            found.append(Block(info, "\n".join(lines) + "\n", start))
+            lines = None
+        elif lines is not None:
+            lines.append(line)
+    assert lines is None, f"{page.name}:{start}: the block is not closed"
+    return found
+
+
+@pytest.fixture(scope="session")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the examples and the demo's weights."""
+    folder = tmp_path_factory.mktemp("docs")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    (folder / "demo-output").mkdir()
+    make = [sys.executable, "examples/hed/make_model.py", "demo-output/hed.caffemodel"]
+    subprocess.run(make, cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+def matches(shown: str, output: str) -> bool:
+    """Whether `output` is what a page shows, `...` standing for anything."""
+    pattern = ".*".join(re.escape(" ".join(part.split())) for part in shown.split("..."))
+    return (
+        re.fullmatch(r"\s*" + pattern.replace(r"\ ", r"\s+") + r"\s*", " ".join(output.split()), re.S) is not None
+    )
+
+
+def run_console(block: Block, folder: Path, where: str) -> None:
+    """Run the commands of a console block and compare what they print."""
+    commands: list[tuple[str, list[str]]] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            commands.append((line[2:], []))
+        else:
+            assert commands, f"{where}: output without a command"
+            commands[-1][1].append(line)
+    environment = {**os.environ, "COLUMNS": "110", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for command, shown in commands:
+        words = shlex.split(command)
+        assert words[0] in ("anylayer", "python"), f"{where}: {words[0]} is not run here"
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        output = done.stdout + done.stderr
+        assert done.returncode == int(block.option("exit") or 0), f"{where}: {command}\n{output}"
+        expected = "\n".join(shown)
+        if expected.strip():
+            assert matches(expected, output), f"{where}: {command} prints\n{output}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_the_snippets_run(page: Path, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "page"
+    shutil.copytree(examples, folder)
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks(page):
+        where = f"{page.name}:{block.line}"
+        kind = block.info.split()[0] if block.info else ""
+        file = block.option("file")
+        if file is not None:
+            (folder / file).write_text(block.text)
+        elif kind == "python":
+            exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
+        elif kind == "console":
+            run_console(block, folder, where)
+        else:
+            assert kind in SHOWN, f"{where}: what is to be done with a block '{block.info}'?"
+
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)|src=\"([^\"]+)\"")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_the_links_lead_somewhere(page: Path) -> None:
+    targets = ["".join(found) for found in LINK.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.S))]
+    local = [t.split("#")[0] for t in targets if "://" not in t and not t.startswith("#")]
+    assert not [t for t in local if not (page.parent / t).exists()]
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert not [p.name for p in PAGES if p.parent.name == "docs" and f"docs/{p.name}" not in readme]
