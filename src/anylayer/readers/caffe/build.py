@@ -1,0 +1,146 @@
+"""From a file's blocks, already of today's form, to a Network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from anylayer.errors import at, need
+from anylayer.layer import Definition, Registry
+from anylayer.network import Network, Node, TensorType
+from anylayer.readers.caffe.blobs import StoredLayer, fill
+from anylayer.readers.caffe.fields import check_net, params
+from anylayer.readers.caffe.preprocess import preprocess
+from anylayer.readers.caffe.rules import State, phase_of, takes_part
+from anylayer.readers.caffe.tree import Block, Entry
+from anylayer.readers.caffe.wiring import Draft, Version, connect, drop_training, name_versions, unique
+
+
+@dataclass(slots=True)
+class Options:
+    """What the user asks for beside the files."""
+
+    state: State = field(default_factory=State)
+    dialect: str | None = None
+    user_types: frozenset[str] = frozenset()
+
+
+def build(net: Block, stored: list[StoredLayer], weights: str, options: Options) -> Network:
+    """The network of a file's top-level block and the layers of its weights file (named `weights`)."""
+    check_net(net)
+    layers, left_out = _drafts(net, options)
+    blobs = connect(layers, left_out)
+    network = Network(
+        name=net.text("name"), format="caffe", inputs={}, nodes=[], outputs={}, dialect=options.dialect,
+        source=net.file, weights=weights,
+    )  # fmt: skip
+    network.notes += drop_training(layers)
+    name_versions(blobs)
+    arrays = fill(layers, stored, weights or net.file)
+    names: set[str] = set()
+    for layer in layers:
+        if layer.feeds:
+            _inputs(network, layer, options)
+        elif not layer.dropped and layer.role != "sink":
+            node = _node(layer, options)
+            node.name = unique(layer.name or layer.type, names)
+            node.blobs = arrays.get(id(layer), [])
+            network.nodes.append(node)
+    _outputs(network, blobs)
+    return network
+
+
+def _drafts(net: Block, options: Options) -> tuple[list[Draft], list[Draft]]:
+    """The layers that take part, and those that their rules leave out."""
+    kept, left_out = [], []
+    for entry in net:
+        if entry.name != "layer":
+            continue
+        block = net.as_block(entry)
+        block.line = entry.line
+        draft = _draft(block, options)
+        (kept if takes_part(block, options.state) else left_out).append(draft)
+    return kept, left_out
+
+
+def _draft(block: Block, options: Options) -> Draft:
+    name, type_ = block.text("name"), block.entry("type")
+    if type_ is None or not type_.value:
+        raise block.fail(f"layer '{name}' has no type")
+    draft = Draft(block, name, _type(block, type_), block.texts("bottom"), block.texts("top"))
+    draft.role = _role(draft.type, options)
+    weights = block.numbers("loss_weight")
+    with at(draft.place):
+        need(
+            len(weights) in (0, len(draft.tops)),
+            f"'loss_weight' is given once for every top or not at all: {len(draft.tops)} tops, got {len(weights)}",
+        )
+    return draft
+
+
+def _type(block: Block, entry: Entry) -> str:
+    return block.string(entry)
+
+
+def _definitions(type_: str, options: Options) -> list[Definition]:
+    return [] if type_ in options.user_types else Registry.of("caffe").find(type_)
+
+
+def _role(type_: str, options: Options) -> str:
+    found = _definitions(type_, options)
+    named = [d for d in found if options.dialect is not None and options.dialect in d.dialects]
+    return str(getattr((named or found)[0].cls, "role", "")) if found else ""
+
+
+def _node(layer: Draft, options: Options) -> Node:
+    block = layer.block
+    return Node(
+        name=layer.name,
+        type=layer.type,
+        inputs=[v.name for v in layer.inputs],
+        outputs=[v.name for v in layer.outputs],
+        params=params(block, layer.type, _definitions(layer.type, options)),
+        place=layer.place,
+        lines=block.lines() if block.line else {},
+        in_place=bool(layer.tops and layer.bottoms and layer.tops[0] == layer.bottoms[0]),
+        phase=phase_of(block, options.state.phase),
+        loss_weights=block.numbers("loss_weight"),
+    )
+
+
+def _inputs(network: Network, layer: Draft, options: Options) -> None:
+    """Enter an input or data layer's outputs as the network's inputs; labels that nothing reads are left."""
+    types = _input_types(layer, options)
+    for version, type_ in zip(layer.outputs, types):
+        if layer.role == "data" and not any(not r.dropped for r, _ in version.readers):
+            continue
+        network.inputs[version.name] = type_
+    if layer.outputs and layer.outputs[0].name in network.inputs:
+        found = preprocess(layer.block, network.notes)
+        if found is not None:
+            network.preprocess[layer.outputs[0].name] = found
+
+
+def _input_types(layer: Draft, options: Options) -> list[TensorType | None]:
+    definitions = _definitions(layer.type, options)
+    cls: Any = definitions[0].cls
+    with at(layer.place):
+        instance = cls.__new__(cls)
+        instance.prepare(_node(layer, options), options.dialect)
+        types: list[TensorType | None] = list(instance.input_types())
+        need(
+            len(types) == len(layer.tops),
+            f"the layer gives {len(types)} shapes for {len(layer.tops)} tops",
+        )
+    return types
+
+
+def _outputs(network: Network, blobs: dict[str, list[Version]]) -> None:
+    """The blobs that nothing consumes, in alphabetical order, and every blob's value."""
+    for blob in sorted(blobs):
+        last = blobs[blob][-1]
+        if last.producer.dropped or (last.producer.feeds and last.name not in network.inputs):
+            continue
+        network.blobs[blob] = last.name
+        if not any(not reader.dropped for reader, _ in last.readers):
+            network.outputs[blob] = last.name

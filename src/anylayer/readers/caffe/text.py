@@ -1,0 +1,249 @@
+"""Prototxt: protobuf's text format, read without a schema (protobuf.dev/reference/protobuf/textformat-spec).
+
+Values keep what the file says: an int (decimal, hexadecimal or octal), a float, a quoted string (str), a bare
+word (Word; `true` and `false` are Flags; `inf` and `nan` floats) or a Block. Time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from anylayer.errors import FileError
+from anylayer.network import Flag, Word
+from anylayer.readers.caffe.tree import Block, shown
+
+MAX_DEPTH = 100
+MAX_BYTES = 1 << 28
+_TOKEN = re.compile(
+    r"(?P<space>(?:[ \t\r\n\f\v]|\#[^\n]*)+)"
+    r"|(?P<word>[A-Za-z_][A-Za-z_0-9]*)"
+    r"|(?P<number>\.?[0-9](?:[eE][+-](?=[0-9])|[A-Za-z_0-9.])*)"
+    r"|(?P<quote>[\"'])"
+    r"|(?P<sign>[{}<>\[\]:,;/.-])",
+)
+_SPACE = re.compile(r"(?:[ \t\r\n\f\v]+|#[^\n]*)")
+_DECIMAL = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fF]?")
+_INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*")
+_STOP = {'"': re.compile(r'["\\\n]'), "'": re.compile(r"['\\\n]")}
+_ESCAPE = re.compile(r"([abfnrtv?\\'\"])|([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
+_CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_SPECIALS = {"inf": float("inf"), "infinity": float("inf"), "nan": float("nan")}
+_CLOSING = {"{": "}", "<": ">"}
+
+
+def read_text(path: Path) -> Block:
+    """The fields of a prototxt. Raises FileError with file and line."""
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise FileError(f"a prototxt of {size >> 20} MiB, {MAX_BYTES >> 20} MiB is the most", str(path))
+    return parse(path.read_bytes(), str(path))
+
+
+def parse(data: bytes, file: str) -> Block:
+    """The fields of a prototxt's bytes; `file` names it in errors."""
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    parser = _Parser(text, file)
+    root = Block(file, 1)
+    parser.fields(root, "", 0)
+    return root
+
+
+class _Parser:
+    """One pass over the text; `kind` and `token` are the current token, "end" after the last."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.source, self.file = text, file
+        self.position, self.line = 0, 1
+        self.kind, self.token, self.token_line = "", "", 1
+        self.next()
+
+    def fail(self, rule: str, line: int | None = None) -> FileError:
+        return FileError(rule, f"{self.file}:{line or self.token_line}")
+
+    def found(self) -> str:
+        """The current token, for an error message."""
+        return "the end of the file" if self.kind == "end" else shown(Word(f"'{self.token}'"))
+
+    def next(self) -> None:
+        """Go to the next token. A string token is left at its opening quote."""
+        text = self.source
+        while True:
+            space = _SPACE.match(text, self.position)
+            if space is None:
+                break
+            self.line += text.count("\n", self.position, space.end())
+            self.position = space.end()
+        self.token_line = self.line
+        if self.position == len(text):
+            self.kind, self.token = "end", ""
+            return
+        match = _TOKEN.match(text, self.position)
+        if match is None:
+            raise self._stranger(text[self.position])
+        self.kind, self.token = str(match.lastgroup), match.group()
+        self.position = match.end()
+
+    def _stranger(self, char: str) -> FileError:
+        if "\udc80" <= char <= "\udcff":
+            return self.fail(f"byte 0x{ord(char) - 0xDC00:02x} is not UTF-8. Save the file as UTF-8")
+        named = f"'{char}'" if char.isprintable() and char.isascii() else f"U+{ord(char):04X}"
+        return self.fail(f"unexpected character {named}")
+
+    def fields(self, block: Block, closing: str, depth: int) -> None:
+        """Fields up to `closing` ("" for the end of the file)."""
+        if depth > MAX_DEPTH:
+            raise self.fail(f"messages are nested deeper than {MAX_DEPTH}")
+        while True:
+            if self.kind == "end" and not closing:
+                return
+            if closing and self.kind == "sign" and self.token == closing:
+                return
+            if self.kind == "end":
+                raise self.fail(f"the message opened in line {block.line} is not closed: '{closing}' is missing")
+            self.field(block, depth)
+            if self.kind == "sign" and self.token in ",;":
+                self.next()
+
+    def field(self, block: Block, depth: int) -> None:
+        line = self.token_line
+        name = self.name()
+        colon = self.kind == "sign" and self.token == ":"
+        if colon:
+            self.next()
+        if self.kind == "sign" and self.token == "[":
+            self.list(block, name, line, colon, depth)
+        else:
+            block.add(name, self.value(name, colon, depth), line)
+
+    def name(self) -> str:
+        if self.kind == "word":
+            name = self.token
+            self.next()
+            return name
+        if self.kind == "sign" and self.token == "[":
+            return self.bracketed()
+        hint = ". A comment starts with '#'" if self.token == "/" else ""
+        raise self.fail(f"expected the name of a field, got {self.found()}{hint}")
+
+    def bracketed(self) -> str:
+        """An extension's name `[a.b]`, or an Any's `[domain/a.b]`."""
+        parts = ["["]
+        self.next()
+        while not (self.kind == "sign" and self.token == "]"):
+            if self.kind not in ("word", "number") and self.token not in ("/", ".", "-"):
+                raise self.fail(f"expected ']' after the extension's name, got {self.found()}")
+            parts.append(self.token)
+            self.next()
+        self.next()
+        if len(parts) == 1:
+            raise self.fail("expected an extension's name between '[' and ']'")
+        return "".join(parts) + "]"
+
+    def list(self, block: Block, name: str, line: int, colon: bool, depth: int) -> None:
+        self.next()
+        if self.kind == "sign" and self.token == "]":
+            self.next()
+            return
+        while True:
+            block.add(name, self.value(name, colon, depth), self.token_line if self.kind == "end" else line)
+            if self.kind == "sign" and self.token == "]":
+                self.next()
+                return
+            if not (self.kind == "sign" and self.token == ","):
+                raise self.fail(f"expected ',' or ']' in the list of '{name}', got {self.found()}")
+            self.next()
+
+    def value(self, name: str, colon: bool, depth: int) -> Any:
+        if self.kind == "sign" and self.token in _CLOSING:
+            closing = _CLOSING[self.token]
+            block = Block(self.file, self.token_line)
+            self.next()
+            self.fields(block, closing, depth + 1)
+            self.next()
+            return block
+        if not colon:
+            raise self.fail(f"expected ':' or '{{' after '{name}', got {self.found()}")
+        if self.kind == "quote":
+            return self.strings()
+        if self.kind == "number":
+            return self.number("")
+        if self.kind == "word":
+            return self.word()
+        if self.kind == "sign" and self.token == "-":
+            self.next()
+            return self.negative()
+        raise self.fail(f"expected a value after '{name}:', got {self.found()}")
+
+    def word(self) -> Any:
+        word = self.token
+        self.next()
+        if word in ("true", "false", "True", "False"):
+            return Flag(word.lower() == "true")
+        return _SPECIALS.get(word, Word(word))
+
+    def negative(self) -> Any:
+        if self.kind == "number":
+            return self.number("-")
+        if self.kind == "word" and self.token.lower() in _SPECIALS:
+            special = _SPECIALS[self.token.lower()]
+            self.next()
+            return -special
+        raise self.fail(f"expected a number after '-', got {self.found()}")
+
+    def number(self, sign: str) -> Any:
+        token, line = self.token, self.token_line
+        self.next()
+        if len(token) > 400:
+            raise self.fail(f"a number of {len(token)} characters", line)
+        if _INTEGER.fullmatch(token):
+            octal = token.startswith("0") and token.isdigit()
+            value = int(sign + token, 8 if octal else 16 if token[:2] in ("0x", "0X") else 10)
+            return value if -(2**63) <= value < 2**64 else float(value)
+        if _DECIMAL.fullmatch(token) and not (token.isdigit() and token.startswith("0")):
+            return float(sign + token.rstrip("fF"))
+        raise self.fail(f"'{shown(Word(token))}' is not a number", line)
+
+    def strings(self) -> str:
+        """Adjacent quoted strings, which are one."""
+        parts = []
+        while self.kind == "quote":
+            parts.append(self.string())
+            self.next()
+        try:
+            text = b"".join(parts).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self.fail(f"a string with byte 0x{error.object[error.start]:02x}, which is not UTF-8") from None
+        return text
+
+    def string(self) -> bytes:
+        """One quoted string's bytes; the position is after the opening quote, and then after the closing one."""
+        text, quote, stop = self.source, self.token, _STOP[self.token]
+        parts = []
+        while True:
+            match = stop.search(text, self.position)
+            if match is None or match.group() == "\n":
+                raise self.fail("a string is not closed in its line")
+            parts.append(text[self.position : match.start()].encode("utf-8", "surrogateescape"))
+            self.position = match.end()
+            if match.group() == quote:
+                return b"".join(parts)
+            escape = _ESCAPE.match(text, self.position)
+            if escape is None:
+                raise self.fail(f"'\\{text[self.position : self.position + 1]}' is no escape in a string")
+            self.position = escape.end()
+            parts.append(self.escaped(escape))
+
+    def escaped(self, escape: re.Match[str]) -> bytes:
+        simple, octal, hexa, short, long = escape.groups()
+        if simple:
+            return _CONTROLS.get(simple, simple).encode()
+        if octal:
+            return bytes([int(octal, 8) & 0xFF])
+        if hexa:
+            return bytes([int(hexa, 16)])
+        code = int(short or long, 16)
+        if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+            raise self.fail(f"'\\{escape.group()}' is no character")
+        return chr(code).encode()

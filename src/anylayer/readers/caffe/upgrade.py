@@ -1,0 +1,305 @@
+"""Bring a network of any era to today's form: V0 and V1 layers, legacy inputs (Caffe's upgrade_proto.cpp).
+
+Everything works on Blocks, so a text file and a binary file take the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from anylayer.errors import nearest
+from anylayer.network import Word
+from anylayer.readers.caffe.tree import Block, Entry, shown
+
+V1_TYPES = (
+    "NONE ACCURACY BNLL CONCAT CONVOLUTION DATA DROPOUT EUCLIDEAN_LOSS FLATTEN HDF5_DATA HDF5_OUTPUT IM2COL "
+    "IMAGE_DATA INFOGAIN_LOSS INNER_PRODUCT LRN MULTINOMIAL_LOGISTIC_LOSS POOLING RELU SIGMOID SOFTMAX "
+    "SOFTMAX_LOSS SPLIT TANH WINDOW_DATA ELTWISE POWER SIGMOID_CROSS_ENTROPY_LOSS HINGE_LOSS MEMORY_DATA ARGMAX "
+    "THRESHOLD DUMMY_DATA SLICE MVN ABSVAL SILENCE CONTRASTIVE_LOSS EXP DECONVOLUTION"
+).split()
+_IRREGULAR = {
+    "NONE": "",
+    "BNLL": "BNLL",
+    "LRN": "LRN",
+    "MVN": "MVN",
+    "RELU": "ReLU",
+    "TANH": "TanH",
+    "ABSVAL": "AbsVal",
+    "ARGMAX": "ArgMax",
+    "HDF5_DATA": "HDF5Data",
+    "HDF5_OUTPUT": "HDF5Output",
+    "SOFTMAX_LOSS": "SoftmaxWithLoss",
+}
+_V0_TYPES = {
+    "conv": "CONVOLUTION",
+    "innerproduct": "INNER_PRODUCT",
+    "pool": "POOLING",
+    "images": "IMAGE_DATA",
+    **{name.lower(): name for name in V1_TYPES[1:24]},
+}
+_TRANSFORM = {"scale": "scale", "meanfile": "mean_file", "cropsize": "crop_size", "mirror": "mirror"}
+_DATA = {"DATA": "data_param", "IMAGE_DATA": "image_data_param", "WINDOW_DATA": "window_data_param"}
+_CONV, _IP, _POOL = "convolution_param", "inner_product_param", "pooling_param"
+_SOURCE = {"HDF5_DATA": "hdf5_data_param", "INFOGAIN_LOSS": "infogain_loss_param", **_DATA}
+_BATCH = {"HDF5_DATA": "hdf5_data_param", **_DATA}
+_WINDOW = {"WINDOW_DATA": "window_data_param"}
+_V0_FIELDS: dict[str, tuple[dict[str, str], str]] = {
+    "num_output": ({"CONVOLUTION": _CONV, "INNER_PRODUCT": _IP}, "num_output"),
+    "biasterm": ({"CONVOLUTION": _CONV, "INNER_PRODUCT": _IP}, "bias_term"),
+    "weight_filler": ({"CONVOLUTION": _CONV, "INNER_PRODUCT": _IP}, "weight_filler"),
+    "bias_filler": ({"CONVOLUTION": _CONV, "INNER_PRODUCT": _IP}, "bias_filler"),
+    "pad": ({"CONVOLUTION": _CONV, "POOLING": _POOL}, "pad"),
+    "kernelsize": ({"CONVOLUTION": _CONV, "POOLING": _POOL}, "kernel_size"),
+    "group": ({"CONVOLUTION": _CONV}, "group"),
+    "stride": ({"CONVOLUTION": _CONV, "POOLING": _POOL}, "stride"),
+    "pool": ({"POOLING": _POOL}, "pool"),
+    "dropout_ratio": ({"DROPOUT": "dropout_param"}, "dropout_ratio"),
+    "local_size": ({"LRN": "lrn_param"}, "local_size"),
+    "alpha": ({"LRN": "lrn_param"}, "alpha"),
+    "beta": ({"LRN": "lrn_param"}, "beta"),
+    "k": ({"LRN": "lrn_param"}, "k"),
+    "source": (_SOURCE, "source"),
+    "batchsize": (_BATCH, "batch_size"),
+    "rand_skip": ({"DATA": "data_param", "IMAGE_DATA": "image_data_param"}, "rand_skip"),
+    "shuffle_images": ({"IMAGE_DATA": "image_data_param"}, "shuffle"),
+    "new_height": ({"IMAGE_DATA": "image_data_param"}, "new_height"),
+    "new_width": ({"IMAGE_DATA": "image_data_param"}, "new_width"),
+    "concat_dim": ({"CONCAT": "concat_param"}, "concat_dim"),
+    "det_fg_threshold": (_WINDOW, "fg_threshold"),
+    "det_bg_threshold": (_WINDOW, "bg_threshold"),
+    "det_fg_fraction": (_WINDOW, "fg_fraction"),
+    "det_context_pad": (_WINDOW, "context_pad"),
+    "det_crop_mode": (_WINDOW, "crop_mode"),
+}
+_COPIED = ("blobs", "blobs_lr", "weight_decay")
+
+
+def upgrade(net: Block, known: Iterable[str] = ()) -> Block:
+    """The network with `layer` blocks only, and its inputs as an Input layer.
+
+    `known` are layer types whose spelling a V1 word may mean beside Caffe's own ("RELU6" -> "ReLU6").
+    Raises FileError where a file mixes eras or a V0 layer has a field its type does not have.
+    """
+    if "layers" in net:
+        if "layer" in net:
+            raise net.fail(
+                "a network has either 'layer' (new style) or 'layers' (old style), got both", _line(net, "layers")
+            )
+        if any("layer" in old for old in net.blocks("layers")):
+            net = _v0_net(net)
+        spelled = {t.lower(): t for t in known}
+        net = _map_layers(net, "layers", "layer", lambda old: _v2_layer(_data_layer(old), spelled))
+    return _input_layer(net)
+
+
+def _line(block: Block, name: str) -> int:
+    return next(e.line for e in block if e.name == name)
+
+
+def _map_layers(net: Block, old: str, new: str, change: object) -> Block:
+    out = net.without()
+    out.entries = [
+        Entry(new, change(net.as_block(e)), e.line) if e.name == old else e  # type: ignore[operator]
+        for e in net
+    ]
+    return out
+
+
+# ---- V0: layers { layer { ... } bottom top }
+
+
+def _v0_net(net: Block) -> Block:
+    out = Block(net.file, net.line, [e for e in net if e.name in ("name", "input", "input_dim", "force_backward")])
+    for layer in _without_padding(net):
+        out.entries.append(Entry("layers", _v1_layer(layer), layer.line))
+    return out
+
+
+def _without_padding(net: Block) -> list[Block]:
+    """Move each `padding` layer's pad into the one convolution or pooling that reads it."""
+    pads: dict[str, tuple[str, int]] = {}
+    kept = []
+    for connection in net.blocks("layers"):
+        inner = connection.block("layer")
+        if inner is None:
+            raise connection.fail("a V0 network has a 'layer { }' in every 'layers { }', this one has none")
+        if inner.text("type") == "padding":
+            bottoms, tops = connection.texts("bottom"), connection.texts("top")
+            if len(bottoms) != 1 or len(tops) != 1:
+                raise connection.fail("a padding layer has one bottom and one top")
+            pads[tops[0]] = (bottoms[0], inner.integer("pad"))
+            continue
+        out = connection.without()
+        for i, entry in enumerate(out.entries):
+            if entry.name != "bottom" or entry.value not in pads:
+                continue
+            if inner.text("type") not in ("conv", "pool"):
+                raise connection.fail(
+                    f"a padding layer is read by a conv or a pool, got {inner.text('type')}", entry.line
+                )
+            bottom, pad = pads[str(entry.value)]
+            out.entries[i] = Entry("bottom", bottom, entry.line)
+            padded = inner.without("pad")
+            padded.add("pad", pad)
+            out.entries = [Entry(e.name, padded, e.line) if e.name == "layer" else e for e in out.entries]
+        kept.append(out)
+    return kept
+
+
+def _v1_layer(connection: Block) -> Block:
+    inner = connection.block("layer")
+    out = Block(connection.file, connection.line, [e for e in connection if e.name in ("bottom", "top")])
+    inner = inner if inner is not None else Block(connection.file)
+    old = inner.text("type")
+    if old not in _V0_TYPES:
+        raise inner.fail(f"V0 has no layer type '{old}'{nearest(old, _V0_TYPES)}")
+    type_ = _V0_TYPES[old]
+    out.add("type", Word(type_))
+    for entry in inner:
+        if entry.name in ("name", *_COPIED):
+            out.entries.append(entry)
+        elif entry.name in _TRANSFORM:
+            _inside(out, "transform_param").entries.append(Entry(_TRANSFORM[entry.name], entry.value, entry.line))
+        elif entry.name == "hdf5_output_param" and type_ == "HDF5_OUTPUT":
+            out.entries.append(entry)
+        elif entry.name != "type":
+            message, name = _v0_field(inner, entry, old, type_)
+            _inside(out, message).entries.append(Entry(name, entry.value, entry.line))
+    return out
+
+
+def _v0_field(layer: Block, entry: Entry, old: str, type_: str) -> tuple[str, str]:
+    messages, name = _V0_FIELDS.get(entry.name, ({}, ""))
+    if type_ not in messages:
+        hint = nearest(entry.name, [n for n, (m, _) in _V0_FIELDS.items() if type_ in m])
+        raise layer.fail(f"a V0 layer of type '{old}' has no field '{entry.name}'{hint}", entry.line)
+    return messages[type_], name
+
+
+def _inside(layer: Block, message: str) -> Block:
+    """The layer's message of that name, made where there is none."""
+    found = layer.block(message)
+    if found is None:
+        found = Block(layer.file, layer.line)
+        layer.add(message, found)
+    return found
+
+
+# ---- V1: layers { type: CONVOLUTION ... }
+
+
+def _data_layer(layer: Block) -> Block:
+    """Move scale, mean_file, crop_size and mirror of a data layer's own message to transform_param."""
+    entry = layer.entry("type")
+    message = _DATA.get(str(entry.value)) if entry is not None else None
+    own = layer.block(message) if message is not None else None
+    moved = [e for e in own if e.name in ("scale", "mean_file", "crop_size", "mirror")] if own is not None else []
+    if own is None or not moved:
+        return layer
+    out = layer.without()
+    rest = own.without(*(e.name for e in moved))
+    out.entries = [Entry(e.name, rest, e.line) if e.name == message else e for e in out.entries]
+    transform = out.block("transform_param")
+    joined = Block(layer.file, layer.line, [*(transform or ()), *moved])
+    out = out.without("transform_param")
+    out.add("transform_param", joined)
+    return out
+
+
+def _v2_layer(layer: Block, spelled: dict[str, str]) -> Block:
+    out = Block(layer.file, layer.line)
+    for entry in layer:
+        if entry.name == "type":
+            out.entries.append(Entry("type", _v2_type(layer, entry, spelled), entry.line))
+        elif entry.name not in ("param", "blob_share_mode", "blobs_lr", "weight_decay"):
+            out.entries.append(entry)
+    for spec in _param_specs(layer):
+        out.entries.append(Entry("param", spec, spec.line))
+    return out
+
+
+def _v2_type(layer: Block, entry: Entry, spelled: dict[str, str]) -> str:
+    value = entry.value
+    if type(value) is int:
+        if not 0 <= value < len(V1_TYPES):
+            raise layer.fail(
+                f"layer type number {value} is not Caffe's own: forks differ in it. Give the fork's caffe.proto "
+                "with --proto",
+                entry.line,
+            )
+        return v2_type_name(V1_TYPES[value], spelled)
+    if not isinstance(value, Word):
+        raise layer.fail(
+            f"'layers' (old style) takes a word such as CONVOLUTION for its type, got {shown(value)}. "
+            "A layer with a quoted type is written 'layer'",
+            entry.line,
+        )
+    return v2_type_name(str(value), spelled)
+
+
+def v2_type_name(word: str, spelled: dict[str, str]) -> str:
+    """The type name of a V1 enum word: Caffe's own, else a known type that is spelled so, else CamelCase."""
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    camel = "".join(part.capitalize() for part in word.split("_"))
+    if word in V1_TYPES:
+        return camel
+    return spelled.get(word.replace("_", "").lower(), camel)
+
+
+def _param_specs(layer: Block) -> list[Block]:
+    """The ParamSpecs of a V1 layer's `param` names, share modes, learning rates and decays."""
+    columns = {
+        "param": "name",
+        "blob_share_mode": "share_mode",
+        "blobs_lr": "lr_mult",
+        "weight_decay": "decay_mult",
+    }
+    specs: list[Block] = []
+    for old, new in columns.items():
+        for i, entry in enumerate(e for e in layer if e.name == old):
+            if i == len(specs):
+                specs.append(Block(layer.file, entry.line))
+            specs[i].entries.append(Entry(new, entry.value, entry.line))
+    return specs
+
+
+# ---- inputs: input, input_shape, input_dim
+
+
+def _input_layer(net: Block) -> Block:
+    """Replace the top-level inputs by an Input layer at the front."""
+    out = net.without("input", "input_shape", "input_dim")
+    names = [e for e in net if e.name == "input"]
+    shapes = _input_shapes(net, len(names))
+    if not names:
+        return out
+    layer = Block(net.file, names[0].line)
+    layer.add("name", "input")
+    layer.add("type", "Input")
+    for entry in names:
+        layer.add("top", net.string(entry), entry.line)
+    param = Block(net.file, layer.line)
+    for shape in shapes:
+        param.add("shape", shape, shape.line)
+    layer.add("input_param", param)
+    out.entries.insert(0, Entry("layer", layer, layer.line))
+    return out
+
+
+def _input_shapes(net: Block, inputs: int) -> list[Block]:
+    shapes = net.blocks("input_shape")
+    dims = [e for e in net if e.name == "input_dim"]
+    if shapes and dims:
+        raise net.fail("inputs have either 'input_shape' or 'input_dim', got both", dims[0].line)
+    if shapes and len(shapes) != inputs:
+        raise net.fail(f"{inputs} 'input' need {inputs} 'input_shape', got {len(shapes)}", shapes[0].line)
+    if not dims:
+        return shapes
+    if len(dims) != 4 * inputs:
+        raise net.fail(f"{inputs} 'input' need {4 * inputs} 'input_dim', got {len(dims)}", dims[0].line)
+    for i in range(inputs):
+        shape = Block(net.file, dims[4 * i].line)
+        shape.entries = [Entry("dim", e.value, e.line) for e in dims[4 * i : 4 * i + 4]]
+        shapes.append(shape)
+    return shapes

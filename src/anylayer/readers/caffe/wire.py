@@ -1,0 +1,274 @@
+"""Protobuf's binary form, read over a memory map (protobuf.dev/programming-guides/encoding).
+
+Only the headers of messages are walked: a blob's values are skipped by their length and become views of the
+map, without a copy, when they are asked for. Nothing is allocated that the file merely claims.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import FileError, at, need
+from anylayer.network import Array, Shape
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+MAX_DEPTH = 100
+_BLOCK = 1 << 16
+
+
+class Buffer:
+    """A mapped file. `file` names it in errors."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = str(path)
+        with path.open("rb") as handle:
+            size = handle.seek(0, 2)
+            need(size > 0, "the file is empty", FileError)
+            self.data: Any = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+        self.size = size
+
+    def varint(self, position: int, end: int) -> tuple[int, int]:
+        """An unsigned varint below 2**64 and the position after it."""
+        data = self.data
+        value = shift = 0
+        start = position
+        while True:
+            if position >= end:
+                raise FileError(f"the number at byte {start} is cut off")
+            byte = data[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value & 0xFFFFFFFFFFFFFFFF, position
+            shift += 7
+            if shift > 63:
+                raise FileError(f"the number at byte {start} is longer than 10 bytes")
+
+    def fields(self, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+        """Each field's number, wire type, and where its value starts and ends. A varint's value is at start."""
+        while position < end:
+            start = position
+            tag, position = self.varint(position, end)
+            number, kind = tag >> 3, tag & 7
+            if not 0 < number < 1 << 29:
+                raise FileError(f"field number {number} at byte {start} is not one of protobuf's")
+            if kind == BYTES:
+                length, position = self.varint(position, end)
+                if length > end - position:
+                    raise FileError(
+                        f"field {number} at byte {start} claims {length} bytes, {end - position} are left"
+                    )
+                stop = position + length
+            elif kind == VARINT:
+                stop = self.varint(position, end)[1]
+            elif kind in (FIXED32, FIXED64):
+                stop = position + (4 if kind == FIXED32 else 8)
+                if stop > end:
+                    raise FileError(f"field {number} at byte {start} is cut off")
+            else:
+                raise FileError(f"field {number} at byte {start} has wire type {kind}, which Caffe never writes")
+            yield number, kind, position, stop
+            position = stop
+
+    def text(self, start: int, stop: int) -> str:
+        """A string's characters; bytes that are not UTF-8 are shown escaped."""
+        return bytes(self.data[start:stop]).decode("utf-8", "backslashreplace")
+
+
+@dataclass(slots=True)
+class StoredBlob:
+    """A BlobProto in a mapped file: where its values lie, and its shape."""
+
+    buffer: Buffer
+    legacy: dict[int, int] = field(default_factory=dict)
+    dims: list[int] | None = None
+    floats: list[tuple[int, int, int]] = field(default_factory=list)  # start, number of values, stride in bytes
+    doubles: list[tuple[int, int, int]] = field(default_factory=list)
+    raw: tuple[int, int] | None = None
+    raw_type: int | None = None
+    integers: bool = False
+
+    def array(self) -> Array:
+        """The values as float32: a view of the map where the file has one run of floats, else a copy.
+
+        A view lies at any byte of the file, so it may be unaligned (`flags.aligned`). Raises FileError where
+        shape and values do not agree.
+        """
+        need(not self.integers, "8-bit integers (int8_data, Ascend): quantised weights are not read", FileError)
+        values = self._values()
+        shape = self.shape(len(values))
+        count = int(np.prod(shape, dtype=object))
+        need(
+            count == len(values),
+            f"has shape {shape}, which is {count} values, but {len(values)} are stored",
+            FileError,
+        )
+        return values.reshape(shape)
+
+    def shape(self, count: int) -> Shape:
+        """The shape: num, channels, height, width where any is written, else the dims, else that of one value."""
+        if self.legacy:
+            dims = [self.legacy.get(i, 0) for i in (1, 2, 3, 4)]
+        elif self.dims is not None:
+            dims = self.dims
+        else:
+            need(count == 1, f"has no shape but {count} values", FileError)
+            dims = []
+        need(all(d >= 0 for d in dims), f"has shape {tuple(dims)}: a dimension is negative", FileError)
+        return tuple(dims)
+
+    def _values(self) -> Array:
+        if self.doubles:
+            return self._runs(self.doubles, "<f8").astype(np.float32)
+        if self.floats or self.raw is None:
+            return self._runs(self.floats, "<f4")
+        start, stop = self.raw
+        names = {0: "<f8", 1: "<f4", 2: "<f2"}
+        need(
+            self.raw_type in names,
+            f"raw_data of type {self.raw_type}: expected DOUBLE (0), FLOAT (1) or FLOAT16 (2)"
+            if self.raw_type is not None
+            else "field 12 without raw_data_type: raw_data (OpenCV) or uint64_data (Ascend), the file does not tell",
+            FileError,
+        )
+        dtype = np.dtype(names[self.raw_type or 0])
+        need(
+            (stop - start) % dtype.itemsize == 0,
+            f"{stop - start} bytes of raw_data are no whole values",
+            FileError,
+        )
+        run = self._runs([(start, (stop - start) // dtype.itemsize, dtype.itemsize)], names[self.raw_type or 0])
+        return run if dtype == np.float32 else run.astype(np.float32)
+
+    def _runs(self, runs: list[tuple[int, int, int]], dtype: str) -> Array:
+        kind = np.dtype(dtype)
+        parts = []
+        for start, count, stride in runs:
+            if stride == kind.itemsize:
+                parts.append(np.frombuffer(self.buffer.data, kind, count, start) if count else np.empty(0, kind))
+            else:
+                parts.append(np.ndarray((count,), kind, self.buffer.data, start, (stride,)))
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else np.empty(0, kind)
+
+
+def read_blob(buffer: Buffer, start: int, stop: int) -> StoredBlob:
+    """Index one BlobProto: its values are not touched."""
+    blob = StoredBlob(buffer)
+    position = start
+    while position < stop:
+        for number, kind, low, high in buffer.fields(position, stop):
+            position = high
+            if number in (5, 6, 8, 9) and kind in (FIXED32, FIXED64):
+                position = _unpacked(blob, number, kind, low, stop)
+                break
+            _blob_field(blob, number, kind, low, high)
+    return blob
+
+
+def _blob_field(blob: StoredBlob, number: int, kind: int, low: int, high: int) -> None:
+    if number in (1, 2, 3, 4) and kind == VARINT:
+        blob.legacy[number] = _signed(blob.buffer.varint(low, high)[0])
+    elif number == 7 and kind == BYTES:
+        blob.dims = (blob.dims or []) + _dims(blob.buffer, low, high)
+    elif number in (5, 8) and kind == BYTES:
+        size = 4 if number == 5 else 8
+        need((high - low) % size == 0, f"{high - low} bytes of packed data are no whole values", FileError)
+        runs = blob.floats if number == 5 else blob.doubles
+        if high > low:
+            runs.append((low, (high - low) // size, size))
+    elif number == 10 and kind == VARINT:
+        blob.raw_type = blob.buffer.varint(low, high)[0]
+    elif number == 12 and kind == BYTES:
+        blob.raw = (low, high)
+    elif number in (10, 11, 12):
+        blob.integers = blob.integers or number == 10
+
+
+def _unpacked(blob: StoredBlob, number: int, kind: int, low: int, stop: int) -> int:
+    """Take the run of single values that starts at `low`, each behind the same tag byte; where it ends."""
+    size = 4 if kind == FIXED32 else 8
+    wanted = {5: FIXED32, 6: FIXED32, 8: FIXED64, 9: FIXED64}[number]
+    need(kind == wanted, f"field {number} of a blob has wire type {kind}, expected {wanted}", FileError)
+    step, tag = size + 1, number << 3 | kind
+    count, left = 1, (stop - low - size) // step
+    while left:
+        block = min(left, _BLOCK)
+        at_byte = low + size + (count - 1) * step
+        tags = np.ndarray((block,), np.uint8, blob.buffer.data, at_byte, (step,))
+        same = tags == tag
+        run = block if same.all() else int(same.argmin())
+        count, left = count + run, left - run
+        if run < block:
+            break
+    runs = {5: blob.floats, 8: blob.doubles}.get(number)
+    if runs is not None:
+        runs.append((low, count, step))
+    return low + size + (count - 1) * step
+
+
+def _dims(buffer: Buffer, start: int, stop: int) -> list[int]:
+    dims: list[int] = []
+    for number, kind, low, high in buffer.fields(start, stop):
+        if number == 1 and kind == VARINT:
+            dims.append(_signed(buffer.varint(low, high)[0]))
+        elif number == 1 and kind == BYTES:
+            while low < high:
+                value, low = buffer.varint(low, high)
+                dims.append(_signed(value))
+        need(len(dims) <= 32, "has a shape of more than 32 dimensions", FileError)
+    return dims
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+@dataclass(slots=True)
+class StoredLayer:
+    """A layer in a binary file: its name and its blobs."""
+
+    name: str
+    blobs: list[StoredBlob] = field(default_factory=list)
+
+
+def read_weights(path: Path) -> list[StoredLayer]:
+    """The layers of a .caffemodel of any era (V0, V1, V2), in file order, with their blobs indexed."""
+    with at(str(path)):
+        buffer = Buffer(path)
+        layers = []
+        for number, kind, low, high in buffer.fields(0, buffer.size):
+            if kind == BYTES and number in (2, 100):
+                layers.append(_layer(buffer, low, high, number == 2))
+        return layers
+
+
+def _layer(buffer: Buffer, start: int, stop: int, old: bool) -> StoredLayer:
+    layer = StoredLayer("")
+    name_at, blobs_at = (4, 6) if old else (1, 7)
+    for number, kind, low, high in buffer.fields(start, stop):
+        if kind != BYTES:
+            continue
+        if number == name_at:
+            layer.name = buffer.text(low, high)
+        elif number == blobs_at:
+            _add_blob(layer, buffer, low, high)
+        elif old and number == 1:
+            for inner, inner_kind, inner_low, inner_high in buffer.fields(low, high):
+                if inner_kind == BYTES and inner == 1:
+                    layer.name = buffer.text(inner_low, inner_high)
+                elif inner_kind == BYTES and inner == 50:
+                    _add_blob(layer, buffer, inner_low, inner_high)
+    return layer
+
+
+def _add_blob(layer: StoredLayer, buffer: Buffer, start: int, stop: int) -> None:
+    with at(f"layer '{layer.name}'"), at(f"blob {len(layer.blobs)}"):
+        layer.blobs.append(read_blob(buffer, start, stop))

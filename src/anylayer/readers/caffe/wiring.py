@@ -1,0 +1,152 @@
+"""Who reads which version of which blob: Caffe's names made values (net.cpp AppendTop, AppendBottom)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from anylayer.errors import NetworkError, nearest
+from anylayer.readers.caffe.tree import Block
+
+
+@dataclass(slots=True)
+class Version:
+    """One value of a blob: as its producer left it. `readers` are (layer, bottom index)."""
+
+    blob: str
+    producer: Draft
+    readers: list[tuple[Draft, int]] = field(default_factory=list)
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A layer on its way to a Node. `role` is its class's."""
+
+    block: Block
+    name: str
+    type: str
+    bottoms: list[str]
+    tops: list[str]
+    role: str = ""
+    inputs: list[Version] = field(default_factory=list)
+    outputs: list[Version] = field(default_factory=list)
+    dropped: bool = False
+
+    @property
+    def place(self) -> str:
+        return f"{self.block.place()}: layer '{self.name}' ({self.type})"
+
+    @property
+    def feeds(self) -> bool:
+        """Whether its outputs are the network's inputs."""
+        return self.role in ("input", "data")
+
+
+def connect(layers: list[Draft], left_out: list[Draft]) -> dict[str, list[Version]]:
+    """Resolve every bottom; return each blob's versions in order. `left_out` are filtered away: for errors only.
+
+    Raises NetworkError for a bottom that nothing produced before, and for a blob produced twice.
+    """
+    blobs: dict[str, list[Version]] = {}
+    for i, layer in enumerate(layers):
+        for k, bottom in enumerate(layer.bottoms):
+            if bottom not in blobs:
+                raise NetworkError(_unknown_bottom(bottom, layers[i:], left_out, blobs), layer.place)
+            version = blobs[bottom][-1]
+            version.readers.append((layer, k))
+            layer.inputs.append(version)
+        for k, top in enumerate(layer.tops):
+            in_place = k < len(layer.bottoms) and layer.bottoms[k] == top
+            if top in blobs and not in_place:
+                first = blobs[top][0].producer
+                raise NetworkError(
+                    f"top '{top}' is produced by layer '{first.name}'{_line(first)} already. Only a layer whose "
+                    f"bottom {k} is '{top}' too may rewrite it",
+                    layer.place,
+                )
+            version = Version(top, layer)
+            blobs.setdefault(top, []).append(version)
+            layer.outputs.append(version)
+    return blobs
+
+
+def _line(layer: Draft) -> str:
+    return f" (line {layer.block.line})" if layer.block.line else ""
+
+
+def _unknown_bottom(bottom: str, rest: list[Draft], left_out: list[Draft], blobs: dict[str, list[Version]]) -> str:
+    for later in rest:
+        if bottom in later.tops:
+            return (
+                f"bottom '{bottom}' is produced only later, by layer '{later.name}'{_line(later)}. "
+                "Caffe computes layers in the order of the file"
+            )
+    for absent in left_out:
+        if bottom in absent.tops:
+            return (
+                f"bottom '{bottom}' is produced by layer '{absent.name}'{_line(absent)} only, which its include "
+                "and exclude rules leave out"
+            )
+    return f"bottom '{bottom}' is produced by no layer{nearest(bottom, blobs)}"
+
+
+def name_versions(blobs: dict[str, list[Version]]) -> None:
+    """Give each value its name: see anylayer.network."""
+    taken = set(blobs)
+    for blob, versions in blobs.items():
+        keeps = 0 if versions[0].producer.feeds else len(versions) - 1
+        for i, version in enumerate(versions):
+            if i == keeps:
+                version.name = blob
+            else:
+                version.name = unique(f"{blob}@{version.producer.name}", taken)
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """`name`, or the first of name_1, name_2 ... that is free; taken from then on."""
+    found, i = name, 0
+    while found in taken:
+        i += 1
+        found = f"{name}_{i}"
+    taken.add(found)
+    return found
+
+
+def drop_training(layers: list[Draft]) -> list[str]:
+    """Drop the losses of a network that is fed by data layers, and what only serves their labels.
+
+    A loss gives way where one of its bottoms comes from a data layer. Returns notes.
+    """
+    depends = _dependencies(layers)
+    notes = []
+    for layer in layers:
+        from_data = [depends[id(v)] for v in layer.inputs]
+        if layer.role != "loss" or not any(from_data):
+            continue
+        layer.dropped = True
+        read = ", ".join(f"'{v.blob}'" for v, d in zip(layer.inputs, from_data) if not _is_label(d, from_data[0]))
+        notes.append(f"layer '{layer.name}' ({layer.type}) serves training and is left out; it reads {read}")
+    for layer in reversed(layers):
+        if not layer.dropped and not layer.feeds and layer.outputs and all(map(_only_label, layer.outputs)):
+            layer.dropped = True
+            notes.append(f"layer '{layer.name}' ({layer.type}) only prepares labels and is left out")
+    return notes
+
+
+def _dependencies(layers: list[Draft]) -> dict[int, frozenset[int]]:
+    """Which data layers' outputs each value is computed from, by identity."""
+    depends: dict[int, frozenset[int]] = {}
+    for layer in layers:
+        joined: frozenset[int] = frozenset().union(*(depends[id(v)] for v in layer.inputs))
+        for version in layer.outputs:
+            depends[id(version)] = frozenset([id(version)]) if layer.role == "data" else joined
+    return depends
+
+
+def _is_label(depends: frozenset[int], first: frozenset[int]) -> bool:
+    return bool(depends) and depends.isdisjoint(first)
+
+
+def _only_label(version: Version) -> bool:
+    """Whether only dropped layers read the value, and as labels: not as their first bottom."""
+    return bool(version.readers) and all(r.dropped and (k > 0 or r.role != "loss") for r, k in version.readers)
