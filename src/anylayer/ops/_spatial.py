@@ -104,8 +104,13 @@ def padded(x: Any, pairs: Pairs, value: Any = 0) -> Any:
         return x
     shape = (*x.shape[:2], *(n + b + e for n, (b, e) in zip(x.shape[2:], pairs)))
     out = np.full(shape, value, x.dtype)
-    out[(..., *(slice(b, b + n) for n, (b, _) in zip(x.shape[2:], pairs)))] = x
+    out[box([b for b, _ in pairs], x.shape[2:])] = x
     return out
+
+
+def box(starts: Sequence[int], sizes: Sequence[int]) -> tuple[Any, ...]:
+    """The index of a box of the spatial axes."""
+    return (..., *(slice(s, s + n) for s, n in zip(starts, sizes)))
 
 
 def taps(

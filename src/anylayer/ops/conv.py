@@ -85,7 +85,8 @@ def _depthwise(data: Any, w: Any, plan: _Plan) -> Any:
     y = np.zeros((data.shape[0], outputs, *plan.counts), np.result_type(data, w))
     ones = (1,) * len(plan.kernel)
     for cell, where in taps(plan.kernel, plan.strides, plan.dilations, plan.counts):
-        y += data[where] * w[(slice(None), 0, *cell)].reshape(-1, *ones)
+        weights: tuple[Any, ...] = (slice(None), 0, *cell)
+        y += data[where] * w[weights].reshape(-1, *ones)
     return y
 
 
@@ -98,7 +99,7 @@ def _grouped(data: Any, w: Any, plan: _Plan) -> Any:
     columns = np.empty((channels, cells, *plan.counts), data.dtype)
     for i in range(n):  # one sample at a time: the unfolded windows are `cells` times the sample
         for t, (_, where) in enumerate(taps(plan.kernel, plan.strides, plan.dilations, plan.counts)):
-            columns[:, t] = data[(i, *where)]
+            columns[:, t] = data[i][where]
         np.matmul(matrix, columns.reshape(g, -1, pixels), out=y[i])
     return y.reshape(n, outputs, *plan.counts)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import Pairs, extent, flat_pads, pad_pairs, per_axis, spatial_rank, taps, whole
+from anylayer.ops._spatial import Pairs, box, extent, flat_pads, pad_pairs, per_axis, spatial_rank, taps, whole
 from anylayer.tracing import record
 
 
@@ -84,8 +84,9 @@ def conv_transpose(
     columns = columns.reshape(n, outputs, *plan.kernel, *x.shape[2:])
     y = np.zeros((n, outputs, *plan.full), columns.dtype)
     for cell, where in taps(plan.kernel, plan.strides, plan.dilations, x.shape[2:]):
-        y[where] += columns[(slice(None), slice(None), *cell)]
-    y = y[(..., *(slice(b, b + size) for size, (b, _) in zip(plan.sizes, plan.pairs)))]
+        seen: tuple[Any, ...] = (slice(None), slice(None), *cell)
+        y[where] += columns[seen]
+    y = y[box([b for b, _ in plan.pairs], plan.sizes)]
     if b is None:
         return np.ascontiguousarray(y)
     return y + b.reshape(-1, *(1,) * len(plan.kernel))

