@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.errors import FileError, InputError, nearest, need
+from anylayer.layer.alignment import align
 from anylayer.layer.registry import Definition, Registry, load_layers, registered
 from anylayer.network import Network, Node, TensorType
 
@@ -25,10 +26,9 @@ class Net:
 
     def __init__(self, network: Network, users: Mapping[str, Definition]) -> None:
         self.network = network
-        registry = Registry.of(network.format)
-        self._known = registry.types()
+        self._registry = Registry.of(network.format)
         self.definitions: dict[str, list[Definition]] = {
-            type_: [users[type_]] if type_ in users else registry.find(type_)
+            type_: [users[type_]] if type_ in users else self._registry.find(type_)
             for type_ in {node.type for node in network.nodes}
         }
         self.user_layers = {t: d for t, d in users.items() if t in self.definitions}
@@ -52,6 +52,13 @@ class Net:
         """The nodes whose layer type nothing defines."""
         return [node for node in self.network.nodes if not self.definitions[node.type]]
 
+    def require_known(self, nodes: Sequence[Node]) -> None:
+        """Raise UnknownLayers for the nodes among these whose type nothing defines, all at once."""
+        from anylayer.engines.nodes import unknown_layers
+
+        if self.unknown:
+            unknown_layers(self.network, nodes, self.definitions, self._registry.types())
+
     def compile(
         self,
         engine: str = "auto",
@@ -68,11 +75,11 @@ class Net:
         Raises UnknownLayers, LayerError, InputError, EngineError.
         """
         from anylayer.engines.model import Model
-        from anylayer.engines.nodes import needed_nodes, unknown_layers
+        from anylayer.engines.nodes import needed_nodes
 
         wanted = self.network.outputs if outputs is None else {name: self._blob(name) for name in outputs}
         need(wanted, "the network has no outputs", InputError)
-        unknown_layers(self.network, needed_nodes(self.network, wanted), self.definitions, self._known)
+        self.require_known(needed_nodes(self.network, wanted))
         return Model(self.network, self.definitions, wanted, engine=engine, shapes=shapes, threads=threads)
 
     def _blob(self, name: str) -> str:
@@ -147,5 +154,8 @@ def read(
                 stages=tuple(stages),
                 user_types=frozenset(users),
             )
-            return Net(network, users)
+            net = Net(network, users)
+            if dialect == "hed":
+                align(network, net.definitions)
+            return net
     raise FileError("this is no model file that anylayer reads (it reads Caffe's .prototxt)", str(model))

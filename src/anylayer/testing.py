@@ -29,7 +29,7 @@ def assert_same(got: Array, want: Array, what: str = "", tolerance: float | None
     wide = np.abs(want[np.isfinite(want)].astype(np.float64))
     scale = max(float(wide.max(initial=0.0)), 1e-6)
     with np.errstate(invalid="ignore"):
-        off = np.abs(got.astype(np.float64) - want.astype(np.float64))
+        off = np.asarray(np.abs(got.astype(np.float64) - want.astype(np.float64)))
     off[(got == want) | (np.isnan(got) & np.isnan(want))] = 0
     worst = float(np.nan_to_num(off, nan=np.inf).max())
     if worst > limit * scale:

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.api import Net
 from anylayer.engines import load_engine
-from anylayer.engines.nodes import needed_nodes, trace_nodes, unknown_layers
+from anylayer.engines.nodes import needed_nodes, trace_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.errors import EngineError, InputError, need
 from anylayer.network import Array, TensorType
@@ -38,7 +38,7 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
     """
     module = load_engine(engine)
     network = net.network
-    unknown_layers(network, network.nodes, net.definitions, net._known)
+    net.require_known(network.nodes)
     arrays: dict[str, Array] = {}
     for name, kind in network.inputs.items():
         need(
@@ -90,7 +90,7 @@ def _compare(name: str, type_: str, results: list[Array], outputs: list[Array]) 
         finite = want[np.isfinite(want)]
         own = float(np.abs(finite).max(initial=0.0))
         with np.errstate(invalid="ignore"):
-            off = np.abs(got.astype(np.float64) - want.astype(np.float64))
+            off = np.asarray(np.abs(got.astype(np.float64) - want.astype(np.float64)))
         off[(got == want) | (np.isnan(got) & np.isnan(want))] = 0
         error = float(np.nan_to_num(off, nan=np.inf).max())
         if scale == 0 or error * max(scale, 1e-6) > worst * max(own, 1e-6):
