@@ -1,0 +1,49 @@
+"""What the YOLO output layers share: a map of `boxes` x (coords, objectness, classes) channels, activated."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import need
+from anylayer.layers.caffe._resampling import plane_of
+
+Scores = Literal["sigmoid", "softmax", "softmax with objectness"]
+
+
+def split(x: Any, boxes: int, coords: int, classes: int) -> Any:
+    """(N, C, H, W) as (N, boxes, coords + 1 + classes, H * W)."""
+    h, w = plane_of(x)
+    each = coords + 1 + classes
+    need(
+        x.shape[1] == boxes * each,
+        f"{boxes} boxes of {coords} coordinates, the objectness and {classes} classes make {boxes * each} "
+        f"channels, got {x.shape[1]}",
+    )
+    return x.reshape(x.shape[0], boxes, each, h * w)
+
+
+def activate(v: Any, coords: int, scores: Scores, raw_objectness: bool) -> tuple[Any, Any, Any, Any]:
+    """x and y, the other coordinates (as they are), the objectness and the classes of a split map, activated."""
+    position, size = ops.sigmoid(v[:, :, :2]), v[:, :, 2:coords]
+    if scores == "softmax with objectness":
+        joint = ops.softmax(v[:, :, coords:], axis=2)
+        return position, size, joint[:, :, :1], joint[:, :, 1:]
+    objectness = v[:, :, coords : coords + 1]
+    if not raw_objectness:
+        objectness = ops.sigmoid(objectness)
+    classes = v[:, :, coords + 1 :]
+    return (
+        position,
+        size,
+        objectness,
+        ops.softmax(classes, axis=2) if scores == "softmax" else ops.sigmoid(classes),
+    )
+
+
+def in_place(x: Any, boxes: int, coords: int, classes: int, scores: Scores, raw_objectness: bool = False) -> Any:
+    """The map with its values activated where they stand: the same shape."""
+    parts = activate(split(x, boxes, coords, classes), coords, scores, raw_objectness)
+    return np.concatenate(parts, axis=2).reshape(x.shape)

@@ -1,0 +1,49 @@
+"""The three ways of moving pixels into channels that Caffe files know (they are not each other's inverses)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer import ops
+from anylayer.errors import need
+from anylayer.layers.caffe._resampling import need_plane, plane_of
+
+
+def into_channels(x: Any, stride: int) -> Any:
+    """(N, C, H, W) to (N, C * s * s, H / s, W / s): channel (dy * s + dx) * C + c holds pixel (dy, dx) of each
+    block.
+    """
+    _need_blocks(x, stride)
+    return ops.space_to_depth(x, stride)
+
+
+def into_pixels(x: Any, stride: int) -> Any:
+    """(N, C, H, W) to (N, C / s / s, H * s, W * s): the inverse of `into_channels`."""
+    h, w = plane_of(x)
+    _need_groups(x, stride)
+    need_plane(h * stride, w * stride)
+    return ops.depth_to_space(x, stride, mode="DCR")
+
+
+def darknet(x: Any, stride: int) -> Any:
+    """(N, C, H, W) to (N, C * s * s, H / s, W / s) as Darknet does it: the input's values, in order, are taken
+    as a map of C / s / s channels and s * H x s * W pixels, of which each block's pixels become channels, block
+    by block.
+    """
+    n, c, h, w = x.shape
+    _need_blocks(x, stride)
+    _need_groups(x, stride)
+    seen = x.reshape(n, c // stride**2, h * stride, w * stride)
+    return ops.space_to_depth(seen, stride).reshape(n, c * stride**2, h // stride, w // stride)
+
+
+def _need_blocks(x: Any, stride: int) -> None:
+    h, w = plane_of(x)
+    need(stride >= 1, f"stride must be at least 1, got {stride}")
+    need(h % stride == 0 and w % stride == 0, f"stride={stride} does not divide {h} x {w} pixels")
+
+
+def _need_groups(x: Any, stride: int) -> None:
+    plane_of(x)
+    need(stride >= 1, f"stride must be at least 1, got {stride}")
+    need(x.shape[1] % stride**2 == 0, f"stride={stride} squared does not divide {x.shape[1]} channels")

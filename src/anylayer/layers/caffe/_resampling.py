@@ -1,0 +1,71 @@
+"""What the layers that change the size of a plane share: the check on its size, and resampling by matrices.
+
+A bilinear resize is two matrix products, one an axis: the form both engines run fastest, and what it picks is
+computed here, from shapes alone, in the float32 arithmetic of the C code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import need
+from anylayer.network import Array
+
+LARGEST_SIDE = 65536
+
+
+def plane_of(x: Any, what: str = "input 0") -> tuple[int, int]:
+    """The height and width of a blob (N, C, H, W)."""
+    need(len(x.shape) == 4, f"{what} must be of shape (N, C, H, W), got {tuple(x.shape)}")
+    return x.shape[2], x.shape[3]
+
+
+def need_plane(height: int, width: int) -> None:
+    """Refuse an output plane that is empty or that no image fills."""
+    need(
+        0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE,
+        f"the output must have 1..{LARGEST_SIDE} rows and columns, got {height} x {width}",
+    )
+
+
+def align_corners(size: int, wanted: int) -> Array:
+    """(wanted, size): the bilinear weights that put the first and last of `wanted` samples on the first and last
+    of `size`; one sample stands on the first. Source: DeepLab caffe src/caffe/util/interp.cpp.
+    """
+    ratio = np.float32(size - 1) / np.float32(wanted - 1) if wanted > 1 else np.float32(0)
+    at = ratio * np.arange(wanted, dtype=np.float32)
+    low = at.astype(np.int64)
+    part = at - low.astype(np.float32)
+    weights = np.zeros((wanted, size), np.float32)
+    row = np.arange(wanted)
+    weights[row, np.minimum(low, size - 1)] = np.float32(1) - part
+    weights[row, np.minimum(low + 1, size - 1)] += part
+    return weights
+
+
+def by_matrices(x: Any, rows: Array, columns: Array) -> Any:
+    """`rows` @ x @ `columns`.T on the planes of `x` (N, C, H, W), in the cheaper order."""
+    (tall, h), (wide, w) = rows.shape, columns.shape
+    if h * wide * (w + tall) <= tall * w * (h + wide):
+        return rows @ (x @ columns.T)
+    return (rows @ x) @ columns.T
+
+
+def repeat_pixels(x: Any, tall: int, wide: int) -> Any:
+    """Each pixel of `x` (..., H, W) as a block of `tall` x `wide`."""
+    h, w = x.shape[-2:]
+    need_plane(h * tall, w * wide)
+    if len(x.shape) == 4 and _exact(h, tall) and _exact(w, wide):
+        size = (h * tall, w * wide)
+        return ops.resize(x, size, mode="nearest", coordinates="asymmetric", nearest="floor")
+    return np.repeat(np.repeat(x, wide, axis=-1), tall, axis=-2)
+
+
+def _exact(size: int, times: int) -> bool:
+    """Whether engines that pick by a float32 factor take pixel i // times for every i."""
+    i = np.arange(size * times)
+    by_factor = np.floor(i.astype(np.float32) * (np.float32(1) / np.float32(times)))
+    return bool((by_factor == i // times).all())

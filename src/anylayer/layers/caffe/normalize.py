@@ -1,0 +1,44 @@
+"""Normalize (SSD)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layer.contract import Filler
+
+
+@layer("Normalize")
+class Normalize(Layer):
+    """Divide by the Euclidean length, then multiply by a learnt scale: (N, C, H, W) to the same shape.
+
+    y = x / sqrt(eps + sum(x * x)) * scale, the sum over (C, H, W) of an image where `across_spatial` is set,
+    else over C at each pixel. Blob 0 is the scale: one value where `channel_shared` is set, else C; without a
+    weights file `scale_filler` gives it (1 where that is absent).
+
+    Source: weiliu89/caffe (branch ssd) src/caffe/layers/normalize_layer.cpp.
+    """
+
+    message = "norm_param"
+    elementwise = True
+    numbers = {"": 206, "ssd": 206, "opencv": 149, "model-optimizer": 204}
+    across_spatial: bool = field(1, "bool", True, doc="one length for the image, not one for each pixel")
+    scale_filler: Filler = field(2, Filler, doc="what gives the scale without a weights file")
+    channel_shared: bool = field(3, "bool", True, doc="one scale for all channels")
+    eps: float = field(4, "float", 1e-10, doc="added to the sum of squares")
+
+    def setup(self) -> None:
+        if not self.has("scale_filler"):
+            self.scale_filler = Filler()
+            self.scale_filler.assign({"type": "constant", "value": 1.0})
+
+    def forward(self, x: Any) -> Any:
+        rank = len(x.shape)
+        need(2 <= rank <= 4, f"input 0 must be of shape (N, C, H, W), got {tuple(x.shape)}")
+        channels = x.shape[1]
+        scale = self.blob(0, () if self.channel_shared else (channels,), self.scale_filler, what="scale")
+        axes = tuple(range(1, rank)) if self.across_spatial else (1,)
+        length = np.sqrt((x * x).sum(axis=axes, keepdims=True) + np.float32(self.eps))
+        return x / length * scale.reshape(1, -1, *(1,) * (rank - 2))

@@ -1,0 +1,85 @@
+"""PriorBox (SSD)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import field, layer, need
+from anylayer.layers.caffe._priors import SsdPriors
+from anylayer.layers.caffe._resampling import plane_of
+
+
+@layer("PriorBox", dialects=("ssd", "ascend", "mobilenet-yolo"))
+class PriorBox(SsdPriors):
+    """Boxes around every cell of input 0 for an image of input 1's size; sizes are cut to whole pixels (SSD).
+
+    (N, C, H, W) and the image (N, C', H', W') to (1, 2, H * W * P * 4): [0, 0] the boxes (left, top, right,
+    bottom, as parts of the image), [0, 1] their variances. For each min_size a cell has a square of it, with a
+    max_size a square of sqrt(min_size * max_size), and a box of min_size * sqrt(r) by min_size / sqrt(r) for
+    each ratio r but 1. Depends on shapes alone: a constant of the network. Where no dialect is given, this is
+    what PriorBox means.
+
+    Source: weiliu89/caffe (branch ssd) src/caffe/layers/prior_box_layer.cpp.
+    """
+
+    def side(self, size: float) -> Any:
+        return np.float32(int(size))
+
+
+@layer("PriorBox", dialects=("opencv",))
+class PriorBoxOpenCV(SsdPriors):
+    """SSD's boxes as OpenCV lays them out: sizes are not cut, boxes are clipped unless `clip: false` is
+    written.
+
+    `variance` must be written; img_size, img_h and img_w are ignored, as in OpenCV. Shapes as in ssd. Source:
+    opencv modules/dnn/src/layers/prior_box_layer.cpp.
+    """
+
+    offset_h: tuple[float, ...] = field(14, "float", repeated=True, doc="in place of offset, downwards: a list")
+    offset_w: tuple[float, ...] = field(15, "float", repeated=True, doc="the same sideways")
+    width: tuple[float, ...] = field(16, "float", repeated=True, doc="widths of the boxes, in place of min_size")
+    height: tuple[float, ...] = field(17, "float", repeated=True, doc="heights of the boxes")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return False
+
+    def setup(self) -> None:
+        for name in ("offset_h", "offset_w", "width", "height"):
+            need(not self.has(name), f"{name} is not supported; give the boxes by min_size and one offset")
+        super().setup()
+        need(self.variance, "parameter 'variance' is missing: OpenCV has no default for it")
+        if self.has("img_size") or self.has("img_h"):
+            self.note("img_size, img_h and img_w are ignored, as in OpenCV: the image is input 1")
+
+    def image(self, image: Any) -> tuple[int, int]:
+        return plane_of(image, "input 1")
+
+
+@layer("PriorBox", dialects=("openvino", "model-optimizer"))
+class PriorBoxOpenVINO(SsdPriors):
+    """SSD's boxes as OpenVINO lays them out: sizes are not cut, only `step` and input 1 count.
+
+    img_size, img_h, img_w, step_h and step_w are dropped on the way, and without a step the offset is 0.5
+    whatever the file writes. Shapes as in ssd. Source: opencv/dldt 2018 ext_priorbox.cpp; OpenVINO PriorBox-1.
+    """
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return False
+
+    def setup(self) -> None:
+        super().setup()
+        dropped = [n for n in ("img_size", "img_h", "img_w", "step_h", "step_w") if self.has(n)]
+        if dropped:
+            self.note(f"{', '.join(dropped)} ignored, as by the Model Optimizer: input 1 and step decide")
+        self.step_h = self.step_w = 0.0
+
+    def image(self, image: Any) -> tuple[int, int]:
+        return plane_of(image, "input 1")
+
+    def offsets(self) -> tuple[float, float]:
+        return (self.offset, self.offset) if self.step else (0.5, 0.5)

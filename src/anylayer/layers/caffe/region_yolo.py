@@ -1,0 +1,56 @@
+"""RegionYolo (Intel's Caffe, OpenVINO)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layers.caffe._regions import in_place
+from anylayer.network import Node
+
+
+@layer("RegionYolo")
+class RegionYolo(Layer):
+    """YOLO's activations: softmax over classes and a flat output with `do_softmax`, else logistic, as a map.
+
+    (N, boxes * (coords + 1 + classes), H, W) to (N, C * H * W) with `do_softmax` (flatten_param's axis and
+    end_axis say which axes are joined), to the same shape without. boxes is `num` with do_softmax, the length
+    of `mask` without. x, y and the objectness go through the logistic function, the other coordinates stay, as
+    `anchors` do not count.
+
+    Source: opencv/dldt 2018 ext_region_yolo.cpp, extensions/ops/regionyolo.py; OpenVINO RegionYolo-1;
+    openvinotoolkit/training_toolbox_caffe src/caffe/layers/region_yolo_layer.cpp.
+    """
+
+    message = "region_yolo_param"
+    numbers = {"": 214, "model-optimizer": 214}
+    coords: int = field(1, "int32", 4, doc="coordinates of a box")
+    classes: int = field(2, "int32", 20, doc="number of classes")
+    num: int = field(3, "int32", 1, doc="boxes of a cell, with do_softmax")
+    do_softmax: bool = field(4, "bool", True, doc="softmax over the classes, and a flat output")
+    anchors: tuple[float, ...] = field(5, "float", repeated=True, doc="sizes of the boxes; used after this layer")
+    mask: tuple[int, ...] = field(6, "int32", repeated=True, doc="the anchors this map is for, without do_softmax")
+
+    def prepare(self, node: Node, dialect: str | None) -> None:
+        super().prepare(node, dialect)
+        flatten = node.params.get("flatten_param", {})
+        self.axis, self.end_axis = int(flatten.get("axis", 1)), int(flatten.get("end_axis", -1))
+
+    def forward(self, x: Any) -> Any:
+        need(self.coords >= 2, f"coords must be at least 2, got {self.coords}")
+        need(
+            self.do_softmax or self.mask,
+            "parameter 'mask' is missing: without do_softmax it says how many boxes a cell has",
+        )
+        boxes = self.num if self.do_softmax else len(self.mask)
+        y = in_place(x, boxes, self.coords, self.classes, "softmax" if self.do_softmax else "sigmoid")
+        if not self.do_softmax:
+            return y
+        for name, value in (("axis", self.axis), ("end_axis", self.end_axis)):
+            need(-4 <= value < 4, f"flatten_param's {name} must lie in -4..3, got {value}")
+        first, last = self.axis % 4, self.end_axis % 4
+        need(first <= last, f"flatten_param's axis={self.axis} must not lie behind its end_axis={self.end_axis}")
+        joined = 1
+        for size in x.shape[first : last + 1]:
+            joined *= size
+        return y.reshape(*x.shape[:first], joined, *x.shape[last + 1 :])

@@ -1,0 +1,27 @@
+"""Reorg3d (Darknet of AlexeyAB)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, field, layer
+from anylayer.layers.caffe._reorg import into_channels, into_pixels
+
+
+@layer("Reorg3d")
+class Reorg3d(Layer):
+    """Pixels into channels so that the channels of a pixel stay together (space to depth).
+
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`: channel (dy * s + dx) * C + c holds pixel
+    (dy, dx) of each block. With `reverse`, the inverse.
+
+    Source: AlexeyAB/darknet src/reorg_layer.c, src/blas.c reorg_cpu ([reorg3d]; its [reorg] is Reorg's Darknet
+    rule).
+    """
+
+    message = "reorg_param"
+    stride: int = field(1, "uint32", doc="the side of a block of pixels")
+    reverse: bool = field(2, "bool", False, doc="channels into pixels")
+
+    def forward(self, x: Any) -> Any:
+        return into_pixels(x, self.stride) if self.reverse else into_channels(x, self.stride)

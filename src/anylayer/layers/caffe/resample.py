@@ -1,0 +1,104 @@
+"""Resample (FlowNet, Intel's Caffe)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of
+from anylayer.network import Array
+
+_SUPPORT = {"LINEAR": 2, "CUBIC": 4}
+
+
+@layer("Resample")
+class Resample(Layer):
+    """Resize by a filter around each output pixel's place, normalised at the borders.
+
+    (N, C, H, W) to (N, C, H', W'). The size is the second input's, else `height` and `width`, else `factor`
+    times the input's. An output pixel j of a row stands at j * fx + fy / 2 - 0.5 in the input, with fx = W / W'
+    and fy = H / H' (the two factors cross in the reference; on equal factors this is half-pixel sampling), its
+    row likewise. NEAREST takes the pixel next to it, LINEAR and CUBIC the weighted mean of those near, which
+    `antialias` widens where the output is smaller.
+
+    Source: lmb-freiburg/flownet2 src/caffe/layers/resample_layer.cu; opencv/dldt 2018 ext_resample.cpp and
+    model-optimizer/extensions/ops/resample.py (factor).
+    """
+
+    message = "resample_param"
+    numbers = {"synopsys": 155}
+    width: int = field(1, "uint32", 0, doc="columns of the output")
+    height: int = field(2, "uint32", 0, doc="rows of the output")
+    type: str = field(3, Enum(NEAREST=1, LINEAR=2, CUBIC=3, AREA=4), "LINEAR", doc="the filter")
+    antialias: bool = field(4, "bool", True, doc="widen the filter where the output is smaller than the input")
+    factor: float = field(5, "float", 1.0, doc="the output's size over the input's, where no size is given")
+
+    def forward(self, x: Any, like: Any = None) -> Any:
+        h, w = plane_of(x)
+        tall, wide = self._size(h, w) if like is None else plane_of(like, "input 1")
+        need_plane(tall, wide)
+        fy, fx = np.float32(h) / np.float32(tall), np.float32(w) / np.float32(wide)
+        half = np.float32(0.5)
+        down = np.arange(tall, dtype=np.float32) * fy + fx / np.float32(2) - half
+        across = np.arange(wide, dtype=np.float32) * fx + fy / np.float32(2) - half
+        if self.type == "NEAREST":
+            return x[:, :, _nearest(down, h, "row")][:, :, :, _nearest(across, w, "column")]
+        wider = self.antialias and (fx > 1 or fy > 1)
+        rows = self._weights(down, h, fy, wider)
+        return by_matrices(x, rows, self._weights(across, w, fx, wider))
+
+    def _size(self, h: int, w: int) -> tuple[int, int]:
+        if self.has("height") or self.has("width"):
+            return self.height, self.width
+        need(self.has("factor"), "the size is missing: give height and width, or a second input that has it")
+        tall, wide = h * self.factor, w * self.factor
+        need(
+            tall == int(tall) and wide == int(wide),
+            f"factor={self.factor:g} must give whole sizes, got {tall:g} x {wide:g} for {h} x {w}",
+        )
+        return int(tall), int(wide)
+
+    def _weights(self, at: Array, size: int, factor: Any, wider: bool) -> Array:
+        """(len(at), size): the normalised weights of the input pixels for samples at `at`."""
+        scale = np.float32(1) / factor if wider else np.float32(1)
+        reach = 2 if factor < 1 else int(np.ceil(np.float32(_SUPPORT[self.type]) / scale))
+        away = at[:, None] - np.arange(size, dtype=np.float32)
+        near = np.abs(np.arange(size) - _round(at)[:, None]) <= reach
+        filter_ = _cubic if self.type == "CUBIC" else _triangle
+        weights: Array = np.where(near, scale * filter_(np.abs(scale * away)), np.float32(0))
+        total = weights.sum(axis=1, keepdims=True, dtype=np.float32)
+        spread: Array = np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
+        return spread
+
+    def setup(self) -> None:
+        need(self.type != "AREA", "type AREA has no definition in the reference; NEAREST, LINEAR and CUBIC have")
+
+
+def _round(at: Array) -> Array:
+    """C's round: halves away from zero."""
+    halves: Array = np.sign(at) * np.floor(np.abs(at) + 0.5)
+    return halves.astype(np.int64)
+
+
+def _nearest(at: Array, size: int, what: str) -> Array:
+    picks = _round(at)
+    need(
+        picks.min() >= 0 and picks.max() < size,
+        f"NEAREST would read {what} {picks.min() if picks.min() < 0 else picks.max()} of {size}: "
+        "the height and the width must change by similar factors",
+    )
+    return picks
+
+
+def _triangle(away: Array) -> Array:
+    weights: Array = np.maximum(np.float32(1) - away, np.float32(0))
+    return weights
+
+
+def _cubic(away: Array) -> Array:
+    x = away
+    inner = x * x * (np.float32(1.5) * x - np.float32(2.5)) + np.float32(1)
+    outer = x * (x * (np.float32(-0.5) * x + np.float32(2.5)) - np.float32(4)) + np.float32(2)
+    return np.where(x <= 1, inner, np.where(x < 2, outer, np.float32(0)))

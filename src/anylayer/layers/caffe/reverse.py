@@ -1,0 +1,39 @@
+"""Reverse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, field, layer, need
+
+_FIRST_AXIS = ("ascend", "model-optimizer", "openvino")
+
+
+@layer("Reverse")
+class Reverse(Layer):
+    """Turn the order of the values around along `axis`, which may be several: any shape to the same shape.
+
+    y[i0 .. in] = x[j0 .. jn] with j = size - 1 - i on the axes given, j = i on the others. Negative axes count
+    from the end. Without an axis, the dialects ascend and model-optimizer take axis 0; in others it is refused.
+
+    Source: Ascend parser/proto/caffe/caffe.proto; synopsys-caffe src/caffe/layers/reverse_layer.cpp.
+    """
+
+    message = "reverse_param"
+    numbers = {"": 157, "ascend": 157, "synopsys": 261, "model-optimizer": 147}
+    axis: tuple[int, ...] = field(1, "int32", repeated=True, doc="the axes to turn around")
+
+    def forward(self, x: Any) -> Any:
+        axes = self.axis
+        if not axes:
+            need(
+                self.dialect in _FIRST_AXIS,
+                "axis is missing: forks of Caffe take axis 0, refuse, or mean another operator",
+            )
+            axes = (0,)
+        rank = len(x.shape)
+        for axis in axes:
+            need(-rank <= axis < rank, f"axis={axis} must lie in {-rank}..{rank - 1} for shape {tuple(x.shape)}")
+        turned = [axis % rank for axis in axes]
+        need(len(set(turned)) == len(turned), f"axis names an axis twice: {', '.join(map(str, axes))}")
+        return x[tuple(slice(None, None, -1) if i in turned else slice(None) for i in range(rank))]

@@ -1,0 +1,26 @@
+"""SpatialTransform (Ascend)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, layer
+from anylayer.layers.caffe.spatial_transformer import AscendTransform
+
+
+@layer("SpatialTransform")
+class SpatialTransform(AscendTransform, Layer):
+    """Sample input 0 at points that six values of each image map, given by `affine_transform` or input 1.
+
+    (N, C, H, W) and theta (N, 6) to (N, C, output_h, output_w): see `transform` in spatial_transformer.py.
+    Without `affine_transform` the second input is needed.
+
+    Source: Ascend/parser parser/proto/caffe/caffe.proto; daerduoCarey/SpatialTransformerLayer st_layer.cu
+    (values).
+    """
+
+    message = "spatial_transform_param"
+    numbers = {"": 153, "ascend": 153}
+
+    def forward(self, x: Any, theta: Any = None) -> Any:
+        return self.apply(x, theta)

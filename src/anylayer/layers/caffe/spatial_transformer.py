@@ -1,0 +1,132 @@
+"""SpatialTransformer: an affine map of the plane, then bilinear samples; two parameter messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Layer, Message, field, layer, need
+from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layers.caffe._resampling import need_plane, plane_of
+from anylayer.network import Array, Node
+
+_THETA = ("theta_1_1", "theta_1_2", "theta_1_3", "theta_2_1", "theta_2_2", "theta_2_3")
+_ASCEND = "spatial_transform_param"
+
+
+def transform(x: Any, theta: Any, fixed: Sequence[float | None], size: tuple[int, int]) -> Any:
+    """Sample `x` (N, C, H, W) at `size` points that the values t11 t12 t13 t21 t22 t23 map: (N, C, *size).
+
+    Output pixel (r, c) stands at (g0, g1) = (2 r / rows - 1, 2 c / columns - 1) and is read at row (t11 g0 +
+    t12 g1 + t13 + 1) / 2 * H, column (t21 g0 + t22 g1 + t23 + 1) / 2 * W, zeros being outside. `fixed` are the
+    values the file gives; `theta` (N, ...) holds each image's others, in their order, or is None where there
+    are none.
+    """
+    n, (h, w) = x.shape[0], plane_of(x)
+    need_plane(*size)
+    rows, columns = np.mgrid[: size[0], : size[1]].reshape(2, -1)
+    points = np.stack([2.0 * rows / size[0] - 1, 2.0 * columns / size[1] - 1, np.ones(rows.size)]).astype(
+        np.float32
+    )
+    given, pick = _theta(fixed, h, w)
+    values: Any = np.broadcast_to(given, (n, 6))
+    free = fixed.count(None)
+    if theta is None:
+        need(free == 0, f"input 1 is missing: it holds the {free} values of theta that the file does not give")
+    elif free:
+        shape = tuple(theta.shape)
+        count = int(np.prod(shape[1:]))
+        need(
+            shape[0] == n and count == free,
+            f"input 1 must have {free} values for each of {n} images (6 less those given), got shape {shape}",
+        )
+        values = theta.reshape(n, free) @ pick + given
+    grid = (values.reshape(n, 2, 3) @ points).swapaxes(1, 2).reshape(n, *size, 2)
+    return ops.grid_sample(x, grid, mode="linear", padding="zeros", align_corners=False)
+
+
+def _theta(fixed: Sequence[float | None], h: int, w: int) -> tuple[Array, Array]:
+    """The six values as far as they are given, columns first as grid_sample wants them, moved by the half pixel
+    between its points and Caffe's; and the matrix that brings the free values to their places.
+    """
+    order = [3, 4, 5, 0, 1, 2]
+    given = np.array([fixed[i] or 0.0 for i in order], np.float64)
+    given[2] += 1.0 / w
+    given[5] += 1.0 / h
+    free = [i for i in range(6) if fixed[i] is None]
+    pick = np.array([[float(i == place) for place in order] for i in free], np.float32).reshape(len(free), 6)
+    return given.astype(np.float32), pick
+
+
+class AscendTransform(Message):
+    """The fields of Ascend's spatial_transform_param."""
+
+    output_h: int = field(1, "uint32", 0, doc="rows of the output; 0: as the input")
+    output_w: int = field(2, "uint32", 0, doc="columns of the output; 0: as the input")
+    border_value: float = field(3, "float", 0.0, doc="what lies outside the input: 0")
+    affine_transform: tuple[float, ...] = field(
+        4, "float", repeated=True, doc="all six values of the map, or none"
+    )
+    engine: str = field(15, ENGINE, "DEFAULT", doc="no effect")
+
+    def apply(self, x: Any, theta: Any) -> Any:
+        """`x` sampled as the fields, and `theta` where they give no map, say."""
+        need(
+            self.border_value == 0,
+            f"border_value must be 0, got {self.border_value:g}: nothing defines what others do",
+        )
+        count = len(self.affine_transform)
+        need(count in (0, 6), f"affine_transform must be given 0 or 6 times, got {count}")
+        h, w = plane_of(x)
+        return transform(x, theta, self.affine_transform or [None] * 6, (self.output_h or h, self.output_w or w))
+
+
+@layer("SpatialTransformer")
+class SpatialTransformer(Layer):
+    """Sample input 0 at points that six values of each image map; those not in `st_param` come from input 1.
+
+    (N, C, H, W) and theta (N, 6 less those given) to (N, C, output_H, output_W), the input's size where not
+    written. For the map see `transform`: rows come first, corners are not aligned, zeros lie outside, and the
+    identity gives the input back. A file may have Ascend's spatial_transform_param instead (see
+    SpatialTransform).
+
+    Source: daerduoCarey/SpatialTransformerLayer src/caffe/layers/st_layer.cu; arXiv 1506.02025.
+    """
+
+    message = "st_param"
+    numbers = {"": 148, "stn": 148, "model-optimizer": 150, "ascend": 5000}
+    transform_type: str = field(1, "string", "affine", doc="affine, the only one")
+    sampler_type: str = field(2, "string", "bilinear", doc="bilinear, the only one")
+    output_H: int = field(3, "int32", -1, doc="rows of the output; -1: as the input")
+    output_W: int = field(4, "int32", -1, doc="columns of the output; -1: as the input")
+    to_compute_dU: bool = field(5, "bool", True, doc="for training only")
+    theta_1_1: float = field(6, "double", 0.0, doc="output row to input row")
+    theta_1_2: float = field(7, "double", 0.0, doc="output column to input row")
+    theta_1_3: float = field(8, "double", 0.0, doc="added to the input row")
+    theta_2_1: float = field(9, "double", 0.0, doc="output row to input column")
+    theta_2_2: float = field(10, "double", 0.0, doc="output column to input column")
+    theta_2_3: float = field(11, "double", 0.0, doc="added to the input column")
+
+    def prepare(self, node: Node, dialect: str | None) -> None:
+        super().prepare(node, dialect)
+        self._ascend: AscendTransform | None = None
+        values = node.params.get(_ASCEND)
+        if values is not None:
+            need("st_param" not in node.params, f"st_param and {_ASCEND} are two spellings of one: give either")
+            self._ascend = AscendTransform()
+            self._ascend.assign(values, message=_ASCEND, lines=node.lines)
+
+    def setup(self) -> None:
+        need(self.transform_type == "affine", f"transform_type must be 'affine', got {self.transform_type!r}")
+        need(self.sampler_type == "bilinear", f"sampler_type must be 'bilinear', got {self.sampler_type!r}")
+
+    def forward(self, x: Any, theta: Any = None) -> Any:
+        if self._ascend is not None:
+            return self._ascend.apply(x, theta)
+        h, w = plane_of(x)
+        size = (h if self.output_H == -1 else self.output_H, w if self.output_W == -1 else self.output_W)
+        fixed = [getattr(self, name) if self.has(name) else None for name in _THETA]
+        return transform(x, theta, fixed, size)

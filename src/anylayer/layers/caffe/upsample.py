@@ -1,0 +1,184 @@
+"""Upsample: four operators of this name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layers.caffe._resampling import align_corners, by_matrices, need_plane, plane_of, repeat_pixels
+
+
+@layer("Upsample", dialects=("ascend", "darknet"))
+class Upsample(Layer):
+    """Each pixel becomes `stride` x `stride` pixels, and every value is multiplied by `scale`.
+
+    (N, C, H, W) to (N, C, H * stride_h, W * stride_w). `stride`, where written, sets both axes. In darknet a
+    negative stride sums blocks of that size instead: (N, C, H / -stride, W / -stride).
+
+    Source: CANN ops/built-in/tbe/impl/upsample.py, caffe_plugin/upsample_plugin.cc; pjreddie/darknet
+    src/upsample_layer.c, src/blas.c.
+    """
+
+    message = "upsample_param"
+    numbers = {"": 160, "ascend": 160}
+    scale: float = field(1, "float", 1.0, doc="what every value is multiplied by")
+    stride: int = field(2, "int32", 2, doc="how many times a pixel is repeated in both directions")
+    stride_h: int = field(3, "int32", 2, doc="how many times in a column, where stride is not written")
+    stride_w: int = field(4, "int32", 2, doc="how many times in a row, where stride is not written")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return inputs == 1 and super().fits(values, inputs, outputs)
+
+    def forward(self, x: Any) -> Any:
+        plane_of(x)
+        tall, wide = (self.stride, self.stride) if self.has("stride") else (self.stride_h, self.stride_w)
+        if self.scale != 1 and not (self.has("stride") or self.has("stride_h") or self.has("stride_w")):
+            self.note(f"scale={self.scale:g} multiplies the values; the size is {tall} x {wide} times the input's")
+        if tall < 0 and self.dialect == "darknet":
+            y = _summed(x, -tall)
+        else:
+            need(tall > 0 and wide > 0, f"stride must be positive, got {tall} x {wide}")
+            y = repeat_pixels(x, tall, wide)
+        return y if self.scale == 1 else y * np.float32(self.scale)
+
+
+def _summed(x: Any, block: int) -> Any:
+    n, c, h, w = x.shape
+    need(h % block == 0 and w % block == 0, f"stride={-block} does not divide {h} x {w}")
+    return x.reshape(n, c, h // block, block, w // block, block).sum(axis=(3, 5))
+
+
+@layer("Upsample", dialects=("mobilenet-yolo", "caffe2onnx", "darknet2caffe"))
+class UpsampleNearest(Layer):
+    """Each pixel becomes `scale` x `scale` pixels: `scale` is the factor of the size.
+
+    (..., H, W) to (..., H * scale, W * scale). caffe2onnx has no default for `scale`, the others 1.
+    Source: eric612/MobileNet-YOLO and ChenYingpeng/darknet2caffe upsample_layer.cpp; asiryan/caffe2onnx.
+    """
+
+    message = "upsample_param"
+    numbers = {"mobilenet-yolo": 150, "caffe2onnx": 149, "darknet2caffe": 149}
+    scale: float = field(1, "float", 1.0, doc="the output's size over the input's", dialects={"caffe2onnx": 0.0})
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        scale = values.get("scale", 1)
+        whole = isinstance(scale, (int, float)) and scale >= 1 and scale == int(scale)
+        return inputs == 1 and whole and super().fits(values, inputs, outputs)
+
+    def forward(self, x: Any) -> Any:
+        need(len(x.shape) >= 2, f"input 0 must be of shape (..., H, W), got {tuple(x.shape)}")
+        scale = int(self.scale)
+        need(scale == self.scale and scale >= 1, f"scale must be a whole number of at least 1, got {self.scale:g}")
+        return x if scale == 1 else repeat_pixels(x, scale, scale)
+
+
+@layer("Upsample", dialects=("segnet", "synopsys"))
+class Unpool(Layer):
+    """Undo a maximum pooling: put each value where the pooling's mask (input 1) says, zeros elsewhere.
+
+    (N, C, H, W) twice to (N, C, H', W'), with H' = `upsample_h` where both are written, else H * scale_h
+    minus 1 where `pad_out_h` is set. The mask counts the pixels of one output plane. Of values for one place the
+    last one stays.
+
+    Source: alexgkendall/caffe-segnet src/caffe/layers/upsample_layer.cpp.
+    """
+
+    message = "upsample_param"
+    numbers = {"segnet": 137, "synopsys": 177}
+    scale: int = field(1, "uint32", 2, doc="the output's size over the input's")
+    scale_h: int = field(2, "uint32", 0, doc="the same for the rows; goes with scale_w")
+    scale_w: int = field(3, "uint32", 0, doc="the same for the columns")
+    pad_out_h: bool = field(4, "bool", False, doc="one row less; for a scale of 2")
+    pad_out_w: bool = field(5, "bool", False, doc="one column less; for a scale of 2")
+    upsample_h: int = field(6, "uint32", 0, doc="rows of the output; goes with upsample_w")
+    upsample_w: int = field(7, "uint32", 0, doc="columns of the output")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return inputs == 2 and super().fits(values, inputs, outputs)
+
+    def setup(self) -> None:
+        sized = self.has("upsample_h") and self.has("upsample_w")
+        both = self.has("scale_h") and self.has("scale_w") and not self.has("scale")
+        neither = not self.has("scale_h") and not self.has("scale_w")
+        need(sized or both or neither, "give upsample_h and upsample_w, or scale, or scale_h and scale_w")
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        h, w = plane_of(x)
+        need(
+            tuple(mask.shape) == tuple(x.shape),
+            f"the mask (input 1) must have the shape of input 0, {tuple(x.shape)}, got {tuple(mask.shape)}",
+        )
+        size = self._size(h, w)
+        need_plane(*size)
+        return ops.max_unpool(x, mask, size)
+
+    def _size(self, h: int, w: int) -> tuple[int, int]:
+        if self.has("upsample_h") and self.has("upsample_w"):
+            need(
+                self.upsample_h > 1 and self.upsample_w > 1,
+                f"upsample_h and upsample_w must be at least 2, got {self.upsample_h} and {self.upsample_w}",
+            )
+            return self.upsample_h, self.upsample_w
+        tall, wide = (self.scale_h, self.scale_w) if self.has("scale_h") else (self.scale, self.scale)
+        need(tall > 1 and wide > 1, f"the scale must be at least 2, got {tall} x {wide}")
+        need(
+            (tall == 2 or not self.pad_out_h) and (wide == 2 or not self.pad_out_w),
+            f"pad_out_h and pad_out_w go with a scale of 2, got {tall} x {wide}",
+        )
+        return h * tall - self.pad_out_h, w * wide - self.pad_out_w
+
+
+@layer("Upsample", dialects=("caffe-plus", "yolov5-caffe"))
+class UpsampleTo(Layer):
+    """Resize to the second input's size, to `height` x `width` or by `height_scale` x `width_scale` (`mode`).
+
+    (N, C, H, W) to (N, C, H', W'). BILINEAR aligns the corners; NEAREST takes pixel i * H // H'.
+    Source: jnulzl/caffe_plus and Wulingtian/yolov5_caffe src/caffe/layers/upsample_layer.cpp.
+    """
+
+    message = "upsample_param"
+    numbers = {"caffe-plus": 151}
+    height: int = field(1, "int32", 32, doc="rows of the output; goes with width")
+    width: int = field(2, "int32", 32, doc="columns of the output")
+    height_scale: int = field(3, "int32", 2, doc="the output's rows over the input's; goes with width_scale")
+    width_scale: int = field(4, "int32", 2, doc="the output's columns over the input's")
+    mode: str = field(5, Enum("NEAREST", "BILINEAR"), "BILINEAR", doc="how pixels between pixels are made")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        sized = {"height", "width"} <= set(values) or {"height_scale", "width_scale"} <= set(values)
+        return (inputs == 2 or (inputs == 1 and sized)) and super().fits(values, inputs, outputs)
+
+    def forward(self, x: Any, like: Any = None) -> Any:
+        h, w = plane_of(x)
+        tall, wide = self._size(h, w) if like is None else plane_of(like, "input 1")
+        need_plane(tall, wide)
+        if self.mode == "BILINEAR":
+            return by_matrices(x, align_corners(h, tall), align_corners(w, wide))
+        if tall % h == 0 and wide % w == 0:
+            return repeat_pixels(x, tall // h, wide // w)
+        return x[:, :, :, np.arange(wide) * w // wide][:, :, np.arange(tall) * h // tall]
+
+    def _size(self, h: int, w: int) -> tuple[int, int]:
+        if self.has("height") and self.has("width"):
+            need(
+                self.height >= 2 and self.width >= 2,
+                f"height and width must be at least 2, got {self.height} and {self.width}",
+            )
+            return self.height, self.width
+        need(
+            self.has("height_scale") and self.has("width_scale"),
+            "the size is missing: give height and width, height_scale and width_scale, or a second input",
+        )
+        need(
+            self.height_scale >= 2 and self.width_scale >= 2,
+            f"height_scale and width_scale must be at least 2, got {self.height_scale} and {self.width_scale}",
+        )
+        return h * self.height_scale, w * self.width_scale

@@ -1,0 +1,25 @@
+"""UpsampleDarknet (synopsys-caffe)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layers.caffe._resampling import plane_of, repeat_pixels
+
+
+@layer("UpsampleDarknet")
+class UpsampleDarknet(Layer):
+    """Each pixel becomes `stride` x `stride` pixels: (N, C, H, W) to (N, C, H * stride, W * stride).
+
+    Source: synopsys-caffe src/caffe/proto/caffe.proto, upsample_darknet_layer.cpp.
+    """
+
+    message = "upsample_darknet_param"
+    numbers = {"": 209, "synopsys": 209}
+    stride: int = field(1, "int32", 1, doc="how many times a pixel is repeated in both directions")
+
+    def forward(self, x: Any) -> Any:
+        plane_of(x)
+        need(self.stride >= 1, f"stride must be at least 1, got {self.stride}")
+        return x if self.stride == 1 else repeat_pixels(x, self.stride, self.stride)
