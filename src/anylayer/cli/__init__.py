@@ -43,7 +43,7 @@ def _version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> Non
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Example: anylayer run deploy.prototxt weights.caffemodel -i picture.jpg",
+    epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -i picture.jpg",
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 def main() -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_ENGINES = ("auto", "numpy", "onnxruntime", "openvino")
+
+
 class Command(click.Command):
     """A command that ends with one clear message: status 1 for mistakes in files, 2 for usage, 130 when
     interrupted. With --debug the exception itself is raised."""
@@ -44,12 +47,37 @@ class Command(click.Command):
         except (click.exceptions.Exit, click.Abort, click.ClickException):
             raise
         except Exception as error:
-            _fail(ctx, f"a bug in anylayer: {type(error).__name__}: {error}. --debug shows where; please report it")
+            _fail(ctx, f"a bug in anylayer, --debug shows where: {type(error).__name__}: {error}")
 
 
 def _fail(ctx: click.Context, text: str) -> None:
     click.echo(text, err=True)
     ctx.exit(1)
+
+
+class TakesInputs(Command):
+    """A command where -i takes all words up to the next option, once MODEL has been given: `-i *.jpg`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = {o: p for p in self.params if isinstance(p, click.Option) for o in p.opts}
+        spread: list[str] = []
+        positional, value, inputs = 0, False, False
+        for i, word in enumerate(args):
+            if word == "--":
+                spread += args[i:]
+                break
+            if value:
+                value = False
+            elif word.startswith("-") and word != "-":
+                inputs = positional > 0 and word in ("-i", "--input")
+                option = options.get(word)
+                value = option is not None and not option.is_flag
+            elif inputs:
+                spread.append("-i")
+            else:
+                positional += 1
+            spread.append(word)
+        return super().parse_args(ctx, spread)
 
 
 def to_size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | str | None:
@@ -90,9 +118,26 @@ def to_shapes(
 def shape_option(function: F) -> F:
     """--shape."""
     return click.option(
-        "--shape", "shapes", multiple=True, callback=to_shapes, metavar="INPUT=N,C,H,W",
+        "--shape",
+        "shapes",
+        multiple=True,
+        callback=to_shapes,
+        metavar="INPUT=N,C,H,W",
         help="An input's shape, in place of the file's.",
     )(function)
+
+
+def input_option(what: str, *, required: bool = False) -> Callable[[F], F]:
+    """-i."""
+    return click.option(
+        "-i",
+        "--input",
+        "inputs",
+        multiple=True,
+        required=required,
+        metavar="[NAME=]FILE...",
+        help=f"For the first input, or input NAME: {what}.",
+    )
 
 
 def apply(function: F, options: Sequence[Callable[[F], F]]) -> F:
@@ -110,7 +155,7 @@ def network_options(function: F) -> F:
             click.argument("model", type=click.Path(path_type=Path)),
             click.argument("weights", type=click.Path(path_type=Path), required=False),
             click.option(
-                "-l", "--layers", multiple=True, metavar="FILE.py", help="Layers of your own (the file is executed)."
+                "-l", "--layers", multiple=True, metavar="FILE.py", help="Layers of yours; the file is executed."
             ),
             click.option("--dialect", metavar="NAME", help="The fork of Caffe the file was written for."),
             click.option("--proto", type=click.Path(path_type=Path), help="The fork's own caffe.proto."),
@@ -134,9 +179,8 @@ def talk_options(function: F) -> F:
     )
 
 
-def engine_option(*, multiple: bool = False, default: str = "auto", auto: bool = True) -> Callable[[F], F]:
-    """--engine."""
-    names = (["auto"] if auto else []) + ["numpy", "onnxruntime", "openvino"]
+def engine_option(*names: str, multiple: bool = False, default: str = "auto") -> Callable[[F], F]:
+    """--engine; `names` are those that help lists."""
     shown = ", several times to compare" if multiple else ""
     return click.option(
         "-e",
@@ -144,7 +188,7 @@ def engine_option(*, multiple: bool = False, default: str = "auto", auto: bool =
         multiple=multiple,
         metavar="NAME",
         default=[default] if multiple else default,
-        help=f"{', '.join(names)}{shown} [{default}].",
+        help=f"{', '.join(names or _ENGINES)}{shown} [{default}].",
     )
 
 

@@ -69,7 +69,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def to_json(value: Any) -> str:
-    """JSON of plain values; NaN and infinities, which JSON lacks, as the strings "NaN", "Infinity", "-Infinity"."""
+    """JSON of plain values; what JSON lacks as the strings "NaN", "Infinity" and "-Infinity"."""
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 

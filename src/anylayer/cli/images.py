@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont, ImageOps, UnidentifiedImageError
 
 from anylayer.cli.files import write
+from anylayer.cli.pictures import Box
 from anylayer.errors import FileError, at
 from anylayer.network import Array
-
-
-@dataclass(frozen=True)
-class Box:
-    """A rectangle to draw, in the picture's pixels, with a caption and a colour (R, G, B)."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-    caption: str
-    colour: tuple[int, int, int]
 
 
 def suffixes() -> frozenset[str]:

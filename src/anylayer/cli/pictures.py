@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from anylayer.errors import InputError, need
 from anylayer.network import Array
+
+_CLASSES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle to draw, in the picture's pixels, with a caption and a colour (R, G, B)."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    caption: str
+    colour: tuple[int, int, int]
 
 
 def colours(count: int) -> Array:
@@ -27,7 +43,7 @@ def gray(plane: Array) -> tuple[Array, str]:
     finite = plane[np.isfinite(plane)]
     low = float(finite.min()) if finite.size else 0.0
     high = float(finite.max()) if finite.size else 1.0
-    if 0 <= low and high <= 1 and plane.dtype.kind == "f":
+    if low >= 0 and high <= 1 and plane.dtype.kind == "f":
         low, high = 0.0, 1.0
     scaled = (plane.astype(np.float64) - low) / ((high - low) or 1.0)
     levels = np.rint(255 * np.clip(np.nan_to_num(scaled, nan=0.0, posinf=0.0, neginf=0.0), 0, 1))
@@ -35,15 +51,16 @@ def gray(plane: Array) -> tuple[Array, str]:
 
 
 def classes(labels: Array) -> tuple[Array, str]:
-    """A plane (H, W) of class numbers 0..255 as a picture (H, W, 3) in BGR order, with the classes it shows."""
+    """A plane (H, W) of class numbers as a picture (H, W, 3) in BGR order, with the classes it shows."""
+    low, high = float(labels.min()), float(labels.max())
     need(
-        labels.size == 0 or (labels.min() >= 0 and labels.max() <= 255 and bool((labels == np.floor(labels)).all())),
-        "class numbers lie in 0..255",
+        low >= 0 and high < _CLASSES and bool((labels == np.floor(labels)).all()),
+        f"class numbers are whole and lie in 0..{_CLASSES - 1}, these lie in {low:g}..{high:g}",
         InputError,
     )
     found = np.unique(labels).astype(int)
     shown = ", ".join(map(str, found[:12])) + (" ..." if len(found) > 12 else "")
-    return colours(256)[labels.astype(np.int64)][:, :, ::-1], f"classes {shown}"
+    return colours(int(high) + 1)[labels.astype(np.int64)][:, :, ::-1], f"classes {shown}"
 
 
 def tiles(planes: Array) -> tuple[Array, str]:
@@ -85,11 +102,11 @@ def to_picture(maps: Array, show: str) -> tuple[Array, str]:
     if show == "classes":
         if channels == 1:
             return classes(maps[0])
-        picture, what = classes(np.minimum(maps.argmax(0), 255))
+        picture, what = classes(maps.argmax(0))
         return picture, f"the largest of {channels} channels: {what}"
     if show == "tiles":
         return tiles(maps)
     need(channels == 3, f"a picture has 3 channels, got {channels}. Take --show map, classes or tiles", InputError)
-    top = 1.0 if 0 <= float(np.nanmin(maps)) and float(np.nanmax(maps)) <= 1 else 255.0
+    top = 1.0 if float(np.nanmin(maps)) >= 0 and float(np.nanmax(maps)) <= 1 else 255.0
     values = np.clip(np.nan_to_num(maps.transpose(1, 2, 0)) * (255.0 / top), 0, 255)
     return np.rint(values).astype(np.uint8), f"3 channels as blue, green, red of 0..{top:g}"

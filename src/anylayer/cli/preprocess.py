@@ -83,7 +83,7 @@ def recipe_for(
     """
     channels, fixed = _wanted(wanted)
     gray = gray or channels == 1
-    given = mean is not None or scale is not None or swap or cover or gray and channels != 1
+    given = mean is not None or scale is not None or swap or cover or (gray and channels != 1)
     if own is None or given:
         where = "as asked" if given or size else "no transform_param in the file, none asked for"
         if own is not None:
@@ -237,7 +237,8 @@ def resize(picture: Array, size: tuple[int, int], factor: float | None = None) -
     source = picture[used].astype(np.int32)
     rows = (source[:, left] * a0 + source[:, right] * a1) >> 4
     upper, lower = where.reshape(2, -1)
-    return ((((b0 * rows[upper]) >> 16) + ((b1 * rows[lower]) >> 16) + 2) >> 2).astype(np.uint8)
+    blended: Array = ((((b0 * rows[upper]) >> 16) + ((b1 * rows[lower]) >> 16) + 2) >> 2).astype(np.uint8)
+    return blended
 
 
 def _taps(source: int, target: int, factor: float | None) -> tuple[Array, Array]:
@@ -249,7 +250,8 @@ def _taps(source: int, target: int, factor: float | None) -> tuple[Array, Array]
 
 
 def _fixed(weight: Array) -> Array:
-    return np.rint(weight * np.float32(1 << _BITS)).astype(np.int32)
+    fixed: Array = np.rint(weight * np.float32(1 << _BITS)).astype(np.int32)
+    return fixed
 
 
 def with_mean(own: Preprocess, mean: Array) -> Preprocess:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from anylayer.cli.command import (
-    Command,
+    TakesInputs,
     engine_option,
+    input_option,
     network_options,
     plural,
     read_net,
@@ -28,16 +31,20 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    cls=Command,
+    cls=TakesInputs,
     short_help="Measure how long a network takes, on one engine or several.",
-    epilog="Example: anylayer bench deploy.prototxt --random-weights -e onnxruntime -e openvino --profile",
+    epilog="\b\nExample:\n  anylayer bench deploy.prototxt --random-weights -e onnxruntime -e openvino --profile",
 )
 @network_options
 @engine_option(multiple=True, default="auto")
-@click.option("--threads", type=click.IntRange(1), help="Threads of the engine [the engine's choice].")
-@click.option("-n", "--runs", type=click.IntRange(1), help="Runs of each engine [as many as fit in --seconds].")
-@click.option("--seconds", type=click.FloatRange(0.01), default=3.0, help="Time for each engine [3].")
-@click.option("-i", "--input", "inputs", multiple=True, metavar="[NAME=]FILE", help="Inputs: .npy, .npz, a picture.")
+@click.option(
+    "--threads", type=click.IntRange(1), metavar="N", help="Threads of the engine [the engine's choice]."
+)
+@click.option(
+    "-n", "--runs", type=click.IntRange(1), metavar="N", help="Runs of each engine [as many as fit in --seconds]."
+)
+@click.option("--seconds", type=click.FloatRange(0.01), metavar="S", default=3.0, help="Time for each engine [3].")
+@input_option("a picture, .npy or .npz; what is not given is seeded noise")
 @click.option("--seed", type=int, default=0, help="The seed of random inputs and weights [0].")
 @click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
 @click.option("--profile", "profiled", is_flag=True, help="Each node's share, measured alone.")
@@ -72,7 +79,7 @@ def command(
     arrays = feed(net, inputs, shapes_of(net, shapes), seed)
     asked = list(dict.fromkeys(engine))
     models = {name: _compile(net, name, arrays, threads, quiet) for name in asked}
-    times = take_turns({n: lambda m=m: m(arrays) for n, m in models.items()}, runs, seconds * len(models))
+    times = take_turns({n: partial(m, arrays) for n, m in models.items()}, runs, seconds * len(models))
     named = {n: m.engine for n, m in models.items()}
     profiles = {n: _profile(net, arrays, named[n], threads) for n in asked} if profiled else {}
     if as_json:
@@ -121,7 +128,7 @@ def take_turns(
 def percentile(values: Sequence[float], share: float) -> float:
     """The smallest of the values that at least `share` of them do not exceed."""
     ordered = sorted(values)
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def _numbers(values: Sequence[float]) -> dict[str, float]:
@@ -150,9 +157,7 @@ def _show(times: dict[str, list[float]], named: dict[str, str], threads: int | N
         click.echo(plural(threads, "thread"))
 
 
-def _profile(
-    net: Net, arrays: dict[str, Any], engine: str, threads: int | None
-) -> list[tuple[str, str, float]]:
+def _profile(net: Net, arrays: dict[str, Any], engine: str, threads: int | None) -> list[tuple[str, str, float]]:
     from anylayer.engines.profile import profile
 
     return profile(net, arrays, engine, threads)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.command(
     cls=Command,
     short_help="Show what a network is made of, and where each node runs.",
-    epilog="Example: anylayer inspect deploy.prototxt weights.caffemodel --shape data=1,3,300,300",
+    epilog="\b\nExample:\n  anylayer inspect deploy.prototxt weights.caffemodel --shape data=1,3,300,300",
 )
 @network_options
 @shape_option
@@ -58,8 +58,9 @@ def _show(report: Report, weights: Path | None) -> None:
     show(made)
     t = report.totals
     unsure = " known" if any(n.where in ("unknown", "?") for n in report.nodes) else ""
+    given = "" if weights else " (no weights file given)"
     click.echo(
-        f"{plural(t['nodes'], 'node')}, {count(t['weights'])} weights{'' if weights else ' (no weights file given)'}, "
+        f"{plural(t['nodes'], 'node')}, {count(t['weights'])} weights{given}, "
         f"{count(t['macs'])}{unsure} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
     )
 

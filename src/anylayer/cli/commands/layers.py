@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    cls=Command, short_help="List the built-in layer types, or one type's fields.", epilog="Example: anylayer layers Interp"
+    cls=Command,
+    short_help="List the built-in layer types, or one type's fields.",
+    epilog="\b\nExample:\n  anylayer layers Interp",
 )
 @click.argument("types", metavar="[TYPE]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
@@ -37,7 +39,8 @@ def command(types: tuple[str, ...], as_json: bool, quiet: bool, debug: bool) -> 
             made.add_row(definition.type, ", ".join(definition.dialects), _first_sentence(definition))
         show(made)
         if not quiet:
-            click.echo(f"{plural(len({d.type for d in found}), 'layer type')}; anylayer layers TYPE shows its fields")
+            number = plural(len({d.type for d in found}), "layer type")
+            click.echo(f"{number}; anylayer layers TYPE shows its fields")
 
 
 def _find(registry: Any, types: tuple[str, ...]) -> list[Definition]:
@@ -55,7 +58,9 @@ def _find(registry: Any, types: tuple[str, ...]) -> list[Definition]:
 
 
 def _first_sentence(definition: Definition) -> str:
-    return re.split(r"\s\(\w[^)]*\d{4}\.\d+\)|(?<=\w)\.\s|:\s\(N", _doc(definition).split("\n\n")[0].replace("\n", " "))[0]
+    """The first paragraph up to its full stop, or to the shapes or the paper it gives."""
+    paragraph = _doc(definition).split("\n\n")[0].replace("\n", " ")
+    return re.split(r"\s\(\w[^)]*\d{4}\.\d+\)|(?<=\w)\.(?:\s|$)|:\s\(N", paragraph)[0]
 
 
 def _doc(definition: Definition) -> str:
@@ -94,7 +99,7 @@ def _kind(field: Field) -> str:
 def _default(field: Field) -> str:
     from anylayer.layer.fields import MISSING
 
-    if isinstance(field.kind, type) or field.repeated and field.default is MISSING:
+    if isinstance(field.kind, type) or (field.repeated and field.default is MISSING):
         return ""
     text = "required" if field.default is MISSING else str(field.default)
     return text + "".join(f"; {dialect}: {value}" for dialect, value in field.dialects.items())

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
-    Command,
+    TakesInputs,
     engine_option,
+    input_option,
     network_options,
     plural,
     read_net,
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    cls=Command,
+    cls=TakesInputs,
     short_help="Compare every engine with NumPy, node by node.",
-    epilog="Example: anylayer verify deploy.prototxt weights.caffemodel -l layers.py",
+    epilog="\b\nExample:\n  anylayer verify deploy.prototxt weights.caffemodel -l layers.py",
 )
 @network_options
-@engine_option(multiple=True, default="all")
-@click.option("-i", "--input", "inputs", multiple=True, metavar="[NAME=]FILE", help="Inputs: .npy, .npz, a picture.")
+@engine_option("onnxruntime", "openvino", multiple=True, default="all")
+@input_option("a picture, .npy or .npz; what is not given is seeded noise")
 @click.option("--seed", type=int, default=0, help="The seed of random inputs [0].")
 @click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
 @shape_option
@@ -126,7 +127,7 @@ def _cell(check: NodeCheck) -> str:
 
 
 def _verdict(found: list[NodeCheck]) -> str:
-    compared = [c for c in found if c.ok and not c.note or not c.ok]
+    compared = [c for c in found if (c.ok and not c.note) or not c.ok]
     wrong = [c for c in found if not c.ok]
     skipped = len(found) - len(compared)
     tail = f" ({plural(skipped, 'node')} not compared: constants and host calls)" if skipped else ""

@@ -1,0 +1,317 @@
+"""anylayer run: run a network on pictures and arrays, and show what it says."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anylayer.cli.command import (
+    TakesInputs,
+    apply,
+    engine_option,
+    input_option,
+    network_options,
+    plural,
+    read_net,
+    say,
+    shape_option,
+    shapes_of,
+    talk_options,
+    to_number,
+    to_size,
+)
+
+if TYPE_CHECKING:
+    from anylayer import Net
+    from anylayer.cli.inputs import Item, Loaded, Loader
+    from anylayer.cli.results import Options
+    from anylayer.cli.targets import Target
+    from anylayer.engines.model import Model
+    from anylayer.network import Array
+
+_AGAIN = 0.5  # a single run that took less is timed a second time, when everything is warm
+
+
+def picture_options(function: Any) -> Any:
+    """How pictures become inputs."""
+    return apply(
+        function,
+        [
+            click.option(
+                "--size",
+                callback=to_size,
+                metavar="WxH",
+                help="Resize pictures to this; 'keep' keeps their own [the input's size].",
+            ),
+            click.option("--mean", metavar="B,G,R|FILE", help="Subtracted, in the order of the input's channels."),
+            click.option("--scale", callback=to_number, metavar="NUMBER", help="Multiplied by, such as 1/255."),
+            click.option("--swap-rb", "swap", is_flag=True, help="RGB order in place of BGR."),
+            click.option("--crop", "cover", is_flag=True, help="Cover the size and cut the centre, not stretch."),
+            click.option("--gray", is_flag=True, help="One channel."),
+        ],
+    )
+
+
+def result_options(function: Any) -> Any:
+    """What is shown and written."""
+    return apply(
+        function,
+        [
+            click.option("--blob", "blobs", multiple=True, metavar="NAME", help="This blob, not the outputs."),
+            click.option(
+                "-o",
+                "--out",
+                "outs",
+                multiple=True,
+                metavar="PATH",
+                help="Write a picture (.png ...), .npy, .npz, .json, or into a folder. In the path {name} stands "
+                "for the input's file, {blob} for the output.",
+            ),
+            click.option(
+                "--show",
+                type=click.Choice(["auto", "top", "detections", "map", "classes", "picture", "tiles", "values"]),
+                default="auto",
+                help="How outputs are presented [auto: by their shape].",
+            ),
+            click.option("--top", type=click.IntRange(1), default=5, metavar="K", help="So many classes [5]."),
+            click.option("--labels", type=click.Path(path_type=Path), help="The classes' names, one a line."),
+            click.option("--threshold", type=float, default=0.5, help="The least score of a detection [0.5]."),
+            click.option("--json", "as_json", is_flag=True, help="JSON on stdout."),
+        ],
+    )
+
+
+@click.command(
+    cls=TakesInputs,
+    short_help="Run a network on pictures, arrays or a folder of them.",
+    epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -l layers.py -i picture.jpg -o edges.png",
+)
+@network_options
+@input_option("a picture, .npy, .npz, a folder of them, or values [1, 2]", required=True)
+@picture_options
+@result_options
+@engine_option()
+@click.option(
+    "--threads", type=click.IntRange(1), metavar="N", help="Threads of the engine [the engine's choice]."
+)
+@click.option(
+    "--batch", type=click.IntRange(1), metavar="N", help="Pictures that run together [as the file says]."
+)
+@shape_option
+@talk_options
+def command(**given: Any) -> None:
+    """Run a network and show its outputs: the best classes, detections, or a summary of maps.
+
+    Pictures are prepared as OpenCV's blobFromImage does: resized, in BGR order, (picture - mean) * scale. Where
+    the file has a transform_param, that is followed until one of --mean, --scale, --swap-rb, --crop or --gray
+    is given; a line on stderr says what was done. Results go to stdout, everything else to stderr.
+    """
+    from anylayer.cli.inputs import Loader, Wanted, items_of
+    from anylayer.cli.results import Options, read_labels
+    from anylayer.cli.targets import Target
+    from anylayer.engines.nodes import input_types
+
+    network = {k: given[k] for k in _NETWORK}
+    net = read_net(**network)
+    labels = read_labels(given["labels"]) if given["labels"] else ()
+    options = Options(given["show"], given["top"], given["threshold"], labels)
+    wanted = Wanted(given["size"], given["mean"], given["scale"], given["swap"], given["cover"], given["gray"])
+    types = input_types(net.network, shapes_of(net, given["shapes"]))
+    items = items_of(given["inputs"], list(types))
+    targets = [Target(out) for out in given["outs"]]
+    for target in targets:
+        target.check(items)
+    runner = Runner(
+        net, Loader(net, types, wanted), given["engine"], given["threads"], given["blobs"], given["batch"]
+    )
+    Talk(runner, options, targets, quiet=given["quiet"], as_json=given["as_json"]).all(items)
+
+
+_NETWORK = ("model", "weights", "layers", "dialect", "proto", "phase", "level", "stage")
+
+
+@dataclass
+class Runner:
+    """Runs items in batches on one compiled model, and keeps the time."""
+
+    net: Net
+    loader: Loader
+    engine: str
+    threads: int | None = None
+    blobs: Sequence[str] = ()
+    batch: int | None = None
+    model: Model | None = None
+    seconds: list[float] = field(default_factory=list)
+
+    def results(self, items: Sequence[Item]) -> Iterator[tuple[Item, Loaded, dict[str, Array]]]:
+        """Each item with what was read for it and its outputs."""
+        import numpy as np
+
+        from anylayer.cli.results import split
+
+        for group in self.loader.batches(items, self._size(len(items))):
+            loaded = [self.loader.load(item) for item in group]
+            shapes = {tuple((n, a.shape) for n, a in one.arrays.items()) for one in loaded}
+            batches = [loaded] if len(shapes) == 1 else [[one] for one in loaded]
+            parts = []
+            for batch in batches:
+                names = batch[0].arrays
+                arrays = {n: np.concatenate([one.arrays[n] for one in batch]) for n in names}
+                parts.extend(split(self._run(arrays, len(batch)), len(batch)))
+            yield from zip(group, loaded, parts)
+
+    def _size(self, items: int) -> int:
+        if self.batch is not None:
+            return self.batch
+        types = list(self.loader.types.values())
+        return types[0].shape[0] if items > 1 and types[0] is not None and types[0].shape else 1
+
+    def _run(self, arrays: dict[str, Array], frames: int) -> dict[str, Array]:
+        from anylayer.errors import InputError, need
+
+        for name in self.loader.types:
+            need(name in arrays, f"input '{name}' is missing: give -i {name}=FILE", InputError)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # host calls: reported at the end
+            if self.model is None:
+                shapes = {n: a.shape for n, a in arrays.items() if n in self.loader.types}
+                self.model = self.net.compile(self.engine, shapes, self.threads, list(self.blobs) or None)
+            start = time.perf_counter()
+            outputs = self.model(arrays)
+            spent = time.perf_counter() - start
+            if not self.seconds and spent < _AGAIN:
+                start = time.perf_counter()
+                outputs = self.model(arrays)
+                spent = min(spent, time.perf_counter() - start)
+        self.seconds.append(spent / frames)
+        return outputs
+
+    @property
+    def milliseconds(self) -> float:
+        """The median time of a frame."""
+        from statistics import median
+
+        return median(self.seconds) * 1e3 if self.seconds else 0.0
+
+
+@dataclass
+class Talk:
+    """Shows and writes results, and says what was done."""
+
+    runner: Runner
+    options: Options
+    targets: Sequence[Target]
+    quiet: bool = False
+    as_json: bool = False
+
+    def all(self, items: Sequence[Item]) -> None:
+        """Run the items; results to stdout and files, the report to stderr."""
+        for line in self.runner.loader.describe(items[0]):
+            say(line, self.quiet)
+        kept: list[dict[str, Array]] = []
+        data: list[dict[str, Any]] = []
+        written: list[str] = []
+        joining = [t for t in self.targets if t.joins]
+        with progress(len(items), self.quiet) as advance:
+            for item, loaded, outputs in self.runner.results(items):
+                data.append(self._one(item, loaded, outputs, len(items) > 1))
+                for target in self.targets:
+                    if not target.joins:
+                        written += target.write(item, loaded, outputs, self.options)
+                if joining:
+                    kept.append(outputs)
+                advance()
+        for target in joining:
+            written += target.write_all(kept)
+        self._report(written)
+        if self.as_json:
+            from anylayer.cli.files import to_json
+
+            click.echo(to_json(self._plain(data, written)))
+
+    def _one(self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool) -> dict[str, Any]:
+        from anylayer.cli.results import lines, plain
+
+        place = loaded.place
+        if self.as_json:
+            shown = {name: plain(name, a, self.options, place) for name, a in outputs.items()}
+            return {"input": item.source or item.name, "outputs": shown}
+        if several:
+            click.echo(f"{item.source or item.name}:")
+        for name, array in outputs.items():
+            for line in lines(name, array, self.options, place):
+                click.echo(line)
+        return {}
+
+    def _report(self, written: Sequence[str]) -> None:
+        runner, model = self.runner, self.runner.model
+        if model is None or self.quiet:
+            return
+        for line in written:
+            say(line)
+        measured = ", ".join(f"{n} {s * 1e3:.3g} ms" for n, s in sorted(model.timings.items(), key=lambda t: t[1]))
+        frames = plural(len(runner.seconds), "run") if len(runner.seconds) > 1 else ""
+        engine = model.engine + (f" (measured: {measured})" if measured else "")
+        say(f"engine {engine}: {runner.milliseconds:.3g} ms a frame" + (f", median of {frames}" if frames else ""))
+        for line in layer_lines(runner.net, model):
+            say(line)
+        for note in runner.net.network.notes:
+            say(f"note: {note}")
+
+    def _plain(self, data: list[dict[str, Any]], written: Sequence[str]) -> dict[str, Any]:
+        runner, model = self.runner, self.runner.model
+        network = runner.net.network
+        return {
+            "model": network.source,
+            "weights": network.weights,
+            "engine": model.engine if model else None,
+            "measured_ms": {n: s * 1e3 for n, s in model.timings.items()} if model else {},
+            "ms_a_frame": runner.milliseconds,
+            "layers": {t: d.origin for t, d in runner.net.user_layers.items()},
+            "host_calls": [{"node": n, "type": t, "reason": r} for n, t, r in (model.host_calls if model else ())],
+            "results": data,
+            "written": [w.removeprefix("wrote ").split(": ")[0] for w in written],
+        }
+
+
+def layer_lines(net: Net, model: Model) -> Iterator[str]:
+    """Which layers came from the user's files, and which run in Python, and why."""
+    host = model.host_calls
+    if net.user_layers:
+        parts = []
+        for type_, definition in net.user_layers.items():
+            nodes = [n for n in net.network.nodes if n.type == type_]
+            parts.append(f"{type_} ({Path(definition.origin).name}, {plural(len(nodes), 'node')})")
+        own = {name for name, type_, _ in host if type_ in net.user_layers}
+        tail = f"{len(own)} of their nodes run in Python" if own else "none of them runs in Python"
+        if model.engine == "numpy":
+            tail = "in NumPy, as every layer"
+        yield f"layers from your files: {', '.join(parts)}; {tail}"
+    for name, type_, reason in host:
+        yield f"layer '{name}' ({type_}) runs in Python: {reason}"
+
+
+@contextmanager
+def progress(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
+    """A progress bar on stderr, for more than one item on a terminal; calling what it gives counts one."""
+    import sys
+
+    if quiet or total < 2 or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    from anylayer.cli.command import console
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    both = sys.stdout.isatty()
+    with Progress(*columns, console=console(stderr=True), transient=True, redirect_stdout=both) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,203 @@
+"""The text of a layers file to fill. Everything taken from a network's file is quoted: it is a stranger's."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from anylayer.layer.bound import opencv_params
+from anylayer.network import Flag, Network, Node
+
+if TYPE_CHECKING:
+    from anylayer.engines.report import NodeReport
+
+_ABSENT = object()
+_TAKEN = {"np", "anylayer", "blobs", "forward", "getMemoryShapes"}
+_MANY = 8  # nodes of one type that are described one by one
+
+
+def stub_file(network: Network, reports: Sequence[NodeReport], types: Sequence[str], command: str) -> str:
+    """A Python file with a class in OpenCV's contract, and a test, for each of the layer `types`.
+
+    `reports` are the rows of `inspect`, one a node of the network; `command` is the line that runs the network.
+    """
+    head = [
+        f'"""Layers for {_doc(network.source)}. Write each forward, then run:',
+        "",
+        f"    {_doc(command)}",
+        '"""',
+        "",
+        "import numpy as np",
+        "",
+        "import anylayer",
+    ]
+    taken = set(_TAKEN)
+    parts = ["\n".join(head)]
+    tests = []
+    for type_ in types:
+        nodes = [(n, r) for n, r in zip(network.nodes, reports) if n.type == type_]
+        name = _unused(_identifier(type_), taken)
+        parts.append(_class(network, type_, name, nodes))
+        test = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+        tests.append(_test(_unused(f"test_{test}", taken), name, nodes))
+    return "\n\n\n".join([*parts, *tests]) + "\n"
+
+
+def _class(network: Network, type_: str, name: str, nodes: Sequence[tuple[Node, NodeReport]]) -> str:
+    flat = [opencv_params(n.params, n.defaults) for n, _ in nodes]
+    lines = [
+        f"@anylayer.layer({_quoted(type_)})",
+        f"class {name}:",
+        f'    """{_doc(type_)}: {len(nodes)} in the network.',
+        "",
+    ]
+    for (node, report), values in list(zip(nodes, flat))[:_MANY]:
+        lines += [f"    {line}".rstrip() for line in _describe(network, node, report, values)]
+    if len(nodes) > _MANY:
+        lines.append(f"    ... and {len(nodes) - _MANY} more.")
+    lines += ['    """', "", "    def __init__(self, params, blobs):"]
+    lines += [f"        {line}" for line in _fields(nodes, flat)]
+    lines += ["", "    def forward(self, inputs):"]
+    lines += [f"        {line}" for line in _forward(type_, nodes)]
+    return "\n".join(lines)
+
+
+def _describe(network: Network, node: Node, report: NodeReport, values: Mapping[str, Any]) -> list[str]:
+    """A node: its inputs and outputs with shapes, who reads them, its weights and params."""
+    place = re.search(r":(\d+): layer ", node.place)
+    lines = [f"{_doc(node.name)}" + (f" (line {place.group(1)})" if place else "")]
+    for (name, kind), what in [
+        *((i, "in ") for i in report.inputs),
+        *((o, "out") for o in report.outputs),
+    ]:
+        line = f"  {what} {_doc(name)}: {kind or 'shape not known'}"
+        if what == "out":
+            readers = [f"{_doc(n.name)} ({_doc(n.type)})" for n in network.nodes if name in n.inputs]
+            public = [_doc(p) for p, v in network.outputs.items() if v == name]
+            readers += [f"output {p} of the network" for p in public]
+            line += f", read by {', '.join(readers) or 'nobody'}"
+        lines.append(line)
+    for i, blob in enumerate(node.blobs):
+        lines.append(f"  blob {i}: {blob.dtype}{list(blob.shape)}")
+    for key, value in values.items():
+        lines.append(f"  {_doc(key)}: {_doc(_literal(value))}")
+    return lines
+
+
+def _fields(nodes: Sequence[tuple[Node, NodeReport]], flat: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Assignments for every field that any of the nodes has."""
+    names = list(dict.fromkeys(name for values in flat for name in values))
+    taken = set(_TAKEN)
+    lines = []
+    for name in names:
+        values = [v.get(name, _ABSENT) for v in flat]
+        given = [v for v in values if v is not _ABSENT]
+        attribute = _unused(_identifier(name), taken)
+        if len(given) == len(values):
+            line = f"self.{attribute} = params[{_quoted(name)}]"
+        else:
+            line = f"self.{attribute} = params.get({_quoted(name)})"
+        shown = list(dict.fromkeys(_literal(v) for v in given))
+        note = ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
+        if len(given) < len(values):
+            note += f"; {len(values) - len(given)} of {len(values)} layers leave it out"
+        lines.append(f"{line}  # {note}")
+    blobs = next((n.blobs for n, _ in nodes if n.blobs), [])
+    shapes = ", ".join(f"{b.dtype}{list(b.shape)}" for b in blobs)
+    lines.append("self.blobs = blobs" + (f"  # {shapes}" if blobs else ""))
+    return lines
+
+
+def _forward(type_: str, nodes: Sequence[tuple[Node, NodeReport]]) -> list[str]:
+    counts = {len(n.inputs) for n, _ in nodes}
+    lines = []
+    if len(counts) == 1 and 1 <= (number := counts.pop()) <= 8:
+        names = _names(number)
+        lines.append(f"{', '.join(names)}{',' if number == 1 else ''} = inputs")
+        lines[-1] += "  # " + "; ".join(_types(nodes[0][1].inputs))
+    outputs = sorted({len(n.outputs) for n, _ in nodes})
+    several = " or ".join(map(str, outputs))
+    arrays = "array" if outputs == [1] else "arrays"
+    what = f"compute {several} {arrays} from its inputs in NumPy and return a list of them"
+    lines.append("raise anylayer.AnyLayerError(")
+    lines.append(f"    {_quoted(f'the forward of layer type {type_!r} is not written yet: {what}')}")
+    lines.append(")")
+    return lines
+
+
+def _names(number: int) -> list[str]:
+    return ["x"] if number == 1 else [f"x{i}" for i in range(number)]
+
+
+def _types(named: Sequence[tuple[str, Any]]) -> list[str]:
+    return [str(kind) if kind else "shape not known" for _, kind in named]
+
+
+def _test(test: str, name: str, nodes: Sequence[tuple[Node, NodeReport]]) -> str:
+    """A test function: the first node's layer on seeded noise of its input shapes."""
+    node, report = nodes[0]
+    params = opencv_params(node.params, node.defaults)
+    inner = "".join(f"\n        {_quoted(k)}: {_literal(v)}," for k, v in params.items())
+    lines = [
+        f"def {test}():",
+        "    noise = np.random.default_rng(0)",
+        f"    params = {{{inner}\n    }}" if inner else "    params = {}",
+        f"    blobs = [{', '.join(_noise(b.shape) for b in node.blobs)}]",
+    ]
+    shapes = [tuple(kind.shape) if kind else None for _, kind in report.inputs]
+    known = [s for s in shapes if s is not None]
+    lines.append(f"    inputs = [{', '.join(_noise(s or (1, 3, 8, 8)) for s in shapes)}]")
+    if len(known) < len(shapes):
+        lines[-1] += "  # (1, 3, 8, 8) where the shape is not known"
+    lines += [
+        f"    outputs = {name}(params, blobs).forward(inputs)",
+        f"    assert len(outputs) == {len(node.outputs)}",
+        "    for output in outputs:",
+        "        assert output.dtype == np.float32",
+        "        assert np.isfinite(output).all()",
+    ]
+    return "\n".join(lines)
+
+
+def _noise(shape: Sequence[int]) -> str:
+    return f"noise.standard_normal({tuple(int(d) for d in shape)}, np.float32)"
+
+
+def _quoted(text: str) -> str:
+    """A string literal in double quotes, in ASCII."""
+    return json.dumps(str(text))
+
+
+def _literal(value: Any) -> str:
+    """A value of a file as Python spells it."""
+    if isinstance(value, Flag):
+        return str(bool(value))
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return f'float("{value}")'
+    return repr(value)
+
+
+def _doc(text: Any) -> str:
+    """A stranger's text within a docstring: printable, without quotes in threes and backslashes."""
+    return "".join(c if c.isprintable() and c not in '\\"' else "?" if c != '"' else "'" for c in str(text))
+
+
+def _identifier(text: str) -> str:
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)
+    if not name or name[0].isdigit():
+        name = f"Layer{name}"
+    return f"{name}_" if keyword.iskeyword(name) or keyword.issoftkeyword(name) else name
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
