@@ -1,0 +1,78 @@
+"""What the recurrent layers share: their parameters, and the order of their inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer.layer import Layer, field, need
+from anylayer.layer.contract import Filler
+
+
+class Recurrent(Layer):
+    """Caffe's RecurrentLayer (src/caffe/layers/recurrent_layer.cpp).
+
+    Inputs: x (T, N, ...), cont (T, N), where asked a static input (N, ...), where `expose_hidden` the first state.
+    The state before step t counts cont[t] times: 0 begins a sequence, 1 continues it.
+    """
+
+    message = "recurrent_param"
+    numbers: ClassVar = {"": 146}
+    states: ClassVar[int] = 1
+    """How many arrays the state is."""
+
+    num_output: int = field(1, "uint32", 0, doc="size of the state and of the output; at least 1")
+    weight_filler: Filler = field(2, Filler, doc="filler of the weights")
+    bias_filler: Filler = field(3, Filler, doc="filler of the biases")
+    debug_info: bool = field(4, "bool", False, doc="log the unrolled network; not used here")
+    expose_hidden: bool = field(5, "bool", False, doc="take the first state as inputs, give the last as outputs")
+
+    def setup(self) -> None:
+        need(self.num_output > 0, f"num_output must be at least 1, got {self.num_output}")
+        wanted = 1 + self.states * self.expose_hidden
+        need(
+            self.outputs == wanted,
+            f"gives {wanted} output{'s' * (wanted > 1)} with expose_hidden: {str(self.expose_hidden).lower()}, "
+            f"the node has {self.outputs}",
+        )
+
+    def split(self, inputs: Sequence[Any]) -> tuple[Any, Any, Any, list[Any]]:
+        """x (T, N, I), cont (T, N, 1), the static input (N, S) or None, and the first state, each (N, D)."""
+        given = self.states * self.expose_hidden
+        need(
+            len(inputs) - given in (2, 3),
+            f"takes {2 + given} or {3 + given} inputs (x, cont, a static input{', the state' * bool(given)}), "
+            f"got {len(inputs)}",
+        )
+        x, cont = inputs[:2]
+        need(len(x.shape) >= 2, f"x must be of shape (T, N, ...), got {tuple(x.shape)}")
+        t, n = x.shape[:2]
+        need(tuple(cont.shape) == (t, n), f"cont must be of shape ({t}, {n}), got {tuple(cont.shape)}")
+        static = inputs[2] if len(inputs) - given == 3 else None
+        if static is not None:
+            need(static.shape[0] == n, f"the static input must be of shape ({n}, ...), got {tuple(static.shape)}")
+            static = static.reshape(n, -1)
+        return x.reshape(t, n, -1), cont[:, :, None], static, self.first(inputs[len(inputs) - given :], n)
+
+    def first(self, given: Sequence[Any], n: int) -> list[Any]:
+        """The state before the first step, each (N, D)."""
+        d = self.num_output
+        if not given:
+            self.note("the state is 0 before the first step of each call; Caffe keeps it from call to call")
+            return [np.zeros((n, d), np.float32) for _ in range(self.states)]
+        for state in given:
+            need(
+                tuple(state.shape) == (1, n, d),
+                f"the first state must be of shape (1, {n}, {d}), got {tuple(state.shape)}",
+            )
+        return [state[0] for state in given]
+
+    def weights(self, index: int, rows: int, columns: int, what: str) -> Any:
+        """Weight `index` of shape (rows, columns), transposed for x @ w."""
+        return self.blob(index, (rows, columns), self.weight_filler, what=what).T
+
+    def bias(self, index: int, rows: int, what: str) -> Any:
+        """Bias `index` of shape (rows,)."""
+        return self.blob(index, (rows,), self.bias_filler, what=what)

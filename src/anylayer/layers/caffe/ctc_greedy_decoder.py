@@ -1,0 +1,58 @@
+"""CTCGreedyDecoder."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer.layer import Layer, field, layer, need
+
+
+@layer("CTCGreedyDecoder")
+class CTCGreedyDecoder(Layer):
+    """The most likely label of each step, repeats merged and blanks left out, padded with -1.
+
+    A sequence ends before the first step t >= 1 whose indicator is 0; that of step 0 is not read.
+    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/ctc_decoder_layer.cpp, whose labels are (N, T),
+    where those of ChWick/caffe, which it was made from, are (T, N).
+    """
+
+    message = "ctc_decoder_param"
+    blank_index: int = field(1, "int32", -1, doc="the label that stands for none; negative: the last")
+    ctc_merge_repeated: bool = field(2, "bool", True, doc="a label repeated from step to step counts once")
+    numbers: ClassVar = {"intel": 149}
+
+    def setup(self) -> None:
+        need(
+            self.outputs <= 2,
+            f"gives the sequences and, where asked, their scores; the node has {self.outputs} outputs",
+        )
+
+    def forward(self, *inputs: Any) -> Any:
+        """Chances (T, N, C), indicators (T, N) to labels (N, T, 1, 1) and, where asked, scores (N, 1, 1, 1)."""
+        need(
+            len(inputs) == 2,
+            f"takes 2 inputs (chances, indicators), got {len(inputs)}; accuracy is not computed",
+        )
+        x, going = inputs
+        need(len(x.shape) == 3, f"chances must be of shape (T, N, C), got {tuple(x.shape)}")
+        t, n, c = x.shape
+        need(
+            tuple(going.shape[:2]) == (t, n) and int(np.prod(going.shape)) == t * n,
+            f"indicators must be of shape ({t}, {n}), got {tuple(going.shape)}",
+        )
+        need(self.blank_index < c, f"blank_index={self.blank_index} is not one of {c} labels")
+        blank = c - 1 if self.blank_index < 0 else self.blank_index
+        label = x.argmax(axis=2).T  # (N, T)
+        ended = (going.reshape(t, n).T == 0) & (np.arange(t) > 0)
+        within = ended.astype(np.int64).cumsum(axis=1) == 0
+        taken = within & (label != blank)
+        if self.ctc_merge_repeated:
+            before = np.concatenate([np.full((n, 1), -1, np.int64), label[:, :-1]], axis=1)
+            taken = taken & (label != before)
+        step = np.sort(np.where(taken, np.arange(t), t), axis=1)
+        found = np.take_along_axis(label, np.minimum(step, t - 1), axis=1)
+        sequences = np.where(step < t, found, -1).astype(np.float32).reshape(n, t, 1, 1)
+        scores = -np.where(within, x.max(axis=2).T, np.float32(0)).sum(axis=1)
+        return [sequences, scores.reshape(n, 1, 1, 1)][: self.outputs]

@@ -1,0 +1,144 @@
+"""Proposal (Faster R-CNN, in C++)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layers.caffe._detections import for_overlap
+from anylayer.network import Array, Node
+
+
+@layer("Proposal")
+class Proposal(Layer):
+    """Turn Faster R-CNN's anchors into regions of interest (arXiv 1506.01497).
+
+    Boxes are in pixels with their ends included (width x2 - x1 + 1), also for overlaps (see for_overlap).
+    Boxes smaller than min_size stay, with score 0. Of equal scores the first by row, column and anchor is
+    better; Caffe's own quicksort leaves that open.
+    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/proposal_layer.cpp, src/caffe/util/nms.cpp.
+    """
+
+    message = "proposal_param"
+    numbers: ClassVar = {"": 201}
+    feat_stride: int = field(1, "uint32", 16, doc="pixels a cell")
+    base_size: int = field(2, "uint32", 16, doc="side of the anchor that ratios and scales change, in pixels")
+    min_size: int = field(3, "uint32", 16, doc="sides below it, in pixels of the unscaled image, void a box")
+    ratio: tuple[float, ...] = field(4, "float", repeated=True, doc="height by width of the anchors")
+    scale: tuple[float, ...] = field(5, "float", repeated=True, doc="sizes of the anchors, in base_size")
+    pre_nms_topn: int = field(6, "uint32", 6000, doc="boxes, best first, that enter the suppression")
+    post_nms_topn: int = field(7, "uint32", 300, doc="boxes that leave it at most")
+    nms_thresh: float = field(8, "float", 0.7, doc="boxes whose IoU with a better one exceeds it are dropped")
+
+    def setup(self) -> None:
+        for name in ("feat_stride", "base_size", "pre_nms_topn", "post_nms_topn"):
+            need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
+        need(self.ratio and self.scale, "needs at least one ratio and one scale")
+        need(min(self.ratio) > 0, f"ratio must be positive, got {min(self.ratio):g}")
+        need(0 <= self.nms_thresh <= 1, f"nms_thresh must lie in 0..1, got {self.nms_thresh:g}")
+        need(self.outputs <= 2, f"gives rois and, where asked, scores; the node has {self.outputs} outputs")
+
+    def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
+        """(1, 2A, H, W), (1, 4A, H, W), image height, width, scale to rois (R, 5) [0, x1, y1, x2, y2], scores (R,).
+
+        R, at most post_nms_topn, is known only when running. A fourth value of `info` is the scale of the width.
+        """
+        n, _, h, w = scores.shape
+        count = len(self.ratio) * len(self.scale)
+        need(n == 1, f"takes one image, got a batch of {n}")
+        for what, x, each in (("scores", scores, 2), ("box deltas", deltas, 4)):
+            wanted = (1, each * count, h, w)
+            need(
+                tuple(x.shape) == wanted,
+                f"{count} anchors (ratio x scale) need {what} of shape {wanted}, got {tuple(x.shape)}",
+            )
+        boxes = self.boxes(deltas.reshape(count, 4, h, w).transpose(2, 3, 0, 1).reshape(-1, 4), h, w)
+        size = int(np.prod(info.shape))
+        need(size >= 3, f"needs image height, width and scale, got {size} values")
+        info = info.reshape(-1)
+        boxes = np.maximum(np.minimum(boxes, info[[1, 0, 1, 0]] - np.float32(1)), np.float32(0))
+        least = info[[3, 2] if size >= 4 else [2, 2]] * np.float32(self.min_size)
+        large = (boxes[:, 2:] - boxes[:, :2] + np.float32(1) >= least).all(axis=1)
+        score = scores[0, count:].transpose(1, 2, 0).reshape(-1) * large.astype(np.float32)
+        return self.best(boxes, score)
+
+    def boxes(self, deltas: Any, h: int, w: int) -> Any:
+        """Boxes (H * W * A, 4) that `deltas` (dx, dy, log w, log h) make of the anchors, unclipped."""
+        column, row = np.meshgrid(np.arange(w), np.arange(h))
+        shift = np.stack([column, row, column, row], axis=-1).reshape(-1, 1, 4) * self.feat_stride
+        anchors = (shift.astype(np.float32) + self.anchors()).reshape(-1, 4)
+        sides = anchors[:, 2:] - anchors[:, :2] + np.float32(1)
+        centre = deltas[:, :2] * sides + (anchors[:, :2] + np.float32(0.5) * sides)
+        half = np.float32(0.5) * (np.exp(deltas[:, 2:]) * sides)
+        return np.concatenate([centre - half, centre + half], axis=1)
+
+    def anchors(self) -> Array:
+        """(A, 4): the anchors of the first cell, by ratio, then scale; sides rounded to whole pixels."""
+        area, centre = np.float32(self.base_size**2), np.float32(0.5) * np.float32(self.base_size - 1)
+        found = []
+        for ratio in np.array(self.ratio, np.float32):
+            width = np.floor(np.sqrt(area / ratio) + np.float32(0.5))
+            height = np.floor(width * ratio + np.float32(0.5))
+            for scale in np.array(self.scale, np.float32):
+                half = np.float32(0.5) * (np.stack([width, height]) * scale - np.float32(1))
+                found.append(np.concatenate([centre - half, centre + half]))
+        return np.stack(found).astype(np.float32)
+
+    def best(self, boxes: Any, score: Any) -> Any:
+        """The rois that stay, best first, and where asked their scores."""
+        k = min(self.pre_nms_topn, score.shape[0])
+        score, index = ops.top_k(score, k)
+        boxes = boxes[index]
+        most = min(self.post_nms_topn, k)
+        selected, count = ops.nms(
+            for_overlap(boxes, 1.0)[None], score[None, None], max_per_class=most, iou_threshold=self.nms_thresh
+        )
+        at = np.maximum(selected[:, 2], 0)
+        rois = np.concatenate([np.zeros((most, 1), np.float32), boxes[at]], axis=1)
+        return [ops.head(rois, count), ops.head(score[at], count)][: self.outputs]
+
+
+@layer("Proposal", dialects=("ascend",))
+class AscendProposal(Layer):
+    """Ascend's: padded rois of shape (N, 5, post_nms_topn), which is not supported."""
+
+    message = "proposal_param"
+    numbers: ClassVar = {"ascend": 201}
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return bool({"iou_threshold", "output_actual_rois_num"} & values.keys())
+
+    def prepare(self, node: Node, dialect: str | None) -> None:
+        need(
+            False,
+            "Ascend's Proposal, with rois of shape (N, 5, post_nms_topn), is not supported: no public source says "
+            "how it pads them and what it does with small boxes. Define it in a layers file; Faster R-CNN's own "
+            "layer has nms_thresh in place of iou_threshold, and no output_actual_rois_num",
+        )
+
+
+@layer("Proposal", dialects=("synopsys",))
+class SynopsysProposal(Layer):
+    """synopsys-caffe's: suppression in the order of the anchors, which is not supported.
+
+    Source: synopsys-caffe src/caffe/layers/proposal_layer.cpp (apply_nms).
+    """
+
+    message = "proposal_param"
+    numbers: ClassVar = {"synopsys": 212}
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return bool({"anchor_base_size", "anchor_scale", "anchor_ratio", "max_rois"} & values.keys())
+
+    def prepare(self, node: Node, dialect: str | None) -> None:
+        need(
+            False,
+            "synopsys-caffe's Proposal is not supported: it compares boxes in the order of the anchors, not of "
+            "their scores, and a box that is dropped may have dropped others before. Define it in a layers file",
+        )

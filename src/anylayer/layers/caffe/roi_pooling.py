@@ -1,0 +1,64 @@
+"""ROIPooling (Fast R-CNN)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Layer, field, layer, need
+
+
+@layer("ROIPooling")
+class ROIPooling(Layer):
+    """The maxima of the bins of regions of interest (Fast R-CNN, arXiv 1504.08083).
+
+    A region's corners, times spatial_scale, are rounded half away from zero and both belong to it; it is at least
+    1 x 1. Bins that hold no cell of the map give 0.
+    Source: rbgirshick/caffe-fast-rcnn src/caffe/layers/roi_pooling_layer.cpp.
+    """
+
+    message = "roi_pooling_param"
+    numbers: ClassVar = {"": 8266711, "ascend": 161, "intel": 208}
+    pooled_h: int = field(1, "uint32", 0, doc="bins a column; at least 1")
+    pooled_w: int = field(2, "uint32", 0, doc="bins a row; at least 1")
+    spatial_scale: float = field(3, "float", 1.0, doc="cells of the map a pixel", dialects={"ascend": 0.0625})
+    spatial_scale_h: float = field(4, "float", 0.0, doc="Ascend: in place of spatial_scale for rows")
+    spatial_scale_w: float = field(5, "float", 0.0, doc="Ascend: in place of spatial_scale for columns")
+
+    def setup(self) -> None:
+        for name in ("pooled_h", "pooled_w"):
+            need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
+        both = self.has("spatial_scale_h") and self.has("spatial_scale_w")
+        need(
+            both or not (self.has("spatial_scale_h") or self.has("spatial_scale_w")),
+            "spatial_scale_h and spatial_scale_w must be given together",
+        )
+        if both:
+            scales = (self.spatial_scale_h, self.spatial_scale_w)
+            need(
+                not self.has("spatial_scale") or scales == (self.spatial_scale,) * 2,
+                f"spatial_scale={self.spatial_scale:g} contradicts spatial_scale_h={scales[0]:g} and "
+                f"spatial_scale_w={scales[1]:g}",
+            )
+
+    def forward(self, x: Any, rois: Any) -> Any:
+        """(N, C, H, W) and rois (R, 5) [image, x1, y1, x2, y2] in pixels to (R, C, pooled_h, pooled_w)."""
+        rois = regions(x, rois)
+        scale = self.spatial_scale
+        if self.has("spatial_scale_h"):
+            h, w = self.spatial_scale_h, self.spatial_scale_w
+            rois, scale = rois * np.array([1, w, h, w, h], np.float32), 1.0
+        return ops.max_roi_pool(x, rois, size=(self.pooled_h, self.pooled_w), spatial_scale=scale)
+
+
+def regions(x: Any, rois: Any) -> Any:
+    """`rois` as (R, 5), its shape and that of the map `x` checked."""
+    need(len(x.shape) == 4, f"needs a map (N, C, H, W), got shape {tuple(x.shape)}")
+    rest = tuple(rois.shape[1:])
+    need(
+        len(rest) > 0 and all(d in (1, 5) for d in rest) and rest.count(5) == 1,
+        f"rois must be of shape (R, 5), got {tuple(rois.shape)}",
+    )
+    return rois.reshape(rois.shape[0], 5) if len(rest) > 1 else rois
