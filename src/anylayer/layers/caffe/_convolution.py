@@ -1,0 +1,129 @@
+"""What the layers with convolution_param share: its fields, and the geometry they mean."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from anylayer.layer import Layer, field, need
+from anylayer.layer.contract import Filler, Map
+from anylayer.layers.caffe._axes import canonical
+from anylayer.layers.caffe._messages import ENGINE
+
+
+class Windows(NamedTuple):
+    """The windows of a convolution, one value for each spatial axis."""
+
+    axis: int
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    pads: tuple[int, ...]
+    dilations: tuple[int, ...]
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Cells from a window's first to its last, both included."""
+        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations))
+
+    def counts(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """How many windows there are along each axis: (size + 2 * pad - extent) / stride + 1, where the division
+        drops the fraction, so that a kernel that overhangs by less than a stride still has one."""
+        counts = []
+        for i, (n, e, s, p) in enumerate(zip(sizes, self.extents, self.strides, self.pads)):
+            spare = n + 2 * p - e
+            count = (spare // s if spare >= 0 else -(-spare // s)) + 1
+            need(
+                count >= 1,
+                f"a kernel that spans {e} cells and stride {s} have no place on spatial axis {i} "
+                f"of {n} cells with pad {p}",
+            )
+            counts.append(count)
+        return tuple(counts)
+
+    def both_pads(self, sizes: tuple[int, ...]) -> list[int]:
+        """Pads, all begins and then all ends, where each end is grown until the windows of `counts` fit."""
+        ends = [
+            max(p, (c - 1) * s + e - n - p)
+            for n, e, s, p, c in zip(sizes, self.extents, self.strides, self.pads, self.counts(sizes))
+        ]
+        return [*self.pads, *ends]
+
+
+class ConvolutionLayer(Layer):
+    """A layer that reads convolution_param.
+
+    Source: BVLC/caffe src/caffe/layers/base_conv_layer.cpp.
+    """
+
+    message = "convolution_param"
+    numbers = {"": 106}
+    num_output: int = field(1, "uint32", 0, doc="channels that come out")
+    bias_term: bool = field(2, "bool", True, doc="add a bias to each channel")
+    pad: tuple[int, ...] = field(3, "uint32", repeated=True, doc="zeros on both sides: one for all axes, or each")
+    kernel_size: tuple[int, ...] = field(4, "uint32", repeated=True, doc="cells: one for all axes, or each")
+    group: int = field(5, "uint32", 1, doc="groups the channels are split into; divides both counts of channels")
+    stride: tuple[int, ...] = field(6, "uint32", repeated=True, doc="step: one for all axes, or each; default 1")
+    weight_filler: Filler = field(7, Filler, doc="values of the weights without a file")
+    bias_filler: Filler = field(8, Filler, doc="values of the bias without a file; default 0")
+    pad_h: int = field(9, "uint32", 0, doc="pad of the height, with two spatial axes")
+    pad_w: int = field(10, "uint32", 0, doc="pad of the width, with two spatial axes")
+    kernel_h: int = field(11, "uint32", 0, doc="cells of the height, with two spatial axes")
+    kernel_w: int = field(12, "uint32", 0, doc="cells of the width, with two spatial axes")
+    stride_h: int = field(13, "uint32", 1, doc="step of the height, with two spatial axes")
+    stride_w: int = field(14, "uint32", 1, doc="step of the width, with two spatial axes")
+    engine: str = field(15, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    axis: int = field(
+        16, "int32", 1, doc="axis of the channels; those behind it are spatial, those before batches"
+    )
+    force_nd_im2col: bool = field(17, "bool", False, doc="Caffe's implementation; no effect here")
+    dilation: tuple[int, ...] = field(
+        18, "uint32", repeated=True, doc="distance of the kernel's cells: one for all axes, or each; default 1"
+    )
+
+    def windows(self, x: Any) -> Windows:
+        """The windows these fields mean on `x`."""
+        axis = canonical(self.axis, x)
+        return self._windows(axis, len(x.shape) - axis - 1)
+
+    def coordinates(self) -> Map | None:
+        windows = self._windows(1, 2)
+        high, wide = (
+            (Fraction(1, s), Fraction(2 * p - e + 1, 2 * s))
+            for e, s, p in zip(windows.extents, windows.strides, windows.pads)
+        )
+        return high, wide
+
+    def _windows(self, axis: int, spatial: int) -> Windows:
+        kernel = self._sizes("kernel", "kernel_size", self.kernel_size, None, spatial)
+        strides = self._sizes("stride", "stride", self.stride, 1, spatial)
+        pads = self._sizes("pad", "pad", self.pad, 0, spatial)
+        dilations = self._dilations(spatial)
+        need(all(k > 0 for k in kernel), f"kernel sizes must be positive, got {kernel}")
+        need(all(s > 0 for s in strides), f"strides must be positive, got {strides}")
+        need(all(d > 0 for d in dilations), f"dilations must be positive, got {dilations}")
+        return Windows(axis, kernel, strides, pads, dilations)
+
+    def _dilations(self, spatial: int) -> tuple[int, ...]:
+        return per_axis("dilation", self.dilation, 1, spatial)
+
+    def _sizes(
+        self, stem: str, name: str, values: tuple[int, ...], default: int | None, spatial: int
+    ) -> tuple[int, ...]:
+        """One value a spatial axis, from `name`, or from `stem`_h and `stem`_w."""
+        high, wide = f"{stem}_h", f"{stem}_w"
+        if not (self.has(high) or self.has(wide)):
+            return per_axis(name, values, default, spatial)
+        need(not values, f"give {name}, or {high} and {wide}, not both")
+        need(spatial == 2, f"{high} and {wide} need two spatial axes, the input has {spatial}; give {name}")
+        return getattr(self, high), getattr(self, wide)
+
+
+def per_axis(name: str, values: tuple[int, ...], default: int | None, spatial: int) -> tuple[int, ...]:
+    """One value a spatial axis, from none (the default), one, or one each."""
+    if not values and default is not None:
+        return (default,) * spatial
+    need(
+        len(values) in (1, spatial),
+        f"{name} must be given once, or once for each of the {spatial} spatial axes, got {len(values)}",
+    )
+    return values * spatial if len(values) == 1 else values

@@ -1,0 +1,34 @@
+"""What Caffe's loss layers share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Enum, Layer, field, need
+
+
+class LossLayer(Layer):
+    """A layer that reads loss_param and serves training.
+
+    Source: BVLC/caffe src/caffe/layers/loss_layer.cpp.
+    """
+
+    message = "loss_param"
+    numbers = {"": 101}
+    role = "loss"
+    ignore_label: int | None = field(1, "int32", None, doc="instances of this label do not count; default: none")
+    normalize: bool | None = field(2, "bool", None, doc="older spelling: true is VALID, false is BATCH_SIZE")
+    normalization: str = field(
+        3, Enum("FULL", "VALID", "BATCH_SIZE", "NONE"), "VALID", doc="what the sum is divided by"
+    )
+
+
+class TrainingLoss(Layer):
+    """A loss that is declared, so that files with it can be read, and not computed."""
+
+    role = "loss"
+
+    def forward(self, *inputs: Any) -> Any:
+        need(
+            False, f"{self.type} serves training and is not computed; leave it out, or feed data by an Input layer"
+        )

@@ -1,0 +1,23 @@
+"""AbsVal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Layer, layer, need
+
+
+@layer("AbsVal")
+class AbsVal(Layer):
+    """Absolute value of each element.
+
+    Source: BVLC/caffe src/caffe/layers/absval_layer.cpp.
+    """
+
+    elementwise = True
+
+    def forward(self, x: Any) -> Any:
+        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
+        return np.abs(x)

@@ -1,0 +1,33 @@
+"""Bias."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layer.contract import Filler
+from anylayer.layers.caffe._axes import learned, spread
+
+
+@layer("Bias")
+class Bias(Layer):
+    """Add a bias that lies on the input's axes from `axis` on: the second input, or a weight.
+
+    Source: BVLC/caffe src/caffe/layers/bias_layer.cpp.
+    """
+
+    elementwise = True
+    message = "bias_param"
+    numbers = {"": 141}
+    axis: int = field(1, "int32", 1, doc="first axis of the input the bias lies on")
+    num_axes: int = field(2, "int32", 1, doc="axes a weight covers; -1 all the rest, 0 one value for all")
+    filler: Filler = field(3, Filler, doc="values of the weight without a file; default 0")
+
+    def forward(self, *inputs: Any) -> Any:
+        need(len(inputs) in (1, 2), f"takes 1 or 2 inputs, got {len(inputs)}")
+        x = inputs[0]
+        if len(inputs) == 2:
+            bias = inputs[1]
+        else:
+            bias = self.blob(0, learned(x, self.axis, self.num_axes), self.filler, what="bias")
+        return x + bias.reshape(spread(x, bias.shape, self.axis, "a bias"))

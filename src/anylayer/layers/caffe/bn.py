@@ -1,0 +1,79 @@
+"""BN: batch normalization with scale and shift in one layer, in two forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer.contract import Filler
+from anylayer.layers.caffe._messages import ENGINE
+
+
+@layer("BN", dialects=("pspnet", "synopsys"))
+class BN(Layer):
+    """PSPNet: (x - mean) / sqrt(variance + eps) * slope + bias, by stored statistics.
+
+    Input (N, C, H, W). Weights, each (1, C, 1, 1): slope, bias, mean, variance.
+    Source: yjxiong/caffe src/caffe/layers/bn_layer.cpp; used by hszhao/PSPNet.
+    """
+
+    elementwise = True
+    message = "bn_param"
+    numbers = {"pspnet": 152}
+    slope_filler: Filler = field(1, Filler, doc="values of the slope without a file")
+    bias_filler: Filler = field(2, Filler, doc="values of the bias without a file; default 0")
+    momentum: float = field(3, "float", 0.9, doc="how slowly stored statistics move (training)")
+    eps: float = field(4, "float", 1e-5, doc="added to the variance")
+    frozen: bool = field(5, "bool", False, doc="take the stored statistics in training too")
+    engine: str = field(6, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+
+    def forward(self, x: Any) -> Any:
+        need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
+        need(
+            self.phase == "TEST" or self.frozen,
+            "BN takes the batch's statistics at TRAIN, which are not computed here; read the network at TEST",
+        )
+        shape = (1, x.shape[1], 1, 1)
+        slope = self.blob(0, shape, self.slope_filler if self.has("slope_filler") else None, what="slope")
+        bias = self.blob(1, shape, self.bias_filler, what="bias")
+        mean = self.blob(2, shape, what="mean")
+        variance = self.blob(3, shape, what="variance")
+        scale = slope / np.sqrt(variance + np.float32(self.eps))
+        return x * scale + (bias - mean * scale)
+
+
+@layer("BN", dialects=("segnet",))
+class SegNetBN(Layer):
+    """SegNet: x * scale + shift, with bn_mode LEARN after normalizing by the batch's own mean and variance.
+
+    Input (N, C, H, W). Weights, each (1, C, 1, 1): scale, shift. With LEARN two more outputs (1, C, 1, 1) give the
+    batch's mean and variance.
+    Source: alexgkendall/caffe-segnet src/caffe/layers/bn_layer.cpp.
+    """
+
+    elementwise = True
+    message = "bn_param"
+    numbers = {"segnet": 45}
+    scale_filler: Filler = field(1, Filler, doc="values of the scale without a file")
+    shift_filler: Filler = field(2, Filler, doc="values of the shift without a file; default 0")
+    bn_mode: str = field(3, Enum("LEARN", "INFERENCE"), "LEARN", doc="INFERENCE: scale and shift only")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return all(name in cls.fields for name in values)
+
+    def forward(self, x: Any) -> Any:
+        need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
+        shape = (1, x.shape[1], 1, 1)
+        scale = self.blob(0, shape, self.scale_filler if self.has("scale_filler") else None, what="scale")
+        shift = self.blob(1, shape, self.shift_filler, what="shift")
+        if self.bn_mode == "INFERENCE":
+            return x * scale + shift
+        mean = x.mean(axis=(0, 2, 3), keepdims=True)
+        centred = x - mean
+        variance = (centred * centred).mean(axis=(0, 2, 3), keepdims=True)
+        y = centred / np.sqrt(variance + np.float32(1e-9)) * scale + shift
+        return [y, mean, variance][: self.outputs]

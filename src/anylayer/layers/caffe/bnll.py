@@ -1,0 +1,21 @@
+"""BNLL (binomial normal log likelihood)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer import ops
+from anylayer.layer import Layer, layer
+
+
+@layer("BNLL")
+class BNLL(Layer):
+    """log(1 + exp(x)), known as softplus.
+
+    Source: BVLC/caffe src/caffe/layers/bnll_layer.cpp.
+    """
+
+    elementwise = True
+
+    def forward(self, x: Any) -> Any:
+        return ops.softplus(x)

@@ -1,0 +1,26 @@
+"""Clip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Layer, field, layer
+
+
+@layer("Clip")
+class Clip(Layer):
+    """Limit each element to min..max.
+
+    Source: BVLC/caffe src/caffe/layers/clip_layer.cpp.
+    """
+
+    elementwise = True
+    message = "clip_param"
+    numbers = {"": 148}
+    min: float = field(1, "float", doc="smallest value")
+    max: float = field(2, "float", doc="largest value")
+
+    def forward(self, x: Any) -> Any:
+        return np.clip(x, np.float32(self.min), np.float32(self.max))

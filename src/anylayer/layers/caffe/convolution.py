@@ -1,0 +1,98 @@
+"""Convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+from anylayer import ops
+from anylayer.layer import field, layer, need
+from anylayer.layers.caffe._convolution import ConvolutionLayer, Windows
+from anylayer.layers.caffe._messages import given
+
+
+@layer("Convolution")
+class Convolution(ConvolutionLayer):
+    """Correlate the input (..., C, spatial...) with a kernel: (..., num_output, spatial...).
+
+    Weights: (num_output, C / group, kernel...), bias (num_output,). Several inputs of one shape give as many
+    outputs, by the same weights.
+    Source: BVLC/caffe src/caffe/layers/conv_layer.cpp, base_conv_layer.cpp.
+    """
+
+    def setup(self) -> None:
+        need(
+            self.num_output > 0,
+            "num_output must be positive" + ("" if self.has("num_output") else "; it is missing"),
+        )
+        need(self.group > 0, "group must be positive, got 0")
+        need(
+            self.num_output % self.group == 0,
+            f"group={self.group} does not divide num_output={self.num_output}",
+        )
+
+    def forward(self, *inputs: Any) -> Any:
+        need(inputs, "takes 1 input or more, got none")
+        need(len(inputs) == self.outputs, f"{len(inputs)} inputs need as many outputs, got {self.outputs}")
+        first = inputs[0]
+        for i, x in enumerate(inputs[1:], 1):
+            need(
+                tuple(x.shape) == tuple(first.shape),
+                f"inputs must have one shape: input 0 is {tuple(first.shape)}, input {i} is {tuple(x.shape)}",
+            )
+        windows = self.windows(first)
+        channels = first.shape[windows.axis]
+        need(channels % self.group == 0, f"group={self.group} does not divide {channels} channels")
+        weights = self.blob(
+            0,
+            (self.num_output, channels // self.group, *windows.kernel),
+            given(self.weight_filler, self.has("weight_filler")),
+        )
+        bias = self.blob(1, (self.num_output,), self.bias_filler, what="bias") if self.bias_term else None
+        return [self._one(x, weights, bias, windows) for x in inputs]
+
+    def _one(self, x: Any, weights: Any, bias: Any, windows: Windows) -> Any:
+        axis = windows.axis
+        before, channels, sizes = tuple(x.shape[:axis]), x.shape[axis], tuple(x.shape[axis + 1 :])
+        if not sizes:  # no spatial axes: one cell
+            x, weights, sizes = x.reshape(*x.shape, 1), weights.reshape(*weights.shape, 1), (1,)
+            windows = Windows(axis, (1,), (1,), (0,), (1,))
+        counts = windows.counts(sizes)
+        y = ops.conv(
+            x if axis == 1 else x.reshape(prod(before), channels, *sizes),
+            weights,
+            bias,
+            strides=windows.strides,
+            pads=windows.both_pads(sizes),
+            dilations=windows.dilations,
+            group=self.group,
+        )
+        spatial = counts if len(counts) == len(windows.kernel) and len(weights.shape) > 2 else ()
+        return y if axis == 1 else y.reshape(*before, self.num_output, *spatial)
+
+
+@layer("Convolution", dialects=("deeplab",))
+class HoleConvolution(Convolution):
+    """Convolution whose dilation is spelled `hole` (DeepLab v1).
+
+    Source: TheLegendAli/DeepLab-Context src/caffe/layers/base_conv_layer.cpp; arXiv 1412.7062.
+    """
+
+    numbers = {"deeplab": 106}
+    hole: int = field(17, "uint32", 1, doc="distance of the kernel's cells")
+    hole_h: int = field(18, "uint32", 1, doc="distance of the kernel's cells along the height")
+    hole_w: int = field(19, "uint32", 1, doc="distance of the kernel's cells along the width")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return any(name in values for name in ("hole", "hole_h", "hole_w"))
+
+    def _dilations(self, spatial: int) -> tuple[int, ...]:
+        by_axis = self.has("hole_h") or self.has("hole_w")
+        if not (by_axis or self.has("hole")):
+            return super()._dilations(spatial)
+        need(not self.dilation, "give hole or dilation, not both")
+        need(not (by_axis and self.has("hole")), "give hole, or hole_h and hole_w, not both")
+        need(spatial == 2 or not by_axis, f"hole_h and hole_w need two spatial axes, the input has {spatial}")
+        return (self.hole_h, self.hole_w) if by_axis else (self.hole,) * spatial

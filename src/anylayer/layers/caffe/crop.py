@@ -1,0 +1,61 @@
+"""Crop."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layer.contract import Map
+from anylayer.layers.caffe._axes import canonical
+
+
+@layer("Crop")
+class Crop(Layer):
+    """Cut the first input to the second's sizes from `axis` on, starting at `offset`.
+
+    Source: BVLC/caffe src/caffe/layers/crop_layer.cpp.
+    """
+
+    aligned = True
+    message = "crop_param"
+    numbers = {"": 144}
+    axis: int = field(1, "int32", 2, doc="first axis to cut")
+    offset: tuple[int, ...] = field(
+        2, "uint32", repeated=True, doc="where the cut starts: one for all axes, or one each; default 0"
+    )
+
+    def coordinates(self) -> Map | None:
+        offsets = {0: (0, 0), 1: self.offset * 2, 2: self.offset}.get(len(self.offset)) if self.axis == 2 else None
+        if offsets is None:
+            return None
+        return (Fraction(1), Fraction(-offsets[0])), (Fraction(1), Fraction(-offsets[1]))
+
+    def forward(self, x: Any, reference: Any) -> Any:
+        if not self._given:
+            self.note(
+                "Crop without crop_param cuts from the corner (offset 0), as BVLC Caffe does; HED's fork aligns "
+                "by the network's geometry instead: give --dialect hed, or write crop_param { offset: ... }"
+            )
+        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
+        need(
+            len(x.shape) == len(reference.shape),
+            f"both inputs must have the same number of axes, got {tuple(x.shape)} and {tuple(reference.shape)}",
+        )
+        axis = canonical(self.axis, x)
+        cut = len(x.shape) - axis
+        need(
+            len(self.offset) in (0, 1, cut),
+            f"offset must be given once, or once for each of the {cut} axes from axis {axis} on, "
+            f"got {len(self.offset)} offsets",
+        )
+        offsets = self.offset if len(self.offset) == cut else (self.offset or (0,)) * cut
+        window = [slice(None)] * axis
+        for i, offset in enumerate(offsets, axis):
+            size, wanted = x.shape[i], reference.shape[i]
+            need(
+                offset + wanted <= size,
+                f"offset {offset} and size {wanted} reach past the {size} cells of axis {i}",
+            )
+            window.append(slice(offset, offset + wanted))
+        return x[tuple(window)]

@@ -1,0 +1,57 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Layer, field, layer, need
+
+
+@layer("Dropout")
+class Dropout(Layer):
+    """The identity when a network runs; training sets a share of the elements to 0.
+
+    Source: BVLC/caffe src/caffe/layers/dropout_layer.cpp.
+    """
+
+    elementwise = True
+    message = "dropout_param"
+    numbers = {"": 108}
+    dropout_ratio: float = field(1, "float", 0.5, doc="share of the elements that training sets to 0")
+    scale_train: bool = field(
+        2, "bool", True, doc="forks: training scales by 1 / (1 - ratio); false: running scales by 1 - ratio"
+    )
+
+    def forward(self, x: Any) -> Any:
+        if self.phase == "TRAIN":
+            self.note("Dropout at TRAIN is random; it is taken as the identity here")
+        return x if self.scale_train else x * np.float32(1 - self.dropout_ratio)
+
+
+@layer("Dropout", dialects=("segnet",))
+class BayesianDropout(Layer):
+    """Dropout that may go on dropping when the network runs (Bayesian SegNet).
+
+    Source: alexgkendall/caffe-segnet src/caffe/layers/dropout_layer.cpp; arXiv 1511.02680.
+    """
+
+    elementwise = True
+    message = "dropout_param"
+    numbers = {"segnet": 108}
+    dropout_ratio: float = field(1, "float", 0.5, doc="share of the elements that training sets to 0")
+    sample_weights_test: bool = field(2, "bool", False, doc="drop when running too")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return "sample_weights_test" in values
+
+    def forward(self, x: Any) -> Any:
+        need(
+            not self.sample_weights_test,
+            "sample_weights_test: true draws random masks while running, which gives no fixed answer. "
+            "Remove the field for the mean prediction",
+        )
+        return x

@@ -1,0 +1,59 @@
+"""DummyData."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layer.contract import Filler
+from anylayer.layers.caffe._messages import BlobShape, constant
+
+
+@layer("DummyData")
+class DummyData(Layer):
+    """Constants of the given shapes, one output a shape.
+
+    Source: BVLC/caffe src/caffe/layers/dummy_data_layer.cpp.
+    """
+
+    message = "dummy_data_param"
+    numbers = {"": 109}
+    data_filler: tuple[Filler, ...] = field(
+        1, Filler, repeated=True, doc="values: none (0), one for all outputs, or one each"
+    )
+    num: tuple[int, ...] = field(2, "uint32", repeated=True, doc="older spelling of shape: axis 0")
+    channels: tuple[int, ...] = field(3, "uint32", repeated=True, doc="older spelling of shape: axis 1")
+    height: tuple[int, ...] = field(4, "uint32", repeated=True, doc="older spelling of shape: axis 2")
+    width: tuple[int, ...] = field(5, "uint32", repeated=True, doc="older spelling of shape: axis 3")
+    shape: tuple[BlobShape, ...] = field(6, BlobShape, repeated=True, doc="one for all outputs, or one each")
+
+    def forward(self) -> Any:
+        fillers = self._each("data_filler", self.data_filler or (constant(0),))
+        outputs = []
+        for i, (filler, shape) in enumerate(zip(fillers, self._shapes())):
+            values = filler.fill(shape)
+            need(
+                values is not None,
+                f"data_filler {i} of type '{filler.type}' draws random values, which gives no fixed answer. "
+                "Make it an Input layer and feed the values",
+            )
+            outputs.append(values)
+        return outputs
+
+    def _each(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        need(
+            len(values) in (1, self.outputs),
+            f"{name} must be given once, or once for each of the {self.outputs} outputs, got {len(values)}",
+        )
+        return values if len(values) == self.outputs else values * self.outputs
+
+    def _shapes(self) -> list[tuple[int, ...]]:
+        older = ("num", "channels", "height", "width")
+        if not any(self.has(n) for n in older):
+            shapes = [tuple(s.dim) for s in self._each("shape", self.shape)]
+        else:
+            need(not self.shape, "give shape, or num, channels, height and width, not both")
+            shapes = list(zip(*(self._each(n, getattr(self, n)) for n in older)))
+        for shape in shapes:
+            need(all(d >= 0 for d in shape), f"dimensions must be 0 or more, got {shape}")
+        return [tuple(map(int, s)) for s in shapes]

@@ -1,0 +1,24 @@
+"""ELU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer import ops
+from anylayer.layer import Layer, field, layer
+
+
+@layer("ELU")
+class ELU(Layer):
+    """x where x > 0, else alpha * (exp(x) - 1).
+
+    Source: BVLC/caffe src/caffe/layers/elu_layer.cpp; arXiv 1511.07289.
+    """
+
+    elementwise = True
+    message = "elu_param"
+    numbers = {"": 140}
+    alpha: float = field(1, "float", 1.0, doc="how far negative values saturate")
+
+    def forward(self, x: Any) -> Any:
+        return ops.elu(x, self.alpha)

@@ -1,0 +1,41 @@
+"""Embed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layer.contract import Filler
+from anylayer.layers.caffe._messages import given
+
+
+@layer("Embed")
+class Embed(Layer):
+    """Rows of a table: whole numbers (...), as floats, give (..., num_output), plus a bias.
+
+    Weights: the table (input_dim, num_output), the bias (num_output,). A number outside 0..input_dim-1 has no
+    meaning.
+    Source: BVLC/caffe src/caffe/layers/embed_layer.cpp.
+    """
+
+    message = "embed_param"
+    numbers = {"": 137}
+    num_output: int = field(1, "uint32", doc="length of a row")
+    input_dim: int = field(2, "uint32", doc="number of rows")
+    bias_term: bool = field(3, "bool", True, doc="add a bias")
+    weight_filler: Filler = field(4, Filler, doc="values of the table without a file")
+    bias_filler: Filler = field(5, Filler, doc="values of the bias without a file; default 0")
+
+    def setup(self) -> None:
+        need(self.num_output > 0, "num_output must be positive, got 0")
+        need(self.input_dim > 0, "input_dim must be positive, got 0")
+
+    def forward(self, x: Any) -> Any:
+        filler = given(self.weight_filler, self.has("weight_filler"))
+        table = self.blob(0, (self.input_dim, self.num_output), filler)
+        y = np.take(table, x.astype(np.int64), axis=0)
+        if not self.bias_term:
+            return y
+        return y + self.blob(1, (self.num_output,), self.bias_filler, what="bias")

@@ -1,0 +1,37 @@
+"""Filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Layer, layer, need
+
+
+@layer("Filter")
+class Filter(Layer):
+    """Keep the samples whose selector, the last input (N,), is not 0: each input (N, ...) gives (K, ...).
+
+    How many are kept is known only when the network runs.
+    Source: BVLC/caffe src/caffe/layers/filter_layer.cpp.
+    """
+
+    def forward(self, *inputs: Any) -> Any:
+        need(len(inputs) >= 2, f"takes 2 inputs or more, the last one the selector, got {len(inputs)}")
+        *data, selector = inputs
+        need(
+            self.outputs == len(data), f"{len(data)} inputs to filter need {len(data)} outputs, got {self.outputs}"
+        )
+        n = selector.shape[0] if selector.shape else 0
+        need(
+            len(selector.shape) >= 1 and int(np.prod(selector.shape[1:])) == 1,
+            f"the selector must be one value a sample (N,), got shape {tuple(selector.shape)}",
+        )
+        for i, x in enumerate(data):
+            need(x.shape[0] == n, f"input {i} has {x.shape[0]} samples, the selector {n}")
+        kept = selector.reshape(n) != 0
+        order = np.argsort(np.where(kept, np.arange(n), np.arange(n) + n))
+        count = kept.astype(np.int64).sum()
+        return [ops.head(np.take(x, order, axis=0), count) for x in data]

@@ -1,0 +1,18 @@
+"""GELU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer import ops
+from anylayer.layer import Layer, layer
+
+
+@layer("GELU")
+class GELU(Layer):
+    """x times the share of the normal distribution below x (arXiv 1606.08415)."""
+
+    elementwise = True
+
+    def forward(self, x: Any) -> Any:
+        return ops.gelu(x)

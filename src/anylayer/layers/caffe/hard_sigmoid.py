@@ -1,0 +1,21 @@
+"""HardSigmoid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer import ops
+from anylayer.layer import Layer, layer
+
+
+@layer("HardSigmoid")
+class HardSigmoid(Layer):
+    """0.2 * x + 0.5, limited to 0..1.
+
+    Source: eric612/MobileNet-YOLO src/caffe/layers/hard_sigmoid_layer.cpp.
+    """
+
+    elementwise = True
+
+    def forward(self, x: Any) -> Any:
+        return ops.hard_sigmoid(x, 0.2, 0.5)

@@ -1,0 +1,18 @@
+"""HardSwish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer import ops
+from anylayer.layer import Layer, layer
+
+
+@layer("HardSwish")
+class HardSwish(Layer):
+    """x * min(max(x + 3, 0), 6) / 6 (MobileNet v3, arXiv 1905.02244)."""
+
+    elementwise = True
+
+    def forward(self, x: Any) -> Any:
+        return x * ops.hard_sigmoid(x, 1 / 6, 0.5)

@@ -1,0 +1,109 @@
+"""Losses that serve training only: declared, so that files with them can be read, and not computed."""
+
+from __future__ import annotations
+
+from anylayer.layer import Enum, field, layer
+from anylayer.layers.caffe._losses import LossLayer, TrainingLoss
+
+
+@layer("EuclideanLoss")
+class EuclideanLoss(TrainingLoss, LossLayer):
+    """Half the mean squared distance of two inputs.
+
+    Source: BVLC/caffe src/caffe/layers/euclidean_loss_layer.cpp.
+    """
+
+
+@layer("MultinomialLogisticLoss")
+class MultinomialLogisticLoss(TrainingLoss, LossLayer):
+    """Mean of -log(probability) at the labels.
+
+    Source: BVLC/caffe src/caffe/layers/multinomial_logistic_loss_layer.cpp.
+    """
+
+
+@layer("SigmoidCrossEntropyLoss")
+class SigmoidCrossEntropyLoss(TrainingLoss, LossLayer):
+    """Cross entropy of sigmoid(x) and targets of 0..1.
+
+    Source: BVLC/caffe src/caffe/layers/sigmoid_cross_entropy_loss_layer.cpp.
+    """
+
+
+@layer("HingeLoss")
+class HingeLoss(TrainingLoss):
+    """One-against-all hinge loss.
+
+    Source: BVLC/caffe src/caffe/layers/hinge_loss_layer.cpp.
+    """
+
+    message = "hinge_loss_param"
+    numbers = {"": 114}
+    norm: str = field(1, Enum(L1=1, L2=2), "L1", doc="of the margins")
+
+
+@layer("InfogainLoss")
+class InfogainLoss(TrainingLoss):
+    """Logistic loss weighted by a matrix over pairs of labels.
+
+    Source: BVLC/caffe src/caffe/layers/infogain_loss_layer.cpp.
+    """
+
+    message = "infogain_loss_param"
+    numbers = {"": 116}
+    source: str = field(1, "string", "", doc="file of the matrix")
+    axis: int = field(2, "int32", 1, doc="axis of the scores that runs over the labels")
+
+
+@layer("ContrastiveLoss")
+class ContrastiveLoss(TrainingLoss):
+    """Draw similar pairs together and push others apart (Hadsell et al. 2006).
+
+    Source: BVLC/caffe src/caffe/layers/contrastive_loss_layer.cpp.
+    """
+
+    message = "contrastive_loss_param"
+    numbers = {"": 105}
+    margin: float = field(1, "float", 1.0, doc="distance at which pairs stop being pushed")
+    legacy_version: bool = field(2, "bool", False, doc="margin - d ** 2 in place of (margin - d) ** 2")
+
+
+@layer("SmoothL1Loss")
+class SmoothL1Loss(TrainingLoss):
+    """Squares near 0, absolute values further out, of the difference of two inputs.
+
+    Source: rbgirshick/caffe-fast-rcnn src/caffe/layers/smooth_L1_loss_layer.cpp.
+    """
+
+    message = "smooth_l1_loss_param"
+    numbers = {"fast-rcnn": 8266712}
+    sigma: float = field(1, "float", 1.0, doc="the squares reach to 1 / sigma ** 2")
+
+
+@layer("MultiBoxLoss")
+class MultiBoxLoss(TrainingLoss, LossLayer):
+    """Matching, localization and confidence losses of SSD (arXiv 1512.02325).
+
+    Source: weiliu89/caffe (ssd) src/caffe/layers/multibox_loss_layer.cpp.
+    """
+
+
+@layer("RegionLoss")
+class RegionLoss(TrainingLoss):
+    """YOLO v2's loss.
+
+    Source: gklz1982/caffe-yolov2 src/caffe/layers/region_loss_layer.cpp.
+    """
+
+
+@layer("YoloLoss")
+class YoloLoss(TrainingLoss):
+    """YOLO v3's loss."""
+
+
+@layer("Yolov3")
+class Yolov3(TrainingLoss):
+    """YOLO v3's loss.
+
+    Source: eric612/MobileNet-YOLO src/caffe/layers/yolov3_layer.cpp.
+    """

@@ -1,0 +1,20 @@
+"""Mish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Layer, layer
+
+
+@layer("Mish")
+class Mish(Layer):
+    """x * tanh(log(1 + exp(x))) (arXiv 1908.08681)."""
+
+    elementwise = True
+
+    def forward(self, x: Any) -> Any:
+        return x * np.tanh(ops.softplus(x))

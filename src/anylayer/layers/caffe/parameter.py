@@ -1,0 +1,25 @@
+"""Parameter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layers.caffe._messages import BlobShape, constant
+
+
+@layer("Parameter")
+class Parameter(Layer):
+    """A weight as an output; 0 without a file.
+
+    Source: BVLC/caffe include/caffe/layers/parameter_layer.hpp.
+    """
+
+    message = "parameter_param"
+    numbers = {"": 145}
+    shape: BlobShape = field(1, BlobShape, doc="shape of the weight")
+
+    def forward(self) -> Any:
+        shape = tuple(self.shape.dim)
+        need(all(d >= 0 for d in shape), f"dimensions must be 0 or more, got {shape}")
+        return self.blob(0, shape, constant(0))

@@ -1,0 +1,199 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layer.contract import Map
+from anylayer.layers.caffe._messages import ENGINE
+
+_LOWEST = np.finfo(np.float32).min
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The windows of a pooling along one axis of `size` cells."""
+
+    size: int
+    kernel: int
+    stride: int
+    pad: int
+    count: int
+
+    @classmethod
+    def of(cls, size: int, kernel: int, stride: int, pad: int, ceil: bool) -> Line:
+        """Caffe's rule: (size + 2 * pad - kernel) / stride + 1 windows, rounded up or down; where there is
+        padding, the last one is left out if it starts behind the map."""
+        spare = size + 2 * pad - kernel
+        count = (-(-spare // stride) if ceil else spare // stride) + 1
+        if pad and (count - 1) * stride >= size + pad:
+            count -= 1
+        need(count >= 1, f"a kernel of {kernel} and stride {stride} have no place on {size} cells with pad {pad}")
+        return cls(size, kernel, stride, pad, count)
+
+    @property
+    def starts(self) -> Any:
+        """First cell of each window."""
+        return np.arange(self.count) * self.stride - self.pad
+
+    @property
+    def inside(self) -> int:
+        """How many windows see the map; those behind see nothing."""
+        return int((self.starts < self.size).sum())
+
+    @property
+    def end(self) -> int:
+        """Padding at the end that the windows inside reach into."""
+        return max(0, (self.inside - 1) * self.stride + self.kernel - self.size - self.pad)
+
+    @property
+    def cells(self) -> Any:
+        """Cells each window is divided by: those up to the padding's end; 0 or less where it starts there."""
+        return np.minimum(self.starts + self.kernel, self.size + self.pad) - self.starts
+
+
+def pool(x: Any, method: str, lines: tuple[Line, Line]) -> Any:
+    """Pool (N, C, H, W) by the maximum ("MAX", the lowest float where a window sees nothing) or the mean ("AVE").
+
+    Source: BVLC/caffe src/caffe/layers/pooling_layer.cpp.
+    """
+    if method == "MAX":
+        return _widened(_run(ops.max_pool, x, lines), lines, _LOWEST)
+    cells = lines[0].cells[:, None] * lines[1].cells
+    whole = lines[0].kernel * lines[1].kernel
+    inside = (slice(lines[0].inside), slice(lines[1].inside))
+    clipped = bool((cells[inside] != whole).any())
+    padded = any(line.pad for line in lines)
+    if clipped and padded:
+        y = _run(ops.average_pool, x, lines, count_include_pad=True) * (whole / cells[inside]).astype(np.float32)
+    else:  # without padding only the cells of the map count; with it, and nothing clipped, all of a window
+        y = _run(ops.average_pool, x, lines, count_include_pad=padded)
+    y = _widened(y, lines, 0)
+    if (cells == 0).any():  # Caffe divides 0 by 0
+        y = y + np.where(cells == 0, np.float32(np.nan), np.float32(0))
+    return y
+
+
+def pool_with_mask(x: Any, lines: tuple[Line, Line]) -> tuple[Any, Any]:
+    """Maximum pooling, and the flat place of each maximum in its plane as a float, -1 where there is none."""
+    y, index = _run(ops.max_pool_with_indices, x, lines)
+    return _widened(y, lines, _LOWEST), _widened(index.astype(np.float32), lines, -1)
+
+
+def _run(operator: Callable[..., Any], x: Any, lines: tuple[Line, Line], **options: Any) -> Any:
+    pads = [line.pad for line in lines] + [line.end for line in lines]
+    return operator(
+        x, [line.kernel for line in lines], strides=[line.stride for line in lines], pads=pads, **options
+    )
+
+
+def _widened(y: Any, lines: tuple[Line, Line], value: Any) -> Any:
+    """With a constant for the windows that see nothing."""
+    missing = [line.count - line.inside for line in lines]
+    if not any(missing):
+        return y
+    return np.pad(y, [(0, 0), (0, 0), *((0, m) for m in missing)], constant_values=np.float32(value))
+
+
+@layer("Pooling")
+class Pooling(Layer):
+    """The maximum or mean of each window: (N, C, H, W) to (N, C, H', W').
+
+    The number of windows is rounded up. The mean counts padded cells, but none behind the padding. A second output
+    of MAX gives the flat place of each maximum in its plane, as a float.
+    Source: BVLC/caffe src/caffe/layers/pooling_layer.cpp.
+    """
+
+    message = "pooling_param"
+    numbers = {"": 121}
+    pool: str = field(1, Enum("MAX", "AVE", "STOCHASTIC"), "MAX", doc="method")
+    kernel_size: int = field(2, "uint32", 0, doc="cells of the height and width")
+    stride: int = field(3, "uint32", 1, doc="step of the height and width")
+    pad: int = field(4, "uint32", 0, doc="padding on all sides; less than the kernel")
+    kernel_h: int = field(5, "uint32", 0, doc="cells of the height")
+    kernel_w: int = field(6, "uint32", 0, doc="cells of the width")
+    stride_h: int = field(7, "uint32", 1, doc="step of the height")
+    stride_w: int = field(8, "uint32", 1, doc="step of the width")
+    pad_h: int = field(9, "uint32", 0, doc="padding above and below")
+    pad_w: int = field(10, "uint32", 0, doc="padding left and right")
+    engine: str = field(11, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    global_pooling: bool = field(12, "bool", False, doc="one window over the whole map")
+    round_mode: str = field(13, Enum("CEIL", "FLOOR"), "CEIL", doc="how the number of windows is rounded")
+    ceil_mode: bool = field(
+        14, "bool", True, doc="forks: false is round_mode FLOOR (its number is 13 in OpenCV, Ascend and MO18)"
+    )
+
+    def setup(self) -> None:
+        need(
+            self.pool != "STOCHASTIC",
+            "pool STOCHASTIC draws random cells, which gives no fixed answer; Caffe has it on GPUs only",
+        )
+        both = self.has("round_mode") and self.has("ceil_mode")
+        need(
+            not both or (self.round_mode == "CEIL") == self.ceil_mode,
+            f"round_mode {self.round_mode} and ceil_mode {str(self.ceil_mode).lower()} contradict each other",
+        )
+        kernels = [n for n in ("kernel_size", "kernel_h", "kernel_w") if self.has(n)]
+        if self.global_pooling:
+            need(not kernels, f"global_pooling takes the map's size as kernel, so {' and '.join(kernels)} must go")
+            return
+        need(kernels, "the kernel is missing: give kernel_size, or kernel_h and kernel_w, or global_pooling: true")
+        for whole, high, wide in (
+            ("kernel_size", "kernel_h", "kernel_w"),
+            ("stride", "stride_h", "stride_w"),
+            ("pad", "pad_h", "pad_w"),
+        ):
+            need(
+                self.has(high) == self.has(wide),
+                f"{high} and {wide} go together, {high if self.has(wide) else wide} is missing",
+            )
+            need(not (self.has(whole) and self.has(high)), f"give {whole}, or {high} and {wide}, not both")
+
+    def forward(self, x: Any) -> Any:
+        need(len(x.shape) == 4, f"needs an input of 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
+        lines = self._lines(x.shape[2], x.shape[3])
+        if self.outputs == 1:
+            return pool(x, self.pool, lines)
+        need(self.pool == "MAX", f"only pool MAX has a second output, the mask; got pool {self.pool}")
+        return pool_with_mask(x, lines)
+
+    def _lines(self, height: int, width: int) -> tuple[Line, Line]:
+        kernel = self._pair("kernel", self.kernel_size)
+        stride, pad = self._pair("stride", self.stride), self._pair("pad", self.pad)
+        if self.global_pooling:
+            need(
+                stride == (1, 1) and pad == (0, 0),
+                f"global_pooling needs stride 1 and pad 0, got stride {stride} and pad {pad}",
+            )
+            kernel = (height, width)
+        need(min(kernel) > 0, f"kernel sizes must be positive, got {kernel}")
+        need(min(stride) > 0, f"strides must be positive, got {stride}")
+        need(
+            pad[0] < kernel[0] and pad[1] < kernel[1],
+            f"pad must be less than the kernel, got pad {pad} and kernel {kernel}",
+        )
+        ceil = self.ceil_mode and self.round_mode == "CEIL"
+        return (
+            Line.of(height, kernel[0], stride[0], pad[0], ceil),
+            Line.of(width, kernel[1], stride[1], pad[1], ceil),
+        )
+
+    def coordinates(self) -> Map | None:
+        if self.global_pooling:
+            return None
+        kernel = self._pair("kernel", self.kernel_size)
+        stride, pad = self._pair("stride", self.stride), self._pair("pad", self.pad)
+        high, wide = ((Fraction(1, s), Fraction(2 * p - k + 1, 2 * s)) for k, s, p in zip(kernel, stride, pad))
+        return high, wide
+
+    def _pair(self, stem: str, both: int) -> tuple[int, int]:
+        if self.has(f"{stem}_h") or self.has(f"{stem}_w"):
+            return getattr(self, f"{stem}_h"), getattr(self, f"{stem}_w")
+        return both, both

@@ -1,0 +1,37 @@
+"""Reduction."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Enum, Layer, field, layer
+from anylayer.layers.caffe._axes import canonical
+
+
+@layer("Reduction")
+class Reduction(Layer):
+    """Sum up all axes from `axis` on, times `coeff`.
+
+    Source: BVLC/caffe src/caffe/layers/reduction_layer.cpp.
+    """
+
+    message = "reduction_param"
+    numbers = {"": 136}
+    operation: str = field(
+        1, Enum(SUM=1, ASUM=2, SUMSQ=3, MEAN=4), "SUM", doc="of values, absolute values, squares; or the mean"
+    )
+    axis: int = field(2, "int32", 0, doc="first axis to sum up")
+    coeff: float = field(3, "float", 1.0, doc="factor of the result")
+
+    def forward(self, x: Any) -> Any:
+        axis = canonical(self.axis, x)
+        rows = x.reshape(*x.shape[:axis], prod(x.shape[axis:]))
+        if self.operation == "ASUM":
+            rows = np.abs(rows)
+        elif self.operation == "SUMSQ":
+            rows = rows * rows
+        y = rows.mean(axis=-1) if self.operation == "MEAN" else rows.sum(axis=-1)
+        return y if self.coeff == 1 else y * np.float32(self.coeff)

@@ -1,0 +1,26 @@
+"""ReLU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer import ops
+from anylayer.layer import Layer, field, layer
+from anylayer.layers.caffe._messages import ENGINE
+
+
+@layer("ReLU")
+class ReLU(Layer):
+    """x where x > 0, else negative_slope * x.
+
+    Source: BVLC/caffe src/caffe/layers/relu_layer.cpp.
+    """
+
+    elementwise = True
+    message = "relu_param"
+    numbers = {"": 123}
+    negative_slope: float = field(1, "float", 0.0, doc="factor of negative values (leaky ReLU)")
+    engine: str = field(2, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+
+    def forward(self, x: Any) -> Any:
+        return ops.relu(x) if self.negative_slope == 0 else ops.leaky_relu(x, self.negative_slope)

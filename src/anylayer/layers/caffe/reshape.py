@@ -1,0 +1,66 @@
+"""Reshape."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layers.caffe._messages import BlobShape
+
+
+@layer("Reshape")
+class Reshape(Layer):
+    """Give the axes from `axis` on, `num_axes` of them, the sizes of `shape`.
+
+    Source: BVLC/caffe src/caffe/layers/reshape_layer.cpp.
+    """
+
+    message = "reshape_param"
+    numbers = {"": 133}
+    shape: BlobShape = field(1, BlobShape, doc="new sizes; 0 copies the input's at that place, one -1 is inferred")
+    axis: int = field(2, "int32", 0, doc="first axis replaced; -1 stands behind the last one")
+    num_axes: int = field(3, "int32", -1, doc="axes replaced; -1 all the rest, 0 none: sizes are put in")
+
+    def setup(self) -> None:
+        dims = self.shape.dim
+        need(dims.count(-1) <= 1, f"shape may have one -1, got {list(dims)}")
+        need(all(d >= -1 for d in dims), f"sizes must be positive, 0 or -1, got {list(dims)}")
+        need(self.num_axes >= -1, f"num_axes must be -1 or more, got {self.num_axes}")
+
+    def forward(self, x: Any) -> Any:
+        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
+        rank = len(x.shape)
+        start = self.axis if self.axis >= 0 else rank + self.axis + 1
+        need(
+            0 <= start <= rank,
+            f"axis must lie in {-rank - 1}..{rank} for an input of shape {tuple(x.shape)}, got {self.axis}",
+        )
+        end = rank if self.num_axes == -1 else start + self.num_axes
+        need(
+            end <= rank, f"axis={start} and num_axes={self.num_axes} reach past the input's shape {tuple(x.shape)}"
+        )
+        sizes = self._sizes(tuple(x.shape), start, end)
+        return x.reshape(*x.shape[:start], *sizes, *x.shape[end:])
+
+    def _sizes(self, shape: tuple[int, ...], start: int, end: int) -> list[int]:
+        sizes = list(self.shape.dim)
+        for i, size in enumerate(sizes):
+            if size == 0:
+                need(
+                    start + i < len(shape),
+                    f"shape has a 0 at place {i}, but the input {shape} has no axis {start + i} to copy",
+                )
+                sizes[i] = shape[start + i]
+        held, known = prod(shape[start:end]), prod(s for s in sizes if s != -1)
+        if -1 in sizes:
+            need(
+                known != 0 and held % known == 0,
+                f"the {held} elements of {shape[start:end]} do not divide by the sizes {list(self.shape.dim)}",
+            )
+            sizes[sizes.index(-1)] = held // known
+        need(
+            prod(sizes) == held,
+            f"shape {list(self.shape.dim)} has {prod(sizes)} elements, the input's {shape[start:end]} has {held}",
+        )
+        return sizes

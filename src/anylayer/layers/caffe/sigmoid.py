@@ -1,0 +1,25 @@
+"""Sigmoid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer import ops
+from anylayer.layer import Layer, field, layer
+from anylayer.layers.caffe._messages import ENGINE
+
+
+@layer("Sigmoid")
+class Sigmoid(Layer):
+    """1 / (1 + exp(-x)).
+
+    Source: BVLC/caffe src/caffe/layers/sigmoid_layer.cpp.
+    """
+
+    elementwise = True
+    message = "sigmoid_param"
+    numbers = {"": 124}
+    engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+
+    def forward(self, x: Any) -> Any:
+        return ops.sigmoid(x)

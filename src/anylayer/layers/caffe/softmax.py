@@ -1,0 +1,27 @@
+"""Softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer import ops
+from anylayer.layer import Layer, field, layer
+from anylayer.layers.caffe._axes import canonical
+from anylayer.layers.caffe._messages import ENGINE
+
+
+@layer("Softmax")
+class Softmax(Layer):
+    """exp(x) divided by its sum along `axis`.
+
+    Source: BVLC/caffe src/caffe/layers/softmax_layer.cpp.
+    """
+
+    elementwise = True
+    message = "softmax_param"
+    numbers = {"": 125}
+    engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+    axis: int = field(2, "int32", 1, doc="axis whose elements sum to 1")
+
+    def forward(self, x: Any) -> Any:
+        return ops.softmax(x, axis=canonical(self.axis, x))

@@ -1,0 +1,57 @@
+"""SoftmaxWithLoss."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import layer, need
+from anylayer.layers.caffe._axes import canonical
+from anylayer.layers.caffe._losses import LossLayer
+from anylayer.layers.caffe.softmax import Softmax
+
+_TINY = np.finfo(np.float32).tiny
+
+
+@layer("SoftmaxWithLoss")
+class SoftmaxWithLoss(LossLayer):
+    """Mean of -log(softmax) at the labels; second output: the softmax.
+
+    Scores (..., C, ...) and one label, a whole number as a float, for each position. A label outside 0..C-1 that
+    is not ignored has no meaning.
+    Source: BVLC/caffe src/caffe/layers/softmax_loss_layer.cpp, loss_layer.cpp.
+    """
+
+    also = {"softmax_param": Softmax}
+    softmax_param: Softmax
+
+    def forward(self, x: Any, label: Any) -> Any:
+        need(
+            self.outputs == 1 or len(self.loss_weights) == self.outputs,
+            f"loss_weight must be given once for each of the {self.outputs} outputs, got {len(self.loss_weights)}",
+        )
+        axis = canonical(self.softmax_param.axis, x)
+        outer, classes, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
+        labels = prod(label.shape)
+        need(labels == outer * inner, f"scores {tuple(x.shape)} need {outer * inner} labels, got {labels}")
+        softmax = ops.softmax(x, axis=axis)
+        label = label.reshape(outer, 1, inner).astype(np.int32)
+        own = label == np.arange(classes, dtype=np.int32).reshape(1, classes, 1)
+        counted = np.ones((outer, 1, inner), np.float32)
+        if self.ignore_label is not None:
+            counts = label != self.ignore_label
+            own, counted = own & counts, counts.astype(np.float32)
+        surprise = -np.log(np.maximum(softmax.reshape(outer, classes, inner), _TINY))
+        loss = np.where(own, surprise, np.float32(0)).sum() / self._divisor(counted, outer)
+        return loss if self.outputs == 1 else (loss, softmax)
+
+    def _divisor(self, counted: Any, outer: int) -> Any:
+        mode = self.normalization
+        if not self.has("normalization") and self.normalize is not None:
+            mode = "VALID" if self.normalize else "BATCH_SIZE"
+        if mode == "VALID":
+            return np.maximum(counted.sum(), np.float32(1))
+        return np.float32(max(1, {"FULL": prod(counted.shape), "BATCH_SIZE": outer, "NONE": 1}[mode]))

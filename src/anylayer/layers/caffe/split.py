@@ -1,0 +1,20 @@
+"""Split."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, layer
+
+
+@layer("Split")
+class Split(Layer):
+    """The input, once for each output.
+
+    Source: BVLC/caffe src/caffe/layers/split_layer.cpp.
+    """
+
+    elementwise = True
+
+    def forward(self, x: Any) -> Any:
+        return [x] * self.outputs

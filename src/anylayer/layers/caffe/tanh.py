@@ -1,0 +1,26 @@
+"""TanH."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Layer, field, layer
+from anylayer.layers.caffe._messages import ENGINE
+
+
+@layer("TanH")
+class TanH(Layer):
+    """Hyperbolic tangent.
+
+    Source: BVLC/caffe src/caffe/layers/tanh_layer.cpp.
+    """
+
+    elementwise = True
+    message = "tanh_param"
+    numbers = {"": 127}
+    engine: str = field(1, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
+
+    def forward(self, x: Any) -> Any:
+        return np.tanh(x)

@@ -1,0 +1,25 @@
+"""Threshold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Layer, field, layer
+
+
+@layer("Threshold")
+class Threshold(Layer):
+    """1 where x > threshold, else 0.
+
+    Source: BVLC/caffe src/caffe/layers/threshold_layer.cpp.
+    """
+
+    elementwise = True
+    message = "threshold_param"
+    numbers = {"": 128}
+    threshold: float = field(1, "float", 0.0, doc="what 1 stands above")
+
+    def forward(self, x: Any) -> Any:
+        return (x > np.float32(self.threshold)).astype(np.float32)

@@ -1,0 +1,30 @@
+"""Tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layers.caffe._axes import canonical
+
+
+@layer("Tile")
+class Tile(Layer):
+    """The input `tiles` times, one behind the other along `axis`.
+
+    Source: BVLC/caffe src/caffe/layers/tile_layer.cpp.
+    """
+
+    message = "tile_param"
+    numbers = {"": 138}
+    axis: int = field(1, "int32", 1, doc="axis to repeat along")
+    tiles: int = field(2, "int32", doc="number of copies")
+
+    def setup(self) -> None:
+        need(self.tiles > 0, f"tiles must be positive, got {self.tiles}")
+
+    def forward(self, x: Any) -> Any:
+        axis = canonical(self.axis, x)
+        return np.tile(x, tuple(self.tiles if i == axis else 1 for i in range(len(x.shape))))
