@@ -78,6 +78,8 @@ class Layer(Message):
     """The prototxt message that holds the fields; "" for a layer without parameters."""
     numbers: ClassVar[Mapping[str, int]] = {}
     """LayerParameter's field number of the message: dialect -> number, "" for the common one."""
+    also: ClassVar[Mapping[str, type[Message]]] = {}
+    """Further messages of the file that the layer reads; each becomes an attribute of its name."""
     role: ClassVar[str] = ""
     """"" computes; "input" and "data" give a network's inputs (data: from training data); "loss" serves training
     and gives way where its labels do; "sink" consumes without an output."""
@@ -124,6 +126,10 @@ class Layer(Message):
         self.notes, self._blobs, self._wanted = [], node.blobs, {}
         defaults = node.defaults.get(self.message)
         self.assign(values, dialect=dialect, defaults=defaults, message=self.message, lines=node.lines)
+        for name, kind in self.also.items():
+            message = kind.__new__(kind)
+            message.assign(node.params.get(name, {}), dialect=dialect, message=name, lines=node.lines)
+            setattr(self, name, message)
         self.setup()
 
     def input_types(self) -> list[TensorType | None]:
@@ -131,7 +137,7 @@ class Layer(Message):
         return [None] * self.outputs
 
     def coordinates(self) -> Map | None:
-        """Where output pixel i stands among the input's pixels, a*i + b for height and width; None: nowhere."""
+        """Where input pixel i stands among the output's pixels, a*i + b for height and width; None: nowhere."""
         return IDENTITY if self.elementwise else None
 
     def note(self, text: str) -> None:

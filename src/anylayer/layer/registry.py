@@ -137,7 +137,8 @@ class Registry:
 
     def messages(self) -> set[str]:
         """Every parameter message that a built-in layer of this format declares."""
-        return {d.cls.message for d in self.definitions() if d.typed and d.cls.message}  # type: ignore[attr-defined]
+        classes: list[Any] = [d.cls for d in self.definitions() if d.typed]
+        return {name for cls in classes for name in (cls.message, *cls.also) if name}
 
 
 def registered() -> dict[str, Definition]:

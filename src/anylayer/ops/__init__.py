@@ -3,6 +3,7 @@
 from anylayer.ops.average_pool import average_pool
 from anylayer.ops.conv import conv
 from anylayer.ops.conv_transpose import conv_transpose
+from anylayer.ops.gemm import gemm
 from anylayer.ops.head import head
 from anylayer.ops.lrn import lrn
 from anylayer.ops.max_pool import max_pool
@@ -17,6 +18,7 @@ __all__ = [
     "average_pool",
     "conv",
     "conv_transpose",
+    "gemm",
     "head",
     "lrn",
     "max_pool",
