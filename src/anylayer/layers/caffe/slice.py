@@ -30,7 +30,8 @@ class Slice(Layer):
         size = x.shape[axis]
         ends = self._ends(size)
         before = (slice(None),) * axis
-        return [x[before + (slice(a, b),)] for a, b in zip([0, *ends], ends)]
+        windows = [(*before, slice(a, b)) for a, b in zip([0, *ends], ends)]
+        return [x[window] for window in windows]
 
     def _ends(self, size: int) -> list[int]:
         points = self.slice_point
