@@ -37,12 +37,8 @@ if TYPE_CHECKING:
 )
 @network_options
 @engine_option(multiple=True, default="auto")
-@click.option(
-    "--threads", type=click.IntRange(1), metavar="N", help="Threads of the engine [the engine's choice]."
-)
-@click.option(
-    "-n", "--runs", type=click.IntRange(1), metavar="N", help="Runs of each engine [as many as fit in --seconds]."
-)
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="The engine's threads [its choice].")
+@click.option("-n", "--runs", type=click.IntRange(1), metavar="N", help="Runs [as many as fit in --seconds].")
 @click.option("--seconds", type=click.FloatRange(0.01), metavar="S", default=3.0, help="Time for each engine [3].")
 @input_option("a picture, .npy or .npz; what is not given is seeded noise")
 @click.option("--seed", type=int, default=0, help="The seed of random inputs and weights [0].")

@@ -91,19 +91,15 @@ def result_options(function: Any) -> Any:
 @click.command(
     cls=TakesInputs,
     short_help="Run a network on pictures, arrays or a folder of them.",
-    epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -l layers.py -i picture.jpg -o edges.png",
+    epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -l layers.py -i a.jpg -o edges.png",
 )
 @network_options
 @input_option("a picture, .npy, .npz, a folder of them, or values [1, 2]", required=True)
 @picture_options
 @result_options
 @engine_option()
-@click.option(
-    "--threads", type=click.IntRange(1), metavar="N", help="Threads of the engine [the engine's choice]."
-)
-@click.option(
-    "--batch", type=click.IntRange(1), metavar="N", help="Pictures that run together [as the file says]."
-)
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="The engine's threads [its choice].")
+@click.option("--batch", type=click.IntRange(1), metavar="N", help="Pictures run together [as the file says].")
 @shape_option
 @talk_options
 def command(**given: Any) -> None:

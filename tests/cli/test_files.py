@@ -1,0 +1,90 @@
+"""Files are written whole or not at all, and read without trust."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from anylayer import AnyLayerError
+from anylayer.cli.files import to_json, write, write_arrays
+from anylayer.cli.inputs import read_npy, read_npz
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def test_arrays_are_written_by_suffix(tmp_path):
+    write_arrays(tmp_path / "a.npy", {"x": X})
+    write_arrays(tmp_path / "deep" / "a.npz", {"file": X, "conv1/3x3": X + 1})
+    write_arrays(tmp_path / "a.json", {"x": X})
+    assert_array_equal(np.load(tmp_path / "a.npy"), X)
+    loaded = np.load(tmp_path / "deep" / "a.npz")
+    assert_array_equal(loaded["file"], X)
+    assert_array_equal(read_npz(tmp_path / "deep" / "a.npz")["conv1/3x3"], X + 1)
+    assert json.loads((tmp_path / "a.json").read_text()) == {"x": [[0, 1, 2], [3, 4, 5]]}
+
+
+def test_npy_holds_one_array(tmp_path):
+    with pytest.raises(AnyLayerError, match="holds one array, there are 2: x, y. Choose one with --blob"):
+        write_arrays(tmp_path / "a.npy", {"x": X, "y": X})
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+
+    def fill(file):
+        file.write(b"half")
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        write(tmp_path / "a", fill)
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"old"
+
+
+def test_a_folder_is_not_overwritten(tmp_path):
+    with pytest.raises(AnyLayerError, match="is a folder, a file was to be written there"):
+        write(tmp_path, lambda file: None)
+
+
+def test_json_spells_what_it_lacks():
+    value = {"a": np.float32(0.5), 1: (float("nan"), float("inf"), -float("inf")), "n": np.arange(2), "é": None}
+    text = to_json(value)
+    assert text == '{"a": 0.5, "1": ["NaN", "Infinity", "-Infinity"], "n": [0, 1], "é": null}'
+
+
+def _claims(shape: str) -> bytes:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24)
+
+
+@pytest.mark.parametrize("data", [b"", b"text", _claims("(100000, 100000)"), _claims("(-1,)"), _claims("(2,")])
+def test_an_npy_file_that_claims_too_much_is_refused(tmp_path, data):
+    (tmp_path / "a.npy").write_bytes(data)
+    with pytest.raises(AnyLayerError, match=r"a\.npy: this is no \.npy file: "):
+        read_npy(tmp_path / "a.npy")
+
+
+def test_an_npy_file_of_objects_is_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([{}]), allow_pickle=True)
+    with pytest.raises(AnyLayerError, match=r"a\.npy: this is no \.npy file"):
+        read_npy(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("shape", ["(100000, 100000)", "(2,"])
+def test_an_npz_entry_that_claims_too_much_is_refused(tmp_path, shape):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x.npy", _claims(shape))
+    with pytest.raises(AnyLayerError, match=r"a\.npz: "):
+        read_npz(tmp_path / "a.npz")
+
+
+def test_what_is_no_npz_is_refused(tmp_path):
+    (tmp_path / "a.npz").write_bytes(b"text")
+    with pytest.raises(AnyLayerError, match=r"a\.npz: this is no \.npz file: File is not a zip file"):
+        read_npz(tmp_path / "a.npz")
+    with pytest.raises(AnyLayerError, match="there is no such file"):
+        read_npz(tmp_path / "b.npz")
