@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -133,6 +134,7 @@ class Bound:
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         with at(self.node.place):
             if self.definition.typed:
+                _takes(self.instance.forward, len(inputs))
                 result = self.instance.forward(*inputs)
                 outputs = list(result) if isinstance(result, (tuple, list)) else [result]
                 self.instance.check_blobs()
@@ -165,6 +167,19 @@ class Bound:
                         self._notes.append(text)
                 outputs[i] = output.astype(self.dtype)
         return outputs
+
+
+def _takes(forward: Any, given: int) -> None:
+    """Refuse a number of inputs that `forward` has no places for."""
+    places = list(inspect.signature(forward).parameters.values())
+    named = [p for p in places if p.kind != p.VAR_POSITIONAL]
+    least, most = sum(p.default is p.empty for p in named), len(named)
+    open_end = most < len(places)
+    count = f"{least} or more" if open_end else f"{least}" if least == most else f"{least} to {most}"
+    need(
+        least <= given and (open_end or given <= most),
+        f"takes {count} {'input' if count == '1' else 'inputs'}, got {given}",
+    )
 
 
 def _shapes(shapes: Any) -> list[Shape]:
