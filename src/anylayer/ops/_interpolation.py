@@ -72,7 +72,7 @@ def mixing(
     half = int(np.ceil(reach / stretch))
     cells = np.floor(at).astype(np.int64)[:, None] + np.arange(1 - half, half + 1)
     away = np.abs(cells - at[:, None].astype(np.float64)) * stretch
-    weights = np.maximum(1 - away, 0) if mode == "linear" else _cubic(away, cubic_a)
+    weights = np.maximum(1 - away, 0) if mode == "linear" else cubic_weights(away, cubic_a)
     outside = (cells < 0) | (cells > old - 1)
     if exclude_outside:
         weights = np.where(outside, 0, weights)
@@ -82,7 +82,8 @@ def mixing(
     return np.clip(cells, 0, old - 1), weights.astype(np.float32)
 
 
-def _cubic(away: Any, a: float) -> Any:
+def cubic_weights(away: Any, a: float) -> Any:
+    """The cubic kernel at distances `away` (R. Keys, Cubic convolution interpolation, IEEE ASSP 29, 1981)."""
     near = ((a + 2) * away - (a + 3)) * away * away + 1
     far = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
     return np.where(away <= 1, near, np.where(away < 2, far, 0))

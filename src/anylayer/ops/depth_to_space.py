@@ -1,0 +1,40 @@
+"""Depth to space."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from anylayer.errors import need
+from anylayer.ops._operator import operator
+from anylayer.ops._spatial import whole
+from anylayer.tracing import record
+
+
+@operator
+def depth_to_space(x: Any, block: int, *, mode: Literal["DCR", "CRD"] = "DCR") -> Any:
+    """Lay channels out as `block` x `block` cells: (N, C, H, W) to (N, C / block^2, H * block, W * block).
+
+    "DCR": channel (dy * block + dx) * C' + c; "CRD": channel (c * block + dy) * block + dx (ONNX DepthToSpace-13).
+    """
+    n, c, h, w = _check(x, block, mode)
+    if mode == "DCR":
+        split, order = (n, block, block, c // block**2, h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        split, order = (n, c // block**2, block, block, h, w), (0, 1, 4, 2, 5, 3)
+    return x.reshape(split).transpose(order).reshape(n, c // block**2, h * block, w * block)
+
+
+def _check(x: Any, block: int, mode: str) -> tuple[Any, ...]:
+    need(len(x.shape) == 4, f"depth_to_space needs an input (N, C, H, W), got shape {tuple(x.shape)}")
+    whole(block, "block")
+    need(mode in ("DCR", "CRD"), f"mode must be 'DCR' or 'CRD', got {mode!r}")
+    c = x.shape[1]
+    need(c % block**2 == 0, f"block={block}: {block**2} does not divide {c} channels")
+    return tuple(x.shape)
+
+
+@depth_to_space.form
+def _(x: Any, block: int, *, mode: Literal["DCR", "CRD"] = "DCR") -> Any:
+    n, c, h, w = _check(x, block, mode)
+    shape = (n, c // block**2, h * block, w * block)
+    return record("DepthToSpace", [x], shape, x.dtype, blocksize=block, mode=mode)

@@ -1,0 +1,29 @@
+"""The logarithm of softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.ops._operator import operator
+from anylayer.tracing import record
+
+
+@operator
+def log_softmax(x: Any, *, axis: int = -1) -> Any:
+    """x - log(sum(exp(x))) over `axis`, without overflow (ONNX LogSoftmax-13)."""
+    low = x - x.max(axis=axis, keepdims=True)
+    return low - np.log(np.exp(low).sum(axis=axis, keepdims=True))
+
+
+@log_softmax.form
+def _(x: Any, *, axis: int = -1) -> Any:
+    """In pieces over an inner axis, as `softmax`."""
+    axis, shape = axis % len(x.shape), tuple(x.shape)
+    if all(d == 1 for d in shape[axis + 1 :]):
+        return record("LogSoftmax", [x], shape, x.dtype, axis=axis)
+    one, axes = (*shape[:axis], 1, *shape[axis + 1 :]), np.array([axis])
+    low = record("Sub", [x, record("ReduceMax", [x, axes], one, x.dtype)], shape, x.dtype)
+    total = record("ReduceSum", [record("Exp", [low], shape, x.dtype), axes], one, x.dtype)
+    return record("Sub", [low, record("Log", [total], one, x.dtype)], shape, x.dtype)

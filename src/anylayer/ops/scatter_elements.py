@@ -1,0 +1,41 @@
+"""Elements put along one axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import need
+from anylayer.ops._indexing import axis_of, in_range, need_inside, need_reduction, scatter
+from anylayer.ops._operator import operator
+from anylayer.tracing import record
+
+
+@operator
+def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none") -> Any:
+    """A copy of `x` with x[i, indices[i, j, ...], ...] = updates[i, j, ...] for `axis` 1, and so on.
+
+    `reduction` "add", "mul", "max" or "min" combines with what is there; with "none" the last of several updates
+    of one element stays (ONNX ScatterElements-18).
+    """
+    axis = _check(x, indices, updates, axis, reduction)
+    places = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
+    places[axis] = in_range(indices, x.shape[axis], axis)
+    return scatter(x, tuple(places), updates, reduction)
+
+
+def _check(x: Any, indices: Any, updates: Any, axis: int, reduction: str) -> int:
+    axis = axis_of(axis, len(x.shape))
+    need_inside(x, indices, axis, "scatter_elements")
+    same = tuple(updates.shape) == tuple(indices.shape)
+    need(same, f"updates must be of the shape of the indices {tuple(indices.shape)}, got {tuple(updates.shape)}")
+    need_reduction(reduction)
+    return axis
+
+
+@scatter_elements.form
+def _(x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none") -> Any:
+    axis = _check(x, indices, updates, axis, reduction)
+    how = None if reduction == "none" else reduction
+    return record("ScatterElements", [x, indices, updates], x.shape, x.dtype, axis=axis, reduction=how)
