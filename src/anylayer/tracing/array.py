@@ -1,34 +1,361 @@
-"""Traced: an array with shape and dtype but no data, that answers NumPy's protocols."""
+"""Traced: an array with shape and dtype but no data, that answers NumPy's protocols.
+
+What the answers are stands in rule files, which enter themselves in the tables here: UFUNCS, UFUNC_METHODS and
+FUNCTIONS. Inside a rule an array is a Traced (known only when the network runs) or a NumPy array (known now).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 
+from anylayer.network import Array
+from anylayer.tracing.dim import Dim, is_static, size_of, stand_for
 from anylayer.tracing.graph import Graph, Value
+from anylayer.tracing.place import describe, refusal
+
+Rule = Callable[..., Any]
+UFUNCS: dict[np.ufunc, Rule] = {}
+"""A ufunc's rule takes inputs of the loop's dtypes and gives its output, or a tuple of them."""
+UFUNC_METHODS: dict[str, Rule] = {}
+"""The rules of `reduce`, `accumulate`, `outer`, `at`, `reduceat`: they take the ufunc, then its arguments."""
+ATTRIBUTES: dict[str, Rule] = {}
+"""Methods and properties of ndarray beyond those that Traced spells out."""
+
+
+@dataclass(slots=True)
+class View:
+    """How a traced array is a view of `parent`.
+
+    `replay(parent)` gives the view's content, `write(parent, new)` the parent's content after the view has
+    been overwritten; None where NumPy's view is read-only. Both work on NumPy arrays too. Where `certain` is
+    false NumPy copies instead when the parent's memory layout asks for it (reshape). `seen` is the version of
+    the base that the view's content belongs to, `key` the index that made it.
+    """
+
+    parent: Traced
+    replay: Callable[[Any], Any]
+    write: Callable[[Any, Any], Any] | None
+    certain: bool = True
+    seen: int = 0
+    key: Any = None
 
 
 class Traced:
-    """A value of a graph that is being recorded, standing in for an ndarray."""
+    """A value of a graph that is being recorded, standing in for an ndarray.
 
-    def __init__(self, graph: Graph, value: Value) -> None:
+    Its content is a Value of the graph, or a NumPy array where it is known before the network runs. Writing
+    replaces the content of the base that the array is a view of, and counts up its version; a view of an
+    older version is computed again when it is read.
+    """
+
+    __slots__ = ("__weakref__", "_content", "_graph", "_layout", "_owner", "_scalar", "_version", "_view")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, graph: Graph, content: Value | Array, *, view: View | None = None) -> None:
         self._graph = graph
-        self._value = value
+        self._content = content
+        self._view = view
+        self._version = 0
+        self._layout: Callable[[], Array] | None = None
+        self._scalar = False
+        self._owner = ""
+
+    # ------------------------------------------------------------------ content
+
+    def _base(self) -> Traced:
+        base = self
+        while base._view is not None:
+            base = base._view.parent
+        return base
+
+    def _current(self) -> Value | Array:
+        """The content, computed again where the view's base has been written to since."""
+        view = self._view
+        if view is not None and view.seen != self._base()._version:
+            self._settle()
+            if self._view is not None:
+                self._content = view.replay(view.parent._plain())
+                if isinstance(self._content, Traced):
+                    self._content = self._content._current()
+                view.seen = self._base()._version
+        return self._content
+
+    @property
+    def _value(self) -> Value:
+        """The content as a Value of the graph."""
+        content = self._current()
+        return content if isinstance(content, Value) else self._graph.constant(content)
+
+    def _const(self) -> Array | None:
+        """The data, where it is known before the network runs."""
+        content = self._current()
+        return content.const if isinstance(content, Value) else content
+
+    def _plain(self) -> Any:
+        """The content for a rule: a NumPy array where it is known, else a fresh Traced that is no view."""
+        const = self._const()
+        return Traced(self._graph, self._current()) if const is None else const
+
+    def _assign(self, new: Any) -> None:
+        """Overwrite the array, and with it what it is a view of. `new` has its shape and dtype."""
+        self._settle()
+        content = new._current() if isinstance(new, Traced) else new
+        view = self._view
+        if view is None:
+            if self._owner:
+                self._written()
+            self._content = content
+            self._version += 1
+            return
+        if view.write is None:
+            raise ValueError("assignment destination is read-only")
+        view.parent._assign(view.write(view.parent._plain(), new))
+        self._content = content
+        view.seen = self._base()._version
+
+    def _written(self) -> None:
+        if not self._owner.startswith("input"):
+            raise refusal(f"{self._owner} is written to; what lives on between two calls cannot be recorded")
+        self._graph.note(
+            f"{self._owner} is written to; in NumPy that changes the blob for every layer that reads it: "
+            "use a .copy()"
+        )
+
+    def _shadow(self) -> Array:
+        """An array of this memory layout, whose data do not matter."""
+        if self._view is not None:
+            return np.asarray(self._view.replay(self._view.parent._shadow()))
+        if self._layout is not None:
+            return self._layout()
+        return np.zeros(stand_for(self.shape), self.dtype)
+
+    def _settle(self) -> None:
+        """Decide whether an uncertain view is one; a copy becomes an array of its own."""
+        view = self._view
+        if view is None or view.certain:
+            return
+        view.certain = True
+        parent = view.parent._shadow()
+        mine = np.asarray(view.replay(parent))
+        if not np.may_share_memory(parent, mine):
+            self._view, self._version = None, view.seen
+
+    # --------------------------------------------------------------- what it is
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        return self._value.shape
+        return self._content.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._value.dtype
+        return self._content.dtype
 
     @property
     def ndim(self) -> int:
-        return len(self._value.shape)
+        return len(self._content.shape)
+
+    @property
+    def size(self) -> int:
+        return size_of(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property  # so that isinstance(x, np.ndarray) takes the branch that an array takes
+    def __class__(self) -> type:
+        return self._content.dtype.type if self._scalar else np.ndarray
+
+    @__class__.setter
+    def __class__(self, cls: type) -> None:
+        raise TypeError("a traced array keeps its class")
+
+    def __repr__(self) -> str:
+        return f"traced {describe(self)}"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        size = self.shape[0]
+        if isinstance(size, Dim):
+            size.__index__()
+        return int(size)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    # ---------------------------------------------------------------- protocols
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from anylayer.tracing.dispatch import call_ufunc
+
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Rule, types: Any, args: Any, kwargs: Any) -> Any:
+        from anylayer.tracing.dispatch import call_function
+
+        return call_function(func, args, kwargs)
+
+    def __getitem__(self, key: Any) -> Any:
+        from anylayer.tracing.indexing import getitem
+
+        return getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from anylayer.tracing.writing import setitem
+
+        setitem(self, key, value)
+
+    def __getattr__(self, name: str) -> Any:
+        found = ATTRIBUTES.get(name)
+        if found is not None:
+            return found(self)
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            raise refusal(f"ndarray.{name} cannot be recorded")
+        raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
+
+    # ------------------------------------------------- what would need the values
+
+    def _needs(self, what: str, remedy: str) -> NoReturn:
+        raise refusal(
+            f"{what} needs the values of a traced array ({describe(self)}), which are known only when the "
+            f"network runs; {remedy}"
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        const = self._const()
+        if const is None:
+            from anylayer.tracing.causes import array_refusal
+
+            raise array_refusal(self)
+        result = const.astype(dtype) if dtype is not None else const.copy()
+        result.flags.writeable = False
+        return result
+
+    def __bool__(self) -> bool:
+        const = self._const()
+        if const is None:
+            self._needs(
+                "if, while, and, or, not, in (also a < x < b, max() and min() of Python)",
+                "use np.where, &, |, ~, np.maximum, np.minimum",
+            )
+        return bool(const)
+
+    def __float__(self) -> float:
+        const = self._const()
+        if const is None:
+            from anylayer.tracing.causes import float_refusal
+
+            raise float_refusal(self)
+        return float(const)
+
+    def __int__(self) -> int:
+        const = self._const()
+        if const is None:
+            self._needs("int()", "keep the array: .astype(np.int64)")
+        return int(const)
+
+    def __index__(self) -> int:
+        const = self._const()
+        if const is None:
+            self._needs(
+                "an integer for range(), a slice's bound or a size",
+                "sizes must follow from shapes and parameters; index with the array itself",
+            )
+        return const.__index__()
+
+    def __complex__(self) -> complex:
+        const = self._const()
+        if const is None:
+            self._needs("complex()", "keep the array")
+        return complex(const)
+
+    def __contains__(self, item: Any) -> bool:
+        const = self._const()
+        if const is None:
+            self._needs("'in'", "use (x == value).any() as an array")
+        return item in const
+
+    def item(self, *args: Any) -> Any:
+        const = self._const()
+        if const is None:
+            self._needs(".item()", "keep the array, index it with x[i]")
+        return const.item(*args)
+
+    def tolist(self) -> Any:
+        const = self._const()
+        if const is None:
+            self._needs(".tolist()", "keep the array")
+        return const.tolist()
+
+    def tobytes(self, *args: Any) -> bytes:
+        const = self._const()
+        if const is None:
+            self._needs(".tobytes()", "keep the array")
+        return const.tobytes(*args)
+
+    def __reduce__(self) -> NoReturn:
+        raise refusal("a traced array cannot be pickled; it has no values until the network runs")
+
+    def __copy__(self) -> Traced:
+        return fresh(self)
+
+    def __deepcopy__(self, memo: Any) -> Traced:
+        return fresh(self)
 
 
 def is_traced(x: object) -> bool:
     """Whether `x` is a traced array."""
-    return isinstance(x, Traced)
+    return type(x) is Traced
+
+
+def fresh(x: Traced) -> Traced:
+    """A copy: an array of its own with the same content."""
+    return Traced(x._graph, x._current())
+
+
+def lifted(graph: Graph, x: Any) -> Any:
+    """A rule's result for the user: NumPy arrays become traced ones, in tuples and lists too; views that the
+    rule made become arrays of their own."""
+    if type(x) is Traced:
+        return x if x._view is None else fresh(x)
+    if isinstance(x, (np.ndarray, np.generic)):
+        result = Traced(graph, np.asarray(x))
+        result._scalar = isinstance(x, np.generic)
+        return result
+    if type(x) in (tuple, list):
+        return type(x)(lifted(graph, v) for v in x)
+    return x
+
+
+def view_of(
+    parent: Traced,
+    replay: Callable[[Any], Any],
+    write: Callable[[Any, Any], Any] | None,
+    *,
+    certain: bool = True,
+    content: Any = None,
+) -> Traced:
+    """A traced array that is a view of `parent`; see View. `content` is its content now, when at hand."""
+    now = replay(parent._plain()) if content is None else content
+    view = View(parent, replay, write, certain, parent._base()._version)
+    return Traced(parent._graph, now._current() if isinstance(now, Traced) else np.asarray(now), view=view)
+
+
+def static(x: Any, what: str) -> None:
+    """Refuse an array with a size that depends on data."""
+    if not is_static(x.shape):
+        raise refusal(f"{what} of {describe(x)}: its size is known only when the network runs")

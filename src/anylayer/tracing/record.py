@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from anylayer.errors import TraceError
+from anylayer.errors import AnyLayerError, TraceError
 from anylayer.network import TensorType
 from anylayer.tracing.array import Traced
 from anylayer.tracing.graph import Graph, Value
+from anylayer.tracing.place import refusal, refused
+
+current: ContextVar[Graph | None] = ContextVar("current", default=None)
+"""The graph of the trace under way."""
+
+
+def graph_of(inputs: Sequence[Any]) -> Graph | None:
+    """The graph that the traced ones among `inputs` belong to. Raises TraceError where they are of two traces."""
+    graph = None
+    for x in inputs:
+        if type(x) is Traced:
+            if graph is None:
+                graph = x._graph
+            elif x._graph is not graph:
+                raise refusal("a traced array of an earlier call is used; do not keep arrays between two calls")
+    return graph
 
 
 def record_many(op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]], /, **attrs: Any) -> list[Traced]:
     """Append operator `op` with several outputs of the given (shape, dtype); inputs are traced arrays, NumPy
     arrays (which become constants) or None (absent). At least one must be traced."""
-    graph = next((x._graph for x in inputs if isinstance(x, Traced)), None)
+    graph = graph_of(inputs)
     if graph is None:
         raise TraceError(f"{op} is recorded without a traced input")
     values: list[Value | None] = []
     for x in inputs:
-        values.append(None if x is None else x._value if isinstance(x, Traced) else graph.constant(np.asarray(x)))
+        values.append(None if x is None else x._value if type(x) is Traced else graph.constant(np.asarray(x)))
     return [Traced(graph, v) for v in graph.emit(op, values, types, attrs)]
 
 
@@ -31,11 +48,51 @@ def record(op: str, inputs: Sequence[Any], shape: Sequence[Any], dtype: Any, /, 
 
 
 def trace(
-    function: Callable[[list[Any]], Sequence[Any]], types: Sequence[TensorType], *, prefix: str = ""
+    function: Callable[[list[Any]], Sequence[Any]],
+    types: Sequence[TensorType],
+    *,
+    prefix: str = "",
+    scope: str = "",
+    limit: int | None = None,
 ) -> Graph:
-    """The graph of what `function`, called with a list of arrays of these types, does to get its outputs."""
-    graph = Graph(prefix)
-    inputs = [Traced(graph, graph.input(f"{prefix}input_{i}", t.shape, t.dtype)) for i, t in enumerate(types)]
-    outputs = function(list(inputs))
-    graph.outputs = [o._value if isinstance(o, Traced) else graph.constant(o) for o in outputs]
+    """The graph of what `function`, called with a list of arrays of these types, does to get its outputs.
+
+    Raises TraceError where it does something that cannot be recorded, also where the function itself swallows
+    that error. `limit` is the number of operators that is refused.
+    """
+    graph = Graph(prefix, scope)
+    if limit is not None:
+        graph.limit = limit
+    inputs = []
+    for i, t in enumerate(types):
+        x = Traced(graph, graph.input(f"{prefix}input_{i}", t.shape, t.dtype))
+        x._owner = f"input {i}"
+        inputs.append(x)
+    remembered: list[TraceError] = []
+    tokens = refused.set(remembered), current.set(graph)
+    try:
+        outputs = function(list(inputs))
+        graph.outputs = [_output(graph, o) for o in outputs]
+        graph.check_constants()
+        graph.drop_dead()
+    except Exception as error:
+        if remembered and not (isinstance(error, AnyLayerError) and error is remembered[0]):
+            raise remembered[0] from error
+        raise
+    finally:
+        refused.reset(tokens[0])
+        current.reset(tokens[1])
+    if remembered:
+        raise remembered[0]
     return graph
+
+
+def _output(graph: Graph, output: Any) -> Value:
+    if type(output) is Traced:
+        if output._graph is not graph:
+            raise refusal("a traced array of an earlier call is returned; do not keep arrays between two calls")
+        return output._value
+    array = np.asarray(output)
+    if array.dtype.kind not in "biuf":
+        raise refusal(f"forward returns {type(output).__name__}, which is no array of numbers")
+    return graph.constant(array)

@@ -1,0 +1,270 @@
+"""What NumPy's protocols lead to: find the rule, prepare its arguments, put its result where it belongs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.tracing.array import UFUNC_METHODS, UFUNCS, Rule, Traced, lifted
+from anylayer.tracing.dim import broadcast
+from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
+from anylayer.tracing.place import refusal
+from anylayer.tracing.primitives import cast, expand, select
+from anylayer.tracing.record import graph_of
+
+_COMPARISONS = frozenset((np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal))
+
+
+class Function:
+    """The rule of a NumPy function. A `raw` one gets the traced arrays themselves (it gives views, or writes);
+    any other gets constants as NumPy arrays, and is never called when all arrays are constants."""
+
+    __slots__ = ("call", "keywords", "open", "raw")
+
+    def __init__(self, call: Rule, raw: bool) -> None:
+        self.call = call
+        self.raw = raw
+        parameters = inspect.signature(call).parameters.values()
+        self.keywords = frozenset(p.name for p in parameters)
+        self.open = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+
+FUNCTIONS: dict[Callable[..., Any], Function] = {}
+
+
+def implements(*functions: Any, raw: bool = False) -> Callable[[Rule], Rule]:
+    """Enter a rule for NumPy functions."""
+
+    def enter(rule: Rule) -> Rule:
+        for function in functions:
+            if function is not None:
+                FUNCTIONS[function] = Function(rule, raw)
+        return rule
+
+    return enter
+
+
+def ufunc_rule(*ufuncs: np.ufunc | None) -> Callable[[Rule], Rule]:
+    """Enter a rule for ufuncs (None, where this NumPy has no such ufunc, is passed over)."""
+
+    def enter(rule: Rule) -> Rule:
+        UFUNCS.update({u: rule for u in ufuncs if u is not None})
+        return rule
+
+    return enter
+
+
+def handles(x: Any) -> Iterator[Traced]:
+    """The traced arrays in an argument, in tuples and lists too."""
+    if type(x) is Traced:
+        yield x
+    elif type(x) in (tuple, list):
+        for item in x:
+            yield from handles(item)
+
+
+def plain(x: Any) -> Any:
+    """An argument with each traced array's present content in its place."""
+    if type(x) is Traced:
+        return x._plain()
+    if type(x) in (tuple, list):
+        return type(x)(map(plain, x))
+    return x
+
+
+def with_layout(
+    result: Any, sources: Sequence[Traced], function: Rule, args: Any, kwargs: Mapping[str, Any]
+) -> Any:
+    """Let the result remember how NumPy would lay it out in memory, where that may be unlike C order."""
+    if type(result) is Traced and any(h._view is not None or h._layout is not None for h in sources):
+
+        def layout() -> Any:
+            with np.errstate(all="ignore"):
+                found = np.asarray(function(*_shadows(args), **{k: _shadows(v) for k, v in kwargs.items()}))
+            result._layout = lambda: found
+            return found
+
+        result._layout = layout
+    return result
+
+
+def _shadows(x: Any) -> Any:
+    if type(x) is Traced:
+        return x._shadow()
+    if type(x) in (tuple, list):
+        return type(x)(map(_shadows, x))
+    return x
+
+
+# ---------------------------------------------------------------------- ufuncs
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Answer __array_ufunc__: a call, reduce, accumulate, outer, at, reduceat."""
+    out = kwargs.pop("out", None)
+    sources = [*handles(inputs), *handles(out)]
+    graph = graph_of(sources)
+    if graph is None:
+        raise TypeError(f"np.{ufunc.__name__} is asked without a traced array")
+    if method == "at":
+        UFUNC_METHODS["at"](ufunc, *inputs)
+        return None
+    args = [plain(x) for x in inputs]
+    where = plain(kwargs.pop("where", True))
+    function: Rule = ufunc if method == "__call__" else getattr(ufunc, method)
+    if not any(type(x) is Traced for x in (*args, where, *kwargs.values())):
+        if where is not True and out is None and method == "__call__":
+            raise refusal("where= without out= leaves elements unset")
+        if where is not True and method != "__call__":
+            kwargs["where"] = where
+        with np.errstate(all="ignore"):
+            result = function(*args, **kwargs)
+        where = True if method != "__call__" else where
+    elif method == "__call__":
+        result = elementwise(ufunc, args, **kwargs)
+    else:
+        if method not in UFUNC_METHODS:
+            raise refusal(f"np.{ufunc.__name__}.{method} cannot be recorded")
+        if where is not True:
+            kwargs["where"] = where
+        result = UFUNC_METHODS[method](ufunc, *args, **kwargs)
+        where = True
+    if out is not None:
+        return _into(ufunc, result, out, where)
+    if where is not True:
+        raise refusal(f"np.{ufunc.__name__}(..., where=) without out= leaves elements unset; use np.where")
+    result = _scalar(lifted(graph, result))
+    return with_layout(result, sources, function, inputs, kwargs)
+
+
+def _scalar(result: Any) -> Any:
+    """NumPy gives scalars, which never change, where it computes arrays without axes."""
+    for x in result if type(result) is tuple else (result,):
+        if type(x) is Traced and x.ndim == 0:
+            x._scalar = True
+    return result
+
+
+def _into(ufunc: np.ufunc, result: Any, out: Any, where: Any) -> Any:
+    """Write a ufunc's result to its out=, cast as in-place operators cast."""
+    outs = out if type(out) is tuple else (out,)
+    results = result if type(result) is tuple else (result,)
+    for target, value in zip(outs, results):
+        if target is None:
+            continue
+        if type(target) is not Traced:
+            raise refusal(
+                f"np.{ufunc.__name__} writes a traced array into a NumPy array (+= or out=); "
+                "make that array with np.zeros_like(x), np.zeros(shape, dtype, like=x), or write a = a + x"
+            )
+        value = np.asarray(value) if type(value) is not Traced else value
+        if not np.can_cast(value.dtype, target.dtype, "same_kind"):
+            raise TypeError(
+                f"Cannot cast ufunc '{ufunc.__name__}' output from {value.dtype!r} to {target.dtype!r} "
+                "with casting rule 'same_kind'"
+            )
+        value = cast(value, target.dtype)
+        if broadcast(value.shape, target.shape) != target.shape:
+            raise ValueError(
+                f"non-broadcastable output operand with shape {target.shape} doesn't match the broadcast shape "
+                f"{broadcast(value.shape, target.shape)}"
+            )
+        value = expand(value, target.shape)
+        if where is not True:
+            value = expand(
+                select(np.asarray(where) if not type(where) is Traced else where, value, target._plain()),
+                target.shape,
+            )
+        target._assign(value)
+    return out[0] if type(out) is tuple and len(out) == 1 else out
+
+
+def elementwise(
+    ufunc: np.ufunc,
+    inputs: Sequence[Any],
+    *,
+    dtype: Any = None,
+    signature: Any = None,
+    casting: str = "same_kind",
+    order: str = "K",
+    subok: bool = True,
+    axes: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """Call a ufunc's rule with its inputs cast to the loop's dtypes."""
+    rule = UFUNCS.get(ufunc)
+    if rule is None:
+        raise refusal(f"np.{ufunc.__name__} has no form in ONNX operators")
+    if axes is not None or axis is not None or keepdims:
+        raise refusal(f"np.{ufunc.__name__}(..., axes=, axis=, keepdims=) cannot be recorded; move the axes first")
+    inputs = [as_operand(x) for x in inputs]
+    if signature is None and dtype is not None:
+        signature = (*[None] * ufunc.nin, *[np.dtype(dtype)] * ufunc.nout)
+    if ufunc in _COMPARISONS:
+        inputs = _wide_enough(inputs)
+    dtypes = loop_dtypes(ufunc, inputs, signature)
+    return rule(*[np.asarray(x, t) if weak(x) else cast(x, t) for x, t in zip(inputs, dtypes)])
+
+
+def _wide_enough(inputs: Sequence[Any]) -> Sequence[Any]:
+    """Where a Python integer does not fit the other's dtype, NumPy still compares right: do so in int64."""
+    a, b = inputs
+    for number, other in ((a, b), (b, a)):
+        if type(number) is int and not weak(other) and other.dtype.kind in "iu":
+            info = np.iinfo(other.dtype)
+            if not info.min <= number <= info.max:
+                return [
+                    np.int64(min(max(x, -(2**63)), 2**63 - 1)) if x is number else cast(x, np.int64)
+                    for x in inputs
+                ]
+    return inputs
+
+
+# ------------------------------------------------------------------- functions
+
+
+def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Answer __array_function__ (and the methods that are functions too)."""
+    rule = FUNCTIONS.get(function)
+    name = f"np.{function.__name__}"
+    kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue and not (k == "out" and v is None)}
+    out = kwargs.pop("out", None)
+    if rule is not None and rule.raw:
+        _check_keywords(rule, kwargs, name)
+        return rule.call(*args, **kwargs)
+    sources = [*handles(list(args)), *handles(list(kwargs.values())), *handles(out)]
+    graph = graph_of(sources)
+    if graph is None:  # like= hands in arguments only
+        raise refusal(f"{name} cannot be recorded")
+    plain_args = [plain(x) for x in args]
+    plain_kwargs = {k: plain(v) for k, v in kwargs.items()}
+    if next(handles([*plain_args, *plain_kwargs.values()]), None) is None:
+        result = function(*plain_args, **plain_kwargs)
+    else:
+        if rule is None:
+            raise refusal(f"{name} has no form in ONNX operators")
+        _check_keywords(rule, kwargs, name)
+        result = rule.call(*plain_args, **plain_kwargs)
+    if out is not None:
+        return _out(name, result, out)
+    return with_layout(_scalar(lifted(graph, result)), sources, function, args, kwargs)
+
+
+def _check_keywords(rule: Function, kwargs: Mapping[str, Any], name: str) -> None:
+    for keyword in kwargs:
+        if keyword not in rule.keywords and not rule.open:
+            raise refusal(f"{name}(..., {keyword}=) cannot be recorded")
+
+
+def _out(name: str, result: Any, out: Any) -> Any:
+    if type(out) is not Traced:
+        raise refusal(f"{name}(..., out=) writes a traced array into a NumPy array; use what it returns")
+    value = result if type(result) is Traced else np.asarray(result)
+    if value.shape != out.shape:
+        raise ValueError(f"{name}: output array has shape {out.shape}, {value.shape} is needed")
+    out._assign(cast(value, out.dtype))
+    return out

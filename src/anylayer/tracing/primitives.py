@@ -1,0 +1,265 @@
+"""The few operators that all rules are made of. Each takes and gives a Traced or, where the data are known, a
+NumPy array (then NumPy computes, views stay views)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from anylayer.network import Array
+from anylayer.tracing.array import Traced
+from anylayer.tracing.dim import Dim, broadcast, is_one, is_static
+from anylayer.tracing.dtypes import BOOL, F4, I4, I8, NATIVE, compute_dtype
+from anylayer.tracing.place import refusal
+from anylayer.tracing.record import record, record_many
+
+DTypeLike = Any
+_SCATTER = {None: "none", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+def known(x: Any) -> bool:
+    """Whether the data are known now."""
+    return type(x) is not Traced
+
+
+def ints(values: Any) -> Array:
+    """A one-dimensional int64 constant."""
+    return np.array(values, np.int64).reshape(-1)
+
+
+def cast(x: Any, dtype: DTypeLike) -> Any:
+    """The values as `dtype`, converted as NumPy does."""
+    dtype = np.dtype(dtype)
+    if x.dtype == dtype:
+        return x
+    if known(x):
+        return x.astype(dtype)
+    if dtype.kind not in "biuf":
+        raise refusal(f"a cast to {dtype.name} cannot be recorded; the engines do not know it")
+    if x.dtype.kind == "f" and dtype.kind in "iu" and dtype not in NATIVE:
+        via = I4 if dtype.itemsize < 4 else I8
+        x = record("Cast", [x], x.shape, via, to=ONNX_TYPES[via])
+    if x.dtype == dtype:
+        return x
+    return record("Cast", [x], x.shape, dtype, to=ONNX_TYPES[dtype])
+
+
+ONNX_TYPES = {
+    np.dtype(name): number
+    for name, number in dict(f4=1, u1=2, i1=3, u2=4, i2=5, i4=6, i8=7, f2=10, f8=11, u4=12, u8=13).items()
+} | {BOOL: 9}
+"""TensorProto.DataType of each dtype the engines know."""
+
+
+def through(x: Any) -> Any:
+    """Cast to the dtype that the engines compute in."""
+    return cast(x, compute_dtype(x.dtype))
+
+
+def binary(op: str, a: Any, b: Any, dtype: DTypeLike | None = None) -> Any:
+    """An elementwise operator of two arrays of one native dtype."""
+    return record(op, [a, b], broadcast(a.shape, b.shape), dtype or a.dtype)
+
+
+def unary(op: str, x: Any, dtype: DTypeLike | None = None, **attrs: Any) -> Any:
+    """An elementwise operator of one array."""
+    return record(op, [x], x.shape, dtype or x.dtype, **attrs)
+
+
+# ---------------------------------------------------------------------- shapes
+
+
+def reshape(x: Any, shape: Sequence[Any]) -> Any:
+    """The same elements in C order in another shape, which must have as many."""
+    shape = tuple(shape)
+    if known(x):
+        return x.reshape(shape)
+    if shape == x.shape:
+        return x
+    return record("Reshape", [x, ints(_reshape_target(x.shape, shape))], shape, x.dtype)
+
+
+def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
+    """Reshape's argument: one Dim becomes -1; one at its old place becomes 0 where there are more."""
+    dims = [i for i, d in enumerate(new) if isinstance(d, Dim)]
+    if len(dims) <= 1:
+        return [-1 if isinstance(d, Dim) else d for d in new]
+    target = [0 if isinstance(d, Dim) and i < len(old) and old[i] is d else d for i, d in enumerate(new)]
+    return [-1 if isinstance(d, Dim) else d for d in target]
+
+
+def transpose(x: Any, order: Sequence[int]) -> Any:
+    """Reorder the axes; where only axes of size 1 move, the elements stay in place."""
+    order = tuple(order)
+    if known(x):
+        return x.transpose(order)
+    if order == tuple(range(len(order))):
+        return x
+    shape = tuple(x.shape[a] for a in order)
+    moving = [a for a in order if not is_one(x.shape[a])]
+    if moving == sorted(moving) and sum(isinstance(d, Dim) for d in shape) <= 1:
+        return reshape(x, shape)
+    return record("Transpose", [x], shape, x.dtype, perm=list(order))
+
+
+def expand(x: Any, shape: Sequence[Any]) -> Any:
+    """Broadcast to `shape`. A Dim can only be expanded by an operator that has it already."""
+    shape = tuple(shape)
+    if known(x):
+        return np.broadcast_to(x, shape)
+    if shape == x.shape:
+        return x
+    if broadcast(x.shape, shape) != shape:
+        raise ValueError(f"could not broadcast input array from shape {x.shape} into shape {shape}")
+    if not is_static(shape):
+        target = [1 if isinstance(d, Dim) else d for d in shape]
+        lead = len(shape) - len(x.shape)
+        if any(isinstance(d, Dim) and (i < lead or x.shape[i - lead] is not d) for i, d in enumerate(shape)):
+            raise refusal(f"expanding {x!r} to {shape}: the size is known only when the network runs")
+        return record("Expand", [x, ints(target)], shape, x.dtype)
+    if sum(d != 1 for d in shape) == sum(d != 1 for d in x.shape):
+        return reshape(x, shape)
+    return record("Expand", [x, ints(shape)], shape, x.dtype)
+
+
+def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
+    """Take `range(start, start + step * n, step)`, given as (axis, start, n, step), of some axes."""
+    if not bounds:
+        return x
+    if known(x):
+        key = [slice(None)] * x.ndim
+        for axis, start, n, step in bounds:
+            end = start + step * n
+            key[axis] = slice(start, None if end < 0 else end, step) if n else slice(0, 0)
+        return x[tuple(key)]
+    shape = list(x.shape)
+    starts, ends, steps = [], [], []
+    for axis, start, n, step in bounds:
+        end = start + step * n
+        shape[axis] = n
+        starts.append(start if n else 0)
+        ends.append(0 if not n else end if end >= 0 else -(2**31))
+        steps.append(step if n else 1)
+    axes = [b[0] for b in bounds]
+    return record("Slice", [x, ints(starts), ints(ends), ints(axes), ints(steps)], shape, x.dtype)
+
+
+def gather(x: Any, indices: Any, axis: int) -> Any:
+    """np.take along one axis: the indices' shape takes the axis' place. Traced indices may be negative."""
+    if known(x) and known(indices):
+        return x.take(indices, axis)
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    indices = indices if indices.dtype in (I4, I8) else cast(indices, I8)
+    return record("Gather", [x, indices], shape, x.dtype, axis=axis)
+
+
+def concat(parts: Sequence[Any], axis: int) -> Any:
+    """Join arrays of one dtype along an existing axis."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(map(known, parts)):
+        return np.concatenate(parts, axis)
+    first = parts[0]
+    for p in parts[1:]:
+        if p.ndim != first.ndim or any(a != b for i, (a, b) in enumerate(zip(p.shape, first.shape)) if i != axis):
+            raise ValueError(
+                "all the input array dimensions except for the concatenation axis must match exactly, "
+                f"got shapes {first.shape} and {p.shape} along axis {axis}"
+            )
+    sizes = [p.shape[axis] for p in parts]
+    if any(isinstance(s, Dim) for s in sizes):
+        total: Any = Dim(f"{'+'.join(str(getattr(s, 'name', s)) for s in sizes)}", _most(sizes))
+    else:
+        total = sum(sizes)
+        parts = [p for p in parts if p.shape[axis]] or [first]
+        if len(parts) == 1:
+            return parts[0]
+    shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
+    return record("Concat", list(parts), shape, first.dtype, axis=axis)
+
+
+def _most(sizes: Sequence[Any]) -> int:
+    return sum(s.maximum if isinstance(s, Dim) else s for s in sizes)
+
+
+def pad(x: Any, before: Sequence[int], after: Sequence[int], value: Any = 0, mode: str = "constant") -> Any:
+    """Pad's modes "constant", "edge" and "reflect"; `value` is of the array's dtype."""
+    if known(x):
+        widths = list(zip(before, after))
+        return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)  # type: ignore[call-overload]
+    if not any(before) and not any(after):
+        return x
+    dtype = x.dtype
+    held = dtype if dtype in NATIVE else compute_dtype(dtype)
+    x = cast(x, held)
+    shape = [d if not b and not a else d + b + a for d, b, a in zip(x.shape, before, after)]
+    inputs = [x, ints([*before, *after])]
+    if mode == "constant" and np.any(np.asarray(value) != 0):
+        inputs.append(np.asarray(value, dtype).astype(held))
+    return cast(record("Pad", inputs, shape, held, mode=None if mode == "constant" else mode), dtype)
+
+
+def select(mask: Any, a: Any, b: Any) -> Any:
+    """Where of arrays of one dtype."""
+    if known(mask) and known(a) and known(b):
+        return np.asarray(np.where(mask, a, b))
+    if known(mask) and mask.size and (mask.all() or not mask.any()):
+        chosen = a if mask.all() else b
+        return expand(chosen, broadcast(mask.shape, a.shape, b.shape))
+    dtype = a.dtype
+    shape = broadcast(mask.shape, a.shape, b.shape)
+    held = dtype if dtype in NATIVE else compute_dtype(dtype)
+    return cast(record("Where", [mask, cast(a, held), cast(b, held)], shape, held), dtype)
+
+
+def scatter(x: Any, indices: Any, updates: Any, axis: int, reduction: str | None = None) -> Any:
+    """ScatterElements along an axis; where indices repeat the result is open unless `reduction` says how."""
+    dtype = x.dtype
+    held = dtype if dtype in NATIVE else compute_dtype(dtype)
+    how = _SCATTER[reduction]
+    done = record(
+        "ScatterElements",
+        [cast(x, held), indices, cast(updates, held)],
+        x.shape,
+        held,
+        axis=axis,
+        reduction=None if how == "none" else how,
+    )
+    return cast(done, dtype)
+
+
+def gather_elements(x: Any, indices: Any, axis: int) -> Any:
+    """GatherElements: of the indices' shape; negative ones count from the end."""
+    return record("GatherElements", [x, indices], indices.shape, x.dtype, axis=axis)
+
+
+def split(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
+    """Parts of the given sizes along an axis."""
+    if known(x):
+        ends = np.cumsum(sizes)
+        return [slices(x, [(axis, int(e - n), n, 1)]) for e, n in zip(ends, sizes)]
+    if 0 in sizes or len(sizes) == 1:
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        return [x if n == x.shape[axis] else slices(x, [(axis, s, n, 1)]) for s, n in zip(starts, sizes)]
+    types = [((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype) for n in sizes]
+    return list(record_many("Split", [x, ints(sizes)], types, axis=axis))
+
+
+def reduce(op: str, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    """ReduceSum and its like over the axes, in a native dtype."""
+    axes = tuple(axes)
+    shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
+    if not axes:
+        return x
+    return record(op, [x, ints(axes)], shape, x.dtype, keepdims=int(keepdims))
+
+
+_fresh = count()
+
+
+def fresh_dim(stem: str, maximum: int) -> Dim:
+    """A new Dim."""
+    return Dim(f"{stem}_{next(_fresh)}", maximum)

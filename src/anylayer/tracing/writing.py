@@ -1,0 +1,206 @@
+"""x[key] = v: what an array becomes when a part of it is overwritten, in the cheapest form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.network import Array
+from anylayer.tracing.array import Traced, static
+from anylayer.tracing.dim import broadcast, size_of
+from anylayer.tracing.dispatch import handles, plain
+from anylayer.tracing.dtypes import weak
+from anylayer.tracing.indexing import Key, flat_index, parse
+from anylayer.tracing.primitives import cast, concat, expand, gather, known, pad, reshape, scatter, select, slices
+
+
+def setitem(x: Traced, key: Any, value: Any) -> None:
+    """x[key] = value: a new content for what `x` is a view of."""
+    from anylayer.tracing.masks import write_masked
+
+    if x._scalar:
+        raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
+    if write_masked(x, key, value) or _same(x, key, value):
+        return
+    x._assign(written(x._plain(), plain(key), converted(value, x.dtype)))
+
+
+def _same(x: Traced, key: Any, value: Any) -> bool:
+    """Whether `value` is the view x[key] itself: the second half of `x[key] += v`."""
+    view = value._view if type(value) is Traced else None
+    return view is not None and view.parent is x and view.key is key and view.seen == x._base()._version
+
+
+def converted(value: Any, dtype: np.dtype[Any]) -> Any:
+    """What is assigned, in the dtype of the array that it goes into."""
+    value = plain(value)
+    if type(value) is Traced:
+        return cast(value, dtype)
+    if type(value) in (list, tuple) and next(handles(value), None) is not None:
+        return cast(np.stack([converted(v, dtype) for v in value]), dtype)
+    if weak(value):
+        return np.asarray(value, dtype)
+    return np.asarray(value).astype(dtype)
+
+
+def written(x: Any, key: Any, v: Any) -> Any:
+    """The content of `x` after `x[key] = v`, for a key without masks of data."""
+    if known(x) and known(v) and next(handles(key), None) is None:
+        x = x.copy()
+        x[key] = v
+        return x
+    parsed = parse(key, x.shape)
+    if parsed.basic:
+        return _write_box(x, parsed, v)
+    if all(map(known, parsed.arrays.values())):
+        return _write_elements(x, key, parsed, v)
+    return _write_anywhere(x, parsed, v)
+
+
+def _fitted(v: Any, shape: Sequence[Any]) -> Any:
+    """Broadcast to the shape of what is overwritten; leading axes of size 1 too many are dropped."""
+    while v.ndim > len(shape) and v.shape[0] == 1:
+        v = reshape(v, v.shape[1:])
+    shape = tuple(shape)
+    if v.ndim > len(shape) or broadcast(v.shape, shape) != shape:
+        raise ValueError(f"could not broadcast input array from shape {v.shape} into shape {shape}")
+    return expand(v, shape)
+
+
+def _write_box(x: Any, key: Key, v: Any) -> Any:
+    """Overwrite a box of slices."""
+    sizes = {axis: n for axis, _, n, _ in key.bounds}
+    box = tuple(sizes.get(a, d) for a, d in enumerate(x.shape))
+    v = _fitted(v, [1 if a is None else box[a] for a in key.layout])
+    if 0 in sizes.values():
+        return x
+    v = reshape(v, box)
+    bounds = []
+    for axis, start, n, step in key.bounds:
+        if step < 0:
+            v = slices(v, [(axis, n - 1, n, -1)])
+            start, step = start + step * (n - 1), -step
+        if n != x.shape[axis]:
+            bounds.append((axis, start, n, step if n > 1 else 1))
+    if not bounds:
+        return v
+    if any(step != 1 for *_, step in bounds):
+        return _write_strided(x, bounds, v)
+    return _write_block(x, bounds, v)
+
+
+def _write_block(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) -> Any:
+    """Overwrite a box without gaps: Pad in a uniform array, Concat along one axis, else Where."""
+    before, after = [0] * x.ndim, [0] * x.ndim
+    for axis, start, n, _ in bounds:
+        before[axis], after[axis] = start, x.shape[axis] - start - n
+    uniform = uniform_value(x)
+    if uniform is not None:
+        return pad(v, before, after, uniform)
+    if len(bounds) == 1:
+        axis, start, n, _ = bounds[0]
+        parts = [slices(x, [(axis, 0, start, 1)]), v, slices(x, [(axis, start + n, after[axis], 1)])]
+        return concat([p for p in parts if p.shape[axis]], axis)
+    mask = np.pad(
+        np.ones([1 if not b and not a else n for b, a, n in zip(before, after, v.shape)], bool),
+        list(zip(before, after)),
+    )
+    return select(mask, pad(v, before, after, x.dtype.type(0)), x)
+
+
+def uniform_value(x: Any) -> Any:
+    """The value that all elements of a constant have; None where there is no such."""
+    if not known(x) or not x.size:
+        return None
+    first = x.flat[0]
+    return first if (x == first).all() else None
+
+
+def _write_strided(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) -> Any:
+    key = [slice(None)] * x.ndim
+    for axis, start, n, step in bounds:
+        key[axis] = slice(start, start + step * n, step)
+    if len(bounds) == 1:
+        axis, start, n, step = bounds[0]
+        if size_of(x.shape[axis + 1 :]) >= _ROW:
+            return _write_rows(x, start + step * np.arange(n), v, axis)
+    return _scatter_flat(x, _positions(x)[tuple(key)], v)
+
+
+_ROW = 4
+"""Elements that lie together from which on moving whole rows beats scattering single elements."""
+
+
+def _write_rows(x: Any, rows: Array, v: Any, axis: int) -> Any:
+    """Overwrite some rows of an axis: join old and new rows and take the right ones."""
+    order = np.arange(x.shape[axis])
+    order[rows] = x.shape[axis] + np.arange(rows.size)
+    return gather(concat([x, v], axis), order, axis)
+
+
+def _positions(x: Any) -> Array:
+    static(x, "writing into a part")
+    return np.arange(size_of(x.shape), dtype=np.int64).reshape(x.shape)
+
+
+def _scatter_flat(x: Any, positions: Array, v: Any) -> Any:
+    """Overwrite elements at flat positions; of positions that repeat the last wins, as in NumPy."""
+    flat = positions.reshape(-1)
+    v = reshape(v, (flat.size,))
+    last = flat.size - 1 - np.unique(flat[::-1], return_index=True)[1]
+    if last.size < flat.size:
+        last.sort()
+        flat, v = flat[last], gather(v, last, 0)
+    if not flat.size:
+        return x
+    return reshape(scatter(reshape(x, (size_of(x.shape),)), flat, v, 0), x.shape)
+
+
+def _write_elements(x: Any, key: Any, parsed: Key, v: Any) -> Any:
+    """Overwrite what index arrays select."""
+    positions = _positions(x)[key]
+    v = _fitted(v, positions.shape)
+    if len(parsed.arrays) == 1 and not parsed.bounds and None not in parsed.layout:
+        ((axis, rows),) = parsed.arrays.items()
+        if rows.ndim == 1 and rows.size and size_of(x.shape[axis + 1 :]) >= _ROW:
+            return _write_rows(x, rows, v, axis)
+    return _scatter_flat(x, positions, v)
+
+
+def positions_of(x: Any, parsed: Key) -> Any:
+    """The flat positions that a key with index arrays of data selects."""
+    static(x, "indexing with data")
+    shape = broadcast(*[p.shape for p in parsed.arrays.values()])
+    layout: list[Any] = list(parsed.layout)
+    layout[parsed.place : parsed.place] = ["array"] * len(shape)
+    bounds = {axis: (start, n, step) for axis, start, n, step in parsed.bounds}
+    trailing = len(parsed.layout) - parsed.place
+    indices: list[Any] = []
+    for axis, size in enumerate(x.shape):
+        if axis in parsed.arrays:
+            p = parsed.arrays[axis]
+            indices.append(reshape(p, (*p.shape, *[1] * trailing)))
+            continue
+        start, n, step = bounds.get(axis, (0, size, 1))
+        line = start + step * np.arange(n, dtype=np.int64)
+        where = layout.index(axis) if axis in layout else len(layout) - 1
+        indices.append(line.reshape([-1] + [1] * (len(layout) - 1 - where)))
+    return flat_index(indices, x.shape)
+
+
+def _write_anywhere(x: Any, parsed: Key, v: Any) -> Any:
+    """Overwrite what index arrays of data select."""
+    flat = positions_of(x, parsed)
+    return scatter_at(x, flat, v, None)
+
+
+def scatter_at(x: Any, flat: Any, v: Any, reduction: str | None) -> Any:
+    """Write, or reduce, into flat positions that are data."""
+    if reduction is None:
+        flat._graph.note("where indices repeat, which of the values written stays is open")
+    v = _fitted(v, flat.shape)
+    n = size_of(flat.shape)
+    done = scatter(reshape(x, (size_of(x.shape),)), reshape(flat, (n,)), reshape(v, (n,)), 0, reduction)
+    return reshape(done, x.shape)
