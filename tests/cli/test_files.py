@@ -28,7 +28,7 @@ def test_arrays_are_written_by_suffix(tmp_path):
 
 
 def test_npy_holds_one_array(tmp_path):
-    with pytest.raises(AnyLayerError, match="holds one array, there are 2: x, y. Choose one with --blob"):
+    with pytest.raises(AnyLayerError, match="holds one array, there are 2: x, y"):
         write_arrays(tmp_path / "a.npy", {"x": X, "y": X})
 
 

@@ -76,7 +76,9 @@ def test_a_wrong_number_of_channels_is_refused(channels, show, message):
 
 
 def test_fractions_are_no_classes():
-    with pytest.raises(AnyLayerError, match=r"class numbers are whole and lie in 0\.\.65535, these lie in 0\.5\.\.2"):
+    with pytest.raises(
+        AnyLayerError, match=r"class numbers are whole and lie in 0\.\.65535, these lie in 0\.5\.\.2"
+    ):
         to_picture(np.array([[[0.5, 2.0]]]), "classes")
 
 

@@ -63,7 +63,9 @@ def test_cover_equals_blob_from_image_with_crop():
 
 def test_cover_of_a_larger_size_equals_blob_from_image_with_crop():
     blob, _ = prepare(PICTURE, Recipe((5, 3), np.array([1, 2, 3]), 0.5, swap=True, cover=True))
-    assert_array_equal(blob[1], [[49, 23.5, 9.5], [29, 17, 12.5], [-1, 8, 17], [10.5, 23.5, 28.5], [18, 33.5, 36.5]])
+    assert_array_equal(
+        blob[1], [[49, 23.5, 9.5], [29, 17, 12.5], [-1, 8, 17], [10.5, 23.5, 28.5], [18, 33.5, 36.5]]
+    )
 
 
 def test_the_centre_is_cut_after_the_mean_as_caffe_does():

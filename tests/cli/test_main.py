@@ -1,0 +1,173 @@
+"""The command itself: help, errors, statuses, what is loaded."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import click
+import pytest
+
+from anylayer import AnyLayerError, __version__
+from anylayer.cli.command import Command, TakesInputs, count, plural, to_number, to_shapes, to_size
+
+_RUN = "from anylayer.cli import main; main(prog_name='anylayer')"
+COMMANDS = ["bench", "inspect", "layers", "run", "stub", "verify"]
+
+
+def test_help_lists_the_commands(anylayer_command):
+    shown = anylayer_command("--help").stdout
+    assert [line.split()[0] for line in shown.split("Commands:\n")[1].splitlines()[: len(COMMANDS)]] == COMMANDS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_has_an_example(anylayer_command, name):
+    assert f"anylayer {name} " in anylayer_command(name, "--help").stdout.split("Example:\n")[1]
+
+
+def test_version(anylayer_command):
+    assert anylayer_command("--version").stdout == f"anylayer {__version__}\n"
+
+
+def test_an_unknown_command_is_told_the_nearest(anylayer_command, small):
+    assert "there is no command 'insepct'; did you mean 'inspect'?" in anylayer_command("insepct", status=2).stderr
+    shown = anylayer_command("net.prototxt", status=2).stderr
+    assert "there is no command 'net.prototxt'; to run a model: anylayer run net.prototxt" in shown
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom click.testing import CliRunner\nfrom anylayer.cli import main\n"
+        "for words in (['--help'], ['run', '--help'], ['bench', '--help']):\n"
+        "    done = CliRunner().invoke(main, words)\n"
+        "    assert done.exit_code == 0, done.output\n"
+        "heavy = ['PIL', 'rich', 'onnx', 'onnxruntime', 'openvino', 'h5py', 'anylayer.engines.model']\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_mistake_is_one_line_on_stderr_and_status_1(anylayer_command, tmp_path):
+    result = anylayer_command("inspect", tmp_path / "gone.prototxt", status=1)
+    assert result.stdout == ""
+    assert result.stderr == f"{tmp_path}/gone.prototxt: there is no such file\n"
+
+
+def test_debug_raises(anylayer_command, tmp_path):
+    result = anylayer_command("inspect", tmp_path / "gone.prototxt", "--debug", status=1)
+    assert isinstance(result.exception, AnyLayerError)
+
+
+def _failing(error):
+    @click.command(cls=Command)
+    @click.option("--debug", is_flag=True)
+    def command(debug):
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (AnyLayerError("the rule", "file", "layer"), 1, "file: layer: the rule"),
+        (PermissionError(13, "Permission denied", "x.png"), 1, "x.png: Permission denied"),
+        (MemoryError(), 1, "there is not enough memory"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (ZeroDivisionError("by zero"), 1, "a bug in anylayer, --debug shows where: ZeroDivisionError: by zero"),
+    ],
+)
+def test_how_a_command_ends(error, status, text):
+    from click.testing import CliRunner
+
+    result = CliRunner().invoke(_failing(error), [])
+    assert (result.exit_code, result.stderr) == (status, text + "\n")
+
+
+def test_an_interrupted_process_ends_cleanly(small):
+    code = (
+        "import sys, anylayer.cli.command as c\n"
+        "def stop(*a, **k): raise KeyboardInterrupt\n"
+        "c.read_net = stop\n"
+        "from anylayer.cli.commands import inspect\n"
+        "inspect.read_net = stop\n"
+        "from anylayer.cli import main\nmain(['inspect', 'net.prototxt'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_a_process_of_its_own_runs():
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN, "layers", "ShuffleChannel", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (found,) = json.loads(done.stdout)
+    assert found["message"] == "shuffle_channel_param"
+
+
+def _spread(*words):
+    @click.command(cls=TakesInputs)
+    @click.argument("model")
+    @click.argument("weights", required=False)
+    @click.option("-i", "--input", "inputs", multiple=True)
+    @click.option("--size")
+    @click.option("--json", "as_json", is_flag=True)
+    def command(**given):
+        click.echo(json.dumps(given))
+
+    from click.testing import CliRunner
+
+    return json.loads(CliRunner().invoke(command, words).stdout)
+
+
+def test_input_takes_all_words_up_to_the_next_option():
+    given = _spread("m", "w", "-i", "a", "b", "--size", "3", "--input", "c")
+    assert (given["model"], given["weights"], given["inputs"], given["size"]) == ("m", "w", ["a", "b", "c"], "3")
+
+
+def test_input_before_the_model_takes_one_word():
+    given = _spread("--size", "3", "-i", "a", "m", "w")
+    assert (given["model"], given["weights"], given["inputs"]) == ("m", "w", ["a"])
+
+
+def test_after_a_flag_words_are_arguments_again():
+    given = _spread("m", "-i", "a", "--json", "w")
+    assert (given["weights"], given["inputs"], given["as_json"]) == ("w", ["a"], True)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("300", (300, 300)), ("500x375", (375, 500)), ("500,375", (375, 500)), ("keep", "keep")]
+)
+def test_sizes(text, size):
+    assert to_size(None, None, text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "3x", "ax3", "3x0", "1x2x3", "-3", "999999"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(click.BadParameter, match="a size is WIDTHxHEIGHT, one side, or keep, got"):
+        to_size(None, None, text)
+
+
+def test_numbers_and_fractions():
+    assert to_number(None, None, "1/256") == 1 / 256
+    assert to_number(None, None, "-0.5") == -0.5
+    for text in ("x", "1/0", "1/2/3"):
+        with pytest.raises(click.BadParameter, match="a number or a fraction is needed, got"):
+            to_number(None, None, text)
+
+
+def test_shapes():
+    assert to_shapes(None, None, ["data=1,3,224,224", "2x3"]) == [("data", (1, 3, 224, 224)), ("", (2, 3))]
+    for text in ("data=", "data=1,,2", "data=0,3", "data=-1"):
+        with pytest.raises(click.BadParameter, match="a shape is INPUT=N,C,H,W in positive integers, got"):
+            to_shapes(None, None, [text])
+
+
+def test_counts_and_plurals():
+    assert [count(n) for n in (0, 999, 1000, 1234567, 15_300_000_000)] == ["0", "999", "1 k", "1.23 M", "15.3 G"]
+    assert [plural(n, "node") for n in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]

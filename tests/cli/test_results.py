@@ -1,0 +1,155 @@
+"""How outputs are shown: best classes, detections, summaries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from anylayer import AnyLayerError
+from anylayer.cli.preprocess import Placement
+from anylayer.cli.results import Options, best, detections, join, kind_of, lines, plain, read_labels, split
+
+ROWS = np.array(
+    [[0, 1, 0.25, 0.1, 0.2, 0.3, 0.4], [0, 3, 0.75, 0.5, 0.5, 1.0, 1.25], [-1, 0, 0.9, 0, 0, 0, 0]], np.float32
+).reshape(1, 1, 3, 7)
+PROB = np.array([[0.1, 0.5, 0.0, 0.5]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        ((1, 1000), "top"),
+        ((1, 1000, 1, 1), "top"),
+        ((10,), "top"),
+        ((1, 1, 5, 5), "map"),
+        ((1, 21, 5, 5), "map"),
+        ((1, 4420, 4), "values"),
+        ((2, 10), "values"),
+        ((1, 1), "values"),
+        ((), "values"),
+        ((1, 1, 9, 7), "map"),
+    ],
+)
+def test_the_shape_tells_how_an_output_is_shown(shape, kind):
+    assert kind_of(np.full(shape, 0.3, np.float32)) == kind
+
+
+def test_rows_of_seven_are_detections_when_their_numbers_are_whole():
+    assert kind_of(ROWS) == "detections"
+    assert kind_of(ROWS, "map") == "map"
+    assert kind_of(np.zeros((1, 1, 0, 7), np.float32)) == "detections"
+
+
+def test_the_best_classes_and_ties_by_class():
+    assert best(PROB, Options(top=3), "prob") == [[(1, "", 0.5), (3, "", 0.5), (0, "", pytest.approx(0.1))]]
+    shown = list(lines("prob", PROB, Options(top=2, labels=["a", "b", "c", "d"]), None))
+    assert shown == ["prob float32[1, 4]", "         0.5      1  b", "         0.5      3  d"]
+
+
+def test_labels_must_be_as_many_as_classes():
+    with pytest.raises(AnyLayerError, match="output 'prob' has 4 classes, the labels file has 2 lines"):
+        best(PROB, Options(labels=["a", "b"]), "prob")
+
+
+def test_detections_above_the_threshold_in_the_pictures_pixels():
+    place = Placement(10, 20, 100, 200)
+    (found,) = detections(ROWS, Options(threshold=0.5, labels=["background", "a", "b", "c"]), place)
+    assert (found.number, found.label, found.score) == (3, "c", 0.75)
+    assert found.box == (60, 120, 110, 270)
+    assert [d.number for d in detections(ROWS, Options(threshold=0.2), place)] == [3, 1]
+
+
+def test_a_class_without_a_label_is_refused():
+    with pytest.raises(AnyLayerError, match="class 3 is detected, the labels file has 2 lines"):
+        detections(ROWS, Options(labels=["background", "a"]), None)
+
+
+def test_rows_of_another_width_are_no_detections():
+    with pytest.raises(AnyLayerError, match=r"detections have 7 values a row, the output has shape \(1, 4\)"):
+        detections(PROB, Options(), None)
+
+
+def test_detections_as_text():
+    shown = list(lines("out", ROWS, Options(threshold=0.5), None))
+    assert shown == [
+        "out: 1 of 3 with a score of at least 0.5 (relative to the input)",
+        "  0.750    0.5000   0.5000   1.0000   1.2500    3",
+    ]
+
+
+def test_maps_are_summed_up_and_what_is_not_finite_is_counted():
+    output = np.array([[1.0, 2.0], [np.nan, 3.0]], np.float32).repeat(5, 0).reshape(1, 1, 10, 2)
+    assert list(lines("m", output, Options(), None)) == [
+        "m float32[1, 1, 10, 2]: 1..3, mean 2; 5 of 20 values are NaN or infinite"
+    ]
+
+
+def test_few_values_are_printed():
+    assert list(lines("v", np.array([[1.5, 2], [3, 4]], np.float32), Options(), None)) == [
+        "v float32[2, 2]: 1.5 2 3 4"
+    ]
+
+
+def test_plain_data():
+    assert plain("p", PROB, Options(top=1), None)["top"] == [{"class": 1, "label": "", "score": 0.5}]
+    data = plain("d", ROWS, Options(), Placement(0, 0, 10, 10))
+    assert data["unit"] == "pixels"
+    assert data["detections"] == [{"class": 3, "label": "", "score": 0.75, "box": [5, 5, 10, 12.5]}]
+    data = plain("v", np.array([[1.0, 2.0]] * 2, np.float32), Options(), None)
+    assert data == {
+        "shape": [2, 2],
+        "dtype": "float32",
+        "finite": 4,
+        "min": 1.0,
+        "max": 2.0,
+        "mean": 1.5,
+        "values": [[1.0, 2.0]] * 2,
+    }
+    assert "values" not in plain("v", np.zeros((2, 2, 1000), np.float32), Options(), None)
+
+
+def test_a_batch_is_split_and_detections_go_by_their_image():
+    rows = ROWS.copy()
+    rows[0, 0, 1, 0] = 1
+    first, second = split({"y": np.array([[1.0, 2], [3, 4]]), "rows": rows}, 2)
+    assert_array_equal(second["y"], [[3, 4]])
+    assert_array_equal(first["rows"][0, 0, :, 1], [1])
+    assert_array_equal(second["rows"][0, 0], [[0, 3, 0.75, 0.5, 0.5, 1.0, 1.25]])
+
+
+def test_an_output_that_does_not_tell_the_batch_apart_is_refused():
+    with pytest.raises(AnyLayerError, match=r"output 'y' float64\[1, 4\] does not tell 2 inputs apart"):
+        split({"y": np.zeros((1, 4))}, 2)
+
+
+def test_results_are_joined_and_detections_numbered():
+    joined = join([{"y": np.zeros((1, 2)), "d": ROWS}, {"y": np.ones((1, 2)), "d": ROWS[:, :, 1:]}])
+    assert_array_equal(joined["y"], [[0, 0], [1, 1]])
+    assert joined["d"].shape == (1, 1, 5, 7)
+    assert_array_equal(joined["d"][0, 0, :, 0], [0, 0, -1, 1, -1])
+
+
+def test_results_of_different_shapes_are_not_joined():
+    with pytest.raises(AnyLayerError, match="output 'y' has a shape of its own for each input"):
+        join([{"y": np.zeros((1, 2))}, {"y": np.zeros((1, 3))}])
+
+
+def test_labels_are_lines(tmp_path):
+    (tmp_path / "l.txt").write_text("n01 cat\n\n dog\x1b[2J\n\n")
+    assert read_labels(tmp_path / "l.txt") == ["n01 cat", "", "dog[2J"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\n", "there are no labels in the file"),
+        (b"\xff\xfe\x00", "labels are text in UTF-8"),
+        (None, "no such file"),
+    ],
+)
+def test_what_are_no_labels_is_refused(tmp_path, data, message):
+    if data is not None:
+        (tmp_path / "l.txt").write_bytes(data)
+    with pytest.raises(AnyLayerError, match=message):
+        read_labels(tmp_path / "l.txt")
