@@ -1,22 +1,54 @@
-"""The Caffe reader: prototxt and caffemodel of any age and fork, to a Network."""
+"""The Caffe reader: prototxt and caffemodel of any age and fork, to a Network.
+
+text.py       a prototxt, without a schema             wire.py      a binary file, over a memory map
+proto_file.py a fork's caffe.proto ...                 decode.py    a binary network's layers
+schema.py     ... and what it says about the fields    hdf5.py      weights in HDF5
+                     \\                                 mean.py      mean images
+tree.py       Block: the fields of either --> upgrade.py: V0, V1 and old inputs to today's form
+                     |
+build.py      rules.py (phase, stages), wiring.py (blobs to values), fields.py (params), blobs.py (weights),
+              preprocess.py (transform_param) --> Network
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from anylayer.errors import need
+from anylayer.errors import FileError, at, need
 from anylayer.layer import Registry
 from anylayer.network import Network
+from anylayer.readers._recognise import describe, is_text
+from anylayer.readers.caffe.blobs import StoredLayer
 from anylayer.readers.caffe.build import Options, build
+from anylayer.readers.caffe.decode import read_binary
+from anylayer.readers.caffe.hdf5 import read_hdf5
+from anylayer.readers.caffe.proto_file import read_proto
 from anylayer.readers.caffe.rules import network_state
+from anylayer.readers.caffe.schema import Schema
 from anylayer.readers.caffe.text import read_text
-from anylayer.readers.caffe.upgrade import upgrade
+from anylayer.readers.caffe.tree import Block
+from anylayer.readers.caffe.upgrade import join_splits, upgrade
+from anylayer.readers.caffe.weights import TextLayer
 from anylayer.readers.caffe.wire import read_weights
+
+_SUFFIXES = (".prototxt", ".caffemodel", ".caffemodel.h5")
+_MODEL = "a Caffe model (binary)"
+_NETWORK = re.compile(rb"^\s*(layers?\s*:?\s*[{<]|input(_dim|_shape)?\s*[:{])", re.MULTILINE)
+_SOLVER = ("net", "train_net", "test_net", "base_lr", "max_iter", "solver_mode", "lr_policy", "snapshot_prefix")
 
 
 def match(path: Path) -> bool:
-    """Whether the file looks like Caffe's."""
-    return Path(path).name.endswith((".prototxt", ".caffemodel", ".caffemodel.h5"))
+    """Whether the file is Caffe's, by its name or its first bytes."""
+    path = Path(path)
+    if path.name.lower().endswith(_SUFFIXES):
+        return True
+    what = describe(path)
+    if what:
+        return what == _MODEL
+    with path.open("rb") as handle:
+        return _NETWORK.search(handle.read(1 << 16)) is not None
 
 
 def read(
@@ -27,19 +59,86 @@ def read(
     proto: Path | None = None,
     phase: str = "TEST",
     level: int = 0,
-    stages: tuple[str, ...] = (),
+    stages: Sequence[str] = (),
     user_types: frozenset[str] = frozenset(),
 ) -> Network:
     """Read a network and its weights.
 
+    `model` is a prototxt, or a .caffemodel that carries its network. `user_types` are layer types that the
+    user defines: their params are kept as the file has them. See anylayer.read for the rest.
+
     Raises FileError, NetworkError, LayerError, each naming the file and, where there is one, the line.
     """
-    net = read_text(Path(model))
-    old = "layers" in net
-    net = upgrade(net, Registry.of("caffe").types() if old else ())
-    need(net.all("layer"), f"{model}: there is no layer in it")
+    schema = None
+    if proto is not None:
+        schema = read_proto(_file(Path(proto), "schema"))
+        schema.require("NetParameter", "LayerParameter")
+    net = _network(_file(Path(model), "model"), schema, dialect)
+    known = sorted({*Registry.of("caffe").types(), *user_types}) if "layers" in net else ()
+    net = upgrade(net, known)
+    if not net.line:
+        net = join_splits(net)
+    stored = _weights(_file(Path(weights), "weights")) if weights is not None else []
     state = network_state(net, phase, level, tuple(stages))
-    stored = read_weights(Path(weights)) if weights is not None else []
-    return build(
-        net, list(stored), str(weights) if weights is not None else "", Options(state, dialect, user_types)
+    options = Options(state, dialect, user_types, schema)
+    return build(net, stored, str(weights) if weights is not None else "", options)
+
+
+def _file(path: Path, what: str) -> Path:
+    if not path.is_file():
+        raise FileError(
+            f"this is a folder, a {what} file is needed" if path.is_dir() else "there is no such file", str(path)
+        )
+    return path
+
+
+def _network(path: Path, schema: Schema | None, dialect: str | None) -> Block:
+    """The top-level block of a model file, which holds at least one layer."""
+    what = describe(path)
+    with at(str(path)):
+        if what == _MODEL and path.suffix.lower() in (".prototxt", ".pbtxt", ".txt"):
+            raise FileError("this is a binary .caffemodel, not a prototxt (text)")
+        need(what in ("", _MODEL), f"this is {what}, not a Caffe network", FileError)
+        need(
+            what == _MODEL or is_text(path), "this is a binary file of an unknown kind, not a prototxt", FileError
+        )
+    net = read_binary(path, schema, dialect) if what == _MODEL else read_text(path)
+    with at(str(path)):
+        if "layer" not in net and "layers" not in net:
+            raise _no_network(net)
+    if schema is not None:
+        schema.check(net)
+    return net
+
+
+def _no_network(net: Block) -> FileError:
+    """Say what a text without layers is."""
+    names = {entry.name for entry in net}
+    if names & set(_SOLVER):
+        nets = [f"'{net.string(e)}'" for e in net if e.name in ("net", "train_net", "test_net")]
+        theirs = f"; its network is {', '.join(nets)}" if nets else ""
+        return FileError(f"this is a solver, not a network{theirs}")
+    if names == {"item"}:
+        return FileError("this is a label map, not a network")
+    if not names:
+        return FileError("there is nothing in it but comments and white space")
+    return FileError(f"this is no network: it has no layer (it has {', '.join(sorted(names)[:5])})")
+
+
+def _weights(path: Path) -> Sequence[StoredLayer]:
+    """The layers of a weights file: .caffemodel of any era, .caffemodel.h5, or the text form of either."""
+    what = describe(path)
+    if what == "an HDF5 file":
+        return read_hdf5(path)
+    with at(str(path)):
+        need(what in ("", _MODEL), f"this is {what}, not weights (.caffemodel or .caffemodel.h5)", FileError)
+        if what == _MODEL:
+            return read_weights(path)
+        need(is_text(path), "this is a binary file of an unknown kind, not a .caffemodel", FileError)
+    found = [TextLayer.of(layer) for layer in upgrade(read_text(path)).blocks("layer")]
+    need(
+        any(layer.blobs for layer in found),
+        f"{path}: this is a prototxt (text) without weights. The weights are in a .caffemodel",
+        FileError,
     )
+    return found

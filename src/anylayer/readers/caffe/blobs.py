@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.network import Array, Shape, Word
 from anylayer.readers.caffe.tree import Block, shown
+from anylayer.readers.caffe.weights import TextBlob
 from anylayer.readers.caffe.wiring import Draft
 
 _Arrays = dict[int, list[Array | None]]  # by the identity of a Draft
@@ -57,24 +58,9 @@ def _entries(block: Block) -> list[Any]:
 def _own(block: Block, value: Any, index: int) -> Array:
     with at(f"blob {index}"):
         if isinstance(value, Block):
-            return text_blob(value)
+            return TextBlob(value).array()
         need(hasattr(value, "array"), f"'blobs' must be a message {{ ... }}, got {shown(value)}", FileError)
         return value.array()  # type: ignore[no-any-return]
-
-
-def text_blob(block: Block) -> Array:
-    """A BlobProto written as text."""
-    name = "double_data" if "double_data" in block else "data"
-    values = np.array(block.numbers(name), np.float32)
-    shape_block = block.block("shape")
-    legacy = ("num", "channels", "height", "width")
-    if any(n in block for n in legacy):
-        shape: Shape = tuple(block.integer(n) for n in legacy)
-    else:
-        shape = tuple(shape_block.integers("dim")) if shape_block is not None else ()
-    if any(d < 0 for d in shape) or int(np.prod(shape, dtype=object)) != values.size:
-        raise block.fail(f"a blob of shape {shape} with {values.size} values")
-    return values.reshape(shape)
 
 
 def _take(layers: list[Draft], stored: Iterable[StoredLayer], file: str, found: _Arrays) -> list[Draft]:

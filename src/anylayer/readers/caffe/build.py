@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from anylayer.errors import at, need
 from anylayer.layer import Definition, Registry
 from anylayer.network import Network, Node, TensorType
 from anylayer.readers.caffe.blobs import StoredLayer, fill
-from anylayer.readers.caffe.fields import check_net, params
+from anylayer.readers.caffe.fields import absent, check_net, params
 from anylayer.readers.caffe.preprocess import preprocess
 from anylayer.readers.caffe.rules import State, phase_of, takes_part
-from anylayer.readers.caffe.tree import Block, Entry
+from anylayer.readers.caffe.schema import Schema
+from anylayer.readers.caffe.tree import Block
 from anylayer.readers.caffe.wiring import Draft, Version, connect, drop_training, name_versions, unique
 
 
@@ -23,16 +28,17 @@ class Options:
     state: State = field(default_factory=State)
     dialect: str | None = None
     user_types: frozenset[str] = frozenset()
+    schema: Schema | None = None
 
 
-def build(net: Block, stored: list[StoredLayer], weights: str, options: Options) -> Network:
+def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Options) -> Network:
     """The network of a file's top-level block and the layers of its weights file (named `weights`)."""
     check_net(net)
     layers, left_out = _drafts(net, options)
-    blobs = connect(layers, left_out)
+    blobs = connect(layers, left_out, str(options.state))
     network = Network(
         name=net.text("name"), format="caffe", inputs={}, nodes=[], outputs={}, dialect=options.dialect,
-        source=net.file, weights=weights,
+        source=net.file, weights=weights, dtype=np.dtype(np.float32),
     )  # fmt: skip
     network.notes += drop_training(layers)
     name_versions(blobs)
@@ -52,7 +58,8 @@ def build(net: Block, stored: list[StoredLayer], weights: str, options: Options)
 
 def _drafts(net: Block, options: Options) -> tuple[list[Draft], list[Draft]]:
     """The layers that take part, and those that their rules leave out."""
-    kept, left_out = [], []
+    kept: list[Draft] = []
+    left_out: list[Draft] = []
     for entry in net:
         if entry.name != "layer":
             continue
@@ -67,7 +74,7 @@ def _draft(block: Block, options: Options) -> Draft:
     name, type_ = block.text("name"), block.entry("type")
     if type_ is None or not type_.value:
         raise block.fail(f"layer '{name}' has no type")
-    draft = Draft(block, name, _type(block, type_), block.texts("bottom"), block.texts("top"))
+    draft = Draft(block, name, block.string(type_), block.texts("bottom"), block.texts("top"))
     draft.role = _role(draft.type, options)
     weights = block.numbers("loss_weight")
     with at(draft.place):
@@ -76,10 +83,6 @@ def _draft(block: Block, options: Options) -> Draft:
             f"'loss_weight' is given once for every top or not at all: {len(draft.tops)} tops, got {len(weights)}",
         )
     return draft
-
-
-def _type(block: Block, entry: Entry) -> str:
-    return block.string(entry)
 
 
 def _definitions(type_: str, options: Options) -> list[Definition]:
@@ -93,13 +96,14 @@ def _role(type_: str, options: Options) -> str:
 
 
 def _node(layer: Draft, options: Options) -> Node:
-    block = layer.block
+    block, definitions = layer.block, _definitions(layer.type, options)
     return Node(
         name=layer.name,
         type=layer.type,
         inputs=[v.name for v in layer.inputs],
         outputs=[v.name for v in layer.outputs],
-        params=params(block, layer.type, _definitions(layer.type, options)),
+        params=params(block, layer.type, definitions, options.schema),
+        defaults=absent(block, definitions, options.schema),
         place=layer.place,
         lines=block.lines() if block.line else {},
         in_place=bool(layer.tops and layer.bottoms and layer.tops[0] == layer.bottoms[0]),
@@ -116,7 +120,7 @@ def _inputs(network: Network, layer: Draft, options: Options) -> None:
             continue
         network.inputs[version.name] = type_
     if layer.outputs and layer.outputs[0].name in network.inputs:
-        found = preprocess(layer.block, network.notes)
+        found = preprocess(layer.block, Path(network.source).parent, network.notes)
         if found is not None:
             network.preprocess[layer.outputs[0].name] = found
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from anylayer.errors import nearest
 from anylayer.layer import Definition, Registry
+from anylayer.readers.caffe.proto_file import core
+from anylayer.readers.caffe.schema import MessageType, Schema, defaults
 from anylayer.readers.caffe.tree import Block
 
-NET = ("name", "layers", "input", "input_dim", "force_backward", "state", "debug_info", "input_shape", "layer")
 GENERIC = (
     "name",
     "type",
@@ -25,39 +26,58 @@ GENERIC = (
     "weight_decay",
     "blob_share_mode",
 )
-BVLC = tuple(
-    f"{name}_param"
-    for name in (
-        "transform loss accuracy argmax concat contrastive_loss convolution data dropout dummy_data eltwise exp "
-        "hdf5_data hdf5_output hinge_loss image_data infogain_loss inner_product lrn memory_data mvn pooling power "
-        "relu sigmoid softmax slice tanh threshold window_data python prelu spp reshape log flatten reduction embed "
-        "tile batch_norm elu bias scale input crop parameter recurrent swish clip"
-    ).split()
-)
 
 
 def check_net(net: Block) -> None:
     """Refuse a top-level field that no network has."""
+    known = core().messages["NetParameter"].fields
     for entry in net:
-        if entry.name not in NET:
-            raise net.fail(f"a network has no field '{entry.name}'{nearest(entry.name, NET)}", entry.line)
+        if entry.name not in known:
+            raise net.fail(f"a network has no field '{entry.name}'{nearest(entry.name, known)}", entry.line)
 
 
-def params(layer: Block, type_: str, definitions: list[Definition]) -> dict[str, Any]:
+def params(
+    layer: Block, type_: str, definitions: list[Definition], schema: Schema | None = None
+) -> dict[str, Any]:
     """A layer's parameters: all its fields but the generic ones.
 
-    A layer that is known takes the messages it declares, those of other layers (which Caffe ignores there)
-    and no others; one that is not (`definitions` empty) keeps everything.
+    A layer that is known takes the messages it declares, those of other layers (which Caffe ignores there) and
+    those of the schema; one that is not (`definitions` empty) keeps everything.
     """
     own = layer.without(*GENERIC)
-    if definitions:
+    silent = all(
+        getattr(d.cls, "role", "") and not getattr(d.cls, "message", "") for d in definitions
+    )  # declares nothing
+    if not silent and schema is None:
         messages = {str(getattr(d.cls, "message", "")) for d in definitions}
-        allowed = {*BVLC, *messages}
+        common = core().messages["LayerParameter"].fields
         for entry in own:
-            if entry.name in allowed or entry.name in Registry.of("caffe").messages():
+            if entry.name in messages or entry.name in common or entry.name in Registry.of("caffe").messages():
                 continue
-            hint = nearest(entry.name, messages - {""}) or nearest(entry.name, {*allowed, *GENERIC} - {""})
+            hint = nearest(entry.name, messages - {""}) or nearest(entry.name, {*common, *GENERIC})
             raise layer.fail(
                 f"layer '{layer.text('name')}' ({type_}) has no field '{entry.name}'{hint}", entry.line
             )
     return own.to_dict()
+
+
+def absent(layer: Block, definitions: list[Definition], schema: Schema | None) -> dict[str, Any]:
+    """What a given schema declares for the fields that a layer's messages do not write."""
+    if schema is None:
+        return {}
+    found = {e.name: _absent(e.value) for e in layer.without(*GENERIC) if isinstance(e.value, Block)}
+    declared = schema.messages["LayerParameter"].fields
+    for definition in definitions:
+        message = str(getattr(definition.cls, "message", ""))
+        if message in declared and message not in found:
+            type_ = declared[message].type
+            found[message] = defaults(type_) if isinstance(type_, MessageType) else {}
+    return found
+
+
+def _absent(block: Block) -> dict[str, Any]:
+    found = {name: value for name, value in block.defaults.items() if name not in block}
+    for entry in block:
+        if isinstance(entry.value, Block) and entry.name not in block.repeated:
+            found[entry.name] = _absent(entry.value)
+    return found

@@ -6,24 +6,52 @@ from pathlib import Path
 
 import numpy as np
 
+from anylayer.errors import at
 from anylayer.network import Preprocess
-from anylayer.readers.caffe.tree import Block, shown
+from anylayer.readers.caffe.mean import read_mean
+from anylayer.readers.caffe.tree import Block
 
 
-def preprocess(layer: Block, notes: list[str]) -> Preprocess | None:
-    """The Preprocess of an input or data layer, or None where it has no transform_param."""
+def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | None:
+    """The Preprocess of an input or data layer, or None where it has no transform_param.
+
+    A mean file is read where it lies beside the network (in `folder` or below); elsewhere a note names it.
+    """
     transform = layer.block("transform_param")
     if transform is None:
         return None
     means = transform.numbers("mean_value")
-    found = Preprocess(crop=transform.integer("crop_size"), source=transform.place())
-    scales = transform.numbers("scale")
-    found.scale = scales[0] if scales else 1.0
+    scale = transform.entry("scale")
     gray = transform.entry("force_gray")
-    found.gray = gray is not None and gray.value in (1, "t")
-    found.mean_file = transform.text("mean_file")
+    found = Preprocess(
+        scale=1.0 if scale is None else transform.numbers("scale")[0],
+        crop=transform.integer("crop_size"),
+        mean_file=transform.text("mean_file"),
+        source=f"transform_param of {transform.place()}",
+        gray=gray is not None and gray.value in (1, "t"),
+    )
     if means and found.mean_file:
         raise transform.fail("transform_param has either 'mean_file' or 'mean_value', got both")
     if means:
         found.mean = np.array(means, np.float32)
+    elif found.mean_file:
+        path = _beside(folder, found.mean_file)
+        if path is None:
+            notes.append(f"the mean file '{found.mean_file}' is not beside the network: give the mean with --mean")
+        else:
+            with at(transform.place()):
+                found.mean = read_mean(path)
     return found
+
+
+def _beside(folder: Path, name: str) -> Path | None:
+    """The file of that name in the folder, or of its last part; None where neither is there."""
+    inside = folder.resolve()
+    for candidate in (folder / name, folder / Path(name).name):
+        try:
+            real = candidate.resolve()
+            if real.is_relative_to(inside) and real.is_file():
+                return candidate
+        except (OSError, ValueError):
+            continue
+    return None

@@ -24,12 +24,14 @@ class Block:
     """Fields in file order, each as often as the file writes it. `line` is 0 in a binary file.
 
     `repeated` names the fields that a schema declares repeated: to_dict gives a list for them always.
+    `defaults` are the values that a schema declares for absent fields.
     """
 
     file: str
     line: int = 0
     entries: list[Entry] = field(default_factory=list)
     repeated: frozenset[str] = frozenset()
+    defaults: dict[str, Any] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
@@ -118,7 +120,8 @@ class Block:
 
     def without(self, *names: str) -> Block:
         """A copy that lacks some fields."""
-        return Block(self.file, self.line, [e for e in self.entries if e.name not in names], self.repeated)
+        kept = [e for e in self.entries if e.name not in names]
+        return Block(self.file, self.line, kept, self.repeated, self.defaults)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: a field given once is its value, one given more often (or `repeated`) a list."""

@@ -5,18 +5,14 @@ Everything works on Blocks, so a text file and a binary file take the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from anylayer.errors import nearest
 from anylayer.network import Word
+from anylayer.readers.caffe.proto_file import core
 from anylayer.readers.caffe.tree import Block, Entry, shown
 
-V1_TYPES = (
-    "NONE ACCURACY BNLL CONCAT CONVOLUTION DATA DROPOUT EUCLIDEAN_LOSS FLATTEN HDF5_DATA HDF5_OUTPUT IM2COL "
-    "IMAGE_DATA INFOGAIN_LOSS INNER_PRODUCT LRN MULTINOMIAL_LOGISTIC_LOSS POOLING RELU SIGMOID SOFTMAX "
-    "SOFTMAX_LOSS SPLIT TANH WINDOW_DATA ELTWISE POWER SIGMOID_CROSS_ENTROPY_LOSS HINGE_LOSS MEMORY_DATA ARGMAX "
-    "THRESHOLD DUMMY_DATA SLICE MVN ABSVAL SILENCE CONTRASTIVE_LOSS EXP DECONVOLUTION"
-).split()
+_TYPES = core().enums["V1LayerParameter.LayerType"].numbers
 _IRREGULAR = {
     "NONE": "",
     "BNLL": "BNLL",
@@ -35,7 +31,7 @@ _V0_TYPES = {
     "innerproduct": "INNER_PRODUCT",
     "pool": "POOLING",
     "images": "IMAGE_DATA",
-    **{name.lower(): name for name in V1_TYPES[1:24]},
+    **{name.lower(): name for name, number in _TYPES.items() if 0 < number < 25},
 }
 _TRANSFORM = {"scale": "scale", "meanfile": "mean_file", "cropsize": "crop_size", "mirror": "mirror"}
 _DATA = {"DATA": "data_param", "IMAGE_DATA": "image_data_param", "WINDOW_DATA": "window_data_param"}
@@ -96,12 +92,9 @@ def _line(block: Block, name: str) -> int:
     return next(e.line for e in block if e.name == name)
 
 
-def _map_layers(net: Block, old: str, new: str, change: object) -> Block:
+def _map_layers(net: Block, old: str, new: str, change: Callable[[Block], Block]) -> Block:
     out = net.without()
-    out.entries = [
-        Entry(new, change(net.as_block(e)), e.line) if e.name == old else e  # type: ignore[operator]
-        for e in net
-    ]
+    out.entries = [Entry(new, change(net.as_block(e)), e.line) if e.name == old else e for e in net]
     return out
 
 
@@ -221,13 +214,14 @@ def _v2_layer(layer: Block, spelled: dict[str, str]) -> Block:
 def _v2_type(layer: Block, entry: Entry, spelled: dict[str, str]) -> str:
     value = entry.value
     if type(value) is int:
-        if not 0 <= value < len(V1_TYPES):
+        words = {number: word for word, number in _TYPES.items()}
+        if value not in words:
             raise layer.fail(
                 f"layer type number {value} is not Caffe's own: forks differ in it. Give the fork's caffe.proto "
                 "with --proto",
                 entry.line,
             )
-        return v2_type_name(V1_TYPES[value], spelled)
+        return v2_type_name(words[value], spelled)
     if not isinstance(value, Word):
         raise layer.fail(
             f"'layers' (old style) takes a word such as CONVOLUTION for its type, got {shown(value)}. "
@@ -242,7 +236,7 @@ def v2_type_name(word: str, spelled: dict[str, str]) -> str:
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     camel = "".join(part.capitalize() for part in word.split("_"))
-    if word in V1_TYPES:
+    if word in _TYPES:
         return camel
     return spelled.get(word.replace("_", "").lower(), camel)
 
@@ -303,3 +297,28 @@ def _input_shapes(net: Block, inputs: int) -> list[Block]:
         shape.entries = [Entry("dim", e.value, e.line) for e in dims[4 * i : 4 * i + 4]]
         shapes.append(shape)
     return shapes
+
+
+# ---- what Caffe itself adds when it saves a network
+
+
+def join_splits(net: Block) -> Block:
+    """Take out the Split layers that Caffe inserts where a blob is read twice (insert_splits.cpp)."""
+    sources: dict[str, str] = {}
+    out = net.without()
+    out.entries = []
+    for entry in net:
+        if entry.name != "layer":
+            out.entries.append(entry)
+            continue
+        layer = net.as_block(entry)
+        name, bottoms, tops = layer.text("name"), layer.texts("bottom"), layer.texts("top")
+        inserted = layer.text("type") == "Split" and name.endswith("_split") and len(bottoms) == 1
+        if inserted and tops == [f"{name}_{i}" for i in range(len(tops))]:
+            sources.update(dict.fromkeys(tops, sources.get(bottoms[0], bottoms[0])))
+            continue
+        for inner in layer:
+            if inner.name == "bottom" and inner.value in sources:
+                inner.value = sources[inner.value]
+        out.entries.append(entry)
+    return out

@@ -20,6 +20,8 @@ from anylayer.network import Array, Shape
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MAX_DEPTH = 100
 _BLOCK = 1 << 16
+_RUNS = 100_000
+_DIMS = 32
 
 
 class Buffer:
@@ -131,10 +133,13 @@ class StoredBlob:
         start, stop = self.raw
         names = {0: "<f8", 1: "<f4", 2: "<f2"}
         need(
+            self.raw_type is not None,
+            "values in field 12 are raw_data (OpenCV) or uint64_data (Ascend), and no raw_data_type tells which",
+            FileError,
+        )
+        need(
             self.raw_type in names,
-            f"raw_data of type {self.raw_type}: expected DOUBLE (0), FLOAT (1) or FLOAT16 (2)"
-            if self.raw_type is not None
-            else "field 12 without raw_data_type: raw_data (OpenCV) or uint64_data (Ascend), the file does not tell",
+            f"raw_data_type must be DOUBLE (0), FLOAT (1) or FLOAT16 (2), got {self.raw_type}",
             FileError,
         )
         dtype = np.dtype(names[self.raw_type or 0])
@@ -182,6 +187,7 @@ def _blob_field(blob: StoredBlob, number: int, kind: int, low: int, high: int) -
         size = 4 if number == 5 else 8
         need((high - low) % size == 0, f"{high - low} bytes of packed data are no whole values", FileError)
         runs = blob.floats if number == 5 else blob.doubles
+        need(len(runs) < _RUNS, f"has its values in more than {_RUNS} pieces", FileError)
         if high > low:
             runs.append((low, (high - low) // size, size))
     elif number == 10 and kind == VARINT:
@@ -210,6 +216,7 @@ def _unpacked(blob: StoredBlob, number: int, kind: int, low: int, stop: int) -> 
             break
     runs = {5: blob.floats, 8: blob.doubles}.get(number)
     if runs is not None:
+        need(len(runs) < _RUNS, f"has its values in more than {_RUNS} pieces", FileError)
         runs.append((low, count, step))
     return low + size + (count - 1) * step
 
@@ -223,7 +230,8 @@ def _dims(buffer: Buffer, start: int, stop: int) -> list[int]:
             while low < high:
                 value, low = buffer.varint(low, high)
                 dims.append(_signed(value))
-        need(len(dims) <= 32, "has a shape of more than 32 dimensions", FileError)
+                need(len(dims) <= _DIMS, f"has a shape of more than {_DIMS} dimensions", FileError)
+        need(len(dims) <= _DIMS, f"has a shape of more than {_DIMS} dimensions", FileError)
     return dims
 
 

@@ -42,8 +42,9 @@ class Draft:
         return self.role in ("input", "data")
 
 
-def connect(layers: list[Draft], left_out: list[Draft]) -> dict[str, list[Version]]:
-    """Resolve every bottom; return each blob's versions in order. `left_out` are filtered away: for errors only.
+def connect(layers: list[Draft], left_out: list[Draft], state: str) -> dict[str, list[Version]]:
+    """Resolve every bottom; return each blob's versions in order. `left_out` are filtered away: for errors
+    only, as is `state`, what the rules were asked.
 
     Raises NetworkError for a bottom that nothing produced before, and for a blob produced twice.
     """
@@ -51,7 +52,7 @@ def connect(layers: list[Draft], left_out: list[Draft]) -> dict[str, list[Versio
     for i, layer in enumerate(layers):
         for k, bottom in enumerate(layer.bottoms):
             if bottom not in blobs:
-                raise NetworkError(_unknown_bottom(bottom, layers[i:], left_out, blobs), layer.place)
+                raise NetworkError(_unknown_bottom(bottom, layers[i:], left_out, blobs, state), layer.place)
             version = blobs[bottom][-1]
             version.readers.append((layer, k))
             layer.inputs.append(version)
@@ -85,7 +86,7 @@ def _unknown_bottom(bottom: str, rest: list[Draft], left_out: list[Draft], blobs
         if bottom in absent.tops:
             return (
                 f"bottom '{bottom}' is produced by layer '{absent.name}'{_line(absent)} only, which its include "
-                "and exclude rules leave out"
+                f"and exclude rules leave out at {state}"
             )
     return f"bottom '{bottom}' is produced by no layer{nearest(bottom, blobs)}"
 

@@ -1,0 +1,144 @@
+"""What a file is, told by its first bytes: so that a reader can say what it was given in place of a network."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+_HEAD = 1 << 16
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "a picture (PNG)"),
+    (b"\xff\xd8\xff", "a picture (JPEG)"),
+    (b"GIF8", "a picture (GIF)"),
+    (b"BM", "a picture (BMP)"),
+    (b"II*\x00", "a picture (TIFF)"),
+    (b"MM\x00*", "a picture (TIFF)"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+    (b"\x93NUMPY", "a NumPy array (.npy)"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"BZh", "a bzip2 archive"),
+    (b"\xfd7zXZ", "an xz archive"),
+    (b"7z\xbc\xaf", "a 7z archive"),
+    (b"Rar!", "a rar archive"),
+    (b"%PDF", "a PDF document"),
+    (b"\x7fELF", "a program or shared library"),
+    (b"version https://git-lfs", "a Git LFS pointer: the file itself is yet to be downloaded (git lfs pull)"),
+    (b"7767517", "an ncnn network"),
+)
+_ZIPPED = (
+    (rb"config\.json|metadata\.json|model\.weights\.h5", "a Keras model (.keras)"),
+    (rb".*/?(data\.pkl|version|\.data/.*)", "a PyTorch checkpoint"),
+    (rb".*\.npy", "a NumPy archive (.npz)"),
+)
+_MARKUP = (
+    (rb"(?i)\s*<(!doctype\s+html|html)", "a web page: the download gave the page in place of the file"),
+    (rb"\s*(<\?xml[^>]*>\s*)?<net\b", "an OpenVINO model (IR)"),
+    (rb"\s*<\?xml", "an XML file"),
+    (rb"\s*(\{\s*(\"|\})|\[\s*[\[{\"])", "a JSON file"),
+    (rb"(\s|#[^\n]*\n)*\[(net|network)\]", "a Darknet network (.cfg)"),
+)
+
+
+def describe(path: Path) -> str:
+    """What the file is ("a picture (PNG)"), or "" where its first bytes do not tell.
+
+    Protobuf files without a signature are told by their fields: "a Caffe model (binary)", "an ONNX model",
+    "a TensorFlow graph", "a Caffe blob (.binaryproto)", "a Caffe solver state".
+    """
+    with path.open("rb") as handle:
+        head = handle.read(_HEAD)
+        size = os.fstat(handle.fileno()).st_size
+    if not head:
+        return "an empty file"
+    for magic, name in _MAGIC:
+        if head.startswith(magic) and not (magic == b"BM" and _is_text(head)):
+            return name
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "a picture (WebP)"
+    if head[4:8] == b"TFL3":
+        return "a TensorFlow Lite model"
+    if head.startswith(b"PK\x03\x04"):
+        inner = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+        return next((n for p, n in _ZIPPED if re.fullmatch(p, inner, re.DOTALL)), "a zip archive")
+    if len(head) > 1 and head[0] == 0x80 and head[1] in (2, 3, 4, 5):
+        return "a Python pickle"
+    if _is_text(head):
+        return next((name for pattern, name in _MARKUP if re.match(pattern, head[:4096])), "")
+    return _protobuf(head, size)
+
+
+def _is_text(head: bytes) -> bool:
+    return not any(b < 9 or (13 < b < 32 and b != 27) for b in head)
+
+
+def is_text(path: Path) -> bool:
+    """Whether the file begins as text does: no control characters but white space."""
+    with path.open("rb") as handle:
+        return _is_text(handle.read(_HEAD))
+
+
+def _protobuf(head: bytes, size: int) -> str:
+    """Tell a protobuf file by its first fields."""
+    fields = _fields(head, size)
+    kinds = {(number, kind) for number, kind, _, _ in fields}
+    if not kinds:
+        return ""
+    if (1, 0) in kinds and ((7, 2) in kinds or (8, 2) in kinds) and kinds <= _ONNX and (5, 2) not in kinds:
+        return "an ONNX model"
+    if kinds <= {(n, 0) for n in (1, 2, 3, 4)} | {(n, 2) for n in (5, 6, 7, 8, 9)} | {(5, 5), (8, 1)}:
+        return "a Caffe blob (.binaryproto)" if kinds & {(5, 2), (5, 5), (8, 2), (8, 1)} else ""
+    if kinds <= {(1, 0), (2, 2), (3, 2), (4, 0)} and (3, 2) in kinds:
+        return "a Caffe solver state"
+    texts = [head[low:high] for number, kind, low, high in fields if (number, kind) == (1, 2)]
+    if texts and all(_is_node(text) for text in texts):
+        return "a TensorFlow graph"
+    if kinds & {(2, 2), (100, 2)} and (1, 0) not in kinds:
+        return "a Caffe model (binary)"
+    return ""
+
+
+_ONNX = {(n, 0) for n in (1, 5)} | {(n, 2) for n in (2, 3, 4, 6, 7, 8, 14, 20, 25, 26)}
+
+
+def _is_node(text: bytes) -> bool:
+    """Whether bytes are a NodeDef: a name, then an op."""
+    fields = _fields(text, len(text))
+    return bool(fields) and fields[0][:2] == (1, 2) and {(n, k) for n, k, _, _ in fields} >= {(1, 2), (2, 2)}
+
+
+def _fields(head: bytes, size: int) -> list[tuple[int, int, int, int]]:
+    """The first fields of a protobuf message of `size` bytes: number, wire type, start, stop; [] if it is none."""
+    fields: list[tuple[int, int, int, int]] = []
+    position = 0
+    while position < len(head) and len(fields) < 64:
+        tag, low = _varint(head, position)
+        number, kind = tag >> 3, tag & 7
+        if low == 0:
+            break
+        length, start = (0, low)
+        if kind == 0:
+            _, start = _varint(head, low)
+            stop = start
+        elif kind == 2:
+            length, start = _varint(head, low)
+            stop = start + length
+        else:
+            stop = low + {1: 8, 5: 4}.get(kind, size)
+        if not 0 < number < 1 << 29 or kind not in (0, 1, 2, 5) or stop > size:
+            return []
+        if start == 0:
+            break
+        fields.append((number, kind, start, stop))
+        position = stop
+    return fields
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    """A varint and the position after it; (0, 0) where it is cut off."""
+    value = 0
+    for i, byte in enumerate(data[position : position + 10]):
+        value |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return value, position + i + 1
+    return 0, 0

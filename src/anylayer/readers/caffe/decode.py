@@ -1,0 +1,237 @@
+"""A .caffemodel's network: its layers with their parameters, as the same Blocks that a prototxt gives.
+
+A layer's parameter messages are told by their numbers, which forks of Caffe use for different things: a number
+is read as what the class of the layer's type declares, as Caffe's own, or as a given schema says; else the file
+is refused.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from anylayer.errors import DialectError, FileError, at, need
+from anylayer.layer import Definition, Enum, Field, Registry
+from anylayer.network import Flag, Word
+from anylayer.readers.caffe.proto_file import core
+from anylayer.readers.caffe.schema import SCALARS, EnumType, FieldType, MessageType, Schema
+from anylayer.readers.caffe.tree import Block
+from anylayer.readers.caffe.upgrade import v2_type_name
+from anylayer.readers.caffe.wire import BYTES, FIXED32, FIXED64, MAX_DEPTH, VARINT, Buffer, read_blob
+
+_REMEDY = "Give the prototxt, or the fork's caffe.proto with --proto"
+_FORMATS = {
+    "float": "<f",
+    "double": "<d",
+    "fixed32": "<I",
+    "fixed64": "<Q",
+    "sfixed32": "<i",
+    "sfixed64": "<q",
+}
+
+
+def read_binary(path: Path, schema: Schema | None = None, dialect: str | None = None) -> Block:
+    """The network in a .caffemodel. Values lie in the mapped file until they are asked for."""
+    with at(str(path)):
+        buffer = Buffer(path)
+        root = Block(str(path))
+        net = (schema or core()).messages["NetParameter"]
+        _Decoder(buffer, schema, dialect).message(root, net, 0, buffer.size, 0)
+        return root
+
+
+class _Decoder:
+    def __init__(self, buffer: Buffer, schema: Schema | None, dialect: str | None) -> None:
+        self.buffer, self.schema, self.dialect = buffer, schema, dialect
+        self.registry = Registry.of("caffe")
+        self.trains = False  # inside a layer that serves training
+
+    def message(self, block: Block, message: MessageType, start: int, stop: int, depth: int) -> None:
+        """Add a message's fields to `block`; numbers it does not declare are passed over."""
+        need(depth <= MAX_DEPTH, f"messages are nested deeper than {MAX_DEPTH}", FileError)
+        if message.name in ("LayerParameter", "V1LayerParameter") and self.schema is None:
+            self.layer(block, message, start, stop, depth)
+            return
+        declared = message.numbered()
+        for number, kind, low, high in self.buffer.fields(start, stop):
+            if number in declared:
+                self.field(block, declared[number], kind, low, high, depth)
+            elif depth > 1 and self.trains:
+                block.add(f"#{number}", Word("?"))  # its class refuses it, should the layer be asked to compute
+            elif depth > 1:
+                raise FileError(f"field {number} of {message.name} is not known. {_REMEDY}")
+
+    def layer(self, block: Block, message: MessageType, start: int, stop: int, depth: int) -> None:
+        """A layer without a schema: the generic fields first, then what its type makes of its parameters."""
+        declared = message.numbered()
+        params = []
+        for number, kind, low, high in self.buffer.fields(start, stop):
+            known = declared.get(number)
+            if known is None or (known.kind not in SCALARS and known.type is None and known.kind != "BlobProto"):
+                params.append((number, kind, low, high))
+            else:
+                self.field(block, known, kind, low, high, depth)
+        self.trains = any(_cls(d).role for d in self.definitions(block))
+        with at(f"layer '{block.text('name')}'"):
+            for number, kind, low, high in params:
+                used = (
+                    frozenset(n for n, _, _, _ in self.buffer.fields(low, high)) if kind == BYTES else frozenset()
+                )
+                meant = self.parameter(block, number, declared.get(number), message.name, used)
+                if meant is not None:
+                    self.field(block, meant, kind, low, high, depth)
+
+    def parameter(
+        self, layer: Block, number: int, own: FieldType | None, era: str, used: frozenset[int]
+    ) -> FieldType | None:
+        """What a number means in a layer: None where it serves training or another type of layer.
+
+        `used` are the field numbers that the message itself has in the file.
+        """
+        definitions = self.definitions(layer)
+        meant = _by_number(definitions, number, self.dialect) if era == "LayerParameter" else []
+        if own is not None and not meant:
+            meant = [d for d in definitions if _cls(d).message == own.name]
+            if not meant and not definitions:
+                meant = [d for d in self.registry.definitions() if d.typed and _cls(d).message == own.name][:1]
+        if self.dialect is not None:
+            meant = [d for d in meant if self.dialect in d.dialects] or meant
+        if not meant:
+            if self.trains or (own is not None and definitions):
+                return None
+            raise FileError(f"the meaning of parameter message {number} is not known. {_REMEDY}")
+        found = self.agreed(meant, used, self.type(layer), own is not None and era == "LayerParameter")
+        return FieldType(found.name, number, found.name, type=found)
+
+    def agreed(self, meant: list[Definition], used: frozenset[int], type_: str, bvlc: bool) -> MessageType:
+        """The one message that several classes' declarations make of the numbers used."""
+        fitting = [d for d in meant if used <= set(message_type(_cls(d)).numbered())] or meant
+        views = {_view(message_type(_cls(d)), used) for d in fitting}
+        if len(views) > 1 and bvlc:
+            fitting = [d for d in fitting if not d.dialects] or fitting
+            views = {_view(message_type(_cls(d)), used) for d in fitting}
+        if len(views) > 1:
+            names = ", ".join(sorted({name for d in fitting for name in d.dialects}))
+            raise DialectError(f"'{type_}' has different parameters in different forks ({names}), give --dialect")
+        return message_type(_cls(fitting[0]))
+
+    def definitions(self, layer: Block) -> list[Definition]:
+        """The built-in classes of the layer's type."""
+        return [d for d in self.registry.find(self.type(layer)) if d.typed]
+
+    def type(self, layer: Block) -> str:
+        """The layer's type in today's words."""
+        entry = layer.entry("type")
+        if entry is None:
+            return ""
+        return v2_type_name(entry.value, {}) if isinstance(entry.value, Word) else str(entry.value)
+
+    def field(self, block: Block, declared: FieldType, kind: int, low: int, high: int, depth: int) -> None:
+        """Add one occurrence of a field: a packed list's values each, a singular field's last value."""
+        if declared.kind == "BlobProto":
+            _expect(declared, kind, BYTES)
+            with at(f"layer '{block.text('name')}'"), at(f"blob {len(block.all(declared.name))}"):
+                block.add(declared.name, read_blob(self.buffer, low, high))
+            return
+        if isinstance(declared.type, MessageType):
+            _expect(declared, kind, BYTES)
+            entry = None if declared.repeated else block.entry(declared.name)
+            inner = entry.value if entry is not None else Block(block.file)
+            if entry is None:
+                block.add(declared.name, inner)
+            self.message(inner, declared.type, low, high, depth + 1)
+            return
+        if not isinstance(declared.type, EnumType) and declared.kind not in SCALARS:
+            return
+        values = self.values(declared, kind, low, high)
+        if not declared.repeated and declared.name in block:
+            block.entries = [e for e in block.entries if e.name != declared.name]
+        for value in values if declared.repeated else values[-1:]:
+            block.add(declared.name, value)
+
+    def values(self, declared: FieldType, kind: int, low: int, high: int) -> list[Any]:
+        """A scalar field's value, or a packed field's values."""
+        if declared.kind in ("string", "bytes"):
+            _expect(declared, kind, BYTES)
+            return [self.buffer.text(low, high)]
+        form = _FORMATS.get(declared.kind)
+        if form is not None:
+            size = struct.calcsize(form)
+            if kind != BYTES:
+                _expect(declared, kind, FIXED32 if size == 4 else FIXED64)
+            need((high - low) % size == 0, f"'{declared.name}': {high - low} bytes are no whole values", FileError)
+            return [v for (v,) in struct.iter_unpack(form, self.buffer.data[low:high])]
+        if kind != BYTES:
+            _expect(declared, kind, VARINT)
+        convert = _varint(declared)
+        found = []
+        while low < high:
+            number, low = self.buffer.varint(low, high)
+            found.append(convert(number))
+        return found
+
+
+def _expect(declared: FieldType, kind: int, wanted: int) -> None:
+    need(
+        kind == wanted,
+        f"field {declared.number} ('{declared.name}') has wire type {kind}, expected {wanted}: the file was "
+        f"written with another caffe.proto. {_REMEDY}",
+        FileError,
+    )
+
+
+def _varint(declared: FieldType) -> Callable[[int], Any]:
+    if isinstance(declared.type, EnumType):
+        words = {number: Word(word) for word, number in reversed(declared.type.numbers.items())}
+        return lambda n: words.get(_signed(n, 32), _signed(n, 32))
+    if declared.kind == "bool":
+        return lambda n: Flag(n != 0)
+    if declared.kind in ("sint32", "sint64"):
+        return lambda n: (n >> 1) ^ -(n & 1)
+    if declared.kind == "uint32":
+        return lambda n: n & 0xFFFFFFFF
+    if declared.kind == "uint64":
+        return lambda n: n
+    return lambda n: _signed(n, 32 if declared.kind == "int32" else 64)
+
+
+def _signed(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _cls(definition: Definition) -> Any:
+    return definition.cls
+
+
+def _by_number(definitions: list[Definition], number: int, dialect: str | None) -> list[Definition]:
+    """The classes that declare a LayerParameter number for their message, first by the dialect's own table."""
+    named = [d for d in definitions if dialect is not None and _cls(d).numbers.get(dialect) == number]
+    return named or [d for d in definitions if number in _cls(d).numbers.values()]
+
+
+def _view(message: MessageType, used: frozenset[int]) -> frozenset[tuple[int, str, str, bool]]:
+    """What a message makes of some numbers."""
+    return frozenset((f.number, f.name, f.kind, f.repeated) for f in message.fields.values() if f.number in used)
+
+
+@cache
+def message_type(cls: Any) -> MessageType:
+    """The fields that a layer's class (or a message in it) declares."""
+    message = MessageType(getattr(cls, "message", "") or cls.__name__)
+    for name, declared in cls.fields.items():
+        message.fields[name] = _field_type(name, declared)
+    return message
+
+
+def _field_type(name: str, declared: Field) -> FieldType:
+    kind = declared.kind
+    if isinstance(kind, Enum):
+        return FieldType(name, declared.number, repr(kind), declared.repeated, type=EnumType(name, kind.numbers))
+    if isinstance(kind, type):
+        inner = message_type(kind)
+        return FieldType(name, declared.number, inner.name, declared.repeated, type=inner)
+    return FieldType(name, declared.number, kind, declared.repeated)

@@ -1,0 +1,30 @@
+"""Mean images: a BlobProto in a file of its own (.binaryproto)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from anylayer.errors import FileError, at, need
+from anylayer.network import Array
+from anylayer.readers._recognise import describe
+from anylayer.readers.caffe.wire import Buffer, read_blob
+
+
+def read_mean(path: Path) -> Array:
+    """The mean image (C, H, W), float32. Raises FileError."""
+    if not path.is_file():
+        raise FileError("there is no such mean file", str(path))
+    with at(str(path)):
+        what = describe(path)
+        need(
+            what in ("", "a Caffe blob (.binaryproto)"),
+            f"this is {what}, a mean is a .binaryproto file",
+            FileError,
+        )
+        buffer = Buffer(path)
+        mean = read_blob(buffer, 0, buffer.size).array()
+        need(mean.size > 0, "this is no mean image: it has no values", FileError)
+        while mean.ndim > 3 and mean.shape[0] == 1:
+            mean = mean[0]
+        need(mean.ndim == 3, f"a mean image has shape (channels, height, width), got {mean.shape}", FileError)
+        return mean

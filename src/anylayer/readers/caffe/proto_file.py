@@ -1,0 +1,245 @@
+"""The declarations of a .proto file (protobuf.dev/reference/protobuf/proto2-spec), as a Schema.
+
+Read are messages, enums, fields with defaults, oneofs, maps, nesting and extensions; reserved ranges, options,
+services and imports are passed over (a type that only an import declares stays open: its values go unchecked).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from anylayer.errors import FileError
+from anylayer.network import Flag, Word
+from anylayer.readers.caffe.schema import EnumType, FieldType, MessageType, Schema
+
+MAX_BYTES = 1 << 24
+_DEPTH = 64
+_TOKEN = re.compile(
+    r"(?P<space>[ \t\r\n\f\v]+|//[^\n]*)"
+    r"|(?P<comment>/\*)"
+    r"|(?P<word>\.?[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_][A-Za-z_0-9]*)*)"
+    r"|(?P<number>(?:0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fF]?)"
+    r"|(?P<string>\"(?:[^\"\\\n]|\\[^\n])*\"|'(?:[^'\\\n]|\\[^\n])*')"
+    r"|(?P<sign>[{}\[\]()<>=;,:+-])"
+)
+_LABELS = ("optional", "required", "repeated")
+
+
+def read_proto(path: Path) -> Schema:
+    """The schema a .proto file declares. Raises FileError with file and line."""
+    data = path.read_bytes()
+    if len(data) > MAX_BYTES:
+        raise FileError(f"a .proto of {len(data) >> 20} MiB, {MAX_BYTES >> 20} MiB is the most", str(path))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    return parse_proto(text, str(path))
+
+
+def parse_proto(text: str, file: str) -> Schema:
+    """The schema of a .proto file's text; `file` names it in errors."""
+    parser = _Parser(text, file)
+    parser.declarations("", 0)
+    parser.schema.resolve()
+    return parser.schema
+
+
+class _Parser:
+    def __init__(self, text: str, file: str) -> None:
+        self.file, self.schema = file, Schema(file)
+        self.tokens = self._tokens(text)
+        self.index = 0
+        self.package = ""
+
+    def _tokens(self, text: str) -> list[tuple[str, str, int]]:
+        tokens, position, line = [], 0, 1
+        while position < len(text):
+            match = _TOKEN.match(text, position)
+            if match is None:
+                raise FileError(f"unexpected character {text[position]!r}", f"{self.file}:{line}")
+            end, kind = match.end(), str(match.lastgroup)
+            if kind == "comment":
+                end = text.find("*/", end) + 2
+                if end == 1:
+                    raise FileError("the comment opened here is not closed", f"{self.file}:{line}")
+            elif kind != "space":
+                tokens.append((kind, match.group(), line))
+            line += text.count("\n", position, end)
+            position = end
+        return [*tokens, ("end", "the end of the file", line)]
+
+    @property
+    def token(self) -> str:
+        return self.tokens[self.index][1]
+
+    @property
+    def kind(self) -> str:
+        return self.tokens[self.index][0]
+
+    @property
+    def line(self) -> int:
+        return self.tokens[self.index][2]
+
+    def fail(self, rule: str) -> FileError:
+        return FileError(rule, f"{self.file}:{self.line}")
+
+    def take(self, kind: str = "", token: str = "") -> str:
+        """The current token, which must be of this kind or this token; go to the next."""
+        wanted = token or {"word": "a name", "number": "a number"}.get(kind, kind)
+        if (kind and self.kind != kind) or (token and self.token != token):
+            raise self.fail(f"expected {wanted}, got '{self.token}'")
+        if self.kind == "end":
+            raise self.fail("the file ends inside a declaration")
+        taken = self.token
+        self.index += 1
+        return taken
+
+    def accept(self, token: str) -> bool:
+        if self.kind != "string" and self.kind != "end" and self.token == token:
+            self.index += 1
+            return True
+        return False
+
+    def skip(self) -> None:
+        """Pass over a statement: to its ';', or over its braces."""
+        depth = 0
+        while True:
+            token = self.take()
+            depth += (token == "{") - (token == "}")
+            if depth <= 0 and token in (";", "}"):
+                return
+
+    def declarations(self, scope: str, depth: int) -> None:
+        """What stands at the top of a file."""
+        while self.kind != "end":
+            word = self.token
+            if word == "message":
+                self.message(scope, depth)
+            elif word == "enum":
+                self.enum(scope)
+            elif word == "extend":
+                self.extend(depth)
+            elif word in ("syntax", "package", "import", "option", "service", "edition"):
+                self.skip()
+            elif not self.accept(";"):
+                raise self.fail(f"expected message, enum or another declaration, got '{word}'")
+
+    def message(self, scope: str, depth: int) -> None:
+        self.take(token="message")
+        name = self.take("word")
+        full = f"{scope}.{name}" if scope else name
+        if full in self.schema.messages:
+            raise self.fail(f"message {full} is declared twice")
+        message = self.schema.messages[full] = MessageType(full)
+        self.take(token="{")
+        self.body(message, depth + 1)
+
+    def body(self, message: MessageType, depth: int) -> None:
+        if depth > _DEPTH:
+            raise self.fail(f"messages are nested deeper than {_DEPTH}")
+        while not self.accept("}"):
+            word = self.token
+            following = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
+            if word == "message" and following[0] == "word":
+                self.message(message.name, depth)
+            elif word == "enum" and following[0] == "word":
+                self.enum(message.name)
+            elif word == "extend":
+                self.extend(depth)
+            elif word == "oneof":
+                self.take()
+                self.take("word")
+                self.take(token="{")
+                self.body(message, depth + 1)
+            elif word in ("reserved", "extensions", "option"):
+                self.skip()
+            elif not self.accept(";"):
+                self.field(message)
+
+    def extend(self, depth: int) -> None:
+        self.take(token="extend")
+        name = self.take("word").split(".")[-1]
+        self.take(token="{")
+        self.body(self.schema.messages.setdefault(name, MessageType(name)), depth + 1)
+
+    def field(self, message: MessageType) -> None:
+        line = self.line
+        label = self.take("word") if self.token in _LABELS else "optional"
+        kind = self.take("word")
+        if kind == "map" and self.accept("<"):
+            label, kind = "repeated", self.map_entry(message)
+        if kind == "group":
+            raise self.fail("groups are not read")
+        name = self.take("word")
+        self.take(token="=")
+        number = int(self.take("number"), 0)
+        if name in message.fields:
+            raise self.fail(f"message {message.name} declares field '{name}' twice")
+        field = FieldType(name, number, kind, label == "repeated", label == "required", line=line)
+        if self.accept("["):
+            field.default = self.options()
+        self.take(token=";")
+        message.fields[name] = field
+
+    def map_entry(self, message: MessageType) -> str:
+        key = self.take("word")
+        self.take(token=",")
+        value = self.take("word")
+        self.take(token=">")
+        name = f"{message.name}.{self.tokens[self.index][1]}_entry"
+        fields = {"key": FieldType("key", 1, key), "value": FieldType("value", 2, value)}
+        self.schema.messages[name] = MessageType(name, fields)
+        return "." + name
+
+    def options(self) -> Any:
+        """The options of a field up to ']'; the value of `default`, or None."""
+        default = None
+        depth = 0
+        while depth or not self.accept("]"):
+            token = self.take()
+            depth += (token in "([{") - (token in ")]}")
+            if token == "default" and not depth and self.accept("="):
+                default = self.value()
+        return default
+
+    def value(self) -> Any:
+        sign = -1 if self.accept("-") else 1
+        kind, token = self.kind, self.take()
+        if kind == "number":
+            digits = token.rstrip("fF") if not token.lower().startswith("0x") else token
+            return sign * (int(digits, 0) if re.fullmatch(r"0[xX].*|[0-9]+", digits) else float(digits))
+        if kind == "string":
+            return token[1:-1].encode("latin-1", "backslashreplace").decode("unicode_escape")
+        if token in ("inf", "nan"):
+            return sign * float(token)
+        return Flag(token == "true") if token in ("true", "false") else Word(token)
+
+    def enum(self, scope: str) -> None:
+        self.take(token="enum")
+        name = self.take("word")
+        enum = EnumType(f"{scope}.{name}" if scope else name)
+        self.schema.enums[enum.name] = enum
+        self.take(token="{")
+        while not self.accept("}"):
+            if self.token in ("option", "reserved"):
+                self.skip()
+                continue
+            if self.accept(";"):
+                continue
+            word = self.take("word")
+            self.take(token="=")
+            sign = -1 if self.accept("-") else 1
+            enum.numbers[word] = sign * int(self.take("number"), 0)
+            if self.accept("["):
+                self.options()
+            self.take(token=";")
+
+
+@cache
+def core() -> Schema:
+    """Caffe's own messages, without those that layers declare."""
+    return read_proto(Path(__file__).with_name("core.proto"))

@@ -1,0 +1,170 @@
+"""Schema: what a .proto file declares, and how a network's fields are checked and typed by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import FileError, nearest
+from anylayer.network import Flag, Word
+from anylayer.readers.caffe.tree import Block, Entry, shown
+
+INTEGERS = {
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), (-(2**31), 2**31 - 1)),
+    **dict.fromkeys(("int64", "sint64", "sfixed64"), (-(2**63), 2**63 - 1)),
+    **dict.fromkeys(("uint32", "fixed32"), (0, 2**32 - 1)),
+    **dict.fromkeys(("uint64", "fixed64"), (0, 2**64 - 1)),
+}
+SCALARS = frozenset([*INTEGERS, "float", "double", "bool", "string", "bytes"])
+_TRUE, _FALSE = (1, "t", "True", "true"), (0, "f", "False", "false")
+
+
+@dataclass(slots=True)
+class EnumType:
+    """An enum's words and numbers. `name` is nested: "PoolingParameter.PoolMethod"."""
+
+    name: str
+    numbers: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class FieldType:
+    """A declared field. After `Schema.resolve`, `type` is the message or enum its kind names, if that is known."""
+
+    name: str
+    number: int
+    kind: str
+    repeated: bool = False
+    required: bool = False
+    default: Any = None
+    line: int = 0
+    type: MessageType | EnumType | None = None
+
+
+@dataclass(slots=True)
+class MessageType:
+    """A message's fields by name."""
+
+    name: str
+    fields: dict[str, FieldType] = field(default_factory=dict)
+
+    def numbered(self) -> dict[int, FieldType]:
+        """The fields by number."""
+        return {f.number: f for f in self.fields.values()}
+
+
+@dataclass(slots=True)
+class Schema:
+    """The messages and enums of one .proto file, by nested name."""
+
+    file: str
+    messages: dict[str, MessageType] = field(default_factory=dict)
+    enums: dict[str, EnumType] = field(default_factory=dict)
+
+    def resolve(self) -> None:
+        """Find the message or enum that each field's kind names: the innermost scope that has it."""
+        for message in self.messages.values():
+            for declared in message.fields.values():
+                if declared.kind not in SCALARS:
+                    declared.type = self._find(declared.kind, message.name)
+
+    def _find(self, kind: str, scope: str) -> MessageType | EnumType | None:
+        names = [kind.lstrip(".")]
+        while "." in names[-1]:  # the package may stand in front
+            names.append(names[-1].split(".", 1)[1])
+        while True:
+            for name in names:
+                full = f"{scope}.{name}" if scope else name
+                found = self.messages.get(full) or self.enums.get(full)
+                if found is not None:
+                    return found
+            if not scope:
+                return None
+            scope = scope.rpartition(".")[0]
+
+    def require(self, *names: str) -> None:
+        """Refuse a file that lacks these messages."""
+        for name in names:
+            if name not in self.messages:
+                hint = nearest(name, self.messages)
+                raise FileError(f"declares no message {name}: this is no caffe.proto{hint}", self.file)
+
+    def check(self, block: Block, message: str = "NetParameter") -> None:
+        """Give every value its declared type, in place; refuse what is not declared, by name and line.
+
+        Each block learns which of its fields are repeated and which values its absent fields have.
+        """
+        _check(block, self.messages[message], self.file)
+
+
+def _check(block: Block, message: MessageType, file: str) -> None:
+    seen: dict[str, int] = {}
+    for entry in block:
+        declared = message.fields.get(entry.name)
+        if declared is None:
+            hint = nearest(entry.name, message.fields)
+            raise block.fail(f"{message.name} of {file} has no field '{entry.name}'{hint}", entry.line)
+        seen[entry.name] = seen.get(entry.name, 0) + 1
+        if seen[entry.name] > 1 and not declared.repeated:
+            raise block.fail(f"'{entry.name}' is given more than once, once is allowed", entry.line)
+        entry.value = _typed(block, entry, declared)
+        if isinstance(entry.value, Block) and isinstance(declared.type, MessageType):
+            _check(entry.value, declared.type, file)
+    for name, declared in message.fields.items():
+        if declared.required and name not in seen:
+            raise block.fail(f"'{name}' is missing, which {message.name} of {file} requires")
+    block.repeated = frozenset(n for n, d in message.fields.items() if d.repeated)
+    block.defaults = defaults(message)
+
+
+def defaults(message: MessageType) -> dict[str, Any]:
+    """The values a message declares for absent fields."""
+    return {n: _default(d) for n, d in message.fields.items() if d.default is not None and not d.repeated}
+
+
+def _default(declared: FieldType) -> Any:
+    value = declared.default
+    if declared.kind in ("float", "double") and type(value) is int:
+        return float(value)
+    return value
+
+
+def _typed(block: Block, entry: Entry, declared: FieldType) -> Any:
+    kind, value = declared.kind, entry.value
+    if isinstance(declared.type, EnumType):
+        return _word(block, entry, declared.type)
+    if kind not in SCALARS:
+        return block.as_block(entry) if isinstance(declared.type, MessageType) else value
+    if kind in INTEGERS:
+        number, (low, high) = block.as_integer(entry), INTEGERS[kind]
+        if not low <= number <= high:
+            raise block.fail(f"'{entry.name}' must lie in {low}..{high} ({kind}), got {number}", entry.line)
+        return number
+    if kind in ("float", "double"):
+        return _float(block, entry, kind)
+    if kind == "bool":
+        if value in _TRUE or value in _FALSE:
+            return Flag(value in _TRUE)
+        raise block.fail(f"'{entry.name}' must be true or false, got {shown(value)}", entry.line)
+    return block.string(entry)
+
+
+def _float(block: Block, entry: Entry, kind: str) -> float:
+    if type(entry.value) not in (int, float):
+        raise block.fail(f"'{entry.name}' must be a number, got {shown(entry.value)}", entry.line)
+    with np.errstate(over="ignore"):
+        return float(np.float32(entry.value)) if kind == "float" else float(entry.value)
+
+
+def _word(block: Block, entry: Entry, enum: EnumType) -> Word:
+    value = entry.value
+    if isinstance(value, Word) and value in enum.numbers:
+        return value
+    for word, number in enum.numbers.items():
+        if type(value) is int and value == number:
+            return Word(word)
+    listed = ", ".join(enum.numbers) if len(enum.numbers) <= 12 else f"the words of {enum.name}"
+    hint = nearest(str(value), enum.numbers)
+    raise block.fail(f"'{entry.name}' must be one of {listed}, got {shown(value)}{hint}", entry.line)
