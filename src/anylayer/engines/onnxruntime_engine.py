@@ -1,4 +1,4 @@
-"""ONNX Runtime: weights are shared with NumPy, not copied."""
+"""ONNX Runtime on the CPU. The large weights of matrix products are shared with NumPy, not copied."""
 
 from __future__ import annotations
 
@@ -12,10 +12,25 @@ import onnxruntime as ort
 
 from anylayer.errors import EngineError
 from anylayer.network import Array
-from anylayer.tracing import Graph
+from anylayer.tracing import Graph, Value
 from anylayer.writers.onnx import to_onnx
 
-_LARGE = 1024
+_LARGE = 1 << 16
+
+
+def _only_multiplied(graph: Graph) -> set[int]:
+    """Ids of the constants that only matrix products read.
+
+    Their data can be shared: the optimizer reads that of others (to reorder convolution weights, to fold), and
+    looks for it in a file.
+    """
+    other: set[int] = set()
+    found: set[int] = set()
+    for op in graph.ops:
+        for i, value in enumerate(op.inputs):
+            if value is not None and value.const is not None:
+                (found if op.op in ("MatMul", "Gemm") and i == 1 else other).add(id(value))
+    return found - other
 
 
 class OnnxRuntimeProgram:
@@ -23,11 +38,12 @@ class OnnxRuntimeProgram:
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
         shared: dict[str, Any] = {}
+        products = _only_multiplied(graph)
 
-        def external(name: str, array: Array) -> bool:
-            if array.nbytes < _LARGE or array.dtype.kind not in "fiu":
+        def external(name: str, value: Value) -> bool:
+            if value.const is None or id(value) not in products or value.const.nbytes < _LARGE:
                 return False
-            shared[name] = ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
+            shared[name] = ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value.const))
             return True
 
         model = to_onnx(graph, external=external)

@@ -11,7 +11,7 @@ import openvino as ov
 
 from anylayer.errors import EngineError
 from anylayer.network import Array
-from anylayer.tracing import Graph
+from anylayer.tracing import Graph, Value
 from anylayer.writers.onnx import to_onnx
 
 _LARGE = 1 << 16
@@ -50,10 +50,10 @@ class OpenVinoProgram:
         """The model, with large weights as constants over NumPy's memory instead of a copy in the protobuf."""
         lifted: dict[str, Array] = {}
 
-        def lift(name: str, array: Array) -> bool:
-            if array.nbytes < _LARGE or array.dtype != np.float32:
+        def lift(name: str, value: Value) -> bool:
+            if value.const is None or value.const.nbytes < _LARGE or value.dtype != np.float32:
                 return False
-            lifted[name] = array
+            lifted[name] = value.const
             return True
 
         model = _shared_core().read_model(to_onnx(graph, lift=lift).SerializeToString())

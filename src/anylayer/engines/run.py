@@ -23,13 +23,14 @@ class PlanRunner:
 
     def __init__(self, plan: Plan, engine: Engine, threads: int | None) -> None:
         self.plan = plan
+        fixed = {name for step in plan.steps if isinstance(step, GraphStep) for name in step.inputs}
         self._steps: list[tuple[Program | _HostCall, list[str], list[str]]] = []
         for step in plan.steps:
             if isinstance(step, GraphStep):
                 self._steps.append((engine.compile(step.graph, threads), step.inputs, step.outputs))
             elif isinstance(step, HostStep):
                 node = step.traced.node
-                self._steps.append((_HostCall(step, plan), node.inputs, node.outputs))
+                self._steps.append((_HostCall(step, plan, fixed), node.inputs, node.outputs))
         self._inputs = list(plan.inputs)
         self._outputs = list(plan.outputs.items())
         self._whole = self._single()
@@ -68,20 +69,25 @@ def _own(array: Array, shared: bool, buffer: Array | None) -> Array:
 
 
 class _HostCall:
-    """A layer that runs in Python, one thread at a time (its class may keep state)."""
+    """A layer that runs in Python, one thread at a time (its class may keep state).
 
-    def __init__(self, step: HostStep, plan: Plan) -> None:
+    An output that a graph reads (named in `fixed`) must have the shape that graph was compiled for; another
+    may have a size that depends on data.
+    """
+
+    def __init__(self, step: HostStep, plan: Plan, fixed: set[str]) -> None:
         bound = step.traced.bound
         need(bound is not None, "a host call without a layer")
         self._bound: Bound = bound  # type: ignore[assignment]
         self._types = [plan.types[name] for name in step.traced.node.outputs]
+        self._fixed = [name in fixed for name in step.traced.node.outputs]
         self._lock = threading.Lock()
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
         with self._lock:
             outputs = run_bound(self._bound, inputs)
-        for i, (got, want) in enumerate(zip(outputs, self._types)):
-            if got.shape != want.shape or got.dtype != want.dtype:
+        for i, (got, want, fixed) in enumerate(zip(outputs, self._types, self._fixed)):
+            if fixed and (got.shape != want.shape or got.dtype != want.dtype):
                 found = TensorType(got.shape, got.dtype)
                 raise LayerError(
                     f"output {i} of forward is {found}, it was {want} before the network ran. "

@@ -9,11 +9,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from anylayer.network import Array
 from anylayer.tracing import OPSET, Graph, Value
 
 _IR_VERSION = 9
-External = Callable[[str, Array], bool]
+External = Callable[[str, Value], bool]
 
 
 def to_onnx(
@@ -21,7 +20,7 @@ def to_onnx(
 ) -> onnx.ModelProto:
     """The graph as an ONNX model (opset 18, IR 9).
 
-    `external(name, array)` and `lift(name, array)` are asked for every constant. Where one answers true the
+    `external(name, value)` and `lift(name, value)` are asked for every constant. Where one answers true the
     model holds no data for it, and the caller has to provide it: external makes an initializer marked external
     (location "weights"), lift makes a further graph input of that name.
     """
@@ -35,10 +34,10 @@ def to_onnx(
         if known is None:
             known = names[id(value)] = value.name if value.name not in taken else f"{value.name}_{len(taken)}"
             taken.add(known)
-            if value.const is not None and lift is not None and lift(known, value.const):
+            if value.const is not None and lift is not None and lift(known, value):
                 lifted.append(helper.make_tensor_value_info(known, _elem(value.dtype), _dims(value.shape)))
             elif value.const is not None:
-                initializers.append(_initializer(known, value.const, external))
+                initializers.append(_initializer(known, value, external))
         return known
 
     inputs = [helper.make_tensor_value_info(named(v), _elem(v.dtype), _dims(v.shape)) for v in graph.inputs]
@@ -72,8 +71,9 @@ def to_onnx(
     )
 
 
-def _initializer(name: str, array: Array, external: External | None) -> TensorProto:
-    if external is None or not external(name, array):
+def _initializer(name: str, value: Value, external: External | None) -> TensorProto:
+    array = np.asarray(value.const)
+    if external is None or not external(name, value):
         return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
     tensor = TensorProto(name=name, data_type=_elem(array.dtype), dims=array.shape)
     tensor.data_location = TensorProto.EXTERNAL
