@@ -232,6 +232,6 @@ def _field_type(name: str, declared: Field) -> FieldType:
     if isinstance(kind, Enum):
         return FieldType(name, declared.number, repr(kind), declared.repeated, type=EnumType(name, kind.numbers))
     if isinstance(kind, type):
-        inner = message_type(kind)
+        inner = message_type(kind)  # type: ignore[arg-type]  # mypy takes the class for an instance
         return FieldType(name, declared.number, inner.name, declared.repeated, type=inner)
     return FieldType(name, declared.number, kind, declared.repeated)

@@ -116,38 +116,39 @@ def unique(name: str, taken: set[str]) -> str:
 def drop_training(layers: list[Draft]) -> list[str]:
     """Drop the losses of a network that is fed by data layers, and what only serves their labels.
 
-    A loss gives way where one of its bottoms comes from a data layer. Returns notes.
+    A loss gives way where one of its bottoms comes from a data layer. Of its bottoms, the one computed in the
+    most steps is the prediction, and those computed from other data are labels. Returns notes.
     """
-    depends = _dependencies(layers)
+    depends, steps = _origins(layers)
+    labels: set[int] = set()
     notes = []
     for layer in layers:
-        from_data = [depends[id(v)] for v in layer.inputs]
-        if layer.role != "loss" or not any(from_data):
+        if layer.role != "loss" or not any(depends[id(v)] for v in layer.inputs):
             continue
         layer.dropped = True
-        read = ", ".join(f"'{v.blob}'" for v, d in zip(layer.inputs, from_data) if not _is_label(d, from_data[0]))
+        prediction = max(layer.inputs, key=lambda v: steps[id(v)])
+        theirs = [v for v in layer.inputs if depends[id(v)] and depends[id(v)].isdisjoint(depends[id(prediction)])]
+        labels.update(map(id, theirs))
+        read = ", ".join(f"'{v.blob}'" for v in layer.inputs if v not in theirs)
         notes.append(f"layer '{layer.name}' ({layer.type}) serves training and is left out; it reads {read}")
     for layer in reversed(layers):
-        if not layer.dropped and not layer.feeds and layer.outputs and all(map(_only_label, layer.outputs)):
+        if layer.dropped or layer.feeds or not layer.outputs:
+            continue
+        unread = [v for v in layer.outputs if all(reader.dropped for reader, _ in v.readers)]
+        if len(unread) == len(layer.outputs) and any(id(v) in labels for v in unread):
             layer.dropped = True
+            labels.update(id(v) for v in layer.inputs)
             notes.append(f"layer '{layer.name}' ({layer.type}) only prepares labels and is left out")
     return notes
 
 
-def _dependencies(layers: list[Draft]) -> dict[int, frozenset[int]]:
-    """Which data layers' outputs each value is computed from, by identity."""
+def _origins(layers: list[Draft]) -> tuple[dict[int, frozenset[int]], dict[int, int]]:
+    """By the identity of a value: the data layers' outputs it is computed from, and in how many steps."""
     depends: dict[int, frozenset[int]] = {}
+    steps: dict[int, int] = {}
     for layer in layers:
         joined: frozenset[int] = frozenset().union(*(depends[id(v)] for v in layer.inputs))
         for version in layer.outputs:
             depends[id(version)] = frozenset([id(version)]) if layer.role == "data" else joined
-    return depends
-
-
-def _is_label(depends: frozenset[int], first: frozenset[int]) -> bool:
-    return bool(depends) and depends.isdisjoint(first)
-
-
-def _only_label(version: Version) -> bool:
-    """Whether only dropped layers read the value, and as labels: not as their first bottom."""
-    return bool(version.readers) and all(r.dropped and (k > 0 or r.role != "loss") for r, k in version.readers)
+            steps[id(version)] = 1 + max((steps[id(v)] for v in layer.inputs), default=-1)
+    return depends, steps
