@@ -75,7 +75,9 @@ def _line(layer: Draft) -> str:
     return f" (line {layer.block.line})" if layer.block.line else ""
 
 
-def _unknown_bottom(bottom: str, rest: list[Draft], left_out: list[Draft], blobs: dict[str, list[Version]]) -> str:
+def _unknown_bottom(
+    bottom: str, rest: list[Draft], left_out: list[Draft], blobs: dict[str, list[Version]], state: str
+) -> str:
     for later in rest:
         if bottom in later.tops:
             return (
