@@ -47,7 +47,7 @@ def test_values_are_typed_as_declared() -> None:
 
 def test_other_spellings() -> None:
     assert read(mode=1).mode == "AVE"
-    assert read(flag=1).flag is True and read(flag=Word("f")).flag is False
+    assert read(flag=1).flag is True and read(flag=Word("f")).flag is False and read(flag=True).flag is True
     assert read(ratio=Word("-inf")).ratio == float("-inf")
     assert read(sizes=4).sizes == (4,)
 

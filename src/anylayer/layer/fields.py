@@ -98,7 +98,9 @@ class Field:
 
 def _is_bool(value: Any) -> bool:
     return (
-        isinstance(value, Flag) or (type(value) is int and value in (0, 1)) or value in ("t", "f", "True", "False")
+        isinstance(value, (Flag, bool))
+        or (type(value) is int and value in (0, 1))
+        or value in ("t", "f", "True", "False")
     )
 
 
