@@ -12,13 +12,17 @@ from anylayer.errors import AnyLayerError, LayerError, at, nearest, need
 
 
 def test_places_lead_to_the_rule() -> None:
-    with pytest.raises(LayerError, match="^f.prototxt: layer 'a' [(]B[)]: 3 is odd$"), at("f.prototxt"), at("layer 'a' (B)"):
+    with (
+        pytest.raises(LayerError, match=r"^f.prototxt: layer 'a' [(]B[)]: 3 is odd$"),
+        at("f.prototxt"),
+        at("layer 'a' (B)"),
+    ):
         need(False, "3 is odd")
 
 
 def test_a_place_is_put_once() -> None:
     error = AnyLayerError("m", "f")
-    with pytest.raises(AnyLayerError, match="^f: m$"), at("f"):
+    with pytest.raises(AnyLayerError, match=r"^f: m$"), at("f"):
         raise error
 
 

@@ -31,7 +31,9 @@ def key(case: Path) -> str:
 
 def load(case: Path, engine: str) -> tuple[Any, dict[str, np.ndarray]]:
     weights = case / "weights.caffemodel"
-    net = anylayer.read(case / "deploy.prototxt", weights if weights.exists() else None, dialect=INFO[case]["dialect"])
+    net = anylayer.read(
+        case / "deploy.prototxt", weights if weights.exists() else None, dialect=INFO[case]["dialect"]
+    )
     return net.compile(engine=engine), {name: np.load(case / f"input_{name}.npy") for name in INFO[case]["inputs"]}
 
 

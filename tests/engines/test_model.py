@@ -215,7 +215,8 @@ def test_an_exception_in_a_users_layer_names_its_line(net: Any) -> None:
 def test_a_layer_may_write_to_its_input_without_harm(net: Any, engine: str) -> None:
     text = NET + 'layer { name: "q" type: "Power" bottom: "a" top: "q" }'
     writing = TRACEABLE.replace(
-        "return [inputs[0] + np.float32(self.add)]", "x = inputs[0]\n        x += np.float32(self.add)\n        return [x]"
+        "return [inputs[0] + np.float32(self.add)]",
+        "x = inputs[0]\n        x += np.float32(self.add)\n        return [x]",
     )
     got = net(writing, text).compile(engine=engine)(X)
     assert np.array_equal(got["z"], X * 2 + 4)

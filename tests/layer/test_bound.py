@@ -68,7 +68,9 @@ def test_the_fields_tell() -> None:
 
 
 def test_what_is_ambiguous_is_refused_with_the_candidates() -> None:
-    text = "f.prototxt:3: layer 'n' (Some): 'Some' can mean 2 things, give --dialect: one: Multiplies values.; two: "
+    text = (
+        "f.prototxt:3: layer 'n' (Some): 'Some' can mean 2 things, give --dialect: one: Multiplies values.; two: "
+    )
     with pytest.raises(DialectError, match=re.escape(text)):
         run(BOTH, node({"some_param": {"scale": 3}}))
     with pytest.raises(DialectError, match="fits none of 2 things"):
@@ -79,7 +81,9 @@ def test_weights() -> None:
     one = [Definition("Some", Weighted, "built-in")]
     assert run(one, node())[0, 0] == 1.5
     assert run(one, node(blobs=[np.ones((1, 1, 1, 6), np.float32)]))[0, 0] == 1
-    with pytest.raises(LayerError, match=re.escape("blob 0 (bias) has shape (5,) in the weights file, (6,) is needed")):
+    with pytest.raises(
+        LayerError, match=re.escape("blob 0 (bias) has shape (5,) in the weights file, (6,) is needed")
+    ):
         run(one, node(blobs=[np.ones(5, np.float32)]))
     with pytest.raises(LayerError, match="the weights file has 2 blobs, 1 are needed"):
         run(one, node(blobs=[np.ones(6, np.float32)] * 2))
@@ -87,7 +91,13 @@ def test_weights() -> None:
 
 def test_opencv_params_are_flat_signed_and_complete() -> None:
     params = {
-        "a_param": {"f": -0.5, "k": [1, 2, 3], "mode": Word("MAX"), "on": Flag(True), "filler": {"type": "x", "f": 9}},
+        "a_param": {
+            "f": -0.5,
+            "k": [1, 2, 3],
+            "mode": Word("MAX"),
+            "on": Flag(True),
+            "filler": {"type": "x", "f": 9},
+        },
         "b_param": {"f": 7},
     }
     flat = opencv_params(params)
@@ -127,7 +137,11 @@ def test_opencvs_contract() -> None:
         (lambda self, i: [3], None, "output 0 of forward is a int, not an array"),
         (lambda self, i: i, lambda self, i: [1, 6], "getMemoryShapes must return a list of shapes, got [1, 6]"),
         (lambda self, i: i, lambda self, i: [], "getMemoryShapes gives 0 shapes, the node has 1 outputs"),
-        (lambda self, i: i, lambda self, i: [[2, 6]], "output 0 has shape (1, 6), getMemoryShapes declares (2, 6)"),
+        (
+            lambda self, i: i,
+            lambda self, i: [[2, 6]],
+            "output 0 has shape (1, 6), getMemoryShapes declares (2, 6)",
+        ),
     ],
 )
 def test_contract_mistakes(forward: Any, shapes: Any, text: str) -> None:
