@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.layer import Layer, field, need
 from anylayer.layer.contract import Filler
+from anylayer.tracing import is_traced
 
 
 class Recurrent(Layer):
@@ -68,6 +69,23 @@ class Recurrent(Layer):
                 f"the first state must be of shape (1, {n}, {d}), got {tuple(state.shape)}",
             )
         return [state[0] for state in given]
+
+    def in_one_run(self, cont: Any) -> bool:
+        """Whether `cont` is known before the network runs and continues every sequence to the last step."""
+        return not is_traced(cont) and bool((cont[1:] == 1).all())
+
+    @staticmethod
+    def joined(x: Any, w: Any, static: Any, s: Any) -> tuple[Any, Any]:
+        """The static input as further values of every step of `x`, its weights as further rows of `w`."""
+        if static is None:
+            return x, w
+        every = np.broadcast_to(static, (x.shape[0], *static.shape))
+        return np.concatenate([x, every], axis=2), np.concatenate([w, s])
+
+    @staticmethod
+    def summed(given: Any, static: Any, s: Any) -> Any:
+        """`given` (T, N, ...) with what the static input adds to every step."""
+        return given if static is None else given + static @ s
 
     def weights(self, index: int, rows: int, columns: int, what: str) -> Any:
         """Weight `index` of shape (rows, columns), transposed for x @ w."""

@@ -137,6 +137,12 @@ class SsdDetectionOutput(Layer):
         """The classes that are objects."""
         return np.array([c for c in range(self.num_classes) if c != self.background_label_id])
 
+    def named(self, index: Any) -> Any:
+        """The classes at `index` of `classes`."""
+        if 0 <= self.background_label_id < self.num_classes:
+            return index + (index >= self.background_label_id).astype(np.int64)
+        return index
+
     def sides(self, start: Any, end: Any) -> Any:
         """Widths and heights of the priors."""
         return end - start
@@ -181,7 +187,7 @@ class SsdDetectionOutput(Layer):
         """
         chosen, count = self.kept(image, score, count, images)
         image, label, score, box = image[chosen], label[chosen], score[chosen], box[chosen]
-        return output(rows(image, np.take(self.classes, label), score, box), count, images)
+        return output(rows(image, self.named(label), score, box), count, images)
 
     def kept(self, image: Any, score: Any, count: Any, images: int) -> tuple[Any, Any]:
         """The indices of the candidates kept, ascending, as many as the data tells of them real."""
@@ -280,8 +286,8 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
         best, index = ops.top_k(np.where(real, score, LOWEST), min(self.keep_top_k, m), axis=1)
         index, size = index.reshape(-1), best.size
         place = np.sort(np.where(best.reshape(-1) > LOWEST, np.arange(size), size))
-        chosen = np.take(index, np.minimum(place, size - 1))
-        table = rows(image[chosen], np.take(self.classes, label[chosen]), score[chosen], box[chosen])
+        chosen = index[np.minimum(place, size - 1)]
+        table = rows(image[chosen], self.named(label[chosen]), score[chosen], box[chosen])
         table = np.where((place < size)[:, None], table, np.float32(0))
         return np.concatenate([table, np.zeros((wanted - size, 7), np.float32)])[None, None]
 

@@ -24,16 +24,40 @@ class LSTM(Recurrent):
     def forward(self, *inputs: Any) -> Any:
         """x (T, N, I), cont (T, N) ... to h (T, N, D); with expose_hidden also the last h and c (1, N, D)."""
         x, cont, static, (h, c) = self.split(inputs)
+        d = 4 * self.num_output
+        w, bias = self.weights(0, d, x.shape[2], "W of x"), self.bias(1, d, "b")
+        s = None if static is None else self.weights(2, d, static.shape[1], "W of the static input")
+        of_h = self.weights(2 if static is None else 3, d, self.num_output, "W of h")
+        if self.in_one_run(cont):
+            x, w = self.joined(x, w, static, s)
+            steps, h, c = self.run(x, w, bias, of_h, h * cont[0], c * cont[0])
+        else:
+            steps, h, c = self.unrolled(self.summed(x @ w + bias, static, s), cont, of_h, h, c)
+        return [steps, h[None], c[None]][: self.outputs]
+
+    def unrolled(self, gates: Any, cont: Any, of_h: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
+        """Step by step, since only the data tell where sequences begin."""
         d = self.num_output
-        gates = x @ self.weights(0, 4 * d, x.shape[2], "W of x") + self.bias(1, 4 * d, "b")
-        if static is not None:
-            gates = gates + static @ self.weights(2, 4 * d, static.shape[1], "W of the static input")
-        of_h = self.weights(2 if static is None else 3, 4 * d, d, "W of h")
         steps = []
-        for t in range(x.shape[0]):
+        for t in range(gates.shape[0]):
             given = gates[t] + (h * cont[t]) @ of_h
-            open_ = ops.sigmoid(given[:, : 3 * d])
-            c = cont[t] * open_[:, d : 2 * d] * c + open_[:, :d] * np.tanh(given[:, 3 * d :])
-            h = open_[:, 2 * d :] * np.tanh(c)
+            opened = ops.sigmoid(given[:, : 3 * d])
+            c = cont[t] * opened[:, d : 2 * d] * c + opened[:, :d] * np.tanh(given[:, 3 * d :])
+            h = opened[:, 2 * d :] * np.tanh(c)
             steps.append(h)
-        return [np.stack(steps), h[None], c[None]][: self.outputs]
+        return np.stack(steps), h, c
+
+    def run(self, x: Any, w: Any, bias: Any, of_h: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
+        """One sequence an image: ONNX's LSTM, whose gates are i, o, f, g."""
+        gates = np.arange(4 * self.num_output).reshape(4, -1)[[0, 2, 1, 3]].reshape(-1)
+        both = np.concatenate([bias[gates], np.zeros(len(gates), np.float32)])
+        steps, h, c = ops.lstm(
+            x,
+            np.ascontiguousarray(w.T[gates])[None],
+            np.ascontiguousarray(of_h.T[gates])[None],
+            both[None],
+            initial_h=h[None],
+            initial_c=c[None],
+            hidden_size=self.num_output,
+        )
+        return steps[:, 0], h[0], c[0]

@@ -43,7 +43,7 @@ class Proposal(Layer):
         need(self.outputs <= 2, f"gives rois and, where asked, scores; the node has {self.outputs} outputs")
 
     def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
-        """(1, 2A, H, W), (1, 4A, H, W), image height, width, scale to rois (R, 5) [0, x1, y1, x2, y2], scores (R,).
+        """(1, 2A, H, W), (1, 4A, H, W), image height, width, scale: rois (R, 5) [0, x1, y1, x2, y2], scores (R,).
 
         R, at most post_nms_topn, is known only when running. A fourth value of `info` is the scale of the width.
         """

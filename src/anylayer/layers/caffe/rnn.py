@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import ops
 from anylayer.layer import layer
 from anylayer.layers.caffe._recurrent import Recurrent
 
@@ -22,15 +23,25 @@ class RNN(Recurrent):
         """x (T, N, I), cont (T, N) ... to o (T, N, D); with expose_hidden also the last h (1, N, D)."""
         x, cont, static, (h,) = self.split(inputs)
         d = self.num_output
-        given = x @ self.weights(0, d, x.shape[2], "W of x") + self.bias(1, d, "b of h")
-        following = 2
-        if static is not None:
-            given = given + static @ self.weights(2, d, static.shape[1], "W of the static input")
-            following = 3
+        w, bias = self.weights(0, d, x.shape[2], "W of x"), self.bias(1, d, "b of h")
+        s = None if static is None else self.weights(2, d, static.shape[1], "W of the static input")
+        following = 2 if static is None else 3
         of_h = self.weights(following, d, d, "W of h")
+        if self.in_one_run(cont):
+            x, w = self.joined(x, w, static, s)
+            both = np.concatenate([bias, np.zeros(d, np.float32)])[None]
+            given: dict[str, Any] = {"initial_h": (h * cont[0])[None], "hidden_size": d}
+            steps, last = ops.rnn(x, w.T.copy()[None], of_h.T.copy()[None], both, **given)
+            steps, h = steps[:, 0], last[0]
+        else:
+            steps, h = self.unrolled(self.summed(x @ w + bias, static, s), cont, of_h, h)
+        of_o, bias = self.weights(following + 1, d, d, "W of o"), self.bias(following + 2, d, "b of o")
+        return [np.tanh(steps @ of_o + bias), h[None]][: self.outputs]
+
+    def unrolled(self, given: Any, cont: Any, of_h: Any, h: Any) -> tuple[Any, Any]:
+        """Step by step, since only the data tell where sequences begin."""
         steps = []
-        for t in range(x.shape[0]):
+        for t in range(given.shape[0]):
             h = np.tanh(given[t] + (h * cont[t]) @ of_h)
             steps.append(h)
-        of_o, bias = self.weights(following + 1, d, d, "W of o"), self.bias(following + 2, d, "b of o")
-        return [np.tanh(np.stack(steps) @ of_o + bias), h[None]][: self.outputs]
+        return np.stack(steps), h

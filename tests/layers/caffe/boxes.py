@@ -1,0 +1,49 @@
+"""Overlaps and suppression as Caffe's sources write them, one box at a time: what the layers are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.network import Array
+
+F = np.float32
+Overlap = Callable[[Any, Any], Any]
+
+
+def jaccard(a: Array, b: Array, extra: float = 0.0) -> Any:
+    """Intersection over union of two boxes x1 y1 x2 y2 (bbox_util.cpp JaccardOverlap), in float32."""
+    if b[0] > a[2] or b[2] < a[0] or b[1] > a[3] or b[3] < a[1]:
+        return F(0)
+    sides = [F(min(a[i + 2], b[i + 2]) - max(a[i], b[i])) + F(extra) for i in (0, 1)]
+    if not (sides[0] > 0 and sides[1] > 0):
+        return F(0)
+    common = F(sides[0] * sides[1])
+    return F(common / F(F(area(a, extra) + area(b, extra)) - common))
+
+
+def area(a: Array, extra: float = 0.0) -> Any:
+    """A box's area; 0 where its end lies before its start (BBoxSize)."""
+    if a[2] < a[0] or a[3] < a[1]:
+        return F(0)
+    return F((a[2] - a[0] + F(extra)) * (a[3] - a[1] + F(extra)))
+
+
+def greedy(
+    boxes: Sequence[Array], order: Sequence[int], drops: Callable[[Any], bool], extra: float = 0.0
+) -> list[int]:
+    """The indices in `order` whose overlap with none kept before `drops` them."""
+    kept: list[int] = []
+    for i in order:
+        if not any(drops(jaccard(boxes[i], boxes[j], extra)) for j in kept):
+            kept.append(i)
+    return kept
+
+
+def random_boxes(rng: np.random.Generator, count: int, low: float = 0.0, high: float = 1.0) -> Array:
+    """(count, 4) boxes x1 y1 x2 y2 that overlap often."""
+    centre, half = rng.uniform(0.2, 0.8, (count, 2)), rng.uniform(0.05, 0.25, (count, 2))
+    boxes = np.concatenate([centre - half, centre + half], axis=1)
+    return (low + boxes * (high - low)).astype(F)

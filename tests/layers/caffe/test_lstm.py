@@ -1,0 +1,125 @@
+"""LSTM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Registry, bind
+from anylayer.network import Array, TensorType
+from anylayer.testing import assert_same, check_function
+from tests.layers.harness import Case, case, noise, rejects
+
+T, N, V, D, S = 4, 3, 5, 2, 6
+X = noise(T, N, V)
+CONT = np.array([[0, 1, 0], [1, 1, 0], [0, 1, 1], [1, 1, 1]], np.float32)
+STATIC = noise(N, S, seed=1)
+FIRST = [noise(1, N, D, seed=2), noise(1, N, D, seed=3)]
+W = noise(4 * D, V, seed=4, scale=0.4)
+B = noise(4 * D, seed=5)
+W_STATIC = noise(4 * D, S, seed=6, scale=0.4)
+W_H = noise(4 * D, D, seed=7, scale=0.4)
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def reference(cont: Array, static: Array | None = None, first: list[Array] | None = None) -> list[Array]:
+    """lstm_layer.cpp and lstm_unit_layer.cpp, step by step: h of every step, and the last h and c."""
+    h, c = (s[0] for s in first) if first else (np.zeros((N, D)), np.zeros((N, D)))
+    steps = []
+    for t in range(T):
+        gates = X[t] @ W.T + B + (cont[t][:, None] * h) @ W_H.T
+        if static is not None:
+            gates = gates + static @ W_STATIC.T
+        i, f, o, g = np.split(gates, 4, axis=1)
+        c = cont[t][:, None] * sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        steps.append(h)
+    return [np.stack(steps).astype(np.float32), h[None].astype(np.float32), c[None].astype(np.float32)]
+
+
+def agrees(cont: Array = CONT, *, static: bool = False, expose: bool = False, **given: Any) -> Any:
+    outputs = reference(cont, STATIC if static else None, FIRST if expose else None)
+    return case(
+        "LSTM",
+        {"num_output": D, "expose_hidden": int(expose)},
+        inputs=[given.pop("x", X), cont, *([STATIC] if static else []), *(FIRST if expose else [])],
+        blobs=[W, B, *([W_STATIC] if static else []), W_H],
+        outputs=outputs if expose else outputs[:1],
+        **given,
+    )
+
+
+test_sequences_begin_where_cont_is_0 = agrees()
+test_static_input = agrees(static=True)
+test_exposed_state = agrees(expose=True)
+test_exposed_state_and_static_input = agrees(static=True, expose=True)
+test_every_step_a_sequence = agrees(np.zeros((T, N), np.float32))
+test_one_sequence = agrees(np.ones((T, N), np.float32), expose=True)
+test_cont_scales_the_state = agrees(np.full((T, N), 0.5, np.float32), expose=True)
+test_further_dimensions = agrees(x=X[..., None, None])
+test_state_starts_at_0 = agrees(notes=["the state is 0 before the first step of each call"])
+
+
+def _known_before_running(cont: Array, static: bool = False) -> None:
+    made = agrees(cont, static=static, expose=True).case
+    others = [i for i in range(len(made.inputs)) if i != 1]
+
+    def layer(*xs: Array) -> Any:
+        full = list(xs)
+        full.insert(1, cont)
+        types = [TensorType.of(x.shape) for x in made.inputs]
+        return bind(made.node(), Registry.of("caffe").find("LSTM"), types)(full)
+
+    for got, want in zip(layer(*(made.inputs[i] for i in others)), made.outputs):
+        assert_same(got, want)
+    graph = check_function(layer, *(made.inputs[i] for i in others))
+    whole = bool((cont[1:] == 1).all())
+    assert (sum(o.op == "LSTM" for o in graph.ops) == 1) is whole
+
+
+def test_known_cont_of_whole_sequences_is_one_operator() -> None:
+    _known_before_running(np.vstack([np.zeros((1, N)), np.ones((T - 1, N))]).astype(np.float32))
+    _known_before_running(np.ones((T, N), np.float32), static=True)
+
+
+def test_known_cont_with_breaks_is_unrolled() -> None:
+    _known_before_running(CONT)
+
+
+def rejected(params: dict[str, Any], text: str, inputs: list[Array] | None = None, **given: Any) -> Any:
+    given.setdefault("blobs", [W, B, W_H])
+    return rejects("LSTM", {"num_output": D, **params}, inputs=inputs or [X, CONT], text=text, **given)
+
+
+test_num_output = rejected({"num_output": 0}, "num_output must be at least 1, got 0")
+test_one_input = rejected({}, "takes 2 or 3 inputs (x, cont, a static input), got 1", [X])
+test_exposed_inputs = rejected(
+    {"expose_hidden": 1}, "takes 4 or 5 inputs (x, cont, a static input, the state), got 2", tops=3
+)
+test_exposed_outputs = rejected(
+    {"expose_hidden": 1}, "gives 3 outputs with expose_hidden: true, the node has 1", [X, CONT, *FIRST]
+)
+test_two_outputs = rejected({}, "gives 1 output with expose_hidden: false, the node has 2", tops=2)
+test_cont_shape = rejected({}, "cont must be of shape (4, 3), got (3, 4)", [X, CONT.T])
+test_x_rank = rejected({}, "x must be of shape (T, N, ...), got (4,)", [X[:, 0, 0], CONT])
+test_static_batch = rejected({}, "the static input must be of shape (3, ...), got (2, 6)", [X, CONT, STATIC[:2]])
+test_state_shape = rejected(
+    {"expose_hidden": 1},
+    "the first state must be of shape (1, 3, 2), got (3, 2)",
+    [X, CONT, FIRST[0][0], FIRST[1]],
+    tops=3,
+)
+test_weights = rejected(
+    {}, "blob 0 (W of x) has shape (8, 5) in the weights file, (8, 15) is needed", [np.tile(X, 3), CONT]
+)
+test_missing_weights = rejected({}, "blob 2 (W of h) is missing: the weights file has 2 blobs", blobs=[W, B])
+
+
+def test_without_weights_it_tells_what_is_missing() -> None:
+    bound = Case("LSTM", {"num_output": D}, [X, CONT]).bind()
+    assert bound([X, CONT])[0].shape == (T, N, D)
+    assert bound.unfilled == []  # Caffe's default filler is a constant

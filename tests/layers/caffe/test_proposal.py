@@ -1,0 +1,127 @@
+"""Proposal: Faster R-CNN's regions of interest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.network import Array
+from tests.layers.caffe.boxes import F, greedy
+from tests.layers.harness import case, noise, rejects
+
+P: dict[str, Any] = {
+    "base_size": 16,
+    "feat_stride": 16,
+    "min_size": 8,
+    "ratio": [0.5, 1.0, 2.0],
+    "scale": [2.0, 4.0],
+    "pre_nms_topn": 60,
+    "post_nms_topn": 12,
+    "nms_thresh": 0.6,
+}
+
+
+def reference(scores: Array, deltas: Array, info: Array, p: dict[str, Any]) -> tuple[Array, Array]:
+    """proposal_layer.cpp and nms.cpp, one box at a time."""
+    (h, w), a = scores.shape[2:], len(p["ratio"]) * len(p["scale"])
+    high, wide, scale = info.reshape(-1)[:3]
+    least = (F(p["min_size"]) * (info.reshape(-1)[3] if info.size > 3 else scale), F(p["min_size"]) * scale)
+    boxes, found = [], []
+    for j, i, k in np.ndindex(h, w, a):
+        anchor = anchors(p)[k] + np.array([i, j, i, j], F) * F(p["feat_stride"])
+        size = anchor[2:] - anchor[:2] + F(1)
+        d = deltas[0, 4 * k : 4 * k + 4, j, i]
+        centre = d[:2] * size + anchor[:2] + F(0.5) * size
+        half = F(0.5) * np.exp(d[2:]) * size
+        box = np.concatenate([centre - half, centre + half])
+        box = np.maximum(F(0), np.minimum(box, np.array([wide, high, wide, high], F) - F(1)))
+        boxes.append(box)
+        large = box[2] - box[0] + F(1) >= least[0] and box[3] - box[1] + F(1) >= least[1]
+        found.append(scores[0, a + k, j, i] * F(large))
+    order = sorted(range(len(boxes)), key=lambda k: -found[k])[: p["pre_nms_topn"]]
+    kept = greedy(boxes, order, lambda overlap: overlap > F(p["nms_thresh"]), 1.0)[: p["post_nms_topn"]]
+    return np.array([[0, *boxes[k]] for k in kept], F), np.array([found[k] for k in kept], F)
+
+
+def anchors(p: dict[str, Any]) -> list[Array]:
+    area, middle, found = F(p["base_size"] ** 2), F(0.5) * F(p["base_size"] - 1), []
+    for ratio in p["ratio"]:
+        wide = F(int(np.sqrt(area / F(ratio)) + F(0.5)))
+        high = F(int(wide * F(ratio) + F(0.5)))
+        for scale in p["scale"]:
+            x, y = F(0.5) * (wide * F(scale) - F(1)), F(0.5) * (high * F(scale) - F(1))
+            found.append(np.array([middle - x, middle - y, middle + x, middle + y], F))
+    return found
+
+
+def inputs(h: int = 5, w: int = 6, a: int = 6, info: tuple[float, ...] = (80, 96, 1)) -> list[Array]:
+    scores = np.random.default_rng(1).permutation(2 * a * h * w).astype(F).reshape(1, 2 * a, h, w) / F(
+        2 * a * h * w
+    )
+    return [scores, noise(1, 4 * a, h, w, scale=0.4), np.array([info], F)]
+
+
+def agrees(p: dict[str, Any], outputs: int = 2, **given: Any) -> Any:
+    xs = inputs(**given)
+    rois = reference(*xs, p)
+    return case("Proposal", p, inputs=xs, outputs=list(rois[:outputs]))
+
+
+test_regions = agrees(P, outputs=1)
+test_regions_and_scores = agrees(P)
+test_all_boxes_enter = agrees({**P, "pre_nms_topn": 6000, "post_nms_topn": 40})
+test_fewer_than_asked = agrees({**P, "nms_thresh": 0.1, "post_nms_topn": 300})
+test_small_boxes_come_last = agrees({**P, "min_size": 40, "pre_nms_topn": 1000, "post_nms_topn": 60})
+test_scale_of_the_image = agrees({**P, "min_size": 16}, info=(80, 96, 2.5))
+test_scales_of_height_and_width = agrees({**P, "min_size": 16}, info=(80, 96, 1.5, 3.0))
+test_stride = agrees({**P, "feat_stride": 8, "base_size": 8}, info=(60, 70, 1))
+test_one_anchor = agrees({**P, "ratio": 1.0, "scale": 3.0} | {"ratio": [1.0], "scale": [3.0]}, a=1)
+
+test_by_hand = case(
+    "Proposal",
+    {"ratio": 1, "scale": 1, "min_size": 1},
+    inputs=[np.array([0, 0, 0.25, 0.75], F).reshape(1, 2, 1, 2), np.zeros((1, 4, 1, 2), F), [[16, 30, 1]]],
+    outputs=[
+        [[0, 16, 0, 29, 15], [0, 0, 0, 16, 15]],
+        [0.75, 0.25],
+    ],  # ends are one further than the anchor's; cut at the image
+)
+
+
+def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
+    xs = given.pop("inputs", None) or inputs()
+    return rejects("Proposal", {**P, **params}, inputs=xs, text=text, **given)
+
+
+test_no_ratio = rejected({"ratio": []}, "needs at least one ratio and one scale")
+test_negative_ratio = rejected({"ratio": [-1.0, 1.0, 2.0]}, "ratio must be positive, got -1")
+test_threshold = rejected({"nms_thresh": 1.5}, "nms_thresh must lie in 0..1, got 1.5")
+test_stride_of_zero = rejected({"feat_stride": 0}, "feat_stride must be at least 1, got 0")
+test_none_before = rejected({"pre_nms_topn": 0}, "pre_nms_topn must be at least 1, got 0")
+test_batch = rejected({}, "takes one image, got a batch of 2", inputs=[np.repeat(x, 2, axis=0) for x in inputs()])
+test_scores = rejected(
+    {"scale": [1.0]}, "3 anchors (ratio x scale) need scores of shape (1, 6, 5, 6), got (1, 12, 5, 6)"
+)
+test_deltas = rejected(
+    {},
+    "6 anchors (ratio x scale) need box deltas of shape (1, 24, 5, 6), got (1, 20, 5, 6)",
+    inputs=[inputs()[0], noise(1, 20, 5, 6), inputs()[2]],
+)
+test_info = rejected(
+    {}, "needs image height, width and scale, got 2 values", inputs=[*inputs()[:2], np.array([[80, 96]], F)]
+)
+test_three_outputs = rejected({}, "gives rois and, where asked, scores; the node has 3 outputs", tops=3)
+test_ascend_field = rejects(
+    "Proposal",
+    {"ratio": [1.0], "scale": [1.0], "iou_threshold": 0.7},
+    inputs=inputs(),
+    text="Ascend's Proposal, with rois of shape (N, 5, post_nms_topn), is not supported",
+)
+test_ascend_dialect = rejected({}, "Ascend's Proposal", dialect="ascend")
+test_synopsys = rejects(
+    "Proposal",
+    {"feat_stride": 16, "anchor_base_size": 16, "max_rois": 300},
+    inputs=inputs(),
+    text="synopsys-caffe's Proposal is not supported: it compares boxes in the order of the anchors",
+)

@@ -1,0 +1,86 @@
+"""ROIPooling: Fast R-CNN's maxima over regions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from anylayer.network import Array
+from tests.layers.caffe.boxes import F
+from tests.layers.harness import case, noise, ramp, rejects
+
+ROIS = np.array(
+    [
+        [0, 0, 0, 9, 7],
+        [1, 3, 2, 17, 12],
+        [0, -4, -6, 5, 30],  # beyond the map on three sides
+        [1, 8, 8, 3, 2],  # its end before its start: 1 x 1
+        [0, 2.5, 3.5, 6.5, 4.5],  # halves
+        [1, 40, 40, 60, 60],  # outside
+        [0, 5, 5, 5, 5],
+    ],
+    F,
+)
+
+
+def reference(x: Array, rois: Array, ph: int, pw: int, scale: tuple[float, float]) -> Array:
+    """roi_pooling_layer.cpp, one bin at a time."""
+    _, c, h, w = x.shape
+    y = np.zeros((len(rois), c, ph, pw), F)
+    for n, (image, *corners) in enumerate(rois):
+        x1, y1, x2, y2 = (
+            int(math.copysign(math.floor(abs(float(F(v * F(s)))) + 0.5), v))
+            for v, s in zip(corners, (scale[1], scale[0]) * 2)
+        )
+        bin_h, bin_w = F(max(y2 - y1 + 1, 1)) / F(ph), F(max(x2 - x1 + 1, 1)) / F(pw)
+        for i, j in np.ndindex(ph, pw):
+            top, bottom = int(np.floor(F(i) * bin_h)) + y1, int(np.ceil(F(i + 1) * bin_h)) + y1
+            left, right = int(np.floor(F(j) * bin_w)) + x1, int(np.ceil(F(j + 1) * bin_w)) + x1
+            part = x[int(image), :, max(top, 0) : max(min(bottom, h), 0), max(left, 0) : max(min(right, w), 0)]
+            if part.size:
+                y[n, :, i, j] = part.max(axis=(1, 2))
+    return y
+
+
+def agrees(p: dict[str, Any], scale: tuple[float, float], rois: Array = ROIS, **given: Any) -> Any:
+    x = noise(2, 3, 9, 11)
+    outputs = [reference(x, rois.reshape(-1, 5), p["pooled_h"], p["pooled_w"], scale)]
+    return case("ROIPooling", p, inputs=[x, rois], outputs=outputs, **given)
+
+
+test_scale_one = agrees({"pooled_h": 3, "pooled_w": 3}, (1, 1))
+test_half_scale = agrees({"pooled_h": 2, "pooled_w": 3, "spatial_scale": 0.5}, (0.5, 0.5))
+test_one_bin = agrees({"pooled_h": 1, "pooled_w": 1}, (1, 1))
+test_more_bins_than_cells = agrees({"pooled_h": 7, "pooled_w": 7, "spatial_scale": 0.25}, (0.25, 0.25))
+test_four_dimensions = agrees({"pooled_h": 2, "pooled_w": 2}, (1, 1), ROIS[:, :, None, None])
+test_ascend_default = agrees({"pooled_h": 2, "pooled_w": 2}, (0.0625, 0.0625), dialect="ascend")
+test_ascend_scales = agrees(
+    {"pooled_h": 2, "pooled_w": 2, "spatial_scale_h": 0.25, "spatial_scale_w": 0.5}, (0.25, 0.5)
+)
+test_by_hand = case(
+    "ROIPooling",
+    {"pooled_h": 2, "pooled_w": 2},
+    inputs=[ramp(1, 1, 4, 4), [[0, 0, 0, 2, 2]]],
+    outputs=[[[[[5, 6], [9, 10]]]]],  # bins of 1.5 cells share the middle one
+)
+
+
+def rejected(params: dict[str, Any], text: str, rois: Array = ROIS, x: Array | None = None, **given: Any) -> Any:
+    params = {"pooled_h": 2, "pooled_w": 2, **params}
+    return rejects("ROIPooling", params, inputs=[ramp(2, 1, 4, 4) if x is None else x, rois], text=text, **given)
+
+
+test_pooled_size = rejects(
+    "ROIPooling", {"pooled_h": 2}, inputs=[ramp(1, 1, 4, 4), ROIS], text="pooled_w must be at least 1, got 0"
+)
+test_roi_shape = rejected({}, "rois must be of shape (R, 5), got (7, 4)", ROIS[:, :4])
+test_map_shape = rejected({}, "needs a map (N, C, H, W), got shape (4, 4)", x=ramp(4, 4))
+test_one_of_two_scales = rejected(
+    {"spatial_scale_h": 0.5}, "spatial_scale_h and spatial_scale_w must be given together"
+)
+test_scales_that_contradict = rejected(
+    {"spatial_scale": 1.0, "spatial_scale_h": 0.5, "spatial_scale_w": 0.25},
+    "spatial_scale=1 contradicts spatial_scale_h=0.5 and spatial_scale_w=0.25",
+)
