@@ -30,9 +30,9 @@ def darknet(x: Any, stride: int) -> Any:
     as a map of C / s / s channels and s * H x s * W pixels, of which each block's pixels become channels, block
     by block.
     """
-    n, c, h, w = x.shape
     _need_blocks(x, stride)
     _need_groups(x, stride)
+    n, c, h, w = x.shape
     seen = x.reshape(n, c // stride**2, h * stride, w * stride)
     return ops.space_to_depth(seen, stride).reshape(n, c * stride**2, h // stride, w // stride)
 

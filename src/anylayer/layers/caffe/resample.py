@@ -101,4 +101,5 @@ def _cubic(away: Array) -> Array:
     x = away
     inner = x * x * (np.float32(1.5) * x - np.float32(2.5)) + np.float32(1)
     outer = x * (x * (np.float32(-0.5) * x + np.float32(2.5)) - np.float32(4)) + np.float32(2)
-    return np.where(x <= 1, inner, np.where(x < 2, outer, np.float32(0)))
+    weights: Array = np.where(x <= 1, inner, np.where(x < 2, outer, np.float32(0)))
+    return weights

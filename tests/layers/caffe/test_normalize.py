@@ -1,0 +1,63 @@
+"""Normalize."""
+
+import numpy as np
+
+from tests.layers.harness import case, noise, ramp, rejects
+
+X = np.array([[[[3, 4]], [[0, 5]]]], np.float32)
+N = noise(2, 3, 4, 5)
+LENGTH = np.sqrt((N * N).sum(1, keepdims=True))
+EACH = np.array([1, 2, 3], np.float32)
+
+test_each_pixel = case(
+    "Normalize", {"across_spatial": False}, inputs=[X], outputs=[[[[[1, 0.62469505]], [[0, 0.78086881]]]]]
+)
+test_whole_image = case(
+    "Normalize",
+    {"across_spatial": True},
+    blobs=[np.float32(2)],
+    inputs=[X],
+    outputs=[[[[[0.84852814, 1.13137085]], [[0, 1.41421356]]]]],
+)
+test_default_is_the_whole_image = case("Normalize", inputs=[X], outputs=[X / np.sqrt(np.float32(50))])
+test_each_channel_its_scale = case(
+    "Normalize",
+    {"across_spatial": False, "channel_shared": False},
+    blobs=[EACH],
+    inputs=[N],
+    outputs=[N / LENGTH * EACH.reshape(1, 3, 1, 1)],
+)
+test_legacy_blob = case(
+    "Normalize",
+    {"across_spatial": False},
+    blobs=[np.full((1, 1, 1, 1), 20.0)],
+    inputs=[N],
+    outputs=[N / LENGTH * 20],
+)
+test_filler = case(
+    "Normalize",
+    {"across_spatial": False, "channel_shared": False, "scale_filler": {"type": "constant", "value": 20}},
+    inputs=[N],
+    outputs=[N / LENGTH * 20],
+)
+test_eps_is_inside = case("Normalize", {"eps": 16}, inputs=[[[3]]], outputs=[[[0.6]]])
+test_rank_2 = case("Normalize", {"across_spatial": False}, inputs=[[[3, 4]]], outputs=[[[0.6, 0.8]]])
+
+test_rank = rejects("Normalize", inputs=[[1, 2]], text="input 0 must be of shape (N, C, H, W), got (2,)")
+test_scale_shape = rejects(
+    "Normalize",
+    {"channel_shared": False},
+    blobs=[EACH],
+    inputs=[X],
+    text="blob 0 (scale) has shape (3,) in the weights file, (2,) is needed",
+)
+test_blob_count = rejects(
+    "Normalize", blobs=[np.float32(1), EACH], inputs=[X], text="the weights file has 2 blobs, 1 are needed"
+)
+
+
+def test_random_filler_is_reported() -> None:
+    made = case("Normalize", {"scale_filler": {"type": "uniform"}}, inputs=[ramp(1, 2)]).case
+    bound = made.bind()
+    bound(made.inputs)
+    assert bound.unfilled == ["scale"]

@@ -1,0 +1,72 @@
+"""Region."""
+
+import numpy as np
+
+from tests.layers.caffe.test_yolo import X, sigma, soft
+from tests.layers.harness import case, rejects
+
+
+def in_place(x, boxes, classes, objectness="sigma", scores="sigma"):
+    n, _, h, w = x.shape
+    v = x.reshape(n, boxes, 5 + classes, h, w).astype(np.float64)
+    y = v.copy()
+    y[:, :, :2] = sigma(v[:, :, :2])
+    if scores == "joint":
+        y[:, :, 4:] = soft(v[:, :, 4:], 2)
+    else:
+        y[:, :, 4] = sigma(v[:, :, 4]) if objectness == "sigma" else v[:, :, 4]
+        y[:, :, 5:] = sigma(v[:, :, 5:]) if scores == "sigma" else soft(v[:, :, 5:], 2)
+    return y.reshape(x.shape)
+
+
+ASCEND, DARKNET = {"boxes": 2, "classes": 3}, {"num": 2, "classes": 3, "softmax": 0}
+SOFT = in_place(X, 2, 3, scores="soft")
+test_ascend = case("Region", ASCEND, inputs=[X], outputs=[in_place(X, 2, 3)])
+test_ascend_softmax = case("Region", {**ASCEND, "softmax": 1}, inputs=[X], outputs=[SOFT])
+test_ascend_background = case(
+    "Region", {**ASCEND, "background": 1}, inputs=[X], outputs=[in_place(X, 2, 3, "raw")]
+)
+test_ascend_both = case(
+    "Region", {**ASCEND, "background": 1, "softmax": 1}, inputs=[X], outputs=[in_place(X, 2, 3, scores="joint")]
+)
+test_darknet = case("Region", DARKNET, inputs=[X], outputs=[in_place(X, 2, 3)])
+test_darknet_softmax = case("Region", {**DARKNET, "softmax": 1}, inputs=[X], outputs=[SOFT])
+test_darknet_background = case(
+    "Region", {**DARKNET, "background": 1}, inputs=[X], outputs=[in_place(X, 2, 3, "raw")]
+)
+test_darknet_by_dialect = case(
+    "Region", {"num": 2, "classes": 3}, dialect="darknet", inputs=[X], outputs=[in_place(X, 2, 3)]
+)
+test_intel = case("Region", {"num": 2, "classes": 3, "coords": 4}, dialect="openvino", inputs=[X], outputs=[SOFT])
+
+test_ambiguous = rejects(
+    "Region",
+    {"num": 2, "classes": 3},
+    inputs=[X],
+    text="'Region' can mean 2 things, give --dialect: darknet: Darknet's region activations",
+)
+test_tree = rejects(
+    "Region",
+    {**ASCEND, "softmax_tree": "tree.txt"},
+    inputs=[X],
+    text="softmax_tree is not supported, got 'tree.txt'",
+)
+test_coords = rejects(
+    "Region",
+    {**ASCEND, "coords": 5},
+    inputs=[X],
+    text="coords must be 4, got 5: with more, Darknet's CPU and GPU disagree",
+)
+test_darknet_coords = rejects("Region", {**DARKNET, "coords": 5}, inputs=[X], text="coords must be 4, got 5")
+test_intel_coords = rejects(
+    "Region", {"num": 2, "coords": 1}, dialect="openvino", inputs=[X], text="coords must be at least 2, got 1"
+)
+test_channels = rejects(
+    "Region",
+    {"boxes": 3, "classes": 3},
+    inputs=[X],
+    text="3 boxes of 4 coordinates, the objectness and 3 classes make 24 channels, got 16",
+)
+test_one_output = rejects(
+    "Region", ASCEND, inputs=[X], tops=3, text="Region has one output, got 3; three are Yolo's"
+)

@@ -1,0 +1,93 @@
+"""Reorg."""
+
+from tests.layers.harness import case, noise, ramp, rejects
+
+X = ramp(1, 4, 2, 2)
+DARKNET = [0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15]
+ASCEND = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15]
+REVERSE = [[0, 4, 1, 5], [8, 12, 9, 13], [2, 6, 3, 7], [10, 14, 11, 15]]
+
+
+def column(values):
+    return [[[[v]] for v in values]]
+
+
+def by_index(x, s):
+    """Darknet's loop over the input's own dimensions."""
+    n, c, h, w = x.shape
+    out = x.copy().reshape(n, -1)
+    wide = x.reshape(n, c // s**2, h * s, w * s)
+    for k in range(c):
+        o, c2 = divmod(k, c // s**2)
+        for j in range(h):
+            for i in range(w):
+                out[:, (k * h + j) * w + i] = wide[:, c2, j * s + o // s, i * s + o % s]
+    return out.reshape(n, c * s**2, h // s, w // s)
+
+
+test_darknet = case("Reorg", {"stride": 2}, dialect="darknet", inputs=[X], outputs=[column(DARKNET)])
+test_darknet_large = case(
+    "Reorg", {"stride": 2}, dialect="yolov2", inputs=[noise(2, 8, 4, 6)], outputs=[by_index(noise(2, 8, 4, 6), 2)]
+)
+test_darknet_3 = case(
+    "Reorg",
+    {"stride": 3},
+    dialect="mobilenet-yolo",
+    inputs=[noise(1, 9, 6, 3)],
+    outputs=[by_index(noise(1, 9, 6, 3), 3)],
+)
+test_darknet_reverse = case(
+    "Reorg", {"stride": 2, "reverse": True}, dialect="darknet", inputs=[X], outputs=[[[REVERSE]]]
+)
+test_ascend = case("Reorg", {"stride": 2}, dialect="ascend", inputs=[X], outputs=[column(ASCEND)])
+test_ascend_default_stride = case("Reorg", dialect="ascend", inputs=[X], outputs=[column(ASCEND)])
+test_ascend_channels_need_not_divide = case(
+    "Reorg", {"stride": 2}, dialect="ascend", inputs=[ramp(1, 1, 2, 2)], outputs=[column([0, 1, 2, 3])]
+)
+test_ascend_reverse = case("Reorg", {"reverse": True}, dialect="ascend", inputs=[X], outputs=[[[REVERSE]]])
+
+test_ambiguous = rejects(
+    "Reorg",
+    {"stride": 2},
+    inputs=[X],
+    text="'Reorg' can mean 2 things, give --dialect: darknet or mobilenet-yolo or yolov2 or atlas: Pixels into channels "
+    "as Darknet",
+)
+test_synopsys_is_not_known = rejects(
+    "Reorg", {"stride": 2}, dialect="synopsys", inputs=[X], text="'Reorg' can mean 2 things"
+)
+test_stride_is_required = rejects("Reorg", dialect="darknet", inputs=[X], text="parameter 'stride' is missing")
+test_stride_is_positive = rejects(
+    "Reorg", {"stride": 0}, dialect="darknet", inputs=[X], text="stride must be at least 1, got 0"
+)
+test_blocks = rejects(
+    "Reorg",
+    {"stride": 2},
+    dialect="ascend",
+    inputs=[ramp(1, 4, 2, 3)],
+    text="stride=2 does not divide 2 x 3 pixels",
+)
+test_darknet_blocks = rejects(
+    "Reorg",
+    {"stride": 2},
+    dialect="darknet",
+    inputs=[ramp(1, 4, 5, 2)],
+    text="stride=2 does not divide 5 x 2 pixels",
+)
+test_groups = rejects(
+    "Reorg",
+    {"stride": 2},
+    dialect="darknet",
+    inputs=[ramp(1, 6, 2, 2)],
+    text="stride=2 squared does not divide 6 channels",
+)
+test_reverse_groups = rejects(
+    "Reorg",
+    {"stride": 2, "reverse": True},
+    dialect="ascend",
+    inputs=[ramp(1, 6, 2, 2)],
+    text="stride=2 squared does not divide 6 channels",
+)
+test_rank = rejects(
+    "Reorg", {"stride": 2}, dialect="darknet", inputs=[ramp(4, 2, 2)], text="must be of shape (N, C, H, W)"
+)

@@ -1,0 +1,26 @@
+"""Reverse."""
+
+from tests.layers.harness import case, ramp, rejects
+
+test_vector = case("Reverse", {"axis": 0}, inputs=[[1, 2, 3]], outputs=[[3, 2, 1]])
+test_channels = case("Reverse", {"axis": 1}, inputs=[ramp(2, 3, 2, 2)], outputs=[ramp(2, 3, 2, 2)[:, ::-1].copy()])
+test_two_axes = case(
+    "Reverse", {"axis": [2, 3]}, inputs=[ramp(1, 2, 3, 4)], outputs=[ramp(1, 2, 3, 4)[:, :, ::-1, ::-1].copy()]
+)
+test_from_the_end = case(
+    "Reverse", {"axis": -1}, inputs=[ramp(2, 3, 4)], outputs=[ramp(2, 3, 4)[..., ::-1].copy()]
+)
+test_ascend_takes_the_first = case(
+    "Reverse", dialect="ascend", inputs=[ramp(3, 2)], outputs=[ramp(3, 2)[::-1].copy()]
+)
+test_model_optimizer_takes_the_first = case(
+    "Reverse", dialect="model-optimizer", inputs=[ramp(3, 2)], outputs=[ramp(3, 2)[::-1].copy()]
+)
+
+test_needs_an_axis = rejects(
+    "Reverse", inputs=[ramp(3)], text="axis is missing: forks of Caffe take axis 0, refuse, or"
+)
+test_synopsys_needs_an_axis = rejects("Reverse", dialect="synopsys", inputs=[ramp(3)], text="axis is missing")
+test_range = rejects("Reverse", {"axis": 2}, inputs=[ramp(2, 3)], text="axis=2 must lie in -2..1 for shape (2, 3)")
+test_negative_range = rejects("Reverse", {"axis": -3}, inputs=[ramp(2, 3)], text="axis=-3 must lie in -2..1")
+test_twice = rejects("Reverse", {"axis": [1, -1]}, inputs=[ramp(2, 3)], text="axis names an axis twice: 1, -1")
