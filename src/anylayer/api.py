@@ -65,12 +65,14 @@ class Net:
         shapes: Mapping[str, Sequence[int]] | None = None,
         threads: int | None = None,
         outputs: Sequence[str] | None = None,
+        precision: str = "float32",
     ) -> Model:
         """Make it ready to run.
 
         engine: "auto" (measure, take the fastest), "onnxruntime", "openvino", or "numpy" (the definition).
         shapes: {"data": (1, 3, 224, 224)} in place of the file's. threads: None lets the engine choose.
-        outputs: names of blobs wanted in place of the network's outputs.
+        outputs: names of blobs wanted in place of the network's outputs. precision: "float32", or for OpenVINO
+        "bfloat16" or "float16", which computes inside in less (inputs and outputs stay float32).
 
         Raises UnknownLayers, LayerError, InputError, EngineError.
         """
@@ -80,7 +82,15 @@ class Net:
         wanted = self.network.outputs if outputs is None else {name: self._blob(name) for name in outputs}
         need(wanted, "the network has no outputs", InputError)
         self.require_known(needed_nodes(self.network, wanted))
-        return Model(self.network, self.definitions, wanted, engine=engine, shapes=shapes, threads=threads)
+        return Model(
+            self.network,
+            self.definitions,
+            wanted,
+            engine=engine,
+            shapes=shapes,
+            threads=threads,
+            precision=precision,
+        )
 
     def _blob(self, name: str) -> str:
         blobs = {**{v: v for node in self.network.nodes for v in node.outputs}, **self.network.blobs}
@@ -144,6 +154,14 @@ def read(
     for name in _readers():
         reader = importlib.import_module(f"anylayer.readers.{name}")
         if reader.match(path):
+            if dialect is not None:
+                known = Registry.of(name).dialects()
+                hint = nearest(dialect, known)
+                need(
+                    dialect in known,
+                    f"there is no dialect '{dialect}'{hint}; dialects: {', '.join(sorted(known))}",
+                    InputError,
+                )
             network = reader.read(
                 path,
                 Path(weights) if weights is not None else None,

@@ -24,8 +24,11 @@ class Program(Protocol):
 class Engine(Protocol):
     """A module that compiles graphs."""
 
-    def compile(self, graph: Graph, threads: int | None = None) -> Program:
-        """Compile; raises EngineError when the engine refuses the graph."""
+    PRECISIONS: Sequence[str]
+
+    def compile(self, graph: Graph, threads: int | None = None, precision: str = "float32") -> Program:
+        """Compile for `threads` threads (None: as many as the engine likes), computing in `precision`, one of
+        PRECISIONS; raises EngineError when the engine refuses the graph."""
 
 
 def load_engine(name: str) -> Engine:

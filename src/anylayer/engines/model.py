@@ -40,6 +40,7 @@ class Model:
         engine: str = "auto",
         shapes: Mapping[str, Sequence[int]] | None = None,
         threads: int | None = None,
+        precision: str = "float32",
     ) -> None:
         names = ("auto", "numpy", *ENGINES)
         need(
@@ -59,8 +60,10 @@ class Model:
         self.engine = engine
         self.timings: dict[str, float] = {}
         self.plan: Plan | None = None
+        self._precision = precision
         if engine not in ("auto", "numpy"):
-            load_engine(engine)
+            _require_precision(engine, precision)
+        need(engine != "numpy" or precision == "float32", "engine 'numpy' computes in float32 only", EngineError)
         if engine == "numpy":
             self._numpy = NumpyRunner(network, definitions, self._targets)
         elif all(t is not None for t in self._types.values()):
@@ -144,7 +147,7 @@ class Model:
             lines = [f"layer '{n}' ({t}) runs in Python: {reason}" for n, t, reason in plan.host_calls]
             warnings.warn("; ".join(lines), stacklevel=5)
         if self.engine != "auto":
-            return PlanRunner(plan, load_engine(self.engine), self._threads)
+            return PlanRunner(plan, load_engine(self.engine), self._threads, self._precision)
         return self._fastest(plan)
 
     def _fastest(self, plan: Plan) -> PlanRunner:
@@ -153,7 +156,8 @@ class Model:
         refusals: list[EngineError] = []
         for name in ENGINES:
             try:
-                runners[name] = PlanRunner(plan, load_engine(name), self._threads)
+                _require_precision(name, self._precision)
+                runners[name] = PlanRunner(plan, load_engine(name), self._threads, self._precision)
             except EngineError as error:
                 refusals.append(error)
         if not runners:
@@ -162,6 +166,11 @@ class Model:
             self.timings = _measure(runners, plan)
         self.engine = min(self.timings, key=self.timings.__getitem__) if self.timings else next(iter(runners))
         return runners[self.engine]
+
+
+def _require_precision(engine: str, precision: str) -> None:
+    able = list(load_engine(engine).PRECISIONS)
+    need(precision in able, f"engine '{engine}' computes in {', '.join(able)}, got '{precision}'", EngineError)
 
 
 def _checker(engine: str) -> Any:

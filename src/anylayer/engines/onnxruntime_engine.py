@@ -15,6 +15,7 @@ from anylayer.network import Array
 from anylayer.tracing import Graph, Value
 from anylayer.writers.onnx import to_onnx
 
+PRECISIONS = ("float32",)
 _LARGE = 1 << 16
 
 
@@ -84,6 +85,6 @@ class OnnxRuntimeProgram:
         return [v.numpy() if b is None else b for v, b in zip(values, out)]
 
 
-def compile(graph: Graph, threads: int | None = None) -> OnnxRuntimeProgram:
-    """Compile a graph; None lets ONNX Runtime choose the number of threads."""
+def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OnnxRuntimeProgram:
+    """Compile a graph: see Engine.compile."""
     return OnnxRuntimeProgram(graph, threads)

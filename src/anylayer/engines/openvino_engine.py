@@ -14,6 +14,7 @@ from anylayer.network import Array
 from anylayer.tracing import Graph, Value
 from anylayer.writers.onnx import to_onnx
 
+PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 _LARGE = 1 << 16
 _core: Any = None
 _lock = threading.Lock()
@@ -30,9 +31,9 @@ def _shared_core() -> Any:
 class OpenVinoProgram:
     """A compiled model with one infer request a thread."""
 
-    def __init__(self, graph: Graph, threads: int | None) -> None:
+    def __init__(self, graph: Graph, threads: int | None, precision: str = "float32") -> None:
         config: dict[str, Any] = {
-            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_PRECISION_HINT": PRECISIONS[precision],
             "PERFORMANCE_HINT": "LATENCY",
             "ENABLE_CPU_PINNING": False,
         }
@@ -87,6 +88,6 @@ class OpenVinoProgram:
         return outputs
 
 
-def compile(graph: Graph, threads: int | None = None) -> OpenVinoProgram:
-    """Compile a graph; None lets OpenVINO choose the number of threads."""
-    return OpenVinoProgram(graph, threads)
+def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OpenVinoProgram:
+    """Compile a graph: see Engine.compile."""
+    return OpenVinoProgram(graph, threads, precision)

@@ -21,13 +21,13 @@ Watch = Callable[[Node, Bound, list[Array], list[Array]], None]
 class PlanRunner:
     """A plan compiled on an engine. Safe to call from several threads."""
 
-    def __init__(self, plan: Plan, engine: Engine, threads: int | None) -> None:
+    def __init__(self, plan: Plan, engine: Engine, threads: int | None, precision: str = "float32") -> None:
         self.plan = plan
         fixed = {name for step in plan.steps if isinstance(step, GraphStep) for name in step.inputs}
         self._steps: list[tuple[Program | _HostCall, list[str], list[str]]] = []
         for step in plan.steps:
             if isinstance(step, GraphStep):
-                self._steps.append((engine.compile(step.graph, threads), step.inputs, step.outputs))
+                self._steps.append((engine.compile(step.graph, threads, precision), step.inputs, step.outputs))
             elif isinstance(step, HostStep):
                 node = step.traced.node
                 self._steps.append((_HostCall(step, plan, fixed), node.inputs, node.outputs))

@@ -44,6 +44,8 @@ class Definition:
 _collecting: ContextVar[list[Definition] | None] = ContextVar("collecting", default=None)
 _users: dict[str, Definition] = {}
 _PACKAGE = "anylayer.layers."
+_PLAIN = ("bvlc", "hed", "senet")
+"""Forks of Caffe whose layers carry no meaning of their own by name."""
 
 
 def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
@@ -134,6 +136,16 @@ class Registry:
         """Every definition, by type."""
         self._import_all()
         return [d for t in sorted(self._definitions) for d in self._definitions[t]]
+
+    def dialects(self) -> set[str]:
+        """Every dialect that a network of this format can be read as."""
+        names = set(_PLAIN)
+        for definition in self.definitions():
+            names.update(definition.dialects)
+            if definition.typed:
+                cls: Any = definition.cls
+                names.update(cls.numbers, *(declared.dialects for declared in cls.fields.values()))
+        return names - {""}
 
     def messages(self) -> set[str]:
         """Every parameter message that a built-in layer of this format declares."""
