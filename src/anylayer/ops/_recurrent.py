@@ -51,6 +51,7 @@ class Recurrent:
         need(len(x.shape) == 3, f"a recurrent input must be (steps, batch, values), got shape {tuple(x.shape)}")
         need(direction in _DIRECTIONS, f"direction must be one of {', '.join(_DIRECTIONS)}, got {direction!r}")
         self.direction, self.x, self.sequence_lens = direction, x, sequence_lens
+        self.ragged = sequence_lens is not None
         self.directions = 2 if direction == "bidirectional" else 1
         self.steps, self.batch, values = x.shape
         rows = gates * self.hidden
@@ -76,6 +77,11 @@ class Recurrent:
         need(clip is None or clip > 0, f"clip must be more than 0, got {clip}")
         self.clip, self._per_direction = clip, len(default)
 
+    @property
+    def native(self) -> bool:
+        """Whether every engine computes the operator with these activations (OpenVINO knows no others)."""
+        return set(self.names) <= {"Sigmoid", "Tanh", "Relu"}
+
     def functions(self, direction: int) -> list[Callable[[Any], Any]]:
         """The activations of one direction, each behind the clip."""
         first = direction * self._per_direction
@@ -92,7 +98,7 @@ class Recurrent:
     def run(self, step: Callable[[int], tuple[Any, Step]], states: Sequence[Any]) -> tuple[Any, ...]:
         """Run every direction: `step(d)` gives the weights (rows, values) of direction d and the function from
         (x @ weights.T of one step, *states) to the next states. Returns Y and the last states."""
-        lengths = np.full(self.batch, self.steps) if self.sequence_lens is None else np.asarray(self.sequence_lens)
+        lengths = self.sequence_lens if self.ragged else np.full(self.batch, self.steps)
         ys, ends = [], []
         for d in range(self.directions):
             backwards = self.direction == "reverse" or d == 1
@@ -101,12 +107,13 @@ class Recurrent:
             parts = x @ weights.T
             empty = np.zeros((self.batch, self.hidden), x.dtype)
             now = [empty if s is None else s[d] for s in states]
-            y = np.zeros((self.steps, self.batch, self.hidden), x.dtype)
+            y = []
             for t in range(self.steps):
-                active = (t < lengths)[:, None]
-                now = [np.where(active, new, old) for new, old in zip(function(parts[t], *now), now)]
-                y[t] = np.where(active, now[0], 0)
-            ys.append(reverse_sequence(y, lengths) if backwards else y)
+                new = function(parts[t], *now)
+                active = (lengths > t)[:, None]
+                now = [np.where(active, n, old) for n, old in zip(new, now)] if self.ragged else list(new)
+                y.append(np.where(active, now[0], x.dtype.type(0)) if self.ragged else now[0])
+            ys.append(reverse_sequence(np.stack(y), lengths) if backwards else np.stack(y))
             ends.append(now)
         return np.stack(ys, axis=1), *(np.stack(e) for e in zip(*ends))
 

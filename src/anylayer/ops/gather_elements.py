@@ -27,8 +27,10 @@ def gather_elements(x: Any, indices: Any, axis: int) -> Any:
 def _(x: Any, indices: Any, axis: int) -> Any:
     axis = axis_of(axis, len(x.shape))
     need_inside(x, indices, axis, "gather_elements")
-    shape = tuple(n if i == axis else m for i, (n, m) in enumerate(zip(x.shape, indices.shape)))
-    if shape != tuple(x.shape):  # OpenVINO refuses indices that are shorter than the data
-        ends = np.array([np.iinfo(np.int64).max if i == axis else n for i, n in enumerate(shape)])
-        x = record("Slice", [x, np.zeros_like(ends), ends], shape, x.dtype)
+    for other, n in enumerate(indices.shape):
+        if (
+            other != axis and n != x.shape[other]
+        ):  # OpenVINO wants them equal, and removes a Slice that makes them so
+            shape = (*x.shape[:other], n, *x.shape[other + 1 :])
+            x = record("Gather", [x, np.arange(n)], shape, x.dtype, axis=other)
     return record("GatherElements", [x, indices], indices.shape, x.dtype, axis=axis)

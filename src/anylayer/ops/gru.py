@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,15 @@ def gru(
     `activations` name f, g for each direction (Sigmoid, Tanh).
     """
     plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
-    size = hidden_size
+    return plan.run(_step(plan, w, r, b, linear_before_reset), [initial_h])
+
+
+def _step(plan: Recurrent, w: Any, r: Any, b: Any, linear_before_reset: bool) -> Callable[[int], Any]:
+    size = plan.hidden
 
     def step(d: int) -> Any:
         f, g = plan.functions(d)
-        biases = np.zeros(6 * size, x.dtype) if b is None else b[d]
+        biases = np.zeros(6 * size, plan.x.dtype) if b is None else b[d]
         bias = biases[: 3 * size] + biases[3 * size :]
         gates, new = r[d, : 2 * size].T, r[d, 2 * size :].T
 
@@ -54,7 +58,7 @@ def gru(
 
         return w[d], unit
 
-    return plan.run(step, [initial_h])
+    return step
 
 
 def _plan(
@@ -93,4 +97,6 @@ def _(
 ) -> Any:
     plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
     inputs = [x, w, r, b, sequence_lens, initial_h]
-    return plan.record("GRU", inputs, 2, linear_before_reset=int(linear_before_reset))
+    if plan.native:
+        return plan.record("GRU", inputs, 2, linear_before_reset=int(linear_before_reset))
+    return plan.run(_step(plan, w, r, b, linear_before_reset), [initial_h])

