@@ -58,6 +58,9 @@ class OpenVinoProgram:
             return True
 
         model = _shared_core().read_model(to_onnx(graph, lift=lift).SerializeToString())
+        for node in model.get_ops():
+            if node.get_type_name() == "TopK":
+                node.set_attribute("stable", True)  # of equal values the lower index first, as ONNX has it
         if not lifted:
             return model
         parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
