@@ -72,7 +72,7 @@ def test_one_engine_call_where_nothing_runs_in_python(net: Any) -> None:
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
 def test_what_cannot_be_traced_is_a_host_call_that_says_why(net: Any, engine: str, tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match=r"layer 'mine' \(Mine\) runs in Python: .*mine.py:13.*np.where"):
+    with pytest.warns(UserWarning, match=r"layer 'mine' \(Mine\) runs in Python: .*mine.py:12.*np.where"):
         model = net(HOST).compile(engine=engine)
     assert [(name, type_) for name, type_, _ in model.host_calls] == [("mine", "Mine")]
     assert len(model.plan.steps) == 3
@@ -94,8 +94,8 @@ def test_intermediate_blobs_by_name(net: Any) -> None:
     model = net().compile(engine="onnxruntime", outputs=["a", "z"])
     got = model(X)
     assert np.array_equal(got["a"], X * 2)
-    with pytest.raises(InputError, match=r"net.prototxt: there is no blob 'aa'; did you mean 'a'\?"):
-        net().compile(outputs=["aa"])
+    with pytest.raises(InputError, match=r"net.prototxt: there is no blob 'zz'; did you mean 'z'\?"):
+        net().compile(outputs=["zz"])
 
 
 @pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
@@ -204,7 +204,7 @@ def test_a_layer_that_lies_about_its_shape_is_refused(net: Any) -> None:
 
 def test_an_exception_in_a_users_layer_names_its_line(net: Any) -> None:
     broken = TRACEABLE.replace("return [inputs[0] + np", "return [inputs[7] + np")
-    with pytest.raises(LayerError, match=r"layer 'mine' \(Mine\): forward raises IndexError: .*mine.py:13"):
+    with pytest.raises(LayerError, match=r"layer 'mine' \(Mine\): forward raises IndexError: .*mine.py:12"):
         net(broken).compile(engine="numpy")(X)
     missing = TRACEABLE.replace('params["add"]', 'params["ad"]')
     with pytest.raises(LayerError, match=r"Mine raises KeyError: 'ad' .*mine.py:8"):
@@ -234,3 +234,18 @@ def test_networks_without_weights_say_so(tmp_path: Path) -> None:
         anylayer.read(tmp_path / "n.prototxt").compile(engine="onnxruntime")
     filled = anylayer.read(tmp_path / "n.prototxt").fill(seed=1).compile(engine="onnxruntime")
     assert filled(np.ones((1, 2, 5, 5), np.float32))["y"].std() > 0
+
+
+def test_precision_is_the_users_choice(net: Any) -> None:
+    low = net().compile(engine="openvino", precision="bfloat16")
+    assert np.allclose(low(X)["z"], X * 2 + 4, rtol=1e-2)
+    with pytest.raises(EngineError, match="engine 'onnxruntime' computes in float32, got 'bfloat16'"):
+        net().compile(engine="onnxruntime", precision="bfloat16")
+    with pytest.raises(EngineError, match="engine 'numpy' computes in float32 only"):
+        net().compile(engine="numpy", precision="float16")
+
+
+def test_a_dialect_that_is_none_is_refused(net: Any, tmp_path: Path) -> None:
+    net()
+    with pytest.raises(InputError, match="there is no dialect 'bvcl'; did you mean 'bvlc'"):
+        anylayer.read(tmp_path / "net.prototxt", dialect="bvcl")

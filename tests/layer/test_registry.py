@@ -42,7 +42,7 @@ def test_a_layers_file_registers_for_the_reader_that_names_it(file: Path) -> Non
 def test_a_class_that_does_not_register_itself_is_named(file: Path) -> None:
     found = load_layers([f"Crop={file}:Bare"])
     assert found["Crop"].cls.__name__ == "Bare"
-    with pytest.raises(InputError, match="mine.py has no class 'Missing'"):
+    with pytest.raises(InputError, match=r"mine.py has no class 'Missing'"):
         load_layers([f"Crop={file}:Missing"])
 
 
