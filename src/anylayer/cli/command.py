@@ -240,7 +240,7 @@ def table(title: str | None, *columns: str, right: Sequence[str] = ()) -> Table:
     from rich import box
     from rich.table import Table
 
-    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", show_edge=False, pad_edge=False)
     for column in columns:
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,8 +100,9 @@ class Loader:
             elif source.suffix.lower() == ".npz":
                 loaded.arrays.update(self._npz(source, name))
             else:
-                array = self._picture(source, name, loaded)
-                loaded.arrays[name] = array
+                loaded.arrays[name] = self._picture(source, name, loaded)
+        for name, array in loaded.arrays.items():
+            _check(name, array, self.types[name])
         return loaded
 
     def _picture(self, path: Path, name: str, loaded: Loaded) -> Array:
@@ -155,9 +157,18 @@ class Loader:
 
 def _shaped(values: Array, known: TensorType | None) -> Array:
     """Values of the command line in the input's shape, where their number tells."""
-    if known is not None and values.size == int(np.prod(known.shape)):
+    if known is not None and values.size == math.prod(known.shape):
         return values.reshape(known.shape)
     return values
+
+
+def _check(name: str, array: Array, known: TensorType | None) -> None:
+    rank = array.ndim if known is None else len(known.shape)
+    need(
+        array.ndim == rank,
+        f"input '{name}' is {known} in the file: {rank} dimensions are needed, got shape {array.shape}",
+        InputError,
+    )
 
 
 def _numeric(array: Array, path: Path) -> Array:

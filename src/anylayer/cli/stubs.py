@@ -116,15 +116,17 @@ def _forward(type_: str, nodes: Sequence[tuple[Node, NodeReport]]) -> list[str]:
     lines = []
     if len(counts) == 1 and 1 <= (number := counts.pop()) <= 8:
         names = _names(number)
-        lines.append(f"{', '.join(names)}{',' if number == 1 else ''} = inputs")
+        lines.append(f"({names[0]},) = inputs" if number == 1 else f"{', '.join(names)} = inputs")
         lines[-1] += "  # " + "; ".join(_types(nodes[0][1].inputs))
     outputs = sorted({len(n.outputs) for n, _ in nodes})
     several = " or ".join(map(str, outputs))
     arrays = "array" if outputs == [1] else "arrays"
-    what = f"compute {several} {arrays} from its inputs in NumPy and return a list of them"
-    lines.append("raise anylayer.AnyLayerError(")
-    lines.append(f"    {_quoted(f'the forward of layer type {type_!r} is not written yet: {what}')}")
-    lines.append(")")
+    lines += [
+        "raise anylayer.AnyLayerError(",
+        f"    {_quoted(f'the forward of layer type {type_!r} is not written yet: ')}",
+        f"    {_quoted(f'compute {several} {arrays} from its inputs in NumPy and return a list of them')}",
+        ")",
+    ]
     return lines
 
 

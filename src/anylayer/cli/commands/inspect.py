@@ -88,7 +88,7 @@ def _notes(report: Report, model: Path) -> None:
         click.echo(f"{name}: {shown or 'none'}")
     if report.dialect:
         click.echo(f"dialect: {report.dialect}")
-    for note in report.notes:
+    for note in dict.fromkeys(report.notes):
         click.echo(f"note: {note}")
     if report.totals["unknown"]:
         click.echo(f"To define the unknown layers: anylayer stub {model} -o layers.py")

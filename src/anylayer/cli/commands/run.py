@@ -286,7 +286,7 @@ def layer_lines(net: Net, model: Model) -> Iterator[str]:
             nodes = [n for n in net.network.nodes if n.type == type_]
             parts.append(f"{type_} ({Path(definition.origin).name}, {plural(len(nodes), 'node')})")
         own = {name for name, type_, _ in host if type_ in net.user_layers}
-        tail = f"{len(own)} of their nodes run in Python" if own else "none of them runs in Python"
+        tail = f"in Python: {plural(len(own), 'node')}" if own else "none of them runs in Python"
         if model.engine == "numpy":
             tail = "in NumPy, as every layer"
         yield f"layers from your files: {', '.join(parts)}; {tail}"

@@ -1,0 +1,293 @@
+"""inspect, stub, verify, bench and layers."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from anylayer import AnyLayerError
+from anylayer.cli.commands import verify as verify_command
+from anylayer.cli.commands.bench import percentile, take_turns
+from anylayer.engines.verify import NodeCheck
+
+WITH = ("net.prototxt", "-l", "layers.py")
+
+
+def rows_of(shown):
+    """The cells of a printed table, by the first column."""
+    lines = [line for line in shown.splitlines() if "  " in line]
+    return {line.split()[0]: line.split() for line in lines}
+
+
+def test_inspect_shows_nodes_totals_and_ends(anylayer_command, small):
+    shown = anylayer_command("inspect", *WITH).stdout
+    rows = rows_of(shown)
+    assert rows["shuffle"] == ["shuffle", "ShuffleChannel", "group=3", "float32[1,", "3,", "4,", "6]", "engine"]
+    assert rows["half"][-2:] == ["engine,", "layers.py"]
+    assert "4 nodes, 0 weights (no weights file given), 0 multiply-adds; in Python: 0; unknown: 0" in shown
+    assert "inputs: data float32[1, 3, 4, 6]\n" in shown
+    assert "outputs: flat float32[1, 1, 4, 6], means float32[1, 3]\n" in shown
+
+
+def test_inspect_shows_unknown_layers_and_what_to_do(anylayer_command, small):
+    shown = anylayer_command("inspect", "net.prototxt").stdout
+    assert rows_of(shown)["half"] == ["half", "Times", "factor=0.5", "?", "unknown"]
+    assert "in Python: 0; unknown: 3" in shown
+    assert shown.endswith("To define the unknown layers: anylayer stub net.prototxt -o layers.py\n")
+
+
+def test_inspect_shows_what_runs_in_python_and_why(anylayer_command, small):
+    shown = anylayer_command("inspect", "net.prototxt", "-l", "host.py").stdout
+    (line,) = [line for line in shown.splitlines() if line.startswith("means")]
+    assert "Python, host.py: " in line
+    assert "host.py:" in line.split("Python, host.py: ")[1]
+
+
+def test_inspect_json_and_shape(anylayer_command, small):
+    data = json.loads(anylayer_command("inspect", *WITH, "--json", "--shape", "2,3,8,8").stdout)
+    assert data["totals"] == {"nodes": 4, "weights": 0, "macs": 0, "host": 0, "unknown": 0}
+    assert data["inputs"] == [{"name": "data", "shape": [2, 3, 8, 8], "dtype": "float32"}]
+    assert [n["where"] for n in data["nodes"]] == ["engine"] * 4
+    assert data["nodes"][1]["params"] == {"times_param": {"factor": 0.5}}
+
+
+def test_inspect_prints_a_strangers_names_as_they_are(anylayer_command, small):
+    (small / "odd.prototxt").write_text('layer { name: "[bold]\\033[2J" type: "[red]X" top: "[/]" }')
+    shown = anylayer_command("inspect", "odd.prototxt").stdout
+    assert "[bold]?[2J" in shown
+    assert "[red]X" in shown
+
+
+def load(path):
+    """A Python file as a module."""
+    spec = importlib.util.spec_from_file_location("stub_under_test", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.pop(spec.name, None)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_stub_has_a_class_and_a_test_for_each_unknown_type(anylayer_command, small):
+    result = anylayer_command("stub", "net.prototxt", "-o", "stub.py")
+    assert result.stderr == "wrote stub.py: 3 layer types (Times, Means, Flat)\n"
+    text = (small / "stub.py").read_text()
+    assert '@anylayer.layer("Times")\nclass Times:\n' in text
+    assert "    half (line 4)\n      in  shuffle: float32[1, 3, 4, 6]\n" in text
+    assert "      out half: shape not known, read by means (Means), flat (Flat)\n" in text
+    assert "      out flat: shape not known, read by output flat of the network\n" in text
+    assert 'self.factor = params["factor"]  # 0.5\n' in text
+    module = load(small / "stub.py")
+    with pytest.raises(
+        AnyLayerError, match="the forward of layer type 'Times' is not written yet: compute 1 array"
+    ):
+        module.test_times()
+
+
+def test_stub_is_read_and_says_when_run_what_is_missing(anylayer_command, small):
+    anylayer_command("stub", "net.prototxt", "-o", "stub.py")
+    failed = anylayer_command("run", "net.prototxt", "-l", "stub.py", "-i", "x.npy", status=1)
+    assert "layer 'half' (Times): the forward of layer type 'Times' is not written yet" in failed.stderr
+
+
+def test_stub_once_filled_passes_its_own_test(anylayer_command, small):
+    anylayer_command("stub", "net.prototxt", "-o", "stub.py")
+    text = (small / "stub.py").read_text()
+    start = text.index("raise anylayer")
+    filled = (
+        text[:start] + "return [x * np.float32(self.factor)]" + text[text.index(")\n", text.index("them")) + 1 :]
+    )
+    (small / "filled.py").write_text(filled)
+    load(small / "filled.py").test_times()
+    anylayer_command("run", "net.prototxt", "-l", "filled.py", "-i", "x.npy", "--blob", "half", "-o", "half.npy")
+    assert np.array_equal(np.load("half.npy"), np.load("x.npy") / 2)
+
+
+def test_stub_does_not_overwrite(anylayer_command, small):
+    failed = anylayer_command("stub", "net.prototxt", "-o", "layers.py", status=1)
+    assert failed.stderr == "layers.py exists. --force overwrites it\n"
+    anylayer_command("stub", "net.prototxt", "-o", "layers.py", "--force")
+    assert "is not written yet" in (small / "layers.py").read_text()
+
+
+def test_stub_without_unknown_layers_writes_nothing(anylayer_command, small):
+    result = anylayer_command("stub", *WITH, "-o", "stub.py")
+    assert result.stderr == "net.prototxt: every layer type is known, there is nothing to write\n"
+    assert not (small / "stub.py").exists()
+
+
+def test_stub_of_a_known_type_that_is_asked_for(anylayer_command, small):
+    shown = anylayer_command("stub", *WITH, "--type", "ShuffleChannel").stdout
+    assert "class ShuffleChannel:" in shown
+    assert "class Times" not in shown
+    failed = anylayer_command("stub", *WITH, "--type", "Shuffle", status=1)
+    assert "there is no layer of type 'Shuffle'; did you mean 'ShuffleChannel'?" in failed.stderr
+
+
+HOSTILE = r"""
+layer { name: "a\"\"\"\nimport os" type: "x\"\"\"\n)(\\" top: "t"
+  p { lambda: "\"\"\"\\\n" forward: 1 v: inf v: -1 w: nan } }
+layer { name: "b" type: "anylayer" bottom: "t" bottom: "t" top: "u" top: "v" p { forward: 2 k: SUM f: true } }
+layer { name: "c" type: "1.5 def" bottom: "u" top: "w" }
+layer { name: "d" type: "1_5 def" bottom: "v" top: "z" }
+"""
+
+
+def test_a_strangers_text_stays_text(anylayer_command, small):
+    (small / "hostile.prototxt").write_text(HOSTILE)
+    anylayer_command("stub", "hostile.prototxt", "-o", "stub.py")
+    module = load(small / "stub.py")
+    assert not hasattr(module, "os")
+    classes = [v for v in vars(module).values() if isinstance(v, type)]
+    assert len(classes) == 4
+    first = classes[0]({"lambda": "a", "forward": 1, "v": (1, 2), "w": 0}, [])
+    assert (first.lambda_, first.forward_, first.v) == ("a", 1, (1, 2))
+    assert callable(first.forward)
+    tests = [v for n, v in vars(module).items() if n.startswith("test_")]
+    assert len(tests) == 4
+    for test in tests:
+        with pytest.raises(AnyLayerError, match="is not written yet"):
+            test()
+
+
+def test_verify_agrees_on_every_engine(anylayer_command, small):
+    shown = anylayer_command("verify", *WITH).stdout
+    assert [line.split(": ")[1] for line in shown.splitlines()[-2:]] == [
+        "all 4 nodes compared agree with NumPy"
+    ] * 2
+    assert rows_of(shown)["half"][:4] == ["half", "Times", "ok", "0.0e+00"]
+
+
+def test_verify_does_not_compare_what_runs_in_python(anylayer_command, small):
+    shown = anylayer_command("verify", "net.prototxt", "-l", "host.py", "-e", "onnxruntime").stdout
+    assert "all 3 nodes compared agree with NumPy (1 node not compared: constants and host calls)" in shown
+
+
+def test_verify_names_the_first_node_that_differs(anylayer_command, small, monkeypatch):
+    checks = [
+        NodeCheck("a", "A", 1e-7, 1.0, True),
+        NodeCheck("b", "B", 0.5, 2.0, False),
+        NodeCheck("c", "C", 9, 1, False),
+    ]
+    monkeypatch.setattr("anylayer.engines.verify.verify", lambda *a, **k: iter(checks))
+    result = anylayer_command("verify", *WITH, "-e", "onnxruntime", status=1)
+    assert result.stdout.endswith("onnxruntime: 2 nodes differ, the first is 'b' (B): off by 0.5 of 2\n")
+    data = json.loads(anylayer_command("verify", *WITH, "-e", "onnxruntime", "--json", status=1).stdout)
+    assert (data["onnxruntime"]["ok"], data["onnxruntime"]["first"]) == (False, "b")
+    assert data["onnxruntime"]["nodes"][1]["error"] == 0.5
+
+
+def test_verify_with_inputs_given(anylayer_command, small):
+    data = json.loads(anylayer_command("verify", *WITH, "-i", "x.npy", "-e", "onnxruntime", "--json").stdout)
+    scales = {n["name"]: n["scale"] for n in data["onnxruntime"]["nodes"]}
+    assert scales == {
+        "shuffle": 71,
+        "half": 35.5,
+        "means": pytest.approx(29.75),
+        "flat": pytest.approx(11.5 / 255),
+    }
+
+
+def test_verify_does_not_compare_numpy_with_itself(anylayer_command, small):
+    failed = anylayer_command("verify", *WITH, "-e", "numpy", status=2)
+    assert "numpy is what the engines are compared with" in failed.stderr
+
+
+def test_verify_takes_the_engines_there_are(monkeypatch, capsys):
+    from anylayer.errors import EngineError
+
+    def load_engine(name):
+        if name == "openvino":
+            raise EngineError("engine 'openvino' needs: pip install anylayer[openvino]")
+
+    monkeypatch.setattr("anylayer.engines.load_engine", load_engine)
+    assert verify_command._engines(("all",), False) == ["onnxruntime"]
+    assert capsys.readouterr().err == "left out: engine 'openvino' needs: pip install anylayer[openvino]\n"
+
+
+def test_bench_shows_engines_side_by_side(anylayer_command, small):
+    shown = anylayer_command("bench", *WITH, "-e", "numpy", "-e", "onnxruntime", "-n", 5).stdout
+    rows = rows_of(shown)
+    assert (rows["numpy"][4:], rows["onnxruntime"][4]) == (["5", "1.00"], "5")
+
+
+def test_bench_json_and_profile(anylayer_command, small):
+    words = ("-e", "onnxruntime", "--threads", 1, "-n", 3, "--profile", "--json")
+    data = json.loads(anylayer_command("bench", *WITH, *words).stdout)
+    assert (data["threads"], data["inputs"]) == (1, {"data": [1, 3, 4, 6]})
+    found = data["engines"]["onnxruntime"]
+    assert found["ms"]["runs"] == 3
+    assert 0 < found["ms"]["best"] <= found["ms"]["median"] <= found["ms"]["p95"]
+    assert [n["node"] for n in found["profile"]] == ["shuffle", "half", "means", "flat"]
+
+
+def test_bench_profile_as_text(anylayer_command, small):
+    shown = anylayer_command("bench", *WITH, "-e", "onnxruntime", "-n", 2, "--profile").stdout
+    assert "onnxruntime, each node alone" in shown
+    assert rows_of(shown)["half"][1] == "Times"
+    assert "by type: " in shown
+
+
+def test_bench_says_what_runs_in_python(anylayer_command, small):
+    result = anylayer_command("bench", "net.prototxt", "-l", "host.py", "-e", "onnxruntime", "-n", 1)
+    assert "layer 'means' (Means) runs in Python: " in result.stderr
+
+
+def test_calls_take_turns():
+    order = []
+    ticks = iter(range(1000))
+    calls = {name: lambda name=name: order.append(name) for name in "ab"}
+    times = take_turns(calls, 3, 0, lambda: next(ticks))
+    assert "".join(order) == "ababab"
+    assert times == {"a": [1, 1, 1], "b": [1, 1, 1]}
+    order.clear()
+    take_turns(calls, None, 40, iter(range(1000)).__next__)
+    assert len(order) == 18  # 3 rounds of 4 ticks, then of 5 with the look at the clock: the last at tick 38
+    order.clear()
+    take_turns(calls, None, 0, iter(range(1000)).__next__)
+    assert len(order) == 6
+
+
+@pytest.mark.parametrize(
+    ("values", "p95"), [([3], 3), (range(1, 21), 19), (range(1, 101), 95), ([5, 1, 9], 9), (range(1, 22), 20)]
+)
+def test_the_95th_percentile(values, p95):
+    assert percentile(list(values), 0.95) == p95
+
+
+def test_layers_lists_types(anylayer_command):
+    shown = anylayer_command("layers").stdout
+    assert "Deal the channels of `group` groups out in turn" in shown
+    assert shown.splitlines()[-1].endswith("layer types; anylayer layers TYPE shows its fields")
+
+
+def test_layers_shows_the_fields_of_a_type(anylayer_command):
+    shown = anylayer_command("layers", "shufflechannel").stdout
+    assert shown.startswith("ShuffleChannel\n")
+    assert "shuffle_channel_param" in shown
+    assert rows_of(shown)["group"][:4] == ["group", "1", "uint32", "1"]
+
+
+def test_layers_json(anylayer_command):
+    data = json.loads(anylayer_command("layers", "--json").stdout)
+    assert len({d["type"] for d in data}) > 20
+    (found,) = json.loads(anylayer_command("layers", "ShuffleChannel", "--json").stdout)
+    assert found["numbers"]["ascend"] == 159
+    assert found["fields"] == [
+        {
+            "name": "group",
+            "number": 1,
+            "type": "uint32",
+            "doc": "number of groups; must divide the channels",
+            "required": False,
+            "default": 1,
+        }
+    ]
+
+
+def test_layers_names_the_nearest_type(anylayer_command):
+    failed = anylayer_command("layers", "ShufleChannel", status=1)
+    assert failed.stderr == "there is no built-in layer type 'ShufleChannel'; did you mean 'ShuffleChannel'?\n"

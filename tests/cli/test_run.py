@@ -1,0 +1,221 @@
+"""anylayer run, from the words to the files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from PIL import Image
+
+SHARED = Path(__file__).parents[3] / "shared"
+NET = ("run", "net.prototxt", "-l", "layers.py", "-e", "onnxruntime")
+MEANS = [15, 10, 5]  # half of B, G, R = 30, 20, 10; three groups of one channel stay where they are
+
+
+def test_outputs_go_to_stdout_and_the_report_to_stderr(anylayer_command, small):
+    result = anylayer_command(*NET, "-i", "picture.png")
+    assert result.stdout.splitlines() == [
+        "flat float32[1, 1, 4, 6]: 0.0588235..0.0588235, mean 0.0588235",
+        "means float32[1, 3]",
+        "          15      0",
+        "          10      1",
+        "           5      2",
+    ]
+    said = result.stderr.splitlines()
+    assert said[0] == "input 'data': resize to 6x4, BGR (no transform_param in the file, none asked for)"
+    assert said[1].startswith("engine onnxruntime: ")
+    assert said[1].endswith(" ms a frame")
+    assert said[2] == (
+        "layers from your files: Times (layers.py, 1 node), Means (layers.py, 1 node), Flat (layers.py, 1 node); "
+        "none of them runs in Python"
+    )
+
+
+def test_quiet_says_nothing(anylayer_command, small):
+    result = anylayer_command(*NET, "-i", "picture.png", "--quiet", "-o", "m.npz")
+    assert result.stderr == ""
+    assert result.stdout.startswith("flat float32[1, 1, 4, 6]")
+    assert (small / "m.npz").exists()
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino", "auto"])
+def test_every_engine_gives_the_same(anylayer_command, small, engine):
+    anylayer_command(*NET, "-e", engine, "-i", "x.npy", "-o", f"{engine}.npz")
+    x = np.load("x.npy")
+    found = np.load(f"{engine}.npz")
+    assert_allclose(found["means"], x.mean((2, 3)) / 2, rtol=1e-5)
+    assert_allclose(found["flat"], x[:, 0:1] / 510, rtol=1e-5)
+
+
+def test_json_is_all_there_is_on_stdout(anylayer_command, small):
+    result = anylayer_command(*NET, "-i", "picture.png", "--json", "--top", "1", "-o", "flat.png", "-o", "x.json")
+    data = json.loads(result.stdout)
+    assert data["engine"] == "onnxruntime"
+    assert data["ms_a_frame"] > 0
+    assert {t: Path(f).name for t, f in data["layers"].items()} == dict.fromkeys(
+        ("Times", "Means", "Flat"), "layers.py"
+    )
+    assert data["host_calls"] == []
+    assert data["written"] == ["flat.png", "x.json"]
+    (shown,) = data["results"]
+    assert shown["input"] == "picture.png"
+    assert shown["outputs"]["means"]["top"] == [{"class": 0, "label": "", "score": 15.0}]
+    assert shown["outputs"]["flat"]["shape"] == [1, 1, 4, 6]
+    assert json.loads((small / "x.json").read_text())["means"] == [MEANS]
+
+
+def test_labels_and_top(anylayer_command, small):
+    (small / "labels.txt").write_text("blue\ngreen\nred\n")
+    shown = anylayer_command(*NET, "-i", "picture.png", "--blob", "means", "--labels", "labels.txt", "--top", 2)
+    assert shown.stdout.splitlines() == [
+        "means float32[1, 3]",
+        "          15      0  blue",
+        "          10      1  green",
+    ]
+
+
+def test_a_layer_that_runs_in_python_is_named_with_the_reason(anylayer_command, small):
+    result = anylayer_command("run", "net.prototxt", "-l", "host.py", "-e", "onnxruntime", "-i", "picture.png")
+    said = result.stderr.splitlines()
+    assert said[-2].endswith("; in Python: 1 node")
+    assert said[-1].startswith("layer 'means' (Means) runs in Python: ")
+    assert "host.py:" in said[-1]
+    assert "          15      0" in result.stdout
+
+
+def test_what_is_asked_of_the_picture_is_done_and_said(anylayer_command, small):
+    words = ("--mean", "1,2,3", "--scale", "1/2", "--swap-rb", "--size", "3x2")
+    result = anylayer_command(*NET, "-i", "picture.png", *words, "-o", "out.npz")
+    assert result.stderr.splitlines()[0] == (
+        "input 'data': resize to 3x2, RGB, minus mean 1,2,3, times 0.5 (as asked)"
+    )
+    found = np.load("out.npz")
+    assert found["flat"].shape == (1, 1, 2, 3)
+    assert_allclose(found["means"], [[(10 - 1) / 4, (20 - 2) / 4, (30 - 3) / 4]])
+
+
+def test_the_files_transform_is_followed(anylayer_command, small):
+    text = (small / "net.prototxt").read_text()
+    transform = "transform_param { mean_value: 3 mean_value: 2 mean_value: 1 scale: 0.5 crop_size: 2 }"
+    (small / "own.prototxt").write_text(text.replace("input_param", transform + " input_param", 1))
+    result = anylayer_command("run", "own.prototxt", *NET[2:], "-i", "picture.png", "--size", "4", "-o", "out.npz")
+    assert result.stderr.splitlines()[0].startswith(
+        "input 'data': resize to 4x4, BGR, minus mean 3,2,1, centre 2x2, times 0.5 (transform_param of"
+    )
+    found = np.load("out.npz")
+    assert found["flat"].shape == (1, 1, 2, 2)
+    assert_allclose(found["means"], [[27 / 4, 18 / 4, 9 / 4]])
+
+
+def test_a_map_is_written_as_a_picture(anylayer_command, small):
+    result = anylayer_command(*NET, "-i", "picture.png", "-o", "flat.png")
+    assert "wrote flat.png: 'flat' 6x4, 0 is black, 1 white" in result.stderr
+    assert_array_equal(np.asarray(Image.open("flat.png")), np.full((4, 6), 15))
+
+
+def test_any_blob_by_name(anylayer_command, small):
+    result = anylayer_command(*NET, "-i", "x.npy", "--blob", "shuffle", "-o", "s.npy", "-o", "s.png")
+    assert_array_equal(np.load("s.npy"), np.load("x.npy"))
+    assert "the largest of 3 channels" in result.stderr
+    assert result.stdout.startswith("shuffle float32[1, 3, 4, 6]: 0..71, mean 35.5")
+    failed = anylayer_command(*NET, "-i", "x.npy", "--blob", "shufle", status=1)
+    assert failed.stderr.endswith("net.prototxt: there is no blob 'shufle'; did you mean 'shuffle'?\n")
+
+
+def test_a_folder_runs_in_batches(anylayer_command, small):
+    (small / "in").mkdir()
+    for i in range(5):
+        Image.new("RGB", (6, 4), (0, 0, 10 * i)).save(small / "in" / f"{i}.png")
+    words = ("-i", "in", "--batch", "2", "--blob", "means", "-o", "all.npz", "-o", "each/{name}.npy")
+    result = anylayer_command(*NET, *words)
+    assert result.stdout.splitlines()[::5] == [f"in/{i}.png:" for i in range(5)]
+    assert_array_equal(np.load("all.npz")["means"][:, 0], [0, 5, 10, 15, 20])
+    assert sorted(p.name for p in (small / "each").iterdir()) == [f"{i}.npy" for i in range(5)]
+    assert_array_equal(np.load("each/3.npy"), [[15, 0, 0]])
+    assert "median of 3 runs" in result.stderr
+
+
+def test_pictures_of_different_sizes_run_one_by_one(anylayer_command, small):
+    Image.new("RGB", (3, 3), (0, 0, 10)).save(small / "other.png")
+    words = ("-i", "picture.png", "other.png", "--size", "keep", "--batch", "2", "-o", "{name}.npz")
+    anylayer_command(*NET, *words)
+    assert np.load("picture.npz")["flat"].shape == (1, 1, 4, 6)
+    assert np.load("other.npz")["flat"].shape == (1, 1, 3, 3)
+
+
+def test_shape_says_how_large_the_input_is(anylayer_command, small):
+    anylayer_command(*NET, "-i", "picture.png", "--shape", "data=1,3,8,10", "-o", "a.npz")
+    assert np.load("a.npz")["flat"].shape == (1, 1, 8, 10)
+    failed = anylayer_command(*NET, "-i", "picture.png", "--shape", "dta=1,3,8,10", status=1)
+    assert "the network has no input 'dta'; did you mean 'data'?" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("-i", "gone.png"), 1, "gone.png: there is no such file"),
+        (("-i", "layers.py"), 1, "layers.py holds Python code"),
+        (("-i", "data=[1, 2]"), 1, "4 dimensions are needed, got shape (2,)"),
+        (("-i", "x.npy", "-e", "tensorrt"), 1, "there is no engine 'tensorrt'"),
+        (("-i", "x.npy", "-o", "means.png", "--blob", "means"), 1, "no output is a map or detections"),
+        (("-i", "x.npy", "--show", "detections"), 1, "detections have 7 values a row"),
+        (("-i", "x.npy", "--labels", "gone.txt"), 1, "gone.txt: there is no such file"),
+        (("-i", "x.npy", "--show", "nonsense"), 2, "'nonsense' is not one of"),
+        (("-i", "x.npy", "--size", "0"), 2, "a size is WIDTHxHEIGHT, one side, or keep, got '0'"),
+        ((), 2, "Missing option '-i'"),
+    ],
+)
+def test_mistakes_end_with_one_message(anylayer_command, small, words, status, message):
+    result = anylayer_command(*NET, *words, status=status)
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert sorted(p.name for p in small.glob("*.png")) == ["picture.png"]
+
+
+def test_unknown_layers_are_named_all_at_once(anylayer_command, small):
+    result = anylayer_command("run", "net.prototxt", "-i", "x.npy", status=1)
+    for type_ in ("Times", "Means", "Flat"):
+        assert f"'{type_}'" in result.stderr
+    assert "anylayer stub net.prototxt" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_missing_input_is_named(anylayer_command, small):
+    text = (small / "net.prototxt").read_text()
+    (small / "two.prototxt").write_text(
+        text + 'layer { name: "i" type: "Input" top: "info" input_param { shape { dim: 1 dim: 3 } } }\n'
+        'layer { name: "t" type: "Times" bottom: "info" top: "t" times_param { factor: 2 } }\n'
+    )
+    words = ("run", "two.prototxt", *NET[2:], "-i", "picture.png")
+    assert "input 'info' is missing: give -i info=FILE" in anylayer_command(*words, status=1).stderr
+    anylayer_command(*words, "info=[1, 2, 3]", "--blob", "t", "-o", "t.npy")
+    assert_array_equal(np.load("t.npy"), [[2, 4, 6]])
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
+def test_detections_are_drawn_on_the_picture(anylayer_command, tmp_path):
+    noise = np.random.default_rng(1).integers(0, 256, (60, 90, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.png")
+    folder = SHARED / "models" / "mobilenet_ssd"
+    result = anylayer_command(
+        *("run", folder / "deploy.prototxt", folder / "weights.caffemodel", "--dialect", "ssd"),
+        *("-i", tmp_path / "noise.png", "--mean", "127.5", "--scale", "0.007843", "--threshold", "0.3"),
+        *("-e", "onnxruntime", "-o", tmp_path / "drawn.png", "--json"),
+    )
+    found = json.loads(result.stdout)["results"][0]["outputs"]["detection_out"]
+    assert found["unit"] == "pixels"
+    assert len(found["detections"]) == found["shape"][2]
+    drawn = np.asarray(Image.open(tmp_path / "drawn.png"))
+    assert drawn.shape == (60, 90, 3)
+    assert (drawn != noise).any()
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
+def test_lenet_says_what_caffe_said(anylayer_command, tmp_path):
+    folder = SHARED / "models" / "lenet"
+    words = ("run", folder / "deploy.prototxt", folder / "weights.caffemodel", "-i", folder / "input_data.npy")
+    anylayer_command(*words, "-o", tmp_path / "prob.npy")
+    assert_allclose(np.load(tmp_path / "prob.npy"), np.load(folder / "output_prob.npy"), atol=1e-5)
