@@ -116,7 +116,7 @@ def _inputs(network: Network, layer: Draft, options: Options) -> None:
     """Enter an input or data layer's outputs as the network's inputs; labels that nothing reads are left."""
     types = _input_types(layer, options)
     for version, type_ in zip(layer.outputs, types):
-        if layer.role == "data" and not any(not r.dropped for r, _ in version.readers):
+        if layer.role == "data" and not version.needed:
             continue
         network.inputs[version.name] = type_
     if layer.outputs and layer.outputs[0].name in network.inputs:

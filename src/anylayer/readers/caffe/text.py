@@ -14,7 +14,7 @@ from anylayer.errors import FileError
 from anylayer.network import Flag, Word
 from anylayer.readers.caffe.tree import Block, shown
 
-MAX_DEPTH = 100
+MAX_DEPTH = 64
 MAX_BYTES = 1 << 28
 _TOKEN = re.compile(
     r"(?P<space>(?:[ \t\r\n\f\v]|\#[^\n]*)+)"
@@ -113,7 +113,7 @@ class _Parser:
         if colon:
             self.next()
         if self.kind == "sign" and self.token == "[":
-            self.list(block, name, line, colon, depth)
+            self.list(block, name, colon, depth)
         else:
             block.add(name, self.value(name, colon, depth), line)
 
@@ -141,13 +141,14 @@ class _Parser:
             raise self.fail("expected an extension's name between '[' and ']'")
         return "".join(parts) + "]"
 
-    def list(self, block: Block, name: str, line: int, colon: bool, depth: int) -> None:
+    def list(self, block: Block, name: str, colon: bool, depth: int) -> None:
         self.next()
         if self.kind == "sign" and self.token == "]":
             self.next()
             return
         while True:
-            block.add(name, self.value(name, colon, depth), self.token_line if self.kind == "end" else line)
+            line = self.token_line
+            block.add(name, self.value(name, colon, depth), line)
             if self.kind == "sign" and self.token == "]":
                 self.next()
                 return

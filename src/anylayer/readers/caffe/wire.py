@@ -18,7 +18,7 @@ from anylayer.errors import FileError, at, need
 from anylayer.network import Array, Shape
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-MAX_DEPTH = 100
+MAX_DEPTH = 64
 _BLOCK = 1 << 16
 _RUNS = 100_000
 _DIMS = 32

@@ -17,6 +17,11 @@ class Version:
     readers: list[tuple[Draft, int]] = field(default_factory=list)
     name: str = ""
 
+    @property
+    def needed(self) -> bool:
+        """Whether a layer that computes reads it."""
+        return any(not reader.dropped and reader.role != "sink" for reader, _ in self.readers)
+
 
 @dataclass(slots=True)
 class Draft:
@@ -136,7 +141,7 @@ def drop_training(layers: list[Draft]) -> list[str]:
     for layer in reversed(layers):
         if layer.dropped or layer.feeds or not layer.outputs:
             continue
-        unread = [v for v in layer.outputs if all(reader.dropped for reader, _ in v.readers)]
+        unread = [v for v in layer.outputs if not v.needed]
         if len(unread) == len(layer.outputs) and any(id(v) in labels for v in unread):
             layer.dropped = True
             labels.update(id(v) for v in layer.inputs)
