@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.api import Net
 from anylayer.engines import load_engine
 from anylayer.engines.nodes import needed_nodes, run_bound, trace_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.network import Array, TensorType
+
+if TYPE_CHECKING:
+    from anylayer.api import Net
 
 _ROUNDS = 5
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.api import Net
 from anylayer.engines import load_engine
 from anylayer.engines.nodes import needed_nodes, trace_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.errors import EngineError, InputError, need
 from anylayer.network import Array, TensorType
+
+if TYPE_CHECKING:
+    from anylayer.api import Net
 
 TOLERANCE = 1e-5
 
