@@ -132,6 +132,7 @@ ONNX_VOCABULARY = ["tracing", "ops", "writers"]
 
 NAMES_TYPES = {
     "readers/caffe/upgrade.py": "V0 and V1 files spell layer types as words and enums of the format",
+    "engines/report.py": "ONNX operators of a graph, whose multiply-adds are counted",
 }
 """Files elsewhere that name layer types, with the reason."""
 
