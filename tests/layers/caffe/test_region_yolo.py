@@ -29,11 +29,11 @@ test_axis = rejects(
     "RegionYolo",
     {"region_yolo_param": TWO, "flatten_param": {"axis": 4}},
     inputs=[X],
-    text="flatten_param's axis must lie in -4..3, got 4",
+    text="flatten_param's axis must lie in -4..3 for an input of shape (2, 16, 3, 4), got 4",
 )
 test_axes_in_order = rejects(
     "RegionYolo",
     {"region_yolo_param": TWO, "flatten_param": {"axis": 3, "end_axis": 1}},
     inputs=[X],
-    text="flatten_param's axis=3 must not lie behind its end_axis=1",
+    text="flatten_param's axis 3 must not lie behind its end_axis 1",
 )

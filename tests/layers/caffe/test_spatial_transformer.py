@@ -95,7 +95,7 @@ test_rank = refused("input 0 must be of shape (N, C, H, W)", {}, X[0], T)
 test_unknown_field = refused("st_param has no field 'de_transform'", {"de_transform": "x"}, X, T)
 test_one_message = rejects(
     "SpatialTransformer",
-    {"st_param": {}, "spatial_transform_param": {}},
+    {"st_param": {"output_H": 4}, "spatial_transform_param": {"output_h": 4}},
     inputs=[X, T],
     text="st_param and spatial_transform_param are two spellings of one: give either",
 )

@@ -96,6 +96,13 @@ test_two_bare_inputs_are_ambiguous = rejects(
 test_fits_none = rejects(
     "Upsample", {"factor": 2}, inputs=[X], text="'Upsample' fits none of 4 things, give --dialect:"
 )
+test_darknet_scale_alone = rejects(
+    "Upsample",
+    {"scale": 2},
+    dialect="darknet",
+    inputs=[X],
+    text="scale=2 without stride multiplies the values in Darknet, and is the size's factor in what",
+)
 test_stride_is_positive = rejects("Upsample", {"stride": 0}, inputs=[X], text="stride must be positive, got 0 x 0")
 test_ascend_has_no_negative_stride = rejects(
     "Upsample", {"stride": -2}, dialect="ascend", inputs=[X], text="stride must be positive, got -2 x -2"

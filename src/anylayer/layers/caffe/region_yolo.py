@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from anylayer.layer import Layer, field, layer, need
+from anylayer.layer import Layer, Message, field, layer, need
+from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._regions import in_place
-from anylayer.network import Node
+
+
+class FlattenParameter(Message):
+    """The axes that are joined."""
+
+    axis: int = field(1, "int32", 1, doc="the first axis")
+    end_axis: int = field(2, "int32", -1, doc="the last axis")
 
 
 @layer("RegionYolo")
@@ -24,17 +32,14 @@ class RegionYolo(Layer):
 
     message = "region_yolo_param"
     numbers = {"": 214, "model-optimizer": 214}
+    also = {"flatten_param": FlattenParameter}
+    flatten_param: FlattenParameter
     coords: int = field(1, "int32", 4, doc="coordinates of a box")
     classes: int = field(2, "int32", 20, doc="number of classes")
     num: int = field(3, "int32", 1, doc="boxes of a cell, with do_softmax")
     do_softmax: bool = field(4, "bool", True, doc="softmax over the classes, and a flat output")
     anchors: tuple[float, ...] = field(5, "float", repeated=True, doc="sizes of the boxes; used after this layer")
     mask: tuple[int, ...] = field(6, "int32", repeated=True, doc="the anchors this map is for, without do_softmax")
-
-    def prepare(self, node: Node, dialect: str | None) -> None:
-        super().prepare(node, dialect)
-        flatten = node.params.get("flatten_param", {})
-        self.axis, self.end_axis = int(flatten.get("axis", 1)), int(flatten.get("end_axis", -1))
 
     def forward(self, x: Any) -> Any:
         need(self.coords >= 2, f"coords must be at least 2, got {self.coords}")
@@ -46,11 +51,8 @@ class RegionYolo(Layer):
         y = in_place(x, boxes, self.coords, self.classes, "softmax" if self.do_softmax else "sigmoid")
         if not self.do_softmax:
             return y
-        for name, value in (("axis", self.axis), ("end_axis", self.end_axis)):
-            need(-4 <= value < 4, f"flatten_param's {name} must lie in -4..3, got {value}")
-        first, last = self.axis % 4, self.end_axis % 4
-        need(first <= last, f"flatten_param's axis={self.axis} must not lie behind its end_axis={self.end_axis}")
-        joined = 1
-        for size in x.shape[first : last + 1]:
-            joined *= size
+        first = canonical(self.flatten_param.axis, x, "flatten_param's axis")
+        last = canonical(self.flatten_param.end_axis, x, "flatten_param's end_axis")
+        need(first <= last, f"flatten_param's axis {first} must not lie behind its end_axis {last}")
+        joined = math.prod(x.shape[first : last + 1])
         return y.reshape(*x.shape[:first], joined, *x.shape[last + 1 :])

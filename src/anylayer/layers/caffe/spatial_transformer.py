@@ -11,10 +11,9 @@ from anylayer import ops
 from anylayer.layer import Layer, Message, field, layer, need
 from anylayer.layers.caffe._messages import ENGINE
 from anylayer.layers.caffe._resampling import need_plane, plane_of
-from anylayer.network import Array, Node
+from anylayer.network import Array
 
 _THETA = ("theta_1_1", "theta_1_2", "theta_1_3", "theta_2_1", "theta_2_2", "theta_2_3")
-_ASCEND = "spatial_transform_param"
 
 
 def transform(x: Any, theta: Any, fixed: Sequence[float | None], size: tuple[int, int]) -> Any:
@@ -72,6 +71,11 @@ class AscendTransform(Message):
     )
     engine: str = field(15, ENGINE, "DEFAULT", doc="no effect")
 
+    @property
+    def written(self) -> bool:
+        """Whether the file writes any of the fields."""
+        return any(map(self.has, self.fields))
+
     def apply(self, x: Any, theta: Any) -> Any:
         """`x` sampled as the fields, and `theta` where they give no map, say."""
         need(
@@ -98,6 +102,8 @@ class SpatialTransformer(Layer):
 
     message = "st_param"
     numbers = {"": 148, "stn": 148, "model-optimizer": 150, "ascend": 5000}
+    also = {"spatial_transform_param": AscendTransform}
+    spatial_transform_param: AscendTransform
     transform_type: str = field(1, "string", "affine", doc="affine, the only one")
     sampler_type: str = field(2, "string", "bilinear", doc="bilinear, the only one")
     output_H: int = field(3, "int32", -1, doc="rows of the output; -1: as the input")
@@ -110,22 +116,15 @@ class SpatialTransformer(Layer):
     theta_2_2: float = field(10, "double", 0.0, doc="output column to input column")
     theta_2_3: float = field(11, "double", 0.0, doc="added to the input column")
 
-    def prepare(self, node: Node, dialect: str | None) -> None:
-        super().prepare(node, dialect)
-        self._ascend: AscendTransform | None = None
-        values = node.params.get(_ASCEND)
-        if values is not None:
-            need("st_param" not in node.params, f"st_param and {_ASCEND} are two spellings of one: give either")
-            self._ascend = AscendTransform()
-            self._ascend.assign(values, message=_ASCEND, lines=node.lines)
-
     def setup(self) -> None:
+        both = self.spatial_transform_param.written and any(map(self.has, self.fields))
+        need(not both, "st_param and spatial_transform_param are two spellings of one: give either")
         need(self.transform_type == "affine", f"transform_type must be 'affine', got {self.transform_type!r}")
         need(self.sampler_type == "bilinear", f"sampler_type must be 'bilinear', got {self.sampler_type!r}")
 
     def forward(self, x: Any, theta: Any = None) -> Any:
-        if self._ascend is not None:
-            return self._ascend.apply(x, theta)
+        if self.spatial_transform_param.written:
+            return self.spatial_transform_param.apply(x, theta)
         h, w = plane_of(x)
         size = (h if self.output_H == -1 else self.output_H, w if self.output_W == -1 else self.output_W)
         fixed = [getattr(self, name) if self.has(name) else None for name in _THETA]

@@ -37,7 +37,12 @@ class Upsample(Layer):
     def forward(self, x: Any) -> Any:
         plane_of(x)
         tall, wide = (self.stride, self.stride) if self.has("stride") else (self.stride_h, self.stride_w)
-        if self.scale != 1 and not (self.has("stride") or self.has("stride_h") or self.has("stride_w")):
+        if self.has("scale") and not (self.has("stride") or self.has("stride_h") or self.has("stride_w")):
+            need(
+                self.dialect != "darknet",
+                f"scale={self.scale:g} without stride multiplies the values in Darknet, and is the size's factor "
+                "in what converters from Darknet write: give stride, or --dialect darknet2caffe",
+            )
             self.note(f"scale={self.scale:g} multiplies the values; the size is {tall} x {wide} times the input's")
         if tall < 0 and self.dialect == "darknet":
             y = _summed(x, -tall)
