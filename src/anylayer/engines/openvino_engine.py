@@ -45,6 +45,10 @@ class OpenVinoProgram:
             self._model = _shared_core().compile_model(self._read(graph), "CPU", config)
         except Exception as error:
             raise EngineError(f"engine 'openvino' refuses the graph: {error}") from error
+        places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
+        self._places = [
+            places.get(value.name) for value in graph.inputs
+        ]  # None: OpenVINO drops what nothing reads
         self._local = threading.local()
 
     def _read(self, graph: Graph) -> Any:
@@ -79,7 +83,8 @@ class OpenVinoProgram:
         request = getattr(self._local, "request", None)
         if request is None:
             request = self._local.request = self._model.create_infer_request()
-        results = request.infer(list(inputs), share_inputs=True, share_outputs=True).to_tuple()
+        feed = {i: x for i, x in zip(self._places, inputs) if i is not None}
+        results = request.infer(feed, share_inputs=True, share_outputs=True).to_tuple()
         outputs: list[Array] = []
         for i, (result, dtype) in enumerate(zip(results, self._dtypes)):
             buffer = out[i] if out is not None else None

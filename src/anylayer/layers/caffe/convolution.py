@@ -11,6 +11,9 @@ from anylayer.layer import field, layer, need
 from anylayer.layers.caffe._convolution import ConvolutionLayer, Windows
 from anylayer.layers.caffe._messages import given
 
+_HOLES = ("hole", "hole_h", "hole_w")
+_ONE = Windows(1, (1,), (1,), (0,), (1,))
+
 
 @layer("Convolution")
 class Convolution(ConvolutionLayer):
@@ -20,6 +23,10 @@ class Convolution(ConvolutionLayer):
     outputs, by the same weights.
     Source: BVLC/caffe src/caffe/layers/conv_layer.cpp, base_conv_layer.cpp.
     """
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return not any(name in values for name in _HOLES)
 
     def setup(self) -> None:
         need(
@@ -53,14 +60,12 @@ class Convolution(ConvolutionLayer):
         return [self._one(x, weights, bias, windows) for x in inputs]
 
     def _one(self, x: Any, weights: Any, bias: Any, windows: Windows) -> Any:
-        axis = windows.axis
-        before, channels, sizes = tuple(x.shape[:axis]), x.shape[axis], tuple(x.shape[axis + 1 :])
-        if not sizes:  # no spatial axes: one cell
-            x, weights, sizes = x.reshape(*x.shape, 1), weights.reshape(*weights.shape, 1), (1,)
-            windows = Windows(axis, (1,), (1,), (0,), (1,))
-        counts = windows.counts(sizes)
+        before, channels, spatial = x.shape[: windows.axis], x.shape[windows.axis], x.shape[windows.axis + 1 :]
+        if not spatial:  # a map of one cell
+            x, weights, windows = x.reshape(*x.shape, 1), weights.reshape(*weights.shape, 1), _ONE
+        sizes = tuple(spatial) or (1,)
         y = ops.conv(
-            x if axis == 1 else x.reshape(prod(before), channels, *sizes),
+            x.reshape(prod(before), channels, *sizes) if len(before) != 1 else x,
             weights,
             bias,
             strides=windows.strides,
@@ -68,8 +73,9 @@ class Convolution(ConvolutionLayer):
             dilations=windows.dilations,
             group=self.group,
         )
-        spatial = counts if len(counts) == len(windows.kernel) and len(weights.shape) > 2 else ()
-        return y if axis == 1 else y.reshape(*before, self.num_output, *spatial)
+        if len(before) == 1 and spatial:
+            return y
+        return y.reshape(*before, self.num_output, *(windows.counts(sizes) if spatial else ()))
 
 
 @layer("Convolution", dialects=("deeplab",))
@@ -86,7 +92,7 @@ class HoleConvolution(Convolution):
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return any(name in values for name in ("hole", "hole_h", "hole_w"))
+        return any(name in values for name in _HOLES)
 
     def _dilations(self, spatial: int) -> tuple[int, ...]:
         by_axis = self.has("hole_h") or self.has("hole_w")

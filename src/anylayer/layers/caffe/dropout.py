@@ -25,6 +25,10 @@ class Dropout(Layer):
         2, "bool", True, doc="forks: training scales by 1 / (1 - ratio); false: running scales by 1 - ratio"
     )
 
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return "sample_weights_test" not in values
+
     def forward(self, x: Any) -> Any:
         if self.phase == "TRAIN":
             self.note("Dropout at TRAIN is random; it is taken as the identity here")

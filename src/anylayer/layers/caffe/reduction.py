@@ -28,7 +28,7 @@ class Reduction(Layer):
 
     def forward(self, x: Any) -> Any:
         axis = canonical(self.axis, x)
-        rows = x.reshape(*x.shape[:axis], prod(x.shape[axis:]))
+        rows = x.reshape((*x.shape[:axis], prod(x.shape[axis:])))
         if self.operation == "ASUM":
             rows = np.abs(rows)
         elif self.operation == "SUMSQ":

@@ -41,7 +41,7 @@ class Reshape(Layer):
             end <= rank, f"axis={start} and num_axes={self.num_axes} reach past the input's shape {tuple(x.shape)}"
         )
         sizes = self._sizes(tuple(x.shape), start, end)
-        return x.reshape(*x.shape[:start], *sizes, *x.shape[end:])
+        return x.reshape((*x.shape[:start], *sizes, *x.shape[end:]))
 
     def _sizes(self, shape: tuple[int, ...], start: int, end: int) -> list[int]:
         sizes = list(self.shape.dim)

@@ -1,0 +1,9 @@
+"""Clip."""
+
+from tests.layers.harness import case, ramp, reads, rejects
+
+test_limits = case("Clip", {"min": -1, "max": 2}, inputs=[[-3, -1, 0.5, 2, 9]], outputs=[[-1, -1, 0.5, 2, 2]])
+test_max_is_required = rejects("Clip", {"min": 0}, inputs=[ramp(2)], text="parameter 'max' is missing")
+test_read = reads(
+    'layer { name: "c" type: "Clip" bottom: "in0" top: "y" clip_param { min: 0 max: 6 } }', min=0.0, max=6.0
+)

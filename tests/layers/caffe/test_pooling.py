@@ -1,0 +1,150 @@
+"""Pooling."""
+
+import numpy as np
+import pytest
+
+from tests.layers.harness import Case, case, noise, ramp, reads, rejects
+
+LOWEST = np.finfo(np.float32).min
+
+
+def pooled(x: np.ndarray, pool: str, k: int, s: int, p: int) -> np.ndarray:
+    """By Caffe's loops, cell by cell, in float64."""
+    n, c, h, w = x.shape
+    sizes = [int(np.ceil((size + 2 * p - k) / s)) + 1 for size in (h, w)]
+    if p:
+        sizes = [count - ((count - 1) * s >= size + p) for count, size in zip(sizes, (h, w))]
+    y = np.empty((n, c, *sizes))
+    for i in range(sizes[0]):
+        for j in range(sizes[1]):
+            top, left = i * s - p, j * s - p
+            bottom, right = min(top + k, h + p), min(left + k, w + p)
+            area = (bottom - top) * (right - left)
+            window = x[:, :, max(top, 0) : max(min(bottom, h), 0), max(left, 0) : max(min(right, w), 0)]
+            if pool == "AVE":
+                with np.errstate(all="ignore"):
+                    y[:, :, i, j] = window.astype(float).sum((2, 3)) / area
+            else:
+                y[:, :, i, j] = window.max((2, 3)) if window.size else LOWEST
+    return y.astype(np.float32)
+
+
+@pytest.mark.parametrize("pool", ["MAX", "AVE"])
+@pytest.mark.parametrize("size", [(5, 6), (7, 4), (3, 9), (8, 8)])
+@pytest.mark.parametrize(
+    "ksp", [(1, 1, 0), (2, 2, 0), (3, 2, 0), (3, 2, 1), (2, 2, 1), (5, 3, 2), (1, 3, 0), (4, 3, 3), (2, 5, 1)]
+)
+def test_by_caffes_loops(pool: str, size: tuple[int, int], ksp: tuple[int, int, int]) -> None:
+    (h, w), (k, s, p) = size, ksp
+    x = noise(2, 3, h, w)
+    given = Case(
+        "Pooling",
+        {"pool": pool, "kernel_size": k, "stride": s, "pad": p},
+        [x],
+        [pooled(x, pool, k, s, p)],
+        engines=(),
+    )
+    given.run()
+
+
+X = noise(1, 2, 6, 7)
+
+test_max_ceils = case("Pooling", {"kernel_size": 3, "stride": 2}, inputs=[X], outputs=[pooled(X, "MAX", 3, 2, 0)])
+test_mean_ceils = case(
+    "Pooling", {"pool": "AVE", "kernel_size": 3, "stride": 2}, inputs=[X], outputs=[pooled(X, "AVE", 3, 2, 0)]
+)
+test_mean_counts_padding = case(
+    "Pooling",
+    {"pool": "AVE", "kernel_size": 3, "stride": 2, "pad": 1},
+    inputs=[X],
+    outputs=[pooled(X, "AVE", 3, 2, 1)],
+)
+test_mean_beyond_the_padding = case(
+    "Pooling",
+    {"pool": "AVE", "kernel_size": 5, "stride": 3, "pad": 2},
+    inputs=[X],
+    outputs=[pooled(X, "AVE", 5, 3, 2)],
+)
+test_window_behind_the_map = case(
+    "Pooling",
+    {"kernel_size": 1, "stride": 3},
+    inputs=[ramp(1, 1, 4, 5)],
+    outputs=[[[[[0, 3, LOWEST], [15, 18, LOWEST]]]]],
+)
+test_mask = case(
+    "Pooling",
+    {"kernel_size": 2, "stride": 2},
+    inputs=[[[[[1, 5, 2], [3, 4, 9], [7, 7, 0]]]]],
+    outputs=[[[[[5, 9], [7, 0]]]], [[[[1, 5], [6, 8]]]]],
+)
+test_mask_of_an_empty_window = case(
+    "Pooling",
+    {"kernel_size": 1, "stride": 3},
+    inputs=[ramp(1, 1, 1, 5)],
+    outputs=[[[[[0, 3, LOWEST]]]], [[[[0, 3, -1]]]]],
+)
+test_floor = case(
+    "Pooling",
+    {"kernel_size": 2, "stride": 2, "round_mode": "FLOOR"},
+    inputs=[ramp(1, 1, 3, 3)],
+    outputs=[[[[[4]]]]],
+)
+test_ceil_mode_false = case(
+    "Pooling", {"kernel_size": 2, "stride": 2, "ceil_mode": False}, inputs=[ramp(1, 1, 3, 3)], outputs=[[[[[4]]]]]
+)
+test_global_mean = case(
+    "Pooling", {"pool": "AVE", "global_pooling": True}, inputs=[ramp(1, 2, 2, 2)], outputs=[[[[[1.5]], [[5.5]]]]]
+)
+test_global_max = case("Pooling", {"global_pooling": True}, inputs=[ramp(1, 2, 2, 2)], outputs=[[[[[3]], [[7]]]]])
+test_height_and_width_apart = case(
+    "Pooling",
+    {"kernel_h": 1, "kernel_w": 2, "stride_h": 2, "stride_w": 1, "pad_h": 0, "pad_w": 1},
+    inputs=[ramp(1, 1, 3, 2)],
+    outputs=[[[[[0, 1, 1], [4, 5, 5]]]]],
+)
+test_kernel_larger_than_the_map = case(
+    "Pooling", {"kernel_size": 3, "stride": 2, "pool": "AVE"}, inputs=[ramp(1, 1, 2, 2)], outputs=[[[[[1.5]]]]]
+)
+
+
+def _rejects(text: str, shape: tuple[int, ...] = (1, 2, 6, 6), tops: int = 1, **params: object):  # type: ignore[no-untyped-def]
+    return rejects("Pooling", params, inputs=[ramp(*shape)], tops=tops, text=text)
+
+
+test_global_and_kernel = _rejects(
+    "global_pooling takes the map's size as kernel, so kernel_size must go", global_pooling=True, kernel_size=6
+)
+test_global_stride = _rejects(
+    "global_pooling needs stride 1 and pad 0, got stride (2, 2) and pad (0, 0)", global_pooling=True, stride=2
+)
+test_rank = _rejects("needs an input of 4 axes (N, C, H, W), got shape (2, 6, 6)", (2, 6, 6), kernel_size=2)
+test_stochastic = _rejects("pool STOCHASTIC draws random cells", pool="STOCHASTIC", kernel_size=2)
+test_kernel_missing = _rejects(
+    "the kernel is missing: give kernel_size, or kernel_h and kernel_w, or global_pooling: true"
+)
+test_kernel_both = _rejects(
+    "give kernel_size, or kernel_h and kernel_w, not both", kernel_size=2, kernel_h=2, kernel_w=2
+)
+test_kernel_half = _rejects("kernel_h and kernel_w go together, kernel_w is missing", kernel_h=2)
+test_stride_both = _rejects(
+    "give stride, or stride_h and stride_w, not both", kernel_size=2, stride=2, stride_h=2, stride_w=2
+)
+test_pad_half = _rejects("pad_h and pad_w go together, pad_h is missing", kernel_size=2, pad_w=1)
+test_pad = _rejects("pad must be less than the kernel, got pad (2, 2) and kernel (2, 2)", kernel_size=2, pad=2)
+test_stride_0 = _rejects("strides must be positive, got (0, 0)", kernel_size=2, stride=0)
+test_kernel_0 = _rejects("kernel sizes must be positive, got (0, 0)", kernel_size=0)
+test_no_window = _rejects("a kernel of 9 and stride 1 have no place on 6 cells with pad 0", kernel_size=9)
+test_mask_of_a_mean = _rejects(
+    "only pool MAX has a second output, the mask; got pool AVE", tops=2, pool="AVE", kernel_size=2
+)
+test_modes_contradict = _rejects(
+    "round_mode FLOOR and ceil_mode true contradict each other", kernel_size=2, round_mode="FLOOR", ceil_mode=True
+)
+test_read = reads(
+    'layer { name: "p" type: "Pooling" bottom: "in0" top: "y" '
+    "pooling_param { pool: AVE kernel_size: 2 round_mode: FLOOR } }",
+    pool="AVE",
+    kernel_size=2,
+    round_mode="FLOOR",
+    stride=1,
+)

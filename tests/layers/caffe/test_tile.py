@@ -1,0 +1,12 @@
+"""Tile."""
+
+import numpy as np
+
+from tests.layers.harness import case, ramp, rejects
+
+X = ramp(1, 2, 2)
+
+test_axis_1 = case("Tile", {"tiles": 2}, inputs=[X], outputs=[np.concatenate([X, X], 1)])
+test_negative_axis = case("Tile", {"axis": -1, "tiles": 3}, inputs=[X], outputs=[np.concatenate([X, X, X], 2)])
+test_missing = rejects("Tile", inputs=[X], text="parameter 'tiles' is missing")
+test_0 = rejects("Tile", {"tiles": 0}, inputs=[X], text="tiles must be positive, got 0")
