@@ -6,6 +6,7 @@ from anylayer.ops.conv_transpose import conv_transpose
 from anylayer.ops.depth_to_space import depth_to_space
 from anylayer.ops.elu import elu
 from anylayer.ops.erf import erf
+from anylayer.ops.gather import gather
 from anylayer.ops.gather_elements import gather_elements
 from anylayer.ops.gather_nd import gather_nd
 from anylayer.ops.gelu import gelu
@@ -45,6 +46,7 @@ __all__ = [
     "depth_to_space",
     "elu",
     "erf",
+    "gather",
     "gather_elements",
     "gather_nd",
     "gelu",

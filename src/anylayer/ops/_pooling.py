@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anylayer.errors import need
-from anylayer.ops._spatial import Pairs, extent, overhang, pad_pairs, per_axis, spatial_rank, window_counts
+from anylayer.ops._spatial import (
+    Pairs,
+    extent,
+    need_room,
+    overhang,
+    pad_pairs,
+    per_axis,
+    spatial_rank,
+    window_counts,
+)
 
 
 class Pooling(NamedTuple):
@@ -40,4 +49,23 @@ def pooling(x: Any, kernel: Any, strides: Any, pads: Any, dilations: Any, ceil_m
             d == 1 or ((cells >= 0) & (cells < n)).any(axis=1).all(),
             f"a window of {k} cells dilated by {d} lies wholly in the padding of spatial axis {axis} ({n} cells)",
         )
+    need_room((*x.shape[:2], *counts), "the result")
     return Pooling(size, steps, spread, pairs, overhang(sizes, size, steps, pairs, spread, counts), counts)
+
+
+def combined(data: Any, plan: Pooling, ufunc: np.ufunc) -> Any:
+    """`ufunc` over every window of the padded `data`, one axis after the other."""
+    for axis, (k, s, d, count) in enumerate(zip(plan.kernel, plan.strides, plan.dilations, plan.counts), 2):
+
+        def along(first: int, stop: int, step: int, axis: int = axis) -> tuple[slice, ...]:
+            return (*(slice(None),) * axis, slice(first, stop, step))
+
+        if count == 1:
+            data = ufunc.reduce(data[along(0, extent(k, d), d)], axis=axis, keepdims=True)
+            continue
+        total = data[along(0, (count - 1) * s + 1, s)].copy()
+        for t in range(1, k):
+            part = data[along(t * d, t * d + (count - 1) * s + 1, s)]
+            ufunc(total, part, out=total)
+        data = total
+    return data

@@ -12,7 +12,8 @@ from anylayer.ops._spatial import whole
 from anylayer.ops.reverse_sequence import reverse_sequence
 from anylayer.ops.sigmoid import sigmoid
 from anylayer.ops.softplus import softplus
-from anylayer.tracing import record, record_many
+from anylayer.tracing import record_many
+from anylayer.tracing.primitives import cast
 
 _DIRECTIONS = ("forward", "reverse", "bidirectional")
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
@@ -120,8 +121,8 @@ class Recurrent:
     def record(self, op: str, inputs: Sequence[Any], outputs: int, **attrs: Any) -> tuple[Any, ...]:
         """Record the operator: Y and `outputs` - 1 last states."""
         inputs = list(inputs)
-        if inputs[4] is not None and inputs[4].dtype != np.int32:
-            inputs[4] = record("Cast", [inputs[4]], inputs[4].shape, np.int32, to=6)
+        if inputs[4] is not None:
+            inputs[4] = cast(inputs[4], np.int32)
         while inputs[-1] is None:
             inputs.pop()
         state = (self.directions, self.batch, self.hidden)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from anylayer.errors import need
 
 Pairs = tuple[tuple[int, int], ...]
+_MOST = 2**31
 
 
 def whole(value: Any, what: str, least: int = 1) -> int:
@@ -27,6 +29,12 @@ def per_axis(value: Any, axes: int, what: str, least: int = 1) -> tuple[int, ...
     values = list(value)
     need(len(values) == axes, f"{what} must be 1 or {axes} numbers, got {len(values)}: {values}")
     return tuple(whole(v, what, least) for v in values)
+
+
+def need_room(shape: Sequence[Any], what: str) -> None:
+    """Refuse an array of more values than engines can count; a size that depends on data is not counted."""
+    count = math.prod(n for n in shape if isinstance(n, (int, np.integer)))
+    need(count <= _MOST, f"{what} of shape {tuple(shape)} would have {count} values, more than {_MOST}")
 
 
 def pad_pairs(pads: Any, axes: int) -> Pairs:
@@ -68,6 +76,7 @@ def window_counts(
 ) -> tuple[int, ...]:
     """Windows along each axis. With `ceil_mode` a last window may hang over, but must start before the end
     padding does (ONNX MaxPool, note on ceil_mode)."""
+    need_room([n + begin + end for n, (begin, end) in zip(sizes, pairs)], "a padded map")
     counts = []
     for axis, (n, k, s, (begin, end), d) in enumerate(zip(sizes, kernel, strides, pairs, dilations)):
         spare = n + begin + end - extent(k, d)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.ops._operator import operator
-from anylayer.ops._pooling import Pooling, pooling
-from anylayer.ops._spatial import flat_pads, padded, taps
+from anylayer.ops._pooling import Pooling, combined, pooling
+from anylayer.ops._spatial import flat_pads, padded
 from anylayer.tracing import record
 
 
@@ -28,10 +28,7 @@ def average_pool(
     `ceil_mode` makes a window hang over.
     """
     plan = pooling(x, kernel, strides, pads, 1, ceil_mode, "average_pool")
-    data = padded(x, plan.grown)
-    y: Any = None
-    for _, where in taps(plan.kernel, plan.strides, plan.dilations, plan.counts):
-        y = data[where].copy() if y is None else np.add(y, data[where], out=y)
+    y = combined(padded(x, plan.grown), plan, np.add)
     y /= _divisors(x.shape[2:], plan, count_include_pad).astype(x.dtype)
     return y
 

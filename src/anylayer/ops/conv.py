@@ -11,6 +11,7 @@ from anylayer.ops._operator import operator
 from anylayer.ops._spatial import (
     Pairs,
     flat_pads,
+    need_room,
     pad_pairs,
     padded,
     per_axis,
@@ -50,7 +51,9 @@ def _plan(x: Any, w: Any, b: Any, strides: Any, pads: Any, dilations: Any, group
     kernel = tuple(whole(k, "kernel") for k in w.shape[2:])
     steps, spread = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
     pairs = pad_pairs(pads, axes)
-    return _Plan(kernel, steps, spread, pairs, group, window_counts(x.shape[2:], kernel, steps, pairs, spread))
+    counts = window_counts(x.shape[2:], kernel, steps, pairs, spread)
+    need_room((x.shape[0], outputs, *counts), "the result")
+    return _Plan(kernel, steps, spread, pairs, group, counts)
 
 
 def _shape(b: Any) -> Any:

@@ -8,7 +8,18 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import Pairs, box, extent, flat_pads, pad_pairs, per_axis, spatial_rank, taps, whole
+from anylayer.ops._spatial import (
+    Pairs,
+    box,
+    extent,
+    flat_pads,
+    need_room,
+    pad_pairs,
+    per_axis,
+    spatial_rank,
+    taps,
+    whole,
+)
 from anylayer.tracing import record
 
 
@@ -55,6 +66,7 @@ def _plan(
             e < max(s, d),
             f"output_padding={e} of spatial axis {axis} must be less than its stride {s} or its dilation {d}",
         )
+    need_room((x.shape[0], outputs, *full), "the result")
     return _Plan(kernel, steps, spread, pairs, extra, group, full, sizes)
 
 

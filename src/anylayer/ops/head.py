@@ -11,6 +11,7 @@ from anylayer.errors import need
 from anylayer.ops._operator import operator
 from anylayer.tracing import Graph, Traced, record
 from anylayer.tracing.dim import Dim
+from anylayer.tracing.primitives import cast, reshape
 
 _sizes: WeakKeyDictionary[Graph, dict[tuple[str, int], Dim]] = WeakKeyDictionary()
 
@@ -36,8 +37,7 @@ def _(x: Any, count: Any) -> Any:
     _check(x, count)
     if isinstance(count, Traced):
         size: Any = _size(count, x.shape[0])
-        end: Any = count if count.dtype == np.int64 else record("Cast", [count], (), np.int64, to=7)
-        end = record("Reshape", [end, np.array([1])], (1,), np.int64)
+        end: Any = reshape(cast(count, np.int64), (1,))
     else:
         size = min(int(count), x.shape[0])
         end = np.array([size])

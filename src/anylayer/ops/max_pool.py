@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.ops._operator import operator
-from anylayer.ops._pooling import Pooling, pooling
-from anylayer.ops._spatial import flat_pads, padded, taps
+from anylayer.ops._pooling import Pooling, combined, pooling
+from anylayer.ops._spatial import flat_pads, padded
 from anylayer.tracing import record
 
 
@@ -23,11 +23,7 @@ def max_pool(
     Raises LayerError where the kernel does not fit or a window would lie wholly in the padding.
     """
     plan = pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool")
-    data = padded(x, plan.grown, lowest(x.dtype))
-    y: Any = None
-    for _, where in taps(plan.kernel, plan.strides, plan.dilations, plan.counts):
-        y = data[where].copy() if y is None else np.maximum(y, data[where], out=y)
-    return y
+    return combined(padded(x, plan.grown, lowest(x.dtype)), plan, np.maximum)
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import per_axis
+from anylayer.ops._spatial import need_room, per_axis
 from anylayer.tracing import record
 
 
@@ -46,6 +46,7 @@ def _check(x: Any, rois: Any, size: Any) -> tuple[int, int]:
         f"rois must be of shape (K, 5): image, x1, y1, x2, y2, got {tuple(rois.shape)}",
     )
     height, width = per_axis(size, 2, "size")
+    need_room((rois.shape[0], x.shape[1], height, width), "the result")
     return height, width
 
 

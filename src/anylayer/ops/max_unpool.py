@@ -9,8 +9,9 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import per_axis, spatial_rank
+from anylayer.ops._spatial import need_room, per_axis, spatial_rank
 from anylayer.tracing import record
+from anylayer.tracing.primitives import cast, expand, reshape
 
 
 @operator
@@ -34,6 +35,7 @@ def _plan(x: Any, indices: Any, output_size: Any) -> tuple[tuple[int, ...], int,
     same = tuple(indices.shape) == tuple(x.shape)
     need(same, f"indices must be of the shape of the values {tuple(x.shape)}, got {tuple(indices.shape)}")
     size = per_axis(output_size, axes, "output_size")
+    need_room((*x.shape[:2], *size), "the result")
     return size, x.shape[0] * x.shape[1], int(np.prod(size)), int(np.prod(x.shape[2:]))
 
 
@@ -41,12 +43,9 @@ def _plan(x: Any, indices: Any, output_size: Any) -> tuple[tuple[int, ...], int,
 def _(x: Any, indices: Any, output_size: Sequence[int] | int) -> Any:
     """ScatterElements on rows of one plane each (OpenVINO has no MaxUnpool)."""
     size, planes, cells, values = _plan(x, indices, output_size)
-    if indices.dtype != np.int64:
-        indices = record("Cast", [indices], indices.shape, np.int64, to=7)
-    flat = np.array([planes, values])
-    rows = record("Reshape", [x, flat], (planes, values), x.dtype)
-    places = record("Reshape", [indices, flat], (planes, values), np.int64)
-    empty = np.zeros((planes, cells), x.dtype)
-    y = record("ScatterElements", [empty, places, rows], empty.shape, x.dtype, axis=1)
-    shape = (*x.shape[:2], *size)
-    return record("Reshape", [y, np.array(shape)], shape, x.dtype)
+    rows = reshape(x, (planes, values))
+    places = reshape(cast(indices, np.int64), (planes, values))
+    one = places[:1, :1]
+    empty = expand(cast(one - one, x.dtype), (planes, cells))  # zeros that need no room in a file
+    y = record("ScatterElements", [empty, places, rows], (planes, cells), x.dtype, axis=1)
+    return reshape(y, (*x.shape[:2], *size))

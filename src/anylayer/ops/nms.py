@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import whole
+from anylayer.ops._spatial import need_room, whole
 from anylayer.tracing import record
 
 
@@ -24,6 +24,7 @@ def _check(boxes: Any, scores: Any, max_per_class: Any, iou_threshold: float) ->
     )
     need(0 <= iou_threshold <= 1, f"iou_threshold must be between 0 and 1, got {iou_threshold}")
     kept = min(whole(max_per_class, "max_per_class"), boxes.shape[1])
+    need_room((*scores.shape[:2], kept, 3), "the result")
     return kept, scores.shape[0] * scores.shape[1] * kept
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.ops._interpolation import COORDINATES, as_matrix, mixing, picks, positions
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import per_axis
+from anylayer.ops._spatial import need_room, per_axis
 from anylayer.tracing import record
 
 _LONG = 72  # axes longer than this are left to the engine's Resize
@@ -67,6 +67,10 @@ def _plan(
     need(len(set(where)) == count, f"axes must differ, got {axes}")
     need(mode in ("nearest", "linear", "cubic"), f"mode must be 'nearest', 'linear' or 'cubic', got {mode!r}")
     need(coordinates in COORDINATES, f"coordinates must be one of {', '.join(COORDINATES)}, got {coordinates!r}")
+    shape = list(x.shape)
+    for axis, n in zip(where, sizes):
+        shape[axis] = n
+    need_room(shape, "the result")
     crop = coordinates == "tf_crop_and_resize"
     need(crop or roi is None, f"roi belongs to coordinates='tf_crop_and_resize', got {coordinates!r}")
     need(roi is None or len(roi) == 2 * count, f"roi must be {2 * count} numbers: starts, then ends, got {roi}")

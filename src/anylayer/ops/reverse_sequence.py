@@ -9,6 +9,7 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
+from anylayer.tracing.primitives import cast
 
 
 @operator
@@ -41,6 +42,5 @@ def _check(x: Any, lengths: Any, time_axis: int, batch_axis: int) -> None:
 @reverse_sequence.form
 def _(x: Any, lengths: Any, *, time_axis: int = 0, batch_axis: int = 1) -> Any:
     _check(x, lengths, time_axis, batch_axis)
-    if lengths.dtype != np.int64:
-        lengths = record("Cast", [lengths], lengths.shape, np.int64, to=7)
+    lengths = cast(lengths, np.int64)
     return record("ReverseSequence", [x, lengths], x.shape, x.dtype, time_axis=time_axis, batch_axis=batch_axis)

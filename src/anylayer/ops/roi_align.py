@@ -9,8 +9,9 @@ import numpy as np
 
 from anylayer.errors import TraceError, need
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import per_axis, whole
+from anylayer.ops._spatial import need_room, per_axis, whole
 from anylayer.tracing import record
+from anylayer.tracing.primitives import cast
 
 _MOST = 1 << 16
 
@@ -66,6 +67,7 @@ def _check(x: Any, rois: Any, batch: Any, size: Any, ratio: Any, mode: str) -> t
     )
     need(mode in ("avg", "max"), f"mode must be 'avg' or 'max', got {mode!r}")
     height, width = per_axis(size, 2, "size")
+    need_room((rois.shape[0], x.shape[1], height, width), "the result")
     return height, width, whole(ratio, "sampling_ratio", 0)
 
 
@@ -120,10 +122,9 @@ def _(
         )
         fine = ratio
     shape = (rois.shape[0], x.shape[1], height * fine, width * fine)
-    batch = batch if batch.dtype == np.int64 else record("Cast", [batch], batch.shape, np.int64, to=7)
     y = record(
         "RoiAlign",
-        [x, rois, batch],
+        [x, rois, cast(batch, np.int64)],
         shape,
         x.dtype,
         coordinate_transformation_mode="half_pixel" if half_pixel else "output_half_pixel",
