@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.harness import case, noise, ramp, rejects
+from tests.layers.harness import case, noise, ramp, reads, rejects
 
 SMALL = [[[[1, 2], [3, 4]]]]
 GROWN = [[[[1, 1.5, 2], [2, 2.5, 3], [3, 3.5, 4]]]]
@@ -165,3 +165,12 @@ test_model_optimizer_has_no_full_zoom = rejects(
     text="the Model Optimizer's Interp has no full_zoom_factor",
 )
 test_unknown_field = rejects("Interp", {"zoom": 2}, inputs=[SMALL], text="zoom")
+test_from_text = reads(
+    """layer { name: "up" type: "Interp" bottom: "in0" top: "up"
+         interp_param { pad_beg: -1 pad_end: -2 height: 7 width: 9 } }""",
+    pad_beg=-1,
+    pad_end=-2,
+    height=7,
+    width=9,
+    zoom_factor=1,
+)

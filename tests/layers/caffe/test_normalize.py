@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.harness import case, noise, ramp, rejects
+from tests.layers.harness import case, noise, ramp, reads, rejects
 
 X = np.array([[[[3, 4]], [[0, 5]]]], np.float32)
 N = noise(2, 3, 4, 5)
@@ -61,3 +61,11 @@ def test_random_filler_is_reported() -> None:
     bound = made.bind()
     bound(made.inputs)
     assert bound.unfilled == ["scale"]
+
+
+test_from_text = reads(
+    """layer { name: "n" type: "Normalize" bottom: "in0" top: "n" norm_param {
+         across_spatial: false scale_filler { type: "constant" value: 20 } channel_shared: false } }""",
+    across_spatial=False,
+    channel_shared=False,
+)

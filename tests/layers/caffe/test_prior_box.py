@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.harness import case, ramp, rejects
+from tests.layers.harness import case, ramp, reads, rejects
 
 CELL, IMAGE = ramp(1, 1, 1, 1), ramp(1, 3, 8, 8)
 VARIANCE = [0.1, 0.1, 0.2, 0.2]
@@ -159,4 +159,15 @@ test_feature_rank = rejects(
 )
 test_image_rank = rejects(
     "PriorBox", BASIC, inputs=[CELL, ramp(2, 2)], text="input 1 must be of shape (N, C, H, W), got (2, 2)"
+)
+test_from_text = reads(
+    """layer { name: "p" type: "PriorBox" bottom: "in0" bottom: "in1" top: "p" prior_box_param {
+         min_size: 162.0 max_size: 213.0 aspect_ratio: 2 aspect_ratio: 3 flip: true clip: false
+         variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 img_size: 300 step: 64 offset: 0.5 } }""",
+    inputs=2,
+    min_size=(162.0,),
+    max_size=(213.0,),
+    aspect_ratio=(2.0, 3.0),
+    img_size=300,
+    step=64.0,
 )

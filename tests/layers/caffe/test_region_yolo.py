@@ -2,7 +2,7 @@
 
 from tests.layers.caffe.test_region import SOFT, in_place
 from tests.layers.caffe.test_yolo import X
-from tests.layers.harness import case, rejects
+from tests.layers.harness import case, reads, rejects
 
 TWO = {"num": 2, "classes": 3}
 test_flat = case("RegionYolo", TWO, inputs=[X], outputs=[SOFT.reshape(2, -1)])
@@ -36,4 +36,11 @@ test_axes_in_order = rejects(
     {"region_yolo_param": TWO, "flatten_param": {"axis": 3, "end_axis": 1}},
     inputs=[X],
     text="flatten_param's axis 3 must not lie behind its end_axis 1",
+)
+test_from_text = reads(
+    """layer { name: "r" type: "RegionYolo" bottom: "in0" top: "r" flatten_param { axis: 1 }
+         region_yolo_param { coords: 4 classes: 3 num: 2 do_softmax: true anchors: 1.5 anchors: 2 } }""",
+    num=2,
+    do_softmax=True,
+    anchors=(1.5, 2.0),
 )

@@ -1,6 +1,6 @@
 """Reorg."""
 
-from tests.layers.harness import case, noise, ramp, rejects
+from tests.layers.harness import case, noise, ramp, reads, rejects
 
 X = ramp(1, 4, 2, 2)
 DARKNET = [0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15]
@@ -89,4 +89,10 @@ test_reverse_groups = rejects(
 )
 test_rank = rejects(
     "Reorg", {"stride": 2}, dialect="darknet", inputs=[ramp(4, 2, 2)], text="must be of shape (N, C, H, W)"
+)
+test_ascend_text = reads(
+    """layer { name: "r" type: "Reorg" bottom: "in0" top: "r" reorg_param { reverse: true } }""",
+    dialect="ascend",
+    stride=2,
+    reverse=True,
 )

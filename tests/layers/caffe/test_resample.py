@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.harness import case, noise, ramp, rejects
+from tests.layers.harness import case, noise, ramp, reads, rejects
 
 F = np.float32
 
@@ -99,4 +99,12 @@ test_nearest_outside = rejects(
     {"type": "NEAREST", "height": 1, "width": 12},
     inputs=[X],
     text="the height and the width must change by similar factors",
+)
+test_from_text = reads(
+    """layer { name: "up" type: "Resample" bottom: "in0" top: "up"
+         resample_param { antialias: false width: 7 height: 9 type: NEAREST } }""",
+    antialias=False,
+    width=7,
+    height=9,
+    type="NEAREST",
 )

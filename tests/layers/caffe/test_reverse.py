@@ -1,6 +1,6 @@
 """Reverse."""
 
-from tests.layers.harness import case, ramp, rejects
+from tests.layers.harness import case, ramp, reads, rejects
 
 test_vector = case("Reverse", {"axis": 0}, inputs=[[1, 2, 3]], outputs=[[3, 2, 1]])
 test_channels = case("Reverse", {"axis": 1}, inputs=[ramp(2, 3, 2, 2)], outputs=[ramp(2, 3, 2, 2)[:, ::-1].copy()])
@@ -24,3 +24,7 @@ test_synopsys_needs_an_axis = rejects("Reverse", dialect="synopsys", inputs=[ram
 test_range = rejects("Reverse", {"axis": 2}, inputs=[ramp(2, 3)], text="axis=2 must lie in -2..1 for shape (2, 3)")
 test_negative_range = rejects("Reverse", {"axis": -3}, inputs=[ramp(2, 3)], text="axis=-3 must lie in -2..1")
 test_twice = rejects("Reverse", {"axis": [1, -1]}, inputs=[ramp(2, 3)], text="axis names an axis twice: 1, -1")
+test_from_text = reads(
+    """layer { name: "turn" type: "Reverse" bottom: "in0" top: "turn" reverse_param { axis: 1 axis: -1 } }""",
+    axis=(1, -1),
+)

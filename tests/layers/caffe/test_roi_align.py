@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.harness import case, noise, ramp, rejects
+from tests.layers.harness import case, noise, ramp, reads, rejects
 
 X = ramp(1, 1, 4, 4)
 WHOLE = [[0.0, 0.0, 0.0, 3.0, 3.0]]
@@ -159,4 +159,14 @@ test_rois_of_a_proposal = rejects(
 )
 test_map_rank = rejects(
     "ROIAlign", POOL, dialect="ascend", inputs=[X[0], WHOLE], text="must be of shape (N, C, H, W)"
+)
+test_from_text = reads(
+    """layer { name: "r" type: "ROIAlign" bottom: "in0" bottom: "in1" top: "r" roi_align_param {
+         pooled_h: 7 pooled_w: 6 spatial_scale: 0.25 roi_end_mode: 1 } }""",
+    inputs=2,
+    pooled_h=7,
+    pooled_w=6,
+    spatial_scale=0.25,
+    sampling_ratio=2,
+    roi_end_mode=1,
 )

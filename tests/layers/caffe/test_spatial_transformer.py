@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.harness import case, noise, ramp, rejects
+from tests.layers.harness import case, noise, ramp, reads, rejects
 
 U = ramp(1, 1, 3, 4)
 NAMES = ("theta_1_1", "theta_1_2", "theta_1_3", "theta_2_1", "theta_2_2", "theta_2_3")
@@ -104,4 +104,13 @@ test_ascend_field = rejects(
     {"spatial_transform_param": {"output_H": 3}},
     inputs=[X, T],
     text="spatial_transform_param has no field 'output_H'; did you mean 'output_h'?",
+)
+test_from_text = reads(
+    """layer { name: "st" type: "SpatialTransformer" bottom: "in0" bottom: "in1" top: "st" st_param {
+         to_compute_dU: false theta_1_1: -0.129 theta_1_2: 0.626 theta_2_1: 0.344 theta_2_2: 0.157 } }""",
+    inputs=2,
+    to_compute_dU=False,
+    theta_1_1=-0.129,
+    theta_2_2=0.157,
+    output_H=-1,
 )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.layers.caffe.test_interp import bilinear
-from tests.layers.harness import case, noise, ramp, rejects
+from tests.layers.harness import case, noise, ramp, reads, rejects
 
 X = ramp(1, 2, 2, 3)
 TWICE = X.repeat(2, 2).repeat(2, 3)
@@ -173,4 +173,18 @@ test_to_scale_is_2 = rejects(
     {"height_scale": 1, "width_scale": 4},
     inputs=[X],
     text="height_scale and width_scale must be at least 2, got 1 and 4",
+)
+test_ascend_text = reads(
+    """layer { name: "up" type: "Upsample" bottom: "in0" top: "up" upsample_param { scale: 1 stride: 2 } }""",
+    scale=1.0,
+    stride=2,
+    stride_h=2,
+)
+test_unpool_text = reads(
+    """layer { name: "up" type: "Upsample" bottom: "in0" bottom: "in1" top: "up"
+         upsample_param { scale: 2 pad_out_h: true } }""",
+    inputs=2,
+    scale=2,
+    pad_out_h=True,
+    upsample_h=0,
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.harness import case, noise, rejects
+from tests.layers.harness import case, noise, reads, rejects
 
 X = noise(2, 2 * 8, 3, 4)
 SMALL = {"boxes": 2, "classes": 3}
@@ -96,4 +96,13 @@ test_classes = rejects("Yolo", {"classes": 1025}, inputs=[X], tops=3, text="clas
 test_boxes = rejects("Yolo", {"boxes": 0}, inputs=[X], tops=3, text="boxes must be at least 1, got 0")
 test_version = rejects(
     "Yolo", {"yolo_version": "V5"}, inputs=[X], tops=3, text="yolo_version must be 'V2' or 'V3', got 'V5'"
+)
+test_from_text = reads(
+    """layer { name: "y" type: "Yolo" bottom: "in0" top: "coords" top: "obj" top: "classes" yolo_param {
+         boxes: 3 coords: 4 classes: 80 yolo_version: "V3" softmax: true background: false } }""",
+    dialect="ascend",
+    boxes=3,
+    yolo_version="V3",
+    softmax=True,
+    padded=True,
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of
+from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of, repeat_pixels
 from anylayer.network import Array
 
 _SUPPORT = {"LINEAR": 2, "CUBIC": 4}
@@ -44,7 +44,7 @@ class Resample(Layer):
         down = np.arange(tall, dtype=np.float32) * fy + fx / np.float32(2) - half
         across = np.arange(wide, dtype=np.float32) * fx + fy / np.float32(2) - half
         if self.type == "NEAREST":
-            return x[:, :, _nearest(down, h, "row")][:, :, :, _nearest(across, w, "column")]
+            return _picked(x, _nearest(down, h, "row"), _nearest(across, w, "column"))
         wider = self.antialias and (fx > 1 or fy > 1)
         rows = self._weights(down, h, fy, wider)
         return by_matrices(x, rows, self._weights(across, w, fx, wider))
@@ -74,6 +74,19 @@ class Resample(Layer):
 
     def setup(self) -> None:
         need(self.type != "AREA", "type AREA has no definition in the reference; NEAREST, LINEAR and CUBIC have")
+
+
+def _picked(x: Any, rows: Array, columns: Array) -> Any:
+    """`x` at these rows and columns."""
+    tall, wide = len(rows) // x.shape[2], len(columns) // x.shape[3]
+    whole = len(rows) == tall * x.shape[2] and len(columns) == wide * x.shape[3]
+    if (
+        whole
+        and (rows == np.arange(len(rows)) // tall).all()
+        and (columns == np.arange(len(columns)) // wide).all()
+    ):
+        return repeat_pixels(x, tall, wide)
+    return x[:, :, :, columns][:, :, rows]
 
 
 def _round(at: Array) -> Array:
