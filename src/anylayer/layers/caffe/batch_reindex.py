@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import ops
 from anylayer.layer import Layer, layer, need
 
 
@@ -22,4 +23,4 @@ class BatchReindex(Layer):
             len(index.shape) == 1,
             f"the second input must be a list of indices (K,), got shape {tuple(index.shape)}",
         )
-        return np.take(x, index.astype(np.int64), axis=0)
+        return ops.gather(x, index.astype(np.int64))

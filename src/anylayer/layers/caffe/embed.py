@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layer.contract import Filler
 from anylayer.layers.caffe._messages import given
@@ -35,7 +36,7 @@ class Embed(Layer):
     def forward(self, x: Any) -> Any:
         filler = given(self.weight_filler, self.has("weight_filler"))
         table = self.blob(0, (self.input_dim, self.num_output), filler)
-        y = np.take(table, x.astype(np.int64), axis=0)
+        y = ops.gather(table, x.astype(np.int64))
         if not self.bias_term:
             return y
         return y + self.blob(1, (self.num_output,), self.bias_filler, what="bias")

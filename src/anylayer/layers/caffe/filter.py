@@ -34,4 +34,4 @@ class Filter(Layer):
         kept = selector.reshape(n) != 0
         order = np.argsort(np.where(kept, np.arange(n), np.arange(n) + n))
         count = kept.astype(np.int64).sum()
-        return [ops.head(np.take(x, order, axis=0), count) for x in data]
+        return [ops.head(ops.gather(x, order), count) for x in data]

@@ -38,6 +38,7 @@ class InnerProduct(Layer):
         shape = (length, self.num_output) if self.transpose else (self.num_output, length)
         weights = self.blob(0, shape, given(self.weight_filler, self.has("weight_filler")))
         bias = self.blob(1, (self.num_output,), self.bias_filler, what="bias") if self.bias_term else None
-        rows = x if axis == 1 and len(x.shape) == 2 else x.reshape(prod(before), length)
+        count = before[0] if axis == 1 else prod(before)  # of regions, it may be known only when running
+        rows = x if axis == 1 and len(x.shape) == 2 else x.reshape(count, length)
         y = ops.gemm(rows, weights, bias, trans_b=not self.transpose)
         return y if axis == 1 else y.reshape(*before, self.num_output)
