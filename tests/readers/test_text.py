@@ -226,9 +226,7 @@ def test_time_is_linear(text: str) -> None:
     assert time.perf_counter() - start < 5
 
 
-PIECES = st.sampled_from(
-    ["a", "layer", "{", "}", "<", ">", "[", "]", ":", ",", ";", "-", "/", ".", "1", "0x", "1e5", "'", '"', "\\", "'x'", "true", "inf", " ", "\n", "#", "�".encode("utf-8", "surrogateescape").decode("latin-1"), "é"]
-)
+PIECES = st.sampled_from([*"{}<>[]:,;-/.'\"\\ \n#aé\xb2", "layer", "1", "0x", "1e5", "'x'", "true", "inf"])
 
 
 @given(st.lists(PIECES, max_size=60).map("".join))

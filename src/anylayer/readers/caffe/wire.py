@@ -32,7 +32,7 @@ class Buffer:
         with path.open("rb") as handle:
             size = handle.seek(0, 2)
             need(size > 0, "the file is empty", FileError)
-            self.data: Any = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+            self.data: Any = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_COPY)
         self.size = size
 
     def varint(self, position: int, end: int) -> tuple[int, int]:

@@ -124,16 +124,18 @@ def drop_training(layers: list[Draft]) -> list[str]:
     """Drop the losses of a network that is fed by data layers, and what only serves their labels.
 
     A loss gives way where one of its bottoms comes from a data layer. Of its bottoms, the one computed in the
-    most steps is the prediction, and those computed from other data are labels. Returns notes.
+    most steps (of several, from a data layer's first top) is the prediction; those computed from other data are
+    labels. Returns notes.
     """
     depends, steps = _origins(layers)
+    first = {id(layer.outputs[0]) for layer in layers if layer.role == "data" and layer.outputs}
     labels: set[int] = set()
     notes = []
     for layer in layers:
         if layer.role != "loss" or not any(depends[id(v)] for v in layer.inputs):
             continue
         layer.dropped = True
-        prediction = max(layer.inputs, key=lambda v: steps[id(v)])
+        prediction = max(layer.inputs, key=lambda v: (steps[id(v)], not depends[id(v)].isdisjoint(first)))
         theirs = [v for v in layer.inputs if depends[id(v)] and depends[id(v)].isdisjoint(depends[id(prediction)])]
         labels.update(map(id, theirs))
         read = ", ".join(f"'{v.blob}'" for v in layer.inputs if v not in theirs)
