@@ -133,13 +133,19 @@ test_empty_output = rejects(
     "Interp",
     {"height": 0, "width": 3},
     inputs=[SMALL],
-    text="the output must have 1..65536 rows and columns, got 0 x 3",
+    text="the output must have 1..32768 rows and columns, got 0 x 3",
 )
 test_huge_output = rejects(
     "Interp",
     {"height": 2000000000, "width": 2},
     inputs=[SMALL],
-    text="1..65536 rows and columns, got 2000000000 x 2",
+    text="1..32768 rows and columns, got 2000000000 x 2",
+)
+test_huge_plane = rejects(
+    "Interp",
+    {"height": 32768, "width": 32768},
+    inputs=[SMALL],
+    text="the output must have at most 134217728 pixels, got 32768 x 32768",
 )
 test_rank = rejects(
     "Interp", {"zoom_factor": 2}, inputs=[[[1, 2]]], text="must be of shape (N, C, H, W), got (1, 2)"

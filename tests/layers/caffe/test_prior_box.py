@@ -134,6 +134,14 @@ test_openvino_step = case(
 )
 
 
+test_too_many_boxes = rejects(
+    "PriorBox",
+    {"min_size": [1] * 50},
+    inputs=[ramp(1, 1, 600, 600), IMAGE],
+    text="50 boxes a cell make 18000000 boxes, at most 16777216 are laid out",
+)
+
+
 def refused(text, dialect=None, **changes):
     fields = {k: v for k, v in {**BASIC, **changes}.items() if v is not None}
     return rejects("PriorBox", fields, dialect=dialect, inputs=[CELL, IMAGE], text=text)

@@ -92,7 +92,7 @@ test_area = rejects(
     text="type AREA has no definition in the reference",
 )
 test_half_a_size = rejects(
-    "Resample", {"height": 2}, inputs=[X], text="the output must have 1..65536 rows and columns, got 2 x 0"
+    "Resample", {"height": 2}, inputs=[X], text="the output must have 1..32768 rows and columns, got 2 x 0"
 )
 test_nearest_outside = rejects(
     "Resample",

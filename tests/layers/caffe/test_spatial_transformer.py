@@ -86,7 +86,7 @@ test_theta_count = refused(
     "input 1 must have 2 values for each of 2 images (6 less those given), got shape (2, 6)", FIXED, X, T
 )
 test_theta_batch = refused("input 1 must have 6 values for each of 1 images", {}, X[:1], T)
-test_empty = refused("the output must have 1..65536 rows and columns, got 0 x 8", {"output_H": 0}, X, T)
+test_empty = refused("the output must have 1..32768 rows and columns, got 0 x 8", {"output_H": 0}, X, T)
 test_affine_only = refused(
     "transform_type must be 'affine', got 'projective'", {"transform_type": "projective"}, X, T
 )

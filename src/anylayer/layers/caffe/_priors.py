@@ -12,6 +12,7 @@ from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
 
 Size = tuple[Any, Any]
+MOST_BOXES = 1 << 24
 
 
 class Priors(Layer):
@@ -77,7 +78,12 @@ class Priors(Layer):
     def forward(self, feature: Any, image: Any) -> Any:
         cells = plane_of(feature)
         picture = self.image(image)
-        boxes = self._boxes(cells, picture, np.array(self.sizes(), np.float32))
+        sizes = np.array(self.sizes(), np.float32)
+        count = cells[0] * cells[1] * len(sizes)
+        need(
+            count <= MOST_BOXES, f"{len(sizes)} boxes a cell make {count} boxes, at most {MOST_BOXES} are laid out"
+        )
+        boxes = self._boxes(cells, picture, sizes)
         variance = np.array(self.variance or (0.1,), np.float32)
         return np.stack([boxes.reshape(-1), np.broadcast_to(variance, (boxes.size // 4, 4)).reshape(-1)])[None]
 

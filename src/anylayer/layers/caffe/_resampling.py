@@ -14,7 +14,8 @@ from anylayer import ops
 from anylayer.errors import need
 from anylayer.network import Array
 
-LARGEST_SIDE = 65536
+LARGEST_SIDE = 1 << 15
+LARGEST_PLANE = 1 << 27
 
 
 def plane_of(x: Any, what: str = "input 0") -> tuple[int, int]:
@@ -28,6 +29,10 @@ def need_plane(height: int, width: int) -> None:
     need(
         0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE,
         f"the output must have 1..{LARGEST_SIDE} rows and columns, got {height} x {width}",
+    )
+    need(
+        height * width <= LARGEST_PLANE,
+        f"the output must have at most {LARGEST_PLANE} pixels, got {height} x {width}",
     )
 
 

@@ -26,10 +26,6 @@ def transform(x: Any, theta: Any, fixed: Sequence[float | None], size: tuple[int
     """
     n, (h, w) = x.shape[0], plane_of(x)
     need_plane(*size)
-    rows, columns = np.mgrid[: size[0], : size[1]].reshape(2, -1)
-    points = np.stack([2.0 * rows / size[0] - 1, 2.0 * columns / size[1] - 1, np.ones(rows.size)]).astype(
-        np.float32
-    )
     given, pick = _theta(fixed, h, w)
     values: Any = np.broadcast_to(given, (n, 6))
     free = fixed.count(None)
@@ -43,8 +39,10 @@ def transform(x: Any, theta: Any, fixed: Sequence[float | None], size: tuple[int
             f"input 1 must have {free} values for each of {n} images (6 less those given), got shape {shape}",
         )
         values = theta.reshape(n, free) @ pick + given
-    grid = (values.reshape(n, 2, 3) @ points).swapaxes(1, 2).reshape(n, *size, 2)
-    return ops.grid_sample(x, grid, mode="linear", padding="zeros", align_corners=False)
+    down, across, shift = (values.reshape(n, 2, 3)[:, :, i : i + 1] for i in range(3))
+    rows, columns = ((2.0 * np.arange(s) / s - 1).astype(np.float32) for s in size)
+    grid = (down * rows)[:, :, :, None] + (across * columns + shift)[:, :, None, :]
+    return ops.grid_sample(x, grid.transpose(0, 2, 3, 1), mode="linear", padding="zeros", align_corners=False)
 
 
 def _theta(fixed: Sequence[float | None], h: int, w: int) -> tuple[Array, Array]:
