@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.network import Array
+from anylayer.layer import Registry, bind
+from anylayer.network import Array, Node, TensorType, Word
+from anylayer.testing import check_function
 from tests.layers.caffe.boxes import F, greedy
 from tests.layers.harness import case, noise, rejects
 
@@ -125,3 +127,38 @@ test_synopsys = rejects(
     inputs=inputs(),
     text="synopsys-caffe's Proposal is not supported: it compares boxes in the order of the anchors",
 )
+
+
+def _apply(type: str, params: dict[str, Any], inputs: list[Any], blobs: list[Array] | None = None) -> Any:
+    definitions = Registry.of("caffe").find(type)
+    names = [f"in{i}" for i in range(len(inputs))]
+    node = Node(type, type, names, ["out"], {definitions[0].cls.message: params}, blobs or [], f"layer '{type}'")
+    return bind(node, definitions, [TensorType(tuple(x.shape)) for x in inputs])(inputs)[0]
+
+
+def test_fast_rcnn_runs_on_as_many_regions_as_are_found() -> None:
+    weights, bias = noise(6, 4 * 9, seed=2), noise(6, seed=3)
+
+    def network(*xs: Array) -> Any:
+        rois = _apply("Proposal", {**P, "nms_thresh": 0.2}, list(xs[:3]))
+        y = _apply("ROIPooling", {"pooled_h": 3, "pooled_w": 3, "spatial_scale": 0.0625}, [xs[3], rois])
+        y = _apply("InnerProduct", {"num_output": 6}, [y], [weights, bias])
+        return _apply("Softmax", {}, [_apply("ReLU", {}, [y])])
+
+    xs = [*inputs(), noise(1, 4, 5, 6)]
+    assert network(*xs).shape == (11, 6)
+    graph = check_function(network, *xs)
+    assert str(graph.outputs[0].shape[0]).endswith("<=12")
+
+
+def test_r_fcn_runs_on_as_many_regions_as_are_found() -> None:
+    def network(*xs: Array) -> Any:
+        rois = _apply("Proposal", {**P, "nms_thresh": 0.2}, list(xs[:3]))
+        bins = {"output_dim": 2, "group_size": 3, "spatial_scale": 0.0625}
+        y = _apply("PSROIPooling", bins, [xs[3], rois])
+        y = _apply("Pooling", {"pool": Word("AVE"), "kernel_size": 3}, [y])
+        return _apply("Softmax", {}, [_apply("Reshape", {"shape": {"dim": [-1, 2]}}, [y])])
+
+    xs = [*inputs(), noise(1, 18, 5, 6)]
+    assert network(*xs).shape == (11, 2)
+    check_function(network, *xs)

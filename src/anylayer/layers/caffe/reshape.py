@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -52,15 +53,24 @@ class Reshape(Layer):
                     f"shape has a 0 at place {i}, but the input {shape} has no axis {start + i} to copy",
                 )
                 sizes[i] = shape[start + i]
-        held, known = prod(shape[start:end]), prod(s for s in sizes if s != -1)
+        old = shape[start:end]
+        held, known = _number(old), _number(s for s in sizes if s != -1)
+        open_ = [d for d in old if not isinstance(d, int)]
+        if -1 in sizes and open_ and not any(s is d for s in sizes for d in open_):
+            sizes[sizes.index(-1)] = open_[0]
         if -1 in sizes:
             need(
                 known != 0 and held % known == 0,
-                f"the {held} elements of {shape[start:end]} do not divide by the sizes {list(self.shape.dim)}",
+                f"the {held} elements of {old} do not divide by the sizes {list(self.shape.dim)}",
             )
             sizes[sizes.index(-1)] = held // known
         need(
-            prod(sizes) == held,
-            f"shape {list(self.shape.dim)} has {prod(sizes)} elements, the input's {shape[start:end]} has {held}",
+            _number(sizes) == held and [s for s in sizes if not isinstance(s, int)] == open_,
+            f"shape {list(self.shape.dim)} has {_number(sizes)} elements, the input's {old} has {held}",
         )
         return sizes
+
+
+def _number(sizes: Iterable[Any]) -> int:
+    """How many elements these sizes make, but for those that only the data tell (which are no int)."""
+    return prod(s for s in sizes if isinstance(s, int))
