@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 from anylayer import AnyLayerError
 from anylayer.cli.files import to_json, write, write_arrays
 from anylayer.cli.inputs import read_npy, read_npz
+from anylayer.network import Flag
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -51,9 +52,9 @@ def test_a_folder_is_not_overwritten(tmp_path):
 
 
 def test_json_spells_what_it_lacks():
-    value = {"a": np.float32(0.5), 1: (float("nan"), float("inf"), -float("inf")), "n": np.arange(2), "é": None}
+    value = {"a": np.float32(0.5), 1: (float("nan"), float("inf"), -float("inf")), "n": np.arange(2), "é": Flag(1)}
     text = to_json(value)
-    assert text == '{"a": 0.5, "1": ["NaN", "Infinity", "-Infinity"], "n": [0, 1], "é": null}'
+    assert text == '{"a": 0.5, "1": ["NaN", "Infinity", "-Infinity"], "n": [0, 1], "é": true}'
 
 
 def _claims(shape: str) -> bytes:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +141,34 @@ def test_a_folder_runs_in_batches(anylayer_command, small):
     assert sorted(p.name for p in (small / "each").iterdir()) == [f"{i}.npy" for i in range(5)]
     assert_array_equal(np.load("each/3.npy"), [[15, 0, 0]])
     assert "median of 3 runs" in result.stderr
+
+
+def test_many_files_are_not_all_listed(anylayer_command, small):
+    specs = [f"data={small / 'picture.png'}"]
+    for i in range(23):
+        Image.new("RGB", (6, 4)).save(small / f"p{i}.png")
+        specs.append(f"p{i}.png")
+    result = anylayer_command(*NET, "-i", *specs, "--blob", "flat", "-o", "out/{name}.png")
+    assert result.stderr.count("wrote ") == 20
+    assert "... and 4 more files\n" in result.stderr
+    assert len(list((small / "out").iterdir())) == 24
+
+
+def test_a_progress_bar_on_a_terminal_only(small):
+    terminal, end = pty.openpty()
+    words = [*NET, "-i", "picture.png", "picture.png", "--batch", "1", "--blob", "means", "--json"]
+    command = [sys.executable, "-c", "from anylayer.cli import main; main()", *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=end, check=True)
+    os.close(end)
+    shown = b""
+    with suppress(OSError):  # the end of what a terminal was sent
+        while part := os.read(terminal, 1 << 16):
+            shown += part
+    os.close(terminal)
+    assert b"2/2" in shown
+    assert len(json.loads(done.stdout)["results"]) == 2
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert b"2/2" not in done.stderr
 
 
 def test_pictures_of_different_sizes_run_one_by_one(anylayer_command, small):

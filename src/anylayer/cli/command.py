@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -235,14 +235,15 @@ def console(*, stderr: bool = False) -> Console:
     return Console(file=stream, width=None if stream.isatty() else 4000, highlight=False, soft_wrap=False)
 
 
-def table(title: str | None, *columns: str, right: Sequence[str] = ()) -> Table:
-    """An empty table with plain lines; the columns named in `right` are aligned right."""
+def table(title: str | None, *columns: str, right: Sequence[str] = (), wrap: Sequence[str] = ()) -> Table:
+    """An empty table with plain lines; columns in `right` are aligned right, only those in `wrap` are wrapped."""
     from rich import box
     from rich.table import Table
 
     made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", show_edge=False, pad_edge=False)
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        side: Literal["left", "right"] = "right" if column in right else "left"
+        made.add_column(column, justify=side, overflow="fold", no_wrap=bool(wrap) and column not in wrap)
     return made
 
 

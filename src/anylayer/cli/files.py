@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from anylayer.errors import InputError, need
-from anylayer.network import Array
+from anylayer.network import Array, Flag
 
 
 def write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
@@ -80,6 +80,8 @@ def _plain(value: Any) -> Any:
         return [_plain(v) for v in value]
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
+    if isinstance(value, Flag):
+        return bool(value)
     if isinstance(value, np.generic):
         return _plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):

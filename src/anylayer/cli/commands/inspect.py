@@ -51,17 +51,20 @@ def command(shapes: Any, as_json: bool, quiet: bool, debug: bool, **network: Any
 
 
 def _show(report: Report, weights: Path | None) -> None:
-    made = table(None, "node", "type", "params", "outputs", "weights", "multiply-adds", "where", right=_NUMBERS)
+    columns = ("node", "type", "params", "outputs", "weights", "multiply-adds", "where")
+    made = table(None, *columns, right=_NUMBERS, wrap=("params", "where"))
     style = {"host": "yellow", "unknown": "bold red", "?": "red", "constant": "dim"}
     for row, cells in zip(report.nodes, report.rows()):
         made.add_row(*map(_text, cells[:6]), _where(row), style=style.get(row.where))
     show(made)
     t = report.totals
-    unsure = " known" if any(n.where in ("unknown", "?") for n in report.nodes) else ""
+    untraced = sum(n.where == "?" for n in report.nodes)
+    unsure = " known" if untraced or t["unknown"] else ""
     given = "" if weights else " (no weights file given)"
     click.echo(
         f"{plural(t['nodes'], 'node')}, {count(t['weights'])} weights{given}, "
         f"{count(t['macs'])}{unsure} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
+        + (f"; not traced: {untraced}" if untraced else "")
     )
 
 

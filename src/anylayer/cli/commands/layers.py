@@ -34,7 +34,7 @@ def command(types: tuple[str, ...], as_json: bool, quiet: bool, debug: bool) -> 
         for definition in found:
             _show_one(definition)
     else:
-        made = table(None, "type", "dialects", "what it does")
+        made = table(None, "type", "dialects", "what it does", wrap=["dialects", "what it does"])
         for definition in found:
             made.add_row(definition.type, ", ".join(definition.dialects), _first_sentence(definition))
         show(made)
@@ -60,7 +60,7 @@ def _find(registry: Any, types: tuple[str, ...]) -> list[Definition]:
 def _first_sentence(definition: Definition) -> str:
     """The first paragraph up to its full stop, or to the shapes or the paper it gives."""
     paragraph = _doc(definition).split("\n\n")[0].replace("\n", " ")
-    return re.split(r"\s\(\w[^)]*\d{4}\.\d+\)|(?<=\w)\.(?:\s|$)|:\s\(N", paragraph)[0]
+    return re.split(r"\s\(\w[^)]*\d{4}\.\d+\)|(?<!\bal)\.(?:\s+(?=[A-Z])|$)|:\s\(N", paragraph)[0]
 
 
 def _doc(definition: Definition) -> str:
@@ -78,7 +78,9 @@ def _show_one(definition: Definition) -> None:
     if not cls.fields:
         click.echo("  no fields\n")
         return
-    made = table(cls.message, "field", "number", "type", "default", "meaning", right=["number"])
+    made = table(
+        cls.message, "field", "number", "type", "default", "meaning", right=["number"], wrap=["type", "meaning"]
+    )
     _rows(made, cls, "")
     show(made)
     click.echo()

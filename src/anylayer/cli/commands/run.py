@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from anylayer.engines.model import Model
     from anylayer.network import Array
 
+_LISTED = 20  # files that the report names
 _AGAIN = 0.5  # a single run that took less is timed a second time, when everything is warm
 
 
@@ -215,9 +216,9 @@ class Talk:
         data: list[dict[str, Any]] = []
         written: list[str] = []
         joining = [t for t in self.targets if t.joins]
-        with progress(len(items), self.quiet) as advance:
+        with progress(len(items), self.quiet) as (advance, echo):
             for item, loaded, outputs in self.runner.results(items):
-                data.append(self._one(item, loaded, outputs, len(items) > 1))
+                data.append(self._one(item, loaded, outputs, len(items) > 1, echo))
                 for target in self.targets:
                     if not target.joins:
                         written += target.write(item, loaded, outputs, self.options)
@@ -232,7 +233,9 @@ class Talk:
 
             click.echo(to_json(self._plain(data, written)))
 
-    def _one(self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool) -> dict[str, Any]:
+    def _one(
+        self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool, echo: Callable[[str], None]
+    ) -> dict[str, Any]:
         from anylayer.cli.results import lines, plain
 
         place = loaded.place
@@ -240,18 +243,20 @@ class Talk:
             shown = {name: plain(name, a, self.options, place) for name, a in outputs.items()}
             return {"input": item.source or item.name, "outputs": shown}
         if several:
-            click.echo(f"{item.source or item.name}:")
+            echo(f"{item.source or item.name}:")
         for name, array in outputs.items():
             for line in lines(name, array, self.options, place):
-                click.echo(line)
+                echo(line)
         return {}
 
     def _report(self, written: Sequence[str]) -> None:
         runner, model = self.runner, self.runner.model
         if model is None or self.quiet:
             return
-        for line in written:
+        for line in written[:_LISTED]:
             say(line)
+        if len(written) > _LISTED:
+            say(f"... and {len(written) - _LISTED} more files")
         measured = ", ".join(f"{n} {s * 1e3:.3g} ms" for n, s in sorted(model.timings.items(), key=lambda t: t[1]))
         frames = plural(len(runner.seconds), "run") if len(runner.seconds) > 1 else ""
         engine = model.engine + (f" (measured: {measured})" if measured else "")
@@ -295,19 +300,27 @@ def layer_lines(net: Net, model: Model) -> Iterator[str]:
 
 
 @contextmanager
-def progress(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
-    """A progress bar on stderr, for more than one item on a terminal; calling what it gives counts one."""
+def progress(total: int, quiet: bool) -> Iterator[tuple[Callable[[], None], Callable[[str], None]]]:
+    """A progress bar on stderr, for more than one item on a terminal.
+
+    Gives a function that counts one item, and one that prints a line to stdout (above the bar, where both are
+    the terminal).
+    """
     import sys
 
     if quiet or total < 2 or not sys.stderr.isatty():
-        yield lambda: None
+        yield (lambda: None), click.echo
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     from anylayer.cli.command import console
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    both = sys.stdout.isatty()
-    with Progress(*columns, console=console(stderr=True), transient=True, redirect_stdout=both) as bar:
+    screen = console(stderr=True)
+
+    def above(line: str) -> None:
+        screen.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    with Progress(*columns, console=screen, transient=True, redirect_stdout=False) as bar:
         task = bar.add_task("", total=total)
-        yield lambda: bar.advance(task)
+        yield (lambda: bar.advance(task)), (above if sys.stdout.isatty() else click.echo)

@@ -103,7 +103,7 @@ def _show(checks: dict[str, list[NodeCheck]]) -> None:
     from rich.markup import escape
 
     names = list(checks)
-    made = table(None, "node", "type", *names, "note")
+    made = table(None, "node", "type", *names, "note", wrap=["note"])
     for row in zip(*checks.values()):
         notes = dict.fromkeys(f"{c.note}" for c in row if c.note)
         cells = [_cell(c) for c in row]
