@@ -118,19 +118,26 @@ class Layer(Message):
 
     def prepare(self, node: Node, dialect: str | None) -> None:
         """Take the node's identity, params and blobs (called by `bind`)."""
-        values = node.params.get(self.message, {}) if self.message else {}
-        need(isinstance(values, Mapping), f"{self.message} is given {len(values)} times, once is allowed")
         self.name, self.type, self.dialect = node.name, node.type, dialect
         self.outputs, self.in_place, self.phase = len(node.outputs), node.in_place, node.phase
         self.loss_weights = node.loss_weights
         self.notes, self._blobs, self._wanted = [], node.blobs, {}
-        defaults = node.defaults.get(self.message)
-        self.assign(values, dialect=dialect, defaults=defaults, message=self.message, lines=node.lines)
+        self._take(self, self.message, node)
         for name, kind in self.also.items():
             message = kind.__new__(kind)
-            message.assign(node.params.get(name, {}), dialect=dialect, message=name, lines=node.lines)
+            self._take(message, name, node)
             setattr(self, name, message)
+        for name in node.params:
+            if name != self.message and name not in self.also:
+                self.note(f"{name} has no effect: {node.type} does not read it")
         self.setup()
+
+    def _take(self, target: Message, name: str, node: Node) -> None:
+        """Give `target` the values of the node's message `name`."""
+        values = node.params.get(name, {}) if name else {}
+        need(isinstance(values, Mapping), f"{name} is given {len(values)} times, once is allowed")
+        defaults = node.defaults.get(name)
+        target.assign(values, dialect=self.dialect, defaults=defaults, message=name, lines=node.lines)
 
     def input_types(self) -> list[TensorType | None]:
         """For the roles "input" and "data": the type of each output, None where the file does not tell."""

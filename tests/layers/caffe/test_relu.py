@@ -10,3 +10,10 @@ test_read = reads(
     negative_slope=0.5,
     engine="CAFFE",
 )
+test_a_message_of_another_layer_is_noted = case(
+    "ReLU",
+    {"relu_param": {}, "prelu_param": {"channel_shared": True}},
+    inputs=[[1]],
+    outputs=[[1]],
+    notes=["prelu_param has no effect: ReLU does not read it"],
+)
