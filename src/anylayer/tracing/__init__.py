@@ -1,16 +1,6 @@
 """Tracing: run a function of NumPy arrays on arrays without data, and get the ONNX operators it amounts to."""
 
-from anylayer.tracing import (
-    attributes,
-    creation,
-    indexing,
-    joining,
-    operators,
-    reductions,
-    shapes,
-    ufuncs,
-    writing,
-)
+from anylayer.tracing import rules as _rules  # noqa: F401 (enters every rule in the tables)
 from anylayer.tracing.array import Traced, is_traced
 from anylayer.tracing.dim import Dim
 from anylayer.tracing.graph import OPSET, Graph, Op, Value

@@ -175,7 +175,7 @@ def _into(ufunc: np.ufunc, result: Any, out: Any, where: Any) -> Any:
         value = expand(value, target.shape)
         if where is not True:
             value = expand(
-                select(np.asarray(where) if not type(where) is Traced else where, value, target._plain()),
+                select(np.asarray(where) if type(where) is not Traced else where, value, target._plain()),
                 target.shape,
             )
         target._assign(value)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.tracing import primitives
 from anylayer.tracing.array import Traced, lifted, view_of
 from anylayer.tracing.dim import Dim, broadcast, is_one, is_static, size_of
 from anylayer.tracing.dispatch import plain

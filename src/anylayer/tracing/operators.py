@@ -68,6 +68,8 @@ def _single(ufunc: np.ufunc) -> Any:
 def _power(self: Traced, other: Any, modulo: Any = None) -> Any:
     if modulo is not None:
         return NotImplemented
+    if type(other) is int and other == 2:  # which NumPy's operator, unlike np.power, takes for np.square
+        return call_ufunc(np.square, "__call__", (self,), {})
     return call_ufunc(np.power, "__call__", (self, other), {})
 
 

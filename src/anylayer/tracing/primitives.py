@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.network import Array
 from anylayer.tracing.array import Traced
 from anylayer.tracing.dim import Dim, broadcast, is_one, is_static
-from anylayer.tracing.dtypes import BOOL, F4, I4, I8, NATIVE, compute_dtype
+from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
 from anylayer.tracing.place import refusal
 from anylayer.tracing.record import record, record_many
 
@@ -49,8 +49,9 @@ def cast(x: Any, dtype: DTypeLike) -> Any:
 
 ONNX_TYPES = {
     np.dtype(name): number
-    for name, number in dict(f4=1, u1=2, i1=3, u2=4, i2=5, i4=6, i8=7, f2=10, f8=11, u4=12, u8=13).items()
-} | {BOOL: 9}
+    for number, name in enumerate(["", "f4", "u1", "i1", "u2", "i2", "i4", "i8", "", "?", "f2", "f8", "u4", "u8"])
+    if name
+}
 """TensorProto.DataType of each dtype the engines know."""
 
 
@@ -79,7 +80,17 @@ def reshape(x: Any, shape: Sequence[Any]) -> Any:
         return x.reshape(shape)
     if shape == x.shape:
         return x
+    if not shape and _made_by(x, "MatMul"):  # OpenVINO 2026.4 dies of MatMul + Reshape to a scalar
+        return record("ReduceSum", [x, ints(range(x.ndim))], (), x.dtype, keepdims=0)
     return record("Reshape", [x, ints(_reshape_target(x.shape, shape))], shape, x.dtype)
+
+
+def _made_by(x: Any, op: str) -> bool:
+    """Whether the operator made `x`, with nothing but Reshape after it."""
+    maker = x._graph.producers.get(id(x._value))
+    while maker is not None and maker.op == "Reshape":
+        maker = x._graph.producers.get(id(maker.inputs[0]))
+    return maker is not None and maker.op == op
 
 
 def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
@@ -127,6 +138,7 @@ def expand(x: Any, shape: Sequence[Any]) -> Any:
 
 def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
     """Take `range(start, start + step * n, step)`, given as (axis, start, n, step), of some axes."""
+    bounds = [b for b in bounds if not (b[1] == 0 and (is_one(b[2]) or b[3] == 1) and b[2] == x.shape[b[0]])]
     if not bounds:
         return x
     if known(x):
@@ -254,6 +266,9 @@ def reduce(op: str, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
     shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
     if not axes:
         return x
+    if x.ndim == 3 and x.dtype.kind == "i":  # OpenVINO 2026.4 gives wrong sums of 3-D integers before Add and Mul
+        x, axes = reshape(x, (1, *x.shape)), tuple(a + 1 for a in axes)
+        return reshape(record(op, [x, ints(axes)], (1, *shape), x.dtype, keepdims=int(keepdims)), shape)
     return record(op, [x, ints(axes)], shape, x.dtype, keepdims=int(keepdims))
 
 

@@ -77,7 +77,6 @@ for _ufunc, _op, _double in (
     (np.log, "Log", True),
     (np.sin, "Sin", True),
     (np.cos, "Cos", True),
-    (np.tan, "Tan", False),
     (np.arcsin, "Asin", False),
     (np.arccos, "Acos", False),
     (np.arctan, "Atan", False),
@@ -89,6 +88,11 @@ for _ufunc, _op, _double in (
     (np.arctanh, "Atanh", False),
 ):
     ufunc_rule(_ufunc)(_single(_op, _double))
+
+
+@ufunc_rule(np.tan)
+def _tan(x: Any) -> Any:
+    return np.sin(x) / np.cos(x) if x.dtype == np.float64 else _single("Tan")(x)
 
 
 def _rounding(op: str) -> Rule:
