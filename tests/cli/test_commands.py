@@ -55,6 +55,17 @@ def test_inspect_json_and_shape(anylayer_command, small):
     assert data["nodes"][1]["params"] == {"times_param": {"factor": 0.5}}
 
 
+def test_inspect_says_how_to_know_the_shapes(anylayer_command, small):
+    (small / "data.prototxt").write_text(
+        'layer { name: "d" type: "Data" top: "data" } layer { name: "r" type: "ReLU" bottom: "data" top: "r" }'
+    )
+    shown = anylayer_command("inspect", "data.prototxt").stdout
+    assert "To know the shapes: anylayer inspect data.prototxt --shape data=N,C,H,W\n" in shown
+    assert "not traced: 1" in shown
+    shown = anylayer_command("inspect", "data.prototxt", "--shape", "1,3,4,5").stdout
+    assert "not traced" not in shown
+
+
 def test_inspect_prints_a_strangers_names_as_they_are(anylayer_command, small):
     (small / "odd.prototxt").write_text('layer { name: "[bold]\\033[2J" type: "[red]X" top: "[/]" }')
     shown = anylayer_command("inspect", "odd.prototxt").stdout

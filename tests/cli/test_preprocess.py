@@ -120,6 +120,12 @@ def test_a_wish_replaces_the_whole_transform_of_the_file(wish):
     assert recipe.source == "as asked, in place of the file's transform_param"
 
 
+def test_where_the_file_gives_no_shape_its_crop_is_the_size():
+    own = Preprocess(mean_file="gone.binaryproto", crop=6)
+    recipe = recipe_for(None, own, mean=np.ones(3, np.float32))
+    assert (recipe.size, recipe.centre) == ((6, 6), 0)
+
+
 def test_a_size_alone_leaves_the_files_transform():
     own = Preprocess(scale=0.25, crop=6)
     recipe = recipe_for(TensorType((1, 3, 6, 6)), own, size=(20, 30))

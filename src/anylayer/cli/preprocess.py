@@ -82,6 +82,8 @@ def recipe_for(
     `size` is (height, width), "keep" for the picture's own, or None for the input's.
     """
     channels, fixed = _wanted(wanted)
+    if fixed is None and own is not None and own.crop:
+        fixed = own.crop, own.crop
     gray = gray or channels == 1
     given = mean is not None or scale is not None or swap or cover or (gray and channels != 1)
     if own is None or given:

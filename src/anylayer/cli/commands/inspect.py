@@ -89,6 +89,9 @@ def _notes(report: Report, model: Path) -> None:
     for name, kind in (("inputs", report.inputs), ("outputs", report.outputs)):
         shown = ", ".join(f"{n} {t or '(shape not known)'}" for n, t in kind)
         click.echo(f"{name}: {shown or 'none'}")
+    blank = next((n for n, t in report.inputs if t is None), None)
+    if blank is not None:
+        click.echo(f"To know the shapes: anylayer inspect {model} --shape {blank}=N,C,H,W")
     if report.dialect:
         click.echo(f"dialect: {report.dialect}")
     for note in dict.fromkeys(report.notes):
