@@ -123,8 +123,8 @@ def test_inputs_without_shapes() -> None:
         ),
         (
             "layer { name: 's' type: 'Slice' bottom: 'data' top: 'x' top: 'x' }",
-            "deploy.prototxt:2: layer 's' (Slice): top 'x' is produced by layer 's' (line 2) already. Only a layer "
-            "whose bottom 1 is 'x' too may rewrite it",
+            "deploy.prototxt:2: layer 's' (Slice): top 'x' is produced by layer 's' (line 2) already. Only a "
+            "layer whose bottom 1 is 'x' too may rewrite it",
         ),
         (
             relu("a", "data", "x", "loss_weight: 1 loss_weight: 2"),
@@ -216,7 +216,7 @@ def test_state_refused() -> None:
 def test_params_lines_and_place() -> None:
     network = read_net(
         INPUT
-        + """layer { name: "c" type: "Convolution" bottom: "data" top: "c" param { lr_mult: 1 } param { lr_mult: 2 }
+        + """layer { name: "c" type: "Convolution" bottom: "data" top: "c" param { lr_mult: 1 } param { }
         convolution_param {
           num_output: 4 pad: 1 pad: 2
           weight_filler { type: "xavier" }
@@ -263,14 +263,26 @@ def test_a_users_type_keeps_everything() -> None:
         ("layer { name: 'a' bottom: 'data' top: 'x' }", "deploy.prototxt:2: layer 'a' has no type"),
         ("layer { name: 'a' type: '' }", "deploy.prototxt:2: layer 'a' has no type"),
         ("layer { name: 'a' type: ReLU }", "deploy.prototxt:2: 'type' must be a quoted string, got ReLU"),
-        ("layer { name: 'a' name: 'b' type: 'ReLU' }", "deploy.prototxt:2: 'name' is given 2 times, once is allowed"),
+        (
+            "layer { name: 'a' name: 'b' type: 'ReLU' }",
+            "deploy.prototxt:2: 'name' is given 2 times, once is allowed",
+        ),
         ("layer: 'a'", "deploy.prototxt:2: 'layer' must be a message { ... }, got \"a\""),
-        ("layer { name: 'a' type: 'ReLU' bottom: data }", "deploy.prototxt:2: 'bottom' must be a quoted string, got data"),
-        ("layer { name: 'a' type: 'ReLU' loss_weight: '1' }", "deploy.prototxt:2: 'loss_weight' must be a number, got \"1\""),
+        (
+            "layer { name: 'a' type: 'ReLU' bottom: data }",
+            "deploy.prototxt:2: 'bottom' must be a quoted string, got data",
+        ),
+        (
+            "layer { name: 'a' type: 'ReLU' loss_weight: '1' }",
+            "deploy.prototxt:2: 'loss_weight' must be a number, got \"1\"",
+        ),
         ("layr { }", "deploy.prototxt:2: a network has no field 'layr'; did you mean 'layer'?"),
-        ("force_backward: true\ndebug: true", "deploy.prototxt:3: a network has no field 'debug'; did you mean 'debug_info'?"),
+        (
+            "force_backward: true\ndebug: true",
+            "deploy.prototxt:3: a network has no field 'debug'; did you mean 'debug_info'?",
+        ),
     ],
-)  # fmt: skip
+)
 def test_fields_refused(text: str, message: str) -> None:
     assert refused(INPUT + text) == message
 
@@ -286,7 +298,8 @@ def test_an_input_layers_rule_names_it() -> None:
 
 TRAIN_VAL = """
 name: "net"
-layer { name: "train" type: "Data" top: "data" top: "label" include { phase: TRAIN } transform_param { crop_size: 9 } }
+layer { name: "train" type: "Data" top: "data" top: "label" include { phase: TRAIN }
+        transform_param { crop_size: 9 } }
 layer { name: "test" type: "Data" top: "data" top: "label" include { phase: TEST }
         transform_param { scale: 0.5 mean_value: 1 mean_value: 2 mean_value: 3 crop_size: 4 force_gray: true } }
 layer { name: "fc" type: "InnerProduct" bottom: "data" top: "fc" inner_product_param { num_output: 5 } }
@@ -308,7 +321,7 @@ def test_train_val() -> None:
     found = network.preprocess["data"]
     assert found.mean is not None
     assert (found.scale, found.mean.tolist(), found.crop, found.gray) == (0.5, [1.0, 2.0, 3.0], 4, True)
-    assert found.source == "transform_param of deploy.prototxt:5"
+    assert found.source == "transform_param of deploy.prototxt:6"
 
 
 def test_losses_fed_by_inputs_compute() -> None:
@@ -343,7 +356,8 @@ def test_a_target_computed_from_the_data_stays() -> None:
         """
         layer { name: "d" type: "Data" top: "data" }
         layer { name: "flat" type: "Flatten" bottom: "data" top: "flat" }
-        layer { name: "code" type: "InnerProduct" bottom: "flat" top: "code" inner_product_param { num_output: 5 } }
+        layer { name: "code" type: "InnerProduct" bottom: "flat" top: "code"
+                inner_product_param { num_output: 5 } }
         layer { name: "loss" type: "EuclideanLoss" bottom: "code" bottom: "flat" top: "loss" }
         """
     )

@@ -14,6 +14,7 @@ from typing import Any
 from anylayer.errors import FileError
 from anylayer.network import Flag, Word
 from anylayer.readers.caffe.schema import EnumType, FieldType, MessageType, Schema
+from anylayer.readers.caffe.text import parse
 
 MAX_BYTES = 1 << 24
 _DEPTH = 64
@@ -104,6 +105,13 @@ class _Parser:
             return True
         return False
 
+    def integer(self) -> int:
+        """An integer, decimal, hexadecimal or octal."""
+        line, token = self.line, self.take("number")
+        if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}|0[0-7]{0,22}|[1-9][0-9]{0,19}", token):
+            raise FileError(f"expected an integer, got '{token[:40]}'", f"{self.file}:{line}")
+        return int(token, 8 if token.startswith("0") and token.isdigit() else 0)
+
     def skip(self) -> None:
         """Pass over a statement: to its ';', or over its braces."""
         depth = 0
@@ -176,7 +184,7 @@ class _Parser:
             raise self.fail("groups are not read")
         name = self.take("word")
         self.take(token="=")
-        number = int(self.take("number"), 0)
+        number = self.integer()
         if name in message.fields:
             raise self.fail(f"message {message.name} declares field '{name}' twice")
         field = FieldType(name, number, kind, label == "repeated", label == "required", line=line)
@@ -210,13 +218,22 @@ class _Parser:
         sign = -1 if self.accept("-") else 1
         kind, token = self.kind, self.take()
         if kind == "number":
-            digits = token.rstrip("fF") if not token.lower().startswith("0x") else token
-            return sign * (int(digits, 0) if re.fullmatch(r"0[xX].*|[0-9]+", digits) else float(digits))
+            whole = re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}", token)
+            if token[:2] in ("0x", "0X") and whole is None:
+                raise self.fail(f"'{token[:40]}' is not a number")
+            return sign * (int(token, 16 if "x" in token.lower() else 10) if whole else float(token.rstrip("fF")))
         if kind == "string":
-            return token[1:-1].encode("latin-1", "backslashreplace").decode("unicode_escape")
+            return self.string(token)
         if token in ("inf", "nan"):
             return sign * float(token)
         return Flag(token == "true") if token in ("true", "false") else Word(token)
+
+    def string(self, token: str) -> str:
+        """The text of a quoted token."""
+        try:
+            return parse(b"a: " + token.encode(), self.file).text("a")
+        except FileError as error:
+            raise self.fail(error.message) from None
 
     def enum(self, scope: str) -> None:
         self.take(token="enum")
@@ -233,7 +250,7 @@ class _Parser:
             word = self.take("word")
             self.take(token="=")
             sign = -1 if self.accept("-") else 1
-            enum.numbers[word] = sign * int(self.take("number"), 0)
+            enum.numbers[word] = sign * self.integer()
             if self.accept("["):
                 self.options()
             self.take(token=";")

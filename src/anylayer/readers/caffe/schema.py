@@ -166,5 +166,10 @@ def _word(block: Block, entry: Entry, enum: EnumType) -> Word:
         if type(value) is int and value == number:
             return Word(word)
     listed = ", ".join(enum.numbers) if len(enum.numbers) <= 12 else f"the words of {enum.name}"
-    hint = nearest(str(value), enum.numbers)
-    raise block.fail(f"'{entry.name}' must be one of {listed}, got {shown(value)}{hint}", entry.line)
+    quoted = isinstance(value, str) and not isinstance(value, Word)
+    rest = (
+        f"without quotes, got {shown(value)}"
+        if quoted
+        else f"got {shown(value)}{nearest(str(value), enum.numbers)}"
+    )
+    raise block.fail(f"'{entry.name}' must be one of {listed}, {rest}", entry.line)

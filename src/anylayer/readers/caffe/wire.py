@@ -25,7 +25,11 @@ _DIMS = 32
 
 
 class Buffer:
-    """A mapped file. `file` names it in errors."""
+    """A mapped file. `file` names it in errors.
+
+    The map is private and may be written: OpenVINO shares weights only from memory of that kind. What is written
+    to it never reaches the file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.file = str(path)
