@@ -3,6 +3,7 @@
 import numpy as np
 
 from anylayer import ops
+from anylayer.testing import check_function
 from tests.layers.harness import Case, case, noise, ramp, reads, rejects
 
 W = np.float32([[1, 0, 0, 0], [1, 10, 100, 1000]])
@@ -54,6 +55,15 @@ def test_weights_are_not_copied() -> None:
     finally:
         ops.gemm = original
     assert np.shares_memory(seen[0], weights)
+
+
+def test_rows_whose_number_only_the_data_tell() -> None:
+    case_ = Case("InnerProduct", {"num_output": 2}, [noise(3, 2, 2)], blobs=[noise(2, 4), noise(2)])
+
+    def some(x: np.ndarray, count: np.ndarray) -> list:
+        return case_.bind()([ops.head(x, count)])
+
+    check_function(some, case_.inputs[0], np.array(2))
 
 
 test_axis = rejects(
