@@ -1,0 +1,26 @@
+"""Crop as HED was trained with it: cut from the centre, where Caffe's own layer cuts from the top left corner.
+
+    anylayer run deploy.prototxt hed.caffemodel --layers examples/layers/crop.py
+
+The class of OpenCV's tutorial on custom layers, in OpenCV's contract: getMemoryShapes is called first and may
+keep what forward needs. cv2.dnn_registerLayer("Crop", CropLayer) takes the same class.
+"""
+
+import anylayer
+
+
+@anylayer.layer("Crop")
+class CropLayer:
+    """Cut the first input down to the height and width of the second, from its centre."""
+
+    def __init__(self, params, blobs):
+        self.rows = self.columns = slice(0, 0)
+
+    def getMemoryShapes(self, inputs):
+        (n, c, height, width), (_, _, rows, columns) = inputs
+        top, left = (height - rows) // 2, (width - columns) // 2
+        self.rows, self.columns = slice(top, top + rows), slice(left, left + columns)
+        return [[n, c, rows, columns]]
+
+    def forward(self, inputs):
+        return [inputs[0][:, :, self.rows, self.columns]]

@@ -1,0 +1,125 @@
+"""The layers of examples/layers give what the built-in ones do: in NumPy, and traced, on both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer.layer import Definition, Registry, bind, load_layers
+from anylayer.network import Array, Node, TensorType
+from anylayer.readers import caffe
+from anylayer.testing import assert_same, check_function
+from tests.layers.harness import noise
+
+FOLDER = Path(__file__).parent.parent / "examples" / "layers"
+
+ROIS = np.array([[0, 1, 2, 13, 9], [1, 0, 0, 4, 5], [0, 8, 8, 30, 40], [1, 3, 3, 3, 3]], np.float32)
+THETA = np.array([[0.8, 0.2, 0.1, -0.3, 0.9, 0.05], [1, 0, 0, 0, 1, 0]], np.float32)
+
+CASES: dict[str, tuple[str, str, str | None, Sequence[Array]]] = {
+    "interp": ("Interp", "interp_param { height: 9 width: 8 }", None, [noise(2, 3, 4, 5)]),
+    "interp smaller": ("Interp", "interp_param { height: 3 width: 1 }", None, [noise(1, 2, 7, 6)]),
+    "reverse": ("Reverse", "reverse_param { axis: 1 }", None, [noise(2, 3, 4)]),
+    "reverse several": ("Reverse", "reverse_param { axis: 0 axis: -1 }", None, [noise(2, 3, 4)]),
+    "upsample": ("Upsample", "upsample_param { scale: 3 stride: 2 }", "ascend", [noise(1, 2, 3, 4)]),
+    "normalize": (
+        "Normalize",
+        'norm_param { across_spatial: false scale_filler { type: "constant" value: 20 } channel_shared: false }',
+        None,
+        [noise(2, 5, 3, 4)],
+    ),
+    "normalize image": ("Normalize", "norm_param { across_spatial: true eps: 0.5 }", None, [noise(2, 5, 3, 4)]),
+    "reorg": ("Reorg", "reorg_param { stride: 2 }", "ascend", [noise(2, 3, 4, 6)]),
+    "reorg back": ("Reorg", "reorg_param { stride: 2 reverse: true }", "ascend", [noise(2, 12, 2, 3)]),
+    "shuffle_channel": ("ShuffleChannel", "shuffle_channel_param { group: 3 }", None, [noise(2, 6, 3, 2)]),
+    "roi_align": (
+        "ROIAlign",
+        "roi_align_param { pooled_h: 3 pooled_w: 2 spatial_scale: 0.5 sampling_ratio: 2 }",
+        None,
+        [noise(2, 3, 9, 8), ROIS],
+    ),
+    "roi_align three samples": (
+        "ROIAlign",
+        "roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: 0.25 sampling_ratio: 3 }",
+        None,
+        [noise(2, 3, 9, 8), ROIS],
+    ),
+    "yolo": ("Yolo", 'yolo_param { boxes: 2 classes: 3 yolo_version: "V3" }', None, [noise(2, 16, 3, 4)]),
+    "prior_box": (
+        "PriorBox",
+        "prior_box_param { min_size: 16.5 max_size: 21 aspect_ratio: 2 aspect_ratio: 3 flip: true clip: true"
+        " variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 step: 8 }",
+        None,
+        [noise(1, 2, 3, 4), noise(1, 3, 24, 30)],
+    ),
+    "prior_box plain": (
+        "PriorBox",
+        "prior_box_param { min_size: 4 min_size: 8 }",
+        None,
+        [noise(1, 2, 2, 3), noise(1, 3, 16, 20)],
+    ),
+    "spatial_transformer": (
+        "SpatialTransformer",
+        "st_param { output_H: 5 output_W: 4 }",
+        None,
+        [noise(2, 3, 6, 7), THETA],
+    ),
+    "spatial_transformer same size": ("SpatialTransformer", "st_param {}", None, [noise(2, 3, 6, 7), THETA]),
+}
+OUTPUTS = {"Yolo": 3}
+
+
+def node_of(folder: Path, type: str, params: str, dialect: str | None, inputs: Sequence[Array]) -> Node:
+    """The node that a file with one layer becomes."""
+    heads = [
+        f'input: "in{i}" input_shape {{ {" ".join(f"dim: {d}" for d in x.shape)} }}' for i, x in enumerate(inputs)
+    ]
+    bottoms = " ".join(f'bottom: "in{i}"' for i in range(len(inputs)))
+    tops = " ".join(f'top: "out{i}"' for i in range(OUTPUTS.get(type, 1)))
+    path = folder / "deploy.prototxt"
+    path.write_text("\n".join([*heads, f'layer {{ name: "a" type: "{type}" {bottoms} {tops} {params} }}']))
+    network = caffe.read(
+        path, None, dialect=dialect, proto=None, phase="TEST", level=0, stages=(), user_types=frozenset()
+    )
+    return network.nodes[-1]
+
+
+def apply(node: Node, definitions: list[Definition], dialect: str | None, inputs: Sequence[Any]) -> list[Any]:
+    return bind(node, definitions, [TensorType.of(x.shape) for x in inputs], dialect)(list(inputs))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_the_built_in_layer(name: str, tmp_path: Path) -> None:
+    type_, params, dialect, inputs = CASES[name]
+    node = node_of(tmp_path, type_, params, dialect, inputs)
+    users = [load_layers([FOLDER / f"{name.split()[0]}.py"])[type_]]
+    want = apply(node, Registry.of("caffe").find(type_), dialect, inputs)
+    for i, (got, expected) in enumerate(zip(apply(node, users, dialect, inputs), want)):
+        assert_same(np.asarray(got), np.asarray(expected), f"output {i}")
+    graph = check_function(lambda *xs: apply(node, users, dialect, xs), *inputs)
+    if type_ == "PriorBox":
+        assert not graph.ops, "the boxes are a constant"
+
+
+def test_crop_cuts_from_the_centre(tmp_path: Path) -> None:
+    x, like = noise(1, 2, 9, 8), noise(1, 1, 4, 5)
+    node = node_of(tmp_path, "Crop", "", None, [x, like])
+    users = [load_layers([FOLDER / "crop.py"])["Crop"]]
+    assert_same(apply(node, users, None, [x, like])[0], x[:, :, 2:6, 1:6])
+    check_function(lambda *xs: apply(node, users, None, xs), x, like)
+
+
+def test_every_example_is_tested() -> None:
+    assert {p.stem for p in FOLDER.glob("*.py")} == {name.split()[0] for name in CASES} | {"crop"}
+
+
+def test_a_group_that_does_not_divide_is_refused(tmp_path: Path) -> None:
+    inputs = [noise(1, 5, 2, 2)]
+    node = node_of(tmp_path, "ShuffleChannel", "shuffle_channel_param { group: 2 }", None, inputs)
+    users = [load_layers([FOLDER / "shuffle_channel.py"])["ShuffleChannel"]]
+    with pytest.raises(Exception, match="group=2 does not divide 5 channels"):
+        apply(node, users, None, inputs)
