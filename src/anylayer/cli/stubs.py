@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import keyword
 import re
 from collections.abc import Mapping, Sequence
@@ -169,8 +168,9 @@ def _noise(shape: Sequence[int]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string literal in double quotes, in ASCII."""
-    return json.dumps(str(text))
+    """A string literal in double quotes; what cannot be printed is escaped."""
+    escaped = {'"': '\\"', "\\": "\\\\"}
+    return '"' + "".join(escaped.get(c) or (c if c.isprintable() else ascii(c)[1:-1]) for c in str(text)) + '"'
 
 
 def _literal(value: Any) -> str:
