@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.errors import AnyLayerError, DialectError, LayerError, at, need
 from anylayer.layer.registry import Definition
 from anylayer.network import Flag, Node, Shape, TensorType, Word
+from anylayer.tracing import call_user
 
 
 def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -> Definition:
@@ -135,11 +136,11 @@ class Bound:
         with at(self.node.place):
             if self.definition.typed:
                 _takes(self.instance.forward, len(inputs))
-                result = self.instance.forward(*inputs)
+                result = call_user(self.instance.forward, *inputs)
                 outputs = list(result) if isinstance(result, (tuple, list)) else [result]
                 self.instance.check_blobs()
             else:
-                result = self.instance.forward(list(inputs))
+                result = call_user(self.instance.forward, list(inputs))
                 need(
                     isinstance(result, (tuple, list)),
                     f"forward must return a list of arrays, got {type(result).__name__}",

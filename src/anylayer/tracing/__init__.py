@@ -2,8 +2,24 @@
 
 from anylayer.tracing import rules as _rules  # noqa: F401 (enters every rule in the tables)
 from anylayer.tracing.array import Traced, is_traced
+from anylayer.tracing.checked import compare, trace_checked
 from anylayer.tracing.dim import Dim
 from anylayer.tracing.graph import OPSET, Graph, Op, Value
 from anylayer.tracing.record import record, record_many, trace
+from anylayer.tracing.standin import call_user
 
-__all__ = ["OPSET", "Dim", "Graph", "Op", "Traced", "Value", "is_traced", "record", "record_many", "trace"]
+__all__ = [
+    "OPSET",
+    "Dim",
+    "Graph",
+    "Op",
+    "Traced",
+    "Value",
+    "call_user",
+    "compare",
+    "is_traced",
+    "record",
+    "record_many",
+    "trace",
+    "trace_checked",
+]

@@ -17,7 +17,37 @@ def _method(function: Callable[..., Any]) -> Callable[[Traced], Any]:
     return lambda x: lambda *args, **kwargs: call_function(function, (x, *args), kwargs)
 
 
-for _name in ["all", "any", "argmax", "argmin", "argpartition", "argsort", "clip", "compress", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var", "choose"]:
+for _name in [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "argpartition",
+    "argsort",
+    "clip",
+    "compress",
+    "cumprod",
+    "cumsum",
+    "diagonal",
+    "dot",
+    "max",
+    "mean",
+    "min",
+    "nonzero",
+    "prod",
+    "ravel",
+    "repeat",
+    "round",
+    "searchsorted",
+    "squeeze",
+    "std",
+    "sum",
+    "swapaxes",
+    "take",
+    "trace",
+    "var",
+    "choose",
+]:
     ATTRIBUTES[_name] = _method(getattr(np, _name))
 
 

@@ -64,3 +64,13 @@ def refusal(message: str, *, place: str | None = None) -> TraceError:
 def describe(x: Any) -> str:
     """`float32[1, 3]`."""
     return f"{x.dtype.name}[{', '.join(map(str, x.shape))}]"
+
+
+def place_of_error(error: BaseException) -> str:
+    """`file.py:line` of the user's line that an exception passed through last."""
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith((*_INSIDE, str(_PACKAGE))):
+            found = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found or ""

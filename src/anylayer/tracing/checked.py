@@ -1,0 +1,106 @@
+"""Tracing code that nobody has looked at: two attempts, each made twice and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+from anylayer.errors import AnyLayerError, TraceError
+from anylayer.network import TensorType
+from anylayer.tracing.graph import Graph, Value
+from anylayer.tracing.place import place_of_error
+from anylayer.tracing.record import trace
+from anylayer.tracing.standin import call_user, standing_in
+
+Function = Callable[[list[Any]], Sequence[Any]]
+_LIMIT = 5000
+"""Operators from which on a second attempt is given up: such a graph writes single elements."""
+
+
+def trace_checked(
+    function: Function,
+    types: Sequence[TensorType],
+    *,
+    prefix: str = "",
+    rebuild: Callable[[], Function] | None = None,
+) -> Graph:
+    """The graph of what `function` does, as `trace` gives it, for code that may do anything.
+
+    Where it refuses, a second attempt runs the user's functions (see call_user) with a stand-in for NumPy that
+    makes traced arrays; `rebuild` gives a function whose state is fresh for it. What succeeds is traced again,
+    with the state that the first call has left, and must give the same graph. Raises TraceError that says what
+    cannot be recorded, and where; also for an exception that the function raises on traced arrays.
+    """
+    try:
+        return _twice(function, types, prefix, None)
+    except TraceError as error:
+        first = error
+    again = rebuild() if rebuild is not None else function
+    try:
+        with standing_in():
+            return _twice(again, types, prefix, _LIMIT)
+    except _Raised as error:  # perhaps of the stand-in's making
+        raise (error if isinstance(first, _Raised) else first) from None
+    except TraceError as error:  # the second attempt gets further
+        raise error from None
+    except AnyLayerError:
+        raise first from None
+
+
+class _Raised(TraceError):
+    """The function raised an exception of its own."""
+
+
+def _twice(function: Function, types: Sequence[TensorType], prefix: str, limit: int | None) -> Graph:
+    graphs = [_once(function, types, prefix, limit) for _ in range(2)]
+    difference = compare(*graphs)
+    if difference is not None:
+        raise TraceError(
+            "two calls do not do the same (random numbers, the time, a counter, a state that a call leaves): "
+            f"{difference[0]}",
+            *([difference[1]] if difference[1] else []),
+        )
+    return graphs[0]
+
+
+def _once(function: Function, types: Sequence[TensorType], prefix: str, limit: int | None) -> Graph:
+    try:
+        return trace(lambda arrays: call_user(function, arrays), types, prefix=prefix, limit=limit)
+    except AnyLayerError:
+        raise
+    except Exception as error:
+        place = place_of_error(error)
+        raise _Raised(
+            f"raises {type(error).__name__} on traced arrays: {error}", *([place] if place else [])
+        ) from error
+
+
+def compare(a: Graph, b: Graph) -> tuple[str, str] | None:
+    """Where two graphs differ, as (what, place); None where they are the same but for names."""
+    if len(a.ops) != len(b.ops):
+        return f"one records {len(a.ops)} operators, the next {len(b.ops)}", ""
+    known = {id(v): id(w) for v, w in zip(a.inputs, b.inputs)}
+    for o, q in zip(a.ops, b.ops):
+        if o.op != q.op or o.attrs != q.attrs or len(o.inputs) != len(q.inputs):
+            return f"{o.op} and {q.op} differ", o.place
+        for v, w in zip(o.inputs, q.inputs):
+            if not _same(v, w, known):
+                return f"{o.op} gets other values", o.place
+        known.update((id(v), id(w)) for v, w in zip(o.outputs, q.outputs))
+    if len(a.outputs) != len(b.outputs):
+        return f"one gives {len(a.outputs)} outputs, the next {len(b.outputs)}", ""
+    for i, (v, w) in enumerate(zip(a.outputs, b.outputs)):
+        if not _same(v, w, known):
+            return f"output {i} differs", ""
+    return None
+
+
+def _same(v: Value | None, w: Value | None, known: dict[int, int]) -> bool:
+    if v is None or w is None:
+        return v is w
+    if v.const is None or w.const is None:
+        return known.get(id(v)) == id(w)
+    if v.const is w.const:
+        return True
+    return v.dtype == w.dtype and v.shape == w.shape and v.const.tobytes() == w.const.tobytes()

@@ -1,0 +1,186 @@
+"""The second attempt: run a user's function with a stand-in for NumPy, whose np.zeros and the like make traced
+arrays, so that traced arrays can be written into them.
+
+The function runs as a copy that sees other globals; nothing of the user's modules is touched.
+"""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from anylayer.tracing import creation, joining
+from anylayer.tracing.array import Traced
+from anylayer.tracing.dispatch import FUNCTIONS, call_function, handles
+
+Function = Callable[..., Any]
+_active: ContextVar[Substitution | None] = ContextVar("standin", default=None)
+
+
+class StandIn(types.ModuleType):
+    """NumPy, but for the functions that make arrays, and those that take a list of arrays for one."""
+
+    def __init__(self) -> None:
+        super().__init__("numpy")
+        self.__dict__.update(creation.CREATION)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(np, name)
+        if found in (np.linalg, np.lib):
+            return found
+        if callable(found) and not isinstance(found, (type, np.ufunc)) and found in FUNCTIONS:
+            found = _listing(found)
+        self.__dict__[name] = found
+        return found
+
+
+_FIRST_IS_LIST = frozenset(
+    (np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.block, np.meshgrid)
+    + (np.broadcast_arrays, np.linalg.multi_dot, np.einsum, np.select, np.shape, np.result_type)
+)
+
+
+def _listing(function: Function) -> Function:
+    """Where an argument is a list of traced arrays that stands for an array, or only a later argument is traced,
+    NumPy does not ask the traced arrays: do so."""
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if args and function not in _FIRST_IS_LIST and type(args[0]) in (list, tuple):
+            if next(handles(args[0]), None) is not None:
+                args = (joining.array_like(args[0]), *args[1:])
+        if function in (np.take, np.full_like, np.repeat) and next(handles(list(args)), None) is not None:
+            return call_function(function, (creation.asarray(args[0]), *args[1:]), kwargs)
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+class Substitution:
+    """Copies of functions that see the stand-in where they saw NumPy, one set of globals a module."""
+
+    def __init__(self) -> None:
+        self.standin = StandIn()
+        self._globals: dict[int, dict[str, Any]] = {}
+        self._copies: dict[int, tuple[Function, Function]] = {}
+
+    def value(self, x: Any) -> Any:
+        """What a name of the user's stands for now."""
+        if x is np:
+            return self.standin
+        if isinstance(x, types.FunctionType):
+            return self.function(x)
+        if isinstance(x, types.BuiltinFunctionType) or type(x) is type(np.sum):
+            name = getattr(x, "__name__", "")
+            if name in creation.CREATION and getattr(np, name) is x:
+                return creation.CREATION[name]
+        return x
+
+    def function(self, f: types.FunctionType) -> Function:
+        """A copy of a Python function; those of installed packages and of Python itself stay as they are."""
+        if not _is_users(f):
+            return f
+        seen = self._module(f.__globals__)
+        known = self._copies.get(id(f))
+        if known is None:
+            made = types.FunctionType(f.__code__, seen, f.__name__, f.__defaults__, f.__closure__)
+            known = self._copies[id(f)] = f, made
+            if f.__closure__:
+                cells = tuple(self._cell(c) for c in f.__closure__)
+                made = types.FunctionType(f.__code__, seen, f.__name__, f.__defaults__, cells)
+            made.__kwdefaults__, made.__module__ = f.__kwdefaults__, f.__module__
+            known = self._copies[id(f)] = f, made
+        return known[1]
+
+    def _cell(self, cell: types.CellType) -> types.CellType:
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            return cell
+        new = self.value(content)
+        return cell if new is content else types.CellType(new)
+
+    def _module(self, original: dict[str, Any]) -> dict[str, Any]:
+        known = self._globals.get(id(original))
+        if known is None:
+            known = self._globals[id(original)] = dict(original)
+            known["__builtins__"] = {**vars(builtins), "__import__": self._import}
+            for name, x in original.items():
+                if not name.startswith("__"):
+                    known[name] = self.value(x)
+        return known
+
+    def _import(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        found = builtins.__import__(name, *args, **kwargs)
+        return self.standin if found is np else found
+
+    def call_method(self, bound: types.MethodType, args: tuple[Any, ...]) -> Any:
+        """Call a bound method on a copy of its instance, whose own methods are substituted too, and whose arrays
+        are traced constants that cannot be written to. What the call sets on it is set on the instance."""
+        instance = bound.__self__
+        if isinstance(instance, type) or not hasattr(instance, "__dict__"):
+            return self.value(bound.__func__)(instance, *args)
+        clone = copy.copy(instance)
+        given = {name: _constant(x, f"self.{name}") for name, x in vars(instance).items()}
+        for cls in type(instance).__mro__:
+            for name, x in vars(cls).items():
+                if name not in given and not name.startswith("__"):
+                    f = x.__func__ if isinstance(x, staticmethod) else x
+                    if isinstance(f, types.FunctionType) and _is_users(f):
+                        new = self.function(f)
+                        given[name] = new if isinstance(x, staticmethod) else types.MethodType(new, clone)
+        vars(clone).update(given)
+        result = self.value(bound.__func__)(clone, *args)
+        for name, x in vars(clone).items():
+            if x is not given.get(name, _ABSENT):
+                setattr(instance, name, x)
+        return result
+
+
+_ABSENT = object()
+
+
+def _is_users(f: types.FunctionType) -> bool:
+    root = (f.__module__ or "").split(".")[0]
+    file = f.__code__.co_filename
+    if root in ("numpy", "anylayer") or root in sys.stdlib_module_names:
+        return False
+    return "site-packages" not in file and "dist-packages" not in file
+
+
+def _constant(x: Any, owner: str) -> Any:
+    """An attribute's arrays as traced constants."""
+    if isinstance(x, np.ndarray) and type(x) is not Traced and x.dtype.kind in "biuf":
+        made = creation.made(x)
+        made._owner = owner
+        return made
+    if type(x) in (list, tuple) and any(isinstance(v, np.ndarray) for v in x):
+        return type(x)(_constant(v, owner) for v in x)
+    return x
+
+
+@contextmanager
+def standing_in() -> Iterator[None]:
+    """Within it, call_user runs copies of functions that see the stand-in."""
+    token = _active.set(Substitution())
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+def call_user(function: Function, *args: Any) -> Any:
+    """Call a user's function; in a second attempt, its copy."""
+    active = _active.get()
+    if active is None:
+        return function(*args)
+    if isinstance(function, types.MethodType):
+        return active.call_method(function, args)
+    return active.value(function)(*args)
