@@ -182,6 +182,9 @@ test_group_channels = _rejects("group=4 does not divide 6 channels", [ramp(1, 6,
 test_kernel_too_large = _rejects(
     "a kernel that spans 7 cells and stride 1 have no place on spatial axis 0 of 5 cells with pad 0", kernel_size=7
 )
+test_huge_pad = _rejects(
+    "pad (1000000, 1000000) makes a map of (2000005, 2000005) out of (5, 5)", pad=1000000, stride=1000000
+)
 test_shapes_differ = _rejects("inputs must have one shape", [ramp(1, 4, 5, 5), ramp(1, 4, 5, 4)], tops=2)
 test_outputs = _rejects("2 inputs need as many outputs, got 1", [ramp(1, 4, 5, 5), ramp(1, 4, 5, 5)])
 test_axis = _rejects("axis must lie in -4..3", axis=4)

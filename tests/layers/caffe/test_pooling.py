@@ -134,6 +134,9 @@ test_pad = _rejects("pad must be less than the kernel, got pad (2, 2) and kernel
 test_stride_0 = _rejects("strides must be positive, got (0, 0)", kernel_size=2, stride=0)
 test_kernel_0 = _rejects("kernel sizes must be positive, got (0, 0)", kernel_size=0)
 test_no_window = _rejects("a kernel of 9 and stride 1 have no place on 6 cells with pad 0", kernel_size=9)
+test_huge_pad = _rejects(
+    "makes a map of (2000004, 2000004) out of (6, 6)", kernel_size=1000000, pad=999999, stride=1000000
+)
 test_mask_of_a_mean = _rejects(
     "only pool MAX has a second output, the mask; got pool AVE", tops=2, pool="AVE", kernel_size=2
 )

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from anylayer.layer import need
+
+LARGEST_MAP = 1 << 27
+"""Most cells a map may have once it is padded."""
 
 
 def canonical(axis: int, x: Any, name: str = "axis") -> int:
@@ -47,3 +51,12 @@ def learned(x: Any, axis: int, num_axes: int) -> tuple[int, ...]:
         f"axis={axis} and num_axes={num_axes} reach past the input's shape {tuple(x.shape)}",
     )
     return tuple(x.shape[start : start + num_axes])
+
+
+def need_padded(sizes: Sequence[int], pads: Sequence[int]) -> None:
+    """Refuse padding that makes a map huge: a file may claim any."""
+    padded = tuple(n + 2 * p for n, p in zip(sizes, pads))
+    need(
+        not any(pads) or prod(padded) <= LARGEST_MAP,
+        f"pad {tuple(pads)} makes a map of {padded} out of {tuple(sizes)}: more than {LARGEST_MAP} cells",
+    )

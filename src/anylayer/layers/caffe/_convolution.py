@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from anylayer.layer import Layer, field, need
 from anylayer.layer.contract import Filler, Map
-from anylayer.layers.caffe._axes import canonical
+from anylayer.layers.caffe._axes import canonical, need_padded
 from anylayer.layers.caffe._messages import ENGINE
 
 
@@ -28,6 +28,7 @@ class Windows(NamedTuple):
     def counts(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """How many windows there are along each axis: (size + 2 * pad - extent) / stride + 1, where the division
         drops the fraction, so that a kernel that overhangs by less than a stride still has one."""
+        need_padded(sizes, self.pads)
         counts = []
         for i, (n, e, s, p) in enumerate(zip(sizes, self.extents, self.strides, self.pads)):
             spare = n + 2 * p - e

@@ -12,6 +12,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layer.contract import Map
+from anylayer.layers.caffe._axes import need_padded
 from anylayer.layers.caffe._messages import ENGINE
 
 _LOWEST = np.finfo(np.float32).min
@@ -179,6 +180,7 @@ class Pooling(Layer):
             pad[0] < kernel[0] and pad[1] < kernel[1],
             f"pad must be less than the kernel, got pad {pad} and kernel {kernel}",
         )
+        need_padded((height, width), pad)
         ceil = self.ceil_mode and self.round_mode == "CEIL"
         return (
             Line.of(height, kernel[0], stride[0], pad[0], ceil),

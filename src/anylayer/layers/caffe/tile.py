@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,4 +28,9 @@ class Tile(Layer):
 
     def forward(self, x: Any) -> Any:
         axis = canonical(self.axis, x)
+        most = 2**31 - 1  # as many elements as Caffe's blob.cpp lets a blob have
+        count = prod(d for d in x.shape if isinstance(d, int)) * self.tiles
+        need(
+            count <= most, f"tiles={self.tiles} makes {count} elements of {tuple(x.shape)}, at most {most} can be"
+        )
         return np.tile(x, tuple(self.tiles if i == axis else 1 for i in range(len(x.shape))))
