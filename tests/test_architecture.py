@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -158,11 +159,17 @@ def test_nothing_outside_layers_names_a_layer_type() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("kind", [*(f"layers/{fmt}" for fmt in FORMATS), "ops"])
-def test_every_layer_and_operator_has_a_test_file(kind: str) -> None:
-    files = {p.stem for p in (SRC / kind).glob("[!_]*.py")}
-    tests = {p.stem.removeprefix("test_") for p in (ROOT / "tests" / kind).glob("test_*.py")}
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_every_layer_has_a_test_file(fmt: str) -> None:
+    files = {p.stem for p in (SRC / "layers" / fmt).glob("[!_]*.py")}
+    tests = {p.stem.removeprefix("test_") for p in (ROOT / "tests" / "layers" / fmt).glob("test_*.py")}
     assert not files - tests
+
+
+def test_every_operator_is_listed_and_tested() -> None:
+    assert {p.stem for p in (SRC / "ops").glob("[!_]*.py")} <= set(anylayer.ops.__all__)
+    tests = "".join(p.read_text() for p in (ROOT / "tests" / "ops").glob("test_*.py"))
+    assert not [name for name in anylayer.ops.__all__ if not re.search(rf"\b{name}\b", tests)]
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
