@@ -155,10 +155,19 @@ def test_a_forks_v1_type(type_: str) -> None:
     ("text", "rule"),
     [
         (WARP % "\nmetod: CUBIC", "3: WarpParameter of fork.proto has no field 'metod'; did you mean 'method'?"),
-        (WARP % "grid { stepp: 1 }", "2: WarpParameter.Grid of fork.proto has no field 'stepp'; did you mean 'step'?"),
-        (WARP % "method: CUBE", "2: 'method' must be one of LINEAR, CUBIC, NEAREST, got CUBE; did you mean 'CUBIC'?"),
+        (
+            WARP % "grid { stepp: 1 }",
+            "2: WarpParameter.Grid of fork.proto has no field 'stepp'; did you mean 'step'?",
+        ),
+        (
+            WARP % "method: CUBE",
+            "2: 'method' must be one of LINEAR, CUBIC, NEAREST, got CUBE; did you mean 'CUBIC'?",
+        ),
         (WARP % "method: 1", "2: 'method' must be one of LINEAR, CUBIC, NEAREST, got 1"),
-        (WARP % "method: 'CUBIC'", "2: 'method' must be one of LINEAR, CUBIC, NEAREST, without quotes, got \"CUBIC\""),
+        (
+            WARP % "method: 'CUBIC'",
+            "2: 'method' must be one of LINEAR, CUBIC, NEAREST, without quotes, got \"CUBIC\"",
+        ),
         (WARP % "wrap: 2", "2: 'wrap' must be true or false, got 2"),
         (WARP % "border: zero", "2: 'border' must be a quoted string, got zero"),
         (WARP % "scale: 'a'", "2: 'scale' must be a number, got \"a\""),
@@ -173,7 +182,7 @@ def test_a_forks_v1_type(type_: str) -> None:
         ("layer { nam: 'w' }", "2: LayerParameter of fork.proto has no field 'nam'; did you mean 'name'?"),
         ("input: 'x'", "2: NetParameter of fork.proto has no field 'input'"),
     ],
-)  # fmt: skip
+)
 def test_fields_refused(text: str, rule: str) -> None:
     with pytest.raises(FileError) as caught:
         read_fork(INPUT + text)
@@ -184,19 +193,28 @@ def test_fields_refused(text: str, rule: str) -> None:
     ("proto", "rule"),
     [
         ("message Foo { }", ": declares no message NetParameter: this is no caffe.proto"),
-        ("message NetParametr { }", ": declares no message NetParameter: this is no caffe.proto; did you mean 'NetParametr'?"),
+        (
+            "message NetParametr { }",
+            ": declares no message NetParameter: this is no caffe.proto; did you mean 'NetParametr'?",
+        ),
         ("message Foo {\n optional int32 a = 1", ":2: expected ;, got 'the end of the file'"),
         ("message Foo {\n int32 a; }", ":2: expected =, got ';'"),
         ("message Foo { optional int32 = 1; }", ":1: expected a name, got '='"),
         ("message Foo { optional int32 a = x; }", ":1: expected a number, got 'x'"),
-        ("message Foo { optional int32 a = 1; optional int32 a = 2; }", ":1: message Foo declares field 'a' twice"),
+        (
+            "message Foo { optional int32 a = 1; optional int32 a = 2; }",
+            ":1: message Foo declares field 'a' twice",
+        ),
         ("message Foo { } message Foo { }", ":1: message Foo is declared twice"),
         ("message Foo { repeated group G = 1 { } }", ":1: groups are not read"),
         ("message Foo { optional int32 a = 1.5; }", ":1: expected an integer, got '1.5'"),
         ("message Foo { optional int32 a = " + "9" * 5000 + "; }", f":1: expected an integer, got '{'9' * 40}'"),
         ("message Foo { optional int32 a = 09; }", ":1: expected an integer, got '09'"),
         ("enum E { A = 1e5; }", ":1: expected an integer, got '1e5'"),
-        ("message Foo { optional int32 a = 1 [default = 0xfffffffffffffffff]; }", ":1: '0xfffffffffffffffff' is not a number"),
+        (
+            "message Foo { optional int32 a = 1 [default = 0xfffffffffffffffff]; }",
+            ":1: '0xfffffffffffffffff' is not a number",
+        ),
         (r"message Foo { optional string a = 1 [default = '\x']; }", r":1: '\x' is no escape in a string"),
         ("\n/* never", ":2: the comment opened here is not closed"),
         ("message Foo { $ }", ":1: unexpected character '$'"),
@@ -204,7 +222,7 @@ def test_fields_refused(text: str, rule: str) -> None:
         ("message A { " * 100, ":1: messages are nested deeper than 64"),
         ("option a = {", ":1: the file ends inside a declaration"),
     ],
-)  # fmt: skip
+)
 def test_files_refused(proto: str, rule: str) -> None:
     with pytest.raises(FileError) as caught:
         read_fork(INPUT, proto)
@@ -247,10 +265,48 @@ def test_caffes_own_messages() -> None:
 
 
 WORDS = st.sampled_from(
-    ["message", "enum", "A", "{", "}", "optional", "repeated", "int32", "a", "=", "1", ";", "[", "]", "default"]
-    + ["1.5", "0x9", "09", "1e999", "9" * 30, '"\\x"', "inf", "service", "import"]
-    + ["oneof", "map", "<", ">", ",", "extend", "reserved", "-", "'x'", "/*", "*/", "//", "\n", "group", "."]
-)  # fmt: skip
+    [
+        "message",
+        "enum",
+        "A",
+        "{",
+        "}",
+        "optional",
+        "repeated",
+        "int32",
+        "a",
+        "=",
+        "1",
+        ";",
+        "[",
+        "]",
+        "default",
+        "1.5",
+        "0x9",
+        "09",
+        "1e999",
+        "9" * 30,
+        '"\\x"',
+        "inf",
+        "service",
+        "import",
+        "oneof",
+        "map",
+        "<",
+        ">",
+        ",",
+        "extend",
+        "reserved",
+        "-",
+        "'x'",
+        "/*",
+        "*/",
+        "//",
+        "\n",
+        "group",
+        ".",
+    ]
+)
 
 
 @given(st.lists(WORDS, max_size=40).map(" ".join))

@@ -88,7 +88,7 @@ def _protobuf(head: bytes, size: int) -> str:
         return "an ONNX model"
     if kinds <= {(n, 0) for n in (1, 2, 3, 4)} | {(n, 2) for n in (5, 6, 7, 8, 9)} | {(5, 5), (8, 1)}:
         return "a Caffe blob (.binaryproto)" if kinds & {(5, 2), (5, 5), (8, 2), (8, 1)} else ""
-    if kinds <= {(1, 0), (2, 2), (3, 2), (4, 0)} and (3, 2) in kinds:
+    if {(1, 0), (3, 2)} <= kinds <= {(1, 0), (2, 2), (3, 2), (4, 0)}:
         return "a Caffe solver state"
     texts = [head[low:high] for number, kind, low, high in fields if (number, kind) == (1, 2)]
     if texts and all(_is_node(text) for text in texts):

@@ -94,21 +94,30 @@ def _file(path: Path, what: str) -> Path:
 
 def _network(path: Path, schema: Schema | None, dialect: str | None) -> Block:
     """The top-level block of a model file, which holds at least one layer."""
-    what = describe(path)
-    with at(str(path)):
-        if what == _MODEL and path.suffix.lower() in (".prototxt", ".pbtxt", ".txt"):
-            raise FileError("this is a binary .caffemodel, not a prototxt (text)")
-        need(what in ("", _MODEL), f"this is {what}, not a Caffe network", FileError)
-        need(
-            what == _MODEL or is_text(path), "this is a binary file of an unknown kind, not a prototxt", FileError
-        )
-    net = read_binary(path, schema, dialect) if what == _MODEL else read_text(path)
+    binary = _is_binary(path, "a Caffe network", "a prototxt")
+    if binary and path.suffix.lower() in (".prototxt", ".pbtxt", ".txt"):
+        raise FileError("this is a binary .caffemodel, not a prototxt (text)", str(path))
+    net = read_binary(path, schema, dialect) if binary else read_text(path)
     with at(str(path)):
         if "layer" not in net and "layers" not in net:
             raise _no_network(net)
     if schema is not None:
         schema.check(net)
     return net
+
+
+def _is_binary(path: Path, wanted: str, form: str) -> bool:
+    """Whether the file is a binary .caffemodel (else it is text); refuse what is neither, by what it is."""
+    what = describe(path)
+    with at(str(path)):
+        need(what in ("", _MODEL), f"this is {what}, not {wanted}", FileError)
+        binary = what == _MODEL or not is_text(path)
+        need(
+            not binary or what == _MODEL or path.suffix.lower() == ".caffemodel",
+            f"this is a binary file of an unknown kind, not {form}",
+            FileError,
+        )
+    return binary
 
 
 def _no_network(net: Block) -> FileError:
@@ -127,14 +136,12 @@ def _no_network(net: Block) -> FileError:
 
 def _weights(path: Path) -> Sequence[StoredLayer]:
     """The layers of a weights file: .caffemodel of any era, .caffemodel.h5, or the text form of either."""
-    what = describe(path)
-    if what == "an HDF5 file":
+    if describe(path) == "an HDF5 file":
         return read_hdf5(path)
-    with at(str(path)):
-        need(what in ("", _MODEL), f"this is {what}, not weights (.caffemodel or .caffemodel.h5)", FileError)
-        if what == _MODEL:
-            return read_weights(path)
-        need(is_text(path), "this is a binary file of an unknown kind, not a .caffemodel", FileError)
+    if _is_binary(path, "weights (.caffemodel or .caffemodel.h5)", "a .caffemodel"):
+        layers = read_weights(path)
+        need(layers, f"{path}: there is no layer in it", FileError)
+        return layers
     found = [TextLayer.of(layer) for layer in upgrade(read_text(path)).blocks("layer")]
     need(
         any(layer.blobs for layer in found),
