@@ -82,6 +82,7 @@ class Convolution(ConvolutionLayer):
 class HoleConvolution(Convolution):
     """Convolution whose dilation is spelled `hole` (DeepLab v1).
 
+    Its numbers 17 and 18 mean force_nd_im2col and dilation elsewhere: a text file tells them apart by name.
     Source: TheLegendAli/DeepLab-Context src/caffe/layers/base_conv_layer.cpp; arXiv 1412.7062.
     """
 

@@ -1,0 +1,23 @@
+"""HDF5Output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, field, layer
+
+
+@layer("HDF5Output")
+class HDF5Output(Layer):
+    """Caffe writes the inputs to a file; here they are taken and nothing is written.
+
+    Source: BVLC/caffe src/caffe/layers/hdf5_output_layer.cpp.
+    """
+
+    message = "hdf5_output_param"
+    numbers = {"": 113}
+    role = "sink"
+    file_name: str = field(1, "string", "", doc="path of the file")
+
+    def forward(self, *inputs: Any) -> Any:
+        return []
