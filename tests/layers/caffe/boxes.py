@@ -42,6 +42,18 @@ def greedy(
     return kept
 
 
+def adaptive(boxes: Sequence[Array], order: Sequence[int], threshold: float, eta: float) -> list[int]:
+    """The indices in `order` that stay where the threshold falls after each (bbox_util.cpp ApplyNMSFast)."""
+    kept: list[int] = []
+    now = F(threshold)
+    for i in order:
+        if all(jaccard(boxes[i], boxes[j]) <= now for j in kept):
+            kept.append(i)
+            if eta < 1 and now > 0.5:
+                now = F(now * F(eta))
+    return kept
+
+
 def random_boxes(rng: np.random.Generator, count: int, low: float = 0.0, high: float = 1.0) -> Array:
     """(count, 4) boxes x1 y1 x2 y2 that overlap often."""
     centre, half = rng.uniform(0.2, 0.8, (count, 2)), rng.uniform(0.05, 0.25, (count, 2))

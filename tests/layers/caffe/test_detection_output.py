@@ -10,7 +10,7 @@ import pytest
 from anylayer.errors import DialectError
 from anylayer.layer import Registry, bind
 from anylayer.network import Array, Node, TensorType
-from tests.layers.caffe.boxes import F, greedy, random_boxes
+from tests.layers.caffe.boxes import F, adaptive, greedy, random_boxes
 from tests.layers.harness import Case, case, noise, rejects
 
 PRIORS = np.array([[[0, 0, 4, 4], [1, 0, 5, 4], [6, 6, 8, 8]], np.full((3, 4), 0.5)], F).reshape(1, 2, 12) / F(8)
@@ -35,9 +35,7 @@ def ssd(loc: Array, conf: Array, prior: Array, p: dict[str, Any]) -> Array:
             order = [j for j in range(count) if scores[j] > F(p.get("confidence_threshold", np.finfo(F).min))]
             order.sort(key=lambda j: -scores[j])
             order = order[:top_k] if top_k > -1 else order
-            kept += [
-                [i, c, scores[j], *boxes[j]] for j in greedy(boxes, order, lambda overlap: overlap > threshold)
-            ]
+            kept += [[i, c, scores[j], *boxes[j]] for j in adaptive(boxes, order, threshold, nms.get("eta", 1))]
         keep = p.get("keep_top_k", -1)
         if -1 < keep < len(kept):
             best = sorted(range(len(kept)), key=lambda k: -kept[k][2])[:keep]
@@ -95,6 +93,16 @@ test_corner_is_the_default = agrees({"num_classes": 2})
 test_variance_in_target = agrees({**CENTER, "variance_encoded_in_target": 1, "confidence_threshold": 0.2})
 test_threshold_above_one = agrees({**CENTER, "nms_param": {"nms_threshold": 1.5}, "confidence_threshold": 0.5})
 test_eta_without_effect = agrees({**CENTER, "nms_param": {"nms_threshold": 0.5, "eta": 0.9}})
+ETA = {**CENTER, "confidence_threshold": 0.1}
+test_eta_once = agrees({**ETA, "nms_param": {"nms_threshold": 0.6, "eta": 0.5}})
+test_eta_often = agrees({**ETA, "nms_param": {"nms_threshold": 0.9, "eta": 0.97}})
+test_eta_own_boxes = agrees({**ETA, "share_location": 0, "nms_param": {"nms_threshold": 0.8, "eta": 0.9}}, n=2)
+test_eta_top_k = agrees({**ETA, "nms_param": {"nms_threshold": 0.8, "eta": 0.9, "top_k": 9}, "keep_top_k": 7}, n=2)
+test_eta_beyond_the_boxes = agrees({**ETA, "nms_param": {"nms_threshold": 0.95, "eta": 0.98, "top_k": 5}})
+test_eta_nothing_found = agrees(
+    {**ETA, "nms_param": {"nms_threshold": 0.9, "eta": 0.9}, "confidence_threshold": 2}
+)
+test_eta_threshold_above_one = agrees({**ETA, "nms_param": {"nms_threshold": 1.5, "eta": 0.8}})
 test_nothing_found = agrees({**CENTER, "confidence_threshold": 2.0, "keep_top_k": 4}, n=3)
 test_nothing_found_of_all = agrees({**CENTER, "confidence_threshold": 2.0}, n=2)
 
@@ -140,8 +148,8 @@ def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
 
 
 test_eta = rejected(
-    {"nms_param": {"nms_threshold": 0.6, "eta": 0.9}},
-    "nms_param.eta=0.9 with nms_threshold=0.6 lowers the threshold from box to box",
+    {"nms_param": {"nms_threshold": 0.9, "eta": 0.999}},
+    "nms_param.eta=0.999 with nms_threshold=0.9 lowers the threshold from box to box more than 64 times",
 )
 test_eta_range = rejected({"nms_param": {"eta": 1.5}}, "nms_param.eta must lie in (0, 1], got 1.5")
 test_negative_threshold = rejected({"nms_param": {"nms_threshold": -1}}, "must not be negative, got -1")
@@ -239,6 +247,64 @@ def opencv_case(keep: int, n: int) -> Any:
 test_opencv_pixels = opencv_case(5, 2)
 test_opencv_fills_with_zeros = opencv_case(100, 2)
 
+
+def refinedet(xs: list[Array], p: dict[str, Any]) -> Array:
+    """RefineDet's layer, one prior at a time: SSD's of the priors that the first stage leaves."""
+    loc, conf, prior, chances, *moves = (x.copy() for x in xs)
+    n, count = loc.shape[0], prior.shape[2] // 4
+    tables = []
+    for i in range(n):
+        own = prior.copy()
+        for j in range(count):
+            if chances[i, 2 * j + 1] < F(p.get("objectness_score", 0.01)):
+                conf[i].reshape(count, -1)[j] = np.arange(p["num_classes"]) == 0
+            if moves:
+                box = slice(4 * j, 4 * j + 4)
+                own[0, 0, box] = decode(moves[0][i, box], prior[0, 0, box], prior[0, 1, box], p)
+        table = ssd(loc[i : i + 1], conf[i : i + 1], own, p)[0, 0]
+        table[:, 0] = i
+        tables.append(table[table[:, 1] >= 0])
+    return np.concatenate(tables)[None, None]
+
+
+def refinedet_case(p: dict[str, Any], *, moved: bool = True, **given: Any) -> Any:
+    xs = inputs(p, n=2)
+    rng = np.random.default_rng(5)
+    xs += [rng.random((2, 80)).astype(F), (rng.standard_normal((2, 160)) * 0.5).astype(F)][: 1 + moved]
+    return case("DetectionOutput", p, inputs=xs, outputs=[refinedet(xs, p)], **given)
+
+
+REFINE = {
+    **CENTER,
+    "confidence_threshold": 0.2,
+    "keep_top_k": 20,
+    "nms_param": {"nms_threshold": 0.45, "top_k": 30},
+}
+test_refinedet = refinedet_case({**REFINE, "objectness_score": 0.3})
+test_refinedet_is_told_by_five_inputs = refinedet_case(REFINE)
+test_refinedet_priors_may_stay = refinedet_case({**REFINE, "objectness_score": 0.5}, moved=False)
+test_refinedet_own_boxes = refinedet_case({**REFINE, "share_location": 0}, moved=False, dialect="refinedet")
+test_refinedet_filtered_scores_count_without_a_threshold = refinedet_case({**CENTER, "objectness_score": 0.7})
+test_refinedet_shares_boxes = rejects(
+    "DetectionOutput",
+    {"num_classes": 2, "share_location": 0},
+    inputs=[np.zeros((1, 24), F), np.zeros((1, 6), F), PRIORS, np.zeros((1, 6), F), np.zeros((1, 12), F)],
+    text="share_location must be true where the first stage moves the priors",
+)
+test_refinedet_chances = rejects(
+    "DetectionOutput",
+    {"num_classes": 2},
+    inputs=[np.zeros((1, 12), F), np.zeros((1, 6), F), PRIORS, np.zeros((1, 5), F), np.zeros((1, 12), F)],
+    text="3 priors need the first stage's chances of shape (1, 6), got (1, 5)",
+)
+test_refinedet_three_inputs = rejects(
+    "DetectionOutput",
+    {"num_classes": 2},
+    inputs=[np.zeros((1, 12), F), np.zeros((1, 6), F), PRIORS],
+    text="takes 4 or 5 inputs (SSD's, chances, moves), got 3",
+    dialect="refinedet",
+)
+
 YOLO: dict[str, Any] = {
     "side": 4,
     "num_classes": 3,
@@ -306,7 +372,7 @@ test_yolov2_needs_num_classes = rejects(
 
 def test_fields_of_no_known_fork_are_refused_with_the_candidates() -> None:
     node = Case("DetectionOutput", {"num_classes": 2, "boxes": 1, "normalized_bbox": 1}, [np.zeros(1)] * 3).node()
-    with pytest.raises(DialectError, match=r"'DetectionOutput' fits none of 5 things.*ascend: Ascend's"):
+    with pytest.raises(DialectError, match=r"'DetectionOutput' fits none of 6 things.*ascend: Ascend's"):
         bind(node, Registry.of("caffe").find("DetectionOutput"), [TensorType.of((1,))] * 3)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,51 @@ def for_overlap(boxes: Any, extra: float = 0.0) -> Any:
     ordered = (boxes[..., 2:] >= boxes[..., :2]).all(axis=-1, keepdims=True)
     wider = boxes + np.array([0, 0, extra, extra], np.float32) if extra else boxes
     return np.where(ordered, wider, np.float32(0))
+
+
+def lowered(threshold: float, eta: float) -> list[float]:
+    """An adaptive suppression's thresholds: times `eta` after each kept box while above 0.5; the last stays."""
+    found = [float(np.float32(threshold))]
+    while eta < 1 and found[-1] > 0.5 and len(found) < 1000:
+        found.append(float(np.float32(found[-1]) * np.float32(eta)))
+    return found
+
+
+def adaptive(boxes: Any, scores: Any, thresholds: Sequence[float], least: float) -> tuple[Any, Any]:
+    """Suppression whose threshold falls from kept box to kept box (bbox_util.cpp ApplyNMSFast with eta).
+
+    `boxes` (O, K, 4) stand by falling `scores` (O, K); those of at most `least` do not count. One box after
+    the other is kept while the threshold falls; ops.nms does the rest. Returns flat indices into O * K,
+    ascending, those that count first, and how many do.
+    """
+    o, k = scores.shape
+    place, none = np.arange(k), np.int64(o * k)
+    alive, worst, found = scores > np.float32(least), np.float32(0), []
+    for threshold in thresholds[:-1]:
+        fits = alive & (worst <= np.float32(threshold))
+        first = fits.argmax(axis=1)[:, None]
+        some = fits.any(axis=1, keepdims=True)
+        found.append(np.where(some, np.arange(o)[:, None] * k + first, none))
+        kept = boxes.reshape(-1, 4)[np.arange(o)[:, None] * k + first]
+        worst = np.maximum(worst, overlaps(boxes, kept))
+        alive = alive & (place > first) & some
+    alive = alive & (worst <= np.float32(thresholds[-1]))
+    order = np.where(alive, np.arange(k, 0, -1).astype(np.float32), np.float32(0))[:, None]
+    last = min(thresholds[-1], 1.0)
+    selected, count = ops.nms(boxes, order, max_per_class=k, iou_threshold=last, score_threshold=0.0)
+    rest = np.where(np.arange(o * k) < count, selected[:, 0] * k + selected[:, 2], none)
+    flat = np.sort(np.concatenate([*(f.reshape(-1) for f in found), rest]))[: o * k]
+    return np.minimum(flat, none - 1), (flat < none).sum()
+
+
+def overlaps(boxes: Any, other: Any) -> Any:
+    """Intersection over union of boxes (O, K, 4) with one box a row, (O, 1, 4)."""
+    sides = np.minimum(boxes[..., 2:], other[..., 2:]) - np.maximum(boxes[..., :2], other[..., :2])
+    sides = np.maximum(sides, np.float32(0))
+    common = sides[..., 0] * sides[..., 1]
+    size, own = boxes[..., 2:] - boxes[..., :2], other[..., 2:] - other[..., :2]
+    union = size[..., 0] * size[..., 1] + own[..., 0] * own[..., 1] - common
+    return np.where(common > 0, common / np.where(common > 0, union, np.float32(1)), np.float32(0))
 
 
 def rows(image: Any, label: Any, score: Any, boxes: Any) -> Any:

@@ -9,10 +9,11 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, Layer, Message, field, layer, need
-from anylayer.layers.caffe._detections import LOWEST, below, for_overlap, output, rows
+from anylayer.layers.caffe._detections import LOWEST, adaptive, below, for_overlap, lowered, output, rows
 from anylayer.layers.caffe._yolo import cells, check, corners, decode, suppress
 from anylayer.network import Array
 
+_MOST_THRESHOLDS = 64
 CODES = Enum(CORNER=1, CENTER_SIZE=2, CORNER_SIZE=3)
 
 
@@ -58,7 +59,7 @@ class SsdDetectionOutput(Layer):
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         told = not cls.own or bool(cls.own & values.keys())
-        return inputs > 1 and told and super().fits(values, inputs, outputs)
+        return 1 < inputs < 4 and told and super().fits(values, inputs, outputs)
 
     def setup(self) -> None:
         need(self.num_classes > 0, f"num_classes must be at least 1, got {self.num_classes}")
@@ -67,10 +68,11 @@ class SsdDetectionOutput(Layer):
         need(self.threshold >= 0, f"nms_threshold must not be negative, got {self.threshold:g}")
         eta = self.nms_param.eta
         need(0 < eta <= 1, f"nms_param.eta must lie in (0, 1], got {eta:g}")
+        self.thresholds = lowered(self.threshold, eta)
         need(
-            eta == 1 or self.threshold <= 0.5,
+            len(self.thresholds) <= _MOST_THRESHOLDS,
             f"nms_param.eta={eta:g} with nms_threshold={self.threshold:g} lowers the threshold from box to box "
-            "(adaptive suppression), which is not supported; at a threshold of 0.5 or less eta has no effect",
+            f"more than {_MOST_THRESHOLDS} times, which is not supported; at 0.5 or less eta has no effect",
         )
         need(self.top_k != 0, "nms_param.top_k=0 keeps no box; -1 keeps all")
         need(
@@ -85,18 +87,18 @@ class SsdDetectionOutput(Layer):
 
     def forward(self, *inputs: Any) -> Any:
         """loc (N, P * 4 * L), conf (N, P * C), priors (1, 2, P * 4) to (1, 1, D, 7), D known only when running."""
-        loc, conf, prior = self.three(inputs)
-        n, p = loc.shape[0], prior.shape[1]
-        classes = self.classes
-        boxes = self.decode(loc.reshape(n, p, -1, 4), prior)
-        scores = conf.reshape(n, p, self.num_classes).transpose(0, 2, 1)[:, classes]
-        if not self.share_location:
-            boxes = boxes.transpose(0, 2, 1, 3)[:, classes]
-        found = self.suppress(boxes, scores)
-        return self.written(*found, n)
+        loc, conf, prior, variance = self.three(inputs)
+        return self.found(self.decode(loc, prior, variance), conf)
 
-    def three(self, inputs: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-        """The inputs, their sizes checked; the priors as (1 or 2, P, 4)."""
+    def found(self, boxes: Any, conf: Any) -> Any:
+        """The output for boxes (N, P, L, 4) and confidences (N, P, C)."""
+        scores = conf.transpose(0, 2, 1)[:, self.classes]
+        if not self.share_location:
+            boxes = boxes.transpose(0, 2, 1, 3)[:, self.classes]
+        return self.written(*self.suppress(boxes, scores), boxes.shape[0])
+
+    def three(self, inputs: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+        """Locations (N, P, L, 4), confidences (N, P, C), priors (P, 1, 4) and their variances, or None."""
         need(len(inputs) == 3, f"takes 3 inputs (locations, confidences, priors), got {len(inputs)}")
         loc, conf, prior = inputs
         n, shape = loc.shape[0], prior.shape
@@ -116,12 +118,17 @@ class SsdDetectionOutput(Layer):
                 f"{p} priors and num_classes={self.num_classes} need {what} of shape ({n}, {wanted}), "
                 f"got {tuple(x.shape)}",
             )
-        return loc, conf, prior[0].reshape(shape[1], p, 4)
+        variance = None if self.variance_encoded_in_target else prior[0, 1].reshape(p, 1, 4)
+        loc, conf = loc.reshape(n, p, sides, 4), conf.reshape(n, p, self.num_classes)
+        return loc, conf, prior[0, 0].reshape(p, 1, 4), variance
 
-    def decode(self, loc: Any, prior: Any) -> Any:
-        """Boxes (N, P, L, 4) of locations (N, P, L, 4) and priors (2, P, 4) (bbox_util.cpp DecodeBBox)."""
-        start, end = prior[0, :, None, :2], prior[0, :, None, 2:]
-        coded = loc if self.variance_encoded_in_target else prior[1, :, None, :] * loc
+    def decode(self, loc: Any, prior: Any, variance: Any) -> Any:
+        """Boxes (N, P, L, 4) of locations (N, P, L, 4), priors ([N,] P, 1, 4) and variances (P, 1, 4) or None.
+
+        bbox_util.cpp DecodeBBox.
+        """
+        start, end = prior[..., :2], prior[..., 2:]
+        coded = loc if variance is None else variance * loc
         low, high = coded[..., :2], coded[..., 2:]
         if self.code_type == "CORNER":
             return np.concatenate([start + low, end + high], axis=-1)
@@ -160,14 +167,18 @@ class SsdDetectionOutput(Layer):
         """
         n, c, p = scores.shape
         k = p if self.top_k < 0 else min(self.top_k, p)
-        owners = n
-        if k < p:
+        owners, falls = n, len(self.thresholds) > 1
+        if k < p or falls:
             scores, index = ops.top_k(scores, k)
             side = np.arange(n * (1 if self.share_location else c)).reshape(n, -1, 1)
             boxes = boxes.reshape(-1, 4)[side * p + index]
-        if k < p or not self.share_location:
+        if k < p or falls or not self.share_location:
             owners = n * c
         boxes, scores = boxes.reshape(owners, k, 4), scores.reshape(owners, n * c // owners, k)
+        if falls:
+            near = for_overlap(boxes, self.extra)
+            found, count = adaptive(near, scores[:, 0], self.thresholds, self.confidence_threshold)
+            return found // k // c, found // k % c, scores.reshape(-1)[found], boxes.reshape(-1, 4)[found], count
         selected, count = ops.nms(
             for_overlap(boxes, self.extra),
             scores,
@@ -210,6 +221,43 @@ class DetectionOutput(SsdDetectionOutput):
     visualize: bool = field(10, "bool", False, doc="draw what is found; nothing is drawn here")
     visualize_threshold: float = field(11, "float", 0.6)
     save_file: str = field(12, "string", "")
+
+
+@layer("DetectionOutput", dialects=("refinedet",))
+class RefineDetDetectionOutput(SsdDetectionOutput):
+    """RefineDet's: SSD's, after a first stage has moved the priors and sorted some out (arXiv 1711.06897).
+
+    Two more inputs are that stage's chances, (N, P * 2), nothing and something, and its moves, (N, P * 4), coded
+    as the locations are. Where the chance of something is below objectness_score, class 0 scores 1, others 0.
+    Without the moves the priors stay.
+    Source: sfzhang15/RefineDet src/caffe/layers/detection_output_layer.cpp, src/caffe/util/bbox_util.cpp.
+    """
+
+    visualize: bool = field(10, "bool", False, doc="draw what is found; nothing is drawn here")
+    visualize_threshold: float = field(11, "float", 0.6)
+    save_file: str = field(12, "string", "")
+    objectness_score: float = field(24, "float", 0.01, doc="the first stage's chance that a prior needs")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return inputs in (4, 5) and all(name in cls.fields for name in values)
+
+    def forward(self, *inputs: Any) -> Any:
+        """loc, conf, priors as SSD's, chances (N, P * 2), moves (N, P * 4) to (1, 1, D, 7)."""
+        need(len(inputs) in (4, 5), f"takes 4 or 5 inputs (SSD's, chances, moves), got {len(inputs)}")
+        loc, conf, prior, variance = self.three(inputs[:3])
+        n, p = conf.shape[:2]
+        for what, x, each in zip(("chances", "moves"), inputs[3:], (2, 4)):
+            need(
+                x.shape[0] == n and int(np.prod(x.shape[1:])) == p * each,
+                f"{p} priors need the first stage's {what} of shape ({n}, {p * each}), got {tuple(x.shape)}",
+            )
+        if len(inputs) == 5:
+            need(self.share_location, "share_location must be true where the first stage moves the priors")
+            prior = self.decode(inputs[4].reshape(n, p, 1, 4), prior, variance)
+        easy = inputs[3].reshape(n, p, 2)[:, :, 1:] < np.float32(self.objectness_score)
+        nothing = (np.arange(self.num_classes) == 0).astype(np.float32)
+        return self.found(self.decode(loc, prior, variance), np.where(easy, nothing, conf))
 
 
 @layer("DetectionOutput", dialects=("ascend",))
