@@ -19,7 +19,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 demo: $(VENV)/run.stamp
 	@mkdir -p $(OUT)
 	@$(PY) $(HED)/make_model.py $(OUT)/hed.caffemodel
-	$(VENV)/bin/anylayer run $(HED)/deploy.prototxt $(OUT)/hed.caffemodel -l $(HED)/layers.py -i $(HED)/picture.png --out $(OUT)
+	$(VENV)/bin/anylayer run $(HED)/deploy.prototxt $(OUT)/hed.caffemodel -l $(HED)/layers.py \
+		-i $(HED)/picture.png --blob sigmoid-fuse -o $(OUT)/edges.png
 
 test: $(VENV)/dev.stamp
 	$(PY) -m pytest -n auto $(ARGS)

@@ -13,17 +13,22 @@ Anything else is a mistake in the page.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from anylayer import ops
+from anylayer.layer import Registry
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -139,3 +144,22 @@ def test_the_links_lead_somewhere(page: Path) -> None:
 def test_every_page_is_linked_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
     assert not [p.name for p in PAGES if p.parent.name == "docs" and f"docs/{p.name}" not in readme]
+
+
+def test_the_operators_are_listed_as_they_are_called() -> None:
+    page = (ROOT / "docs" / "operators.md").read_text()
+    for name in ops.__all__:
+        parts, starred = [], False
+        for parameter in inspect.signature(getattr(ops, name)).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+                parts.append("*")
+                starred = True
+            default = "" if parameter.default is parameter.empty else f"={parameter.default!r}".replace("'", '"')
+            parts.append(parameter.name + default)
+        assert f"`{name}({', '.join(parts)})`" in page
+
+
+def test_the_dialects_page_names_every_type_with_several_meanings() -> None:
+    types = Counter(definition.type for definition in Registry.of("caffe").definitions())
+    page = (ROOT / "docs" / "dialects.md").read_text()
+    assert not [name for name, meanings in types.items() if meanings > 1 and f"\n| {name} |" not in page]

@@ -154,4 +154,4 @@ def caffemodel(name: str, layers: dict[str, tuple[Floats, Floats]]) -> bytes:
 if __name__ == "__main__":
     path = Path(sys.argv[1])
     path.write_bytes(caffemodel("HED by hand", model()))
-    print(f"{path}: {path.stat().st_size} bytes")
+    print(f"wrote {path}: {path.stat().st_size} bytes, weights set by hand")
