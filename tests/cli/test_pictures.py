@@ -144,6 +144,14 @@ def test_boxes_are_drawn_in_their_colour_and_kept_within_the_picture(tmp_path):
     assert picture[40, 10].tolist() == [0, 0, 0]
 
 
+def test_a_caption_lies_within_the_picture(tmp_path):
+    boxes = [Box(-20, -20, 3, 3, "x", (255, 0, 0)), Box(57, 58, 90, 90, "x", (0, 0, 255))]
+    write_boxes(tmp_path / "a.png", np.zeros((60, 60, 3), np.uint8), boxes)
+    picture = read_picture(tmp_path / "a.png")
+    assert picture[0, 0].tolist() == [0, 0, 255]
+    assert (picture[45:56, 50:] == [255, 0, 0]).all(2).any()
+
+
 def test_a_kind_of_picture_that_pillow_does_not_write_is_refused(tmp_path):
     with pytest.raises(AnyLayerError, match=r"Pillow writes no pictures of kind '\.xyz', take \.png"):
         write_picture(tmp_path / "a.xyz", np.zeros((2, 2), np.uint8))

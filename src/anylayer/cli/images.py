@@ -68,10 +68,11 @@ def write_boxes(path: Path, picture: Array, boxes: Sequence[Box]) -> None:
         if not box.caption:
             continue
         x0, y0, x1, y1 = draw.textbbox((0, 0), box.caption, font=font)
-        high = y1 - y0 + 2 * unit
-        base = top - high if top >= high else top
-        draw.rectangle((left, base, left + x1 - x0 + 2 * unit, base + high), fill=box.colour)
-        draw.text((left + unit - x0, base + unit - y0), box.caption, fill=_readable(box.colour), font=font)
+        wide, high = x1 - x0 + 2 * unit, y1 - y0 + 2 * unit
+        side = min(max(left, 0), max(0, image.width - wide))
+        base = min(max(top - high if top >= high else top, 0), max(0, image.height - high))
+        draw.rectangle((side, base, side + wide, base + high), fill=box.colour)
+        draw.text((side + unit - x0, base + unit - y0), box.caption, fill=_readable(box.colour), font=font)
     _save(path, image)
 
 
