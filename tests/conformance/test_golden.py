@@ -66,10 +66,11 @@ def test_refused_as_caffe_does(case: Path) -> None:
     assert re.search(r"layers? '", str(caught.value)), "the message names the layer"
 
 
-@pytest.mark.parametrize("case", [c for c in rejected if key(c) in ACCEPTED], ids=key)
-def test_rightly_accepts_more(case: Path) -> None:
-    model, inputs = load(case, "numpy")
-    assert model(inputs), ACCEPTED[key(case)]
+def test_rightly_accepts_more() -> None:
+    for case in rejected:
+        if key(case) in ACCEPTED:
+            model, inputs = load(case, "numpy")
+            assert model(inputs), ACCEPTED[key(case)]
 
 
 def test_every_excuse_names_a_case() -> None:
