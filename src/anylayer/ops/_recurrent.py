@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from anylayer.ops._spatial import whole
 from anylayer.ops.reverse_sequence import reverse_sequence
 from anylayer.ops.sigmoid import sigmoid
 from anylayer.ops.softplus import softplus
-from anylayer.tracing import record_many
+from anylayer.tracing import Traced, record, record_many
 from anylayer.tracing.primitives import cast
 
 _DIRECTIONS = ("forward", "reverse", "bidirectional")
@@ -85,8 +86,7 @@ class Recurrent:
 
     def functions(self, direction: int) -> list[Callable[[Any], Any]]:
         """The activations of one direction, each behind the clip."""
-        first = direction * self._per_direction
-        plain = [_ACTIVATIONS[n] for n in self.names[first : first + self._per_direction]]
+        plain = self.unclipped(direction)
         if self.clip is None:
             return plain
         limit = self.x.dtype.type(self.clip)
@@ -95,6 +95,11 @@ class Recurrent:
             return lambda v: f(np.clip(v, -limit, limit))
 
         return list(map(clipped, plain))
+
+    def unclipped(self, direction: int) -> list[Callable[[Any], Any]]:
+        """The activations of one direction."""
+        first = direction * self._per_direction
+        return [_ACTIVATIONS[n] for n in self.names[first : first + self._per_direction]]
 
     def run(self, step: Callable[[int], tuple[Any, Step]], states: Sequence[Any]) -> tuple[Any, ...]:
         """Run every direction: `step(d)` gives the weights (rows, values) of direction d and the function from
@@ -125,6 +130,9 @@ class Recurrent:
             inputs[4] = cast(inputs[4], np.int32)
         while inputs[-1] is None:
             inputs.pop()
+        if self.directions == 1:
+            how = np.array(repr((op, self.direction, self.names, self.clip, attrs)))
+            inputs[0] = _own(self.x, [how, *(v for v in inputs[1:] if v is not None)])
         state = (self.directions, self.batch, self.hidden)
         shapes = [(self.steps, *state[:1], *state[1:])] + [state] * (outputs - 1)
         return tuple(
@@ -139,3 +147,20 @@ class Recurrent:
                 **attrs,
             )
         )
+
+
+def _own(x: Any, others: Sequence[Any]) -> Any:
+    """`x` as a value that no operator but the one with the inputs `others` reads.
+
+    OpenVINO (2026.4) re-lays the input of a recurrent operator of one direction in place and corrupts whatever
+    else reads it: of two LSTMs over one input the first comes out wrong. So x is held above a number near the
+    lowest float, which changes no value in use; the number is told by the other inputs.
+    """
+    if not isinstance(x, Traced):
+        return x
+    mark = 0
+    for other in others:
+        known = other._value.name.encode() if isinstance(other, Traced) else np.asarray(other).tobytes()
+        mark = zlib.crc32(known, mark)
+    least = float(np.finfo(x.dtype).min) * (1 - (mark % 2**20) / 2**23)
+    return record("Max", [x, np.array(least, x.dtype)], x.shape, x.dtype)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.ops._indexing import in_range
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
@@ -15,10 +16,11 @@ from anylayer.tracing import record
 def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
     """`x` with its `axis` replaced by the axes of `indices`, whole numbers of any shape (ONNX Gather-13).
 
-    An index counts from the end when negative; one outside -n..n-1 has no meaning. Where `indices` are traced and
+    An index counts from the end when negative; one outside -n..n-1 is refused. Where `indices` are traced and
     `x` is not, np.take cannot be traced; this can.
     """
-    return np.take(x, indices, axis=_checked(x, indices, axis))
+    axis = _checked(x, indices, axis)
+    return np.take(x, in_range(indices, x.shape[axis], axis), axis=axis)
 
 
 def _checked(x: Any, indices: Any, axis: int) -> int:

@@ -32,7 +32,7 @@ def gru(
     in turn, `b` (D, 6 H) those of w and then of r:
         z = f(x wz + h rz + b), r = f(x wr + h rr + b), n = g(x wh + (r * h) rh + b), h = (1 - z) * n + z * h;
     with `linear_before_reset` n = g(x wh + bwh + r * (h rh + brh)). Past its length a sequence gives zeros.
-    `activations` name f, g for each direction (Sigmoid, Tanh).
+    `clip` bounds what f and g are given. `activations` name f, g for each direction (Sigmoid, Tanh).
     """
     plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
     return plan.run(_step(plan, w, r, b, linear_before_reset), [initial_h])

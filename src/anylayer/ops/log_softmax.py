@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.ops._indexing import axis_of
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
@@ -13,6 +14,7 @@ from anylayer.tracing import record
 @operator
 def log_softmax(x: Any, *, axis: int = -1) -> Any:
     """x - log(sum(exp(x))) over `axis`, without overflow (ONNX LogSoftmax-13)."""
+    axis = axis_of(axis, len(x.shape))
     low = x - x.max(axis=axis, keepdims=True)
     return low - np.log(np.exp(low).sum(axis=axis, keepdims=True))
 
@@ -20,7 +22,7 @@ def log_softmax(x: Any, *, axis: int = -1) -> Any:
 @log_softmax.form
 def _(x: Any, *, axis: int = -1) -> Any:
     """In pieces over an inner axis, as `softmax`."""
-    axis, shape = axis % len(x.shape), tuple(x.shape)
+    axis, shape = axis_of(axis, len(x.shape)), tuple(x.shape)
     if all(d == 1 for d in shape[axis + 1 :]):
         return record("LogSoftmax", [x], shape, x.dtype, axis=axis)
     one, axes = (*shape[:axis], 1, *shape[axis + 1 :]), np.array([axis])

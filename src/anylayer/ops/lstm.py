@@ -35,8 +35,8 @@ def lstm(
     c in turn, `b` (D, 8 H) those of w and then of r, `peepholes` (D, 3 H) i, o, f:
         i = f(x wi + h ri + pi * c + b), f = f(x wf + h rf + pf * c + b), n = g(x wc + h rc + b),
         c = f * c + i * n, o = f(x wo + h ro + po * c + b), h = o * h(c).
-    `input_forget` takes 1 - i for f. Past its length a sequence gives zeros. `activations` name f, g, h for each
-    direction (Sigmoid, Tanh, Tanh).
+    `clip` bounds what f and g are given. `input_forget` takes 1 - i for f. Past its length a sequence gives
+    zeros. `activations` name f, g, h for each direction (Sigmoid, Tanh, Tanh).
     """
     states = [initial_h, initial_c]
     plan = _plan(x, w, r, b, sequence_lens, states, peepholes, hidden_size, direction, activations, clip)
@@ -47,7 +47,8 @@ def _step(plan: Recurrent, w: Any, r: Any, b: Any, peepholes: Any, input_forget:
     size, kind = plan.hidden, plan.x.dtype
 
     def step(d: int) -> Any:
-        f, g, h_ = plan.functions(d)
+        f, g, _ = plan.functions(d)
+        h_ = plan.unclipped(d)[2]
         bias = np.zeros(4 * size, kind) if b is None else b[d, : 4 * size] + b[d, 4 * size :]
         peep = np.zeros((3, size), kind) if peepholes is None else peepholes[d].reshape(3, size)
         recurrent = r[d].T

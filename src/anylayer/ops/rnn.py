@@ -28,7 +28,8 @@ def rnn(
     """h = f(x w + h r + b) over the steps of `x` (T, B, values): (Y (T, D, B, H), Y_h (D, B, H)), ONNX RNN-14.
 
     D is 2 for direction "bidirectional", else 1. `w` (D, H, values), `r` (D, H, H), `b` (D, 2 H), that of w first.
-    Past its length a sequence gives zeros. `activations` name f for each direction (Tanh).
+    Past its length a sequence gives zeros. `clip` bounds what f is given. `activations` name f for each
+    direction (Tanh).
     """
     plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
     return plan.run(_step(plan, w, r, b), [initial_h])

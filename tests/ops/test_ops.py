@@ -1,0 +1,47 @@
+"""The list of operators."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anylayer import ops
+from anylayer.ops._operator import Operator
+from tests.ops.harness import numbers
+
+
+def test_the_folder_and_the_list_agree() -> None:
+    files = sorted(p.stem for p in Path(ops.__file__).parent.glob("[!_]*.py"))
+    assert sorted(ops.__all__) == files
+
+
+@pytest.mark.parametrize("name", ops.__all__)
+def test_an_operator_has_a_meaning_a_form_and_a_contract(name: str) -> None:
+    operator = getattr(ops, name)
+    assert isinstance(operator, Operator)
+    assert operator._form is not None
+    assert list(inspect.signature(operator.meaning).parameters) == list(
+        inspect.signature(operator._form).parameters
+    )
+    assert operator.__doc__ and operator.__name__ == name
+
+
+def test_the_meaning_computes_and_keeps_its_input() -> None:
+    x = numbers(1, 1, 4, 4)
+    before = x.copy()
+    outputs = [
+        ops.max_pool(x, 2),
+        ops.average_pool(x, 2, pads=1),
+        ops.softmax(x),
+        ops.relu(x),
+        ops.resize(x, (4, 4)),
+        ops.lrn(x, 3),
+        ops.scatter_elements(x, np.zeros((1, 1, 1, 1), np.int64), np.ones((1, 1, 1, 1), np.float32)),
+    ]
+    for y in outputs:
+        assert isinstance(y, np.ndarray)
+        y += 1
+    assert (x == before).all()

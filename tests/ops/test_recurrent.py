@@ -1,0 +1,221 @@
+"""Recurrent operators, against onnx's reference implementation, a loop of our own, and both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+from anylayer import ops
+from anylayer.network import Array
+from tests.ops.harness import agree, noise, refuses
+
+T, B, V, H = 4, 3, 5, 6  # steps, sequences, values, hidden values
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+OPERATORS: dict[str, Callable[..., Any]] = {"RNN": ops.rnn, "GRU": ops.gru, "LSTM": ops.lstm}
+DIRECTIONS = ("forward", "reverse", "bidirectional")
+LENGTHS = np.array([4, 2, 1], np.int32)
+
+
+def weights(op: str, direction: str) -> dict[str, Array]:
+    d, rows = 1 + (direction == "bidirectional"), GATES[op] * H
+    made = {"w": noise(d, rows, V), "r": noise(d, rows, H, seed=1), "b": noise(d, 2 * rows, seed=2)}
+    made["initial_h"] = noise(d, B, H, seed=3)
+    if op == "LSTM":
+        made["initial_c"] = noise(d, B, H, seed=4)
+    return made
+
+
+def reference(op: str, x: Array, given: dict[str, Array], direction: str, **attrs: Any) -> list[Array]:
+    """The results of onnx's own evaluator."""
+    feed = {"x": x, **given}
+    names = ["x", "w", "r", "b", "", "initial_h", "initial_c", "peepholes"]
+    used = [n if n in feed else "" for n in names][: 8 if op == "LSTM" else 6]
+    outputs = ["y", "y_h", "y_c"][: 3 if op == "LSTM" else 2]
+    node = helper.make_node(op, used, outputs, hidden_size=H, direction=direction, **attrs)
+    infos = [helper.make_tensor_value_info(n, 1, v.shape) for n, v in feed.items()]
+    graph = helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name=n) for n in outputs])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    return list(ReferenceEvaluator(model).run(None, feed))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("op", GATES)
+def test_a_recurrence_is_onnxs(op: str, direction: str) -> None:
+    x, given = noise(T, B, V, seed=9), weights(op, direction)
+    ours = OPERATORS[op](x, **given, hidden_size=H, direction=direction)
+    for y, expected in zip(ours, reference(op, x, given, direction), strict=True):
+        assert y.dtype == np.float32
+        np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
+def test_variants_are_onnxs() -> None:
+    x = noise(T, B, V, seed=9)
+    given = weights("GRU", "forward")
+    for after in (0, 1):
+        y, _ = ops.gru(x, **given, hidden_size=H, linear_before_reset=bool(after))
+        expected = reference("GRU", x, given, "forward", linear_before_reset=after)[0]
+        np.testing.assert_allclose(y, expected, atol=1e-5)
+    given = {**weights("LSTM", "forward"), "peepholes": noise(1, 3 * H, seed=5)}
+    y, _, c = ops.lstm(x, **given, hidden_size=H)
+    expected_y, _, expected_c = reference("LSTM", x, given, "forward")
+    np.testing.assert_allclose(y, expected_y, atol=1e-5)
+    np.testing.assert_allclose(c, expected_c, atol=1e-5)
+
+
+def sigmoid(v: Any) -> Any:
+    return 1 / (1 + np.exp(-v))
+
+
+def test_lstm_with_everything_by_a_loop() -> None:
+    """One sequence at a time: peepholes, clip, coupled gates, lengths, and a reversed direction."""
+    x, given, p = noise(T, B, V, seed=9), weights("LSTM", "reverse"), noise(1, 3 * H, seed=5)
+    y, y_h, y_c = ops.lstm(
+        x,
+        **given,
+        sequence_lens=LENGTHS,
+        peepholes=p,
+        hidden_size=H,
+        direction="reverse",
+        clip=1.0,
+        input_forget=True,
+    )
+    w, r, b = (given[n][0].astype(np.float64) for n in "wrb")
+    pi, po, _ = p[0].reshape(3, H)
+
+    def clipped(v: Any) -> Any:
+        return np.clip(v, -1, 1)
+
+    for n, length in enumerate(LENGTHS):
+        h, c = given["initial_h"][0, n].astype(np.float64), given["initial_c"][0, n].astype(np.float64)
+        for t in reversed(range(length)):
+            i, o, _, g = np.split(w @ x[t, n] + r @ h + b[: 4 * H] + b[4 * H :], 4)
+            i = sigmoid(clipped(i + pi * c))
+            c = (1 - i) * c + i * np.tanh(clipped(g))
+            h = sigmoid(clipped(o + po * c)) * np.tanh(c)
+            np.testing.assert_allclose(y[t, 0, n], h, atol=1e-5)
+        assert (y[length:, 0, n] == 0).all()
+        np.testing.assert_allclose(y_h[0, n], h, atol=1e-5)
+        np.testing.assert_allclose(y_c[0, n], c, atol=1e-5)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("op", GATES)
+def test_a_recurrence_on_engines(op: str, direction: str) -> None:
+    operator, given = OPERATORS[op], weights(op, direction)
+    plain = {"w": given["w"], "r": given["r"], "hidden_size": H, "direction": direction}
+
+    def run(x: Any, lengths: Any) -> Any:
+        return [
+            *operator(x, **plain),
+            *operator(x, **given, sequence_lens=lengths, hidden_size=H, direction=direction),
+            *operator(x, **plain, clip=0.5),
+        ]
+
+    agree(run, noise(T, B, V, seed=9), LENGTHS)
+
+
+def test_gru_resets_late_on_engines() -> None:
+    given = weights("GRU", "bidirectional")
+    agree(
+        lambda x: ops.gru(x, **given, hidden_size=H, direction="bidirectional", linear_before_reset=True),
+        noise(T, B, V),
+    )
+
+
+def test_what_an_engine_leaves_out_is_unrolled() -> None:
+    given, p = weights("LSTM", "reverse"), noise(1, 3 * H, seed=5)
+
+    def run(x: Any, lengths: Any) -> Any:
+        return [
+            *ops.lstm(x, **given, peepholes=p, hidden_size=H, direction="reverse"),
+            *ops.lstm(x, **given, sequence_lens=lengths, input_forget=True, hidden_size=H, direction="reverse"),
+        ]
+
+    agree(run, noise(T, B, V), LENGTHS.astype(np.int64))
+
+
+@pytest.mark.parametrize("name", ["Relu", "LeakyRelu", "HardSigmoid", "Elu", "Softsign", "Softplus"])
+def test_activations_on_engines(name: str) -> None:
+    lstm, gru, rnn = (weights(op, "forward") for op in ("LSTM", "GRU", "RNN"))
+
+    def run(x: Any) -> Any:
+        return [
+            ops.lstm(x, **lstm, hidden_size=H, activations=["Sigmoid", name, name])[0],
+            ops.gru(x, **gru, hidden_size=H, activations=["Sigmoid", name])[0],
+            ops.rnn(x, **rnn, hidden_size=H, activations=[name], clip=1.0)[0],
+        ]
+
+    agree(run, noise(T, B, V) * np.float32(0.3))
+
+
+def test_recurrences_refuse() -> None:
+    x, given = noise(T, B, V), weights("LSTM", "forward")
+    w, r = given["w"], given["r"]
+    refuses(
+        "a recurrent input must be (steps, batch, values), got shape (3, 5)", ops.lstm, x[0], w, r, hidden_size=H
+    )
+    refuses("hidden_size must be a whole number of 1 or more, got 0", ops.lstm, x, w, r, hidden_size=0)
+    refuses("w must be of shape (1, 28, 5), got (1, 24, 5)", ops.lstm, x, w, r, hidden_size=7)
+    refuses(
+        "w must be of shape (2, 24, 5), got (1, 24, 5)",
+        ops.lstm,
+        x,
+        w,
+        r,
+        hidden_size=H,
+        direction="bidirectional",
+    )
+    refuses("r must be of shape (1, 24, 6), got (1, 24, 5)", ops.lstm, x, w, w, hidden_size=H)
+    refuses("b must be of shape (1, 48), got (1, 24)", ops.lstm, x, w, r, noise(1, 24), hidden_size=H)
+    refuses("sequence_lens must be of shape (3,), got (2,)", ops.lstm, x, w, r, None, LENGTHS[:2], hidden_size=H)
+    refuses(
+        "initial state 1 must be of shape (1, 3, 6)", ops.lstm, x, w, r, initial_c=noise(1, 3, 5), hidden_size=H
+    )
+    refuses(
+        "peepholes must be of shape (1, 18), got (1, 6)", ops.lstm, x, w, r, peepholes=noise(1, 6), hidden_size=H
+    )
+    refuses(
+        "direction must be one of forward, reverse, bidirectional, got 'both'",
+        ops.lstm,
+        x,
+        w,
+        r,
+        hidden_size=H,
+        direction="both",
+    )
+    refuses("activations must be 3 names, got 1: ['Tanh']", ops.lstm, x, w, r, hidden_size=H, activations=["Tanh"])
+    refuses(
+        "activation must be one of Sigmoid, Tanh,",
+        ops.lstm,
+        x,
+        w,
+        r,
+        hidden_size=H,
+        activations=["Sigmoid", "Tanh", "Sine"],
+    )
+    refuses("clip must be more than 0, got 0", ops.lstm, x, w, r, hidden_size=H, clip=0)
+    refuses("w must be of shape (1, 18, 5), got (1, 24, 5)", ops.gru, x, w, r, hidden_size=H)
+    refuses("w must be of shape (1, 6, 5), got (1, 24, 5)", ops.rnn, x, w, r, hidden_size=H)
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_several_recurrences_over_one_input_on_engines(op: str) -> None:
+    operator, one, other = OPERATORS[op], weights(op, "forward"), weights(op, "forward")
+    other["w"] = -one["w"]
+
+    def run(x: Any, h: Any) -> Any:
+        return [
+            operator(x, **one, hidden_size=H)[0],
+            operator(x, **other, hidden_size=H)[0],
+            operator(x, **one, hidden_size=H, direction="reverse")[0],
+            operator(x, **{**one, "initial_h": h}, hidden_size=H)[0],
+            x.transpose(1, 0, 2) * np.float32(2),
+        ]
+
+    agree(run, noise(T, B, V), noise(1, B, H, seed=6))

@@ -1,0 +1,182 @@
+"""Resizing, against ONNX's reference implementation, numbers of other frameworks, and both engines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+from anylayer import ops
+from anylayer.ops._interpolation import COORDINATES, NEAREST
+from tests.ops.harness import agree, noise, numbers, refuses
+
+SIZES = [(5, 7), (8, 12), (12, 9), (3, 2), (1, 1), (4, 13), (4, 6)]
+
+
+def reference(x: Any, size: Any, **attrs: Any) -> Any:
+    """The result of onnx's own evaluator."""
+    inputs = ["x", "roi", "", "sizes"]
+    node = helper.make_node("Resize", inputs, ["y"], **attrs)
+    kinds = [("x", 1, x.shape), ("roi", 1, (8,)), ("sizes", 7, (4,))]
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info(*k) for k in kinds],
+        [helper.make_tensor_value_info("y", 1, (*x.shape[:2], *size))],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    onnx.checker.check_model(model)
+    feed = {"x": x, "roi": np.array([0, 0, 0.1, 0.2, 1, 1, 0.8, 1.3], np.float32)}
+    (y,) = ReferenceEvaluator(model).run(None, {**feed, "sizes": np.array([*x.shape[:2], *size])})
+    return y
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_resize_is_onnxs(mode: str, coordinates: str, size: Any) -> None:
+    x = noise(1, 2, 4, 6)
+    if size == (1, 1) and coordinates == "pytorch_half_pixel":
+        # The specification puts a single point on cell 0; onnx's evaluator takes -0.5.
+        np.testing.assert_array_equal(ops.resize(x, size, mode=mode, coordinates=coordinates), x[:, :, :1, :1])
+        return
+    crop = coordinates == "tf_crop_and_resize"
+    more: dict[str, Any] = {"roi": (0.1, 0.2, 0.8, 1.3), "extrapolation": 3.0} if crop else {}
+    y = ops.resize(x, size, mode=mode, coordinates=coordinates, **more)
+    expected = reference(x, size, mode=mode, coordinate_transformation_mode=coordinates, extrapolation_value=3.0)
+    assert y.dtype == np.float32
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("nearest", NEAREST)
+@pytest.mark.parametrize("coordinates", ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"])
+def test_nearest_is_onnxs(coordinates: str, nearest: str) -> None:
+    x = numbers(1, 1, 4, 6)
+    for size in SIZES:
+        y = ops.resize(x, size, mode="nearest", coordinates=coordinates, nearest=nearest)
+        expected = reference(
+            x, size, mode="nearest", coordinate_transformation_mode=coordinates, nearest_mode=nearest
+        )
+        np.testing.assert_array_equal(y, expected, err_msg=str(size))
+
+
+@pytest.mark.parametrize("option", ["antialias", "exclude_outside"])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_filters_are_onnxs(mode: str, option: str) -> None:
+    x = noise(1, 2, 9, 12)
+    attrs = {option: 1, "coordinate_transformation_mode": "half_pixel"}
+    for size in [(3, 5), (4, 12), (9, 7)]:
+        y = ops.resize(x, size, mode=mode, cubic_a=-0.5, **{option: True})
+        expected = reference(x, size, mode=mode, cubic_coeff_a=-0.5, **attrs)
+        np.testing.assert_allclose(y, expected, atol=1e-5, err_msg=str(size))
+
+
+def test_numbers_of_other_frameworks() -> None:
+    x = np.array([[[[1, 2], [3, 4]]]], np.float32)
+    # Caffe's Interp: corners stay where they are
+    y = ops.resize(x, (3, 3), coordinates="align_corners")
+    assert y[0, 0].tolist() == [[1, 1.5, 2], [2, 2.5, 3], [3, 3.5, 4]]
+    # TensorFlow 1's ResizeBilinear
+    y = ops.resize(x, (4, 4), coordinates="asymmetric")
+    assert y[0, 0].tolist() == [[1, 1.5, 2, 2], [2, 2.5, 3, 3], [3, 3.5, 4, 4], [3, 3.5, 4, 4]]
+    # Darknet's upsample
+    y = ops.resize(x, 4, axes=(3,), mode="nearest", coordinates="asymmetric")
+    assert y[0, 0].tolist() == [[1, 1, 2, 2], [3, 3, 4, 4]]
+
+
+def test_a_constant_stays_constant() -> None:
+    x = np.full((1, 1, 5, 7), 3, np.float32)
+    for mode in ("nearest", "linear", "cubic"):
+        for coordinates in COORDINATES:
+            for antialias in (False, True):
+                y = ops.resize(x, (11, 3), mode=mode, coordinates=coordinates, antialias=antialias)
+                np.testing.assert_allclose(y, 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_resize_on_engines(mode: str, coordinates: str) -> None:
+    agree(lambda x: [ops.resize(x, size, mode=mode, coordinates=coordinates) for size in SIZES], noise(1, 2, 4, 6))
+
+
+def test_nearest_on_engines() -> None:
+    def run(x: Any) -> Any:
+        return [
+            ops.resize(x, size, mode="nearest", coordinates=coordinates, nearest=nearest)
+            for coordinates in COORDINATES
+            for nearest in NEAREST
+            for size in [(12, 18), (8, 24), (2, 3), (7, 5)]
+        ]
+
+    agree(run, noise(1, 2, 4, 6))
+
+
+@pytest.mark.parametrize("factor", [2, 3, 5, 7, 12])
+def test_repetition_picks_every_cell_on_engines(factor: int) -> None:
+    agree(
+        lambda x: ops.resize(x, (factor * 41, factor * 53), mode="nearest", coordinates="asymmetric"),
+        numbers(1, 1, 41, 53),
+    )
+
+
+def test_other_axes_and_filters_on_engines() -> None:
+    def run(x: Any, volume: Any) -> Any:
+        return [
+            *(ops.resize(x, (5, 4), axes=(1, 2), mode=mode) for mode in ("nearest", "linear", "cubic")),
+            ops.resize(x, 5, axes=(0,)),
+            ops.resize(x, (4, 11), antialias=True),
+            ops.resize(x, (4, 11), mode="cubic", exclude_outside=True),
+            ops.resize(x, (9, 12)),
+            ops.resize(x, (5, 6), coordinates="tf_crop_and_resize", roi=(-0.1, 0.2, 0.8, 1.4), extrapolation=7.0),
+            ops.resize(volume, (3, 6, 5)),
+            ops.resize(volume, (6, 8, 10), mode="nearest", coordinates="asymmetric"),
+        ]
+
+    agree(run, noise(2, 3, 9, 12), noise(1, 2, 3, 4, 5))
+
+
+def test_long_axes_on_engines() -> None:
+    x = noise(1, 2, 100, 222)
+
+    def run(x: Any) -> Any:
+        rules = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric")
+        return [ops.resize(x, size, coordinates=rule) for rule in rules for size in [(60, 333), (222, 222)]]
+
+    agree(run, x)
+    agree(
+        lambda x: ops.resize(x, (60, 333), coordinates="align_corners"),
+        x,
+        case="resize of a long axis with aligned corners",
+    )
+
+
+def test_resize_refuses() -> None:
+    x = noise(1, 2, 4, 6)
+    refuses("size must be a whole number of 1 or more, got 0", ops.resize, x, (0, 3))
+    refuses("size must be 1 or 2 numbers, got 3: [1, 2, 3]", ops.resize, x, (1, 2, 3), axes=(2, 3))
+    refuses("size names 5 axes, the input has 4", ops.resize, x, (1, 2, 3, 4, 5))
+    refuses("axes must differ, got (3, -1)", ops.resize, x, (1, 2), axes=(3, -1))
+    refuses("mode must be 'nearest', 'linear' or 'cubic', got 'area'", ops.resize, x, (2, 2), mode="area")
+    refuses("coordinates must be one of half_pixel, ", ops.resize, x, (2, 2), coordinates="half")
+    refuses("nearest must be one of round_prefer_floor, ", ops.resize, x, (2, 2), mode="nearest", nearest="up")
+    refuses(
+        "roi belongs to coordinates='tf_crop_and_resize', got 'half_pixel'",
+        ops.resize,
+        x,
+        (2, 2),
+        roi=(0, 0, 1, 1),
+    )
+    refuses(
+        "roi must be 4 numbers: starts, then ends, got (0, 1)",
+        ops.resize,
+        x,
+        (2, 2),
+        coordinates="tf_crop_and_resize",
+        roi=(0, 1),
+    )
+    refuses("axis 3 of (1, 2, 4, 0) has no cells to resize", ops.resize, x[..., :0], (2, 2))
+    refuses("the result of shape (1, 2, 1000000, 1000000) would have", ops.resize, x, (10**6, 10**6))
