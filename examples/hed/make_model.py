@@ -25,7 +25,7 @@ RESPONSES = COLOURS * DIRECTIONS
 
 SCORE, SCORE_BIAS = 40.0, -4.0
 """A side output: the sigmoid of this is one half where the step of light is a tenth of white."""
-FUSE, FUSE_BIAS = (0.65, 0.175, 0.175, 0.1, 0.05), 0.4
+FUSE, FUSE_BIAS = (1.0, 0.25, 0.2, 0.1, 0.05), 1.6
 """The fine scales say where the line is, the coarse ones whether it is one."""
 
 
@@ -61,9 +61,9 @@ def ridge(direction: int) -> Floats:
     x, y = grid(3)
     across = x * np.cos(angle) + y * np.sin(angle)
     along = y * np.cos(angle) - x * np.sin(angle)
-    narrow = gauss(across, 0.8) * gauss(along, 1.6)
-    wide = gauss(across, 2.2) * gauss(along, 1.6)
-    return (narrow / narrow.sum() - 0.9 * wide / wide.sum()).astype(np.float32)
+    narrow = gauss(across, 0.6) * gauss(along, 1.6)
+    wide = gauss(across, 2.0) * gauss(along, 1.6)
+    return (narrow / narrow.sum() - wide / wide.sum()).astype(np.float32)
 
 
 def colours() -> Floats:
