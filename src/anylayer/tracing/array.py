@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from anylayer.network import Array
+from anylayer.tracing import causes
 from anylayer.tracing.dim import Dim, is_static, size_of, stand_for
 from anylayer.tracing.graph import Graph, Value
 from anylayer.tracing.place import describe, refusal
@@ -150,6 +151,10 @@ class Traced:
     def shape(self) -> tuple[Any, ...]:
         return self._content.shape
 
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        raise refusal("x.shape = ... cannot be recorded; write x = x.reshape(...)")
+
     @property
     def dtype(self) -> np.dtype[Any]:
         return self._content.dtype
@@ -200,7 +205,7 @@ class Traced:
     # ---------------------------------------------------------------- protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from anylayer.tracing.dispatch import call_ufunc
+        from anylayer.tracing.dispatch import call_ufunc  # which is built on this module
 
         return call_ufunc(ufunc, method, inputs, kwargs)
 
@@ -218,6 +223,12 @@ class Traced:
         from anylayer.tracing.writing import setitem
 
         setitem(self, key, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "flat":
+            self.flat[:] = value
+        else:
+            object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
         found = ATTRIBUTES.get(name)
@@ -238,9 +249,8 @@ class Traced:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         const = self._const()
         if const is None:
-            from anylayer.tracing.causes import array_refusal
-
-            raise array_refusal(self)
+            raise causes.array_refusal(self)
+        self._base()._owner = self._base()._owner or "an array that a NumPy array was made of"
         result = const.astype(dtype) if dtype is not None else const.copy()
         result.flags.writeable = False
         return result
@@ -248,33 +258,25 @@ class Traced:
     def __bool__(self) -> bool:
         const = self._const()
         if const is None:
-            self._needs(
-                "if, while, and, or, not, in (also a < x < b, max() and min() of Python)",
-                "use np.where, &, |, ~, np.maximum, np.minimum",
-            )
+            raise causes.bool_refusal(self)
         return bool(const)
 
     def __float__(self) -> float:
         const = self._const()
         if const is None:
-            from anylayer.tracing.causes import float_refusal
-
-            raise float_refusal(self)
+            raise causes.float_refusal(self)
         return float(const)
 
     def __int__(self) -> int:
         const = self._const()
         if const is None:
-            self._needs("int()", "keep the array: .astype(np.int64)")
+            raise causes.index_refusal(self)
         return int(const)
 
     def __index__(self) -> int:
         const = self._const()
         if const is None:
-            self._needs(
-                "an integer for range(), a slice's bound or a size",
-                "sizes must follow from shapes and parameters; index with the array itself",
-            )
+            raise causes.index_refusal(self)
         return const.__index__()
 
     def __complex__(self) -> complex:

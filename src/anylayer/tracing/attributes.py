@@ -8,64 +8,38 @@ from typing import Any
 import numpy as np
 
 from anylayer.tracing.array import ATTRIBUTES, Traced, fresh, lifted
-from anylayer.tracing.dispatch import call_function
+from anylayer.tracing.dispatch import call_function, implements
 from anylayer.tracing.place import refusal
-from anylayer.tracing.primitives import cast
+from anylayer.tracing.primitives import cast, reshape
 
 
 def _method(function: Callable[..., Any]) -> Callable[[Traced], Any]:
     return lambda x: lambda *args, **kwargs: call_function(function, (x, *args), kwargs)
 
 
-for _name in [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "argpartition",
-    "argsort",
-    "clip",
-    "compress",
-    "cumprod",
-    "cumsum",
-    "diagonal",
-    "dot",
-    "max",
-    "mean",
-    "min",
-    "nonzero",
-    "prod",
-    "ravel",
-    "repeat",
-    "round",
-    "searchsorted",
-    "squeeze",
-    "std",
-    "sum",
-    "swapaxes",
-    "take",
-    "trace",
-    "var",
-    "choose",
-]:
+_FUNCTIONS = (
+    "all any argmax argmin argpartition argsort clip compress cumprod cumsum diagonal dot max mean min nonzero "
+    "prod ravel repeat round searchsorted squeeze std sum swapaxes take trace var choose put"
+)
+for _name in _FUNCTIONS.split(" "):
     ATTRIBUTES[_name] = _method(getattr(np, _name))
 
 
 def _reshape(x: Traced) -> Any:
-    def reshape(*shape: Any, order: str = "C", copy: Any = None) -> Any:
+    def method(*shape: Any, order: str = "C", copy: Any = None) -> Any:
         return call_function(
             np.reshape, (x, shape[0] if len(shape) == 1 else shape), {"order": order, "copy": copy}
         )
 
-    return reshape
+    return method
 
 
 def _transpose(x: Traced) -> Any:
-    def transpose(*axes: Any) -> Any:
+    def method(*axes: Any) -> Any:
         order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
         return call_function(np.transpose, (x, order or None), {})
 
-    return transpose
+    return method
 
 
 def astype(
@@ -95,8 +69,64 @@ def _laid_out(result: Traced, x: Traced) -> Traced:
     return result
 
 
-def _dim_free(x: Traced) -> Any:
-    raise refusal("ndarray.strides cannot be recorded")
+class Flat:
+    """x.flat: the elements in C order, to read, to write and to go through."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Traced) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return self._array.size
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        x = self._array
+        found = lifted(x._graph, reshape(x._plain(), (x.size,)))[key]
+        if found._view is not None:
+            found = fresh(found)
+        return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        x = self._array
+        flat = lifted(x._graph, reshape(x._plain(), (x.size,)))
+        flat = fresh(flat)
+        flat[key] = value
+        x._assign(reshape(flat._plain(), x.shape))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self._array).reshape(-1)
+
+    def copy(self) -> Any:
+        """All elements as an array of their own."""
+        return self[:]
+
+
+@implements(np.put, raw=True)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """np.put: of a scalar, or of as many values as places."""
+    if type(a) is not Traced:
+        raise refusal("np.put writes a traced array into a NumPy array; make it with np.zeros_like(x)")
+    if np.size(v) not in (1, np.size(ind)) or mode != "raise":
+        raise refusal("np.put with other than one value a place, or with a mode, cannot be recorded")
+    Flat(a)[ind if type(ind) is Traced else np.asarray(ind)] = v if np.size(v) > 1 else np.reshape(v, ())
+
+
+def _sort(x: Traced, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    x._assign(call_function(np.sort, (x, axis), {})._plain())
+
+
+def _fill(x: Traced, value: Any) -> None:
+    x[...] = value
+
+
+def _view(x: Traced, dtype: Any = None, type: Any = None) -> Any:
+    if dtype not in (None, np.ndarray) and np.dtype(dtype) != x.dtype:
+        raise refusal("ndarray.view of another dtype reads the bits of the values, which cannot be recorded")
+    return x[...]
 
 
 ATTRIBUTES |= {
@@ -110,5 +140,12 @@ ATTRIBUTES |= {
     "T": lambda x: call_function(np.transpose, (x,), {}),
     "mT": lambda x: call_function(np.matrix_transpose, (x,), {}),
     "real": lambda x: call_function(np.real, (x,), {}),
+    "flat": Flat,
+    "flags": lambda x: x._shadow().flags,
+    "device": lambda x: "cpu",
+    "sort": lambda x: lambda *args, **kwargs: _sort(x, *args, **kwargs),
+    "partition": lambda x: lambda kth, axis=-1, **kwargs: _sort(x, axis),
+    "fill": lambda x: lambda value: _fill(x, value),
+    "view": lambda x: lambda *args, **kwargs: _view(x, *args, **kwargs),
     "imag": lambda x: call_function(np.imag, (x,), {}),
 }

@@ -1,20 +1,126 @@
-"""Why an array's values were asked for."""
+"""Why the values of a traced array were asked for, and what to write instead: told from the user's bytecode."""
 
 from __future__ import annotations
 
+import dis
+import linecache
+from types import FrameType
 from typing import Any
 
 from anylayer.errors import TraceError
-from anylayer.tracing.place import describe, refusal
+from anylayer.tracing.place import describe, refusal, user_frame
+
+_MAKE = "make it with np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
+_GENERAL = "use NumPy's functions, operators and indexing on the array itself"
+
+_CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("np.asarray", "np.ascontiguousarray", "np.asanyarray", "np.asfortranarray"), "leave it out"),
+    (("np.array",), "leave it out, or write x.copy()"),
+    (("np.float", "np.int", "np.uint", "np.bool"), "write x.astype(dtype)"),
+    (("np.full",), "write np.broadcast_to(x, shape), or np.full(shape, x, like=x)"),
+    (("np.vectorize",), "write the function for whole arrays"),
+    (("np.take",), "write np.asarray(a, like=x) for the array that is taken from"),
+    (("np.",), "NumPy does not look for traced arrays there: " + _GENERAL),
+    (("cv2.", "cv."), "OpenCV computes nothing that can be recorded: write it in NumPy or with anylayer.ops"),
+)
+_JOINS = (
+    "np.array",
+    "np.asarray",
+    "np.sum",
+    "np.mean",
+    "np.max",
+    "np.min",
+    "np.prod",
+    "np.any",
+    "np.all",
+    "np.std",
+)
 
 
-def array_refusal(x: Any) -> TraceError:
+def _now(frame: FrameType | None) -> tuple[str, str]:
+    """The opcode that runs in a frame, and the source of its expression where Python tells (3.11 and later)."""
+    if frame is None:
+        return "", ""
+    code, at = frame.f_code, frame.f_lasti
+    opcode = dis.opname[code.co_code[at]]
+    if not hasattr(code, "co_positions"):
+        return opcode, ""
+    line, end, first, last = list(code.co_positions())[at // 2]
+    if line is None or line != end or first is None or last is None:
+        return opcode, ""
+    text = linecache.getline(code.co_filename, line).encode()
+    return opcode, text[first:last].decode(errors="replace")
+
+
+def _needs(x: Any, what: str, remedy: str) -> TraceError:
     return refusal(
-        f"np.asarray() or assignment needs the values of a traced array ({describe(x)}), which are known only when the network runs"
+        f"{what} needs the values of a traced array ({describe(x)}), which are known only when the network runs; "
+        f"{remedy}"
     )
 
 
+def array_refusal(x: Any) -> TraceError:
+    """NumPy asked for the data (__array__)."""
+    opcode, text = _now(user_frame())
+    if opcode == "STORE_SUBSCR" or opcode.startswith("STORE_SLICE"):
+        return _needs(x, "assignment into a NumPy array", _MAKE)
+    if opcode.startswith(("BINARY_SUBSCR", "BINARY_SLICE")):
+        return _needs(x, "indexing a NumPy array", "write np.asarray(a, like=x)[i] for a[i]")
+    if opcode.startswith(("BINARY", "INPLACE", "COMPARE")):
+        return _needs(x, "an operator of this type", _GENERAL)
+    if not text or not opcode.startswith(("CALL", "KW")):
+        return _needs(x, "np.asarray(), np.array() or assignment into a NumPy array", f"leave it out, or {_MAKE}")
+    name, _, arguments = text.partition("(")
+    return _needs(x, f"{name}()", _remedy(name, arguments))
+
+
+def _remedy(name: str, arguments: str) -> str:
+    short = name.replace("numpy.", "np.")
+    if short.startswith(_JOINS) and arguments.startswith(("[", "(")):
+        return "join the arrays with np.stack first"
+    if short.endswith(".dot"):
+        return "write a @ x"
+    if short.endswith((".take", ".choose", ".searchsorted")):
+        return "write np.asarray(a, like=x) for the NumPy array"
+    for starts, remedy in _CALLS:
+        if short.startswith(starts):
+            return remedy
+    return _GENERAL
+
+
 def float_refusal(x: Any) -> TraceError:
-    return refusal(
-        f"float() needs the values of a traced array ({describe(x)}), which are known only when the network runs"
+    """Python asked for a number (__float__); NumPy does so for `a[i, j] = x`."""
+    opcode, text = _now(user_frame())
+    if opcode == "STORE_SUBSCR":
+        return _needs(x, "assignment into a NumPy array", _MAKE)
+    name = text.partition("(")[0] if opcode.startswith("CALL") and "(" in text else "float()"
+    name = name if name.endswith(")") else f"{name}()"
+    return _needs(x, name, "keep the array and use NumPy's functions: np.sqrt, np.exp, .astype(np.float32)")
+
+
+def bool_refusal(x: Any) -> TraceError:
+    """Python asked for a truth value."""
+    opcode, text = _now(user_frame())
+    if opcode.startswith("CALL") and text.startswith(("max(", "min(", "sorted(")):
+        return _needs(x, f"{text.partition('(')[0]}() of Python", "use np.maximum, np.minimum, np.max, np.sort")
+    if opcode.startswith("CALL") and text.startswith(("any(", "all(", "bool(")):
+        return _needs(x, f"{text.partition('(')[0]}() of Python", "use x.any(), x.all() and keep the array")
+    if opcode.startswith("CONTAINS"):
+        return _needs(x, "'in'", "use (x == value).any() and keep the array")
+    return _needs(
+        x, "if, while, and, or, not (also a < x < b)", "use np.where, &, |, ~, np.logical_and, or np.maximum"
+    )
+
+
+def index_refusal(x: Any) -> TraceError:
+    """Python asked for an integer."""
+    opcode, text = _now(user_frame())
+    if text.startswith("range("):
+        what = "range()"
+    elif opcode.startswith(("BINARY_S", "STORE_S")):
+        what = "indexing or slicing"
+    else:
+        what = "a size, a slice's bound or int()"
+    return _needs(
+        x, what, "sizes must follow from shapes and parameters; values stay arrays (.astype(np.int64), x[i])"
     )

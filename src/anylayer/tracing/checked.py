@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
 from anylayer.errors import AnyLayerError, TraceError
 from anylayer.network import TensorType
 from anylayer.tracing.graph import Graph, Value

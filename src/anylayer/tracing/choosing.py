@@ -108,7 +108,8 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     axis = axis_of(axis, a.ndim)
     indices = _in_range(cast(indices, I8), a.shape[axis], mode)
     if known(indices) and indices.ndim == 1:
-        return a[(*[slice(None)] * axis, indices)]
+        key = (*[slice(None)] * axis, indices)
+        return a[key]
     return gather(a, indices, axis)
 
 
@@ -173,14 +174,19 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 # ------------------------------------------------------ triangles and diagonals
 
 
+def _below(m: Any, k: int) -> Any:
+    rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
+    return np.tri(rows, columns, k, dtype=bool)
+
+
 @implements(np.tril)
 def tril(m: Any, k: int = 0) -> Any:
-    return where(np.tri(*m.shape[-2:], k=k, dtype=bool), m, np.zeros((), m.dtype))
+    return where(_below(m, k), m, np.zeros((), m.dtype))
 
 
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> Any:
-    return where(np.tri(*m.shape[-2:], k=k - 1, dtype=bool), np.zeros((), m.dtype), m)
+    return where(_below(m, k - 1), np.zeros((), m.dtype), m)
 
 
 @implements(np.diag)

@@ -112,9 +112,9 @@ def asarray(a: Any, dtype: Any = None, order: str = "K", *, device: Any = None, 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
     """np.ascontiguousarray: the array itself where it lies in C order, as in NumPy."""
-    if type(a) is Traced and not a._scalar and (a._view is not None or a._layout is not None):
-        if not a._shadow().flags.c_contiguous:
-            return array(a, dtype, ndmin=1)
+    moved = type(a) is Traced and (a._view is not None or a._layout is not None)
+    if moved and not a._shadow().flags.c_contiguous:
+        return array(a, dtype, ndmin=1)
     return array(a, dtype, copy=False, ndmin=1)
 
 
@@ -167,8 +167,8 @@ def call_copy(a: Any, order: str) -> Any:
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     if type(dst) is not Traced:
         raise refusal(
-            "np.copyto (also np.full, np.full_like) writes a traced array into a NumPy array; make that array with "
-            "np.zeros_like(x) or np.zeros(shape, dtype, like=x), or use np.broadcast_to(x, shape)"
+            "np.copyto (also np.full, np.full_like) writes a traced array into a NumPy array; make that array "
+            "with np.zeros_like(x) or np.zeros(shape, dtype, like=x), or use np.broadcast_to(x, shape)"
         )
     dtype = None if weak(src) else src.dtype if hasattr(src, "dtype") else np.asarray(src).dtype
     if dtype is not None and not np.can_cast(dtype, dst.dtype, casting):  # type: ignore[arg-type]

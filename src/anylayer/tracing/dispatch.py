@@ -230,7 +230,7 @@ def _wide_enough(inputs: Sequence[Any]) -> Sequence[Any]:
 def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Answer __array_function__ (and the methods that are functions too)."""
     rule = FUNCTIONS.get(function)
-    name = f"np.{function.__name__}"
+    name = f"{getattr(function, '__module__', 'np') or 'np'}.{function.__name__}".replace("numpy.", "np.", 1)
     kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue and not (k == "out" and v is None)}
     out = kwargs.pop("out", None)
     if rule is not None and rule.raw:

@@ -236,4 +236,4 @@ class Graph:
 
 
 def _digest(array: Array) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).reshape(-1))
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

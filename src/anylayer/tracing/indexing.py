@@ -138,8 +138,8 @@ def _put_mask(key: Key, mask: Any, shape: Sequence[Any], axis: int) -> None:
     for i, (d, n) in enumerate(zip(mask.shape, shape[axis:])):
         if d != n:
             raise IndexError(
-                f"boolean index did not match indexed array along axis {axis + i}; size of axis is {n} but size of "
-                f"corresponding boolean axis is {d}"
+                f"boolean index did not match indexed array along axis {axis + i}; size of axis is {n} but size "
+                f"of corresponding boolean axis is {d}"
             )
     for i, index in enumerate(mask.nonzero()):
         key.arrays[axis + i] = index

@@ -14,7 +14,8 @@ from anylayer.tracing.dim import axis_of
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import common_dtype
 from anylayer.tracing.place import refusal
-from anylayer.tracing.primitives import cast, concat, ints, record, slices
+from anylayer.tracing.primitives import cast, concat, ints, slices
+from anylayer.tracing.record import record
 
 
 def array_like(x: Any) -> Any:

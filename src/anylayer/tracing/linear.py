@@ -13,7 +13,8 @@ from anylayer.tracing.dispatch import implements, ufunc_rule
 from anylayer.tracing.dtypes import BOOL, I4, common_dtype
 from anylayer.tracing.joining import array_like
 from anylayer.tracing.place import refusal
-from anylayer.tracing.primitives import cast, known, record, reduce, reshape, through, transpose
+from anylayer.tracing.primitives import cast, known, reduce, reshape, through, transpose
+from anylayer.tracing.record import record
 
 
 @ufunc_rule(np.matmul)
@@ -35,7 +36,7 @@ def matmul(a: Any, b: Any) -> Any:
     if inner == 0:
         return np.zeros(shape, a.dtype)
     if a.dtype == BOOL:
-        return record("MatMul", [cast(a, I4), cast(b, I4)], shape, I4) != 0
+        return cast(record("MatMul", [cast(a, I4), cast(b, I4)], shape, I4), BOOL)
     dtype = a.dtype
     return cast(record("MatMul", [through(a), through(b)], shape, through(a).dtype), dtype)
 

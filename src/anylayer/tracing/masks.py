@@ -1,15 +1,231 @@
-"""Masks of data: x[mask]."""
+"""Masks of data: x[mask] has a size that only the data tell, so it stands for the whole array and the mask.
+
+`x[mask] *= s`, `x[mask] = 0`, `y[mask] = x[mask] * 2`, `x[mask].sum()` are recorded as np.where and masked
+reductions; what asks for the selection's own shape or elements is refused.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from anylayer.tracing.array import Traced
+from anylayer.tracing.dim import broadcast
+from anylayer.tracing.dispatch import call_ufunc, plain
+from anylayer.tracing.dtypes import BOOL
+from anylayer.tracing.joining import array_like
+from anylayer.tracing.operators import install
+from anylayer.tracing.place import describe, refusal
+from anylayer.tracing.primitives import cast, expand, known
+
+_USES = (
+    "only elementwise operators, sum, mean, max, min, any, all, and putting it back with y[mask] = it are recorded"
+)
 
 
-def masked(x: Traced, key: Any) -> Any:
-    return None
+class Selection:
+    """x[mask]: `whole` is an array of x's shape, of which the elements under `mask` (of the same shape, or of size
+    1 along axes that the mask does not have) count."""
+
+    __slots__ = ("mask", "whole")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, whole: Traced, mask: Traced) -> None:
+        self.whole, self.mask = whole, mask
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.whole.dtype
+
+    @property
+    def __class__(self) -> type:
+        return np.ndarray
+
+    @__class__.setter
+    def __class__(self, cls: type) -> None:
+        raise TypeError("a traced array keeps its class")
+
+    def __repr__(self) -> str:
+        return f"traced {describe(self.whole)}[mask]"
+
+    def _with(self, whole: Any) -> Selection:
+        return Selection(whole, self.mask)
+
+    def under(self, mask: Traced) -> bool:
+        """Whether this is a selection by the same mask."""
+        return self.mask._value is mask._value
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise refusal(
+            f"x[mask] of {describe(self.whole)} has a size that is known only when the network runs; {_USES}; "
+            "else use np.where(mask, x, 0)"
+        )
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        if method != "__call__" or kwargs:
+            self._refuse()
+        result = call_ufunc(ufunc, "__call__", [self._operand(x) for x in inputs], {})
+        if type(result) is tuple:
+            return tuple(self._with(r) for r in result)
+        if out is not None:
+            (target,) = out
+            if type(target) is not Selection or not target.under(self.mask):
+                self._refuse()
+            if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+                raise TypeError(
+                    f"Cannot cast ufunc '{ufunc.__name__}' output from {result.dtype!r} to {target.dtype!r} with "
+                    "casting rule 'same_kind'"
+                )
+            target.whole = result.astype(target.dtype)
+            return target
+        return self._with(result)
+
+    def _operand(self, x: Any) -> Any:
+        """A scalar, or a selection by the same mask."""
+        if type(x) is Selection:
+            if not x.under(self.mask):
+                raise refusal("two selections by different masks are put together; they may differ in size")
+            return x.whole
+        if np.ndim(x) != 0:
+            self._refuse()
+        return x
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func in _REDUCTIONS and args and args[0] is self and len(args) == 1:
+            return getattr(self, _REDUCTIONS[func])(**kwargs)
+        if func is np.clip and args[0] is self:
+            return self._with(np.clip(self.whole, *args[1:], **kwargs))
+        if func in (np.where, np.round, np.nan_to_num):
+            parts = [a.whole if type(a) is Selection else a for a in args]
+            if all(type(a) is not Selection or a.under(self.mask) for a in args):
+                return self._with(func(*parts, **kwargs))
+        return self._refuse()
+
+    def astype(self, dtype: Any, **kwargs: Any) -> Selection:
+        return self._with(self.whole.astype(dtype))
+
+    def copy(self) -> Selection:
+        return self._with(self.whole.copy())
+
+    def clip(self, *args: Any, **kwargs: Any) -> Selection:
+        return self._with(np.clip(self.whole, *args, **kwargs))
+
+    def _over_all(self, function: Any, neutral: Any, keywords: dict[str, Any]) -> Any:
+        if any(v is not None and v is not np._NoValue for v in keywords.values()):
+            self._refuse()
+        return function(np.where(self.mask, self.whole, self.dtype.type(neutral)))
+
+    def sum(self, **kwargs: Any) -> Any:
+        return self._over_all(np.sum, 0, kwargs)
+
+    def prod(self, **kwargs: Any) -> Any:
+        return self._over_all(np.prod, 1, kwargs)
+
+    def max(self, **kwargs: Any) -> Any:
+        return self._over_all(np.max, _extreme(self.dtype, False), kwargs)
+
+    def min(self, **kwargs: Any) -> Any:
+        return self._over_all(np.min, _extreme(self.dtype, True), kwargs)
+
+    def any(self, **kwargs: Any) -> Any:
+        return self._with(np.not_equal(self.whole, 0))._over_all(np.any, False, kwargs)
+
+    def all(self, **kwargs: Any) -> Any:
+        return self._with(np.not_equal(self.whole, 0))._over_all(np.all, True, kwargs)
+
+    def mean(self, **kwargs: Any) -> Any:
+        total = self._over_all(np.sum, 0, kwargs)
+        count = np.sum(np.broadcast_to(self.mask, self.whole.shape), dtype=np.int64)
+        return total / count.astype(total.dtype if total.dtype.kind == "f" else np.float64)
+
+    __len__ = __iter__ = __getitem__ = __setitem__ = __array__ = __bool__ = __float__ = __int__ = __index__ = (
+        _refuse
+    )
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            self._refuse()
+        raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
+
+
+install(Selection, lambda x: False)
+
+_REDUCTIONS = {
+    np.sum: "sum",
+    np.prod: "prod",
+    np.max: "max",
+    np.min: "min",
+    np.mean: "mean",
+    np.any: "any",
+    np.all: "all",
+}
+
+
+def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:
+    if dtype.kind == "f":
+        return np.inf if largest else -np.inf
+    if dtype == BOOL:
+        return largest
+    info = np.iinfo(dtype)
+    return info.max if largest else info.min
+
+
+def _masks(key: Any) -> list[Traced]:
+    items = key if type(key) is tuple else (key,)
+    return [k for k in items if type(k) is Traced and k.dtype == BOOL and not known(k._plain())]
+
+
+def _spread(x: Traced, key: Any) -> Any:
+    """The mask with an axis of size 1 for each axis that it does not have. Refuses keys with more than a mask."""
+    items = list(key) if type(key) is tuple else [key]
+    masks = _masks(key)
+    mask = masks[0]
+    others = [k for k in items if k is not mask]
+    if len(masks) > 1 or any(k is not Ellipsis and k != slice(None) for k in others):
+        raise refusal("a mask beside other indices cannot be recorded; use np.where")
+    at = next(i for i, k in enumerate(items) if k is mask)
+    lead = at
+    if any(k is Ellipsis for k in items[:at]):
+        lead = x.ndim - mask.ndim - (len(items) - 1 - at)
+    if lead < 0 or x.shape[lead : lead + mask.ndim] != mask.shape:
+        raise IndexError(f"boolean index of shape {mask.shape} did not match indexed array of shape {x.shape}")
+    return mask._plain().reshape((*[1] * lead, *mask.shape, *[1] * (x.ndim - lead - mask.ndim)))
+
+
+def masked(x: Traced, key: Any) -> Selection | None:
+    """x[mask], where the key has a mask of data."""
+    if not _masks(key):
+        return None
+    return Selection(Traced(x._graph, x._current()), _spread(x, key))
 
 
 def write_masked(x: Traced, key: Any, value: Any) -> bool:
-    return False
+    """x[mask] = value, where the key has a mask of data, or the value is a selection."""
+    if type(value) is Selection:
+        if not _masks(key) or not value.under(_spread(x, key)):
+            raise refusal("x[mask] is put back under another mask; keep the mask: m = x < 0; y[m] = x[m] * 2")
+        new = value.whole
+    elif not _masks(key):
+        return False
+    else:
+        new = array_like(plain(value))
+        rest = x.ndim - sum(k.ndim for k in _masks(key))
+        new = new.reshape(()) if new.shape == (1,) and rest == 0 else new
+        if new.ndim > rest or (type(key) is tuple and new.ndim):
+            raise refusal(
+                "x[mask] = v needs as many values as the mask has true elements, which is known only when the "
+                "network runs; assign a scalar, or use np.where(mask, v, x)"
+            )
+    mask = _spread(x, key)
+    new = cast(new._plain() if type(new) is Traced else new, x.dtype)
+    if broadcast(new.shape, x.shape) != x.shape:
+        raise ValueError(f"could not broadcast input array from shape {new.shape} into shape {x.shape}")
+    x._assign(expand(_choose(mask, new, x._plain()), x.shape))
+    return True
+
+
+def _choose(mask: Any, a: Any, b: Any) -> Any:
+    result = np.where(mask, a, b)
+    return result._plain() if type(result) is Traced else result

@@ -1,13 +1,13 @@
-"""Traced's operators: each is the ufunc that ndarray's operator is."""
+"""ndarray's operators: each is a ufunc."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from anylayer.tracing.array import Traced
-from anylayer.tracing.dispatch import call_ufunc
 
 _BINARY = {
     "add": np.add,
@@ -37,50 +37,56 @@ _UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": 
 
 
 def _forward(ufunc: np.ufunc) -> Any:
-    def operator(self: Traced, other: Any) -> Any:
+    def operator(self: Any, other: Any) -> Any:
         if getattr(other, "__array_ufunc__", True) is None:
             return NotImplemented
-        return call_ufunc(ufunc, "__call__", (self, other), {})
+        return ufunc(self, other)
 
     return operator
 
 
 def _reflected(ufunc: np.ufunc) -> Any:
-    def operator(self: Traced, other: Any) -> Any:
-        return call_ufunc(ufunc, "__call__", (other, self), {})
+    def operator(self: Any, other: Any) -> Any:
+        return ufunc(other, self)
 
     return operator
 
 
-def _in_place(ufunc: np.ufunc) -> Any:
-    def operator(self: Traced, other: Any) -> Any:
-        if self._scalar:
-            return call_ufunc(ufunc, "__call__", (self, other), {})
-        return call_ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
+def _in_place(ufunc: np.ufunc, immutable: Callable[[Any], bool]) -> Any:
+    def operator(self: Any, other: Any) -> Any:
+        if immutable(self):
+            return ufunc(self, other)
+        return ufunc(self, other, out=(self,))
 
     return operator
 
 
 def _single(ufunc: np.ufunc) -> Any:
-    return lambda self: call_ufunc(ufunc, "__call__", (self,), {})
+    return lambda self: ufunc(self)
 
 
-def _power(self: Traced, other: Any, modulo: Any = None) -> Any:
+def _power(self: Any, other: Any, modulo: Any = None) -> Any:
     if modulo is not None:
         return NotImplemented
     if type(other) is int and other == 2:  # which NumPy's operator, unlike np.power, takes for np.square
-        return call_ufunc(np.square, "__call__", (self,), {})
-    return call_ufunc(np.power, "__call__", (self, other), {})
+        return np.square(self)
+    return np.power(self, other)
 
 
-for _name, _ufunc in _BINARY.items():
-    setattr(Traced, f"__{_name}__", _forward(_ufunc))
-    setattr(Traced, f"__r{_name}__", _reflected(_ufunc))
-    if _name != "divmod":
-        setattr(Traced, f"__i{_name}__", _in_place(_ufunc))
-for _name, _ufunc in _COMPARE.items():
-    setattr(Traced, f"__{_name}__", _forward(_ufunc))
-for _name, _ufunc in _UNARY.items():
-    setattr(Traced, f"__{_name}__", _single(_ufunc))
-Traced.__pow__ = _power  # type: ignore[attr-defined]
-Traced.__hash__ = None  # type: ignore[assignment]
+def install(cls: Any, immutable: Callable[[Any], bool]) -> None:
+    """Give a class ndarray's operators, by way of its __array_ufunc__. Those that work in place give a new array
+    where one is `immutable`."""
+    for name, ufunc in _BINARY.items():
+        setattr(cls, f"__{name}__", _forward(ufunc))
+        setattr(cls, f"__r{name}__", _reflected(ufunc))
+        if name != "divmod":
+            setattr(cls, f"__i{name}__", _in_place(ufunc, immutable))
+    for name, ufunc in _COMPARE.items():
+        setattr(cls, f"__{name}__", _forward(ufunc))
+    for name, ufunc in _UNARY.items():
+        setattr(cls, f"__{name}__", _single(ufunc))
+    cls.__pow__ = _power
+    cls.__hash__ = None
+
+
+install(Traced, lambda x: bool(x._scalar))

@@ -13,7 +13,8 @@ from anylayer.tracing.dim import axes_of, axis_of
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I4, I8
 from anylayer.tracing.place import refusal
-from anylayer.tracing.primitives import cast, concat, known, record, reduce, reshape, slices, through
+from anylayer.tracing.primitives import cast, concat, known, reduce, reshape, slices, through
+from anylayer.tracing.record import record
 
 _NONE: Any = np._NoValue
 _WIDE = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
@@ -75,8 +76,8 @@ def _extreme(ufunc: np.ufunc, op: str, boolean: str) -> Rule:
         if where is not True:
             if initial is _NONE:
                 raise ValueError(
-                    f"reduction operation '{ufunc.__name__}' does not have an identity, so to use a where mask one "
-                    "has to specify 'initial'"
+                    f"reduction operation '{ufunc.__name__}' does not have an identity, so to use a where mask "
+                    "one has to specify 'initial'"
                 )
             a = np.where(where, a, np.asarray(initial, a.dtype))
         if _empty(a, axes):

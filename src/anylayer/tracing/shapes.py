@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -303,14 +304,13 @@ def _split(x: Traced, parts: Any, axis: int, even: bool = True) -> list[Any]:
         static(x, "splitting")
     total = x.shape[axis]
     cuts = _bounds(total, parts, even)
-    keys = [slice(a, b) for a, b in zip(cuts, cuts[1:])]
     lead = (slice(None),) * axis
-    sizes = [len(range(*k.indices(total))) for k in keys]
-    views = [x[(*lead, k)] for k in keys] if sum(sizes) != total or known(x._plain()) else None
-    if views is not None:
-        return views
+    keys = [(*lead, slice(a, b)) for a, b in pairwise(cuts)]
+    sizes = [len(range(*k[-1].indices(total))) for k in keys]
+    if sum(sizes) != total or known(x._plain()):
+        return [x[k] for k in keys]
     contents = primitives.split(x._plain(), sizes, axis)
-    return [_part(x, (*lead, k), content) for k, content in zip(keys, contents)]
+    return [_part(x, k, content) for k, content in zip(keys, contents)]
 
 
 def _part(x: Traced, key: Any, content: Any) -> Any:

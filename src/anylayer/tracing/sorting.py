@@ -11,7 +11,8 @@ from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.joining import array_like
 from anylayer.tracing.place import refusal
-from anylayer.tracing.primitives import cast, ints, record_many, through, transpose
+from anylayer.tracing.primitives import cast, ints, through, transpose
+from anylayer.tracing.record import record_many
 
 
 def _top_k(x: Any, axis: int, largest: bool) -> list[Any]:

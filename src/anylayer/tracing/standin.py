@@ -43,8 +43,7 @@ class StandIn(types.ModuleType):
 
 
 _FIRST_IS_LIST = frozenset(
-    (np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.block, np.meshgrid)
-    + (np.broadcast_arrays, np.linalg.multi_dot, np.einsum, np.select, np.shape, np.result_type)
+    {np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.block, np.meshgrid, np.select}
 )
 
 
@@ -53,9 +52,9 @@ def _listing(function: Function) -> Function:
     NumPy does not ask the traced arrays: do so."""
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if args and function not in _FIRST_IS_LIST and type(args[0]) in (list, tuple):
-            if next(handles(args[0]), None) is not None:
-                args = (joining.array_like(args[0]), *args[1:])
+        listed = args and function not in _FIRST_IS_LIST and type(args[0]) in (list, tuple)
+        if listed and next(handles(args[0]), None) is not None:
+            args = (joining.array_like(args[0]), *args[1:])
         if function in (np.take, np.full_like, np.repeat) and next(handles(list(args)), None) is not None:
             return call_function(function, (creation.asarray(args[0]), *args[1:]), kwargs)
         return function(*args, **kwargs)

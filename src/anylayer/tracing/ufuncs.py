@@ -17,8 +17,8 @@ from anylayer.tracing.dim import broadcast, is_static
 from anylayer.tracing.dispatch import ufunc_rule
 from anylayer.tracing.dtypes import BOOL, F4, I8, NATIVE
 from anylayer.tracing.place import refusal
-from anylayer.tracing.primitives import binary, cast, gather, known, record, select, through, unary
-from anylayer.tracing.record import current
+from anylayer.tracing.primitives import binary, cast, gather, known, select, through, unary
+from anylayer.tracing.record import current, record
 
 
 def _later(name: str) -> Any:

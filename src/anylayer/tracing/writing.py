@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from anylayer.network import Array
-from anylayer.tracing.array import Traced, static
+from anylayer.tracing.array import UFUNC_METHODS, Traced, static
 from anylayer.tracing.dim import broadcast, size_of
 from anylayer.tracing.dispatch import handles, plain
 from anylayer.tracing.dtypes import weak
 from anylayer.tracing.indexing import Key, flat_index, parse
+from anylayer.tracing.place import refusal
 from anylayer.tracing.primitives import cast, concat, expand, gather, known, pad, reshape, scatter, select, slices
 
 
@@ -142,7 +143,8 @@ def _write_rows(x: Any, rows: Array, v: Any, axis: int) -> Any:
 
 def _positions(x: Any) -> Array:
     static(x, "writing into a part")
-    return np.arange(size_of(x.shape), dtype=np.int64).reshape(x.shape)
+    positions: Array = np.arange(size_of(x.shape), dtype=np.int64).reshape(x.shape)
+    return positions
 
 
 def _scatter_flat(x: Any, positions: Array, v: Any) -> Any:
@@ -204,3 +206,31 @@ def scatter_at(x: Any, flat: Any, v: Any, reduction: str | None) -> Any:
     n = size_of(flat.shape)
     done = scatter(reshape(x, (size_of(x.shape),)), reshape(flat, (n,)), reshape(v, (n,)), 0, reduction)
     return reshape(done, x.shape)
+
+
+_REDUCTIONS = {np.add: "add", np.subtract: "add", np.multiply: "mul", np.maximum: "max", np.minimum: "min"}
+
+
+def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
+    """np.add.at and its like: where indices repeat, each counts."""
+    if type(a) is not Traced:
+        raise refusal(
+            f"np.{ufunc.__name__}.at writes a traced array into a NumPy array; make it with np.zeros_like(x) or "
+            "np.zeros(shape, dtype, like=x)"
+        )
+    if ufunc not in _REDUCTIONS or b is None:
+        raise refusal(f"np.{ufunc.__name__}.at cannot be recorded; only add, subtract, multiply, maximum, minimum")
+    key, content = plain(indices), a._plain()
+    v = converted(b, a.dtype)
+    if known(content) and known(v) and next(handles(key), None) is None:
+        content = content.copy()
+        ufunc.at(content, key, v)
+        a._assign(content)
+        return
+    parsed = parse(key, a.shape)
+    flat = positions_of(content, parsed) if not parsed.basic else _positions(content)[key]
+    v = -v if ufunc is np.subtract else v
+    a._assign(scatter_at(content, flat, v, _REDUCTIONS[ufunc]))
+
+
+UFUNC_METHODS["at"] = ufunc_at
