@@ -379,6 +379,23 @@ def test_siamese() -> None:
     assert list(network.outputs) == ["fa", "fb"]
 
 
+def test_what_reads_a_loss_goes_too() -> None:
+    network = read_net(
+        TRAIN_VAL
+        + """
+        layer { name: "half" type: "Power" bottom: "loss" top: "half" power_param { scale: 0.5 } }
+        layer { name: "sum" type: "Eltwise" bottom: "half" bottom: "loss" top: "sum" }
+        layer { name: "hush" type: "Silence" bottom: "sum" }
+        """
+    )
+    assert list(wires(network)) == ["fc"]
+    assert list(network.outputs) == ["fc"]
+    assert network.notes[2:] == [
+        "layer 'half' (Power) reads 'loss', which is left out: so is it",
+        "layer 'sum' (Eltwise) reads 'half', which is left out: so is it",
+    ]
+
+
 def test_a_sink_consumes() -> None:
     network = read_net(
         INPUT + relu("a", "data", "x") + relu("b", "data", "y") + "layer { name: 's' type: 'Silence' bottom: 'x' }"

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anylayer.errors import AnyLayerError, FileError
-from anylayer.network import Flag, Network, Word
+from anylayer.layer import Registry, bind
+from anylayer.network import Flag, Network, TensorType, Word
 from anylayer.readers.caffe import read
 from anylayer.readers.caffe.proto_file import core, parse_proto
 from anylayer.readers.caffe.schema import EnumType, MessageType
@@ -139,6 +140,15 @@ def test_defaults_of_a_known_layers_absent_message() -> None:
 def test_a_forks_field_of_a_layer() -> None:
     text = INPUT + "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'y' depth: 3 }"
     assert node(read_fork(text), "r").params == {"depth": 3}
+
+
+def test_a_field_that_only_the_fork_repeats() -> None:
+    proto = FORK.replace("optional float negative_slope = 1 [default = 0.25]", "repeated float negative_slope = 1")
+    text = "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'y' relu_param { negative_slope: 0.5 } }"
+    relu = node(read_fork(INPUT + text, proto), "r")
+    assert relu.params == {"relu_param": {"negative_slope": [0.5]}}
+    bound = bind(relu, Registry.of("caffe").find("ReLU"), [TensorType.of((1,))])
+    assert bound.instance.negative_slope == 0.5
 
 
 V1 = "layers { name: 'w' type: %s bottom: 'x' top: 'y' warp_param { count: 2 } }"

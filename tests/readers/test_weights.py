@@ -85,6 +85,14 @@ def test_a_broken_blob_of_a_layer_the_network_lacks_does_not_matter() -> None:
     assert weights(read_net(INPUT + ip("a"), data), "a") == [[1.0]]
 
 
+def test_values_too_large_for_float32_become_infinite() -> None:
+    from .files import doubles
+
+    network = read_net(INPUT + ip("a"), layer("a", message(7, shape(1), doubles(8, [1e300]))))
+    assert weights(network, "a") == [[np.inf]]
+    assert weights(read_net(INPUT + ip("a", more="blobs { double_data: -1e300 }")), "a") == [-np.inf]
+
+
 # ---- shared parameters
 
 SHARED = INPUT + ip("a", more="param { name: 'w' } param { name: 'b' }") + ip("c", more="param { name: 'w' }")

@@ -69,6 +69,8 @@ class Field:
         if self.repeated:
             values = value if isinstance(value, (list, tuple)) else [value]
             return tuple(self._one(v) for v in values)
+        if isinstance(value, list) and len(value) == 1:  # a schema given with the network declares it repeated
+            value = value[0]
         need(
             not isinstance(value, (list, tuple)),
             f"is given {len(value) if isinstance(value, list) else 0} times, once is allowed",

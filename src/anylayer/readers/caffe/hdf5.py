@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from anylayer.errors import FileError, at, need
 from anylayer.network import Array
+from anylayer.readers.caffe.wire import float32
 
 
 @dataclass(slots=True)
@@ -97,4 +96,4 @@ def _values(dataset: Any, what: str) -> Array:
         f"{what} claims shape {dataset.shape}, {stored} bytes are stored",
         FileError,
     )
-    return np.asarray(dataset[()], np.float32)
+    return float32(dataset[()])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from anylayer.errors import at
 from anylayer.network import Preprocess
 from anylayer.readers.caffe.mean import read_mean
 from anylayer.readers.caffe.tree import Block
+from anylayer.readers.caffe.wire import float32
 
 
 def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | None:
@@ -33,7 +32,7 @@ def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | Non
     if means and found.mean_file:
         raise transform.fail("transform_param has either 'mean_file' or 'mean_value', got both")
     if means:
-        found.mean = np.array(means, np.float32)
+        found.mean = float32(means)
     elif found.mean_file:
         path = _beside(folder, found.mean_file)
         if path is None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.network import Array, Shape
 from anylayer.readers.caffe.tree import Block
+from anylayer.readers.caffe.wire import float32
 
 _LEGACY = ("num", "channels", "height", "width")
 
@@ -21,7 +22,7 @@ class TextBlob:
     def array(self) -> Array:
         """The values, float32. Raises FileError where shape and values do not agree."""
         block = self.block
-        values = np.array(block.numbers("double_data" if "double_data" in block else "data"), np.float32)
+        values = float32(block.numbers("double_data" if "double_data" in block else "data"))
         shape = block.block("shape")
         dims: Shape = ()
         if any(name in block for name in _LEGACY):

@@ -131,7 +131,7 @@ class StoredBlob:
 
     def _values(self) -> Array:
         if self.doubles:
-            return self._runs(self.doubles, "<f8").astype(np.float32)
+            return float32(self._runs(self.doubles, "<f8"))
         if self.floats or self.raw is None:
             return self._runs(self.floats, "<f4")
         start, stop = self.raw
@@ -153,7 +153,7 @@ class StoredBlob:
             FileError,
         )
         run = self._runs([(start, (stop - start) // dtype.itemsize, dtype.itemsize)], names[self.raw_type or 0])
-        return run if dtype == np.float32 else run.astype(np.float32)
+        return float32(run)
 
     def _runs(self, runs: list[tuple[int, int, int]], dtype: str) -> Array:
         kind = np.dtype(dtype)
@@ -166,6 +166,12 @@ class StoredBlob:
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts) if parts else np.empty(0, kind)
+
+
+def float32(values: Any) -> Array:
+    """The values as float32 (themselves where they are); what is too large becomes infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(values, np.float32)
 
 
 def read_blob(buffer: Buffer, start: int, stop: int) -> StoredBlob:

@@ -140,6 +140,11 @@ def drop_training(layers: list[Draft]) -> list[str]:
         labels.update(map(id, theirs))
         read = ", ".join(f"'{v.blob}'" for v in layer.inputs if v not in theirs)
         notes.append(f"layer '{layer.name}' ({layer.type}) serves training and is left out; it reads {read}")
+    for layer in layers:
+        lost = next((v for v in layer.inputs if v.producer.dropped), None)
+        if lost is not None and not layer.dropped and layer.role != "sink":
+            layer.dropped = True
+            notes.append(f"layer '{layer.name}' ({layer.type}) reads '{lost.blob}', which is left out: so is it")
     for layer in reversed(layers):
         if layer.dropped or layer.feeds or not layer.outputs:
             continue
