@@ -4,8 +4,8 @@ The first word of a fence's info string says what happens to it:
 
     python              executed; the blocks of a page share their names
     python file=x.py    written to x.py (so with any language: prototxt file=net.prototxt)
-    console             each line `$ command` is run and must succeed; the lines below it are its output, where
-                        `...` stands for anything. `console exit=1` expects that exit code
+    console             each `$ command` is run and must succeed; the lines below it are its output, where `...`
+                        stands for anything. `console exit=1` expects that exit code
     text, sh            shown only (output, and commands that install)
 
 Anything else is a mistake in the page.
@@ -93,7 +93,7 @@ def matches(shown: str, output: str) -> bool:
 def run_console(block: Block, folder: Path, where: str) -> None:
     """Run the commands of a console block and compare what they print."""
     commands: list[tuple[str, list[str]]] = []
-    for line in block.text.splitlines():
+    for line in block.text.replace("\\\n", " ").splitlines():
         if line.startswith("$ "):
             commands.append((line[2:], []))
         else:
