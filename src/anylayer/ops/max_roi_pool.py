@@ -28,14 +28,17 @@ def max_roi_pool(x: Any, rois: Any, *, size: Sequence[int] | int, spatial_scale:
     corners = (np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5))).astype(np.int64)
     for k, (image, (x1, y1, x2, y2)) in enumerate(zip(rois[:, 0].astype(np.int64), corners)):
         need(0 <= image < x.shape[0], f"region {k} is of image {image}, there are {x.shape[0]}")
-        columns = _bins(x1, x2, width, x.shape[3])
-        for i, (top, bottom) in enumerate(_bins(y1, y2, height, x.shape[2])):
-            if bottom <= top:
-                continue
-            row = x[image, :, top:bottom].max(axis=1)
-            for j, (left, right) in enumerate(columns):
-                if right > left:
-                    y[k, :, i, j] = row[:, left:right].max(axis=1)
+        rows = {
+            i: x[image, :, top:bottom].max(axis=1)
+            for i, (top, bottom) in enumerate(_bins(y1, y2, height, x.shape[2]))
+            if bottom > top
+        }
+        if not rows:
+            continue
+        strips = np.stack(list(rows.values()), axis=1)
+        for j, (left, right) in enumerate(_bins(x1, x2, width, x.shape[3])):
+            if right > left:
+                y[k, :, list(rows), j] = strips[:, :, left:right].max(axis=2).T
     return y
 
 

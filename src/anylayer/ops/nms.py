@@ -11,6 +11,8 @@ from anylayer.ops._operator import operator
 from anylayer.ops._spatial import need_room, whole
 from anylayer.tracing import record
 
+_REMEMBERED = 1 << 26
+
 
 def _check(boxes: Any, scores: Any, max_per_class: Any, iou_threshold: float) -> tuple[int, int]:
     """How many are kept a class, and the most rows there can be."""
@@ -43,34 +45,51 @@ def nms(
     kept, most = _check(boxes, scores, max_per_class, iou_threshold)
     rows: list[tuple[int, int, int]] = []
     for b in range(boxes.shape[0]):
-        low, high = np.minimum(boxes[b, :, :2], boxes[b, :, 2:]), np.maximum(boxes[b, :, :2], boxes[b, :, 2:])
+        overlaps = _Overlaps(boxes[b], iou_threshold)
         for c in range(scores.shape[1]):
-            found = _one_class(low, high, scores[b, c], kept, iou_threshold, score_threshold)
+            found = _one_class(overlaps, scores[b, c], kept, score_threshold)
             rows += [(b, c, i) for i in found]
     rows += [(-1, -1, -1)] * (most - (count := len(rows)))
     return np.array(rows, np.int64).reshape(most, 3), np.array(count, np.int64)
 
 
-def _one_class(
-    low: Any, high: Any, scores: Any, kept: int, iou_threshold: float, least: float | None
-) -> list[int]:
+class _Overlaps:
+    """Which boxes of one image a box drops; asked for by all classes, so remembered."""
+
+    def __init__(self, boxes: Any, threshold: float) -> None:
+        low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+        self.sides = [(np.ascontiguousarray(low[:, a]), np.ascontiguousarray(high[:, a])) for a in (0, 1)]
+        self.area = (high - low).prod(axis=1)
+        self.threshold = boxes.dtype.type(threshold)
+        self._known: dict[int, Any] = {}
+
+    def of(self, i: int) -> Any:
+        """A mask of the boxes whose intersection over union with box `i` exceeds the threshold."""
+        found = self._known.get(i)
+        if found is None:
+            width, height = (np.minimum(high[i], high) - np.maximum(low[i], low) for low, high in self.sides)
+            common = np.maximum(width, 0) * np.maximum(height, 0)
+            union = self.area[i] + self.area - common
+            share = np.divide(common, union, out=np.zeros_like(common), where=common > 0)
+            found = (common > 0) & (share > self.threshold)
+            if len(self._known) * len(found) < _REMEMBERED:
+                self._known[i] = found
+        return found
+
+
+def _one_class(overlaps: _Overlaps, scores: Any, kept: int, least: float | None) -> list[int]:
     """Indices of the boxes of one class that stay, best first."""
     order = np.argsort(-scores, kind="stable")
     if least is not None:
         order = order[scores[order] > scores.dtype.type(least)]
-    threshold = low.dtype.type(iou_threshold)
     found: list[int] = []
-    low, high = low[order], high[order]
-    area = (high - low).prod(axis=1)
-    while len(order) and len(found) < kept:
-        found.append(int(order[0]))
-        sides = np.minimum(high[0], high) - np.maximum(low[0], low)
-        common = np.where((sides > 0).all(axis=1), sides.prod(axis=1), 0)
-        union = area[0] + area - common
-        stays = common <= 0
-        np.logical_or(stays, common / np.where(union > 0, union, 1) <= threshold, out=stays)
-        stays[0] = False
-        order, low, high, area = order[stays], low[stays], high[stays], area[stays]
+    dropped = np.zeros(len(scores), bool)
+    for i in order.tolist():
+        if len(found) == kept:
+            break
+        if not dropped[i]:
+            found.append(i)
+            dropped |= overlaps.of(i)
     return found
 
 
