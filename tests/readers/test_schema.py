@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from anylayer.readers.caffe import read
 from anylayer.readers.caffe.proto_file import core, parse_proto
 from anylayer.readers.caffe.schema import EnumType, MessageType
 
-from .files import INPUT, blob, integer, layer, message, node, string
+from .files import INPUT, blob, doubles, integer, layer, message, node, string, varint
 
 FORK = """
 syntax = "proto2";   // a fork
@@ -239,6 +240,20 @@ def test_files_refused(proto: str, rule: str) -> None:
     assert str(caught.value) == f"fork.proto{rule}"
 
 
+def test_a_schema_of_gigabytes_is_not_read() -> None:
+    Path("deploy.prototxt").write_text(INPUT)
+    with Path("fork.proto").open("wb") as file:
+        file.truncate(3 << 30)
+    with pytest.raises(FileError, match=r"^fork\.proto: a \.proto of 3072 MiB, 16 MiB is the most$"):
+        read(Path("deploy.prototxt"), proto=Path("fork.proto"))
+
+
+def test_comments_of_a_schema_may_hold_any_bytes() -> None:
+    Path("deploy.prototxt").write_text(INPUT)
+    Path("fork.proto").write_bytes(b"// \xb2\xe2 (GBK)\n" + FORK.encode())
+    assert list(read(Path("deploy.prototxt"), proto=Path("fork.proto")).inputs) == ["data"]
+
+
 def test_no_such_schema() -> None:
     Path("deploy.prototxt").write_text(INPUT)
     with pytest.raises(FileError, match=r"^nowhere\.proto: there is no such file$"):
@@ -258,6 +273,42 @@ def test_a_binary_network_by_a_forks_numbers() -> None:
     assert warp.params == {"warp_param": {"method": "NEAREST", "grid": {"size": [4, 5]}, "count": 9}}
     assert warp.blobs[0].tolist() == [1.0, 2.0]
     assert warp.place == "net.caffemodel: layer 'w' (Warp)"
+
+
+def test_scalars_of_a_binary_network() -> None:
+    proto = FORK.replace(
+        "optional Method method = 1 [default = CUBIC];",
+        """extend LayerParameter { optional int32 level = 1002; }
+        optional sint32 a = 20; optional sfixed32 b = 21; optional fixed64 c = 22; optional double d = 23;
+        optional uint64 e = 24; optional uint32 f = 25; optional Other g = 26; repeated double h = 27;""",
+    )
+    params = message(
+        200,
+        *(integer(6, 1), integer(20, 3), varint(21 << 3 | 5) + struct.pack("<i", -7)),
+        *(varint(22 << 3 | 1) + struct.pack("<Q", 8), varint(23 << 3 | 1) + struct.pack("<d", 0.5)),
+        *(integer(24, 2**64 - 1), integer(25, 2**32 - 1), message(26, b"x"), doubles(27, [1, 2])),
+        *(integer(9, -3), integer(3, 1), integer(3, 0), string(4, "a")),
+    )
+    Path("net.caffemodel").write_bytes(
+        layer("i", string(4, "x"), type_="Input")
+        + layer("w", string(3, "x"), string(4, "y"), params, type_="Warp")
+    )
+    Path("fork.proto").write_text(proto)
+    assert read(Path("net.caffemodel"), proto=Path("fork.proto")).nodes[0].params == {
+        "warp_param": {
+            "count": 1,
+            "a": -2,
+            "b": -7,
+            "c": 8,
+            "d": 0.5,
+            "e": 2**64 - 1,
+            "f": 2**32 - 1,
+            "h": [1.0, 2.0],
+            "big": -3,
+            "wrap": 0,
+            "border": "a",
+        }
+    }
 
 
 def test_caffes_own_messages() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from anylayer.errors import AnyLayerError, FileError
 from anylayer.network import Flag, Word
-from anylayer.readers.caffe.text import parse
+from anylayer.readers.caffe.text import parse, read_text
 from anylayer.readers.caffe.tree import Block
 
 
@@ -224,6 +225,14 @@ def test_time_is_linear(text: str) -> None:
     with contextlib.suppress(AnyLayerError):
         read(text)
     assert time.perf_counter() - start < 5
+
+
+def test_a_text_of_gigabytes_is_not_read() -> None:
+    with Path("net.prototxt").open("wb") as file:
+        file.write(b"# \n" * 30_000)
+        file.truncate(3 << 30)
+    with pytest.raises(FileError, match=r"^net\.prototxt: a prototxt of 3072 MiB, 64 MiB is the most$"):
+        read_text(Path("net.prototxt"))
 
 
 PIECES = st.sampled_from([*"{}<>[]:,;-/.'\"\\ \n#aé\xb2", "layer", "1", "0x", "1e5", "'x'", "true", "inf"])

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from anylayer.errors import AnyLayerError, FileError, NetworkError
+from anylayer.errors import AnyLayerError, DialectError, FileError, NetworkError
 from anylayer.network import Network
 from anylayer.readers.caffe import read
 from anylayer.readers.caffe.mean import read_mean
@@ -411,6 +411,24 @@ def test_caffemodels_that_do_not_tell(data: bytes, message_: str) -> None:
     with pytest.raises(FileError) as caught:
         read_binary_net(data)
     assert str(caught.value) == message_
+
+
+def test_messages_of_other_layers_are_passed_over() -> None:
+    found = node(read_binary_net(one("ReLU", message(107, string(1, "db")), message(133))), "a")
+    assert found.params == {}
+
+
+def test_numbers_that_two_forks_of_one_age_use_differently() -> None:
+    conv = message(10, integer(1, 4), integer(4, 3), integer(18, 2))
+    data = string(3, "data") + message(2, string(4, "a"), integer(5, 4), string(2, "data"), string(3, "y"), conv)
+    with pytest.raises(DialectError) as caught:
+        read_binary_net(data)
+    assert str(caught.value) == (
+        "net.caffemodel: layer 'a': 'Convolution' has different parameters in different forks (deeplab), "
+        "give --dialect"
+    )
+    found = node(read_binary_net(data, dialect="deeplab"), "a").params["convolution_param"]
+    assert found == {"num_output": 4, "kernel_size": 3, "hole_h": 2}
 
 
 def test_numbers_that_forks_use_differently() -> None:

@@ -31,9 +31,10 @@ _LABELS = ("optional", "required", "repeated")
 
 def read_proto(path: Path) -> Schema:
     """The schema a .proto file declares. Raises FileError with file and line."""
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise FileError(f"a .proto of {size >> 20} MiB, {MAX_BYTES >> 20} MiB is the most", str(path))
     data = path.read_bytes()
-    if len(data) > MAX_BYTES:
-        raise FileError(f"a .proto of {len(data) >> 20} MiB, {MAX_BYTES >> 20} MiB is the most", str(path))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

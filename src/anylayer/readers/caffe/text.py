@@ -15,7 +15,7 @@ from anylayer.network import Flag, Word
 from anylayer.readers.caffe.tree import Block, shown
 
 MAX_DEPTH = 64
-MAX_BYTES = 1 << 28
+MAX_BYTES = 1 << 26
 _TOKEN = re.compile(
     r"(?P<space>(?:[ \t\r\n\f\v]|\#[^\n]*)+)"
     r"|(?P<word>[A-Za-z_][A-Za-z_0-9]*)"
