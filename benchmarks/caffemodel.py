@@ -1,0 +1,60 @@
+"""Write a .caffemodel by hand, so that Caffe's importers read the weights a network was filled with.
+
+Field numbers from BVLC Caffe's caffe.proto: NetParameter.name 1, .layer 100; LayerParameter.name 1, .type 2,
+.blobs 7; BlobProto.data 5 (packed float), .shape 7; BlobShape.dim 1 (packed int64).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+Blob = NDArray[np.float32]
+_BYTES = 2  # protobuf's wire type of everything written here
+
+
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it, seven bits a byte, the lowest first."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def head(number: int, size: int) -> bytes:
+    """What stands before `size` bytes of field `number`."""
+    return varint(number << 3 | _BYTES) + varint(size)
+
+
+def _blob_head(shape: Sequence[int]) -> tuple[bytes, int]:
+    """A blob's bytes up to its data, and the number of bytes of data that follow."""
+    dims = b"".join(varint(d) for d in shape)
+    message = head(1, len(dims)) + dims
+    size = 4 * int(np.prod(shape))
+    return head(7, len(message)) + message + head(5, size), size
+
+
+def write(path: Path, name: str, layers: Iterable[tuple[str, str, Sequence[Blob]]]) -> None:
+    """A network's weights: (layer name, layer type, blobs) one after the other. Blobs are written as they
+    come, so that a file may be larger than the memory."""
+    with path.open("wb") as file:
+        file.write(head(1, len(name.encode())) + name.encode())
+        for layer, kind, blobs in layers:
+            _layer(file, layer.encode(), kind.encode(), blobs)
+
+
+def _layer(file: BinaryIO, name: bytes, kind: bytes, blobs: Sequence[Blob]) -> None:
+    start = head(1, len(name)) + name + head(2, len(kind)) + kind
+    heads = [_blob_head(blob.shape) for blob in blobs]
+    sizes = [len(first) + size for first, size in heads]
+    total = len(start) + sum(len(head(7, size)) + size for size in sizes)
+    file.write(head(100, total) + start)
+    for blob, size, (first, _) in zip(blobs, sizes, heads):
+        file.write(head(7, size) + first)
+        np.ascontiguousarray(blob, "<f4").tofile(file)

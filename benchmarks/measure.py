@@ -1,0 +1,104 @@
+"""Contestants take turns, round by round, each turn between two calibrations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.guard import Guard, Sample, best_fma, figure, mode, plain
+from benchmarks.processes import Worker
+
+WARM_SECONDS, WARM_RUNS = 0.05, 3
+SECONDS, RUNS = 0.15, 5
+HOPELESS = 1.15
+"""A way of calling an engine this much slower than the engine's best, in two rounds, is not measured further."""
+PATIENCE = 5.0
+"""Seconds that one row may wait for the machine to be in fast mode."""
+
+
+@dataclass
+class Contestant:
+    """One way (`call`) of calling what stands in a table's `column`."""
+
+    column: str
+    call: str
+    worker: Worker
+    samples: list[Sample] = field(default_factory=list)
+
+
+def measure(contestants: Sequence[Contestant], guard: Guard, rounds: int) -> None:
+    """Fill in the contestants' samples: `rounds` turns each, and up to half as many again where fewer than three
+    of a contestant's turns found the machine undisturbed."""
+    running = list(contestants)
+    patience = PATIENCE
+    for number in range(rounds + (rounds + 1) // 2):
+        if number >= rounds and all(_settled(c, rounds) for c in running):
+            break
+        for contestant in rotated(running, number):
+            waited = guard.waited
+            contestant.samples.append(guard.sample(lambda c=contestant: _turn(c), patience))
+            patience = max(0.0, patience - (guard.waited - waited))
+        if number >= 1:
+            running = hopeful(running)
+
+
+def _turn(contestant: Contestant) -> dict[str, Any]:
+    return contestant.worker.ask(
+        do="time",
+        call=contestant.call,
+        warm=WARM_SECONDS,
+        warm_runs=WARM_RUNS,
+        seconds=SECONDS,
+        runs=RUNS,
+    )
+
+
+def rotated(items: Sequence[Contestant], by: int) -> list[Contestant]:
+    """The items, begun at another one each round."""
+    start = by % len(items) if items else 0
+    return [*items[start:], *items[:start]]
+
+
+def hopeful(running: Sequence[Contestant]) -> list[Contestant]:
+    """Those that were not far behind the best way of calling the same engine in both of the last two rounds."""
+
+    def behind(contestant: Contestant, place: int) -> bool:
+        others = [c.samples[place].seconds for c in running if c.column == contestant.column]
+        return contestant.samples[place].seconds > HOPELESS * min(others)
+
+    return [c for c in running if not (behind(c, -1) and behind(c, -2))]
+
+
+def _settled(contestant: Contestant, rounds: int) -> bool:
+    best = best_fma(contestant.samples)
+    return sum(mode(s, best) == "fast" for s in contestant.samples) >= min(3, rounds)
+
+
+def columns(contestants: Sequence[Contestant]) -> dict[str, dict[str, Any]]:
+    """For each column its figure (of its best way of calling) and every way's samples, as JSON takes them."""
+    best = best_fma(s for c in contestants for s in c.samples)
+    result: dict[str, dict[str, Any]] = {}
+    for contestant in contestants:
+        found = figure(contestant.samples, best)
+        if found is None:
+            continue
+        entry = result.setdefault(contestant.column, {"calls": {}})
+        entry["calls"][contestant.call] = {
+            "seconds": found.seconds,
+            "low": found.low,
+            "high": found.high,
+            "mode": found.mode,
+            "kept": found.samples,
+            "discarded": found.discarded,
+            "samples": plain(contestant.samples),
+        }
+    for entry in result.values():
+        entry["call"] = min(entry["calls"], key=lambda c: _rank(entry["calls"][c]))
+        chosen = entry["calls"][entry["call"]]
+        entry.update({key: chosen[key] for key in ("seconds", "mode", "kept", "discarded")})
+    return result
+
+
+def _rank(call: dict[str, Any]) -> tuple[int, float]:
+    return ("fast", "slow", "disturbed").index(call["mode"]), call["seconds"]

@@ -1,0 +1,79 @@
+"""The fourteen networks: where each comes from, which blobs are compared, how a peer wants its text.
+
+Those under ../shared are read there; mobilenet_v2, se_bn_inception and the stand-in for a QR code detector are
+written by the generators beside this file. What has no trained weights is filled with random ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.networks import mobilenet_v2, qr_detector, se_bn_inception
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A network to measure.
+
+    `model`, `weights`: below ../shared. `make`: the generator, for those that have no file. `outputs`: blobs to
+    compute in place of the network's outputs (SSD networks are cut before PriorBox and DetectionOutput, as in
+    the baselines). `shape`: of the input, where not the file's. `note`: what the name does not say.
+    """
+
+    name: str
+    model: str = ""
+    weights: str = ""
+    make: Callable[[], str] | None = None
+    outputs: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
+    dialect: str | None = None
+    note: str = ""
+
+    @property
+    def path(self) -> Path:
+        """The file below ../shared."""
+        return SHARED / self.model
+
+
+_SSD = ("mbox_loc", "mbox_conf_flatten")
+_YOLO = "prototxt/eric612+MobileNet-YOLO__models__"
+
+NETWORKS = (
+    Source("ultraface_RFB-320", "models/ultraface_RFB-320/deploy.prototxt", "weights.caffemodel"),
+    Source(
+        "qr_detector",
+        make=qr_detector.text,
+        outputs=_SSD,
+        note="stand-in for WeChat's QR code detector: an SSD of the same kind and size",
+    ),
+    Source("mtcnn_det1", "models/mtcnn_det1/deploy.prototxt", "weights.caffemodel", shape=(1, 3, 172, 225)),
+    Source(
+        "yolov3_lite_seg",
+        f"{_YOLO}cityscapes__mobilenet_yolov3_deploy.prototxt",
+        outputs=("conv22", "conv23", "conv24", "sigmoid"),
+        note="stand-in for tusimple's: the same author's MobileNet-YOLOv3-lite with segmentation, for cityscapes",
+    ),
+    Source(
+        "squeezenet_v1.1",
+        "models/squeezenet_v1.1/deploy.prototxt",
+        "weights.caffemodel",
+        shape=(1, 3, 227, 227),
+    ),
+    Source("mobilenet_v1", "prototxt/shicai+MobileNet-Caffe__mobilenet_deploy.prototxt"),
+    Source("mobilenet_v2", make=mobilenet_v2.text),
+    Source("shufflenet_v1_g3", "models/shufflenet_v1_g3/deploy.prototxt", "weights.caffemodel"),
+    Source("shufflenet_v2", "prototxt/farmingyard+ShuffleNet__shufflenet_v2_1x_deploy.prototxt"),
+    Source("googlenet", "prototxt/BVLC+caffe__models__bvlc_googlenet__deploy.prototxt", shape=(1, 3, 224, 224)),
+    Source(
+        "mobilenet_ssd", "models/mobilenet_ssd/deploy.prototxt", "weights.caffemodel", outputs=_SSD, dialect="ssd"
+    ),
+    Source("pelee", f"{_YOLO}pelee__VOC0712__SSD_304x304__deploy.prototxt", outputs=_SSD, dialect="ssd"),
+    Source(
+        "hed", "models/hed/deploy.prototxt", shape=(1, 3, 500, 500), note="Caffe's own Crop; see also part layers"
+    ),
+    Source("se_bn_inception", make=se_bn_inception.text),
+)

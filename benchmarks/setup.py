@@ -1,0 +1,139 @@
+"""What every part of the benchmark is given, and the step they share: load engines, compare them, measure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import measure
+from benchmarks.guard import Guard
+from benchmarks.processes import Worker, WorkerError
+
+TOLERANCE = 1e-4
+"""Engines whose outputs are further apart than this, relative to the output's largest value, are not timed."""
+Row = dict[str, Any]
+
+
+@dataclass
+class Setup:
+    """`peers`: the Python of the environment with OpenCV and ncnn, or None. `only`: names of rows, or empty."""
+
+    guard: Guard
+    folder: Path
+    peers: str | None
+    rounds: int = 7
+    threads: int = 2
+    only: Sequence[str] = ()
+    engine: str = "auto"
+    python: str = field(default=sys.executable)
+
+    def wants(self, name: str) -> bool:
+        """Whether a row is asked for."""
+        return not self.only or any(part in name for part in self.only)
+
+    def room(self, name: str) -> Path:
+        """A folder for a row's files."""
+        path = self.folder / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def save_inputs(path: Path, inputs: Mapping[str, np.ndarray]) -> str:
+    """An .npz of the inputs; its path."""
+    np.savez(path, **inputs)
+    return str(path)
+
+
+def difference(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -> float:
+    """The largest difference of any output, relative to that output's largest value; infinite where shapes
+    differ in size or values are no numbers."""
+    worst = 0.0
+    for name, expected in want.items():
+        if name not in got or got[name].size != expected.size:
+            return float("inf")
+        found = got[name].astype(np.float64).ravel()
+        scale = max(float(np.abs(expected).max(initial=0.0)), 1e-12)
+        off = float(np.abs(found - expected.astype(np.float64).ravel()).max(initial=0.0)) / scale
+        worst = max(worst, off if np.isfinite(off) else float("inf"))
+    return worst
+
+
+class Field:
+    """The engines of one row, alive side by side. Use as a context."""
+
+    def __init__(self, setup: Setup, name: str) -> None:
+        self.setup, self.name = setup, name
+        self.folder = setup.room(name)
+        self.entries: dict[str, dict[str, Any]] = {}
+        self._workers: dict[str, Worker] = {}
+        self._calls: dict[str, list[str]] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Field:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def load(self, column: str, runner: str, spec: Mapping[str, Any], peer: bool = False) -> dict[str, Any]:
+        """Start a worker for a column; its facts, or nothing where it cannot run (the column then says why)."""
+        if peer and self.setup.peers is None:
+            self.entries[column] = {"error": "peers absent"}
+            return {}
+        python = self.setup.peers if peer and self.setup.peers else self.setup.python
+        worker = self._stack.enter_context(Worker(python, runner, self.setup.threads))
+        try:
+            reply = worker.ask(do="load", runner=runner, spec={"threads": self.setup.threads, **spec})
+        except WorkerError as error:
+            self.entries[column] = {"error": str(error)}
+            worker.close()
+            return {}
+        self._workers[column], self._calls[column] = worker, reply["calls"]
+        self.entries[column] = {"facts": reply["facts"], "load_seconds": reply["load_seconds"]}
+        facts: dict[str, Any] = reply["facts"]
+        return facts
+
+    def compare(self, reference: str, tolerance: float = TOLERANCE) -> None:
+        """Hold every way of calling every engine to the outputs of the `reference` column; those further away
+        than `tolerance` are not measured."""
+        if reference not in self._workers:
+            return
+        want = self._workers[reference].outputs(self._calls[reference][0], self.folder)
+        for column, worker in list(self._workers.items()):
+            errors = {}
+            for call in list(self._calls[column]):
+                try:
+                    errors[call] = difference(worker.outputs(call, self.folder), want)
+                except WorkerError as error:
+                    self.entries[column]["error"] = str(error)
+                    errors[call] = float("inf")
+                if errors[call] > tolerance:
+                    self._calls[column].remove(call)
+            self.entries[column]["errors"] = {c: None if e == float("inf") else e for c, e in errors.items()}
+            if not self._calls[column]:
+                text = f"differs: {min(errors.values()):.1e}"
+                self.entries[column].setdefault("error", text)
+
+    def measure(self, calls: Mapping[str, Sequence[str]] | None = None, rounds: int | None = None) -> None:
+        """Time what is left; `calls` limits a column to some ways of calling it."""
+        contestants = [
+            measure.Contestant(column, call, self._workers[column])
+            for column, names in self._calls.items()
+            for call in names
+            if not calls or column not in calls or call in calls[column]
+        ]
+        measure.measure(contestants, self.setup.guard, rounds or self.setup.rounds)
+        for column, entry in measure.columns(contestants).items():
+            self.entries[column].update(entry)
+
+    def row(self, part: str, **more: Any) -> Row:
+        """What was found."""
+        return {"part": part, "name": self.name, "columns": self.entries, **more}
+
+

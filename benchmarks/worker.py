@@ -1,0 +1,94 @@
+"""The process that holds one engine: it waits on its standard input, answers on its standard output.
+
+A line of JSON in, a line of JSON out. Commands: load (a runner and its spec), outputs (one frame, into an .npz),
+time (warm up, then measure a call), quit. What an engine prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import statistics
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.runners import Loaded
+
+_BATCH_SECONDS = 50e-6
+"""Calls shorter than this are timed several at once, so that the clock's own time does not count."""
+
+
+def measure(call: Callable[[], Any], warm: float, warm_runs: int, seconds: float, runs: int) -> dict[str, Any]:
+    """Warm up for `warm` seconds and `warm_runs` calls at least, then time calls for `seconds` and `runs` at
+    least: the median and best seconds a call, their number, and the processor seconds this process used."""
+    clock = time.perf_counter
+    stop, count, start = clock() + warm, 0, clock()
+    while count < warm_runs or clock() < stop:
+        call()
+        count += 1
+    batch = max(1, int(_BATCH_SECONDS / max((clock() - start) / count, 1e-9)))
+    times: list[float] = []
+    stop = clock() + seconds
+    while len(times) < runs or clock() < stop:
+        start = clock()
+        for _ in range(batch):
+            call()
+        times.append((clock() - start) / batch)
+    return {"median": statistics.median(times), "best": min(times), "runs": len(times) * batch}
+
+
+def _used() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+class _State:
+    loaded: Loaded | None = None
+
+
+def _answer(command: dict[str, Any], state: _State) -> dict[str, Any]:
+    what = command.pop("do")
+    if what == "load":
+        module = importlib.import_module(f"benchmarks.runners.{command['runner']}")
+        start = time.perf_counter()
+        state.loaded = module.load(command["spec"])
+        spent = time.perf_counter() - start
+        return {"calls": list(state.loaded.calls), "facts": state.loaded.facts, "load_seconds": spent}
+    if state.loaded is None:
+        raise RuntimeError("nothing is loaded")
+    if what == "outputs":
+        np.savez(command["path"], **state.loaded.outputs(command["call"]))
+        return {}
+    call = state.loaded.calls[command.pop("call")]
+    before = _used()
+    result = measure(call, **command)
+    return {**result, "cpu": _used() - before}
+
+
+def main() -> None:
+    """Answer until the line is closed or `quit` comes."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    state = _State()
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command["do"] == "quit":
+            break
+        try:
+            reply = _answer(command, state)
+        except Exception as error:
+            traceback.print_exc()
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()
