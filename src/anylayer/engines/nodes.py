@@ -26,6 +26,9 @@ from anylayer.tracing import Graph, trace, trace_checked
 Definitions = Mapping[str, Sequence[Definition]]
 Check = Callable[[Graph, list[Array]], list[Array]]
 
+NO_DEFINITION = LayerError("no definition")
+UNSHAPED = LayerError("input shapes unknown")
+
 
 @dataclass(slots=True)
 class Traced:
@@ -129,9 +132,7 @@ def trace_nodes(
                     raise
                 traced.problem = error
         else:
-            traced.problem = LayerError(
-                "no definition" if not definitions.get(node.type) else "input shapes unknown"
-            )
+            traced.problem = UNSHAPED if definitions.get(node.type) else NO_DEFINITION
         types.update(zip(node.outputs, traced.outputs))
         constants.update({node.outputs[i]: c for i, c in traced.constants.items()})
         yield traced

@@ -63,8 +63,8 @@ class OpenVinoProgram:
 
         model = _shared_core().read_model(to_onnx(graph, lift=lift).SerializeToString())
         for node in model.get_ops():
-            if node.get_type_name() == "TopK":
-                node.set_attribute("stable", True)  # of equal values the lower index first, as ONNX has it
+            if node.get_type_name() == "TopK" and node.output(1).get_target_inputs():
+                node.set_attribute("stable", True)  # of equal values the lower index first, as ONNX has it; slow
         if not lifted:
             return model
         parameters = {p.get_friendly_name(): p for p in model.get_parameters()}

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.engines.nodes import Definitions, Traced, input_types, trace_nodes
+from anylayer.engines.nodes import NO_DEFINITION, Definitions, Traced, input_types, trace_nodes
 from anylayer.errors import LayerError, need
 from anylayer.network import Array, Network, TensorType
 from anylayer.tracing import Graph
@@ -20,8 +20,11 @@ Named = list[tuple[str, TensorType | None]]
 
 @dataclass(slots=True)
 class NodeReport:
-    """One row. `where` is "engine", "host" (in Python, for `reason`), "constant" or "unknown"; `weights` counts
-    values; `macs` multiply-adds for one run at these shapes."""
+    """One row. `weights` counts values; `macs` multiply-adds for one run at these shapes.
+
+    `where` is "engine", "host" (in Python, for `reason`), "constant", "refused" (`reason` is the broken rule),
+    "unknown" (no definition) or "unshaped" (its input shapes are not known).
+    """
 
     name: str
     type: str
@@ -49,12 +52,14 @@ class Report:
 
     @property
     def totals(self) -> dict[str, int]:
-        """Sums over the nodes: nodes, weights, macs, host calls, unknown."""
+        """Sums over the nodes: nodes, weights, macs, and nodes that are host calls, refused, unshaped, unknown."""
         return {
             "nodes": len(self.nodes),
             "weights": sum(n.weights for n in self.nodes),
             "macs": sum(n.macs for n in self.nodes),
             "host": sum(n.where == "host" for n in self.nodes),
+            "unshaped": sum(n.where == "unshaped" for n in self.nodes),
+            "refused": sum(n.where == "refused" for n in self.nodes),
             "unknown": sum(n.where == "unknown" for n in self.nodes),
         }
 
@@ -157,7 +162,7 @@ def make_report(network: Network, definitions: Definitions, shapes: Mapping[str,
         row = _row(traced)
         nodes.append(row)
         values.update(row.outputs)
-        if traced.problem is not None and isinstance(traced.problem, LayerError) and row.where != "unknown":
+        if traced.problem is not None and row.where == "refused":
             notes.append(str(traced.problem))
         notes.extend(f"{traced.node.place}: {note}" for note in row.notes)
     return Report(
@@ -174,9 +179,8 @@ def _row(t: Traced) -> NodeReport:
     node, bound = t.node, t.bound
     where, reason = "engine", ""
     if t.problem is not None:
-        where, reason = ("unknown" if bound is None and "no definition" in t.problem.message else "?"), ""
-        if where == "?":
-            reason = t.problem.message
+        where = "refused" if t.problem.places else "unknown" if t.problem is NO_DEFINITION else "unshaped"
+        reason = "" if where == "unknown" else t.problem.message
     elif t.is_constant:
         where = "constant"
     elif t.is_host_call:

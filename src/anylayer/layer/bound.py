@@ -136,7 +136,11 @@ class Bound:
         with at(self.node.place):
             if self.definition.typed:
                 _takes(self.instance.forward, len(inputs))
-                result = call_user(self.instance.forward, *inputs)
+                result = (
+                    self._built_in(inputs)
+                    if self.definition.built_in
+                    else call_user(self.instance.forward, *inputs)
+                )
                 outputs = list(result) if isinstance(result, (tuple, list)) else [result]
                 self.instance.check_blobs()
             else:
@@ -147,6 +151,16 @@ class Bound:
                 )
                 outputs = list(result)
             return self._checked(outputs)
+
+    def _built_in(self, inputs: Sequence[Any]) -> Any:
+        """A built-in layer's forward; what its rules do not foresee is refused with the shapes it was given."""
+        try:
+            return call_user(self.instance.forward, *inputs)
+        except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+            shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
+            raise LayerError(
+                f"does not take inputs of shape {shapes} ({type(error).__name__}: {error})"
+            ) from error
 
     def _checked(self, outputs: list[Any]) -> list[Any]:
         wanted = len(self.node.outputs)

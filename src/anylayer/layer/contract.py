@@ -82,7 +82,8 @@ class Layer(Message):
     """Further messages of the file that the layer reads; each becomes an attribute of its name."""
     role: ClassVar[str] = ""
     """"" computes; "input" and "data" give a network's inputs (data: from training data); "loss" serves training
-    and gives way where its labels do; "sink" consumes without an output."""
+    and gives way where its labels do; "training" always gives way; "sink" consumes
+    without an output."""
 
     elementwise: ClassVar[bool] = False
     """Whether each output pixel stands where its input pixel stands."""

@@ -22,12 +22,12 @@ TYPES = [
 
 @pytest.mark.parametrize("type", TYPES)
 def test_they_serve_training(type: str) -> None:
-    assert Registry.of("caffe").find(type)[0].cls.role == "loss"
+    assert Registry.of("caffe").find(type)[0].cls.role == "training"
 
 
 test_not_computed = rejects(
     "EuclideanLoss",
     inputs=[ramp(2), ramp(2)],
-    text="EuclideanLoss serves training and is not computed; leave it out",
+    text="EuclideanLoss serves training and is not computed",
 )
 test_fields = rejects("HingeLoss", {"norm": "L3"}, inputs=[], text="must be one of L1, L2, got L3")

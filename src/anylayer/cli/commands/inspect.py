@@ -53,12 +53,12 @@ def command(shapes: Any, as_json: bool, quiet: bool, debug: bool, **network: Any
 def _show(report: Report, weights: Path | None) -> None:
     columns = ("node", "type", "params", "outputs", "weights", "multiply-adds", "where")
     made = table(None, *columns, right=_NUMBERS, wrap=("params", "where"))
-    style = {"host": "yellow", "unknown": "bold red", "?": "red", "constant": "dim"}
+    style = {"host": "yellow", "unknown": "bold red", "refused": "red", "unshaped": "red", "constant": "dim"}
     for row, cells in zip(report.nodes, report.rows()):
         made.add_row(*map(_text, cells[:6]), _where(row), style=style.get(row.where))
     show(made)
     t = report.totals
-    untraced = sum(n.where == "?" for n in report.nodes)
+    untraced = t["refused"] + t["unshaped"]
     unsure = " known" if untraced or t["unknown"] else ""
     given = "" if weights else " (no weights file given)"
     click.echo(
@@ -78,7 +78,7 @@ def _text(cell: str) -> Any:
 
 
 def _where(row: NodeReport) -> Any:
-    names = {"host": "Python", "?": "not traced"}
+    names = {"host": "Python", "refused": "refused", "unshaped": "not traced"}
     where = names.get(row.where, row.where)
     if row.origin not in ("", "built-in"):
         where += f", {Path(row.origin).name}"

@@ -24,11 +24,9 @@ class LossLayer(Layer):
 
 
 class TrainingLoss(Layer):
-    """A loss that is declared, so that files with it can be read, and not computed."""
+    """A loss that is declared, so that files with it can be read, and not computed: it is left out."""
 
-    role = "loss"
+    role = "training"
 
     def forward(self, *inputs: Any) -> Any:
-        need(
-            False, f"{self.type} serves training and is not computed; leave it out, or feed data by an Input layer"
-        )
+        need(False, f"{self.type} serves training and is not computed")

@@ -113,10 +113,11 @@ def _node(layer: Draft, options: Options) -> Node:
 
 
 def _inputs(network: Network, layer: Draft, options: Options) -> None:
-    """Enter an input or data layer's outputs as the network's inputs; labels that nothing reads are left."""
+    """Enter an input or data layer's outputs as the network's inputs; labels that nothing kept reads are left."""
     types = _input_types(layer, options)
     for version, type_ in zip(layer.outputs, types):
-        if layer.role == "data" and not version.needed:
+        only_dropped = bool(version.readers) and all(reader.dropped for reader, _ in version.readers)
+        if only_dropped or (layer.role == "data" and not version.needed):
             continue
         network.inputs[version.name] = type_
     if layer.outputs and layer.outputs[0].name in network.inputs:

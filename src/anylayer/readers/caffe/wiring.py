@@ -123,20 +123,27 @@ def unique(name: str, taken: set[str]) -> str:
 def drop_training(layers: list[Draft]) -> list[str]:
     """Drop the losses of a network that is fed by data layers, and what only serves their labels.
 
-    A loss gives way where one of its bottoms comes from a data layer. Of its bottoms, the one computed in the
-    most steps (of several, from a data layer's first top) is the prediction; those computed from other data are
-    labels. Returns notes.
+    A loss gives way where one of its bottoms comes from a data layer, a training layer always. Of its bottoms,
+    the one computed in the most steps (of several, from a data layer's first top) is the prediction; those
+    computed from other data are labels. Returns notes.
     """
     depends, steps = _origins(layers)
     first = {id(layer.outputs[0]) for layer in layers if layer.role == "data" and layer.outputs}
     labels: set[int] = set()
     notes = []
     for layer in layers:
-        if layer.role != "loss" or not any(depends[id(v)] for v in layer.inputs):
+        fed = any(depends[id(v)] for v in layer.inputs)
+        if not layer.inputs or not (layer.role == "training" or (layer.role == "loss" and fed)):
             continue
         layer.dropped = True
         prediction = max(layer.inputs, key=lambda v: (steps[id(v)], not depends[id(v)].isdisjoint(first)))
-        theirs = [v for v in layer.inputs if depends[id(v)] and depends[id(v)].isdisjoint(depends[id(prediction)])]
+        theirs = [
+            v
+            for v in layer.inputs
+            if v is not prediction
+            and (v.producer.feeds or depends[id(v)])
+            and depends[id(v)].isdisjoint(depends[id(prediction)])
+        ]
         labels.update(map(id, theirs))
         read = ", ".join(f"'{v.blob}'" for v in layer.inputs if v not in theirs)
         notes.append(f"layer '{layer.name}' ({layer.type}) serves training and is left out; it reads {read}")
