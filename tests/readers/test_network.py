@@ -333,6 +333,23 @@ def test_losses_fed_by_inputs_compute() -> None:
     assert network.notes == []
 
 
+def test_training_layers_give_way_to_inputs_too() -> None:
+    network = read_net(
+        INPUT
+        + """
+        layer { name: "l" type: "Input" top: "labels" }
+        layer { name: "cut" type: "Slice" bottom: "labels" top: "l1" top: "l2" }
+        layer { name: "fc" type: "InnerProduct" bottom: "data" top: "fc" inner_product_param { num_output: 5 } }
+        layer { name: "sig" type: "Sigmoid" bottom: "fc" top: "sig" }
+        layer { name: "loss" type: "EuclideanLoss" bottom: "sig" bottom: "l1" top: "loss" }
+        layer { name: "loss2" type: "EuclideanLoss" bottom: "l2" bottom: "sig" top: "loss2" }
+        """
+    )
+    assert list(network.inputs) == ["data"]
+    assert list(wires(network)) == ["fc", "sig"]
+    assert list(network.outputs) == ["sig"]
+
+
 def test_what_only_prepares_labels_goes_too() -> None:
     network = read_net(
         """

@@ -121,31 +121,26 @@ def unique(name: str, taken: set[str]) -> str:
 
 
 def drop_training(layers: list[Draft]) -> list[str]:
-    """Drop the losses of a network that is fed by data layers, and what only serves their labels.
+    """Drop what serves training, and what only serves its labels.
 
-    A loss gives way where one of its bottoms comes from a data layer, a training layer always. Of its bottoms,
-    the one computed in the most steps (of several, from a data layer's first top) is the prediction; those
-    computed from other data are labels. Returns notes.
+    A training layer gives way always, a loss where one of its bottoms comes from a data layer. Of the bottoms,
+    the one computed in the most steps (of several, from a first top) is the prediction; those computed from other
+    inputs are labels. Returns notes.
     """
-    depends, steps = _origins(layers)
-    first = {id(layer.outputs[0]) for layer in layers if layer.role == "data" and layer.outputs}
+    origins, steps = _origins(layers)
+    first = {id(layer.outputs[0]) for layer in layers if layer.feeds and layer.outputs}
+    data = {id(v) for layer in layers if layer.role == "data" for v in layer.outputs}
     labels: set[int] = set()
     notes = []
     for layer in layers:
-        fed = any(depends[id(v)] for v in layer.inputs)
+        fed = any(not data.isdisjoint(origins[id(v)]) for v in layer.inputs)
         if not layer.inputs or not (layer.role == "training" or (layer.role == "loss" and fed)):
             continue
         layer.dropped = True
-        prediction = max(layer.inputs, key=lambda v: (steps[id(v)], not depends[id(v)].isdisjoint(first)))
-        theirs = [
-            v
-            for v in layer.inputs
-            if v is not prediction
-            and (v.producer.feeds or depends[id(v)])
-            and depends[id(v)].isdisjoint(depends[id(prediction)])
-        ]
-        labels.update(map(id, theirs))
-        read = ", ".join(f"'{v.blob}'" for v in layer.inputs if v not in theirs)
+        prediction = max(layer.inputs, key=lambda v: (steps[id(v)], not origins[id(v)].isdisjoint(first)))
+        other = [v for v in layer.inputs if origins[id(v)] and origins[id(v)].isdisjoint(origins[id(prediction)])]
+        labels.update(map(id, other))
+        read = ", ".join(f"'{v.blob}'" for v in layer.inputs if v not in other)
         notes.append(f"layer '{layer.name}' ({layer.type}) serves training and is left out; it reads {read}")
     for layer in layers:
         lost = next((v for v in layer.inputs if v.producer.dropped), None)
@@ -164,12 +159,12 @@ def drop_training(layers: list[Draft]) -> list[str]:
 
 
 def _origins(layers: list[Draft]) -> tuple[dict[int, frozenset[int]], dict[int, int]]:
-    """By the identity of a value: the data layers' outputs it is computed from, and in how many steps."""
-    depends: dict[int, frozenset[int]] = {}
+    """By the identity of a value: the network's inputs it is computed from, and in how many steps."""
+    origins: dict[int, frozenset[int]] = {}
     steps: dict[int, int] = {}
     for layer in layers:
-        joined: frozenset[int] = frozenset().union(*(depends[id(v)] for v in layer.inputs))
+        joined: frozenset[int] = frozenset().union(*(origins[id(v)] for v in layer.inputs))
         for version in layer.outputs:
-            depends[id(version)] = frozenset([id(version)]) if layer.role == "data" else joined
+            origins[id(version)] = frozenset([id(version)]) if layer.feeds else joined
             steps[id(version)] = 1 + max((steps[id(v)] for v in layer.inputs), default=-1)
-    return depends, steps
+    return origins, steps
