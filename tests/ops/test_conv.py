@@ -136,7 +136,7 @@ def test_conv_transpose_is_the_adjoint(s: int, d: int, c: int, k: int, pad: int,
     y = ops.conv(x, w, strides=s, pads=pad, dilations=d)
     back = noise(*y.shape, seed=2).astype(np.float64)
     extra = size - (s * (y.shape[2] - 1) + (k - 1) * d + 1 - 2 * pad)
-    assume(0 <= extra < max(s, d))
+    assume(0 <= extra < s)
     z = ops.conv_transpose(back, w, strides=s, pads=pad, dilations=d, output_padding=extra)
     assert z.shape == x.shape
     assert abs((y * back).sum() - (x * z).sum()) <= 1e-12 * np.abs(y * back).sum()
@@ -215,7 +215,7 @@ def test_conv_transpose_refuses() -> None:
         "pads 3 + 2 leave nothing of the 5 cells of spatial axis 0", ops.conv_transpose, x, w, pads=(3, 0, 2, 0)
     )
     refuses(
-        "output_padding=2 of spatial axis 0 must be less than its stride 2 or its dilation 1",
+        "output_padding=2 of spatial axis 0 must be less than its stride 2",
         ops.conv_transpose,
         x,
         w,

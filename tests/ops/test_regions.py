@@ -15,8 +15,19 @@ from anylayer.testing import run_graph
 from anylayer.tracing import Dim, trace
 from tests.ops.harness import ENGINES, agree, noise, numbers, refuses
 
-ROIS = np.array([[0, 0, 10, 12], [3, 2, 9, 30], [-5, -5, 3, 3], [4, 4, 4.5, 5], [-40, -40, -30, 90]], np.float32)
-BATCH = np.array([0, 1, 1, 0, 1])
+ROIS = np.array(
+    [
+        [0, 0, 10, 12],
+        [3, 2, 9, 30],
+        [-5, -5, 3, 3],
+        [4, 4, 4.5, 5],
+        [-40, -40, -30, 90],
+        [9, 2, 5, 8],
+        [4, 4, 4, 9],
+    ],
+    np.float32,
+)
+BATCH = np.array([0, 1, 1, 0, 1, 0, 1])
 
 
 def tapped(plane: Array, y: float, x: float) -> float:
@@ -38,7 +49,7 @@ def aligned(x: Array, size: Any, scale: float, ratio: int, mode: str, half_pixel
         x1, y1, x2, y2 = roi * scale - 0.5 * half_pixel
         extents = [y2 - y1, x2 - x1] if half_pixel else [max(y2 - y1, 1), max(x2 - x1, 1)]
         bins = [e / s for e, s in zip(extents, size)]
-        grid = [ratio or max(int(np.ceil(b)), 1) for b in bins]
+        grid = [ratio or int(np.ceil(b)) for b in bins]
         for c, i, j in product(range(x.shape[1]), *map(range, size)):
             samples = [
                 tapped(
@@ -46,7 +57,8 @@ def aligned(x: Array, size: Any, scale: float, ratio: int, mode: str, half_pixel
                 )
                 for a, b in product(*map(range, grid))
             ]
-            result[k, c, i, j] = max(samples) if mode == "max" else sum(samples) / len(samples)
+            if samples:
+                result[k, c, i, j] = max(samples) if mode == "max" else sum(samples) / len(samples)
     return result
 
 
@@ -92,9 +104,9 @@ def test_roi_align_refuses() -> None:
         "roi_align needs an input (N, C, H, W), got shape (2, 9, 10)", ops.roi_align, x[0], rois, batch, size=2
     )
     refuses(
-        "rois must be of shape (K, 4): x1, y1, x2, y2, got (5, 3)", ops.roi_align, x, rois[:, :3], batch, size=2
+        "rois must be of shape (K, 4): x1, y1, x2, y2, got (7, 3)", ops.roi_align, x, rois[:, :3], batch, size=2
     )
-    refuses("batch must be of shape (5,), one image a region, got (4,)", ops.roi_align, x, rois, batch[:4], size=2)
+    refuses("batch must be of shape (7,), one image a region, got (4,)", ops.roi_align, x, rois, batch[:4], size=2)
     refuses("mode must be 'avg' or 'max', got 'sum'", ops.roi_align, x, rois, batch, size=2, mode="sum")
     refuses("size must be a whole number of 1 or more, got 0", ops.roi_align, x, rois, batch, size=(0, 2))
     refuses(

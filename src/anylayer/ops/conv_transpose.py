@@ -57,15 +57,12 @@ def _plan(
         s * (n - 1) + extent(k, d) + e for n, k, s, d, e in zip(x.shape[2:], kernel, steps, spread, extra)
     )
     sizes = tuple(f - begin - end for f, (begin, end) in zip(full, pairs))
-    for axis, (f, (begin, end), e, s, d) in enumerate(zip(full, pairs, extra, steps, spread)):
+    for axis, (f, (begin, end), e, s) in enumerate(zip(full, pairs, extra, steps)):
         need(
             begin + end < f,
             f"pads {begin} + {end} leave nothing of the {f} cells of spatial axis {axis}",
         )
-        need(
-            e < max(s, d),
-            f"output_padding={e} of spatial axis {axis} must be less than its stride {s} or its dilation {d}",
-        )
+        need(e < s, f"output_padding={e} of spatial axis {axis} must be less than its stride {s}")
     need_room((x.shape[0], outputs, *full), "the result")
     return _Plan(kernel, steps, spread, pairs, extra, group, full, sizes)
 

@@ -31,17 +31,32 @@ def lowest(dtype: np.dtype[Any]) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def attributes(plan: Pooling) -> dict[str, Any]:
-    """The attributes of ONNX MaxPool for these windows, without a rounding mode."""
-    return {
-        "kernel_shape": list(plan.kernel),
-        "strides": list(plan.strides),
-        "pads": flat_pads(plan.grown),
-        "dilations": list(plan.dilations) if set(plan.dilations) != {1} else None,
-    }
+def recorded(x: Any, plan: Pooling) -> Any:
+    """MaxPool over these windows, without a rounding mode."""
+    pads = plan.grown
+    if any(max(pair) >= k for pair, k in zip(pads, plan.kernel)):  # engines compare with the undilated kernel
+        x, pads = widened(x, plan), ((0, 0),) * len(pads)
+    return record(
+        "MaxPool",
+        [x],
+        (*x.shape[:2], *plan.counts),
+        x.dtype,
+        kernel_shape=list(plan.kernel),
+        strides=list(plan.strides),
+        pads=flat_pads(pads),
+        dilations=list(plan.dilations) if set(plan.dilations) != {1} else None,
+    )
+
+
+def widened(x: Any, plan: Pooling) -> Any:
+    """`x` padded by the lowest value, so that every window lies inside."""
+    wide = (*x.shape[:2], *(n + b + e for n, (b, e) in zip(x.shape[2:], plan.grown)))
+    if wide == tuple(x.shape):
+        return x
+    pads = np.array([0, 0, *(b for b, _ in plan.grown), 0, 0, *(e for _, e in plan.grown)])
+    return record("Pad", [x, pads, np.array(lowest(x.dtype), x.dtype)], wide, x.dtype)
 
 
 @max_pool.form
 def _(x: Any, kernel: Any, *, strides: Any = 1, pads: Any = 0, dilations: Any = 1, ceil_mode: bool = False) -> Any:
-    plan = pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool")
-    return record("MaxPool", [x], (*x.shape[:2], *plan.counts), x.dtype, **attributes(plan))
+    return recorded(x, pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool"))

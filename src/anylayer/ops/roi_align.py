@@ -33,9 +33,10 @@ def roi_align(
     `rois` (K, 4) are x1, y1, x2, y2 in units of 1 / spatial_scale cells, `batch` (K,) the image each is of. A bin
     is the mean (or the maximum) of `sampling_ratio` x `sampling_ratio` bilinear samples; with 0, of as many as the
     region has cells a bin, rounded up. `half_pixel` shifts regions by half a cell; without it a side is
-    at least one cell (ONNX: `output_half_pixel`). A sample more than one cell outside the map is 0.
+    at least one cell (ONNX: `output_half_pixel`). A sample more than one cell outside the map is 0, and so is a
+    bin without samples (those of a region without area, where their number follows the region).
     """
-    height, width, ratio = _check(x, rois, batch, size, sampling_ratio, mode)
+    height, width, ratio = _check(x, rois, batch, size, spatial_scale, sampling_ratio, mode)
     rois = np.asarray(rois, np.float32)
     offset = np.float32(0.5 if half_pixel else 0)
     corners = rois * np.float32(spatial_scale) - offset
@@ -55,7 +56,7 @@ def roi_align(
     return y
 
 
-def _check(x: Any, rois: Any, batch: Any, size: Any, ratio: Any, mode: str) -> tuple[int, int, int]:
+def _check(x: Any, rois: Any, batch: Any, size: Any, scale: float, ratio: Any, mode: str) -> tuple[int, int, int]:
     need(len(x.shape) == 4, f"roi_align needs an input (N, C, H, W), got shape {tuple(x.shape)}")
     need(
         len(rois.shape) == 2 and rois.shape[1] == 4,
@@ -68,6 +69,7 @@ def _check(x: Any, rois: Any, batch: Any, size: Any, ratio: Any, mode: str) -> t
     need(mode in ("avg", "max"), f"mode must be 'avg' or 'max', got {mode!r}")
     height, width = per_axis(size, 2, "size")
     need_room((rois.shape[0], x.shape[1], height, width), "the result")
+    need(scale > 0, f"spatial_scale must be more than 0, got {scale}")
     return height, width, whole(ratio, "sampling_ratio", 0)
 
 
@@ -75,7 +77,9 @@ def _samples(start: Any, extent: Any, bins: int, ratio: int, cells: int, mode: s
     """Bilinear weights along one axis, and the first cell they are for: a row for each bin (their mean) for
     "avg", for each sample for "max"; both rules are products of one of each axis."""
     step = extent / np.float32(bins)
-    grid = ratio or max(int(np.ceil(step)), 1)
+    grid = ratio or int(np.ceil(step))
+    if grid < 1:
+        return np.zeros((bins, 1), np.float32), 0
     need(grid * bins <= _MOST, f"a region of {extent:g} cells needs {grid * bins} samples, more than {_MOST}")
     bin_, sample = np.divmod(np.arange(bins * grid), grid)
     at = (
@@ -112,7 +116,7 @@ def _(
 ) -> Any:
     """The maximum is a MaxPool over one sample a bin of a finer grid: engines take RoiAlign's own "max" over
     the weighted taps, not over the samples."""
-    height, width, ratio = _check(x, rois, batch, size, sampling_ratio, mode)
+    height, width, ratio = _check(x, rois, batch, size, spatial_scale, sampling_ratio, mode)
     fine = 1
     if mode == "max":
         need(
@@ -122,7 +126,7 @@ def _(
         )
         fine = ratio
     shape = (rois.shape[0], x.shape[1], height * fine, width * fine)
-    y = record(
+    y: Any = record(
         "RoiAlign",
         [x, rois, cast(batch, np.int64)],
         shape,
@@ -143,4 +147,7 @@ def _(
             kernel_shape=[fine, fine],
             strides=[fine, fine],
         )
+    if half_pixel and not ratio:
+        sampled = (rois[:, 2] > rois[:, 0]) & (rois[:, 3] > rois[:, 1])
+        y = np.where(sampled[:, None, None, None], y, x.dtype.type(0))
     return y
