@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,49 +18,83 @@ from anylayer.writers.onnx import to_onnx
 
 PRECISIONS = ("float32",)
 _LARGE = 1 << 16
+_ALIGNMENT = 4096
 
 
-def _only_multiplied(graph: Graph) -> set[int]:
-    """Ids of the constants that only matrix products read.
+def _products(graph: Graph) -> dict[int, int]:
+    """The constants that only matrix products read, by id, with the most rows that are multiplied by one.
 
     Their data can be shared: the optimizer reads that of others (to reorder convolution weights, to fold), and
     looks for it in a file.
     """
     other: set[int] = set()
-    found: set[int] = set()
+    rows: dict[int, int] = {}
     for op in graph.ops:
         for i, value in enumerate(op.inputs):
-            if value is not None and value.const is not None:
-                (found if op.op in ("MatMul", "Gemm") and i == 1 else other).add(id(value))
-    return found - other
+            if value is None or value.const is None:
+                continue
+            left = op.inputs[0]
+            if op.op in ("MatMul", "Gemm") and i == 1 and left is not None and not op.attrs.get("transA"):
+                dims = list(left.shape[:-1])
+                count = math.prod(dims) if all(isinstance(d, int) for d in dims) else 2
+                rows[id(value)] = max(rows.get(id(value), 0), count)
+            else:
+                other.add(id(value))
+    return {key: count for key, count in rows.items() if key not in other}
+
+
+class _Weights:
+    """Where a model's large constants lie: shared with NumPy, or in a file beside the model."""
+
+    SHARED, STORED = "shared", "stored"
+
+    def __init__(self, graph: Graph, folder: Path) -> None:
+        self.shared: dict[str, Any] = {}
+        self.single_rows = True
+        self._products = _products(graph)
+        self._file = (folder / self.STORED).open("wb")
+        (folder / self.SHARED).write_bytes(b"\0")  # what an external initializer names must exist
+
+    def __call__(self, name: str, value: Value) -> tuple[str, int] | None:
+        array = value.const
+        if array is None or array.nbytes < _LARGE or array.dtype.kind not in "fiu":
+            return None
+        array = np.ascontiguousarray(array)
+        rows = self._products.get(id(value))
+        if rows is not None:
+            self.single_rows &= rows == 1
+            self.shared[name] = ort.OrtValue.ortvalue_from_numpy(array)
+            return self.SHARED, 0
+        offset = -self._file.tell() % _ALIGNMENT + self._file.tell()
+        self._file.seek(offset)
+        array.tofile(self._file)
+        return self.STORED, offset
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class OnnxRuntimeProgram:
     """A session over one graph."""
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
-        shared: dict[str, Any] = {}
-        products = _only_multiplied(graph)
-
-        def external(name: str, value: Value) -> bool:
-            if value.const is None or id(value) not in products or value.const.nbytes < _LARGE:
-                return False
-            shared[name] = ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value.const))
-            return True
-
-        model = to_onnx(graph, external=external)
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads or 0
-        options.log_severity_level = 3
-        for name, value in shared.items():
-            options.add_initializer(name, value)
-        self._shared = shared  # the session reads this memory as long as it lives
-        with tempfile.TemporaryDirectory(prefix="anylayer-") as folder:
-            path = Path(folder) / "model.onnx"
-            path.write_bytes(model.SerializeToString())
-            (path.parent / "weights").write_bytes(b"\0")  # what an external initializer names must exist
+        options.log_severity_level = 4
+        with tempfile.TemporaryDirectory(prefix="anylayer-") as name:
+            folder = Path(name)
+            weights = _Weights(graph, folder)
+            (folder / "model.onnx").write_bytes(to_onnx(graph, external=weights).SerializeToString())
+            weights.close()
+            for initializer, value in weights.shared.items():
+                options.add_initializer(initializer, value)
+            if weights.shared and weights.single_rows:  # a packed copy pays only where it is used for many rows
+                options.add_session_config_entry("session.disable_prepacking", "1")
+            self._shared = weights.shared  # the session reads this memory as long as it lives
             try:
-                self._session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+                self._session = ort.InferenceSession(
+                    str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
+                )
             except Exception as error:
                 raise EngineError(f"engine 'onnxruntime' refuses the graph: {error}") from error
         self._inputs = [i.name for i in self._session.get_inputs()]

@@ -12,17 +12,19 @@ from onnx import TensorProto, helper, numpy_helper
 from anylayer.tracing import OPSET, Graph, Value
 
 _IR_VERSION = 9
-External = Callable[[str, Value], bool]
+External = Callable[[str, Value], "tuple[str, int] | None"]
+"""(name, constant) -> the file (beside the model) and offset where its data lies, or None to hold it inside."""
+Lift = Callable[[str, Value], bool]
 
 
 def to_onnx(
-    graph: Graph, name: str = "anylayer", external: External | None = None, lift: External | None = None
+    graph: Graph, name: str = "anylayer", external: External | None = None, lift: Lift | None = None
 ) -> onnx.ModelProto:
     """The graph as an ONNX model (opset 18, IR 9).
 
-    `external(name, value)` and `lift(name, value)` are asked for every constant. Where one answers true the
-    model holds no data for it, and the caller has to provide it: external makes an initializer marked external
-    (location "weights"), lift makes a further graph input of that name.
+    `lift(name, value)` and `external(name, value)` are asked for every constant. Where one answers the model
+    holds no data for it, and the caller has to provide it: lift makes a further graph input of that name,
+    external an initializer in a file beside the model.
     """
     taken: set[str] = set()
     names: dict[int, str] = {}
@@ -73,11 +75,13 @@ def to_onnx(
 
 def _initializer(name: str, value: Value, external: External | None) -> TensorProto:
     array = np.asarray(value.const)
-    if external is None or not external(name, value):
+    found = external(name, value) if external is not None else None
+    if found is None:
         return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
     tensor = TensorProto(name=name, data_type=_elem(array.dtype), dims=array.shape)
     tensor.data_location = TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="weights")
+    for key, text in (("location", found[0]), ("offset", str(found[1])), ("length", str(array.nbytes))):
+        tensor.external_data.add(key=key, value=text)
     return tensor
 
 
