@@ -267,8 +267,12 @@ def reduce(op: str, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
     if not axes:
         return x
     if x.ndim == 3 and x.dtype.kind == "i":  # OpenVINO 2026.4 gives wrong sums of 3-D integers before Add and Mul
-        x, axes = reshape(x, (1, *x.shape)), tuple(a + 1 for a in axes)
-        return reshape(record(op, [x, ints(axes)], (1, *shape), x.dtype, keepdims=int(keepdims)), shape)
+        real = [i for i, d in enumerate(x.shape) if not is_one(d)]  # and of 4-D ones that it can make 3-D
+        lead = (1,) * (len(real) == 3)
+        sizes, inner = (*lead, *(x.shape[i] for i in real)), [len(lead) + real.index(a) for a in axes if a in real]
+        left = tuple(1 if i in inner else d for i, d in enumerate(sizes))
+        x = reshape(x, sizes)
+        return reshape(record(op, [x, ints(inner)], left, x.dtype, keepdims=1) if inner else x, shape)
     return record(op, [x, ints(axes)], shape, x.dtype, keepdims=int(keepdims))
 
 
