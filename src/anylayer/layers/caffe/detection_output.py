@@ -9,7 +9,16 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, Layer, Message, field, layer, need
-from anylayer.layers.caffe._detections import LOWEST, adaptive, below, for_overlap, lowered, output, rows
+from anylayer.layers.caffe._detections import (
+    LOWEST,
+    adaptive,
+    among_best,
+    below,
+    for_overlap,
+    lowered,
+    output,
+    rows,
+)
 from anylayer.layers.caffe._yolo import cells, check, corners, decode, suppress
 from anylayer.network import Array
 
@@ -167,18 +176,12 @@ class SsdDetectionOutput(Layer):
         """
         n, c, p = scores.shape
         k = p if self.top_k < 0 else min(self.top_k, p)
-        owners, falls = n, len(self.thresholds) > 1
-        if k < p or falls:
-            scores, index = ops.top_k(scores, k)
-            side = np.arange(n * (1 if self.share_location else c)).reshape(n, -1, 1)
-            boxes = boxes.reshape(-1, 4)[side * p + index]
-        if k < p or falls or not self.share_location:
-            owners = n * c
-        boxes, scores = boxes.reshape(owners, k, 4), scores.reshape(owners, n * c // owners, k)
-        if falls:
-            near = for_overlap(boxes, self.extra)
-            found, count = adaptive(near, scores[:, 0], self.thresholds, self.confidence_threshold)
-            return found // k // c, found // k % c, scores.reshape(-1)[found], boxes.reshape(-1, 4)[found], count
+        owners = n if self.share_location else n * c
+        if len(self.thresholds) > 1:
+            return self.suppress_adaptively(boxes, scores, k)
+        if k < p:
+            scores = np.where(among_best(scores, k), scores, LOWEST)
+        boxes, scores = boxes.reshape(owners, p, 4), scores.reshape(owners, n * c // owners, p)
         selected, count = ops.nms(
             for_overlap(boxes, self.extra),
             scores,
@@ -188,8 +191,18 @@ class SsdDetectionOutput(Layer):
         )
         owner, inner, at = (np.maximum(selected[:, i], 0) for i in range(3))
         flat = owner * scores.shape[1] + inner
-        score, box = scores.reshape(-1)[flat * k + at], boxes.reshape(-1, 4)[owner * k + at]
+        score, box = scores.reshape(-1)[flat * p + at], boxes.reshape(-1, 4)[owner * p + at]
         return flat // c, flat % c, score, box, count
+
+    def suppress_adaptively(self, boxes: Any, scores: Any, k: int) -> tuple[Any, Any, Any, Any, Any]:
+        """As `suppress`, with a threshold that falls (nms_param.eta)."""
+        n, c, p = scores.shape
+        scores, index = ops.top_k(scores, k)
+        side = np.arange(n * (1 if self.share_location else c)).reshape(n, -1, 1)
+        boxes = boxes.reshape(-1, 4)[side * p + index].reshape(n * c, k, 4)
+        near, scores = for_overlap(boxes, self.extra), scores.reshape(n * c, k)
+        found, count = adaptive(near, scores, self.thresholds, self.confidence_threshold)
+        return found // k // c, found // k % c, scores.reshape(-1)[found], boxes.reshape(-1, 4)[found], count
 
     def written(self, image: Any, label: Any, score: Any, box: Any, count: Any, images: int) -> Any:
         """The output's rows, by image, class and falling score, of each image's `keep_top_k` best.
@@ -206,9 +219,10 @@ class SsdDetectionOutput(Layer):
         if self.keep_top_k < 0:
             return np.arange(m), count
         real = (image == np.arange(images)[:, None]) & (np.arange(m) < count)
-        best, index = ops.top_k(np.where(real, score, LOWEST), min(self.keep_top_k, m), axis=1)
-        chosen = np.sort(np.where(best > LOWEST, index, m).reshape(-1))
-        return np.minimum(chosen, m - 1), (chosen < m).sum()
+        best = (among_best(np.where(real, score, LOWEST), self.keep_top_k) & real).any(axis=0)
+        place = np.where(best, np.arange(m), m)
+        chosen, _ = ops.top_k(place, min(images * self.keep_top_k, m), largest=False)
+        return np.minimum(chosen, m - 1), best.astype(np.int64).sum()
 
 
 @layer("DetectionOutput", dialects=("ssd", "mobilenet-yolo"))

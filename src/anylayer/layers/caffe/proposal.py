@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._detections import for_overlap
+from anylayer.layers.caffe._detections import LOWEST, among_best, for_overlap
 from anylayer.network import Array, Node
 
 
@@ -91,11 +91,13 @@ class Proposal(Layer):
     def best(self, boxes: Any, score: Any) -> Any:
         """The rois that stay, best first, and where asked their scores."""
         k = min(self.pre_nms_topn, score.shape[0])
-        score, index = ops.top_k(score, k)
-        boxes = boxes[index]
         most = min(self.post_nms_topn, k)
         selected, count = ops.nms(
-            for_overlap(boxes, 1.0)[None], score[None, None], max_per_class=most, iou_threshold=self.nms_thresh
+            for_overlap(boxes, 1.0)[None],
+            np.where(among_best(score, k), score, LOWEST)[None, None],
+            max_per_class=most,
+            iou_threshold=self.nms_thresh,
+            score_threshold=float(LOWEST),
         )
         at = np.maximum(selected[:, 2], 0)
         rois = np.concatenate([np.zeros((most, 1), np.float32), boxes[at]], axis=1)
