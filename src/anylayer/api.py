@@ -13,6 +13,7 @@ from anylayer.errors import FileError, InputError, nearest, need
 from anylayer.layer.alignment import align
 from anylayer.layer.registry import Definition, Registry, load_layers, registered
 from anylayer.network import Network, Node, TensorType
+from anylayer.readers._recognise import describe
 
 if TYPE_CHECKING:
     from anylayer.engines.model import Model
@@ -176,4 +177,6 @@ def read(
             if dialect == "hed":
                 align(network, net.definitions)
             return net
-    raise FileError("this is no model file that anylayer reads (it reads Caffe's .prototxt)", str(model))
+    raise FileError(
+        f"this is {describe(path)}, not a network that anylayer reads (it reads Caffe's .prototxt)", str(model)
+    )

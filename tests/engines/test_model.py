@@ -62,7 +62,7 @@ def test_a_users_layer_runs_on_every_engine(net: Any, engine: str) -> None:
 
 def test_auto_measures_and_takes_the_fastest(net: Any) -> None:
     model = net().compile()
-    assert set(model.timings) == {"onnxruntime", "openvino"}
+    assert {"onnxruntime", "openvino"} <= set(model.timings)
     assert model.engine == min(model.timings, key=model.timings.__getitem__)
 
 

@@ -12,7 +12,7 @@ from anylayer.engines import load_engine
 from anylayer.engines.nodes import needed_nodes, trace_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.errors import EngineError, InputError, need
-from anylayer.network import Array, TensorType
+from anylayer.network import Array, Node, TensorType
 
 if TYPE_CHECKING:
     from anylayer.api import Net
@@ -22,8 +22,9 @@ TOLERANCE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class NodeCheck:
-    """How far an engine is from NumPy at one node: `error` is the largest difference, `scale` the largest
-    absolute value; `ok` is error <= 1e-5 x scale. `note` says why a node was not compared."""
+    """How far an engine is from NumPy at one node: `error` is the largest difference, `scale` the output's
+    largest absolute value, or that of the inputs up to 1 where it is larger (an output small beside its inputs
+    carries their rounding); `ok` is error <= 1e-5 x scale. `note` says why a node was not compared."""
 
     name: str
     type: str
@@ -68,7 +69,7 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
         except EngineError as error:
             found.append(NodeCheck(node.name, node.type, float("inf"), 0.0, False, str(error)))
             return
-        found.append(_compare(node.name, node.type, results, outputs))
+        found.append(_compare(node, given, results, outputs))
 
     constants: set[str] = set()
     runner = NumpyRunner(network, net.definitions, network.outputs)
@@ -81,20 +82,22 @@ def _stream(runner: NumpyRunner, arrays: list[Array], watch: Any, found: list[No
         found.clear()
 
 
-def _compare(name: str, type_: str, results: list[Array], outputs: list[Array]) -> NodeCheck:
-    worst, scale = 0.0, 0.0
+def _compare(node: Node, given: list[Array], results: list[Array], outputs: list[Array]) -> NodeCheck:
+    least = max(min(max((_largest(x) for x in given), default=0.0), 1.0), 1e-6)
+    worst, scale = 0.0, least
     for got, want in zip(results, outputs):
         if got.shape != want.shape:
             text = f"shape {got.shape}, NumPy gives {want.shape}"
-            return NodeCheck(name, type_, float("inf"), scale, False, text)
-        if want.size == 0:
-            continue
-        finite = want[np.isfinite(want)]
-        own = float(np.abs(finite).max(initial=0.0))
+            return NodeCheck(node.name, node.type, float("inf"), scale, False, text)
+        own = max(_largest(want), least)
         with np.errstate(invalid="ignore"):
             off = np.asarray(np.abs(got.astype(np.float64) - want.astype(np.float64)))
         off[(got == want) | (np.isnan(got) & np.isnan(want))] = 0
-        error = float(np.nan_to_num(off, nan=np.inf).max())
-        if scale == 0 or error * max(scale, 1e-6) > worst * max(own, 1e-6):
+        error = float(np.nan_to_num(off, nan=np.inf).max(initial=0.0))
+        if error / own >= worst / scale:
             worst, scale = error, own
-    return NodeCheck(name, type_, worst, scale, worst <= TOLERANCE * max(scale, 1e-6))
+    return NodeCheck(node.name, node.type, worst, scale, worst <= TOLERANCE * scale)
+
+
+def _largest(array: Array) -> float:
+    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
