@@ -26,10 +26,10 @@ def among_best(scores: Any, k: int) -> Any:
     """
     if k >= scores.shape[-1]:
         return np.full(scores.shape, True)
-    least = ops.top_k(scores, k)[0][..., k - 1 :]
-    above, equal = scores > least, scores == least
-    room = k - above.sum(axis=-1, keepdims=True)
-    return above | (equal & (equal.cumsum(axis=-1) <= room))
+    best, _ = ops.top_k(scores, k)
+    least = best[..., k - 1 :]
+    equal, room = scores == least, (best == least).sum(axis=-1, keepdims=True)
+    return (scores > least) | (equal & (equal.cumsum(axis=-1) <= room))
 
 
 def for_overlap(boxes: Any, extra: float = 0.0) -> Any:

@@ -21,7 +21,7 @@ class CTCGreedyDecoder(Layer):
     message = "ctc_decoder_param"
     blank_index: int = field(1, "int32", -1, doc="the label that stands for none; negative: the last")
     ctc_merge_repeated: bool = field(2, "bool", True, doc="a label repeated from step to step counts once")
-    numbers: ClassVar = {"intel": 149}
+    numbers: ClassVar = {"model-optimizer": 149}
 
     def setup(self) -> None:
         need(

@@ -49,7 +49,7 @@ class SsdDetectionOutput(Layer):
     """The fields and the computation that all descendants of SSD's layer share."""
 
     message = "detection_output_param"
-    numbers: ClassVar = {"": 204, "ascend": 150, "opencv": 147, "intel": 211}
+    numbers: ClassVar = {"": 204, "ascend": 150, "opencv": 147, "model-optimizer": 211}
     own: ClassVar[frozenset[str]] = frozenset()
     """The fields that tell this class from the others."""
     extra: float = 0.0
@@ -298,7 +298,7 @@ class AscendDetectionOutput(SsdDetectionOutput):
         return (self.nms_threshold, self.top_k) if flat else super().suppression()
 
 
-@layer("DetectionOutput", dialects=("intel", "openvino"))
+@layer("DetectionOutput", dialects=("model-optimizer", "openvino"))
 class IntelDetectionOutput(SsdDetectionOutput):
     """Intel's: SSD's with `normalized`, `input_width` and `input_height`.
 
