@@ -20,7 +20,7 @@ class ROIPooling(Layer):
     """
 
     message = "roi_pooling_param"
-    numbers: ClassVar = {"": 8266711, "ascend": 161, "model-optimizer": 208}
+    numbers: ClassVar = {"": 8266711, "ascend": 161, "intel": 154, "model-optimizer": 208}
     pooled_h: int = field(1, "uint32", 0, doc="bins a column; at least 1")
     pooled_w: int = field(2, "uint32", 0, doc="bins a row; at least 1")
     spatial_scale: float = field(3, "float", 1.0, doc="cells of the map a pixel", dialects={"ascend": 0.0625})
