@@ -131,19 +131,6 @@ x ** 3
 np.left_shift(x, np.abs(y) % 4)
 np.bitwise_and.reduce
 """.strip().split("\n")[:-1],
-    "bool": """
-x & y
-x | v
-x ^ y
-~x
-x * 1
-x + 1
-x.sum(axis=1)
-np.where(x, 1.0, y)
-x.any()
-np.logical_and.reduce(x, axis=1)
-np.logical_or.reduce(x, axis=(1, 2))
-""".strip().split("\n"),
     FLOATS: """
 np.exp(-abs(x))
 np.log(p)
@@ -214,6 +201,144 @@ np.isclose(x, x + 1e-9)
 np.quantile(x, 0.3, axis=1)
 np.percentile(x, [10, 50, 90], axis=2)
 np.interp(x, [-1.0, 0.0, 1.0], [3.0, 5.0, 4.0])
+""".strip().split("\n"),
+    "f4 i4 u1 bool": """
+x[5]
+x[0, 0, 0, 0]
+x[:, [3]]
+x["a"]
+x[1.0]
+x[np.array([True, False, True])]
+x[..., ...]
+x.reshape(5, 5)
+x.reshape(-1, 7)
+x.reshape(-1, -1)
+x.transpose(0, 1)
+x.transpose(0, 0, 1)
+x.swapaxes(0, 3)
+x.sum(axis=3)
+x.sum(axis=(0, 0))
+x.squeeze(0)
+np.squeeze(x, 1)
+np.expand_dims(x, 5)
+np.broadcast_to(x, (2, 3))
+np.split(x, 2, axis=1)
+np.concatenate([x, y])
+np.concatenate([x, x[:, :2]], axis=0)
+np.stack([x, y])
+x + y[:2]
+x @ x
+v @ y
+np.dot(x, y)
+np.tensordot(x, y, 1)
+np.einsum("ij,jk", y, y)
+np.einsum("ijk", y)
+np.take(x, 30)
+np.take(x, [3], axis=1)
+np.moveaxis(x, 0, [1, 2])
+np.pad(y, -1)
+np.max(x[:0], axis=0)
+np.argmax(x[:0], axis=0)
+np.take_along_axis(x, i[0], 2)
+np.select([x > 0], [x, y])
+np.repeat(x, [1, 2], axis=1)
+len(x[0, 0, 0])
+list(x[0, 0, 0])
+np.linalg.norm(x, "fro")
+x.astype(np.uint8, casting="safe")
+x.no_such_attribute
+np.tri(3) @ x
+np.broadcast_arrays(x, y[:2])
+np.clip(x)
+""".strip().split("\n"),
+    "u1": """
+x + 300
+x * -1
+300 - x
+x == 300
+x < 300
+x >= -1
+x != -5
+np.clip(x, -1, 300)
+np.clip(x, 1, 300)
+np.maximum(x, -1)
+x + np.int8(-3)
+x - y
+x * y
+~x
+-x
+x.sum() - 5
+x / 2
+x // 2
+x % 2
+np.sqrt(x)
+x.astype(np.int8)
+(x * 50).astype(np.int8)
+(x * 2.7).astype(np.uint8)
+(x * -2.7).astype(np.uint8)
+(x * 100.5).astype(np.uint8)
+x << 3
+x >> 1
+x ** 2
+x ** 9
+x ** -1
+""".strip().split("\n"),
+    "i4 i8": """
+x // y
+x % np.where(y == 0, 1, y)
+np.fmod(x, np.where(y == 0, 1, y))
+x % y
+np.fmod(x, y)
+p ** np.abs(y)
+x ** -1
+2 ** np.abs(x)
+np.power(2, np.abs(x))
+x / np.where(y == 0, 1, y)
+x << np.abs(y)
+x >> np.abs(y)
+x.astype(np.uint8)
+x.astype(np.int8)
+x.astype(np.float16)
+np.reciprocal(np.where(x == 0, 7, x))
+-x // 3
+-7 // p
+x * 1000
+np.floor_divide(x, -3)
+""".strip().split("\n"),
+    "bool": """
+x - y
+-x
+x & y
+x | v
+x ^ y
+~x
+x * 1
+x + 1
+x + x
+x.sum(axis=1)
+np.where(x, 1.0, y)
+x.any()
+x.astype(np.uint8) * 255
+np.diff(x, axis=1)
+x @ x.swapaxes(1, 2)
+np.sqrt(x)
+np.logical_and.reduce(x, axis=1)
+np.logical_or.reduce(x, axis=(1, 2))
+np.logical_and.reduce(x)
+x.mean()
+x[:, ::-1]
+x / 2
+~x.all(axis=1)
+np.choose(x, [0, y])
+np.maximum.reduce(x, axis=0)
+np.add.reduce(x, axis=0)
+x.cumsum(1)
+np.invert(x)
+np.einsum("ij->", y)
+np.not_equal(x, y)
+x > 0
+x.sum(dtype=bool)
+np.prod(x, axis=1, dtype=np.float32)
 """.strip().split("\n"),
     SOME: """
 x[0]
@@ -520,6 +645,96 @@ x[..., ::-1].reshape(6, 4)
 np.unstack(x)[1] if hasattr(np, "unstack") else x[1]
 np.astype(x, np.float64) if hasattr(np, "astype") else x.astype(np.float64)
 np.angle(x)
+np.argpartition(x, 0, axis=1)[:, :1]
+np.atleast_1d(x)
+np.atleast_1d(x[0, 0, 0])
+np.cumulative_prod(y, axis=1) if hasattr(np, "cumulative_prod") else x
+np.imag(x)
+np.iscomplex(x)
+np.isreal(x)
+np.isposinf(x / 1.0)
+np.isneginf(x / 1.0)
+np.real_if_close(x)
+np.nanprod(y)
+np.nanmin(x, axis=0)
+np.nancumsum(x, axis=1)
+np.vecdot(x, y)
+np.linalg.vecdot(x, y)
+np.matvec(x, v) if hasattr(np, "matvec") else x
+np.vecmat(y[:, 0], x) if hasattr(np, "vecmat") else x
+np.linalg.outer(v, v)
+np.linalg.matmul(y, y.T)
+np.linalg.trace(x)
+np.linalg.diagonal(x)
+np.linalg.tensordot(y, y.T, 1)
+np.linalg.cross(y[:, :3], y[:, 1:])
+np.linalg.norm(y, axis=0, keepdims=True, ord=3)
+np.linalg.matrix_norm(x)
+x.trace()
+x.diagonal(0, 1, 2)
+x.flat[3]
+x.flat[::5]
+np.stack(list(y.flat))
+x.view()
+x.round(1)
+x.ptp() if hasattr(x, "ptp") else x
+x.compress([0, 1], axis=0)
+x.searchsorted if False else v.argsort(kind="stable")
+x.std(axis=1, keepdims=True)
+x.var()
+x.repeat(2, 0)
+x.squeeze()
+x.cumprod(0)
+x.choose if False else (x > 0).astype(int).choose([y, 5])
+x.nbytes + x.itemsize * x
+x.flags.c_contiguous * x
+np.array_split(v, [1, 2])[1]
+np.pad(v, {0: 2}) if np.lib.NumpyVersion(np.__version__) >= "2.4.0" else v
+np.where(np.isnan(x), 0, x)
+np.clip(x, 2, 1)
+np.clip(x, v, y)
+x + np.arange(4)
+x + np.arange(4, dtype=np.float32)
+np.arange(4) - x
+np.float64(2) + x
+np.int64(2) + x
+np.float32(2) ** y
+[1, 2, 3, 4] * x
+x * [1.0, 2.0, 3.0, 4.0]
+np.array(2) * x
+True + x
+x == 300
+x < 1e10
+(x > 0) * x
+(x > 0) & (x < 2)
+~(x > 0)
+(x > 0).sum()
+(x > 0).sum(1) / 3
+(x > 0).mean()
+1 - (x > 0)
+np.multiply.reduce(x, axis=(0, 1))
+np.logical_or.reduce(x > 1, axis=0)
+np.fmax.accumulate(x, axis=1)
+x.sum(1)[0] * 2
+x.sum(1).sum()
+x[:, 0].sum() + x
+x.reshape(2, 12)[:, ::5]
+x.transpose(0, 2, 1).reshape(2, -1)
+x.reshape(2, 3, 2, 2).transpose(0, 2, 1, 3).reshape(2, 2, 6)
+x[:, [2, 1, 0]]
+x[:, [0, 2, 1], ::2]
+x[:, :, [0, 2]][:, [1, 0]]
+x[..., np.newaxis, :]
+x[[[0, 1], [1, 0]], [[0, 2], [1, 1]]]
+x[-1, -1]
+x[[-1, 0]]
+x[:, -3:-1]
+x[:, 2:0:-1]
+x[:, 10:1:-1]
+x[:0]
+x[()]
+x[..., :0].sum()
+np.concatenate([x[:0], x])
 """.strip().split("\n"),
 }
 

@@ -18,7 +18,7 @@ def _method(function: Callable[..., Any]) -> Callable[[Traced], Any]:
 
 
 _FUNCTIONS = (
-    "all any argmax argmin argpartition argsort clip compress cumprod cumsum diagonal dot max mean min nonzero "
+    "all any argmax argmin argpartition argsort clip cumprod cumsum diagonal dot max mean min nonzero "
     "prod ravel repeat round searchsorted squeeze std sum swapaxes take trace var choose put"
 )
 for _name in _FUNCTIONS.split(" "):
@@ -140,6 +140,7 @@ ATTRIBUTES |= {
     "T": lambda x: call_function(np.transpose, (x,), {}),
     "mT": lambda x: call_function(np.matrix_transpose, (x,), {}),
     "real": lambda x: call_function(np.real, (x,), {}),
+    "compress": lambda x: lambda condition, axis=None: call_function(np.compress, (condition, x, axis), {}),
     "flat": Flat,
     "flags": lambda x: x._shadow().flags,
     "device": lambda x: "cpu",

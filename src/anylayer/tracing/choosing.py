@@ -68,7 +68,7 @@ def clip(
         low = None if type(low) is int and low <= info.min else low
         high = None if type(high) is int and high >= info.max else high
     if low is None and high is None:
-        return np.positive(a) if a.dtype != BOOL else a
+        return np.positive(a)
     if low is None:
         return elementwise(np.minimum, (a, high), **kwargs)
     if high is None:

@@ -36,7 +36,8 @@ class Key:
 
 
 def _pieces(key: Any, rank: int) -> list[Any]:
-    """The key as a list with one Ellipsis expanded, lists and masks made arrays."""
+    """The key as a list, lists and masks made arrays. What the Ellipsis stands for follows it: also where that is
+    nothing it keeps index arrays apart."""
     items = list(key) if type(key) is tuple else [key]
     pieces: list[Any] = []
     used = 0
@@ -63,7 +64,7 @@ def _pieces(key: Any, rank: int) -> list[Any]:
     if not any(p is Ellipsis for p in pieces):
         pieces.append(Ellipsis)
     at = next(i for i, p in enumerate(pieces) if p is Ellipsis)
-    return [*pieces[:at], *[slice(None)] * (rank - used), *pieces[at + 1 :]]
+    return [*pieces[: at + 1], *[slice(None)] * (rank - used), *pieces[at + 1 :]]
 
 
 def _index_array(item: Any) -> Any:
@@ -91,6 +92,8 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
     places: list[int] = []
     axis = 0
     for i, p in enumerate(pieces):
+        if p is Ellipsis:
+            continue
         if p is None:
             result.layout.append(None)
             continue
@@ -221,8 +224,10 @@ def take(x: Any, key: Key) -> Any:
     arrays = {a: np.asarray(p) if known(p) else p for a, p in key.arrays.items()}
     result_axes = broadcast(*[p.shape for p in arrays.values()])
     singles = {a: int(p.reshape(-1)[0]) for a, p in arrays.items() if known(p) and p.size == 1}
-    x = slices(x, [*key.bounds, *[(a, i, 1, 1) for a, i in singles.items()]])
     arrays = {a: p for a, p in arrays.items() if a not in singles}
+    ranges = {} if known(x) or (len(arrays) > 1 and not _separable(arrays)) else _progressions(arrays)
+    x = slices(x, [*key.bounds, *[(a, i, 1, 1) for a, i in singles.items()], *ranges.values()])
+    arrays.update({a: np.arange(n).reshape(arrays[a].shape) for a, (_, _, n, _) in ranges.items()})
     kept = [a for a in key.layout if a is not None]
     dropped = [a for a in range(x.ndim) if a not in kept and a not in arrays]
     if len(arrays) > 1 and not _separable(arrays):
@@ -268,12 +273,22 @@ def _separate(x: Any, arrays: dict[int, Any], rank: int, dropped: list[int]) -> 
 
 
 def _along(x: Any, p: Any, axis: int) -> Any:
-    """np.take along one axis; an arithmetic progression is a Slice."""
-    if known(p) and p.ndim == 1 and p.size > 1 and not known(x):
-        step = int(p[1] - p[0])
-        if step and (np.diff(p) == step).all():
-            return slices(x, [(axis, int(p[0]), p.size, step)])
+    """np.take along one axis, which may be all of it as it is."""
+    if known(p) and p.ndim == 1 and p.size == x.shape[axis] and (p == np.arange(p.size)).all():
+        return x
     return gather(x, p, axis)
+
+
+def _progressions(arrays: dict[int, Any]) -> dict[int, tuple[int, int, int, int]]:
+    """The index arrays that are arithmetic progressions, as slices."""
+    found = {}
+    for axis, p in arrays.items():
+        if known(p) and p.size > 1 and max(p.shape) == p.size:
+            flat = p.reshape(-1)
+            step = int(flat[1] - flat[0])
+            if step and (np.diff(flat) == step).all():
+                found[axis] = (axis, int(flat[0]), p.size, step)
+    return found
 
 
 def _joint(x: Any, arrays: dict[int, Any], result_axes: Sequence[Any], dropped: list[int]) -> tuple[Any, _Order]:

@@ -13,6 +13,7 @@ from anylayer.network import Array
 from anylayer.tracing.array import Traced
 from anylayer.tracing.dim import Dim, broadcast, is_one, is_static
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
+from anylayer.tracing.graph import Op
 from anylayer.tracing.place import refusal
 from anylayer.tracing.record import record, record_many
 
@@ -80,17 +81,27 @@ def reshape(x: Any, shape: Sequence[Any]) -> Any:
         return x.reshape(shape)
     if shape == x.shape:
         return x
-    if not shape and _made_by(x, "MatMul"):  # OpenVINO 2026.4 dies of MatMul + Reshape to a scalar
+    maker = _maker(x, "Reshape")
+    if maker is not None and is_static(shape) and is_static(x.shape):  # of several in a row the last one counts
+        x = _input(x, maker)
+        if shape == x.shape:
+            return x
+    if not shape and _maker(x, "MatMul"):  # OpenVINO 2026.4 dies of MatMul + Reshape to a scalar
         return record("ReduceSum", [x, ints(range(x.ndim))], (), x.dtype, keepdims=0)
     return record("Reshape", [x, ints(_reshape_target(x.shape, shape))], shape, x.dtype)
 
 
-def _made_by(x: Any, op: str) -> bool:
-    """Whether the operator made `x`, with nothing but Reshape after it."""
+def _maker(x: Any, op: str) -> Op | None:
+    """The operator that made `x`, where it is an `op`."""
     maker = x._graph.producers.get(id(x._value))
-    while maker is not None and maker.op == "Reshape":
-        maker = x._graph.producers.get(id(maker.inputs[0]))
-    return maker is not None and maker.op == op
+    return maker if maker is not None and maker.op == op else None
+
+
+def _input(x: Any, maker: Op) -> Traced:
+    value = maker.inputs[0]
+    if value is None:
+        raise ValueError(f"{maker.op} without its first input")
+    return Traced(x._graph, value)
 
 
 def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
@@ -107,6 +118,9 @@ def transpose(x: Any, order: Sequence[int]) -> Any:
     order = tuple(order)
     if known(x):
         return x.transpose(order)
+    maker = _maker(x, "Transpose")
+    if maker is not None:  # two are one
+        x, order = _input(x, maker), tuple(maker.attrs["perm"][i] for i in order)
     if order == tuple(range(len(order))):
         return x
     shape = tuple(x.shape[a] for a in order)
@@ -147,6 +161,10 @@ def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
             end = start + step * n
             key[axis] = slice(start, None if end < 0 else end, step) if n else slice(0, 0)
         return x[tuple(key)]
+    if len(bounds) == 1 and bounds[0][1] == 0 and bounds[0][3] == 1 and bounds[0][2]:
+        top = _fewer_of_top_k(x, bounds[0][0], bounds[0][2])
+        if top is not None:
+            return top
     shape = list(x.shape)
     starts, ends, steps = [], [], []
     for axis, start, n, step in bounds:
@@ -157,6 +175,16 @@ def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
         steps.append(step if n else 1)
     axes = [b[0] for b in bounds]
     return record("Slice", [x, ints(starts), ints(ends), ints(axes), ints(steps)], shape, x.dtype)
+
+
+def _fewer_of_top_k(x: Any, axis: int, n: int) -> Any:
+    """The first `n` of what TopK has put in order are what TopK gives for k = n."""
+    maker = _maker(x, "TopK")
+    if maker is None or maker.attrs["axis"] != axis:
+        return None
+    which = [v is x._value for v in maker.outputs].index(True)
+    types = [((*v.shape[:axis], n, *v.shape[axis + 1 :]), v.dtype) for v in maker.outputs]
+    return record_many("TopK", [_input(x, maker), ints(n)], types, **maker.attrs)[which]
 
 
 def gather(x: Any, indices: Any, axis: int) -> Any:

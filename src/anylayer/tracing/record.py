@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.errors import AnyLayerError, TraceError
 from anylayer.network import TensorType
 from anylayer.tracing.array import Traced
+from anylayer.tracing.dim import is_static
 from anylayer.tracing.graph import Graph, Value
 from anylayer.tracing.place import refusal, refused
 
@@ -36,6 +37,9 @@ def record_many(op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]]
     graph = graph_of(inputs)
     if graph is None:
         raise TraceError(f"{op} is recorded without a traced input")
+    empty = [np.zeros(tuple(s), d) if is_static(s) and 0 in tuple(s) else None for s, d in types]
+    if all(e is not None for e in empty):  # no elements: nothing is left to compute
+        return [Traced(graph, e) for e in empty if e is not None]
     values: list[Value | None] = []
     for x in inputs:
         values.append(None if x is None else x._value if type(x) is Traced else graph.constant(np.asarray(x)))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.tracing.array import Traced
 from anylayer.tracing.dim import axes_of, axis_of
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I8
@@ -44,10 +45,9 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
         a, axis = a.reshape(-1), 0
     axis = axis_of(axis, a.ndim)
     a = through(a)
-    maker = a._graph.producers.get(id(a._value))
-    if maker is not None and maker.op == "Neg":  # descending, without the negation
-        inner = type(a)(a._graph, maker.inputs[0])
-        return _top_k(inner, axis, True)[1]
+    negated = a._graph.producers.get(id(a._value))
+    if negated is not None and negated.op == "Neg" and negated.inputs[0] is not None:
+        return _top_k(Traced(a._graph, negated.inputs[0]), axis, True)[1]  # descending, without the negation
     return _top_k(a, axis, False)[1]
 
 
