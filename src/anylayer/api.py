@@ -177,6 +177,5 @@ def read(
             if dialect == "hed":
                 align(network, net.definitions)
             return net
-    raise FileError(
-        f"this is {describe(path)}, not a network that anylayer reads (it reads Caffe's .prototxt)", str(model)
-    )
+    what = describe(path) or "nothing anylayer knows"
+    raise FileError(f"this is {what}; a network that anylayer reads is Caffe's .prototxt", str(model))

@@ -1,0 +1,96 @@
+"""Reading: what is refused before a reader sees it, and what a Net tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import anylayer
+from anylayer.errors import FileError, InputError, LayerError
+
+NET = """
+name: "small"
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 2 kernel_size: 3 } }
+layer { name: "m" type: "Mystery" bottom: "c" top: "y" mystery_param { a: 1 } }
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "n.prototxt"
+    path.write_text(NET)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"hello\n", "f: this is nothing anylayer knows; a network that anylayer reads is Caffe's .prototxt"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(99), r"f: this is a picture \(PNG\); a network that anylayer reads"),
+    ],
+)
+def test_other_files(tmp_path: Path, content: bytes, text: str) -> None:
+    (tmp_path / "f").write_bytes(content)
+    with pytest.raises(FileError, match=text):
+        anylayer.read(tmp_path / "f")
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="there is no such file"):
+        anylayer.read(tmp_path / "nothing")
+    with pytest.raises(FileError, match="this is a folder, a model file is needed"):
+        anylayer.read(tmp_path)
+
+
+def test_phase(file: Path) -> None:
+    with pytest.raises(InputError, match="phase is TEST or TRAIN, got 'DEPLOY'"):
+        anylayer.read(file, phase="DEPLOY")
+
+
+def test_what_a_net_tells(file: Path) -> None:
+    net = anylayer.read(file)
+    assert {k: str(v) for k, v in net.inputs.items()} == {"x": "float32[1, 3, 4, 4]"}
+    assert net.outputs == {"y": None}
+    assert [n.name for n in net.unknown] == ["m"]
+    assert repr(net) == "<anylayer.Net 'small': 2 nodes, inputs x; outputs y>"
+    report = net.inspect()
+    conv, mystery = report.nodes
+    assert (conv.where, conv.weights, conv.macs) == ("engine", 2 * 27 + 2, 2 * 4 * 27)
+    assert (mystery.where, mystery.params) == ("unknown", {"mystery_param": {"a": 1}})
+    assert report.totals == {
+        "nodes": 2,
+        "weights": 56,
+        "macs": 216,
+        "host": 0,
+        "refused": 0,
+        "unshaped": 0,
+        "unknown": 1,
+    }
+    assert "num_output=2 kernel_size=3" in str(report)
+    assert net._repr_html_().startswith("<table>")
+    assert [str(t) for _, t in net.inspect({"x": (2, 3, 8, 8)}).nodes[0].outputs] == ["float32[2, 2, 6, 6]"]
+
+
+def test_a_broken_rule_is_in_the_table(tmp_path: Path) -> None:
+    (tmp_path / "n.prototxt").write_text(NET.replace("kernel_size: 3", "kernel_size: 3 group: 2"))
+    report = anylayer.read(tmp_path / "n.prototxt").inspect()
+    assert [n.where for n in report.nodes] == ["refused", "unknown"]
+    assert "group" in report.nodes[0].reason
+    assert any("layer 'c' (Convolution)" in note for note in report.notes)
+
+
+def test_a_class_in_the_program_defines_a_layer(file: Path) -> None:
+    class Mystery:
+        def __init__(self, params: dict, blobs: tuple) -> None:
+            self.a = params["a"]
+
+        def forward(self, inputs: list) -> list:
+            return [inputs[0] * self.a]
+
+    net = anylayer.read(file, layers=[("Mystery", Mystery)])
+    assert net.unknown == [] and list(net.user_layers) == ["Mystery"]
+    with pytest.raises(LayerError, match="are not given"):
+        net.compile(engine="onnxruntime")
+    assert net.fill().compile(engine="onnxruntime").outputs["y"].shape == (1, 2, 2, 2)
