@@ -40,7 +40,7 @@ def measure(contestants: Sequence[Contestant], guard: Guard, rounds: int) -> Non
             contestant.samples.append(guard.sample(lambda c=contestant: _turn(c), patience))
             patience = max(0.0, patience - (guard.waited - waited))
         if number >= 1:
-            running = hopeful(running)
+            running = hopeful(running, best_fma(s for c in contestants for s in c.samples))
 
 
 def _turn(contestant: Contestant) -> dict[str, Any]:
@@ -60,12 +60,15 @@ def rotated(items: Sequence[Contestant], by: int) -> list[Contestant]:
     return [*items[start:], *items[:start]]
 
 
-def hopeful(running: Sequence[Contestant]) -> list[Contestant]:
-    """Those that were not far behind the best way of calling the same engine in both of the last two rounds."""
+def hopeful(running: Sequence[Contestant], fma: float) -> list[Contestant]:
+    """Those that were not far behind the best way of calling the same engine in both of the last two rounds, as
+    far as these rounds were undisturbed."""
 
     def behind(contestant: Contestant, place: int) -> bool:
-        others = [c.samples[place].seconds for c in running if c.column == contestant.column]
-        return contestant.samples[place].seconds > HOPELESS * min(others)
+        same = [c.samples[place] for c in running if c.column == contestant.column]
+        if any(mode(sample, fma) == "disturbed" for sample in same):
+            return False
+        return contestant.samples[place].seconds > HOPELESS * min(sample.seconds for sample in same)
 
     return [c for c in running if not (behind(c, -1) and behind(c, -2))]
 

@@ -135,5 +135,3 @@ class Field:
     def row(self, part: str, **more: Any) -> Row:
         """What was found."""
         return {"part": part, "name": self.name, "columns": self.entries, **more}
-
-

@@ -12,7 +12,7 @@ import numpy as np
 
 import anylayer
 from anylayer.engines.nodes import input_types, trace_nodes
-from benchmarks import caffemodel, ncnn_network
+from benchmarks import caffemodel
 from benchmarks.networks import NETWORKS, Source
 from benchmarks.onnx_forms import forms
 from benchmarks.setup import Field, Row, Setup, save_inputs
@@ -57,35 +57,26 @@ def _row(setup: Setup, source: Source, field: Field) -> Row:
     direct(field, ours, path)
     peer = dict(common, model=str(for_opencv(model)), weights=str(weights))
     field.load("opencv", "opencv", peer, peer=True)
-    _load_ncnn(field, net, inputs, common)
     field.compare("anylayer")
     large = sum(node.macs or 0 for node in net.inspect({n: list(s) for n, s in kind.items()}).nodes) > 20e9
     field.measure({"anylayer": ["call"]}, rounds=min(setup.rounds, 5) if large else None)
     return field.row(PART, note=source.note)
 
 
-def direct(field: Field, ours: dict, inputs: str) -> None:
-    """ONNX Runtime and OpenVINO on what anylayer exported and its other forms."""
+def direct(field: Field, ours: dict[str, Any], inputs: str) -> None:
+    """ONNX Runtime, OpenVINO and ncnn on what anylayer wrote of its graph, and on other forms of it."""
     onnx = ours.get("onnx")
     if onnx is None:
-        for column in ("onnxruntime", "openvino"):
+        for column in ("onnxruntime", "openvino", "ncnn"):
             field.entries[column] = {"error": "no single graph"}
         return
     spec = {"inputs": inputs, "order": onnx["inputs"], "outputs": onnx["outputs"]}
     for column in ("onnxruntime", "openvino"):
         field.load(column, column, {**spec, "forms": forms(Path(onnx["path"]), column)})
-
-
-def _load_ncnn(field: Field, net: anylayer.Net, inputs: dict, common: dict) -> None:
-    if field.setup.peers is None:
-        field.entries["ncnn"] = {"error": "peers absent"}
-        return
-    try:
-        written = ncnn_network.write(net, {n: a.shape for n, a in inputs.items()}, common["outputs"], field.folder)
-    except ncnn_network.Missing as error:
-        field.entries["ncnn"] = {"error": str(error)}
-        return
-    field.load("ncnn", "ncnn", {**common, **written}, peer=True)
+    if "error" in onnx["ncnn"]:
+        field.entries["ncnn"] = {"error": onnx["ncnn"]["error"]}
+    else:
+        field.load("ncnn", "ncnn", {**spec, "forms": {"written": onnx["ncnn"]}}, peer=True)
 
 
 def prepare(source: Source, folder: Path) -> tuple[Path, Path]:
@@ -123,8 +114,25 @@ def with_shape(text: str, shape: tuple[int, ...]) -> str:
 
 
 def for_opencv(model: Path) -> Path:
-    """A copy whose depthwise convolutions have the type that OpenCV knows (they name their groups themselves)."""
+    """A copy whose depthwise convolutions have the type that OpenCV knows (they name their groups themselves),
+    without the YOLO layer that it does not know (no network here is measured with it)."""
     path = model.with_name("opencv.prototxt")
     text = re.sub(r'"DepthwiseConvolution"', '"Convolution"', model.read_text())
-    path.write_text(text)
+    path.write_text(without_layers(text, "Yolov3DetectionOutput"))
     return path
+
+
+def without_layers(text: str, kind: str) -> str:
+    """The text without its layers of a type."""
+    pieces, start = [], 0
+    for found in re.finditer(r"^layer\s*\{", text, re.MULTILINE):
+        if found.start() < start:
+            continue
+        end, depth = found.end(), 1
+        while depth:
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        if f'"{kind}"' in text[found.start() : end]:
+            pieces.append(text[start : found.start()])
+            start = end
+    return "".join([*pieces, text[start:]])

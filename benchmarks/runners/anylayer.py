@@ -31,6 +31,7 @@ def load(spec: dict[str, Any]) -> Loaded:
     facts = {
         "engine": model.engine,
         "timings": model.timings,
+        "shapes": {name: list(array.shape) for name, array in first.items()},
         "host_calls": [[name, kind] for name, kind, _ in model.host_calls],
     }
     if spec.get("export"):
@@ -49,8 +50,8 @@ def _filled(model: Any, inputs: Arrays, buffers: dict[str, np.ndarray]) -> dict[
 
 
 def _export(model: Any, folder: Path) -> dict[str, Any] | None:
-    """The network as one ONNX file, with public output names; None where Python runs between its parts or
-    nothing is left to run."""
+    """The network as one ONNX file and as an ncnn network, with public output names; None where Python runs
+    between its parts or nothing is left to run."""
     from anylayer.writers.onnx import to_onnx
 
     plan = model.plan
@@ -60,4 +61,33 @@ def _export(model: Any, folder: Path) -> dict[str, Any] | None:
     path = folder / "network.onnx"
     path.write_bytes(to_onnx(step.graph).SerializeToString())
     public = {value: name for name, value in plan.outputs.items()}
-    return {"path": str(path), "inputs": step.inputs, "outputs": [public.get(name, name) for name in step.outputs]}
+    return {
+        "path": str(path),
+        "inputs": step.inputs,
+        "outputs": [public.get(name, name) for name in step.outputs],
+        "ncnn": _ncnn(step, folder),
+    }
+
+
+def _ncnn(step: Any, folder: Path) -> dict[str, Any]:
+    """The same for ncnn: param and bin files and what its blobs are called, or why there is none."""
+    try:
+        from anylayer.writers.ncnn import to_ncnn
+    except ImportError:
+        return {"error": "anylayer writes no ncnn network"}
+    try:
+        written = to_ncnn(step.graph)
+    except anylayer.AnyLayerError as error:
+        return {"error": str(error)}
+    param, binary = folder / "network.param", folder / "network.bin"
+    param.write_text(written.text)
+    with binary.open("wb") as file:
+        for array in written.weights:
+            np.ascontiguousarray(array).tofile(file)
+    places = zip(step.inputs, written.inputs)
+    return {
+        "param": str(param),
+        "bin": str(binary),
+        "inputs": {name: list(place) for name, place in places if place is not None},
+        "blobs": list(written.outputs),
+    }

@@ -1,47 +1,57 @@
-"""ncnn on a .param and .bin that benchmarks/ncnn_network.py wrote.
+"""ncnn called directly, in float32.
 
-spec: param, bin, inputs (.npz), order (blob name of each input), outputs (blob names), threads.
+spec: forms {name: {param, bin, inputs {input: [blob, shape]}, blobs (of the outputs)}}, inputs (.npz), outputs (names),
+threads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ncnn
 import numpy as np
 
-from benchmarks.runners import Loaded, read_inputs
+from benchmarks.runners import Arrays, Loaded, read_inputs
+
+_LOWER = (
+    *("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_packed", "use_bf16_storage"),
+    "use_vulkan_compute",
+)
 
 
 def load(spec: dict[str, Any]) -> Loaded:
     """One call: a new extractor, inputs as views of NumPy's memory, outputs as views of ncnn's."""
-    net = ncnn.Net()
-    net.opt.num_threads = spec["threads"]
-    net.opt.use_vulkan_compute = False
-    for flag in ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage"):
-        setattr(net.opt, flag, False)
-    if net.load_param(spec["param"]) != 0 or net.load_model(spec["bin"]) != 0:
-        raise RuntimeError(f"ncnn refuses {spec['param']}")
     inputs = read_inputs(spec["inputs"])
-    mats = {name: ncnn.Mat(_without_batch(inputs[name])) for name in spec["order"]}
+    calls = {form: _call(written, inputs, spec["threads"]) for form, written in spec["forms"].items()}
+
+    def outputs(form: str) -> dict[str, np.ndarray]:
+        return {name: np.array(mat)[None] for name, mat in zip(spec["outputs"], calls[form]())}
+
+    return Loaded(dict(calls), outputs, {"version": ncnn.__version__})
+
+
+def _call(written: dict[str, Any], inputs: Arrays, threads: int) -> Callable[[], list[Any]]:
+    net = ncnn.Net()
+    net.opt.num_threads = threads
+    for flag in _LOWER:
+        if hasattr(net.opt, flag):
+            setattr(net.opt, flag, False)
+    if net.load_param(written["param"]) != 0 or net.load_model(written["bin"]) != 0:
+        raise RuntimeError(f"ncnn refuses {written['param']}")
+    held = {blob: inputs[name].reshape(shape) for name, (blob, shape) in written["inputs"].items()}
+    mats = {blob: ncnn.Mat(array).clone() for blob, array in held.items()}
 
     def call() -> list[Any]:
         extractor = net.create_extractor()
-        for name, mat in mats.items():
-            extractor.input(name, mat)
+        for blob, mat in mats.items():
+            extractor.input(blob, mat)
         results = []
-        for name in spec["outputs"]:
-            code, mat = extractor.extract(name)
+        for blob in written["blobs"]:
+            code, mat = extractor.extract(blob)
             if code != 0:
-                raise RuntimeError(f"ncnn cannot compute '{name}': {code}")
+                raise RuntimeError(f"ncnn cannot compute '{blob}': {code}")
             results.append(mat)
         return results
 
-    def outputs(_: str) -> dict[str, np.ndarray]:
-        return {name: np.array(mat)[None] for name, mat in zip(spec["outputs"], call())}
-
-    return Loaded({"ncnn": call}, outputs, {"version": ncnn.__version__})
-
-
-def _without_batch(array: np.ndarray) -> np.ndarray:
-    return array[0] if array.ndim > 1 and array.shape[0] == 1 else array
+    return call

@@ -32,9 +32,7 @@ def load(spec: dict[str, Any]) -> Loaded:
         binding, results = _bound(session, feed)
         calls[f"{form}, bound"] = lambda session=session, binding=binding: session.run_with_iobinding(binding)
         fetch[f"{form}, bound"] = lambda call=calls[f"{form}, bound"], results=results: (call(), results)[1]
-    return Loaded(
-        calls, lambda form: dict(zip(spec["outputs"], fetch[form]())), {"version": ort.__version__}
-    )
+    return Loaded(calls, lambda form: dict(zip(spec["outputs"], fetch[form]())), {"version": ort.__version__})
 
 
 def _bound(session: Any, feed: dict[str, np.ndarray]) -> tuple[Any, list[np.ndarray]]:

@@ -19,9 +19,18 @@ def load(spec: dict[str, Any]) -> Loaded:
     """A compiled model for each form; a call infers over shared inputs and reads shared outputs."""
     inputs = read_inputs(spec["inputs"])
     core = ov.Core()
+    troubles: dict[str, str] = {}
     calls: dict[str, Callable[[], Any]] = {}
     for form, path in spec["forms"].items():
-        calls[form] = _call(core, core.read_model(path), inputs, spec)
+        try:
+            calls[form] = _call(core, core.read_model(path), inputs, spec)
+        except RuntimeError as error:
+            troubles[form] = str(error)
+    if spec.get("native"):
+        from benchmarks.native_openvino import build as build_native
+
+        if (native := build_native(spec["native"], inputs)) is not None:
+            calls["its own operation"] = _call(core, native, inputs, spec)
     if spec.get("python"):
         from benchmarks.runners.openvino_python import build
 
@@ -30,7 +39,7 @@ def load(spec: dict[str, Any]) -> Loaded:
     def outputs(form: str) -> dict[str, np.ndarray]:
         return {name: np.array(value) for name, value in zip(spec["outputs"], calls[form]())}
 
-    return Loaded(calls, outputs, {"version": ov.__version__})
+    return Loaded(calls, outputs, {"version": ov.__version__, "troubles": troubles})
 
 
 def _call(core: Any, model: Any, inputs: dict[str, np.ndarray], spec: dict[str, Any]) -> Callable[[], Any]:
