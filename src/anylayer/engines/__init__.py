@@ -13,6 +13,9 @@ from anylayer.tracing import Graph
 ENGINES = ("onnxruntime", "openvino")
 """The engines that run graphs, in the order they are tried. ("numpy" runs the layers' forward itself.)"""
 
+SPECIALISTS = ("ncnn",)
+"""Engines that run some graphs only. "auto" tries one where engines/choice.py says that it may pay."""
+
 
 class Program(Protocol):
     """A compiled graph. Safe to call from several threads."""
@@ -33,10 +36,9 @@ class Engine(Protocol):
 
 def load_engine(name: str) -> Engine:
     """The engine's module. Raises EngineError when it is unknown or not installed."""
-    if name not in ENGINES:
-        raise EngineError(
-            f"there is no engine '{name}'{nearest(name, ENGINES)}; engines: numpy, {', '.join(ENGINES)}"
-        )
+    known = (*ENGINES, *SPECIALISTS)
+    if name not in known:
+        raise EngineError(f"there is no engine '{name}'{nearest(name, known)}; engines: numpy, {', '.join(known)}")
     try:
         return cast(Engine, importlib.import_module(f"anylayer.engines.{name}_engine"))
     except ModuleNotFoundError as error:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.engines import ENGINES, load_engine
+from anylayer.engines import ENGINES, SPECIALISTS, load_engine
+from anylayer.engines.choice import agree, candidates
 from anylayer.engines.nodes import Definitions, input_types
-from anylayer.engines.plan import Plan, make_plan
+from anylayer.engines.plan import GraphStep, Plan, make_plan
 from anylayer.engines.run import NumpyRunner, PlanRunner
 from anylayer.errors import EngineError, InputError, nearest, need
 from anylayer.network import Array, Network, TensorType
@@ -42,7 +43,7 @@ class Model:
         threads: int | None = None,
         precision: str = "float32",
     ) -> None:
-        names = ("auto", "numpy", *ENGINES)
+        names = ("auto", "numpy", *ENGINES, *SPECIALISTS)
         need(
             engine in names,
             f"there is no engine '{engine}'{nearest(engine, names)}; engines: {', '.join(names)}",
@@ -147,14 +148,18 @@ class Model:
             lines = [f"layer '{n}' ({t}) runs in Python: {reason}" for n, t, reason in plan.host_calls]
             warnings.warn("; ".join(lines), stacklevel=5)
         if self.engine != "auto":
-            return PlanRunner(plan, load_engine(self.engine), self._threads, self._precision)
+            try:
+                return PlanRunner(plan, load_engine(self.engine), self._threads, self._precision)
+            except EngineError:  # a specialist that was the fastest may not do these shapes
+                if self._asked != "auto":
+                    raise
         return self._fastest(plan)
 
     def _fastest(self, plan: Plan) -> PlanRunner:
-        """Compile on every installed engine, measure, keep the fastest for this and all later shapes."""
+        """Compile on the installed engines, measure, keep the fastest for this and all later shapes."""
         runners: dict[str, PlanRunner] = {}
         refusals: list[EngineError] = []
-        for name in ENGINES:
+        for name in candidates([step.graph for step in plan.steps if isinstance(step, GraphStep)]):
             try:
                 _require_precision(name, self._precision)
                 runners[name] = PlanRunner(plan, load_engine(name), self._threads, self._precision)
@@ -180,13 +185,30 @@ def _checker(engine: str) -> Any:
     return check
 
 
+def _agreeing(runners: Mapping[str, PlanRunner], arrays: Sequence[Array]) -> dict[str, PlanRunner]:
+    """All but the specialists that fail, or whose answers differ from the first engine's."""
+    kept: dict[str, PlanRunner] = {}
+    first: dict[str, Array] = {}
+    for name, runner in runners.items():
+        try:
+            answers = runner(arrays, {})
+        except EngineError:
+            if name in SPECIALISTS and kept:
+                continue
+            raise
+        if not kept or name not in SPECIALISTS or agree(answers, first):
+            kept[name] = runner
+            first = first or answers
+    return kept
+
+
 def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
-    """The best seconds a call of each runner, on noise, taking turns."""
+    """The best seconds a call of each runner, on noise, taking turns; a specialist whose answers are off is left
+    out."""
     noise = np.random.default_rng(0)
     arrays = [noise.random(t.shape, np.float32).astype(t.dtype) for t in plan.inputs.values()]
+    runners = _agreeing(runners, arrays)
     best = dict.fromkeys(runners, float("inf"))
-    for runner in runners.values():
-        runner(arrays, {})
     stop = time.perf_counter() + _TRIAL_SECONDS * len(runners)
     rounds = 0
     while rounds < 3 or (rounds < 200 and time.perf_counter() < stop):

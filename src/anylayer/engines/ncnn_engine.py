@@ -1,0 +1,97 @@
+"""ncnn on the CPU, in float32: fast where large 3x3 convolutions rule. Runs one sample at a time."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import ncnn
+import numpy as np
+
+from anylayer.errors import EngineError
+from anylayer.network import Array
+from anylayer.tracing import Graph
+from anylayer.writers.ncnn import to_ncnn
+
+PRECISIONS = ("float32",)
+
+_address = ctypes.pythonapi.PyCapsule_GetPointer
+_address.restype, _address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+
+class _Weights(ncnn.DataReader):  # type: ignore[misc]
+    """Gives ncnn the weights from NumPy's memory, as it asks for them."""
+
+    def __init__(self, arrays: Sequence[Array]) -> None:
+        super().__init__()
+        self._left = list(arrays)[::-1]
+
+    def scan(self, form: Any, place: Any) -> int:
+        return 0
+
+    def read(self, buffer: Any, size: int) -> int:
+        """Copy the next array to `buffer`; 0, which ncnn takes for a short file, where the sizes differ."""
+        if not self._left or self._left[-1].nbytes != size:
+            return 0
+        ctypes.memmove(_address(buffer, None), self._left.pop().ctypes.data, size)
+        return size
+
+    @property
+    def done(self) -> bool:
+        return not self._left
+
+
+class NcnnProgram:
+    """A network, with one extractor a call."""
+
+    def __init__(self, graph: Graph, threads: int | None) -> None:
+        model = to_ncnn(graph)
+        self._net = ncnn.Net()
+        _settle(self._net.opt, threads)
+        weights = _Weights(model.weights)
+        if self._net.load_param_mem(model.text) or self._net.load_model(weights) or not weights.done:
+            raise EngineError("engine 'ncnn' refuses the graph")
+        self._inputs = [
+            None if place is None else (*place, changed)
+            for place, changed in zip(model.inputs, model.changed_in_place)
+        ]
+        self._outputs = [(name, v.shape) for name, v in zip(model.outputs, graph.outputs)]
+
+    def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
+        extractor = self._net.create_extractor()
+        for place, array in zip(self._inputs, inputs):
+            if place is not None:
+                name, shape, changed = place
+                mat = ncnn.Mat(array.reshape(shape))
+                extractor.input(name, mat.clone() if changed else mat)
+        results: list[Array] = []
+        for i, (name, shape) in enumerate(self._outputs):
+            status, mat = extractor.extract(name)
+            if status:
+                raise EngineError(f"engine 'ncnn' gives status {status} for output {i}")
+            buffer = out[i] if out is not None else None
+            if buffer is None:
+                buffer = np.empty(shape, np.float32)
+            data = np.asarray(mat)
+            np.copyto(buffer.reshape(data.shape), data)
+            results.append(buffer)
+        return results
+
+
+def _settle(options: Any, threads: int | None) -> None:
+    """Full float32, on so many threads."""
+    for name in (
+        *("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_packed", "use_bf16_storage"),
+        *("use_int8_inference", "use_int8_packed", "use_int8_storage", "use_int8_arithmetic"),
+        "use_vulkan_compute",
+    ):
+        if hasattr(options, name):
+            setattr(options, name, False)
+    if threads:
+        options.num_threads = threads
+
+
+def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> NcnnProgram:
+    """Compile a graph: see Engine.compile."""
+    return NcnnProgram(graph, threads)

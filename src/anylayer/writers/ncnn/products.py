@@ -1,0 +1,109 @@
+"""Products of matrices, softmax and reductions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from anylayer.tracing import Op
+from anylayer.writers.ncnn.arranging import axes_of, merged
+from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, raw, require
+
+_REDUCTIONS = {
+    "ReduceSum": 0,
+    "ReduceMean": 3,
+    "ReduceMax": 4,
+    "ReduceMin": 5,
+    "ReduceProd": 6,
+    "ReduceL1": 7,
+    "ReduceL2": 8,
+    "ReduceSumSquare": 2,
+}
+
+
+def _gemm(b: Builder, op: Op) -> list[str]:
+    x, w = op.inputs[:2]
+    if x is None or w is None or w.const is None:
+        raise Unsupported("weights that are computed")
+    require(not op.attrs.get("transA"), "transA")
+    alpha, beta = float(op.attrs.get("alpha", 1.0)), float(op.attrs.get("beta", 1.0))
+    weights = np.asarray(w.const if op.attrs.get("transB") else w.const.T, np.float32)
+    bias = None
+    if len(op.inputs) > 2 and op.inputs[2] is not None:
+        c = op.inputs[2]
+        if c.const is None or c.const.size not in (1, weights.shape[0]) or max((1, *c.shape[:-1])) > 1:
+            raise Unsupported(f"a third operand {c.type} that is no bias")
+        bias = np.broadcast_to(np.asarray(c.const, np.float32).reshape(-1) * np.float32(beta), weights.shape[:1])
+    if alpha != 1:
+        weights = weights * np.float32(alpha)
+    return [_inner(b, b.get(x, _rows(x.shape)), weights, bias)]
+
+
+def _rows(shape: tuple[int, ...]) -> Shape:
+    """A stack of rows as ncnn's InnerProduct takes it."""
+    count = math.prod(shape[:-1])
+    return (shape[-1],) if count == 1 else (count, shape[-1])
+
+
+def _inner(b: Builder, x: str, weights: np.ndarray, bias: np.ndarray | None) -> str:
+    """Rows times `weights` (outputs, inputs)."""
+    shape = (*b.shapes[x][:-1], weights.shape[0])
+    params = {0: weights.shape[0], 1: int(bias is not None), 2: weights.size}
+    data = raw(weights) if bias is None else [*raw(weights), np.ascontiguousarray(bias)]
+    return b.one("InnerProduct", [x], shape, params, data)
+
+
+def _matmul(b: Builder, op: Op) -> list[str]:
+    x, y = op.inputs
+    if x is None or y is None:
+        raise Unsupported("an input that is left out")
+    if y.const is not None and len(y.shape) == 2 and x.const is None:
+        return [_inner(b, b.get(x, _rows(x.shape)), np.asarray(y.const.T, np.float32), None)]
+    require(len(x.shape) > 1 and len(y.shape) > 1, "a vector")
+    shape = op.outputs[0].shape
+    if math.prod(shape[:-2]) == 1:
+        left, right = x.shape[-2:], y.shape[-2:]
+    elif math.prod(x.shape[:-2]) == 1:
+        left, right = x.shape[-2:], (math.prod(shape[:-2]), *y.shape[-2:])
+    elif math.prod(y.shape[:-2]) == 1:
+        left, right = (math.prod(shape[:-2]), *x.shape[-2:]), y.shape[-2:]
+    else:
+        require(x.shape[:-2] == y.shape[:-2], f"stacks {list(x.shape)} and {list(y.shape)} that broadcast")
+        left, right = ((math.prod(shape[:-2]), *v.shape[-2:]) for v in (x, y))
+    stack = () if len(left) == len(right) == 2 else (math.prod(shape[:-2]),)
+    return [b.one("MatMul", [b.get(x, left), b.get(y, right)], (*stack, *shape[-2:]))]
+
+
+def _softmax(b: Builder, op: Op) -> list[str]:
+    x = op.inputs[0]
+    if x is None:
+        raise Unsupported("an input that is left out")
+    axis = int(op.attrs.get("axis", -1)) % len(x.shape)
+    shape, place = merged(x.shape, {axis})
+    return [b.one("Softmax", [b.get(x, shape)], shape, {0: place[axis], 1: 1})]
+
+
+def _reduce(b: Builder, op: Op) -> list[str]:
+    x = op.inputs[0]
+    if x is None:
+        raise Unsupported("an input that is left out")
+    axes = {i for i in axes_of(op, len(x.shape)) if x.shape[i] != 1}
+    if not axes:
+        require(op.op not in ("ReduceL1", "ReduceL2", "ReduceSumSquare"), "axes of 1")
+        return [b.blob(x)]
+    shape, place = merged(x.shape, axes)
+    kept = tuple(n for i, n in enumerate(shape) if i not in place.values())
+    params: dict[int, Any] = {0: _REDUCTIONS[op.op], 1: int(not kept), 4: 0, 5: 1}
+    if kept:
+        params[3] = sorted(place.values())
+    return [b.one("Reduction", [b.get(x, shape)], kept or (1,), params)]
+
+
+PRODUCTS: dict[str, Form] = {
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "Softmax": _softmax,
+    **dict.fromkeys(_REDUCTIONS, _reduce),
+}

@@ -1,0 +1,197 @@
+"""Convolution, its transpose, pooling and resizing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.network import Array
+from anylayer.tracing import Op, Value
+from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, natural, raw, require
+
+_RELU, _LEAKY = 1, 2
+
+
+def _planes(b: Builder, value: Value | None) -> tuple[str, Shape]:
+    """The blob (channels, height, width) of a value (1, channels, height, width), with that shape."""
+    if value is None:
+        raise Unsupported("an input that is left out")
+    shape = value.shape
+    require(len(shape) == 4, f"an input of {len(shape)} axes, expected batch, channels, height and width")
+    require(shape[0] == 1, f"batch {shape[0]}, expected 1")
+    return b.get(value, tuple(shape[1:])), tuple(shape[1:])
+
+
+def _constant(value: Value | None, what: str) -> Array:
+    if value is None or value.const is None:
+        raise Unsupported(f"{what} that is computed")
+    return np.asarray(value.const, np.float32)
+
+
+def _windows(op: Op, axes: int = 2) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Kernel, strides, dilations and pads (top, left, bottom, right)."""
+    kernel = [int(k) for k in op.attrs.get("kernel_shape") or op.inputs[1].shape[2:]]  # type: ignore[union-attr]
+    require(op.attrs.get("auto_pad", "NOTSET") == "NOTSET", f"auto_pad={op.attrs.get('auto_pad')}")
+    strides = [int(s) for s in op.attrs.get("strides") or [1] * axes]
+    dilations = [int(d) for d in op.attrs.get("dilations") or [1] * axes]
+    pads = [int(p) for p in op.attrs.get("pads") or [0] * (2 * axes)]
+    return kernel, strides, dilations, pads
+
+
+def _spelled(op: Op) -> dict[int, Any]:
+    """Windows as the parameters of the layers of convolution."""
+    (kh, kw), (sh, sw), (dh, dw), (top, left, bottom, right) = _windows(op)
+    return {1: kw, 11: kh, 2: dw, 12: dh, 3: sw, 13: sh, 4: left, 15: right, 14: top, 16: bottom}
+
+
+def _conv(b: Builder, op: Op) -> list[str]:
+    x, _ = _planes(b, op.inputs[0])
+    weights = _constant(op.inputs[1], "a kernel")
+    group, channels = int(op.attrs.get("group", 1)), weights.shape[0]
+    weights, bias, activation, last = _absorb(b, op, weights, 0)
+    name = "Convolution" if group == 1 else "ConvolutionDepthWise"
+    return _placed(
+        b, op, last, _convolution(b, name, x, last, channels, group, weights, bias, _spelled(op), activation)
+    )
+
+
+def _conv_transpose(b: Builder, op: Op) -> list[str]:
+    x, _ = _planes(b, op.inputs[0])
+    weights = _constant(op.inputs[1], "a kernel")
+    group = int(op.attrs.get("group", 1))
+    inputs, each, *kernel = weights.shape
+    require("output_shape" not in op.attrs, "output_shape")
+    weights = weights.reshape(group, inputs // group, each, *kernel).swapaxes(1, 2)
+    weights = weights.reshape(group * each, inputs // group, *kernel)
+    weights, bias, activation, last = _absorb(b, op, weights, 0)
+    name = "Deconvolution" if group == 1 else "DeconvolutionDepthWise"
+    extra = op.attrs.get("output_padding") or [0, 0]
+    params = {**_spelled(op), 18: int(extra[1]), 19: int(extra[0])}
+    return _placed(
+        b, op, last, _convolution(b, name, x, last, group * each, group, weights, bias, params, activation)
+    )
+
+
+def _convolution(
+    b: Builder,
+    name: str,
+    x: str,
+    out: Value,
+    channels: int,
+    group: int,
+    weights: Array,
+    bias: Array | None,
+    params: dict[int, Any],
+    activation: dict[int, Any],
+) -> str:
+    params = {0: channels, **params, 5: int(bias is not None), 6: weights.size, **activation}
+    if group > 1:
+        params[7] = group
+    data = raw(weights) if bias is None else [*raw(weights), bias]
+    return b.one(name, [x], tuple(out.shape[1:]), params, data)
+
+
+def _placed(b: Builder, op: Op, last: Value, blob: str) -> list[str]:
+    b.blobs[id(last)] = blob
+    return [blob] if last is op.outputs[0] else [""]
+
+
+def _absorb(b: Builder, op: Op, weights: Array, axis: int) -> tuple[Array, Array | None, dict[int, Any], Value]:
+    """Weights, bias and activation with which a convolution also does what alone reads it: scaling and shifting by
+    constants a channel, then a ReLU; and the value that it then computes."""
+    bias = _constant(op.inputs[2], "a bias") if len(op.inputs) > 2 and op.inputs[2] is not None else None
+    out, channels = op.outputs[0], weights.shape[axis]
+    while (reader := b.only_reader(out)) is not None:
+        if reader.op in ("Relu", "LeakyRelu"):
+            b.folded.add(id(reader))
+            leak = [float(reader.attrs.get("alpha", 0.01))]
+            activation = {9: _RELU} if reader.op == "Relu" else {9: _LEAKY, 10: leak}
+            return weights, bias, activation, reader.outputs[0]
+        constant = _by_channel(reader, out, channels)
+        if constant is None:
+            break
+        if reader.op in ("Mul", "Div"):
+            factor = constant if reader.op == "Mul" else 1 / constant
+            weights = weights * factor.reshape(-1, *(1,) * (weights.ndim - 1))
+            bias = None if bias is None else bias * factor
+        else:
+            shift = constant if reader.op == "Add" else -constant
+            bias = shift if bias is None else bias + shift
+        b.folded.add(id(reader))
+        out = reader.outputs[0]
+    return weights, bias, {}, out
+
+
+def _by_channel(op: Op, out: Value, channels: int) -> Array | None:
+    """The constants by channel that `op` scales or shifts `out` by."""
+    if op.op not in ("Mul", "Div", "Add", "Sub") or op.outputs[0].shape != out.shape or len(op.inputs) != 2:
+        return None
+    left, right = op.inputs
+    other = right if left is out else left if op.op in ("Mul", "Add") else None
+    if other is None or other.const is None or other.dtype != np.float32 or other is out:
+        return None
+    shape = (1,) * (4 - len(other.shape)) + tuple(other.shape)
+    if shape not in ((1, channels, 1, 1), (1, 1, 1, 1)):
+        return None
+    constant = np.broadcast_to(np.asarray(other.const).reshape(-1), (channels,))
+    finite = np.isfinite(constant).all() and (op.op != "Div" or (constant != 0).all())
+    return np.array(constant) if finite else None
+
+
+def _pool(b: Builder, op: Op) -> list[str]:
+    x, (channels, height, width) = _planes(b, op.inputs[0])
+    kernel, strides, dilations, (top, left, bottom, right) = _windows(op)
+    require(len(op.outputs) == 1, "the places of the largest values")
+    require(set(dilations) == {1}, f"dilations {dilations}")
+    require(not op.attrs.get("ceil_mode"), "ceil_mode")
+    kind = int(op.op == "AveragePool")
+    pads = (top, left, bottom, right)
+    if kernel == [height, width] and not any(pads):
+        return [b.one("Pooling", [x], (channels,), {0: kind, 4: 1})]
+    params = {
+        0: kind,
+        1: kernel[1],
+        11: kernel[0],
+        2: strides[1],
+        12: strides[0],
+        3: left,
+        14: right,
+        13: top,
+        15: bottom,
+        5: 1,
+        6: int(op.attrs.get("count_include_pad", 0)),
+    }
+    return [b.one("Pooling", [x], tuple(op.outputs[0].shape[1:]), params)]
+
+
+def _resize(b: Builder, op: Op) -> list[str]:
+    x, (channels, height, width) = _planes(b, op.inputs[0])
+    out = natural(op.outputs[0].shape)
+    require(out[0] == channels and len(out) == 3, "resized channels")
+    mode, rule = op.attrs.get("mode", "nearest"), op.attrs.get("coordinate_transformation_mode", "half_pixel")
+    require(not op.attrs.get("antialias") and not op.attrs.get("exclude_outside"), "antialias")
+    params = {3: out[1], 4: out[2]}
+    if mode == "nearest":
+        repeated = out[1] % height == 0 and out[2] % width == 0
+        known = (rule, op.attrs.get("nearest_mode", "round_prefer_floor"))
+        require(
+            repeated and known in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")),
+            "nearest cells that are no repetition",
+        )
+        return [b.one("Interp", [x], out, {0: 1, 1: out[1] / height, 2: out[2] / width, **params})]
+    require(mode == "linear", f"mode {mode}")
+    require(
+        rule in ("half_pixel", "align_corners") or (rule == "pytorch_half_pixel" and 1 not in out[1:]),
+        f"coordinates {rule}",
+    )
+    return [b.one("Interp", [x], out, {0: 2, **params, 6: int(rule == "align_corners")})]
+
+
+WINDOWS: dict[str, Form] = {
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "MaxPool": _pool,
+    "AveragePool": _pool,
+    "Resize": _resize,
+}
