@@ -4,7 +4,7 @@ from anylayer.tracing import rules as _rules  # noqa: F401 (enters every rule in
 from anylayer.tracing.array import Traced, is_traced
 from anylayer.tracing.checked import compare, trace_checked
 from anylayer.tracing.dim import Dim
-from anylayer.tracing.graph import OPSET, Graph, Op, Value
+from anylayer.tracing.graph import OPSET, Graph, Op, TooManyOperators, Value
 from anylayer.tracing.record import record, record_many, trace
 from anylayer.tracing.standin import call_user
 
@@ -13,6 +13,7 @@ __all__ = [
     "Dim",
     "Graph",
     "Op",
+    "TooManyOperators",
     "Traced",
     "Value",
     "call_user",

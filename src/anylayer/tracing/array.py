@@ -274,6 +274,8 @@ class Traced:
         return int(const)
 
     def __index__(self) -> int:
+        if self.ndim:
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
         const = self._const()
         if const is None:
             raise causes.index_refusal(self)

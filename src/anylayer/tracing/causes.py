@@ -42,14 +42,16 @@ def _now(frame: FrameType | None) -> tuple[str, str]:
     if frame is None:
         return "", ""
     code, at = frame.f_code, frame.f_lasti
+    while at > 0 and dis.opname[code.co_code[at]] == "CACHE":  # where a call into Python code stands
+        at -= 2
     opcode = dis.opname[code.co_code[at]]
     if not hasattr(code, "co_positions"):
         return opcode, ""
     line, end, first, last = list(code.co_positions())[at // 2]
-    if line is None or line != end or first is None or last is None:
+    if line is None or first is None or last is None:
         return opcode, ""
     text = linecache.getline(code.co_filename, line).encode()
-    return opcode, text[first:last].decode(errors="replace")
+    return opcode, text[first : last if line == end else None].decode(errors="replace")
 
 
 def _needs(x: Any, what: str, remedy: str) -> TraceError:
@@ -65,13 +67,17 @@ def array_refusal(x: Any) -> TraceError:
     if opcode == "STORE_SUBSCR" or opcode.startswith("STORE_SLICE"):
         return _needs(x, "assignment into a NumPy array", _MAKE)
     if opcode.startswith(("BINARY_SUBSCR", "BINARY_SLICE")):
-        return _needs(x, "indexing a NumPy array", "write np.asarray(a, like=x)[i] for a[i]")
+        return _indexing(x)
     if opcode.startswith(("BINARY", "INPLACE", "COMPARE")):
         return _needs(x, "an operator of this type", _GENERAL)
     if not text or not opcode.startswith(("CALL", "KW")):
         return _needs(x, "np.asarray(), np.array() or assignment into a NumPy array", f"leave it out, or {_MAKE}")
     name, _, arguments = text.partition("(")
     return _needs(x, f"{name}()", _remedy(name, arguments))
+
+
+def _indexing(x: Any) -> TraceError:
+    return _needs(x, "indexing a NumPy array", "write np.asarray(a, like=x)[i] for a[i]")
 
 
 def _remedy(name: str, arguments: str) -> str:
@@ -117,6 +123,8 @@ def index_refusal(x: Any) -> TraceError:
     opcode, text = _now(user_frame())
     if text.startswith("range("):
         what = "range()"
+    elif opcode.startswith("BINARY_SUBSCR") and ":" not in text:
+        return _indexing(x)
     elif opcode.startswith(("BINARY_S", "STORE_S")):
         what = "indexing or slicing"
     else:

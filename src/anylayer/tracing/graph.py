@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.errors import TraceError
 from anylayer.network import Array, TensorType
 from anylayer.tracing.place import refusal, user_place
 
@@ -51,6 +52,10 @@ class Op:
     attrs: dict[str, Any] = field(default_factory=dict)
     place: str = ""
     scope: str = ""
+
+
+class TooManyOperators(TraceError):
+    """A graph's limit is reached."""
 
 
 class Graph:
@@ -153,7 +158,8 @@ class Graph:
             return known
         if len(self.ops) >= self.limit:
             raise refusal(
-                f"this makes more than {self.limit} operators; compute whole slices instead of single elements"
+                f"this makes more than {self.limit} operators; compute whole slices instead of single elements",
+                kind=TooManyOperators,
             )
         outputs = [
             Value(self._wish(names[i] if names else "") or self.name(op.lower()), tuple(s), np.dtype(d))

@@ -104,7 +104,7 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
             continue
         size = shape[axis]
         if isinstance(p, slice):
-            if p != slice(None):
+            if not is_full(p):
                 start, stop, step = p.indices(size)
                 n = len(range(start, stop, step))
                 if (start, n, step) != (0, size, 1):
@@ -124,6 +124,11 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
         before = pieces[: places[0]] if adjacent else []
         result.place = sum(p is None or isinstance(p, slice) for p in before)
     return result
+
+
+def is_full(p: slice) -> bool:
+    """Whether a slice is `:`."""
+    return p.start is None and p.stop is None and p.step is None
 
 
 def _is_array(p: Any) -> bool:

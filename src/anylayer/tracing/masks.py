@@ -14,6 +14,7 @@ from anylayer.tracing.array import Traced
 from anylayer.tracing.dim import broadcast
 from anylayer.tracing.dispatch import call_ufunc, plain
 from anylayer.tracing.dtypes import BOOL
+from anylayer.tracing.indexing import is_full
 from anylayer.tracing.joining import array_like
 from anylayer.tracing.operators import install
 from anylayer.tracing.place import describe, refusal
@@ -183,7 +184,7 @@ def _spread(x: Traced, key: Any) -> Any:
     masks = _masks(key)
     mask = masks[0]
     others = [k for k in items if k is not mask]
-    if len(masks) > 1 or any(k is not Ellipsis and k != slice(None) for k in others):
+    if len(masks) > 1 or any(k is not Ellipsis and not (isinstance(k, slice) and is_full(k)) for k in others):
         raise refusal("a mask beside other indices cannot be recorded; use np.where")
     at = next(i for i, k in enumerate(items) if k is mask)
     lead = at

@@ -51,10 +51,10 @@ def user_place() -> str:
     return place_of(user_frame(sys._getframe(1)))
 
 
-def refusal(message: str, *, place: str | None = None) -> TraceError:
+def refusal(message: str, *, place: str | None = None, kind: type[TraceError] = TraceError) -> TraceError:
     """A TraceError at the user's line, remembered so that swallowing it does not hide it."""
     where = user_place() if place is None else place
-    error = TraceError(message, *([where] if where else []))
+    error = kind(message, *([where] if where else []))
     remembered = refused.get()
     if remembered is not None:
         remembered.append(error)

@@ -9,12 +9,13 @@ import numpy as np
 
 from anylayer.network import Array
 from anylayer.tracing.array import UFUNC_METHODS, Traced, static
-from anylayer.tracing.dim import broadcast, size_of
+from anylayer.tracing.dim import Dim, broadcast, is_static, size_of
 from anylayer.tracing.dispatch import handles, plain
 from anylayer.tracing.dtypes import weak
 from anylayer.tracing.indexing import Key, flat_index, parse
 from anylayer.tracing.place import refusal
 from anylayer.tracing.primitives import cast, concat, expand, gather, known, pad, reshape, scatter, select, slices
+from anylayer.tracing.record import record
 
 
 def setitem(x: Traced, key: Any, value: Any) -> None:
@@ -72,6 +73,8 @@ def _fitted(v: Any, shape: Sequence[Any]) -> Any:
 
 def _write_box(x: Any, key: Key, v: Any) -> Any:
     """Overwrite a box of slices."""
+    if not is_static(x.shape):
+        return _write_open(x, key, v)
     sizes = {axis: n for axis, _, n, _ in key.bounds}
     box = tuple(sizes.get(a, d) for a, d in enumerate(x.shape))
     v = _fitted(v, [1 if a is None else box[a] for a in key.layout])
@@ -90,6 +93,28 @@ def _write_box(x: Any, key: Key, v: Any) -> Any:
     if any(step != 1 for *_, step in bounds):
         return _write_strided(x, bounds, v)
     return _write_block(x, bounds, v)
+
+
+def _write_open(x: Any, key: Key, v: Any) -> Any:
+    """Overwrite a box of an array with a size that depends on data, which the box takes whole."""
+    if any(step != 1 for *_, step in key.bounds):
+        raise refusal(f"writing into {x!r} with a step: its size is known only when the network runs")
+    sizes = {axis: n for axis, _, n, _ in key.bounds}
+    shape = [1 if a is None else sizes.get(a, x.shape[a]) for a in key.layout]
+    v = reshape(v, (*[1] * (len(shape) - v.ndim), *v.shape))
+    if broadcast(v.shape, shape) != tuple(shape):
+        raise ValueError(f"could not broadcast input array from shape {v.shape} into shape {tuple(shape)}")
+    v = expand(v, [d if isinstance(n, Dim) else n for d, n in zip(v.shape, shape)])
+    own = dict(zip(key.layout, v.shape))
+    v = reshape(v, [own.get(axis, 1) for axis in range(x.ndim)])
+    if not key.bounds:
+        return record("Expand", [v, record("Shape", [x], (x.ndim,), np.int64)], x.shape, x.dtype)
+    before, after = [0] * x.ndim, [0] * x.ndim
+    for axis, start, n, _ in key.bounds:
+        before[axis], after[axis] = start, x.shape[axis] - start - n
+    mask = np.zeros([1 if isinstance(d, Dim) else d for d in x.shape], bool)
+    mask[tuple(slice(b, d - a) for b, a, d in zip(before, after, mask.shape))] = True
+    return select(mask, pad(v, before, after, x.dtype.type(0)), x)
 
 
 def _write_block(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) -> Any:

@@ -1,0 +1,272 @@
+"""What cannot be recorded is refused by name, at the user's line, with what to write instead."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer.errors import TraceError
+from anylayer.network import TensorType
+from anylayer.tracing import Traced, record, trace
+
+CONST = np.arange(12, dtype=np.float32).reshape(3, 4)
+NEEDS = (
+    r"needs the values of a traced array \((float32|int64|bool)\[.*\]\), which are known only when the network "
+    r"runs; "
+)
+CASES: list[tuple[Callable[[Any], Any], str]] = []
+
+
+def refused(text: str) -> Callable[[Any], Any]:
+    def enter(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        CASES.append((function, text))
+        return function
+
+    return enter
+
+
+def _set(key: Any) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        a = np.zeros((3, 4), np.float32)
+        a[key] = x[(0, 0) if isinstance(key, tuple) else 0]
+        return a
+
+    return function
+
+
+MAKE = re.escape("make it with np.zeros_like(x) or np.zeros(shape, dtype, like=x)")
+refused(f"assignment into a NumPy array {NEEDS}{MAKE}")(_set(0))
+refused(f"assignment into a NumPy array {NEEDS}{MAKE}")(_set((0, 1)))
+refused(f"assignment into a NumPy array {NEEDS}{MAKE}")(_set(slice(0, 1)))
+refused(rf"np.asarray\(\) {NEEDS}leave it out")(lambda x: np.asarray(x))
+refused(rf"np.ascontiguousarray\(\) {NEEDS}leave it out")(lambda x: np.ascontiguousarray(x))
+refused(rf"np.array\(\) {NEEDS}leave it out, or write x.copy\(\)")(lambda x: np.array(x))
+refused(rf"np.array\(\) {NEEDS}join the arrays with np.stack first")(lambda x: np.array([x, x]))
+refused(rf"np.sum\(\) {NEEDS}join the arrays with np.stack first")(lambda x: np.sum([x, x]))
+refused(rf"np.max\(\) {NEEDS}join the arrays with np.stack first")(lambda x: np.max([x, x], axis=0))
+refused(rf"np.float32\(\) {NEEDS}write x.astype\(dtype\)")(lambda x: np.float32(x))
+refused(rf"CONST.dot\(\) {NEEDS}write a @ x")(lambda x: CONST.dot(x.T))
+refused(rf"CONST.take\(\) {NEEDS}write np.asarray\(a, like=x\)")(lambda x: CONST.take(x.argmax()))
+refused(rf"np.take\(\) {NEEDS}write np.asarray\(a, like=x\)")(lambda x: np.take(CONST, x.argmax(0), 0))
+refused(rf"indexing a NumPy array {NEEDS}write np.asarray\(a, like=x\)\[i\]")(lambda x: CONST[x.argmax(0)])
+refused(r"np.copyto \(also np.full, np.full_like\) writes a traced array into a NumPy array")(
+    lambda x: np.full_like(CONST, x)
+)
+refused(rf"np.full\(\) {NEEDS}write np.broadcast_to")(lambda x: np.full((3, 4), x))
+refused(rf"float\(\) {NEEDS}keep the array")(lambda x: float(x[0, 0]))
+refused(rf"math.sqrt\(\) {NEEDS}keep the array and use NumPy's functions: np.sqrt")(lambda x: math.sqrt(x[0, 0]))
+refused(rf"size, a slice's bound or int\(\) {NEEDS}sizes must follow")(lambda x: int(x[0, 0]))
+refused(rf"range\(\) {NEEDS}sizes must follow")(lambda x: list(range(x.argmax())))
+refused(rf"indexing or slicing {NEEDS}sizes must follow")(lambda x: x[: x.argmax()])
+refused(rf"a size, a slice's bound or int\(\) {NEEDS}sizes must follow")(lambda x: np.zeros(x.argmax()))
+refused(rf"\.item\(\) {NEEDS}keep the array")(lambda x: x[0, 0].item())
+refused(rf"\.tolist\(\) {NEEDS}keep the array")(lambda x: x.tolist())
+refused(rf"\.tobytes\(\) {NEEDS}keep the array")(lambda x: x.tobytes())
+refused(rf"complex\(\) {NEEDS}keep the array")(lambda x: complex(x[0, 0]))
+refused(rf"if, while, and, or, not \(also a < x < b\) {NEEDS}use np.where")(lambda x: x if x.max() > 0 else -x)
+refused(rf"if, while, and, or, not .* {NEEDS}use np.where")(lambda x: 0 < x[0, 0] < 1)
+refused(rf"if, while, and, or, not .* {NEEDS}use np.where")(lambda x: (x > 0) and x)
+refused(rf"if, while, and, or, not .* {NEEDS}use np.where")(lambda x: not x[0, 0])
+refused(rf"max\(\) of Python {NEEDS}use np.maximum")(lambda x: max(x[0, 0], 1))
+refused(rf"any\(\) of Python {NEEDS}use x.any\(\)")(lambda x: any(x > 0))
+refused(rf"'in' {NEEDS}use \(x == value\).any\(\)")(lambda x: 3 in x)
+refused(r"np.where\(mask\) has a size that is known only when the network runs; use np.where\(mask, a, b\)")(
+    lambda x: np.where(x > 0)
+)
+refused(r"np.nonzero has a size that is known only when the network runs")(lambda x: np.nonzero(x))
+refused(r"np.nonzero has a size")(lambda x: x.nonzero())
+refused(r"np.unique has a size")(lambda x: np.unique(x))
+refused(r"np.argwhere has a size")(lambda x: np.argwhere(x > 0))
+refused(r"np.flatnonzero has a size")(lambda x: np.flatnonzero(x))
+refused(r"np.compress by a traced array has a size")(lambda x: np.compress(x[0] > 0, x, axis=1))
+refused(r"np.repeat by a traced array has a size")(lambda x: np.repeat(x, x[:, 0].astype(int), axis=0))
+refused(r"x\[mask\] of float32\[3, 4\] has a size that is known only when the network runs; only elementwise")(
+    lambda x: x[x > 0].shape
+)
+refused(r"x\[mask\] of float32\[3, 4\] has a size")(lambda x: len(x[x > 0]))
+refused(r"x\[mask\] of float32\[3, 4\] has a size")(lambda x: x[x > 0][0])
+refused(r"x\[mask\] of float32\[3, 4\] has a size")(lambda x: np.sort(x[x > 0]))
+refused(r"x\[mask\] of float32\[3, 4\] has a size")(lambda x: np.concatenate([x[x > 0], x[0]]))
+refused(r"x\[mask\] of float32\[3, 4\] has a size")(lambda x: x[x > 0].sum(axis=0))
+refused(r"two selections by different masks are put together")(lambda x: x[x > 0] + x[x > 1])
+refused(r"a mask beside other indices cannot be recorded; use np.where")(lambda x: x[0, x[0] > 0])
+refused(r"ndarray.strides cannot be recorded")(lambda x: x.strides)
+refused(r"ndarray.ctypes cannot be recorded")(lambda x: x.ctypes)
+refused(r"ndarray.tofile cannot be recorded")(lambda x: x.tofile("f"))
+refused(r"ndarray.view of another dtype reads the bits")(lambda x: x.view(np.int32))
+refused(r"np.linalg.inv has no form in ONNX operators")(lambda x: np.linalg.inv(x[:, :3]))
+refused(r"np.linalg.svd has no form in ONNX operators")(lambda x: np.linalg.svd(x))
+refused(r"np.fft.fft has no form in ONNX operators")(lambda x: np.fft.fft(x))
+refused(r"np.convolve has no form in ONNX operators")(lambda x: np.convolve(x[0], x[1]))
+refused(r"np.gcd has no form in ONNX operators")(lambda x: np.gcd(x.astype(int), 2))
+refused(r"np.bitwise_and.reduce cannot be recorded; only add")(lambda x: np.bitwise_and.reduce(x.astype(int)))
+refused(r"np.add.reduceat cannot be recorded")(lambda x: np.add.reduceat(x, [0, 1]))
+refused(r"np.subtract.accumulate cannot be recorded")(lambda x: np.subtract.accumulate(x))
+refused(r"np.mean\(..., where=\) cannot be recorded")(lambda x: np.mean(x, where=x > 0))
+refused(r"np.add\(..., where=\) without out= leaves elements unset; use np.where")(
+    lambda x: np.add(x, 1, where=x > 0)
+)
+refused(r"np.quantile and np.percentile are recorded with method='linear'")(
+    lambda x: np.quantile(x, 0.5, method="lower")
+)
+refused(r"np.pad\(..., mode='linear_ramp'\) cannot be recorded; only constant, edge")(
+    lambda x: np.pad(x, 1, "linear_ramp")
+)
+refused(r"np.pad\(..., reflect_type='odd'\) cannot be recorded")(
+    lambda x: np.pad(x, 1, "reflect", reflect_type="odd")
+)
+refused(r"np.ravel\(..., order='K'\) cannot be recorded")(lambda x: x.T.ravel(order="K"))
+refused(r"np.cross of other than three-dimensional vectors")(lambda x: np.linalg.cross(x, x))
+refused(r"a cast to complex64 cannot be recorded")(lambda x: x.astype(np.complex64))
+refused(r"np.multiply computes in complex64 here, which the engines do not know")(lambda x: x * 1j)
+refused(r"np.add writes a traced array into a NumPy array \(\+= or out=\); make that array with np.zeros_like")(
+    lambda x: np.add(x, 1, out=np.zeros((3, 4)))
+)
+refused(r"np.sum\(..., out=\) writes a traced array into a NumPy array")(lambda x: np.sum(x, 0, out=np.zeros(4)))
+refused(r"np.put_along_axis writes a traced array into a NumPy array")(
+    lambda x: np.put_along_axis(np.zeros((3, 4)), np.zeros((3, 1), int), x, 1)
+)
+refused(r"np.add.at writes a traced array into a NumPy array")(lambda x: np.add.at(np.zeros((3, 4)), 0, x))
+refused(r"a traced array cannot be pickled")(lambda x: __import__("pickle").dumps(x))
+refused(r"x.shape = ... cannot be recorded; write x = x.reshape\(...\)")(lambda x: setattr(x, "shape", (12,)))
+refused(r"forward returns str, which is no array of numbers")(lambda x: "text")
+
+
+@refused(r"np.add writes a traced array into a NumPy array \(\+= or out=\)")
+def accumulates(x: Any) -> Any:
+    total = np.zeros(4, np.float32)
+    for row in x:
+        total += row
+    return total
+
+
+@refused(r"x\[mask\] = v needs as many values as the mask has true elements")
+def assigns_under_a_mask(x: Any) -> Any:
+    y = x.copy()
+    y[y > 0] = np.ones(5)
+    return y
+
+
+@refused(r"x\[mask\] is put back under another mask; keep the mask: m = x < 0; y\[m\] = x\[m\] \* 2")
+def puts_back_under_another_mask(x: Any) -> Any:
+    y = x.copy()
+    y[y > 0] = x[x > 1]
+    return y
+
+
+@refused(rf"np.asarray\(\) {NEEDS}leave it out")
+def swallows(x: Any) -> Any:
+    try:
+        return np.asarray(x)
+    except Exception:
+        return x * 2
+
+
+@refused(rf"if, while, and, or, not .* {NEEDS}use np.where")
+def loops(x: Any) -> Any:
+    while x.max() > 1:
+        x = x / 2
+    return x
+
+
+def _line(function: Callable[[Any], Any]) -> int:
+    return function.__code__.co_firstlineno
+
+
+@pytest.mark.parametrize(("function", "text"), CASES, ids=[f"{i}-{t[:30]}" for i, (_, t) in enumerate(CASES)])
+def test_message_and_line(function: Callable[[Any], Any], text: str) -> None:
+    with pytest.raises(TraceError, match=text) as caught:
+        trace(lambda arrays: [function(arrays[0])], [TensorType.of((3, 4))])
+    message = str(caught.value)
+    if "forward returns" in text:
+        return
+    found = re.match(r"test_refusals\.py:(\d+): ", message)
+    assert found, message
+    assert _line(function) <= int(found[1]) <= _line(function) + 7
+
+
+def test_attributes_that_ndarray_lacks_are_plainly_absent() -> None:
+    def forward(arrays: Any) -> Any:
+        x = arrays[0]
+        assert not hasattr(x, "numpy") and not hasattr(x, "__cuda_array_interface__") and hasattr(x, "sum")
+        with pytest.raises(AttributeError, match=r"'numpy.ndarray' object has no attribute 'detach'"):
+            x.detach()
+        return [x]
+
+    trace(forward, [TensorType.of((2,))])
+
+
+def test_what_a_traced_array_says_of_itself() -> None:
+    def forward(arrays: Any) -> Any:
+        x = arrays[0]
+        assert repr(x) == f"{x}" == f"{x:>3}" == "traced float32[2, 3]"
+        assert (
+            isinstance(x, np.ndarray) and isinstance(x.sum(), np.float32) and not isinstance(x.sum(), np.ndarray)
+        )
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(x)
+        assert (x.shape, x.ndim, x.size, x.nbytes, x.itemsize, len(x)) == ((2, 3), 2, 6, 24, 4, 2)
+        assert np.result_type(x, np.float64) == np.float64
+        return [x]
+
+    trace(forward, [TensorType.of((2, 3))])
+
+
+def test_record_needs_a_traced_input() -> None:
+    with pytest.raises(TraceError, match="Relu is recorded without a traced input"):
+        record("Relu", [np.zeros(3)], (3,), np.float32)
+
+
+def test_arrays_of_two_traces_do_not_mix() -> None:
+    kept: list[Any] = []
+
+    def forward(arrays: Any) -> Any:
+        kept.append(arrays[0])
+        return [kept[0] * 2 + arrays[0]]
+
+    trace(forward, [TensorType.of((2,))])
+    with pytest.raises(TraceError, match="a traced array of an earlier call is used; do not keep arrays"):
+        trace(forward, [TensorType.of((2,))])
+    with pytest.raises(TraceError, match="a traced array of an earlier call is returned"):
+        trace(lambda arrays: [kept[0]], [TensorType.of((2,))])
+
+
+def test_too_many_operators() -> None:
+    def forward(arrays: Any) -> Any:
+        x = arrays[0]
+        for i in range(20):
+            x = x + np.float32(i)
+        return [x]
+
+    with pytest.raises(TraceError, match=r"this makes more than 10 operators; compute whole slices"):
+        trace(forward, [TensorType.of((2,))], limit=10)
+
+
+def test_notes_of_what_is_left_open() -> None:
+    def forward(arrays: Any) -> Any:
+        x = arrays[0]
+        i = np.argsort(x[:, 0])
+        o = np.zeros_like(x)
+        o[x[:, 1].astype(np.int64)] = x
+        return [x[i], o, 2**i]
+
+    notes = trace(forward, [TensorType.of((3, 4))]).notes
+    assert all(re.match(r"test_refusals\.py:\d+: ", n) for n in notes)
+    for text in (
+        "np.argsort leaves the order of equal values open; here the lower index comes first, as with kind=",
+        "indices that are data are not checked when this runs; np.clip them to be safe",
+        "where indices repeat, which of the values written stays is open",
+        "integers to negative integer powers, which NumPy refuses, are not refused when this runs",
+    ):
+        assert any(text in n for n in notes), text
+
+
+def test_traced_is_what_is_given() -> None:
+    seen: list[type] = []
+    trace(lambda arrays: [seen.append(type(arrays[0])) or arrays[0]], [TensorType.of((2,))])
+    assert seen == [Traced]

@@ -1,0 +1,315 @@
+"""The second attempt, and what guards traces that would succeed and be wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import numpy as np
+import pytest
+from numpy import empty, zeros
+
+from anylayer.errors import LayerError, TraceError
+from anylayer.network import TensorType
+from anylayer.testing import assert_same, run_graph
+from anylayer.tracing import call_user, trace, trace_checked
+
+X = np.random.default_rng(2).standard_normal((2, 3, 4)).astype(np.float32)
+TABLE = np.arange(12, dtype=np.float32).reshape(3, 4)
+CALLS = 0
+
+
+def upsampled(x: Any) -> Any:
+    """A helper of the same module."""
+    out = np.zeros((x.shape[0], x.shape[1] * 2, x.shape[2]), np.float32)
+    out[:, ::2] = x
+    out[:, 1::2] = x
+    return out
+
+
+class User:
+    """A layer as a user writes one."""
+
+    def __init__(self) -> None:
+        self.weights = np.arange(3, dtype=np.float32)
+        self.blobs = [TABLE.copy(), TABLE * 2]
+        self.count = 0
+        self.seen: Any = None
+
+    def helper(self, x: Any) -> Any:
+        return upsampled(x) * np.float32(2)
+
+    @staticmethod
+    def plain(x: Any) -> Any:
+        buffer = np.empty(x.shape, dtype=x.dtype)
+        buffer[...] = x
+        return buffer
+
+
+def method(body: Callable[[Any, Any], Any]) -> Any:
+    """An instance whose forward is `body`."""
+
+    class Made(User):
+        def forward(self, inputs: Any) -> Any:
+            return [body(self, inputs[0])]
+
+    return Made()
+
+
+def check(body: Callable[[Any, Any], Any], nodes: int | None = None) -> None:
+    """Refused at first, traced at the second attempt, and equal to NumPy."""
+    types = [TensorType.of(X.shape)]
+    made = method(body)
+    want = method(body).forward([X.copy()])[0]
+    with pytest.raises(TraceError):
+        trace(lambda arrays: call_user(made.forward, arrays), types)
+    graph = trace_checked(
+        lambda arrays: call_user(made.forward, arrays),
+        types,
+        rebuild=lambda: lambda arrays: call_user(method(body).forward, arrays),
+    )
+    assert_same(run_graph(graph, [X], "onnxruntime")[0], np.asarray(want))
+    if nodes is not None:
+        assert len(graph.ops) <= nodes
+
+
+def _accumulating(self: Any, x: Any) -> Any:
+    total = np.zeros((3, 4), np.float32)
+    for part in x:
+        total += part
+    return total
+
+
+def _opencv_loops(self: Any, x: Any) -> Any:
+    out = np.zeros((2, 2, 3), np.float32)
+    for a in range(2):
+        for b in range(2):
+            for c in range(3):
+                out[a, b, c] = x[a, c, b] * 2 + x[a, 2 - c, 3]
+    return out
+
+
+def _other_names(self: Any, x: Any) -> Any:
+    a, b = zeros(x.shape, x.dtype), empty(shape=x.shape, dtype=x.dtype)
+    c = numpy.ones(4, np.float32)
+    a[0], b[:] = x[0], x * 2
+    c[1:3] = x[0, 0, :2]
+    return a + b * c
+
+
+def _arrays_of_lists(self: Any, x: Any) -> Any:
+    pair = np.array([x[0].sum(), x[1].max() * 2])
+    more = np.asarray([x[0], x[1] + 1])
+    return pair[:, None, None] * more + np.sum([x, x], axis=0) + np.full((3, 4), x[0, 0, 0])
+
+
+def _numpy_arrays(self: Any, x: Any) -> Any:
+    best = x[0].argmax(1) % 3
+    rows = self.blobs[0][best] + np.take(self.blobs[1], best, axis=0)
+    return rows + self.weights.dot(x[0]) + TABLE.copy() * 0
+
+
+def _local_import(self: Any, x: Any) -> Any:
+    import numpy as n
+
+    out = n.zeros(x.shape, x.dtype)
+    out[:, 0] = x[:, 1]
+    return out
+
+
+def _contiguous(self: Any, x: Any) -> Any:
+    turned = np.ascontiguousarray(x.transpose(0, 2, 1)).reshape(2, -1)
+    turned[:, 0] = 0
+    return np.array(turned, copy=True) + np.asarray(turned)
+
+
+def _nested(self: Any, x: Any) -> Any:
+    def fill(value: Any) -> Any:
+        out = np.zeros((3, 4), np.float32)
+        out[:] = value
+        return out
+
+    return fill(x[0]) + fill(x[1])
+
+
+def _a_copy_of_a_constant(self: Any, x: Any) -> Any:
+    anchors = np.arange(12, dtype=np.float32).reshape(3, 4)
+    anchors[1] = x[0, 0]
+    grid = np.linspace(0, 1, 4, dtype=np.float32)
+    grid[0] = x[0, 0, 0]
+    return anchors * grid
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda self, x: upsampled(x),
+        lambda self, x: self.helper(x),
+        lambda self, x: self.plain(x),
+        _accumulating,
+        _opencv_loops,
+        _other_names,
+        _arrays_of_lists,
+        _numpy_arrays,
+        _local_import,
+        _contiguous,
+        _nested,
+        _a_copy_of_a_constant,
+    ],
+)
+def test_second_attempt(body: Callable[[Any, Any], Any]) -> None:
+    check(body)
+
+
+def test_second_attempt_is_cheap_for_slices() -> None:
+    check(lambda self, x: upsampled(x), nodes=6)
+    check(_accumulating, nodes=8)
+
+
+def test_globals_are_left_alone() -> None:
+    before = dict(globals())
+    check(lambda self, x: self.helper(x))
+    assert all(globals()[name] is value for name, value in before.items())
+    assert np.zeros is numpy.zeros and type(upsampled(X)) is np.ndarray
+
+
+def refuse(body: Callable[[Any, Any], Any], text: str, *, own: bool = True) -> None:
+    made = method(body)
+    with pytest.raises(TraceError, match=text) as caught:
+        trace_checked(lambda arrays: call_user(made.forward, arrays), [TensorType.of(X.shape)])
+    assert not own or str(caught.value).startswith("test_standin.py:"), str(caught.value)
+
+
+def _counts(self: Any, x: Any) -> Any:
+    self.count += 1
+    return x * self.count
+
+
+def _counts_globally(self: Any, x: Any) -> Any:
+    global CALLS
+    CALLS += 1
+    out = np.zeros(4, np.float32)
+    out[:] = x[0, 0]
+    return out + CALLS
+
+
+def _remembers(self: Any, x: Any) -> Any:
+    last = x if self.seen is None else self.seen
+    self.seen = x
+    return x - last
+
+
+def _remembers_in_an_array(self: Any, x: Any) -> Any:
+    self.weights[0] = x[0, 0, 0]
+    return x * self.weights[0]
+
+
+def _asks(self: Any, x: Any) -> Any:
+    out = np.zeros(x.shape, np.float32)
+    out[...] = x
+    if out.max() > 0:
+        return out
+    return -out
+
+
+def _pixels(self: Any, x: Any) -> Any:
+    out = np.zeros((60, 60), np.float32)
+    for i in range(60):
+        for j in range(60):
+            out[i, j] = x[0, 0, 0] * i + j
+    return out
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (
+            lambda self, x: x * np.random.rand(),
+            "two calls do not do the same .random numbers, the time, a counter",
+        ),
+        (lambda self, x: x + np.random.rand(*x.shape), "two calls do not do the same"),
+        (lambda self, x: x * np.float64(time.perf_counter()), "two calls do not do the same"),
+        (_counts, "two calls do not do the same .*Mul gets other values"),
+        (_counts_globally, "two calls do not do the same"),
+        (_remembers, "a traced array of an earlier call is used; do not keep arrays between two calls"),
+        (_remembers_in_an_array, "self.weights is written to; what lives on between two calls cannot be recorded"),
+        (_asks, "if, while, and, or, not .* needs the values of a traced array"),
+        (_pixels, "this makes more than 5000 operators; compute whole slices instead of single elements"),
+        (
+            lambda self, x: x.no_such_thing(),
+            "raises AttributeError on traced arrays: 'numpy.ndarray' object has no",
+        ),
+        (lambda self, x: x + np.ones(5), r"raises ValueError on traced arrays: operands could not be broadcast"),
+    ],
+)
+def test_guards(body: Callable[[Any, Any], Any], text: str) -> None:
+    refuse(body, text)
+
+
+def test_state_that_does_not_matter_is_fine() -> None:
+    def caches(self: Any, x: Any) -> Any:
+        self.count += 1
+        if self.seen is None:
+            self.seen = np.arange(4, dtype=np.float32)
+        return x * self.seen
+
+    made = method(caches)
+    trace_checked(lambda arrays: call_user(made.forward, arrays), [TensorType.of(X.shape)])
+    assert made.count == 2
+
+
+def test_swallowed_refusals_count() -> None:
+    def swallows(self: Any, x: Any) -> Any:
+        try:
+            return x if x.max() > 0 else -x
+        except Exception:
+            return x * 2
+
+    refuse(swallows, "if, while, and, or, not")
+
+
+def test_errors_of_the_rules_pass_through() -> None:
+    def forward(arrays: Any) -> Any:
+        raise LayerError("group=4 does not divide 6 channels")
+
+    with pytest.raises(LayerError, match="group=4 does not divide 6 channels"):
+        trace_checked(forward, [TensorType.of((2,))])
+
+
+def test_outside_an_attempt_a_function_is_just_called() -> None:
+    made = method(lambda self, x: upsampled(x))
+    assert_same(call_user(made.forward, [X])[0], upsampled(X))
+    assert type(call_user(upsampled, X)) is np.ndarray
+
+
+def test_constants_made_by_like_are_folded() -> None:
+    def forward(arrays: Any) -> Any:
+        x = arrays[0]
+        grid = np.zeros((3, 4), np.float32, like=x)
+        grid[1] = 2
+        grid[:, ::2] += np.arange(2, dtype=np.float32)
+        scale = float(grid.max()) if grid[1, 0] > 1 else 0.0
+        rows = range(int(grid.sum()) % 3)
+        return [x * (np.sqrt(grid) * np.float32(scale)) + len(rows)]
+
+    graph = trace(forward, [TensorType.of((2, 3, 4))])
+    assert [o.op for o in graph.ops] == ["Mul", "Add"]
+    want = np.zeros((3, 4), np.float32)
+    want[1] = 2
+    want[:, ::2] += np.arange(2, dtype=np.float32)
+    want = X * (np.sqrt(want) * want.max()) + int(want.sum()) % 3
+    assert_same(run_graph(graph, [X], "onnxruntime")[0], want)
+
+
+def test_an_array_that_numpy_got_is_not_written_to_afterwards() -> None:
+    def forward(arrays: Any) -> Any:
+        x = arrays[0]
+        grid = np.zeros(4, np.float32, like=x)
+        alias = np.asarray(grid)
+        grid[...] = x[0, 0]
+        return [x * alias]
+
+    with pytest.raises(TraceError, match="an array that a NumPy array was made of is written to"):
+        trace(forward, [TensorType.of(X.shape)])
