@@ -28,6 +28,18 @@ def _shared_core() -> Any:
     return _core
 
 
+def _writable(array: Array) -> Array:
+    """The array as OpenVINO shares it: contiguous, over memory that may be written (it never is)."""
+    if array.flags.c_contiguous:
+        view: Array = array.view()
+        try:
+            view.flags.writeable = True
+            return view
+        except ValueError:  # read-only memory
+            pass
+    return np.array(array, order="C")
+
+
 class OpenVinoProgram:
     """A compiled model with one infer request a thread."""
 
@@ -69,7 +81,7 @@ class OpenVinoProgram:
             return model
         parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
         for name, array in lifted.items():
-            held = array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
+            held = _writable(array)
             self._weights.append(held)
             constant = ov.op.Constant(ov.Tensor(held, shared_memory=True), shared_memory=True)
             constant.set_friendly_name(name)
