@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,6 @@ class Sample:
     after: Probe
     foreign: float
     stolen: bool
-
-    @classmethod
-    def of(cls, saved: dict[str, Any]) -> Sample:
-        """From what `asdict` made of one."""
-        return cls(**{**saved, "before": Probe(**saved["before"]), "after": Probe(**saved["after"])})
 
 
 def mode(sample: Sample, best_fma: float) -> str:
@@ -107,7 +102,7 @@ class Guard:
     """The calibration: a second process, and the counters of the system. Use as a context."""
 
     def __init__(self) -> None:
-        self._file = tempfile.NamedTemporaryFile(prefix="anylayer-bench-")
+        self._file = tempfile.NamedTemporaryFile(prefix="anylayer-bench-")  # noqa: SIM115 (closed by close)
         self._file.write(bytes(4096))
         self._file.flush()
         self._map = mmap.mmap(self._file.fileno(), 4096)
@@ -252,7 +247,7 @@ def _fma() -> float:
 
 def _serve(path: str) -> None:
     """The second process: follow (p), multiply and add (f), say that it waits (w)."""
-    with _on_core(-1), open(path, "r+b") as file, mmap.mmap(file.fileno(), 4096) as shared:
+    with _on_core(-1), Path(path).open("r+b") as file, mmap.mmap(file.fileno(), 4096) as shared:
         view = memoryview(shared)
         while command := os.read(0, 1):
             if command == b"f":
@@ -264,9 +259,19 @@ def _serve(path: str) -> None:
         view.release()
 
 
-def plain(samples: Iterable[Sample]) -> list[dict[str, Any]]:
-    """The samples as JSON takes them."""
-    return [asdict(sample) for sample in samples]
+def plain(samples: Iterable[Sample], fma: float) -> list[list[Any]]:
+    """The samples as they are kept: seconds, mode, nanoseconds between the cores, seconds of the multiply-adds
+    (the worse of before and after), the share of other processes."""
+    return [
+        [
+            float(f"{s.seconds:.4g}"),
+            mode(s, fma),
+            round(max(s.before.latency_ns, s.after.latency_ns)),
+            float(f"{max(s.before.fma_seconds, s.after.fma_seconds):.3g}"),
+            round(s.foreign, 2),
+        ]
+        for s in samples
+    ]
 
 
 if __name__ == "__main__":

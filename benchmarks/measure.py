@@ -94,7 +94,7 @@ def columns(contestants: Sequence[Contestant]) -> dict[str, dict[str, Any]]:
             "mode": found.mode,
             "kept": found.samples,
             "discarded": found.discarded,
-            "samples": plain(contestant.samples),
+            "samples": plain(contestant.samples, best),
         }
     for entry in result.values():
         entry["call"] = min(entry["calls"], key=lambda c: _rank(entry["calls"][c]))

@@ -23,7 +23,7 @@ class Worker:
 
     def __init__(self, python: str, runner: str, threads: int = 2) -> None:
         self.runner = runner
-        self.errors = tempfile.TemporaryFile("w+", prefix="anylayer-bench-")
+        self.errors = tempfile.TemporaryFile("w+", prefix="anylayer-bench-")  # noqa: SIM115 (closed by close)
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONWARNINGS": "ignore"}
         self.process = subprocess.Popen(
             [python, "-m", "benchmarks.worker"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from benchmarks.processes import Worker, WorkerError
 TOLERANCE = 1e-4
 """Engines whose outputs are further apart than this, relative to the output's largest value, are not timed."""
 Row = dict[str, Any]
+View = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass
@@ -64,6 +65,14 @@ def difference(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) ->
     return worst
 
 
+def _as_they_are(array: np.ndarray) -> np.ndarray:
+    return array
+
+
+def _seen(view: View, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: view(array) for name, array in arrays.items()}
+
+
 class Field:
     """The engines of one row, alive side by side. Use as a context."""
 
@@ -99,17 +108,17 @@ class Field:
         facts: dict[str, Any] = reply["facts"]
         return facts
 
-    def compare(self, reference: str, tolerance: float = TOLERANCE) -> None:
-        """Hold every way of calling every engine to the outputs of the `reference` column; those further away
-        than `tolerance` are not measured."""
+    def compare(self, reference: str, tolerance: float = TOLERANCE, view: View = _as_they_are) -> None:
+        """Hold every way of calling every engine to the outputs of the `reference` column, each seen through
+        `view`; those further away than `tolerance` are not measured."""
         if reference not in self._workers:
             return
-        want = self._workers[reference].outputs(self._calls[reference][0], self.folder)
+        want = _seen(view, self._workers[reference].outputs(self._calls[reference][0], self.folder))
         for column, worker in list(self._workers.items()):
             errors = {}
             for call in list(self._calls[column]):
                 try:
-                    errors[call] = difference(worker.outputs(call, self.folder), want)
+                    errors[call] = difference(_seen(view, worker.outputs(call, self.folder)), want)
                 except WorkerError as error:
                     self.entries[column]["error"] = str(error)
                     errors[call] = float("inf")
@@ -119,6 +128,11 @@ class Field:
             if not self._calls[column]:
                 text = f"differs: {min(errors.values()):.1e}"
                 self.entries[column].setdefault("error", text)
+
+    def limit(self, column: str, calls: Sequence[str]) -> None:
+        """Measure only these ways of calling a column."""
+        if column in self._calls:
+            self._calls[column] = list(calls)
 
     def measure(self, calls: Mapping[str, Sequence[str]] | None = None, rounds: int | None = None) -> None:
         """Time what is left; `calls` limits a column to some ways of calling it."""
@@ -134,4 +148,6 @@ class Field:
 
     def row(self, part: str, **more: Any) -> Row:
         """What was found."""
+        for entry in self.entries.values():
+            entry.get("facts", {}).pop("onnx", None)
         return {"part": part, "name": self.name, "columns": self.entries, **more}

@@ -1,5 +1,7 @@
-"""An SSD detector for QR codes of the kind and size of WeChat's (whose files are not ours to copy): grey 384 x 384,
-depthwise blocks of few channels, two maps of boxes, one class beside the background."""
+"""An SSD detector for QR codes of the kind and size of WeChat's, whose files are not ours to copy.
+
+Grey 384 x 384, depthwise blocks of few channels, two maps of boxes, one class beside the background.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +63,22 @@ def _row(setup: Setup, source: Source, field: Field) -> Row:
     return field.row(PART, note=source.note)
 
 
-def direct(field: Field, ours: dict[str, Any], inputs: str) -> None:
-    """ONNX Runtime, OpenVINO and ncnn on what anylayer wrote of its graph, and on other forms of it."""
+ENGINES = ("onnxruntime", "openvino", "ncnn")
+
+
+def direct(field: Field, ours: dict[str, Any], inputs: str, engines: Sequence[str] = ENGINES) -> None:
+    """The engines called directly on what anylayer wrote of its graph, and on other forms of it."""
     onnx = ours.get("onnx")
     if onnx is None:
-        for column in ("onnxruntime", "openvino", "ncnn"):
+        for column in engines:
             field.entries[column] = {"error": "no single graph"}
         return
     spec = {"inputs": inputs, "order": onnx["inputs"], "outputs": onnx["outputs"]}
     for column in ("onnxruntime", "openvino"):
-        field.load(column, column, {**spec, "forms": forms(Path(onnx["path"]), column)})
+        if column in engines:
+            field.load(column, column, {**spec, "forms": forms(Path(onnx["path"]), column)})
+    if "ncnn" not in engines:
+        return
     if "error" in onnx["ncnn"]:
         field.entries["ncnn"] = {"error": onnx["ncnn"]["error"]}
     else:

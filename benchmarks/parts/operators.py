@@ -45,9 +45,19 @@ def _row(setup: Setup, operator: Operator, field: Field) -> Row:
     )
     _engines(field, operator, ours, path)
     _peers(field, operator, ours, path, model, weights if blobs else None)
-    field.compare("anylayer", operator.tolerance)
+    if operator.kind == "DetectionOutput":
+        field.compare("anylayer", operator.tolerance, found)
+    else:
+        field.compare("anylayer", operator.tolerance)
     field.measure()
     return field.row(PART, note=operator.note)
+
+
+def found(detections: np.ndarray) -> np.ndarray:
+    """Rows of label, score and box (some engines put the image before them), by label, the best score first
+    (engines differ in the order of the rows)."""
+    rows = detections.reshape(-1, detections.shape[-1])[:, -6:]
+    return rows[np.lexsort((rows[:, 2], -rows[:, 1], rows[:, 0]))]
 
 
 def _placed(text: str) -> str:

@@ -1,7 +1,7 @@
 """ncnn called directly, in float32.
 
-spec: forms {name: {param, bin, inputs {input: [blob, shape]}, blobs (of the outputs)}}, inputs (.npz), outputs (names),
-threads.
+spec: forms {name: {param, bin, inputs {input: [blob, shape]}, blobs (of the outputs)}}, inputs (.npz), outputs
+(names), threads.
 """
 
 from __future__ import annotations

@@ -1,0 +1,131 @@
+"""python -m benchmarks PART...: measure, print the table, keep the figures.
+
+parts: networks operators layers loading overhead, or all; report prints (and with --docs writes) what was measured
+before, without measuring.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks import report, results
+from benchmarks.guard import Guard
+from benchmarks.processes import ROOT
+from benchmarks.setup import Setup
+from benchmarks.table import Table
+
+PARTS = ("networks", "operators", "layers", "loading", "overhead")
+_PEERS = ROOT / ".venv-peers"
+_RESULTS = ROOT / "benchmarks" / "results.json"
+_DOCS = ROOT / "docs" / "performance.md"
+
+
+def arguments(given: list[str] | None = None) -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, "all", "report"], metavar="PART")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="rows whose name has NAME in it"
+    )
+    parser.add_argument("--rounds", type=int, default=7, metavar="N", help="turns of each contestant [7]")
+    parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of each engine [2]")
+    parser.add_argument("--engine", default="auto", help="anylayer's engine [auto]")
+    parser.add_argument("--json", type=Path, default=_RESULTS, metavar="FILE", help=_HELP_JSON)
+    parser.add_argument("--peers", default=os.environ.get("ANYLAYER_PEERS"), metavar="FOLDER", help=_HELP_PEERS)
+    parser.add_argument("--make-peers", action="store_true", help="make the peers' environment in .venv-peers")
+    parser.add_argument("--plain", action="store_true", help="tables without colours and lines")
+    parser.add_argument("--docs", action="store_true", help="write docs/performance.md")
+    found = parser.parse_args(given)
+    if not found.parts and not found.make_peers:
+        parser.error("say what to measure")
+    return found
+
+
+_HELP_JSON = "where the results are kept; rows measured again replace older ones [benchmarks/results.json]"
+_HELP_PEERS = "the peers' environment [$ANYLAYER_PEERS, or .venv-peers where it exists]"
+
+
+def peers(folder: str | None) -> str | None:
+    """The Python of the peers' environment, or None where there is none."""
+    place = Path(folder) if folder else _PEERS
+    for python in (place / "bin" / "python", place / "Scripts" / "python.exe"):
+        if python.exists():
+            return str(python)
+    if folder:
+        sys.exit(f"{folder} holds no Python environment")
+    return None
+
+
+def make_peers() -> None:
+    """Create the environment the peers live in."""
+    venv.create(_PEERS, with_pip=True)
+    requirements = ROOT / "benchmarks" / "peers" / "requirements.txt"
+    subprocess.run([peers(str(_PEERS)) or "", "-m", "pip", "install", "-r", str(requirements)], check=True)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="anylayer-bench-") as name:
+        yield Path(name)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure the parts, saving after every row."""
+    python = peers(options.peers)
+    parts = PARTS if "all" in options.parts else [p for p in PARTS if p in options.parts]
+    found = results.begin(options.json, python)
+    with Guard() as guard, _folder() as folder:
+        setup = Setup(guard, folder, python, options.rounds, options.threads, tuple(options.only), options.engine)
+        for part in parts:
+            start = time.perf_counter()
+            for row in importlib.import_module(f"benchmarks.parts.{part}").run(setup):
+                found = results.merge(found, [row])
+                results.save(options.json, found)
+                print(f"{part}: {row['name']} ({time.perf_counter() - start:.0f} s)", file=sys.stderr)
+                start = time.perf_counter()
+        if guard.waited > 1:
+            print(f"waited {guard.waited:.0f} s for the machine's fast mode", file=sys.stderr)
+
+
+def show(tables: list[Table], plain: bool) -> None:
+    """Print the tables."""
+    if plain or not sys.stdout.isatty():
+        print("\n".join(table.text() for table in tables))
+        return
+    from rich.console import Console
+
+    console = Console()
+    for table in tables:
+        console.print(table.rich())
+        for note in table.notes:
+            console.print(f"  {note}", markup=False, highlight=False)
+
+
+def main() -> None:
+    """Measure, report."""
+    options = arguments()
+    if options.make_peers:
+        make_peers()
+    if set(options.parts) - {"report"}:
+        run(options)
+    if options.parts:
+        found = results.load(options.json)
+        made, behind = report.tables(found)
+        show([*made, report.behind_table(behind)], options.plain)
+        print(report.machine(found))
+        if options.docs:
+            _DOCS.write_text(report.document(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+"""The tables and docs/performance.md, made from the results alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from benchmarks import reasons
+from benchmarks.results import Results, rows
+from benchmarks.setup import Row
+from benchmarks.table import Table
+
+NETWORK, PEER, OPERATOR, CUSTOM = 1.03, 2.0, 1.05, 5.0
+READ, READY, OWNED, HUGE = 0.05, 0.6, 0.4, 1.0
+IMPORT, CALL, HOST = 0.15, 30e-6, 10e-6
+ENGINES = ("onnxruntime", "openvino", "ncnn")
+_HEADS = {"onnxruntime": "ORT", "openvino": "OpenVINO", "ncnn": "ncnn", "opencv": "OpenCV"}
+Behind = tuple[str, str, str]
+"""(part, row, what is missed)."""
+
+
+def seconds(row: Row, column: str) -> float | None:
+    """A column's figure, or None where it has none."""
+    found = row["columns"].get(column, {})
+    return found.get("seconds") if "error" not in found else None
+
+
+def least(row: Row, columns: Sequence[str]) -> float | None:
+    """The best figure among the columns."""
+    return min((s for c in columns if (s := seconds(row, c)) is not None), default=None)
+
+
+def ratio(a: float | None, b: float | None) -> float | None:
+    """a / b, where both are known."""
+    return a / b if a is not None and b else None
+
+
+def factor(value: float | None, missed: bool = False) -> str:
+    """A ratio as text, marked where it misses its target."""
+    return "-" if value is None else f"{value:.2f}" + (" !" if missed else "")
+
+
+def cell(row: Row, column: str, unit: float) -> str:
+    """A figure in units of `unit` seconds with the mode it was measured in, or the shortest reason for none."""
+    found = row["columns"].get(column)
+    if found is None:
+        return "-"
+    if "error" in found or "seconds" not in found:
+        text = found.get("error", "")
+        return "absent" if text == "peers absent" else "differs" if text.startswith("differs") else "-"
+    mark = {"slow": " s", "disturbed": " d"}.get(found.get("mode", "fast"), "")
+    value = found["seconds"] / unit
+    return (f"{value:.1f}" if value >= 100 else f"{value:.3g}") + mark
+
+
+def modes(found: Sequence[Row]) -> str:
+    """In which modes the figures of these rows were measured, and what was discarded."""
+    kept = {"fast": 0, "slow": 0, "disturbed": 0}
+    discarded = 0
+    for row in found:
+        for column in row["columns"].values():
+            if "mode" in column:
+                kept[column["mode"]] += 1
+                discarded += column["discarded"]
+    text = f"{kept['fast']} figures are of the machine's fast mode"
+    if kept["slow"]:
+        text += f", {kept['slow']} of its slow mode (s), fast mode never came"
+    if kept["disturbed"]:
+        text += f", {kept['disturbed']} were disturbed in every round (d): measure these again"
+    return f"{text}; {discarded} samples were discarded."
+
+
+def networks(results: Results) -> tuple[Table, list[Behind]]:
+    """The fourteen networks: each engine's figure, and the two ratios that have targets."""
+    heads = ["network", "anylayer ms", "runs on", *(_HEADS[e] for e in ENGINES), "OpenCV"]
+    heads += ["/ best of ORT, OV", "/ best direct", "OpenCV /"]
+    table, behind = Table("Whole networks", heads), list[Behind]()
+    found = rows(results, "networks")
+    for row in found:
+        ours = seconds(row, "anylayer")
+        near = ratio(ours, least(row, ENGINES[:2]))
+        best = ratio(ours, least(row, ENGINES))
+        peer = ratio(seconds(row, "opencv"), ours)
+        late = near is not None and near > NETWORK
+        close = peer is not None and peer < PEER
+        runs_on = row["columns"].get("anylayer", {}).get("facts", {}).get("engine", "-")
+        cells = [cell(row, c, 1e-3) for c in ("anylayer", *ENGINES, "opencv")]
+        last = [factor(near, late), factor(best), factor(peer, close)]
+        table.rows.append([row["name"], cells[0], _HEADS.get(runs_on, runs_on), *cells[1:], *last])
+        if late:
+            behind.append(("networks", row["name"], f"{near:.2f} x the faster of ORT and OpenVINO ({NETWORK})"))
+        if close:
+            behind.append(("networks", row["name"], f"only {peer:.2f} x faster than OpenCV ({PEER:g})"))
+    table.notes = [modes(found), *_notes(found)]
+    return table, behind
+
+
+def operators(results: Results) -> tuple[Table, list[Behind]]:
+    """The fifteen operators against the best cell of each row."""
+    heads = ["operator", "anylayer us", "runs on", *(_HEADS[e] for e in ENGINES), "OpenCV", "/ best", "best"]
+    table, behind = Table("Operators", heads), list[Behind]()
+    found = rows(results, "operators")
+    others = (*ENGINES, "opencv")
+    for row in found:
+        ours, best = seconds(row, "anylayer"), least(row, others)
+        value = ratio(ours, best)
+        late = value is not None and value > OPERATOR
+        who = next((c for c in others if best is not None and seconds(row, c) == best), "-")
+        how = row["columns"].get(who, {}).get("call", "")
+        cells = [cell(row, c, 1e-6) for c in ("anylayer", *others)]
+        runs_on = row["columns"].get("anylayer", {}).get("facts", {}).get("engine", "-")
+        name = f"{_HEADS.get(who, who)}: {how}" if how else "-"
+        table.rows.append(
+            [row["name"], cells[0], _HEADS.get(runs_on, runs_on), *cells[1:], factor(value, late), name]
+        )
+        if late:
+            behind.append(("operators", row["name"], f"{value:.2f} x {name} ({OPERATOR})"))
+    table.notes = [modes(found), *_notes(found)]
+    return table, behind
+
+
+def layers(results: Results) -> tuple[Table, list[Behind]]:
+    """Custom layers against the same classes elsewhere."""
+    columns = ("anylayer", "opencv", "openvino python", "onnxruntime", "openvino")
+    heads = ["network", "anylayer ms", "OpenCV", "OpenVINO, Python ops", "ORT", "OpenVINO", "best peer /"]
+    table, behind = Table("Custom layers", heads), list[Behind]()
+    found = rows(results, "layers")
+    for row in found:
+        target = PEER if row["name"].startswith("hed") else CUSTOM
+        value = ratio(least(row, ("opencv", "openvino python")), seconds(row, "anylayer"))
+        late = value is not None and value < target
+        table.rows.append([row["name"], *(cell(row, c, 1e-3) for c in columns), factor(value, late)])
+        if late:
+            behind.append(("layers", row["name"], f"only {value:.2f} x faster than the best peer ({target:g})"))
+    table.notes = [modes(found), *_notes(found)]
+    return table, behind
+
+
+def loading(results: Results) -> tuple[Table, list[Behind]]:
+    """Large files: each step's seconds and the memory owned after the first frame."""
+    heads = ["file", "engine", "read s", "compile s", "first frame s", "all s", "next frame ms"]
+    heads += ["anonymous MB", "/ file", "peak RSS MB"]
+    table, behind = Table("Large files, each in a fresh process", heads, left=2), list[Behind]()
+    for row in rows(results, "loading"):
+        for engine, found in row["columns"].items():
+            if "steps" not in found or "error" in found:
+                table.rows.append([row["name"], engine, found.get("error", "-")[:40], *["-"] * 7])
+                continue
+            steps = [found["steps"].get(s) for s in ("read", "compile", "first frame")]
+            cells = ["-" if s is None else f"{s:.3f}" for s in (*steps, found["seconds"])]
+            memory = [found["anonymous"] / 1e6, found["anonymous"] / row["bytes"], found["peak"] / 1e6]
+            shown = [f"{memory[0]:.0f}", f"{memory[1]:.2f}", f"{memory[2]:.0f}"]
+            frame = f"{found['steps']['second frame'] * 1e3:.1f}"
+            table.rows.append([row["name"], engine, *cells, frame, *shown])
+        behind += [("loading", row["name"], text) for text in _slow_to_load(row)]
+    table.notes = [
+        "Imports are not counted; files lie in the page cache. Anonymous memory is what the process owns after "
+        "the first frame, imports included; pages of mapped files are in the peak alone."
+    ]
+    return table, behind
+
+
+def _slow_to_load(row: Row) -> list[str]:
+    found = row["columns"].get("anylayer onnxruntime", {})
+    if "steps" not in found:
+        return ["anylayer on ONNX Runtime: " + found.get("error", "not measured")]
+    limit = HUGE if "GB" in row["name"] else READY
+    missed = []
+    if found["steps"]["read"] > READ and limit == READY:
+        missed.append(f"read in {found['steps']['read']:.3f} s ({READ})")
+    if found["seconds"] > limit:
+        missed.append(f"first frame after {found['seconds']:.2f} s ({limit})")
+    if found["anonymous"] > OWNED * row["bytes"]:
+        missed.append(f"{found['anonymous'] / row['bytes']:.2f} x the file in anonymous memory ({OWNED})")
+    best = seconds(row, "openvino")
+    ours = seconds(row, "anylayer openvino")
+    if (value := ratio(ours, best)) is not None and value > OPERATOR:
+        missed.append(f"on OpenVINO {value:.2f} x its own best ({OPERATOR})")
+    return missed
+
+
+def overhead(results: Results) -> tuple[Table, list[Behind]]:
+    """anylayer's own costs."""
+    table = Table("anylayer's own costs", ["what", "measured", "target"])
+    behind: list[Behind] = []
+    for row in rows(results, "overhead"):
+        for what, value, target, unit in _costs(row):
+            missed = value > target
+            scale, places = (1, 3) if unit == "s" else (1e6, 1)
+            text = f"{value * scale:.{places}f} {unit}"
+            table.rows.append([what, text + (" !" if missed else ""), f"{target * scale:g} {unit}"])
+            if missed:
+                behind.append(("overhead", row["name"], f"{what}: {text} ({target * scale:g} {unit})"))
+    table.notes = [modes(rows(results, "overhead"))]
+    return table, behind
+
+
+def _costs(row: Row) -> list[tuple[str, float, float, str]]:
+    name = row["name"]
+    if name == "import":
+        first, second = (row["columns"][m]["seconds"] for m in ("anylayer", "numpy"))
+        return [(f"import anylayer (NumPy's part is {second:.3f} s)", first, IMPORT, "s")]
+    engine = name.rpartition("_")[2]
+    if name.startswith("one_relu"):
+        ours, own = seconds(row, "anylayer"), seconds(row, engine)
+        if ours is None or own is None:
+            return []
+        return [
+            (
+                f"a call of a one-ReLU network, above {_HEADS[engine]}'s own {own * 1e6:.1f} us",
+                ours - own,
+                CALL,
+                "us",
+            )
+        ]
+    parts = [seconds(row, c) for c in ("with", "without", "forward")]
+    if None in parts:
+        return []
+    return [(f"a host call on {_HEADS[engine]}", parts[0] - parts[1] - parts[2], HOST, "us")]  # type: ignore[operator]
+
+
+PARTS: Mapping[str, Callable[[Results], tuple[Table, list[Behind]]]] = {
+    "networks": networks,
+    "operators": operators,
+    "layers": layers,
+    "loading": loading,
+    "overhead": overhead,
+}
+
+
+def _notes(found: Sequence[Row]) -> list[str]:
+    return [f"{row['name']}: {row['note']}." for row in found if row.get("note")]
+
+
+def tables(results: Results) -> tuple[list[Table], list[Behind]]:
+    """Every part that has rows, and all that misses its target."""
+    made, behind = [], list[Behind]()
+    for part, make in PARTS.items():
+        if rows(results, part):
+            table, missed = make(results)
+            made.append(table)
+            behind += missed
+    return made, behind
+
+
+def behind_table(behind: Sequence[Behind]) -> Table:
+    """What misses its target, with the reason where one is known."""
+    table = Table("Still behind", ["row", "by how much (target)", "reason"], left=3)
+    for _, name, text in behind:
+        table.rows.append([name, text, reasons.REASONS.get(name, "not looked into")])
+    if not behind:
+        table.rows.append(["nothing", "", ""])
+    return table
+
+
+def machine(results: Results) -> str:
+    """The machine in one sentence."""
+    m: dict[str, Any] = results["machine"]
+    kind = "virtual machine" if m["virtual"] else "machine"
+    wide = ", AVX-512" if m["avx512"] else ""
+    packages = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    return (
+        f"A {kind} with {m['cores']} cores of {m['processor']}{wide}, {m['memory_gb']:g} GB of memory, "
+        f"{m['system']}, Python {m['python']}; {packages}."
+    )
+
+
+def document(results: Results) -> str:
+    """docs/performance.md."""
+    made, behind = tables(results)
+    days = sorted({row["day"] for row in results["rows"]})
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "never"
+    parts = [table.markdown() for table in [*made, behind_table(behind)]]
+    return "\n".join([_PREFACE.format(machine=machine(results), when=when), *parts])
+
+
+_PREFACE = """# Performance
+
+Made by `python -m benchmarks report --docs` from what `python -m benchmarks all` measured ({when}); see
+benchmarks/README.md for how. All engines side by side in one run, 2 threads, float32, one frame at a time.
+
+{machine}
+
+`!` marks what misses its target. "anylayer" is `net.compile(engine="auto")`, called as a user calls it; the
+engines beside it are called directly, on the best form of the network known for each; OpenCV reads the Caffe files
+with its own importer. Every engine's outputs were held to anylayer's (1e-4 of an output's largest value) before it
+was timed.
+"""

@@ -1,0 +1,63 @@
+"""What a layer that runs in Python costs between two parts of a network, beside the layer's own time.
+
+spec: folder, engine, threads.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import anylayer
+from benchmarks.prototxt import Prototxt
+from benchmarks.runners import Loaded
+
+SHAPE = (1, 16)
+
+
+class OnHost:
+    """Adds one. No engine can have it: it looks at a value."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        return [inputs[0]]
+
+    def forward(self, inputs: Any) -> Any:
+        x = inputs[0]
+        return [x + 1 if x.item(0) < 1e30 else x]
+
+
+def load(spec: dict[str, Any]) -> Loaded:
+    """Calls: a network of ReLU, the layer, ReLU; one of ReLU, ReLU; the layer's forward alone."""
+    layer, x = OnHost({}, []), np.ones(SHAPE, np.float32)
+    models = {}
+    for name, kinds in {"with": ("ReLU", "OnHost", "ReLU"), "without": ("ReLU", "ReLU")}.items():
+        path = Path(spec["folder"]) / f"{name}.prototxt"
+        path.write_text(_text(kinds))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            net = anylayer.read(path, layers=[("OnHost", OnHost)])
+            models[name] = net.compile(spec["engine"], threads=spec["threads"])
+    inputs = {"x": x}
+    return Loaded(
+        {
+            "with": lambda: models["with"](inputs),
+            "without": lambda: models["without"](inputs),
+            "forward": lambda: layer.forward([x]),
+        },
+        lambda name: dict(models[name](inputs)),
+        {"host_calls": len(models["with"].host_calls)},
+    )
+
+
+def _text(kinds: tuple[str, ...]) -> str:
+    net = Prototxt("host_call")
+    x = net.input("x", SHAPE)
+    for number, kind in enumerate(kinds):
+        x = net.layer(f"l{number}", kind, x)
+    return net.text()
