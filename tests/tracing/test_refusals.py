@@ -266,6 +266,40 @@ def test_notes_of_what_is_left_open() -> None:
         assert any(text in n for n in notes), text
 
 
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (
+            lambda x: x * np.sqrt(2),
+            r"float32 becomes float64 here \(np.multiply with float64 1.41421\); write np.float32",
+        ),
+        (
+            lambda x: x + np.zeros(4),
+            r"float32 becomes float64 here \(np.add with float64\[4\]\); write np.float32",
+        ),
+        (lambda x: np.arange(4) * x, r"float32 becomes float64 here \(np.multiply with int64\[4\]\)"),
+        (lambda x: np.floor(x / np.float32(7) + 1), "picks from a float division, which OpenVINO computes less"),
+        (lambda x: (x / x.max() * 10).astype(np.int32), "picks from a float division"),
+    ],
+)
+def test_notes_of_what_is_seldom_meant(function: Callable[[Any], Any], text: str) -> None:
+    (note,) = trace(lambda arrays: [function(arrays[0])], [TensorType.of((3, 4))]).notes
+    assert re.match(rf"test_refusals\.py:{_line(function)}: {text}", note)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * 1.5 + np.float32(2) + np.ones(4, np.float32),
+        lambda x: np.floor(x / 4),
+        lambda x: x.astype(np.float64) * np.sqrt(2),
+        lambda x: np.floor(x * np.float32(0.3)).astype(np.int32) / 3,
+    ],
+)
+def test_no_notes_without_reason(function: Callable[[Any], Any]) -> None:
+    assert trace(lambda arrays: [function(arrays[0])], [TensorType.of((3, 4))]).notes == []
+
+
 def test_traced_is_what_is_given() -> None:
     seen: list[type] = []
     trace(lambda arrays: [seen.append(type(arrays[0])) or arrays[0]], [TensorType.of((2,))])

@@ -199,6 +199,14 @@ def reshape_after_arithmetic_on_a_transposed_array(x: Any, y: Any) -> Any:
 
 
 @case
+def reshape_of_what_index_arrays_gave(x: Any, y: Any) -> Any:
+    a, b, c = x[:, [2, 0]], x[[1, 0]], x[:, [0, 1], [2, 3]] * np.float32(2)
+    p, q, r = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+    p[0], q[0], r[0] = 100, 200, 300
+    return a, b, c, p, q, r
+
+
+@case
 def ravel_of_a_copy_in_other_order(x: Any, y: Any) -> Any:
     a, b = np.copy(x.T), x.T.copy()
     p, q = a.ravel(), b.ravel()

@@ -168,6 +168,14 @@ class Traced:
         return size_of(self.shape)
 
     @property
+    def flat(self) -> Any:
+        return ATTRIBUTES["flat"](self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
+
+    @property
     def itemsize(self) -> int:
         return self.dtype.itemsize
 
@@ -224,12 +232,6 @@ class Traced:
 
         setitem(self, key, value)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "flat":
-            self.flat[:] = value
-        else:
-            object.__setattr__(self, name, value)
-
     def __getattr__(self, name: str) -> Any:
         found = ATTRIBUTES.get(name)
         if found is not None:
@@ -250,7 +252,8 @@ class Traced:
         const = self._const()
         if const is None:
             raise causes.array_refusal(self)
-        self._base()._owner = self._base()._owner or "an array that a NumPy array was made of"
+        if self.ndim:
+            self._base()._owner = self._base()._owner or "an array that a NumPy array was made of"
         result = const.astype(dtype) if dtype is not None else const.copy()
         result.flags.writeable = False
         return result

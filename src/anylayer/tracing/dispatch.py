@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.tracing.array import UFUNC_METHODS, UFUNCS, Rule, Traced, lifted
-from anylayer.tracing.dim import broadcast
+from anylayer.tracing.dim import broadcast, stand_for
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
-from anylayer.tracing.place import refusal
+from anylayer.tracing.place import describe, refusal
 from anylayer.tracing.primitives import cast, expand, select
 from anylayer.tracing.record import graph_of
 
@@ -82,8 +82,11 @@ def with_layout(
     if type(result) is Traced and any(h._view is not None or h._layout is not None for h in sources):
 
         def layout() -> Any:
-            with np.errstate(all="ignore"):
-                found = np.asarray(function(*_shadows(args), **{k: _shadows(v) for k, v in kwargs.items()}))
+            try:
+                with np.errstate(all="ignore"):
+                    found = np.asarray(function(*shadows(args), **{k: shadows(v) for k, v in kwargs.items()}))
+            except Exception:  # zeros are no arguments for every function
+                found = np.zeros(stand_for(result.shape), result.dtype)
             result._layout = lambda: found
             return found
 
@@ -91,11 +94,12 @@ def with_layout(
     return result
 
 
-def _shadows(x: Any) -> Any:
+def shadows(x: Any) -> Any:
+    """An argument with an array of each traced array's memory layout in its place."""
     if type(x) is Traced:
         return x._shadow()
     if type(x) in (tuple, list):
-        return type(x)(map(_shadows, x))
+        return type(x)(map(shadows, x))
     return x
 
 
@@ -207,7 +211,22 @@ def elementwise(
     if ufunc in _COMPARISONS:
         inputs = _wide_enough(inputs)
     dtypes = loop_dtypes(ufunc, inputs, signature)
+    if signature is None and dtypes[-1] == np.float64:
+        _note_creep(ufunc, inputs)
     return rule(*[np.asarray(x, t) if weak(x) else cast(x, t) for x, t in zip(inputs, dtypes)])
+
+
+def _note_creep(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
+    """Tell where a constant makes float64 of float32, which costs time and is seldom meant."""
+    narrow = next((x for x in inputs if type(x) is Traced and x.dtype in (np.float32, np.float16)), None)
+    cause = next((x for x in inputs if type(x) is not Traced and not weak(x) and x.dtype.itemsize > 2), None)
+    if narrow is None or cause is None or cause.dtype == narrow.dtype:
+        return
+    shown = f"{cause.dtype.name} {cause.item():.6g}" if cause.ndim == 0 else describe(cause)
+    narrow._graph.note(
+        f"{narrow.dtype.name} becomes float64 here (np.{ufunc.__name__} with {shown}); write np.float32(...) or "
+        ".astype(np.float32)"
+    )
 
 
 def _wide_enough(inputs: Sequence[Any]) -> Sequence[Any]:

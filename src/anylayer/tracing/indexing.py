@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.tracing.array import Traced, lifted, view_of
 from anylayer.tracing.dim import Dim, broadcast, is_one, is_static, size_of
-from anylayer.tracing.dispatch import plain
+from anylayer.tracing.dispatch import plain, shadows
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.place import refusal
 from anylayer.tracing.primitives import cast, gather, known, reshape, slices, transpose
@@ -197,8 +197,11 @@ def getitem(x: Traced, key: Any) -> Any:
     key = known_key
     content = x._plain()
     if known(content) and all(map(known, parsed.arrays.values())):
-        return lifted(x._graph, content[key])
-    return lifted(x._graph, take(content, parsed))
+        result = lifted(x._graph, content[key])
+    else:
+        result = lifted(x._graph, take(content, parsed))
+    result._layout = lambda: np.asarray(x._shadow()[shadows(key)])  # seldom in C order
+    return result
 
 
 def basic_view(x: Traced, key: Any, content: Any = None) -> Traced:

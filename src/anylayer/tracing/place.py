@@ -20,6 +20,7 @@ _INSIDE = (
     "<__array_function__",
 )
 _inside: dict[str, bool] = {}
+_names: dict[str, str] = {}
 
 refused: ContextVar[list[TraceError] | None] = ContextVar("refused", default=None)
 """The refusals of the trace under way: a trace with one has failed, even where the user's code swallowed it."""
@@ -43,7 +44,11 @@ def place_of(frame: FrameType | None) -> str:
     """`file.py:line` of a frame."""
     if frame is None:
         return ""
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    file = frame.f_code.co_filename
+    name = _names.get(file)
+    if name is None:
+        name = _names[file] = Path(file).name
+    return f"{name}:{frame.f_lineno}"
 
 
 def user_place() -> str:

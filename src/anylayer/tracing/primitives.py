@@ -40,6 +40,8 @@ def cast(x: Any, dtype: DTypeLike) -> Any:
         return x.astype(dtype)
     if dtype.kind not in "biuf":
         raise refusal(f"a cast to {dtype.name} cannot be recorded; the engines do not know it")
+    if x.dtype.kind == "f" and dtype.kind in "iu":
+        note_pick(x)
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype not in NATIVE:
         via = I4 if dtype.itemsize < 4 else I8
         x = record("Cast", [x], x.shape, via, to=ONNX_TYPES[via])
@@ -54,6 +56,32 @@ ONNX_TYPES = {
     if name
 }
 """TensorProto.DataType of each dtype the engines know."""
+
+
+_CARRIES = frozenset(("Add", "Sub", "Mul", "Neg", "Max", "Min", "Clip", "Cast", "Reshape", "Slice", "Expand"))
+
+
+def note_pick(x: Any) -> None:
+    """Tell where an integer is picked from a float division: OpenVINO multiplies by the reciprocal instead, and a
+    last bit more or less may pick the next one."""
+    producers = x._graph.producers
+    open_values = [x._value]
+    for _ in range(16):
+        if not open_values:
+            return
+        maker = producers.get(id(open_values.pop()))
+        if maker is not None and maker.op == "Div" and not _power_of_two(maker.inputs[1]):
+            x._graph.note(
+                "picks from a float division, which OpenVINO computes less exactly than NumPy: it may pick "
+                "the next integer; divide integers (-(-a // b)), or compute it from shapes and parameters"
+            )
+            return
+        if maker is not None and maker.op in _CARRIES:
+            open_values.extend(v for v in maker.inputs if v is not None and v.const is None)
+
+
+def _power_of_two(divisor: Any) -> bool:
+    return divisor.const is not None and bool((np.frexp(divisor.const)[0] == 0.5).all())
 
 
 def through(x: Any) -> Any:

@@ -74,13 +74,11 @@ class Substitution:
         """What a name of the user's stands for now."""
         if x is np:
             return self.standin
-        if isinstance(x, types.FunctionType):
-            return self.function(x)
-        if isinstance(x, types.BuiltinFunctionType) or type(x) is type(np.sum):
+        if callable(x) and not isinstance(x, type):
             name = getattr(x, "__name__", "")
             if name in creation.CREATION and getattr(np, name) is x:
                 return creation.CREATION[name]
-        return x
+        return self.function(x) if isinstance(x, types.FunctionType) else x
 
     def function(self, f: types.FunctionType) -> Function:
         """A copy of a Python function; those of installed packages and of Python itself stay as they are."""

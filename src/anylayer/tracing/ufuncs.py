@@ -17,7 +17,7 @@ from anylayer.tracing.dim import broadcast, is_static
 from anylayer.tracing.dispatch import ufunc_rule
 from anylayer.tracing.dtypes import BOOL, F4, I8, NATIVE
 from anylayer.tracing.place import refusal
-from anylayer.tracing.primitives import binary, cast, gather, known, select, through, unary
+from anylayer.tracing.primitives import binary, cast, gather, known, note_pick, select, through, unary
 from anylayer.tracing.record import current, record
 
 
@@ -98,7 +98,14 @@ def _tan(x: Any) -> Any:
 def _rounding(op: str) -> Rule:
     """Floor and its like: integers stay as they are."""
     single = _single(op)
-    return lambda x: x if x.dtype.kind in "biu" else single(x)
+
+    def rule(x: Any) -> Any:
+        if x.dtype.kind in "biu":
+            return x
+        note_pick(x)
+        return single(x)
+
+    return rule
 
 
 ufunc_rule(np.floor)(_rounding("Floor"))
