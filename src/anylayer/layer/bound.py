@@ -11,7 +11,13 @@ import numpy as np
 from anylayer.errors import AnyLayerError, DialectError, LayerError, at, need
 from anylayer.layer.registry import Definition
 from anylayer.network import Flag, Node, Shape, TensorType, Word
-from anylayer.tracing import call_user
+
+
+def call_user(function: Any, *args: Any) -> Any:
+    """tracing.call_user, loaded with the tracer when the first layer is called."""
+    from anylayer import tracing
+
+    return tracing.call_user(function, *args)
 
 
 def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -> Definition:
