@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,8 @@ class Worker:
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.errors):
             if stream is not None:
-                stream.close()
+                with suppress(BrokenPipeError):  # what it did not read any more
+                    stream.close()
 
     def __enter__(self) -> Worker:
         return self

@@ -53,6 +53,12 @@ def cell(row: Row, column: str, unit: float) -> str:
     return (f"{value:.1f}" if value >= 100 else f"{value:.3g}") + mark
 
 
+def doubt(row: Row) -> str:
+    """What to add to a statement about a row whose figures are not all of fast or slow mode."""
+    disturbed = any(column.get("mode") == "disturbed" for column in row["columns"].values())
+    return "; disturbed, measure again" if disturbed else ""
+
+
 def modes(found: Sequence[Row]) -> str:
     """In which modes the figures of these rows were measured, and what was discarded."""
     kept = {"fast": 0, "slow": 0, "disturbed": 0}
@@ -87,10 +93,12 @@ def networks(results: Results) -> tuple[Table, list[Behind]]:
         cells = [cell(row, c, 1e-3) for c in ("anylayer", *ENGINES, "opencv")]
         last = [factor(near, late), factor(best), factor(peer, close)]
         table.rows.append([row["name"], cells[0], _HEADS.get(runs_on, runs_on), *cells[1:], *last])
+        end = doubt(row)
         if late:
-            behind.append(("networks", row["name"], f"{near:.2f} x the faster of ORT and OpenVINO ({NETWORK})"))
+            text = f"{near:.2f} x the faster of ORT and OpenVINO ({NETWORK}){end}"
+            behind.append(("networks", row["name"], text))
         if close:
-            behind.append(("networks", row["name"], f"only {peer:.2f} x faster than OpenCV ({PEER:g})"))
+            behind.append(("networks", row["name"], f"only {peer:.2f} x faster than OpenCV ({PEER:g}){end}"))
     table.notes = [modes(found), *_notes(found)]
     return table, behind
 
@@ -114,7 +122,7 @@ def operators(results: Results) -> tuple[Table, list[Behind]]:
             [row["name"], cells[0], _HEADS.get(runs_on, runs_on), *cells[1:], factor(value, late), name]
         )
         if late:
-            behind.append(("operators", row["name"], f"{value:.2f} x {name} ({OPERATOR})"))
+            behind.append(("operators", row["name"], f"{value:.2f} x {name} ({OPERATOR}){doubt(row)}"))
     table.notes = [modes(found), *_notes(found)]
     return table, behind
 
@@ -131,7 +139,8 @@ def layers(results: Results) -> tuple[Table, list[Behind]]:
         late = value is not None and value < target
         table.rows.append([row["name"], *(cell(row, c, 1e-3) for c in columns), factor(value, late)])
         if late:
-            behind.append(("layers", row["name"], f"only {value:.2f} x faster than the best peer ({target:g})"))
+            text = f"only {value:.2f} x faster than the best peer ({target:g}){doubt(row)}"
+            behind.append(("layers", row["name"], text))
     table.notes = [modes(found), *_notes(found)]
     return table, behind
 
@@ -190,7 +199,7 @@ def overhead(results: Results) -> tuple[Table, list[Behind]]:
             text = f"{value * scale:.{places}f} {unit}"
             table.rows.append([what, text + (" !" if missed else ""), f"{target * scale:g} {unit}"])
             if missed:
-                behind.append(("overhead", row["name"], f"{what}: {text} ({target * scale:g} {unit})"))
+                behind.append(("overhead", row["name"], f"{what}: {text} ({target * scale:g} {unit}){doubt(row)}"))
     table.notes = [modes(rows(results, "overhead"))]
     return table, behind
 

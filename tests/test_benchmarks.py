@@ -1,0 +1,346 @@
+"""The benchmark's own arithmetic. What it measures is no test's business: nothing here looks at a clock."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks import caffemodel, measure, native_onnx, onnx_forms, report, results
+from benchmarks.guard import Probe, Sample, best_fma, figure, mode, plain
+from benchmarks.networks import NETWORKS
+from benchmarks.operators import OPERATORS
+from benchmarks.parts.loading import huge, middle, vgg16
+from benchmarks.parts.networks import fill, with_shape, without_layers
+from benchmarks.parts.operators import found
+from benchmarks.processes import Worker, WorkerError
+from benchmarks.prototxt import Prototxt, Word
+from benchmarks.setup import difference
+from benchmarks.table import Table
+
+import anylayer
+
+
+def sample(seconds: float, latency: float = 60, fma: float = 1e-4, foreign: float = 0.0) -> Sample:
+    return Sample(seconds, Probe(latency, fma), Probe(latency, fma), foreign, False)
+
+
+class TestGuard:
+    def test_near_cores_are_fast_mode(self) -> None:
+        assert mode(sample(1), 1e-4) == "fast"
+
+    def test_far_cores_are_slow_mode(self) -> None:
+        assert mode(sample(1, latency=250), 1e-4) == "slow"
+
+    def test_one_far_probe_is_enough(self) -> None:
+        assert mode(Sample(1, Probe(60, 1e-4), Probe(250, 1e-4), 0, False), 1e-4) == "slow"
+
+    @pytest.mark.parametrize("bad", [{"latency": 12000}, {"fma": 1.2e-4}, {"foreign": 0.2}])
+    def test_other_work_disturbs(self, bad: dict[str, float]) -> None:
+        assert mode(sample(1, **bad), 1e-4) == "disturbed"
+
+    def test_stolen_time_disturbs(self) -> None:
+        assert mode(Sample(1, Probe(60, 1e-4), Probe(60, 1e-4), 0, True), 1e-4) == "disturbed"
+
+    def test_a_figure_is_the_median_of_the_fast_samples(self) -> None:
+        samples = [sample(1.0), sample(9.0, latency=250), sample(3.0), sample(2.0), sample(7.0, foreign=0.5)]
+        got = figure(samples, best_fma(samples))
+        assert got is not None
+        assert (got.seconds, got.low, got.high, got.mode) == (2.0, 1.0, 3.0, "fast")
+        assert (got.samples, got.discarded) == (3, 2)
+
+    def test_without_fast_samples_the_mode_is_said(self) -> None:
+        got = figure([sample(5.0, latency=250), sample(1.0, latency=9000)], 1e-4)
+        assert got is not None and (got.seconds, got.mode, got.discarded) == (5.0, "slow", 1)
+        assert figure([], 1e-4) is None
+
+    def test_samples_are_kept_short(self) -> None:
+        assert plain([sample(0.001234567, foreign=0.123)], 1e-4) == [[0.001235, "disturbed", 60, 1e-4, 0.12]]
+
+
+class TestTurns:
+    def field(self, *times: tuple[str, str, list[float]]) -> list[measure.Contestant]:
+        return [measure.Contestant(c, call, None, [sample(s) for s in seconds]) for c, call, seconds in times]  # type: ignore[arg-type]
+
+    def test_each_round_begins_with_another(self) -> None:
+        a, b, c = self.field(("a", "", []), ("b", "", []), ("c", "", []))
+        assert measure.rotated([a, b, c], 1) == [b, c, a]
+        assert measure.rotated([a, b, c], 3) == [a, b, c]
+
+    def test_a_call_far_behind_its_own_engine_twice_is_dropped(self) -> None:
+        field = self.field(("ort", "x", [1, 1]), ("ort", "y", [2, 2]), ("ort", "z", [2, 1]), ("ov", "x", [9, 9]))
+        assert [(c.column, c.call) for c in measure.hopeful(field, 1e-4)] == [
+            ("ort", "x"),
+            ("ort", "z"),
+            ("ov", "x"),
+        ]
+
+    def test_nothing_is_dropped_for_disturbed_rounds(self) -> None:
+        field = self.field(("ort", "x", [1, 1]), ("ort", "y", [2, 2]))
+        assert len(measure.hopeful(field, 1e-5)) == 2
+
+    def test_the_best_call_is_the_engines_figure(self) -> None:
+        got = measure.columns(self.field(("ort", "x", [3, 1, 2]), ("ort", "y", [5, 5, 5])))
+        assert (got["ort"]["call"], got["ort"]["seconds"], got["ort"]["mode"]) == ("x", 2, "fast")
+
+
+class TestDifference:
+    def test_is_relative_to_each_outputs_largest_value(self) -> None:
+        want = {"a": np.array([100.0, 1.0]), "b": np.array([1.0])}
+        assert difference({"a": np.array([101.0, 1.0]), "b": np.array([1.0])}, want) == pytest.approx(0.01)
+
+    @pytest.mark.parametrize("got", [{}, {"a": np.zeros(3)}, {"a": np.array([np.nan, 0])}])
+    def test_is_infinite_where_outputs_cannot_be_compared(self, got: dict[str, Any]) -> None:
+        assert difference(got, {"a": np.zeros(2)}) == float("inf")
+
+    def test_detections_in_any_order_and_with_or_without_their_image(self) -> None:
+        rows = np.array([[0, 2, 0.9, 1, 2, 3, 4], [0, 1, 0.5, 5, 6, 7, 8], [0, 1, 0.8, 9, 9, 9, 9]], float)
+        np.testing.assert_array_equal(found(rows[None, None]), found(rows[::-1, 1:]))
+        assert found(rows)[:, :2].tolist() == [[1, 0.8], [1, 0.5], [2, 0.9]]
+
+
+class TestCaffeFiles:
+    def test_a_caffemodel_is_read_back(self, tmp_path: Path) -> None:
+        net = Prototxt("small")
+        x = net.input("data", (1, 3, 8, 8))
+        x = net.layer("conv", "Convolution", x, convolution_param={"num_output": 200, "kernel_size": 3})
+        net.layer("fc", "InnerProduct", x, inner_product_param={"num_output": 5, "bias_term": False})
+        (tmp_path / "m.prototxt").write_text(net.text())
+        noise = np.random.default_rng(0)
+        shapes = {"conv": [(200, 3, 3, 3), (200,)], "fc": [(5, 7200)]}
+        blobs = {name: [noise.standard_normal(s, np.float32) for s in sizes] for name, sizes in shapes.items()}
+        layers = [("conv", "Convolution", blobs["conv"]), ("fc", "InnerProduct", blobs["fc"])]
+        caffemodel.write(tmp_path / "m.caffemodel", "small", layers)
+        read = anylayer.read(tmp_path / "m.prototxt", tmp_path / "m.caffemodel").network
+        got = {node.name: node.blobs for node in read.nodes if node.blobs}
+        assert got.keys() == blobs.keys()
+        for name, want in blobs.items():
+            assert len(got[name]) == len(want)
+            for a, b in zip(got[name], want):
+                np.testing.assert_array_equal(a, b)
+
+    @pytest.mark.parametrize(
+        ("value", "want"), [(0, b"\0"), (127, b"\x7f"), (300, b"\xac\x02"), (2**31, b"\x80\x80\x80\x80\x08")]
+    )
+    def test_varint(self, value: int, want: bytes) -> None:
+        assert caffemodel.varint(value) == want
+
+    def test_text(self) -> None:
+        net = Prototxt("n")
+        net.layer("a", "Pooling", "x", ["y", "m"], pooling_param={"pool": Word("MAX"), "kernel_size": 2})
+        assert net.text() == (
+            'name: "n"\nlayer {\n  name: "a"\n  type: "Pooling"\n  bottom: "x"\n  top: "y"\n  top: "m"\n'
+            "  pooling_param {\n    pool: MAX\n    kernel_size: 2\n  }\n}\n"
+        )
+
+    def test_the_inputs_shape_is_replaced(self) -> None:
+        assert with_shape("input_dim: 10 input_dim: 3\nlayer { dim: 7 }", (1, 3)) == (
+            "input_dim: 1 input_dim: 3\nlayer { dim: 7 }"
+        )
+
+    def test_layers_are_left_out_with_all_that_is_in_them(self) -> None:
+        text = 'layer { type: "A" }\nlayer { type: "B" p { q { r: 1 } } }\nlayer { type: "A" }\n'
+        assert without_layers(text, "B") == 'layer { type: "A" }\n\nlayer { type: "A" }\n'
+
+    def test_filling_leaves_no_layer_without_weights(self, tmp_path: Path) -> None:
+        net = Prototxt("n")
+        x = net.input("data", (1, 2, 4, 4))
+        up = {"num_output": 2, "group": 2, "kernel_size": 2, "stride": 2, "bias_term": False}
+        up["weight_filler"] = {"type": "bilinear"}
+        x = net.layer("up", "Deconvolution", x, convolution_param=up)
+        net.layer("scale", "Scale", x, scale_param={"bias_term": True})
+        (tmp_path / "m.prototxt").write_text(net.text())
+        fill(tmp_path / "m.prototxt", tmp_path / "m.caffemodel")
+        nodes = anylayer.read(tmp_path / "m.prototxt", tmp_path / "m.caffemodel").network.nodes
+        assert {n.name: [b.shape for b in n.blobs] for n in nodes if n.blobs} == {
+            "up": [(2, 1, 2, 2)],
+            "scale": [(2,), (2,)],
+        }
+
+
+class TestNetworks:
+    def test_there_are_fourteen(self) -> None:
+        assert len({source.name for source in NETWORKS}) == 14
+
+    @pytest.mark.parametrize("source", [s for s in NETWORKS if s.make], ids=lambda s: s.name)
+    def test_what_is_generated_can_be_read(self, source: Any, tmp_path: Path) -> None:
+        (tmp_path / "m.prototxt").write_text(source.make())
+        net = anylayer.read(tmp_path / "m.prototxt")
+        totals = net.inspect().totals
+        assert totals["unknown"] == 0 and totals["host"] == 0
+        assert set(source.outputs) <= set(net.outputs)
+
+    def test_mobilenet_v2_has_the_papers_size(self, tmp_path: Path) -> None:
+        source = next(s for s in NETWORKS if s.name == "mobilenet_v2")
+        assert source.make is not None
+        (tmp_path / "m.prototxt").write_text(source.make())
+        assert anylayer.read(tmp_path / "m.prototxt").inspect().totals["macs"] == pytest.approx(300e6, rel=0.01)
+
+    @pytest.mark.parametrize("operator", OPERATORS, ids=lambda o: o.name)
+    def test_every_operator_is_one_known_layer(self, operator: Any, tmp_path: Path) -> None:
+        (tmp_path / "m.prototxt").write_text(operator.text())
+        here = Path(sys.modules[onnx_forms.__name__].__file__ or "").parent
+        layers = [text.replace("=", f"={here}/") for text in operator.layers]
+        net = anylayer.read(tmp_path / "m.prototxt", dialect=operator.dialect, layers=layers)
+        assert [node.name for node in net.network.nodes if node.name not in operator.inputs()] == ["y"]
+        assert list(net.inputs) == list(operator.inputs()) and net.outputs["y"] is not None
+
+    def test_there_are_fifteen_operators(self) -> None:
+        assert len({operator.name for operator in OPERATORS}) == 15
+        assert all(any(o.name.startswith(key) for o in OPERATORS) for key in native_onnx.FORMS)
+
+    @pytest.mark.parametrize(("make", "size"), [(vgg16, 553e6), (huge, 2.78e9)])
+    def test_large_files_have_the_size_they_are_named_after(self, make: Any, size: float) -> None:
+        _, layers, _ = make()
+        values = sum(int(np.prod(shape)) for _, _, shapes in layers for shape in shapes)
+        assert 4 * values == pytest.approx(size, rel=0.01)
+
+
+def test_lrn_as_convolution_gives_what_lrn_gives() -> None:
+    import onnx
+    import onnxruntime as ort
+    from onnx import TensorProto, helper
+
+    shape = [1, 8, 5, 5]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
+    node = helper.make_node("LRN", ["x"], ["y"], size=5, alpha=2.0, beta=0.75, bias=1.5)
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+
+    def run(proto: onnx.ModelProto) -> np.ndarray:
+        return ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+            None, {"x": x}
+        )[0]
+
+    want = run(model)
+    other = onnx_forms.without_lrn(model)
+    assert other is not None and "LRN" not in [n.op_type for n in other.graph.node]
+    np.testing.assert_allclose(run(other), want, atol=1e-6 * float(np.abs(want).max()))
+    assert onnx_forms.without_lrn(other) is None
+
+
+def row(part: str, name: str, **columns: float | str) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for column, value in columns.items():
+        if isinstance(value, str):
+            made[column] = {"error": value}
+        else:
+            made[column] = {"seconds": value, "mode": "fast", "kept": 3, "discarded": 1, "call": "call"}
+    return {"part": part, "name": name, "columns": made}
+
+
+class TestReport:
+    def test_ratios_and_what_is_behind(self) -> None:
+        good = row("networks", "a", anylayer=1.02e-3, onnxruntime=2e-3, openvino=1e-3, ncnn=0.5e-3, opencv=4e-3)
+        late = row("networks", "b", anylayer=1.5e-3, onnxruntime=1e-3, openvino="refused", opencv="peers absent")
+        table, behind = report.networks(results.merge(results.empty(), [good, late]))
+        assert [list(r) for r in table.rows] == [
+            ["a", "1.02", "-", "2", "1", "0.5", "4", "1.02", "2.04", "3.92"],
+            ["b", "1.5", "-", "1", "-", "-", "absent", "1.50 !", "1.50", "-"],
+        ]
+        assert behind == [("networks", "b", "1.50 x the faster of ORT and OpenVINO (1.03)")]
+        assert table.notes == ["7 figures are of the machine's fast mode; 7 samples were discarded."]
+
+    def test_slow_and_disturbed_figures_are_marked(self) -> None:
+        made = row("networks", "a", anylayer=2e-3, onnxruntime=1e-3)
+        made["columns"]["anylayer"]["mode"] = "disturbed"
+        table, behind = report.networks(results.merge(results.empty(), [made]))
+        assert table.rows[0][1] == "2 d"
+        assert behind[0][2].endswith("; disturbed, measure again")
+
+    def test_the_best_cell_of_an_operator_is_named(self) -> None:
+        made = row("operators", "o", anylayer=2e-6, onnxruntime=3e-6, openvino=2.5e-6, ncnn=1e-6, opencv=9e-6)
+        table, behind = report.operators(results.merge(results.empty(), [made]))
+        assert list(table.rows[0][-2:]) == ["2.00 !", "ncnn: call"]
+        assert behind == [("operators", "o", "2.00 x ncnn: call (1.05)")]
+
+    def test_costs_are_differences(self) -> None:
+        rows = [
+            row("overhead", "one_relu_onnxruntime", anylayer=7e-6, onnxruntime=4e-6),
+            row("overhead", "host_call_onnxruntime", **{"with": 30e-6, "without": 8e-6, "forward": 2e-6}),
+        ]
+        table, behind = report.overhead(results.merge(results.empty(), rows))
+        assert [list(r)[1:] for r in table.rows] == [["3.0 us", "30 us"], ["20.0 us !", "10 us"]]
+        assert [name for _, name, _ in behind] == ["host_call_onnxruntime"]
+
+    def test_loading(self) -> None:
+        def run(read: float, anonymous: int) -> dict[str, Any]:
+            seconds = {"ready": 9.0, "read": read, "compile": 0.2, "first frame": 0.1, "second frame": 0.05}
+            return {"seconds": seconds, "memory": {"first frame": {"anonymous": anonymous}}, "peak": 10**9}
+
+        runs = [run(0.1, 300 * 10**6), run(0.3, 310 * 10**6), run(0.2, 320 * 10**6)]
+        column = middle(runs)
+        assert column["seconds"] == pytest.approx(0.5) and column["anonymous"] == 310 * 10**6
+        made = {"part": "loading", "name": "v", "bytes": 500 * 10**6, "columns": {"anylayer onnxruntime": column}}
+        table, behind = report.loading(results.merge(results.empty(), [made]))
+        assert list(table.rows[0]) == (
+            ["v", "anylayer onnxruntime", "0.200", "0.200", "0.100", "0.500", "50.0", "310", "0.62", "1000"]
+        )
+        assert [text for _, _, text in behind] == [
+            "read in 0.200 s (0.05)",
+            "0.62 x the file in anonymous memory (0.4)",
+        ]
+
+    def test_the_page_names_the_machine_and_what_is_behind(self) -> None:
+        made = row("networks", "squeeze", anylayer=2e-3, onnxruntime=1e-3)
+        text = report.document(results.merge(results.empty(), [made]))
+        assert results.machine()["processor"] in text
+        assert "| squeeze | 2.00 x the faster of ORT and OpenVINO (1.03) | not looked into |" in text
+
+
+class TestResults:
+    def test_a_row_measured_again_takes_its_old_ones_place(self) -> None:
+        first = results.merge(results.empty(), [row("a", "x", c=1.0), row("a", "y", c=2.0), row("b", "x", c=3.0)])
+        second = results.merge(first, [row("a", "x", c=9.0)])
+        assert [(r["part"], r["name"], r["columns"]["c"]["seconds"]) for r in second["rows"]] == [
+            ("a", "x", 9.0),
+            ("a", "y", 2.0),
+            ("b", "x", 3.0),
+        ]
+
+    def test_rows_of_another_machine_are_not_added_to(self, tmp_path: Path) -> None:
+        path = tmp_path / "r.json"
+        results.save(path, results.merge(results.empty(), [row("a", "x", c=1.0)]))
+        assert len(results.begin(path, None)["rows"]) == 1
+        other = results.load(path)
+        other["machine"]["processor"] = "abacus"
+        results.save(path, other)
+        assert results.begin(path, None)["rows"] == []
+
+
+class TestTable:
+    table = Table("Title", ["name", "ms"], [["a|b", "1.5"], ["c", "10"]], ["a note"])
+
+    def test_text(self) -> None:
+        assert self.table.text() == "Title\nname   ms\na|b   1.5\nc      10\n  a note\n"
+
+    def test_markdown(self) -> None:
+        assert self.table.markdown() == (
+            "## Title\n\n| name | ms |\n| :-- | --: |\n| a\\|b | 1.5 |\n| c | 10 |\n\n- a note\n"
+        )
+
+
+class TestWorker:
+    def test_a_runner_that_cannot_load_says_why(self) -> None:
+        with Worker(sys.executable, "nothing") as worker, pytest.raises(WorkerError, match="No module named"):
+            worker.ask(do="load", runner="nothing", spec={})
+
+    def test_a_worker_that_ends_is_said(self) -> None:
+        with Worker(sys.executable, "opencv") as worker:
+            worker.process.kill()
+            worker.process.wait()
+            with pytest.raises(WorkerError, match=r"opencv ended \(-9\)"):
+                worker.ask(do="time")
+
+    def test_a_host_call_is_one(self, tmp_path: Path) -> None:
+        with Worker(sys.executable, "host_call") as worker:
+            reply = worker.ask(
+                do="load",
+                runner="host_call",
+                spec={"folder": str(tmp_path), "engine": "onnxruntime", "threads": 1},
+            )
+            assert reply["facts"] == {"host_calls": 1}
+            np.testing.assert_array_equal(worker.outputs("with", tmp_path)["l2"], np.full((1, 16), 2, np.float32))
