@@ -259,8 +259,8 @@ x == 300
 x < 300
 x >= -1
 x != -5
-np.clip(x, -1, 300)
-np.clip(x, 1, 300)
+np.clip(x, -1, 300) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else x
+np.clip(x, 1, 300) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else x
 np.maximum(x, -1)
 x + np.int8(-3)
 x - y
@@ -677,7 +677,6 @@ x.flat[::5]
 np.stack(list(y.flat))
 x.view()
 x.round(1)
-x.ptp() if hasattr(x, "ptp") else x
 x.compress([0, 1], axis=0)
 x.searchsorted if False else v.argsort(kind="stable")
 x.std(axis=1, keepdims=True)

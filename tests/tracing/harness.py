@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -44,7 +45,8 @@ def inputs(dtype: str) -> dict[str, Any]:
 
 def evaluate(text: str, arrays: dict[str, Any]) -> Any:
     """The expression's value."""
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
         return eval(text, {"np": np, **arrays})
 
 

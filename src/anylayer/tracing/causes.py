@@ -123,7 +123,7 @@ def index_refusal(x: Any) -> TraceError:
     opcode, text = _now(user_frame())
     if text.startswith("range("):
         what = "range()"
-    elif opcode.startswith("BINARY_SUBSCR") and ":" not in text:
+    elif opcode.startswith("BINARY_SUBSCR") and text and ":" not in text:
         return _indexing(x)
     elif opcode.startswith(("BINARY_S", "STORE_S")):
         what = "indexing or slicing"

@@ -76,7 +76,6 @@ for _ufunc, _op, _double in (
     (np.exp, "Exp", True),
     (np.log, "Log", True),
     (np.sin, "Sin", True),
-    (np.cos, "Cos", True),
     (np.arcsin, "Asin", False),
     (np.arccos, "Acos", False),
     (np.arctan, "Atan", False),
@@ -88,6 +87,11 @@ for _ufunc, _op, _double in (
     (np.arctanh, "Atanh", False),
 ):
     ufunc_rule(_ufunc)(_single(_op, _double))
+
+
+@ufunc_rule(np.cos)
+def _cos(x: Any) -> Any:
+    return np.sin(x + math.pi / 2) if x.dtype == np.float64 else _single("Cos")(x)  # ONNX Runtime < 1.24 has no f8
 
 
 @ufunc_rule(np.tan)
