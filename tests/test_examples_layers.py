@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anylayer.errors import LayerError
 from anylayer.layer import Definition, Registry, bind, load_layers
 from anylayer.network import Array, Node, TensorType
 from anylayer.readers import caffe
@@ -113,8 +115,48 @@ def test_crop_cuts_from_the_centre(tmp_path: Path) -> None:
     check_function(lambda *xs: apply(node, users, None, xs), x, like)
 
 
+SMALL = np.array([[[[1, 2], [3, 4]]]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("blobs", "x", "rows"),
+    [
+        ([[4, 4]], SMALL, [[1, 1.5, 2, 2], [2, 2.5, 3, 3], [3, 3.5, 4, 4], [3, 3.5, 4, 4]]),
+        ([[2], [2]], SMALL, [[1, 1.5, 2, 2], [2, 2.5, 3, 3], [3, 3.5, 4, 4], [3, 3.5, 4, 4]]),
+        ([[1], [3]], SMALL, [[1, 4 / 3, 5 / 3, 2, 2, 2], [3, 10 / 3, 11 / 3, 4, 4, 4]]),
+        ([[1, 3]], np.arange(4, dtype=np.float32).reshape(1, 1, 1, 4), [[0, 4 / 3, 8 / 3]]),
+    ],
+)
+def test_resize_bilinear_as_tensorflow_1(blobs: list[list[int]], x: Array, rows: Any) -> None:
+    found = load_layers([FOLDER / "resize_bilinear.py"])["ResizeBilinear"]
+    node = Node("r", "ResizeBilinear", ["x"], ["y"], {"align_corners": False}, [np.array(b) for b in blobs])
+    several = np.concatenate([np.concatenate([x, 2 * x], 1)] * 2)  # images and channels are resized alike
+    want = np.array(rows, np.float32)
+    (got,) = apply(node, [found], None, [several])
+    assert_same(got, np.broadcast_to(np.stack([want, 2 * want]), (2, 2, *want.shape)))
+    check_function(lambda y: apply(node, [found], None, [y]), several)
+
+
+@pytest.mark.parametrize(
+    ("params", "blobs", "rule"),
+    [
+        ({"align_corners": True}, [[4, 4]], "align_corners is not supported"),
+        ({}, [], "a blob with the height and width, or two with their factors, is needed, got sizes []"),
+        ({}, [[1, 2, 3]], "got sizes [3]"),
+        ({}, [[1, 2], [3]], "got sizes [2, 1]"),
+        ({}, [[0, 2]], "must be positive, got [0, 2]"),
+    ],
+)
+def test_resize_bilinear_refuses(params: dict[str, Any], blobs: list[list[int]], rule: str) -> None:
+    found = load_layers([FOLDER / "resize_bilinear.py"])["ResizeBilinear"]
+    node = Node("r", "ResizeBilinear", ["x"], ["y"], params, [np.array(b) for b in blobs])
+    with pytest.raises(LayerError, match=re.escape(rule)):
+        apply(node, [found], None, [SMALL])
+
+
 def test_every_example_is_tested() -> None:
-    assert {p.stem for p in FOLDER.glob("*.py")} == {name.split()[0] for name in CASES} | {"crop"}
+    apart = {"crop", "resize_bilinear"}
+    assert {p.stem for p in FOLDER.glob("*.py")} == {name.split()[0] for name in CASES} | apart
 
 
 def test_a_group_that_does_not_divide_is_refused(tmp_path: Path) -> None:

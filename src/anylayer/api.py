@@ -80,7 +80,8 @@ class Net:
         from anylayer.engines.model import Model
         from anylayer.engines.nodes import needed_nodes
 
-        wanted = self.network.outputs if outputs is None else {name: self._blob(name) for name in outputs}
+        names = [outputs] if isinstance(outputs, str) else outputs
+        wanted = self.network.outputs if names is None else {name: self._blob(name) for name in names}
         need(wanted, "the network has no outputs", InputError)
         self.require_known(needed_nodes(self.network, wanted))
         return Model(
@@ -105,11 +106,14 @@ class Net:
 
         return make_report(self.network, self.definitions, shapes)
 
-    def fill(self, seed: int = 0) -> Net:
-        """Give every layer without weights random ones (for shapes and speed; the numbers mean nothing)."""
+    def fill(self, seed: int = 0, shapes: Mapping[str, Sequence[int]] | None = None) -> Net:
+        """Give every layer without weights random ones (for shapes and speed; the numbers mean nothing).
+
+        Their shapes follow from the network's input shapes: `shapes`, as in compile, else the file's.
+        """
         from anylayer.engines.report import fill_weights
 
-        fill_weights(self.network, self.definitions, np.random.default_rng(seed))
+        fill_weights(self.network, self.definitions, np.random.default_rng(seed), shapes)
         return self
 
     def _repr_html_(self) -> str:
@@ -170,7 +174,7 @@ def read(
                 proto=Path(proto) if proto is not None else None,
                 phase=phase,
                 level=level,
-                stages=tuple(stages),
+                stages=(stages,) if isinstance(stages, str) else tuple(stages),
                 user_types=frozenset(users),
             )
             net = Net(network, users)

@@ -30,7 +30,12 @@ class TensorType:
         return cls(tuple(shape), np.dtype(dtype))
 
     def __str__(self) -> str:
-        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+        return f"{self.dtype.name}[{', '.join(map(size_text, self.shape))}]"
+
+
+def size_text(size: Any) -> str:
+    """A size as it is printed: a number, or "<=200" for one that depends on data."""
+    return f"<={size.maximum}" if hasattr(size, "maximum") else str(size)
 
 
 class Word(str):
@@ -98,13 +103,15 @@ class Node:
 
 @dataclass(slots=True)
 class Preprocess:
-    """How a network's file says its input is made of an image: (image - mean) * scale, after the crop.
+    """How a network's file says its input is made of an image: resized to `size`, cropped, (image - mean) * scale.
 
-    `mean` is one value per channel, an array (C, H, W), or None; `source` names where it comes from.
+    `mean` is one value per channel, an array (C, H, W), or None; `size` is (height, width), or None where the
+    file does not say; `source` names where it comes from.
     """
 
     scale: float = 1.0
     mean: Array | None = None
+    size: tuple[int, int] | None = None
     crop: int = 0
     mean_file: str = ""
     source: str = ""

@@ -83,7 +83,7 @@ def test_a_picture_too_small_for_the_centre_is_refused():
 
 
 def test_a_mean_picture_of_another_size_is_refused():
-    with pytest.raises(AnyLayerError, match="the mean picture is 5x5, the picture is 4x3"):
+    with pytest.raises(AnyLayerError, match="the mean picture is 5x5, the resized picture 4x3"):
         prepare(PICTURE, Recipe(None, np.zeros((3, 5, 5), np.float32)))
 
 
@@ -124,6 +124,13 @@ def test_where_the_file_gives_no_shape_its_crop_is_the_size():
     own = Preprocess(mean_file="gone.binaryproto", crop=6)
     recipe = recipe_for(None, own, mean=np.ones(3, np.float32))
     assert (recipe.size, recipe.centre) == ((6, 6), 0)
+
+
+def test_where_the_file_gives_no_shape_its_resizing_is_the_size():
+    own = Preprocess(size=(30, 20))
+    assert recipe_for(None, own).size == (30, 20)
+    assert recipe_for(None, Preprocess(size=(30, 20), crop=6)).size == (30, 20)
+    assert recipe_for(DATA, own).size == (8, 6)
 
 
 def test_a_size_alone_leaves_the_files_transform():

@@ -109,6 +109,57 @@ def test_output_buffers_are_reused(net: Any, engine: str) -> None:
         model({"data": X}, out={"z": out.T})
     with pytest.raises(InputError, match="there is no output 'y'"):
         model({"data": X}, out={"y": out})
+    wrong = r"out\['z'\] must be float32\[1, 2, 3, 4\], got "
+    for buffer, got in (
+        (np.empty((1, 2, 3, 5), np.float32), r"float32\[1, 2, 3, 5\]"),
+        (out.astype("f8"), "float64"),
+    ):
+        with pytest.raises(InputError, match=wrong + got):
+            model({"data": X}, out={"z": buffer})
+    with pytest.raises(InputError, match=r"out\['z'\] must share no memory with an input"):
+        model({"data": out}, out={"z": out})
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+def test_an_output_whose_size_depends_on_data_takes_no_buffer(net: Any, engine: str) -> None:
+    counted = """
+import numpy as np
+import anylayer
+
+@anylayer.layer("Mine")
+class Mine:
+    def __init__(self, params, blobs): pass
+    def forward(self, inputs):
+        x = inputs[0].reshape(-1)
+        return [anylayer.ops.head(x, (x > 6).sum())]
+"""
+    model = net(counted, NET.split('layer { name: "z"')[0]).compile(engine=engine)
+    assert model(X)["m"].shape == (20,)
+    if engine != "numpy":
+        assert str(model.outputs["m"]) == "float32[<=24]"
+        with pytest.raises(InputError, match=r"the size of output 'm' \(float32\[<=24\]\) depends on data"):
+            model({"data": X}, out={"m": np.empty(20, np.float32)})
+
+
+def test_what_is_no_array_of_numbers_is_refused(net: Any) -> None:
+    with pytest.raises(InputError, match="input 'data' must be an array of numbers: could not convert"):
+        net().compile(engine="onnxruntime")({"data": "picture.png"})
+
+
+def test_one_output_may_be_asked_for_by_its_name(net: Any) -> None:
+    assert list(net().compile(engine="onnxruntime", outputs="a")(X)) == ["a"]
+
+
+def test_random_weights_follow_the_shapes_asked_for(net: Any) -> None:
+    text = NET.split("layer {", 2)
+    dense = (
+        'layer { name: "f" type: "InnerProduct" bottom: "data" top: "f" inner_product_param { num_output: 2 } }'
+    )
+    found = net(None, f"{text[0]}layer {{{text[1]}{dense}").fill(shapes={"data": (1, 2, 5, 5)})
+    assert found.network.nodes[0].blobs[0].shape == (2, 50)
+    unshaped = net(None, f'input: "data" {dense}')
+    with pytest.raises(InputError, match=r"the shape of input 'data' is not in the file. Give shapes=\{...\}"):
+        unshaped.fill()
 
 
 @pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])

@@ -149,6 +149,19 @@ def test_contract_mistakes(forward: Any, shapes: Any, text: str) -> None:
         run(contract(forward, shapes), node())
 
 
+@pytest.mark.parametrize("shapes", [None, lambda self: [[1, 6]]])
+def test_a_method_that_takes_something_else(shapes: Any) -> None:
+    class Bare:
+        def forward(self, inputs: Any) -> Any:
+            return inputs
+
+    found = contract(lambda self, i: i, shapes) if shapes else [Definition("Some", Bare, "user.py")]
+    with pytest.raises(
+        LayerError, match=r"raises TypeError: .*\. Its methods are __init__\(self, params, blobs\)"
+    ):
+        run(found, node())
+
+
 def test_other_dtypes_are_cast_with_a_note() -> None:
     bound = bind(node(), contract(lambda self, i: [i[0] * np.float64(2)]), [TYPE], None, np.dtype(np.float32))
     assert bound([X])[0].dtype == np.float32

@@ -455,6 +455,37 @@ def test_a_mean_file_elsewhere_is_not_read(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("mode", "size"), [("", (300, 200)), ("resize_mode: WARP", (300, 200)), ("resize_mode: FIT_SMALL_SIZE", None)]
+)
+def test_what_ssds_files_resize_to(mode: str, size: tuple[int, int] | None) -> None:
+    network = read_net(
+        f"layer {{ name: 'data' type: 'AnnotatedData' top: 'data' top: 'label' transform_param {{ mean_value: 1 "
+        f"resize_param {{ prob: 1 {mode} height: 300 width: 200 interp_mode: LINEAR interp_mode: AREA }} "
+        "expand_param { prob: 0.5 } distort_param { hue_prob: 0.5 } emit_constraint { emit_type: CENTER } } "
+        "annotated_data_param { batch_sampler { } label_map_file: 'x' } data_param { source: 'x' cache: true } }"
+        + relu("a", "data", "y")
+    )
+    assert network.inputs == {"data": None}
+    assert network.preprocess["data"].size == size
+
+
+def test_a_training_file_of_ssd() -> None:
+    text = """
+    layer { name: 'data' type: 'AnnotatedData' top: 'data' top: 'label' annotated_data_param { } }
+    layer { name: 'a' type: 'ReLU' bottom: 'data' top: 'loc' }
+    layer { name: 'loss' type: 'MultiBoxLoss' bottom: 'loc' bottom: 'label' top: 'loss' include { phase: TRAIN }
+      loss_param { normalization: VALID } multibox_loss_param { loc_loss_type: SMOOTH_L1 } }
+    layer { name: 'eval' type: 'DetectionEvaluate' bottom: 'loc' bottom: 'label' top: 'eval'
+      include { phase: TEST } detection_evaluate_param { num_classes: 21 } }
+    """
+    for phase, left_out in (("TRAIN", "loss"), ("TEST", "eval")):
+        network = read_net(text, phase=phase)
+        assert list(network.inputs) == ["data"]
+        assert list(network.outputs) == ["loc"]
+        assert f"layer '{left_out}'" in network.notes[0]
+
+
 def test_means_refused() -> None:
     assert refused(transform("mean_file: 'a' mean_value: 1")) == (
         "deploy.prototxt:1: transform_param has either 'mean_file' or 'mean_value', got both"

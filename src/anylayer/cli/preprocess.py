@@ -82,8 +82,8 @@ def recipe_for(
     `size` is (height, width), "keep" for the picture's own, or None for the input's.
     """
     channels, fixed = _wanted(wanted)
-    if fixed is None and own is not None and own.crop:
-        fixed = own.crop, own.crop
+    if fixed is None and own is not None:
+        fixed = (own.crop, own.crop) if own.crop else own.size
     gray = gray or channels == 1
     given = mean is not None or scale is not None or swap or cover or (gray and channels != 1)
     if own is None or given:
@@ -123,7 +123,7 @@ def _own(own: Preprocess, gray: bool, fixed: Any, size: tuple[int, int] | str | 
         )
         resized = full
     elif own.crop and not isinstance(size, tuple):
-        resized = (own.crop, own.crop)
+        resized = own.size or (own.crop, own.crop)
     if size == "keep":
         resized = None
     where = own.source or "the file's transform_param"
@@ -174,8 +174,8 @@ def _mean(mean: Array, shape: tuple[int, ...]) -> Array:
         return mean.astype(np.float32).reshape(-1, 1, 1)
     need(
         mean.shape[1:] == shape[1:],
-        f"the mean picture is {_size(mean.shape[1:])}, the picture is {_size(shape[1:])}: without --size keep it "
-        "is resized",
+        f"the mean picture is {_size(mean.shape[1:])}, the resized picture {_size(shape[1:])}. Give --size "
+        f"{_size(mean.shape[1:])}, or one mean for each channel",
         InputError,
     )
     return mean.astype(np.float32)

@@ -103,16 +103,31 @@ class Model:
                 f"its inputs: {', '.join(self._names)}"
             )
         runner = self._runner(tuple((a.shape, a.dtype) for a in arrays))
-        return runner(arrays, self._buffers(out) if out else {})
+        if not out:
+            return runner(arrays, {})
+        self._check_buffers(out, arrays)
+        if isinstance(runner, PlanRunner):
+            for name, buffer in out.items():
+                _require_type(name, buffer, runner.plan.types[self._targets[name]])
+            return runner(arrays, out)
+        results = runner(arrays, {})
+        for name, buffer in out.items():
+            _require_type(name, buffer, TensorType(results[name].shape, results[name].dtype))
+            np.copyto(buffer, results[name])
+        return {**results, **out}
 
     def _array(self, name: str, inputs: Mapping[str, Any]) -> Array:
         if name not in inputs:
             raise InputError(f"input '{name}' is missing; the network's inputs: {', '.join(self._names)}")
         known = self._types[name]
-        array = np.asarray(inputs[name], known.dtype if known is not None else np.float32)
+        try:
+            array = np.asarray(inputs[name], known.dtype if known is not None else np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"input '{name}' must be an array of numbers: {error}") from None
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
-    def _buffers(self, out: Mapping[str, Array]) -> Mapping[str, Array]:
+    def _check_buffers(self, out: Mapping[str, Array], arrays: Sequence[Array]) -> None:
+        taken = list(arrays)
         for name, array in out.items():
             need(name in self._targets, f"there is no output '{name}'{nearest(name, self._targets)}", InputError)
             need(
@@ -120,7 +135,12 @@ class Model:
                 f"out['{name}'] must be a writeable C-contiguous array",
                 InputError,
             )
-        return out
+            need(
+                not any(np.may_share_memory(array, other) for other in taken),
+                f"out['{name}'] must share no memory with an input or another output",
+                InputError,
+            )
+            taken.append(array)
 
     def _runner(self, key: tuple[Any, ...]) -> PlanRunner | NumpyRunner:
         if self._asked == "numpy":
@@ -171,6 +191,17 @@ class Model:
             self.timings = _measure(runners, plan)
         self.engine = min(self.timings, key=self.timings.__getitem__) if self.timings else next(iter(runners))
         return runners[self.engine]
+
+
+def _require_type(name: str, buffer: Array, wanted: TensorType) -> None:
+    """Refuse a buffer that an output does not fit."""
+    given = TensorType(buffer.shape, buffer.dtype)
+    need(
+        all(isinstance(d, int) for d in wanted.shape),
+        f"the size of output '{name}' ({wanted}) depends on data: it takes no buffer",
+        InputError,
+    )
+    need(given == wanted, f"out['{name}'] must be {wanted}, got {given}", InputError)
 
 
 def _require_precision(engine: str, precision: str) -> None:

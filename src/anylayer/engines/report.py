@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.engines.nodes import NO_DEFINITION, Definitions, Traced, input_types, trace_nodes
-from anylayer.errors import LayerError, need
-from anylayer.network import Array, Network, TensorType
+from anylayer.errors import InputError, need
+from anylayer.network import Array, Network, TensorType, size_text
 from anylayer.tracing import Graph
 
 Named = list[tuple[str, TensorType | None]]
@@ -131,7 +131,7 @@ def _plain_named(named: Named) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "shape": [d if isinstance(d, int) else str(d) for d in t.shape] if t else None,
+            "shape": [d if isinstance(d, int) else size_text(d) for d in t.shape] if t else None,
             "dtype": t.dtype.name if t else None,
         }
         for name, t in named
@@ -225,15 +225,23 @@ def multiply_adds(graph: Graph) -> int:
     return total
 
 
-def fill_weights(network: Network, definitions: Definitions, random: np.random.Generator) -> None:
+def fill_weights(
+    network: Network,
+    definitions: Definitions,
+    random: np.random.Generator,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> None:
     """Random blobs, of plausible scale, for every layer that wants weights and has none.
 
     Raises what tracing raises: the shapes of the weights follow from the network's input shapes.
     """
-    types = input_types(network, None)
+    types = input_types(network, shapes)
     missing = [name for name, t in types.items() if t is None]
     need(
-        not missing, f"{network.source}: the shape of input '{', '.join(missing)}' is not in the file", LayerError
+        not missing,
+        f"{network.source}: the shape of input '{', '.join(missing)}' is not in the file. "
+        "Give shapes={...}, or --shape NAME=1,3,224,224",
+        InputError,
     )
     for traced in trace_nodes(network, network.nodes, definitions, types):
         bound = traced.bound

@@ -76,6 +76,9 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Word) and not isinstance(value, Flag) else value
 
 
+_METHODS = "__init__(self, params, blobs), getMemoryShapes(self, inputs), forward(self, inputs)"
+
+
 class Bound:
     """A node with an instance of its class. Calling it with one array an input gives a list, one an output.
 
@@ -127,8 +130,10 @@ class Bound:
             raise
         except Exception as error:
             name = getattr(function, "__name__", type(function).__name__)
-            file = self.definition.origin
-            raise LayerError(f"{name} raises {type(error).__name__}: {error}{user_line(error, file)}") from error
+            line = user_line(error, self.definition.origin)
+            if isinstance(error, TypeError) and not line:  # the call itself does not fit
+                line = f". Its methods are {_METHODS}"
+            raise LayerError(f"{name} raises {type(error).__name__}: {error}{line}") from error
 
     @property
     def notes(self) -> list[str]:

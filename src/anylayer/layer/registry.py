@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,14 +201,38 @@ def _execute(path: Path) -> tuple[Any, list[Definition]]:
     collected: list[Definition] = []
     token = _collecting.set(collected)
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        with _neighbours(path.resolve().parent):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        line = _line_in(error, str(path))
-        raise FileError(f"{type(error).__name__}: {error}", f"{path}{line}") from error
+        what = f"{type(error).__name__}: {error}"
+        if isinstance(error, SystemExit):
+            what = "ends the program when it is executed. Put the classes into a file that only defines them"
+        raise FileError(what, f"{path}{_line_in(error, spec.origin or str(path))}") from error
     finally:
         _collecting.reset(token)
     return module, collected
+
+
+@contextmanager
+def _neighbours(folder: Path) -> Iterator[None]:
+    """Let a layers file import the modules beside it; afterwards they are forgotten, so that each file has its own
+    and registers its classes each time it is read."""
+    before = set(sys.modules)
+    sys.path.append(str(folder))  # last: a stranger's folder takes no other module's place
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        beside = {n for n in set(sys.modules) - before if "." not in n and _lies_in(sys.modules[n], folder)}
+        for name in set(sys.modules) - before:
+            if name.split(".")[0] in beside:
+                del sys.modules[name]
+
+
+def _lies_in(module: Any, folder: Path) -> bool:
+    file = Path(getattr(module, "__file__", None) or "/")
+    return folder in (file.parent, file.parent.parent if file.stem == "__init__" else file.parent)
 
 
 def _line_in(error: BaseException, file: str) -> str:

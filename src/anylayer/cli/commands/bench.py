@@ -70,9 +70,9 @@ def command(
     from anylayer.cli.inputs import feed
 
     net = read_net(**network)
-    if random_weights:
-        net.fill(seed)
     arrays = feed(net, inputs, shapes_of(net, shapes), seed)
+    if random_weights:
+        net.fill(seed, {name: array.shape for name, array in arrays.items()})
     asked = list(dict.fromkeys(engine))
     models = {name: _compile(net, name, arrays, threads, quiet) for name in asked}
     times = take_turns({n: partial(m, arrays) for n, m in models.items()}, runs, seconds * len(models))

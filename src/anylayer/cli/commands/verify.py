@@ -58,9 +58,9 @@ def command(
     from anylayer.engines.verify import verify
 
     net = read_net(**network)
-    if random_weights:
-        net.fill(seed)
     arrays = feed(net, inputs, shapes_of(net, shapes), seed)
+    if random_weights:
+        net.fill(seed, {name: array.shape for name, array in arrays.items()})
     checks: dict[str, list[NodeCheck]] = {}
     for name in _engines(engine, quiet):
         checks[name] = []

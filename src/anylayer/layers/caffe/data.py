@@ -1,18 +1,28 @@
 """Layers that read a network's inputs from files: their outputs become inputs of the network.
 
-Fields that tell where the data lies have no effect here.
+Fields that tell where the data lies have no effect here, nor do those that forks added.
 """
 
 from __future__ import annotations
 
-from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.network import TensorType
+from collections.abc import Mapping
+from dataclasses import replace
+
+from anylayer.layer import Enum, Layer, Message, field, layer, need
+from anylayer.network import Node, TensorType
 
 
 class DataLayer(Layer):
     """A layer whose first output is the network's input; the others serve training."""
 
     role = "data"
+
+    def _take(self, target: Message, name: str, node: Node) -> None:
+        values = node.params.get(name, {})
+        if isinstance(values, Mapping):
+            known = {key: value for key, value in values.items() if key in target.fields}
+            node = replace(node, params={**node.params, name: known})
+        super()._take(target, name, node)
 
 
 @layer("Data")

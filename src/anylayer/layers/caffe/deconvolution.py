@@ -14,9 +14,9 @@ from anylayer.layers.caffe._messages import given
 
 @layer("Deconvolution")
 class Deconvolution(ConvolutionLayer):
-    """Transposed convolution: (..., C, spatial...) to (..., num_output, spatial...), where each spatial size n
-    becomes stride * (n - 1) + (kernel - 1) * dilation + 1 - 2 * pad.
+    """Transposed convolution: (..., C, spatial...) to (..., num_output, spatial...).
 
+    Each spatial size n becomes stride * (n - 1) + (kernel - 1) * dilation + 1 - 2 * pad.
     Weights: (C, num_output / group, kernel...), bias (num_output,). Several inputs of one shape give as many
     outputs, by the same weights.
     Source: BVLC/caffe src/caffe/layers/deconv_layer.cpp, base_conv_layer.cpp.

@@ -88,6 +88,14 @@ class MultiBoxLoss(TrainingLoss, LossLayer):
     """
 
 
+@layer("DetectionEvaluate")
+class DetectionEvaluate(TrainingLoss):
+    """True and false positives of SSD's detections.
+
+    Source: weiliu89/caffe (ssd) src/caffe/layers/detection_evaluate_layer.cpp.
+    """
+
+
 @layer("RegionLoss")
 class RegionLoss(TrainingLoss):
     """YOLO v2's loss.

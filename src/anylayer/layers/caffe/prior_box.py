@@ -31,8 +31,7 @@ class PriorBox(SsdPriors):
 
 @layer("PriorBox", dialects=("opencv",))
 class PriorBoxOpenCV(SsdPriors):
-    """SSD's boxes as OpenCV lays them out: sizes are not cut, boxes are clipped unless `clip: false` is
-    written.
+    """SSD's boxes as OpenCV lays them out: sizes are not cut, boxes are clipped by default.
 
     `variance` must be written; img_size, img_h and img_w are ignored, as in OpenCV. Shapes as in ssd. Source:
     opencv modules/dnn/src/layers/prior_box_layer.cpp.

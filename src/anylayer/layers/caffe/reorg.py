@@ -30,8 +30,7 @@ class Reorg(Layer):
 
 @layer("Reorg", dialects=("ascend",))
 class ReorgAscend(Layer):
-    """Pixels into channels so that the channels of a pixel stay together (space to depth; Ascend's
-    PassThrough).
+    """Pixels into channels so that the channels of a pixel stay together (Ascend's PassThrough).
 
     (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`: channel (dy * s + dx) * C + c holds pixel
     (dy, dx) of each block. With `reverse`, the inverse.

@@ -42,12 +42,10 @@ def params(
     """A layer's parameters: all its fields but the generic ones.
 
     A layer that is known takes the messages it declares, those of other layers (which Caffe ignores there) and
-    those of the schema; one that is not (`definitions` empty) keeps everything.
+    those of the schema; one that is not (`definitions` empty), or that computes nothing, keeps everything.
     """
     own = layer.without(*GENERIC)
-    silent = all(
-        getattr(d.cls, "role", "") and not getattr(d.cls, "message", "") for d in definitions
-    )  # declares nothing
+    silent = all(getattr(d.cls, "role", "") in ("data", "training", "sink") for d in definitions)
     if not silent and schema is None:
         messages = {str(getattr(d.cls, "message", "")) for d in definitions}
         common = core().messages["LayerParameter"].fields

@@ -24,6 +24,7 @@ def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | Non
     gray = transform.entry("force_gray")
     found = Preprocess(
         scale=1.0 if scale is None else transform.numbers("scale")[0],
+        size=_size(transform),
         crop=transform.integer("crop_size"),
         mean_file=transform.text("mean_file"),
         source=f"transform_param of {transform.place()}",
@@ -41,6 +42,16 @@ def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | Non
             with at(transform.place()):
                 found.mean = read_mean(path)
     return found
+
+
+def _size(transform: Block) -> tuple[int, int] | None:
+    """The height and width that SSD's resize_param stretches pictures to; its other modes stretch none."""
+    resize = transform.block("resize_param")
+    if resize is None:
+        return None
+    mode = resize.entry("resize_mode")
+    size = resize.integer("height"), resize.integer("width")
+    return size if min(size) > 0 and (mode is None or mode.value in ("WARP", 1)) else None
 
 
 def _beside(folder: Path, name: str) -> Path | None:
