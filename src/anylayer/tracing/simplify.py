@@ -7,7 +7,8 @@ for which engines they pay and what they changed when measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,30 @@ class Rule:
 
 RULES: list[Rule] = []
 
+_JUMPS = frozenset(
+    (
+        *("Floor", "Ceil", "Round", "Sign", "Mod", "ArgMax", "ArgMin", "TopK", "NonZero", "OneHot"),
+        *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "NonMaxSuppression"),
+    )
+)
+_BLURS = frozenset(
+    (
+        *(
+            "Conv",
+            "ConvTranspose",
+            "MatMul",
+            "Gemm",
+            "AveragePool",
+            "GridSample",
+            "RoiAlign",
+            "LSTM",
+            "GRU",
+            "RNN",
+        ),
+        *("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL2", "CumSum", "LRN", "Softmax", "LogSoftmax"),
+    )
+)
+
 
 def rule(
     *ops: str, engines: Sequence[str] = (), inexact: bool = False, figure: str = ""
@@ -55,6 +80,7 @@ class Rewriter:
         self.graph.limit = graph.limit
         self.graph.inputs = list(graph.inputs)
         self.known: dict[int, Value] = {id(v): v for v in graph.inputs}
+        self._before_picks = _before_picks(graph.ops)
 
     def mapped(self, value: Value | None) -> Value | None:
         """What a value of the old graph is in the new one."""
@@ -71,6 +97,11 @@ class Rewriter:
         """The operator that makes a value, where it is an `op`."""
         found = self.graph.producers.get(id(value))
         return found if found is not None and op in ("", found.op) else None
+
+    def picked(self, o: Op) -> bool:
+        """Whether a floor, a comparison or the like follows, where a last bit can make a whole step; what sums up
+        many values on the way has other last bits on every engine, and ends the search."""
+        return any(id(v) in self._before_picks for v in o.outputs)
 
     def emit(self, like: Op, op: str, inputs: Sequence[Value | None], **attrs: Any) -> list[Value]:
         """A new operator in the place of another, with its outputs' types and names."""
@@ -90,14 +121,22 @@ class Rewriter:
 
 
 def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False) -> Graph:
-    """A graph that computes the same; the given one stays as it is.
+    """A graph that computes the same; the given one stays as it is. Values that are not finite may differ.
 
     Without `engine` only rules for all engines count; with `exact` only those that keep every bit.
     """
+    importlib.import_module("anylayer.tracing.rewrites")  # enters its rules
+    everywhere = [r for r in RULES if not r.engines and not r.inexact]
+    done = _rewritten(graph, everywhere)
+    if not exact:  # before the engine's own forms hide what is meant
+        done = _rewritten(done, [r for r in RULES if r.inexact and (not r.engines or engine in r.engines)])
+    return _rewritten(done, [*everywhere, *(r for r in RULES if engine in r.engines and not r.inexact)])
+
+
+def _rewritten(graph: Graph, chosen: Iterable[Rule]) -> Graph:
     rules: dict[str, list[Rule]] = {}
-    for r in RULES:
-        if (not r.engines or engine in r.engines) and not (exact and r.inexact):
-            rules.setdefault(r.op, []).append(r)
+    for r in chosen:
+        rules.setdefault(r.op, []).append(r)
     new = Rewriter(graph)
     for o in graph.ops:
         here = Op(o.op, [new.mapped(v) for v in o.inputs], o.outputs, o.attrs, o.place, o.scope)
@@ -108,6 +147,16 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False) ->
     new.graph.outputs = [v for v in map(new.mapped, graph.outputs) if v is not None]
     new.graph.drop_dead()
     return new.graph
+
+
+def _before_picks(ops: Sequence[Op]) -> set[int]:
+    """The values on which a jump depends, by id, through operators that keep each value apart."""
+    found: set[int] = set()
+    for o in reversed(ops):
+        jumps = o.op in _JUMPS or (o.op == "Cast" and o.outputs[0].dtype.kind != "f")
+        if jumps or (o.op not in _BLURS and any(id(v) in found for v in o.outputs)):
+            found.update(id(v) for v in o.inputs if v is not None)
+    return found
 
 
 def _input(o: Op) -> Value:

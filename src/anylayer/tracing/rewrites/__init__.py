@@ -5,6 +5,7 @@ from anylayer.tracing.rewrites import (  # noqa: F401
     blocks,
     logistic,
     mixtures,
+    order,
     repeats,
     scaling,
     sums,

@@ -54,7 +54,10 @@ def _max(new: Rewriter, o: Op) -> list[Value] | None:
     return None
 
 
-@rule("Where", figure="x 96x55x55, us: ONNX Runtime 150 -> 40, OpenVINO 86 -> 77; one slope a channel 182 -> 128, 111 -> 99")
+@rule(
+    "Where",
+    figure="x 96x55x55, us: ONNX Runtime 150 -> 40, OpenVINO 86 -> 77; one slope a channel 182 -> 128, 111 -> 99",
+)
 def _where(new: Rewriter, o: Op) -> list[Value] | None:
     """where(x > 0, x, y) with y = 0, c x, or x times a slope a channel."""
     sign = _sign(new, o.inputs[0])
@@ -138,8 +141,9 @@ def _clip(new: Rewriter, o: Op, inner: str, *, above: bool) -> list[Value] | Non
     for value, limit in (o.inputs, o.inputs[::-1]):
         outer = number(limit)
         found = with_number(new, value, inner)
-        if found is None and inner == "Max" and _positive(new, value) is not None:
-            found = _positive(new, value), 0.0
+        positive = _positive(new, value) if inner == "Max" else None
+        if positive is not None:
+            found = positive, 0.0
         if outer is None or found is None or found[0].shape != o.outputs[0].shape:
             continue
         x, bound = found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,54 +41,58 @@ def plain(o: Op) -> bool:
     return all(v.dtype == F4 and is_static(v.shape) for v in [*values, *o.outputs])
 
 
-def made(new: Rewriter, value: Value | None, op: str) -> list[Value] | None:
-    """The inputs of the `op` that makes a value; none of them absent."""
-    maker = new.maker(value, op)
-    if maker is None:
+def made(new: Rewriter, source: Value | Op | None, op: str) -> list[Value] | None:
+    """The inputs of `source`, an operator or what it gives, where it is an `op`; none of them absent."""
+    maker = source if isinstance(source, Op) else new.maker(source, op)
+    if maker is None or maker.op != op:
         return None
     found = [v for v in maker.inputs if v is not None]
     return found if len(found) == len(maker.inputs) else None
 
 
-def orders(new: Rewriter, value: Value | None, op: str) -> Iterator[tuple[Value, Value]]:
-    """The two inputs of the commutative `op` that makes a value, both ways around."""
-    found = made(new, value, op)
+def shape_of(source: Value | Op) -> tuple[Any, ...]:
+    """The shape of a value, or of what an operator gives."""
+    return source.outputs[0].shape if isinstance(source, Op) else source.shape
+
+
+def orders(new: Rewriter, source: Value | Op | None, op: str) -> Iterator[tuple[Value, Value]]:
+    """The two inputs of a commutative `op`, both ways around."""
+    found = made(new, source, op)
     if found is not None and len(found) == 2:
         yield found[0], found[1]
         yield found[1], found[0]
 
 
-def with_number(new: Rewriter, value: Value | None, op: str) -> tuple[Value, float] | None:
-    """(x, c) where a value is `op` of x and a number c; the shape is that of x."""
-    for x, c in orders(new, value, op):
+def with_number(new: Rewriter, source: Value | Op | None, op: str) -> tuple[Value, float] | None:
+    """(x, c) where `source` is the commutative `op` of x and a number c, of the shape of x."""
+    for x, c in orders(new, source, op):
         n = number(c)
-        if n is not None and x.const is None and value is not None and x.shape == value.shape:
+        if n is not None and x.const is None and source is not None and x.shape == shape_of(source):
             return x, n
     return None
 
 
-def plus(new: Rewriter, value: Value | None) -> tuple[Value, float] | None:
-    """(x, c) where a value is x + c."""
-    found = with_number(new, value, "Add")
-    if found is not None:
-        return found
-    parts = made(new, value, "Sub")
-    n = number(parts[1]) if parts is not None else None
-    if parts is None or n is None or value is None or parts[0].shape != value.shape:
-        return None
-    return parts[0], -n
+def plus(new: Rewriter, source: Value | Op | None) -> tuple[Value, float] | None:
+    """(x, c) where `source` is x + c."""
+    found = with_number(new, source, "Add")
+    return found if found is not None else _second_is_number(new, source, "Sub", lambda n: -n)
 
 
-def times(new: Rewriter, value: Value | None) -> tuple[Value, float] | None:
-    """(x, c) where a value is c * x, also as a quotient."""
-    found = with_number(new, value, "Mul")
-    if found is not None:
-        return found
-    parts = made(new, value, "Div")
+def times(new: Rewriter, source: Value | Op | None) -> tuple[Value, float] | None:
+    """(x, c) where `source` is c * x, also as a quotient."""
+    found = with_number(new, source, "Mul")
+    return found if found is not None else _second_is_number(new, source, "Div", lambda n: 1 / n if n else None)
+
+
+def _second_is_number(
+    new: Rewriter, source: Value | Op | None, op: str, turned: Callable[[float], float | None]
+) -> tuple[Value, float] | None:
+    parts = made(new, source, op)
     n = number(parts[1]) if parts is not None else None
-    if parts is None or not n or value is None or parts[0].shape != value.shape:
+    if parts is None or n is None or source is None or parts[0].shape != shape_of(source):
         return None
-    return parts[0], 1 / n
+    c = turned(n)
+    return (parts[0], c) if c is not None and parts[0].const is None else None
 
 
 def axes_reduced(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list[int]] | None:
@@ -97,7 +101,8 @@ def axes_reduced(new: Rewriter, value: Value | None, op: str) -> tuple[Value, li
         return None
     maker = new.maker(value, op)
     if maker is None:
-        maker = new.maker((made(new, value, "Reshape") or [None])[0], op)
+        parts = made(new, value, "Reshape")
+        maker = new.maker(parts[0], op) if parts is not None else None
     if maker is None or maker.inputs[0] is None:
         return None
     x, axes = maker.inputs[0], ints(maker.inputs[1]) if len(maker.inputs) > 1 else None

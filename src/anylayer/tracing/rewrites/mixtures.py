@@ -1,0 +1,277 @@
+"""Sums of picks with constant weights, as interpolation makes them, become products with constant matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from anylayer.network import Array
+from anylayer.tracing.graph import Op, Value
+from anylayer.tracing.rewrites.matching import float32, ints, last, plain, step
+from anylayer.tracing.rewrites.repeats import grid, picks
+from anylayer.tracing.simplify import Rewriter, rule
+
+_LONGEST = 128  # of an axis whose elements are mixed: the work of a product grows with it
+_MATRIX = 1 << 18
+_VISITS = 64
+_TERMS = 8
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A matrix (new, old) over the rows of x and one over its columns; None where an axis stays as it is."""
+
+    x: Value
+    rows: Array | None = None
+    columns: Array | None = None
+    picked: bool = False
+
+
+class _Reader:
+    """Reads values as sums of terms over one array, and gives up where that takes long."""
+
+    def __init__(self, new: Rewriter) -> None:
+        self.new = new
+        self.left = _VISITS
+
+    def terms(self, value: Value) -> list[_Term]:
+        """The terms of a value; itself where it is not understood."""
+        maker = self.new.maker(value)
+        return (self.read(maker) if maker is not None else None) or [_Term(value)]
+
+    def read(self, o: Op) -> list[_Term] | None:
+        """The terms of what an operator gives."""
+        self.left -= 1
+        reader = _READERS.get(o.op)
+        if reader is None or self.left < 0 or not plain(o) or len(o.outputs[0].shape) < 2:
+            return None
+        found = reader(self, o)
+        if not found or len(found) > _TERMS or any(t.x is not found[0].x for t in found):
+            return None
+        return found
+
+    def sum(self, o: Op) -> list[_Term] | None:
+        """a + b or a - b."""
+        a, b = o.inputs
+        if a is None or b is None or a.const is not None or b.const is not None or a.shape != b.shape:
+            return None
+        sign = np.array(1.0 if o.op == "Add" else -1.0)
+        second = _scaled(self.terms(b), sign, b.shape)
+        return None if second is None else _merged([*self.terms(a), *second])
+
+    def product(self, o: Op) -> list[_Term] | None:
+        """x * c or c * x or x / c or -x."""
+        x, c = o.inputs[0], o.inputs[-1]
+        if o.op == "Mul" and x is not None and x.const is not None:
+            x, c = c, x
+        if x is None or c is None or x.shape != o.outputs[0].shape or (c.const is None and o.op != "Neg"):
+            return None
+        weight = np.array(-1.0) if c.const is None else c.const.astype(np.float64)
+        if o.op == "Div":
+            if not weight.all():
+                return None
+            weight = 1 / weight
+        return _scaled(self.terms(x), weight, x.shape)
+
+    def gather(self, o: Op) -> list[_Term] | None:
+        """Rows or columns by constant indices."""
+        found, x = picks(o), o.inputs[0]
+        if found is not None and x is not None:
+            return self._picked(x, *found, True)
+        both = grid(self.new, o)
+        if both is None or max(both[0].shape[-2:]) > _LONGEST:
+            return None
+        x, rows, columns = both
+        across, down = _selection(columns, x.shape[-1]), _selection(rows, x.shape[-2])
+        return [_applied(_applied(t, across, True, True), down, False, True) for t in self.terms(x)]
+
+    def slice(self, o: Op) -> list[_Term] | None:
+        """Rows or columns by a slice."""
+        x, bounds = o.inputs[0], [ints(v) for v in o.inputs[1:]]
+        if x is None or len(bounds) != 4 or any(b is None or len(b) != 1 for b in bounds):
+            return None
+        (start,), (end,), (axis,), (by,) = (b for b in bounds if b is not None)
+        axis %= len(x.shape)
+        size = x.shape[axis]
+        if size > _LONGEST:
+            return None
+        stop = None if by < 0 and end < -size else end
+        return self._picked(x, axis, np.arange(size)[start:stop:by], False)
+
+    def _picked(self, x: Value, axis: int, indices: Array, picked: bool) -> list[_Term] | None:
+        size, inner = x.shape[axis], axis == len(x.shape) - 1
+        if axis < len(x.shape) - 2 or size > _LONGEST or size * len(indices) > _MATRIX:
+            return None
+        return [_applied(t, _selection(indices, size), inner, picked) for t in self.terms(x)]
+
+    def matmul(self, o: Op) -> list[_Term] | None:
+        """Rows or columns by a constant matrix."""
+        a, b = o.inputs
+        if a is None or b is None or (a.const is None) == (b.const is None):
+            return None
+        x, matrix, inner = (a, b.const, True) if b.const is not None else (b, a.const, False)
+        if (
+            matrix is None
+            or matrix.ndim != 2
+            or len(x.shape) < 2
+            or max(matrix.shape[int(not inner)], 1) > _LONGEST
+        ):
+            return None
+        if matrix.size > _MATRIX:
+            return None
+        wide = matrix.T.astype(np.float64) if inner else matrix.astype(np.float64)
+        sparse = 4 * np.count_nonzero(wide) <= wide.size or max(np.count_nonzero(wide, axis=1)) <= 4
+        return [_applied(t, wide, inner, sparse) for t in self.terms(x)]
+
+
+_READERS = {
+    "Add": _Reader.sum,
+    "Sub": _Reader.sum,
+    "Mul": _Reader.product,
+    "Div": _Reader.product,
+    "Neg": _Reader.product,
+    "Gather": _Reader.gather,
+    "Slice": _Reader.slice,
+    "MatMul": _Reader.matmul,
+}
+
+
+def _selection(indices: Array, size: int) -> Array:
+    matrix = np.zeros((len(indices), size))
+    matrix[np.arange(len(indices)), indices] = 1
+    return matrix
+
+
+def _applied(t: _Term, matrix: Array, inner: bool, picked: bool) -> _Term:
+    if inner:
+        return replace(t, columns=matrix if t.columns is None else matrix @ t.columns, picked=picked or t.picked)
+    return replace(t, rows=matrix if t.rows is None else matrix @ t.rows, picked=picked or t.picked)
+
+
+def _scaled(terms: list[_Term], c: Array, shape: tuple[Any, ...]) -> list[_Term] | None:
+    """The terms times a constant: one number, one a row, one a column, or products of these."""
+    if c.ndim > len(shape) or any(d != 1 for d in c.shape[:-2]) or not np.isfinite(c).all():
+        return None
+    plane = c.reshape((1, 1, *c.shape)[-2:] if c.ndim < 2 else c.shape[-2:])
+    i, j = np.unravel_index(np.abs(plane).argmax(), plane.shape)
+    corner = plane[i, j]
+    if corner == 0:
+        return None
+    row, column = plane[:, j], plane[i] / corner
+    if np.abs(row[:, None] * column - plane).max() > _CLOSE * abs(corner):
+        return None
+    result = []
+    for t in terms:
+        rows = _weighted(t.rows, row, shape[-2])
+        columns = _weighted(t.columns, column, shape[-1])
+        if rows is _TOO_LONG or columns is _TOO_LONG:
+            return None
+        result.append(replace(t, rows=rows, columns=columns))
+    return result
+
+
+_TOO_LONG = np.empty(0)
+
+
+def _weighted(matrix: Array | None, weights: Array, size: int) -> Array | None:
+    """The matrix with each row times its weight; _TOO_LONG where an axis had none and is too long for one."""
+    if weights.size == 1 and weights[0] == 1:
+        return matrix
+    if matrix is None:
+        if size > _LONGEST:
+            return _TOO_LONG
+        matrix = np.eye(size)
+    return matrix * weights[:, None]
+
+
+def _merged(terms: list[_Term]) -> list[_Term]:
+    """The terms with those added up that differ in the rows alone, or in the columns alone."""
+    left = list(terms)
+    result: list[_Term] = []
+    while left:
+        first = left.pop()
+        for k, other in enumerate(left):
+            joined = _joined(first, other)
+            if joined is not None:
+                left[k] = joined
+                break
+        else:
+            result.append(first)
+    return result
+
+
+def _joined(a: _Term, b: _Term) -> _Term | None:
+    if a.x is not b.x:
+        return None
+    picked = a.picked or b.picked
+    ratio = _ratio(a.rows, b.rows)
+    if ratio is not None:
+        columns = _total(a.columns, b.columns, ratio)
+        return None if columns is None else _Term(a.x, b.rows, columns, picked)
+    ratio = _ratio(a.columns, b.columns)
+    if ratio is not None:
+        rows = _total(a.rows, b.rows, ratio)
+        return None if rows is None else _Term(a.x, rows, b.columns, picked)
+    return None
+
+
+def _ratio(a: Array | None, b: Array | None) -> float | None:
+    """c where a = c * b."""
+    if a is None and b is None:
+        return 1.0
+    if a is None or b is None:
+        known = a if b is None else b
+        if known is None or known.shape[0] != known.shape[1]:
+            return None
+        a, b = (np.eye(len(known)) if m is None else m for m in (a, b))
+    place = np.unravel_index(np.abs(b).argmax(), b.shape)
+    if b[place] == 0:
+        return None
+    c = float(a[place] / b[place])
+    return c if np.abs(a - c * b).max() <= _CLOSE * np.abs(a).max() else None
+
+
+def _total(a: Array | None, b: Array | None, ratio: float) -> Array | None:
+    """ratio * a + b."""
+    if a is None and b is None:
+        return None
+    known = a if b is None else b
+    if known is None or ((a is None or b is None) and known.shape[0] != known.shape[1]):
+        return None
+    a, b = (np.eye(len(known)) if m is None else m for m in (a, b))
+    return ratio * a + b
+
+
+@rule(
+    "Add",
+    "Sub",
+    engines=("onnxruntime", "openvino"),
+    inexact=True,
+    figure="bilinear, us: 64x65x65 to 129x129 ONNX Runtime 23317 -> 1285, OpenVINO 2187 -> 1671; "
+    "19x65x65 to 513x513 "
+    "22089 -> 6571, 7040 -> 6236; 64x20x20 to 40x40 954 -> 101, 125 -> 83; four taps 21886 -> 1285, 2805 -> 1671; "
+    "rows alone 364 -> 430: not those",
+)
+def _mixture(new: Rewriter, o: Op) -> list[Value] | None:
+    """A sum of picked columns (and rows) with constant weights is a product with one matrix for each axis."""
+    found = _Reader(new).read(o)
+    if found is None or len(found) != 1 or not found[0].picked or found[0].columns is None:
+        return None
+    x, rows, columns = found[0].x, found[0].rows, found[0].columns
+    if 4 * len(columns) < columns.shape[1] or (rows is not None and 4 * len(rows) < rows.shape[1]):
+        return None
+    right = new.constant(np.ascontiguousarray(float32(columns.T)))
+    if rows is None:
+        return last(new, o, step(new, o, "MatMul", [x, right]))
+    left = new.constant(np.ascontiguousarray(float32(rows)))
+    lead = x.shape[:-2]
+    high, wide = len(rows), len(columns)
+    old_high, old_wide = x.shape[-2:]
+    if high * old_wide * (old_high + wide) < old_high * wide * (old_wide + high):
+        tall = step(new, o, "MatMul", [left, x], (*lead, high, old_wide))
+        return last(new, o, step(new, o, "MatMul", [tall, right], (*lead, high, wide)))
+    across = step(new, o, "MatMul", [x, right], (*lead, old_high, wide))
+    return last(new, o, step(new, o, "MatMul", [left, across], (*lead, high, wide)))
