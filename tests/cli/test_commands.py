@@ -50,8 +50,13 @@ def test_inspect_shows_what_runs_in_python_and_why(anylayer_command, small):
 def test_inspect_json_and_shape(anylayer_command, small):
     data = json.loads(anylayer_command("inspect", *WITH, "--json", "--shape", "2,3,8,8").stdout)
     assert data["totals"] == {
-        **{"nodes": 4, "weights": 0, "macs": 0, "host": 0},
-        **{"refused": 0, "unshaped": 0, "unknown": 0},
+        "nodes": 4,
+        "weights": 0,
+        "macs": 0,
+        "host": 0,
+        "refused": 0,
+        "unshaped": 0,
+        "unknown": 0,
     }
     assert data["inputs"] == [{"name": "data", "shape": [2, 3, 8, 8], "dtype": "float32"}]
     assert [n["where"] for n in data["nodes"]] == ["engine"] * 4
@@ -201,7 +206,7 @@ def test_verify_with_inputs_given(anylayer_command, small):
         "shuffle": 71,
         "half": 35.5,
         "means": pytest.approx(29.75),
-        "flat": pytest.approx(11.5 / 255),
+        "flat": 1,  # its values are smaller than the rounding of what it reads
     }
 
 

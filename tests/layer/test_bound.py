@@ -73,8 +73,26 @@ def test_what_is_ambiguous_is_refused_with_the_candidates() -> None:
     )
     with pytest.raises(DialectError, match=re.escape(text)):
         run(BOTH, node({"some_param": {"scale": 3}}))
-    with pytest.raises(DialectError, match="fits none of 2 things"):
-        run(BOTH, node({"some_param": {"other": 3}}))
+
+
+def test_a_field_that_no_meaning_has_is_refused_by_name() -> None:
+    misspelt = node({"some_param": {"extr": 3}}, lines={"some_param.extr": 5})
+    rule = "layer 'n' (Some): some_param has no field 'extr' (line 5); did you mean 'extra'?"
+    with pytest.raises(LayerError, match=re.escape(rule)):
+        run(BOTH, misspelt)
+    with pytest.raises(LayerError, match=r"some_param has no field 'weight'; it has: scale, extra$"):
+        run(BOTH, node({"some_param": {"weight": 3}}))
+
+
+def test_fields_that_no_meaning_has_together_are_refused_with_the_candidates() -> None:
+    class Other(Doubled):
+        """Adds values."""
+
+        only: int = field(2, "int32", 0)
+
+    found = [*BOTH, Definition("Some", Other, "built-in", ("three",))]
+    with pytest.raises(DialectError, match="'Some' fits none of 3 things, give --dialect: one: Multiplies values"):
+        run(found, node({"some_param": {"extra": 3, "only": 1}}))
 
 
 def test_weights() -> None:

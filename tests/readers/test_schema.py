@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -203,10 +204,10 @@ def test_fields_refused(text: str, rule: str) -> None:
 @pytest.mark.parametrize(
     ("proto", "rule"),
     [
-        ("message Foo { }", ": declares no message NetParameter: this is no caffe.proto"),
+        ("message Foo { }", ": declares no message LayerParameter: this is no caffe.proto"),
         (
-            "message NetParametr { }",
-            ": declares no message NetParameter: this is no caffe.proto; did you mean 'NetParametr'?",
+            "message LayerParametr { }",
+            ": declares no message LayerParameter: this is no caffe.proto; did you mean 'LayerParametr'?",
         ),
         ("message Foo {\n optional int32 a = 1", ":2: expected ;, got 'the end of the file'"),
         ("message Foo {\n int32 a; }", ":2: expected =, got ';'"),
@@ -309,6 +310,52 @@ def test_scalars_of_a_binary_network() -> None:
             "border": "a",
         }
     }
+
+
+ADDITIONS = """
+message LayerParameter { optional WarpParameter warp_param = 123; }
+message WarpParameter {
+  enum Way { UP = 0; DOWN = 1; }
+  optional Way way = 1 [default = DOWN];
+  optional int32 n = 2;
+}
+"""
+
+
+def read_additions(text: str) -> Network:
+    Path("more.proto").write_text(ADDITIONS)
+    Path("deploy.prototxt").write_text(INPUT + text)
+    return read(Path("deploy.prototxt"), proto=Path("more.proto"))
+
+
+def test_a_forks_additions_alone() -> None:
+    network = read_additions(
+        "layer { name: 'w' type: 'Warp' bottom: 'data' top: 'w' warp_param { n: -3 } }"
+        "layer { name: 'r' type: 'ReLU' bottom: 'w' top: 'r' relu_param { negative_slope: 0.5 } }"
+        "layer { name: 'i' type: 'Interp' bottom: 'r' top: 'i' interp_param { height: 4 width: 4 } }"
+        "layer { name: 'x' type: 'Else' bottom: 'i' top: 'x' else_param { a: 1 } }"
+    )
+    assert [n.params for n in network.nodes] == [
+        {"warp_param": {"n": -3}},
+        {"relu_param": {"negative_slope": 0.5}},
+        {"interp_param": {"height": 4, "width": 4}},
+        {"else_param": {"a": 1}},
+    ]
+    assert network.nodes[0].defaults["warp_param"] == {"way": "DOWN"}
+    assert "warp_param" not in core().messages["LayerParameter"].fields
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("layer { type: 'Warp' warp_param { m: 1 } }", "WarpParameter of more.proto has no field 'm'"),
+        ("layer { type: 'Warp' warp_param { way: SIDE } }", "'way' must be one of UP, DOWN, got SIDE"),
+        ("layer { name: 'r' type: 'ReLU' relu_parm { } }", "has no field 'relu_parm'; did you mean 'relu_param'?"),
+    ],
+)
+def test_a_forks_additions_refuse(text: str, rule: str) -> None:
+    with pytest.raises(FileError, match=re.escape(rule)):
+        read_additions(text)
 
 
 def test_caffes_own_messages() -> None:

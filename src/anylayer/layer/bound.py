@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import AnyLayerError, DialectError, LayerError, at, need
+from anylayer.errors import AnyLayerError, DialectError, LayerError, at, nearest, need
 from anylayer.layer.registry import Definition
 from anylayer.network import Flag, Node, Shape, TensorType, Word
 
@@ -30,11 +30,25 @@ def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -
     fitting = [d for d in definitions if _fits(d, node)]
     if len(fitting) == 1:
         return fitting[0]
+    if not fitting:
+        _refuse_unknown_fields(definitions, node)
     shown = fitting or definitions
     candidates = "; ".join(f"{' or '.join(d.dialects) or 'any other'}: {d.summary}" for d in shown)
     what = "can mean" if fitting else "fits none of"
     need(False, f"'{node.type}' {what} {len(shown)} things, give --dialect: {candidates}", DialectError)
     raise AssertionError
+
+
+def _refuse_unknown_fields(definitions: Sequence[Definition], node: Node) -> None:
+    """Refuse a field that none of a type's classes declares: it is misspelt."""
+    for message, values in node.params.items():
+        classes: list[Any] = [d.cls for d in definitions]
+        known = [name for cls in classes if cls.message == message for name in cls.fields]
+        for name in values if known and isinstance(values, Mapping) else ():
+            line = node.lines.get(f"{message}.{name}")
+            where = f" (line {line})" if line else ""
+            hint = nearest(name, known) or f"; it has: {', '.join(dict.fromkeys(known))}"
+            need(name in known, f"{message} has no field '{name}'{where}{hint}")
 
 
 def _fits(definition: Definition, node: Node) -> bool:

@@ -161,7 +161,7 @@ test_step_sides = refused("step_h and step_w go together, got step_h=0 and step_
 test_step_is_not_negative = refused("step must not be negative, got -1", step=-1)
 test_opencv_variance = refused("parameter 'variance' is missing: OpenCV has no default", "opencv", variance=None)
 test_opencv_lists = refused("width is not supported", "opencv", width=3, height=4)
-test_unknown_field = refused("'PriorBox' fits none of 3 things", box_width=3)
+test_unknown_field = refused("prior_box_param has no field 'box_width'", box_width=3)
 test_feature_rank = rejects(
     "PriorBox", BASIC, inputs=[ramp(2, 2), IMAGE], text="input 0 must be of shape (N, C, H, W)"
 )

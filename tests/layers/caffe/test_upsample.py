@@ -93,9 +93,7 @@ test_two_bare_inputs_are_ambiguous = rejects(
     inputs=[X, X],
     text="'Upsample' can mean 2 things, give --dialect: segnet or synopsys: Undo a maximum pooling",
 )
-test_fits_none = rejects(
-    "Upsample", {"factor": 2}, inputs=[X], text="'Upsample' fits none of 4 things, give --dialect:"
-)
+test_fits_none = rejects("Upsample", {"factor": 2}, inputs=[X], text="upsample_param has no field 'factor'")
 test_darknet_scale_alone = rejects(
     "Upsample",
     {"scale": 2},

@@ -51,8 +51,9 @@ def command(
 ) -> None:
     """Run every node on every engine, on the inputs NumPy gives it, and compare with what NumPy gives.
 
-    A node agrees when no value is off by more than 1e-5 of the largest one. Ends with status 1 when any does
-    not. Only the blobs still needed are held, so large networks fit. Inputs are given, or seeded noise.
+    A node agrees when no value is off by more than 1e-5 of the largest one (or of the largest it reads, up to 1).
+    Ends with status 1 when any does not. Only the blobs still needed are held, so large
+    networks fit. Inputs are given, or seeded noise.
     """
     from anylayer.cli.inputs import feed
     from anylayer.engines.verify import verify

@@ -24,7 +24,7 @@ from anylayer.readers.caffe.blobs import StoredLayer
 from anylayer.readers.caffe.build import Options, build
 from anylayer.readers.caffe.decode import read_binary
 from anylayer.readers.caffe.hdf5 import read_hdf5
-from anylayer.readers.caffe.proto_file import read_proto
+from anylayer.readers.caffe.proto_file import core, read_proto
 from anylayer.readers.caffe.rules import network_state
 from anylayer.readers.caffe.schema import Schema
 from anylayer.readers.caffe.text import read_text
@@ -72,7 +72,9 @@ def read(
     schema = None
     if proto is not None:
         schema = read_proto(_file(Path(proto), "schema"))
-        schema.require("NetParameter", "LayerParameter")
+        schema.require("LayerParameter")
+        if "NetParameter" not in schema.messages:
+            schema.complete(core())
     net = _network(_file(Path(model), "model"), schema, dialect)
     known = sorted({*Registry.of("caffe").types(), *user_types}) if "layers" in net else ()
     net = upgrade(net, known)

@@ -46,9 +46,9 @@ def params(
     """
     own = layer.without(*GENERIC)
     silent = all(getattr(d.cls, "role", "") in ("data", "training", "sink") for d in definitions)
-    if not silent and schema is None:
+    if not silent and (schema is None or schema.partial):
         messages = {str(getattr(d.cls, "message", "")) for d in definitions}
-        common = core().messages["LayerParameter"].fields
+        common = (schema or core()).messages["LayerParameter"].fields
         for entry in own:
             if entry.name in messages or entry.name in common or entry.name in Registry.of("caffe").messages():
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -57,11 +57,16 @@ class MessageType:
 
 @dataclass(slots=True)
 class Schema:
-    """The messages and enums of one .proto file, by nested name."""
+    """The messages and enums of one .proto file, by nested name.
+
+    `partial` says that the file declares a fork's additions alone: what it does not know of a layer is left
+    to those who do.
+    """
 
     file: str
     messages: dict[str, MessageType] = field(default_factory=dict)
     enums: dict[str, EnumType] = field(default_factory=dict)
+    partial: bool = False
 
     def resolve(self) -> None:
         """Find the message or enum that each field's kind names: the innermost scope that has it."""
@@ -91,18 +96,32 @@ class Schema:
                 hint = nearest(name, self.messages)
                 raise FileError(f"declares no message {name}: this is no caffe.proto{hint}", self.file)
 
+    def complete(self, base: Schema) -> None:
+        """Take over what `base` declares and this file does not: it holds additions to it."""
+        self.partial = True
+        for name, message in base.messages.items():
+            own = self.messages.setdefault(name, MessageType(name))
+            taken = own.numbered()
+            for declared in message.fields.values():
+                if declared.number not in taken:
+                    own.fields.setdefault(declared.name, replace(declared))
+        self.enums = {**base.enums, **self.enums}
+        self.resolve()
+
     def check(self, block: Block, message: str = "NetParameter") -> None:
         """Give every value its declared type, in place; refuse what is not declared, by name and line.
 
         Each block learns which of its fields are repeated and which values its absent fields have.
         """
-        _check(block, self.messages[message], self.file)
+        _check(block, self.messages[message], self.file, self.partial)
 
 
-def _check(block: Block, message: MessageType, file: str) -> None:
+def _check(block: Block, message: MessageType, file: str, partial: bool) -> None:
     seen: dict[str, int] = {}
     for entry in block:
         declared = message.fields.get(entry.name)
+        if declared is None and partial and message.name == "LayerParameter":
+            continue
         if declared is None:
             hint = nearest(entry.name, message.fields)
             raise block.fail(f"{message.name} of {file} has no field '{entry.name}'{hint}", entry.line)
@@ -111,7 +130,7 @@ def _check(block: Block, message: MessageType, file: str) -> None:
             raise block.fail(f"'{entry.name}' is given more than once, once is allowed", entry.line)
         entry.value = _typed(block, entry, declared)
         if isinstance(entry.value, Block) and isinstance(declared.type, MessageType):
-            _check(entry.value, declared.type, file)
+            _check(entry.value, declared.type, file, partial)
     for name, declared in message.fields.items():
         if declared.required and name not in seen:
             raise block.fail(f"'{name}' is missing, which {message.name} of {file} requires")
