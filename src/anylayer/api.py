@@ -67,6 +67,7 @@ class Net:
         threads: int | None = None,
         outputs: Sequence[str] | None = None,
         precision: str = "float32",
+        exact: bool = False,
     ) -> Model:
         """Make it ready to run.
 
@@ -74,6 +75,7 @@ class Net:
         shapes: {"data": (1, 3, 224, 224)} in place of the file's. threads: None lets the engine choose.
         outputs: names of blobs wanted in place of the network's outputs. precision: "float32", or for OpenVINO
         "bfloat16" or "float16", which computes inside in less (inputs and outputs stay float32).
+        exact: do as the layers say, operator by operator, where another way is faster but has other last bits.
 
         Raises UnknownLayers, LayerError, InputError, EngineError.
         """
@@ -92,6 +94,7 @@ class Net:
             shapes=shapes,
             threads=threads,
             precision=precision,
+            exact=exact,
         )
 
     def _blob(self, name: str) -> str:

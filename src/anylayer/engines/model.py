@@ -42,6 +42,7 @@ class Model:
         shapes: Mapping[str, Sequence[int]] | None = None,
         threads: int | None = None,
         precision: str = "float32",
+        exact: bool = False,
     ) -> None:
         names = ("auto", "numpy", *ENGINES, *SPECIALISTS)
         need(
@@ -61,7 +62,7 @@ class Model:
         self.engine = engine
         self.timings: dict[str, float] = {}
         self.plan: Plan | None = None
-        self._precision = precision
+        self._precision, self._exact = precision, exact
         if engine not in ("auto", "numpy"):
             _require_precision(engine, precision)
         need(engine != "numpy" or precision == "float32", "engine 'numpy' computes in float32 only", EngineError)
@@ -169,7 +170,7 @@ class Model:
             warnings.warn("; ".join(lines), stacklevel=5)
         if self.engine != "auto":
             try:
-                return PlanRunner(plan, load_engine(self.engine), self._threads, self._precision)
+                return PlanRunner(plan, self.engine, self._threads, self._precision, self._exact)
             except EngineError:  # a specialist that was the fastest may not do these shapes
                 if self._asked != "auto":
                     raise
@@ -182,7 +183,7 @@ class Model:
         for name in candidates([step.graph for step in plan.steps if isinstance(step, GraphStep)]):
             try:
                 _require_precision(name, self._precision)
-                runners[name] = PlanRunner(plan, load_engine(name), self._threads, self._precision)
+                runners[name] = PlanRunner(plan, name, self._threads, self._precision, self._exact)
             except EngineError as error:
                 refusals.append(error)
         if not runners:

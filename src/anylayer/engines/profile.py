@@ -12,6 +12,7 @@ from anylayer.engines import load_engine
 from anylayer.engines.nodes import needed_nodes, run_bound, trace_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.network import Array, TensorType
+from anylayer.tracing.simplify import simplify
 
 if TYPE_CHECKING:
     from anylayer.api import Net
@@ -44,7 +45,7 @@ def profile(
         elif t.body is None or engine == "numpy":
             rows.append((node.name, node.type, _best(lambda: run_bound(bound, given))))
         else:
-            program = load_engine(engine).compile(t.body, threads)
+            program = load_engine(engine).compile(simplify(t.body, engine), threads)
             rows.append((node.name, node.type, _best(lambda: program(feed))))
 
     for _ in NumpyRunner(network, net.definitions, network.outputs).steps(list(arrays.values()), watch):

@@ -8,26 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.engines import Engine, Program
+from anylayer.engines import Program, load_engine
 from anylayer.engines.nodes import Definitions, needed_nodes, run_bound
 from anylayer.engines.plan import GraphStep, HostStep, Plan
 from anylayer.errors import LayerError, need
 from anylayer.layer import Bound, bind
 from anylayer.network import Array, Network, Node, TensorType
+from anylayer.tracing.simplify import simplify
 
 Watch = Callable[[Node, Bound, list[Array], list[Array]], None]
 
 
 class PlanRunner:
-    """A plan compiled on an engine. Safe to call from several threads."""
+    """A plan compiled on an engine, its graphs rewritten for it; `exact` leaves out the rules that change last
+    bits. Safe to call from several threads."""
 
-    def __init__(self, plan: Plan, engine: Engine, threads: int | None, precision: str = "float32") -> None:
+    def __init__(
+        self, plan: Plan, engine: str, threads: int | None, precision: str = "float32", exact: bool = False
+    ) -> None:
         self.plan = plan
+        compile_ = load_engine(engine).compile
         fixed = {name for step in plan.steps if isinstance(step, GraphStep) for name in step.inputs}
         self._steps: list[tuple[Program | _HostCall, list[str], list[str]]] = []
         for step in plan.steps:
             if isinstance(step, GraphStep):
-                self._steps.append((engine.compile(step.graph, threads, precision), step.inputs, step.outputs))
+                graph = simplify(step.graph, engine, exact=exact)
+                self._steps.append((compile_(graph, threads, precision), step.inputs, step.outputs))
             elif isinstance(step, HostStep):
                 node = step.traced.node
                 self._steps.append((_HostCall(step, plan, fixed), node.inputs, node.outputs))

@@ -13,6 +13,7 @@ from anylayer.engines.nodes import needed_nodes, trace_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.errors import EngineError, InputError, need
 from anylayer.network import Array, Node, TensorType
+from anylayer.tracing.simplify import simplify
 
 if TYPE_CHECKING:
     from anylayer.api import Net
@@ -65,7 +66,7 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
             return
         feed = [np.ascontiguousarray(x) for i, x in enumerate(given) if i not in constant]
         try:
-            results = module.compile(t.body, None)(feed)
+            results = module.compile(simplify(t.body, engine, exact=True), None)(feed)
         except EngineError as error:
             found.append(NodeCheck(node.name, node.type, float("inf"), 0.0, False, str(error)))
             return
