@@ -9,13 +9,14 @@ import onnx
 from onnx import helper, numpy_helper
 
 
-def forms(path: Path, engine: str) -> dict[str, str]:
-    """The network as anylayer's writer gives it, and with what is known to be faster on `engine` in place."""
-    found = {"plain": str(path)}
-    if engine == "onnxruntime" and (model := without_lrn(onnx.load(str(path)))) is not None:
-        other = path.with_name("network_lrn.onnx")
+def forms(written: dict[str, str], engine: str) -> dict[str, str]:
+    """The forms anylayer wrote of a network for an engine, and what is known to be faster on it in their place."""
+    found = dict(written)
+    whole = found.get("whole operators")
+    if engine == "onnxruntime" and whole and (model := without_lrn(onnx.load(whole))) is not None:
+        other = Path(whole).with_name("network_lrn.onnx")
         onnx.save(model, str(other))
-        found["lrn as convolution"] = str(other)
+        found["LRN as convolution"] = str(other)
     return found
 
 

@@ -76,7 +76,7 @@ def direct(field: Field, ours: dict[str, Any], inputs: str, engines: Sequence[st
     spec = {"inputs": inputs, "order": onnx["inputs"], "outputs": onnx["outputs"]}
     for column in ("onnxruntime", "openvino"):
         if column in engines:
-            field.load(column, column, {**spec, "forms": forms(Path(onnx["path"]), column)})
+            field.load(column, column, {**spec, "forms": forms(onnx["forms"][column], column)})
     if "ncnn" not in engines:
         return
     if "error" in onnx["ncnn"]:
@@ -100,17 +100,26 @@ def prepare(source: Source, folder: Path) -> tuple[Path, Path]:
 
 
 def fill(model: Path, weights: Path, **reading: Any) -> None:
-    """Write weights for a network: random ones, and those its fillers give where they are constant (a scale of
-    1, a bilinear kernel)."""
+    """Write weights for a network: random ones; bilinear kernels as they are. No blob is constant: engines
+    treat a constant as less than it is (a bias of 0.2 throughout keeps OpenVINO from fusing it)."""
+    noise = np.random.default_rng(0)
     net = anylayer.read(model, **reading).fill(seed=0)
     network = net.network
     for traced in trace_nodes(network, network.nodes, net.definitions, input_types(network, None)):
-        bound = traced.bound
-        if bound is not None and bound.definition.typed and not traced.node.blobs:
+        bound, node = traced.bound, traced.node
+        if bound is not None and bound.definition.typed and not node.blobs:
             wanted = bound.instance.wanted
-            traced.node.blobs = [np.array(wanted[i].values(), np.float32) for i in sorted(wanted)]
+            node.blobs = [np.array(wanted[i].values(), np.float32) for i in sorted(wanted)]
+        node.blobs = [_uneven(blob, noise) for blob in node.blobs]
     layers = [(node.name, node.type, node.blobs) for node in network.nodes if node.blobs]
     caffemodel.write(weights, network.name, layers)
+
+
+def _uneven(blob: np.ndarray, noise: np.random.Generator) -> np.ndarray:
+    """The blob, each value changed by up to half where all are one constant."""
+    if blob.size < 2 or np.ptp(blob) > 0:
+        return blob
+    return np.asarray((blob if blob.flat[0] else 0.1) * noise.uniform(0.5, 1.5, blob.shape), np.float32)
 
 
 def with_shape(text: str, shape: tuple[int, ...]) -> str:

@@ -67,12 +67,12 @@ def _placed(text: str) -> str:
 
 def _engines(field: Field, operator: Operator, ours: dict[str, Any], path: str) -> None:
     onnx = ours.get("onnx")
-    forms = {"exported": onnx["path"]} if onnx else {}
     shape = ours.get("shapes", {}).get("y")
     by_hand = native_onnx.write(operator, shape, field.folder) if shape else {}
     names = onnx["inputs"] if onnx else list(operator.inputs())
-    spec = {"inputs": path, "order": names, "outputs": ["y"], "forms": {**forms, **by_hand}}
     for column in ("onnxruntime", "openvino"):
+        written = onnx["forms"][column] if onnx else {}
+        spec = {"inputs": path, "order": names, "outputs": ["y"], "forms": {**written, **by_hand}}
         if column == "openvino":
             spec["native"] = operator.name
         if not spec["forms"] and column == "onnxruntime":
@@ -88,7 +88,9 @@ def _peers(
     forms = {"caffe": str(model)} if operator.opencv else {}
     onnx = ours.get("onnx")
     spec = {**common, "model": forms.get("caffe"), "weights": str(weights) if weights else None}
-    field.load("opencv", "opencv", {**spec, "onnx": onnx["path"] if onnx else None}, peer=True)
+    field.load(
+        "opencv", "opencv", {**spec, "onnx": onnx["forms"]["onnxruntime"]["plain"] if onnx else None}, peer=True
+    )
     written = {} if onnx is None or "error" in onnx["ncnn"] else {"exported": onnx["ncnn"]}
     if operator.ncnn:
         written["by hand"] = _ncnn_by_hand(field, operator)

@@ -7,12 +7,15 @@ export (a folder: the graph it runs is left there as ONNX, for the engines calle
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import anylayer
+from anylayer.engines.plan import make_plan
 from benchmarks.runners import Arrays, Loaded, read_inputs
 
 
@@ -35,7 +38,7 @@ def load(spec: dict[str, Any]) -> Loaded:
         "host_calls": [[name, kind] for name, kind, _ in model.host_calls],
     }
     if spec.get("export"):
-        facts["onnx"] = _export(model, Path(spec["export"]))
+        facts["onnx"] = _export(net, model, Path(spec["export"]))
     return Loaded(
         {"call": lambda: model(inputs), "into": lambda: model(inputs, buffers)},
         lambda name: dict(model(inputs) if name == "call" else _filled(model, inputs, buffers)),
@@ -49,24 +52,76 @@ def _filled(model: Any, inputs: Arrays, buffers: dict[str, np.ndarray]) -> dict[
     return dict(model(inputs, buffers))
 
 
-def _export(model: Any, folder: Path) -> dict[str, Any] | None:
-    """The network as one ONNX file and as an ncnn network, with public output names; None where Python runs
-    between its parts or nothing is left to run."""
-    from anylayer.writers.onnx import to_onnx
+ENGINES = ("onnxruntime", "openvino")
 
-    plan = model.plan
-    if plan is None or len(plan.steps) != 1 or not hasattr(plan.steps[0], "graph"):
+
+def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
+    """The network as ONNX files and as an ncnn network, with public output names; None where Python runs between
+    its parts or nothing is left to run.
+
+    `forms` are, for each engine: plain, as traced; simplified, as anylayer's rules for the engine leave it; whole
+    operators, with LRN and PRelu as single operators where anylayer records pieces.
+    """
+    step = _single(model.plan)
+    if step is None:
         return None
-    step = plan.steps[0]
-    path = folder / "network.onnx"
-    path.write_bytes(to_onnx(step.graph).SerializeToString())
-    public = {value: name for name, value in plan.outputs.items()}
+    from anylayer.tracing.simplify import simplify
+
+    plain = _write(step.graph, folder / "network.onnx")
+    forms = {engine: {"plain": plain} for engine in ENGINES}
+    for engine in ENGINES:
+        better = simplify(step.graph, engine)
+        forms[engine]["simplified"] = _write(better, folder / f"network_{engine}.onnx")
+    with _whole_operators() as used:
+        again = _single(make_plan(net.network, net.definitions, model.plan.inputs, model.plan.outputs))
+    if used and again is not None:
+        whole = _write(again.graph, folder / "network_whole.onnx")
+        for engine in ENGINES:
+            forms[engine]["whole operators"] = whole
+    public = {value: name for name, value in model.plan.outputs.items()}
     return {
-        "path": str(path),
+        "forms": forms,
         "inputs": step.inputs,
         "outputs": [public.get(name, name) for name in step.outputs],
         "ncnn": _ncnn(step, folder),
     }
+
+
+def _single(plan: Any) -> Any:
+    """The plan's only step, where it is one graph."""
+    return plan.steps[0] if plan and len(plan.steps) == 1 and hasattr(plan.steps[0], "graph") else None
+
+
+def _write(graph: Any, path: Path) -> str:
+    from anylayer.writers.onnx import to_onnx
+
+    path.write_bytes(to_onnx(graph).SerializeToString())
+    return str(path)
+
+
+@contextmanager
+def _whole_operators() -> Iterator[list[str]]:
+    """Record LRN and PRelu as single operators; gives the names of those that were met."""
+    from anylayer import ops
+    from anylayer.tracing import record
+
+    used: list[str] = []
+
+    def lrn(x: Any, size: int, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Any:
+        used.append("LRN")
+        return record("LRN", [x], x.shape, x.dtype, size=size, alpha=alpha, beta=beta, bias=bias)
+
+    def prelu(x: Any, slope: Any) -> Any:
+        used.append("PRelu")
+        return record("PRelu", [x, slope], x.shape, x.dtype)
+
+    before = ops.lrn._form, ops.prelu._form
+    ops.lrn.form(lrn)
+    ops.prelu.form(prelu)
+    try:
+        yield used
+    finally:
+        ops.lrn._form, ops.prelu._form = before
 
 
 def _ncnn(step: Any, folder: Path) -> dict[str, Any]:
