@@ -9,9 +9,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from anylayer.tracing import OPSET, Graph, Value
+from anylayer.tracing import OPSET, Graph, Op, Value
 
 _IR_VERSION = 9
+_NEWER = {"Gelu": 20}
+_RENAMED = {"GridSample": {"bilinear": "linear", "bicubic": "cubic"}}  # from opset 20 on
 External = Callable[[str, Value], "tuple[str, int] | None"]
 """(name, constant) -> the file (beside the model) and offset where its data lies, or None to hold it inside."""
 Lift = Callable[[str, Value], bool]
@@ -20,7 +22,7 @@ Lift = Callable[[str, Value], bool]
 def to_onnx(
     graph: Graph, name: str = "anylayer", external: External | None = None, lift: Lift | None = None
 ) -> onnx.ModelProto:
-    """The graph as an ONNX model (opset 18, IR 9).
+    """The graph as an ONNX model (IR 9, opset 18, or 20 where an operator came with it).
 
     `lift(name, value)` and `external(name, value)` are asked for every constant. Where one answers the model
     holds no data for it, and the caller has to provide it: lift makes a further graph input of that name,
@@ -43,6 +45,7 @@ def to_onnx(
         return known
 
     inputs = [helper.make_tensor_value_info(named(v), _elem(v.dtype), _dims(v.shape)) for v in graph.inputs]
+    opset = max([OPSET, *(_NEWER.get(o.op, 0) for o in graph.ops)])
     nodes = [
         helper.make_node(
             o.op,
@@ -50,7 +53,7 @@ def to_onnx(
             [named(v) for v in o.outputs],
             name=o.outputs[0].name,
             doc_string=o.place,
-            **o.attrs,
+            **_attributes(o, opset),
         )
         for o in graph.ops
     ]
@@ -67,10 +70,15 @@ def to_onnx(
     proto = helper.make_graph(nodes, name, [*inputs, *lifted], outputs, initializers)
     return helper.make_model(
         proto,
-        opset_imports=[helper.make_opsetid("", OPSET)],
+        opset_imports=[helper.make_opsetid("", opset)],
         ir_version=_IR_VERSION,
         producer_name="anylayer",
     )
+
+
+def _attributes(o: Op, opset: int) -> dict[str, Any]:
+    renamed = _RENAMED.get(o.op, {}) if opset >= 20 else {}
+    return {key: renamed.get(value, value) if key == "mode" else value for key, value in o.attrs.items()}
 
 
 def _initializer(name: str, value: Value, external: External | None) -> TensorProto:

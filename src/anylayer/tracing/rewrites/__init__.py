@@ -3,6 +3,7 @@
 from anylayer.tracing.rewrites import (  # noqa: F401
     activations,
     blocks,
+    gelu,
     logistic,
     mixtures,
     order,
