@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 from typing import Any
 
-import ncnn
 import numpy as np
 
 from anylayer.errors import EngineError
@@ -15,6 +15,28 @@ from anylayer.tracing import Graph
 from anylayer.writers.ncnn import to_ncnn
 
 PRECISIONS = ("float32",)
+_WAIT = "OMP_WAIT_POLICY"
+
+
+def _imported() -> Any:
+    """The package, its threads set to sleep while they wait: its own copy of libgomp reads that once, when loaded.
+
+    Spinning ones make it slower than all others where a core is busy (HED 120 x 160, two threads, a loaded
+    machine: median 520 to 580 ms, asleep 115 to 270, ONNX Runtime 310 to 460), and cost other engines their cores.
+    """
+    own = _WAIT not in os.environ
+    if own:
+        os.environ[_WAIT] = "PASSIVE"
+    try:
+        import ncnn
+
+        return ncnn
+    finally:
+        if own:
+            del os.environ[_WAIT]
+
+
+ncnn: Any = _imported()
 
 _address = ctypes.pythonapi.PyCapsule_GetPointer
 _address.restype, _address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

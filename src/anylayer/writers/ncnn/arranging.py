@@ -149,6 +149,28 @@ def _crop(b: Builder, x: Value, cut: Sequence[int], begin: Sequence[int], sizes:
     return b.one("Crop", [b.get(x, shape)], tuple(made), params)
 
 
+def _gather(b: Builder, op: Op) -> list[str]:
+    """Neighbours are a box; each cell so many times over is what nearest resizing does."""
+    x, out = _given(op.inputs[0]), op.outputs[0]
+    axis = int(op.attrs.get("axis", 0)) % len(x.shape)
+    size = x.shape[axis]
+    cells = np.array(_numbers(op.inputs[1], "indices")) if math.prod(_given(op.inputs[1]).shape) else np.zeros(0)
+    cells = np.where(cells < 0, cells + size, cells)
+    if cells.size and (np.diff(cells) == 1).all():
+        begin = [int(cells[0]) if i == axis else 0 for i in range(len(x.shape))]
+        sizes = [cells.size if i == axis else n for i, n in enumerate(x.shape)]
+        return [_crop(b, x, [axis], begin, sizes) if cells.size != size else b.blob(x)]
+    times = cells.size // size
+    require(
+        len(out.shape) == len(x.shape) == 4 and x.shape[0] == 1 and axis >= 2 and cells.size == times * size,
+        "indices that are neither neighbours nor a repetition of rows or columns",
+    )
+    require(bool((cells == np.arange(cells.size) // times).all()), "indices that do not ascend by repetition")
+    shape = tuple(out.shape[1:])
+    scales = {2: float(times), 1: 1.0} if axis == 3 else {2: 1.0, 1: float(times)}
+    return [b.one("Interp", [b.get(x, x.shape[1:])], shape, {0: 1, **scales, 3: shape[1], 4: shape[2]})]
+
+
 def _split(b: Builder, op: Op) -> list[str]:
     x = _given(op.inputs[0])
     axis = int(op.attrs.get("axis", 0)) % len(x.shape)
@@ -215,6 +237,7 @@ ARRANGING: dict[str, Form] = {
     "Transpose": _transpose,
     "Concat": _concat,
     "Slice": _slice,
+    "Gather": _gather,
     "Split": _split,
     "Pad": _pad,
     "DepthToSpace": _depth_to_space,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from anylayer.errors import EngineError
 from anylayer.network import Array
 from anylayer.tracing import Graph, Op, Value
+from anylayer.writers.ncnn.bounds import Bounds
 
 _MAGIC = 7767517
 RANK = 4
@@ -76,6 +78,11 @@ class Builder:
             for v in {id(v): v for v in o.inputs if v is not None}.values():
                 self._readers.setdefault(id(v), []).append(o)
 
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What is known of the values' signs."""
+        return Bounds(self.graph)
+
     def only_reader(self, value: Value) -> Op | None:
         """The operator that reads the value, where it is one alone and the value is no output."""
         readers = self._readers.get(id(value), [])
@@ -91,7 +98,7 @@ class Builder:
     ) -> list[str]:
         """A layer with outputs of these shapes; gives their names."""
         for shape in shapes:
-            require(1 <= len(shape) <= RANK, f"{len(shape)} axes, at most {RANK} are possible")
+            _require_rank(shape)
             require(all(d > 0 for d in shape), f"the shape {list(shape)}")
         names = [f"b{len(self.shapes) + i}" for i in range(len(shapes))]
         self.shapes.update(zip(names, shapes))
@@ -117,9 +124,7 @@ class Builder:
             require(value.const is not None, "an input that no operator makes")
             array = np.asarray(value.const)
             require(array.dtype == np.float32, f"a constant of {array.dtype}")
-            shape = natural(value.shape)
-            shape = shape if len(shape) <= RANK else (math.prod(shape),)
-            self.blobs[id(value)] = self.memory(array, shape)
+            self.blobs[id(value)] = self.memory(array, fitting(value.shape))
         return self.blobs[id(value)]
 
     def memory(self, array: Array, shape: Shape) -> str:
@@ -141,6 +146,10 @@ class Builder:
         return self.viewed(self.blob(value), shape)
 
 
+def _require_rank(shape: Shape) -> None:
+    require(1 <= len(shape) <= RANK, f"{len(shape)} axes, at most {RANK} are possible")
+
+
 def natural(shape: Sequence[int]) -> Shape:
     """A value's shape as a blob has it: without the axis of the batch, where that is 1."""
     shape = tuple(shape)
@@ -149,10 +158,17 @@ def natural(shape: Sequence[int]) -> Shape:
     return shape or (1,)
 
 
+def fitting(shape: Sequence[int]) -> Shape:
+    """The same, or one axis where a blob cannot have as many."""
+    plain = natural(shape)
+    return plain if len(plain) <= RANK else (math.prod(plain),)
+
+
 def extents(shape: Shape) -> dict[int, int]:
     """A shape as parameters 0 (w), 1 (h), 11 (d) and 2 (c)."""
+    _require_rank(shape)
     keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 11, 1, 0)}[len(shape)]
-    return dict(zip(keys, shape))
+    return dict(sorted(zip(keys, shape)))
 
 
 Form = Callable[[Builder, Op], "list[str]"]
@@ -170,7 +186,7 @@ def write(graph: Graph, forms: Mapping[str, Form]) -> NcnnModel:
     for op in graph.ops:
         if id(op) not in b.folded:
             _write(b, op, forms)
-    outputs = [b.blob(v) for v in graph.outputs]
+    outputs = [_output(b, v) for v in graph.outputs]
     changed = [i is not None and not _only_copied(b, i[0]) for i in inputs]
     copies = _split(b, outputs)
     return NcnnModel(_text(b), [w for y in b.layers for w in y.weights], inputs, copies, changed)
@@ -181,13 +197,16 @@ def _input(b: Builder, value: Value) -> tuple[str, Shape] | None:
         return None
     if value.dtype != np.float32 or not all(isinstance(d, int) and d > 0 for d in value.shape):
         raise EngineError(f"engine 'ncnn' takes float32 of known size, got input '{value.name}' {value.type}")
-    shape = natural(value.shape)
-    if len(shape) > RANK:
-        raise EngineError(
-            f"engine 'ncnn' takes inputs of {RANK} axes behind the batch, got '{value.name}' {value.type}"
-        )
+    shape = fitting(value.shape)
     blob = b.blobs[id(value)] = b.one("Input", [], shape, extents(shape))
     return blob, shape
+
+
+def _output(b: Builder, value: Value) -> str:
+    try:
+        return b.blob(value)
+    except Unsupported as why:
+        raise EngineError(f"engine 'ncnn' cannot give the output '{value.name}': {why}") from None
 
 
 def _write(b: Builder, op: Op, forms: Mapping[str, Form]) -> None:

@@ -9,29 +9,18 @@ from typing import Any
 import numpy as np
 
 from anylayer.tracing import Op, Value
-from anylayer.writers.ncnn.builder import RANK, Builder, Form, Params, Shape, natural, require
+from anylayer.writers.ncnn.builder import RANK, Builder, Form, Params, Shape, Unsupported, natural, require
 
-_UNARY = {
-    "Abs": 0,
-    "Neg": 1,
-    "Floor": 2,
-    "Ceil": 3,
-    "Sqrt": 5,
-    "Exp": 7,
-    "Log": 8,
-    "Sin": 9,
-    "Cos": 10,
-    "Tan": 11,
-    "Asin": 12,
-    "Acos": 13,
-    "Atan": 14,
-    "Reciprocal": 15,
-    "Tanh": 16,
-    "Round": 18,
-}
-_BINARY = {"Add": 0, "Sub": 1, "Mul": 2, "Div": 3, "Max": 4, "Min": 5, "Pow": 6}
-_SWAPPED = {1: 7, 3: 8, 6: 9}
-"""The operation with its operands exchanged, where that is another one."""
+_UNARY = {"Abs": 0, "Neg": 1, "Floor": 2, "Ceil": 3, "Sqrt": 5, "Exp": 7, "Tanh": 16, "Round": 18}
+"""Those whose values are right for all finite inputs. (Log and Reciprocal give NaN at 0, Sin at 1e10.)"""
+
+_SQUARE, _SQRT = 4, 5
+_BINARY = {"Add": 0, "Sub": 1, "Mul": 2, "Div": 3, "Max": 4, "Min": 5}
+_POWER, _NEVER = 6, -1
+_SWAPPED = {0: 0, 1: 7, 2: 2, 3: _NEVER, 4: 4, 5: 5}
+"""The operation with its operands exchanged."""
+
+_TINY, _HUGE = 2e-38, 8e37
 
 
 def _alone(type_: str, params: Params | None = None) -> Form:
@@ -91,12 +80,31 @@ def _binary(b: Builder, op: Op) -> list[str]:
 
 def _pair(b: Builder, code: int, x: Value, y: Value) -> tuple[str, Shape]:
     shape = tuple(np.broadcast_shapes(x.shape, y.shape))
-    for value, other, number in ((x, y, code), (y, x, _SWAPPED.get(code, code))):
+    for value, other, number in ((x, y, code), (y, x, _SWAPPED[code])):
         constant = scalar(other)
-        if constant is not None and math.isfinite(constant) and value.shape == shape:
+        if constant is not None and _is_plain(constant, number) and value.shape == shape:
             blob = b.blob(value)
             return b.one("BinaryOp", [blob], b.shapes[blob], {0: number, 1: 1, 2: constant}), shape
-    return _broadcast(b, code, (b.blob(x), x.shape), (b.blob(y), y.shape)), shape
+    right = _divisor(b, y) if code == _BINARY["Div"] else b.blob(y)
+    return _broadcast(b, code, (b.blob(x), x.shape), (right, y.shape)), shape
+
+
+def _is_plain(constant: float, code: int) -> bool:
+    """Whether an operation with a constant is right in every case."""
+    if code == _BINARY["Div"]:
+        return _TINY < abs(constant) < _HUGE
+    return math.isfinite(constant) and code != _NEVER
+
+
+def _divisor(b: Builder, value: Value) -> str:
+    """A blob to divide by. ncnn does so by way of the reciprocal: where that is no normal number it gives NaN."""
+    blob = b.blob(value)
+    if value.const is not None:
+        sizes = np.abs(value.const)
+        require(bool(sizes.min() > _TINY and sizes.max() < _HUGE), "a division by 0 or by more than 8e37")
+        return blob
+    require(b.bounds.lowest(value) > _TINY, "a division by values that may be 0 or less")
+    return b.one("Clip", [blob], b.shapes[blob], {1: _HUGE})
 
 
 def _broadcast(b: Builder, code: int, x: tuple[str, Sequence[Any]], y: tuple[str, Sequence[Any]]) -> str:
@@ -130,6 +138,21 @@ def _aligned(x: Sequence[int], y: Sequence[int]) -> tuple[Shape, Shape]:
     return tuple(p[0] for p in merged), tuple(p[1] for p in merged)
 
 
+def _power(b: Builder, op: Op) -> list[str]:
+    """ncnn's own power is exp(y log x), which is wrong for x below 0; those here have other ways."""
+    x, exponent = b.blob(op.inputs[0]), scalar(op.inputs[1])
+    shape = b.shapes[x]
+    if exponent is None or op.inputs[0] is None or op.inputs[0].shape != op.outputs[0].shape:
+        raise Unsupported("an exponent that is no single constant")
+    if exponent == 2:
+        return [b.one("UnaryOp", [x], shape, {0: _SQUARE})]
+    if exponent == 0.5:
+        return [b.one("UnaryOp", [x], shape, {0: _SQRT})]
+    positive = b.bounds.lowest(op.inputs[0]) > _TINY and math.isfinite(exponent)
+    require(positive, f"exponent {exponent} of values that may be 0 or less")
+    return [b.one("BinaryOp", [x], shape, {0: _POWER, 1: 1, 2: exponent})]
+
+
 def _expand(b: Builder, op: Op) -> list[str]:
     x, out = op.inputs[0], op.outputs[0]
     if x is not None and x.shape == out.shape:
@@ -151,4 +174,5 @@ ELEMENTWISE: dict[str, Form] = {
     "Clip": _clip,
     "Identity": _same,
     "Expand": _expand,
+    "Pow": _power,
 }

@@ -63,17 +63,14 @@ def _matmul(b: Builder, op: Op) -> list[str]:
         return [_inner(b, b.get(x, _rows(x.shape)), np.asarray(y.const.T, np.float32), None)]
     require(len(x.shape) > 1 and len(y.shape) > 1, "a vector")
     shape = op.outputs[0].shape
-    if math.prod(shape[:-2]) == 1:
-        left, right = x.shape[-2:], y.shape[-2:]
-    elif math.prod(x.shape[:-2]) == 1:
-        left, right = x.shape[-2:], (math.prod(shape[:-2]), *y.shape[-2:])
-    elif math.prod(y.shape[:-2]) == 1:
-        left, right = (math.prod(shape[:-2]), *x.shape[-2:]), y.shape[-2:]
-    else:
-        require(x.shape[:-2] == y.shape[:-2], f"stacks {list(x.shape)} and {list(y.shape)} that broadcast")
-        left, right = ((math.prod(shape[:-2]), *v.shape[-2:]) for v in (x, y))
-    stack = () if len(left) == len(right) == 2 else (math.prod(shape[:-2]),)
-    return [b.one("MatMul", [b.get(x, left), b.get(y, right)], (*stack, *shape[-2:]))]
+    count = math.prod(shape[:-2])
+    sides: list[Shape] = []
+    for value in (x, y):
+        own = math.prod(value.shape[:-2])
+        require(own in (1, count), f"stacks {list(x.shape)} and {list(y.shape)} that broadcast")
+        sides.append(tuple(value.shape[-2:]) if own == 1 else (count, *value.shape[-2:]))
+    made = (*((count,) if count > 1 else ()), *shape[-2:])
+    return [b.one("MatMul", [b.get(x, sides[0]), b.get(y, sides[1])], made)]
 
 
 def _softmax(b: Builder, op: Op) -> list[str]:
