@@ -45,12 +45,12 @@ def command(shapes: Any, as_json: bool, quiet: bool, debug: bool, **network: Any
 
         click.echo(to_json(report.to_dict()))
         return
-    _show(report, network["weights"])
+    _show(report, bool(network["weights"]) or any(node.blobs for node in net.network.nodes))
     if not quiet:
         _notes(report, network["model"])
 
 
-def _show(report: Report, weights: Path | None) -> None:
+def _show(report: Report, weights: bool) -> None:
     columns = ("node", "type", "params", "outputs", "weights", "multiply-adds", "where")
     made = table(None, *columns, right=_NUMBERS, wrap=("params", "where"))
     style = {"host": "yellow", "unknown": "bold red", "refused": "red", "unshaped": "red", "constant": "dim"}

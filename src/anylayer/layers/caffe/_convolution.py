@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from anylayer.layer import Layer, field, need
 from anylayer.layer.contract import Filler, Map
 from anylayer.layers.caffe._axes import canonical, need_padded
-from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layers.caffe._messages import ENGINE, given
 
 
 class Windows(NamedTuple):
@@ -117,6 +117,52 @@ class ConvolutionLayer(Layer):
         need(not values, f"give {name}, or {high} and {wide}, not both")
         need(spatial == 2, f"{high} and {wide} need two spatial axes, the input has {spatial}; give {name}")
         return getattr(self, high), getattr(self, wide)
+
+
+class GroupedConvolution(ConvolutionLayer):
+    """A convolution, or its transpose, of `group` groups of channels; its inputs share their weights.
+
+    Source: BVLC/caffe src/caffe/layers/base_conv_layer.cpp.
+    """
+
+    def setup(self) -> None:
+        need(
+            self.num_output > 0,
+            "num_output must be positive" + ("" if self.has("num_output") else "; it is missing"),
+        )
+        need(self.group > 0, "group must be positive, got 0")
+        need(
+            self.num_output % self.group == 0,
+            f"group={self.group} does not divide num_output={self.num_output}",
+        )
+
+    def forward(self, *inputs: Any) -> Any:
+        need(inputs, "takes 1 input or more, got none")
+        need(len(inputs) == self.outputs, f"{len(inputs)} inputs need as many outputs, got {self.outputs}")
+        first = inputs[0]
+        for i, x in enumerate(inputs[1:], 1):
+            need(
+                tuple(x.shape) == tuple(first.shape),
+                f"inputs must have one shape: input 0 is {tuple(first.shape)}, input {i} is {tuple(x.shape)}",
+            )
+        windows = self.windows(first)
+        channels = first.shape[windows.axis]
+        need(channels % self.group == 0, f"group={self.group} does not divide {channels} channels")
+        weights = self.blob(
+            0,
+            self.kernel_shape(channels, windows.kernel),
+            given(self.weight_filler, self.has("weight_filler")),
+        )
+        bias = self.blob(1, (self.num_output,), self.bias_filler, what="bias") if self.bias_term else None
+        return [self.apply(x, weights, bias, windows) for x in inputs]
+
+    def kernel_shape(self, channels: int, kernel: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the weights for an input of so many channels."""
+        raise NotImplementedError
+
+    def apply(self, x: Any, weights: Any, bias: Any, windows: Windows) -> Any:
+        """One input's output."""
+        raise NotImplementedError
 
 
 def per_axis(name: str, values: tuple[int, ...], default: int | None, spatial: int) -> tuple[int, ...]:

@@ -8,15 +8,14 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.layer import field, layer, need
-from anylayer.layers.caffe._convolution import ConvolutionLayer, Windows
-from anylayer.layers.caffe._messages import given
+from anylayer.layers.caffe._convolution import GroupedConvolution, Windows
 
 _HOLES = ("hole", "hole_h", "hole_w")
 _ONE = Windows(1, (1,), (1,), (0,), (1,))
 
 
 @layer("Convolution")
-class Convolution(ConvolutionLayer):
+class Convolution(GroupedConvolution):
     """Correlate the input (..., C, spatial...) with a kernel: (..., num_output, spatial...).
 
     Weights: (num_output, C / group, kernel...), bias (num_output,). Several inputs of one shape give as many
@@ -28,38 +27,10 @@ class Convolution(ConvolutionLayer):
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return not any(name in values for name in _HOLES)
 
-    def setup(self) -> None:
-        need(
-            self.num_output > 0,
-            "num_output must be positive" + ("" if self.has("num_output") else "; it is missing"),
-        )
-        need(self.group > 0, "group must be positive, got 0")
-        need(
-            self.num_output % self.group == 0,
-            f"group={self.group} does not divide num_output={self.num_output}",
-        )
+    def kernel_shape(self, channels: int, kernel: tuple[int, ...]) -> tuple[int, ...]:
+        return (self.num_output, channels // self.group, *kernel)
 
-    def forward(self, *inputs: Any) -> Any:
-        need(inputs, "takes 1 input or more, got none")
-        need(len(inputs) == self.outputs, f"{len(inputs)} inputs need as many outputs, got {self.outputs}")
-        first = inputs[0]
-        for i, x in enumerate(inputs[1:], 1):
-            need(
-                tuple(x.shape) == tuple(first.shape),
-                f"inputs must have one shape: input 0 is {tuple(first.shape)}, input {i} is {tuple(x.shape)}",
-            )
-        windows = self.windows(first)
-        channels = first.shape[windows.axis]
-        need(channels % self.group == 0, f"group={self.group} does not divide {channels} channels")
-        weights = self.blob(
-            0,
-            (self.num_output, channels // self.group, *windows.kernel),
-            given(self.weight_filler, self.has("weight_filler")),
-        )
-        bias = self.blob(1, (self.num_output,), self.bias_filler, what="bias") if self.bias_term else None
-        return [self._one(x, weights, bias, windows) for x in inputs]
-
-    def _one(self, x: Any, weights: Any, bias: Any, windows: Windows) -> Any:
+    def apply(self, x: Any, weights: Any, bias: Any, windows: Windows) -> Any:
         before, channels, spatial = x.shape[: windows.axis], x.shape[windows.axis], x.shape[windows.axis + 1 :]
         if not spatial:  # a map of one cell
             x, weights, windows = x.reshape(*x.shape, 1), weights.reshape(*weights.shape, 1), _ONE
