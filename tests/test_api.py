@@ -94,3 +94,15 @@ def test_a_class_in_the_program_defines_a_layer(file: Path) -> None:
     with pytest.raises(LayerError, match="are not given"):
         net.compile(engine="onnxruntime")
     assert net.fill().compile(engine="onnxruntime").outputs["y"].shape == (1, 2, 2, 2)
+
+
+def test_what_the_tracer_notes_of_a_users_layer_is_told(tmp_path: Path) -> None:
+    (tmp_path / "n.prototxt").write_text(NET.replace("kernel_size: 3", "kernel_size: 1"))
+    (tmp_path / "wide.py").write_text(
+        "import numpy as np\nimport anylayer\n\n@anylayer.layer('Mystery')\nclass Wide:\n"
+        "    def __init__(self, params, blobs): pass\n"
+        "    def forward(self, inputs):\n        return [(inputs[0] * np.float64(2)).astype(np.float32)]\n"
+    )
+    report = anylayer.read(tmp_path / "n.prototxt", layers=[tmp_path / "wide.py"]).inspect()
+    assert any("float32 becomes float64" in note for note in report.nodes[1].notes)
+    assert any("wide.py:8" in note for note in report.notes)

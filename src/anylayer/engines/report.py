@@ -199,8 +199,16 @@ def _row(t: Traced) -> NodeReport:
         where,
         reason,
         bound.definition.origin if bound is not None else "",
-        list(bound.notes) if bound is not None else [],
+        _notes(t),
     )
+
+
+def _notes(t: Traced) -> list[str]:
+    """What the layer says of how it was read, and the tracer of a user's forward."""
+    notes = list(t.bound.notes) if t.bound is not None else []
+    if t.bound is not None and not t.bound.definition.built_in and t.body is not None:
+        notes += t.body.notes
+    return notes
 
 
 def multiply_adds(graph: Graph) -> int:
