@@ -221,10 +221,10 @@ def test_typed_access() -> None:
     ],
 )
 def test_time_is_linear(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with contextlib.suppress(AnyLayerError):
         read(text)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_text_of_gigabytes_is_not_read() -> None:

@@ -172,10 +172,10 @@ def test_a_large_file_is_indexed_without_being_read() -> None:
             file.seek(4 * size, 1)
         file.truncate(file.tell())
     assert Path("net.caffemodel").stat().st_size > 2**31
-    start = time.perf_counter()
+    start = time.process_time()
     found = read_weights(Path("net.caffemodel"))
     arrays = [x.blobs[0].array() for x in found]
-    assert time.perf_counter() - start < 0.05
+    assert time.process_time() - start < 0.05
     assert [a.shape for a in arrays] == [(size,)] * 3
     assert arrays[2][-1] == 0
 
@@ -184,9 +184,9 @@ def test_a_million_loose_values_are_found_at_once() -> None:
     count = 1_000_000
     data = np.empty(count, [("tag", "u1"), ("value", "<f4")])
     data["tag"], data["value"] = 5 << 3 | 5, np.arange(count)
-    start = time.perf_counter()
+    start = time.process_time()
     found = array(shape(count), data.tobytes())
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert found.tolist()[:3] == [0.0, 1.0, 2.0]
     assert found[-1] == count - 1
 

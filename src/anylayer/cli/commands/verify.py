@@ -136,7 +136,8 @@ def _verdict(found: list[NodeCheck]) -> str:
         return f"all {plural(len(compared), 'node')} compared agree with NumPy{tail}"
     first = wrong[0]
     why = first.note or f"off by {first.error:.3g} of {first.scale:.3g}"
-    return f"{plural(len(wrong), 'node')} differ, the first is '{first.name}' ({first.type}): {why}{tail}"
+    differ = "1 node differs" if len(wrong) == 1 else f"{len(wrong)} nodes differ"
+    return f"{differ}, the first is '{first.name}' ({first.type}): {why}{tail}"
 
 
 def _plain(found: list[NodeCheck]) -> dict[str, Any]:
