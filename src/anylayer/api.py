@@ -71,7 +71,7 @@ class Net:
     ) -> Model:
         """Make it ready to run.
 
-        engine: "auto" (measure, take the fastest), "onnxruntime", "openvino", or "numpy" (the definition).
+        engine: "auto" (measure, take the fastest), "onnxruntime", "openvino", "ncnn", or "numpy" (the definition).
         shapes: {"data": (1, 3, 224, 224)} in place of the file's. threads: None lets the engine choose.
         outputs: names of blobs wanted in place of the network's outputs. precision: "float32", or for OpenVINO
         "bfloat16" or "float16", which computes inside in less (inputs and outputs stay float32).

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -319,6 +321,12 @@ def test_writes_into_buffers() -> None:
     assert_same(buffer, ops.conv(X, W, B))
 
 
+def test_an_input_that_does_not_lie_in_one_piece() -> None:
+    program = load_engine("ncnn").compile(traced(lambda x: ops.conv(x, W, B), X))
+    turned = np.ascontiguousarray(X.transpose(0, 1, 3, 2)).transpose(0, 1, 3, 2)
+    assert_same(program([turned])[0], ops.conv(X, W, B))
+
+
 def test_an_input_that_nothing_reads() -> None:
     program = load_engine("ncnn").compile(traced(lambda x, y: y * 2, X, noise(1, 3)))
     assert_same(program([X, noise(1, 3)])[0], noise(1, 3) * 2)
@@ -471,6 +479,11 @@ def test_auto_measures_it(tmp_path: Path, tried: None) -> None:
     assert set(model.timings) == {"onnxruntime", "openvino", "ncnn"}
 
 
+def test_auto_leaves_it_out_where_bits_must_stay(tmp_path: Path, tried: None) -> None:
+    model = read(tmp_path, stack(16, [4, 4])).compile(engine="auto", exact=True)
+    assert set(model.timings) == {"onnxruntime", "openvino"}
+
+
 def test_auto_goes_on_quietly_where_it_is_not_installed(
     tmp_path: Path, tried: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -531,6 +544,26 @@ def test_auto_measures_again_for_shapes_it_cannot_do(
     assert model.engine == "onnxruntime"
     with pytest.raises(EngineError, match=r"operator 'Conv' \(c0\): batch 2, expected 1"):
         net.compile(engine="ncnn", shapes={"data": (2, 3, 16, 16)})
+
+
+@pytest.mark.parametrize(("own", "seen"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_its_threads_sleep_while_they_wait_unless_told_otherwise(own: str | None, seen: str) -> None:
+    """The package is loaded with the variable set, and the variable is as before afterwards."""
+    code = (
+        "import os, sys\n"
+        "class Watch:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'ncnn':\n"
+        "            print(os.environ.get('OMP_WAIT_POLICY'))\n"
+        "sys.meta_path.insert(0, Watch())\n"
+        "import anylayer.engines.ncnn_engine\n"
+        "print(os.environ.get('OMP_WAIT_POLICY'))\n"
+    )
+    env = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
+    env.update({"OMP_WAIT_POLICY": own} if own else {})
+    command = [sys.executable, "-c", code]
+    shown = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    assert shown.split() == [seen, str(own)]
 
 
 def test_computes_in_float32_only(tmp_path: Path) -> None:

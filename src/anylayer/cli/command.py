@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-_ENGINES = ("auto", "numpy", "onnxruntime", "openvino")
+_ENGINES = ("auto", "numpy", "onnxruntime", "openvino", "ncnn")
 
 
 class Command(click.Command):

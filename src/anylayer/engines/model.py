@@ -180,7 +180,8 @@ class Model:
         """Compile on the installed engines, measure, keep the fastest for this and all later shapes."""
         runners: dict[str, PlanRunner] = {}
         refusals: list[EngineError] = []
-        for name in candidates([step.graph for step in plan.steps if isinstance(step, GraphStep)]):
+        graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
+        for name in ENGINES if self._exact else candidates(graphs):
             try:
                 _require_precision(name, self._precision)
                 runners[name] = PlanRunner(plan, name, self._threads, self._precision, self._exact)

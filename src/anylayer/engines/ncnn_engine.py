@@ -82,7 +82,8 @@ class NcnnProgram:
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
         extractor = self._net.create_extractor()
-        for place, array in zip(self._inputs, inputs):
+        held = [np.ascontiguousarray(x, np.float32) for x in inputs]  # ncnn reads them where they lie
+        for place, array in zip(self._inputs, held):
             if place is not None:
                 name, shape, changed = place
                 mat = ncnn.Mat(array.reshape(shape))
