@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.guard import Guard, Sample, best_fma, figure, mode, plain
-from benchmarks.processes import Worker
+from benchmarks.processes import Worker, WorkerError
 
 WARM_SECONDS, WARM_RUNS = 0.05, 3
 SECONDS, RUNS = 0.15, 5
@@ -25,11 +25,13 @@ class Contestant:
     call: str
     worker: Worker
     samples: list[Sample] = field(default_factory=list)
+    error: str = ""
 
 
-def measure(contestants: Sequence[Contestant], guard: Guard, rounds: int) -> None:
+def measure(contestants: Sequence[Contestant], guard: Guard, rounds: int, short: bool = False) -> None:
     """Fill in the contestants' samples: `rounds` turns each, and up to half as many again where fewer than three
-    of a contestant's turns found the machine undisturbed."""
+    of a contestant's turns found the machine undisturbed. `short` is for calls of a good part of a second: fewer
+    of them make a turn."""
     running = list(contestants)
     patience = PATIENCE
     for number in range(rounds + (rounds + 1) // 2):
@@ -37,20 +39,24 @@ def measure(contestants: Sequence[Contestant], guard: Guard, rounds: int) -> Non
             break
         for contestant in rotated(running, number):
             waited = guard.waited
-            contestant.samples.append(guard.sample(lambda c=contestant: _turn(c), patience))
+            try:
+                contestant.samples.append(guard.sample(lambda c=contestant: _turn(c, short), patience))
+            except WorkerError as error:
+                contestant.error = str(error)
             patience = max(0.0, patience - (guard.waited - waited))
+        running = [c for c in running if not c.error]
         if number >= 1:
             running = hopeful(running, best_fma(s for c in contestants for s in c.samples))
 
 
-def _turn(contestant: Contestant) -> dict[str, Any]:
+def _turn(contestant: Contestant, short: bool) -> dict[str, Any]:
     return contestant.worker.ask(
         do="time",
         call=contestant.call,
         warm=WARM_SECONDS,
-        warm_runs=WARM_RUNS,
+        warm_runs=1 if short else WARM_RUNS,
         seconds=SECONDS,
-        runs=RUNS,
+        runs=3 if short else RUNS,
     )
 
 
@@ -84,7 +90,9 @@ def columns(contestants: Sequence[Contestant]) -> dict[str, dict[str, Any]]:
     result: dict[str, dict[str, Any]] = {}
     for contestant in contestants:
         found = figure(contestant.samples, best)
-        if found is None:
+        if contestant.error:
+            result.setdefault(contestant.column, {"calls": {}}).setdefault("error", contestant.error)
+        if contestant.error or found is None:
             continue
         entry = result.setdefault(contestant.column, {"calls": {}})
         entry["calls"][contestant.call] = {
@@ -97,6 +105,9 @@ def columns(contestants: Sequence[Contestant]) -> dict[str, dict[str, Any]]:
             "samples": plain(contestant.samples, best),
         }
     for entry in result.values():
+        if not entry["calls"]:
+            continue
+        entry.pop("error", None)
         entry["call"] = min(entry["calls"], key=lambda c: _rank(entry["calls"][c]))
         chosen = entry["calls"][entry["call"]]
         entry.update({key: chosen[key] for key in ("seconds", "mode", "kept", "discarded")})

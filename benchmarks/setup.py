@@ -28,7 +28,7 @@ class Setup:
     guard: Guard
     folder: Path
     peers: str | None
-    rounds: int = 7
+    rounds: int = 5
     threads: int = 2
     only: Sequence[str] = ()
     engine: str = "auto"
@@ -134,15 +134,17 @@ class Field:
         if column in self._calls:
             self._calls[column] = list(calls)
 
-    def measure(self, calls: Mapping[str, Sequence[str]] | None = None, rounds: int | None = None) -> None:
-        """Time what is left; `calls` limits a column to some ways of calling it."""
+    def measure(self, calls: Mapping[str, Sequence[str]] | None = None, short: bool = False) -> None:
+        """Time what is left; `calls` limits a column to some ways of calling it. `short`: see measure.measure;
+        then no engine is called with its arrays bound either, which such calls cannot tell."""
         contestants = [
             measure.Contestant(column, call, self._workers[column])
             for column, names in self._calls.items()
             for call in names
-            if not calls or column not in calls or call in calls[column]
+            if (not calls or column not in calls or call in calls[column])
+            and not (short and call.endswith("bound"))
         ]
-        measure.measure(contestants, self.setup.guard, rounds or self.setup.rounds)
+        measure.measure(contestants, self.setup.guard, self.setup.rounds, short)
         for column, entry in measure.columns(contestants).items():
             self.entries[column].update(entry)
 

@@ -85,6 +85,13 @@ class TestTurns:
         got = measure.columns(self.field(("ort", "x", [3, 1, 2]), ("ort", "y", [5, 5, 5])))
         assert (got["ort"]["call"], got["ort"]["seconds"], got["ort"]["mode"]) == ("x", 2, "fast")
 
+    def test_a_call_that_failed_does_not_take_its_engine_with_it(self) -> None:
+        field = self.field(("ort", "x", [1]), ("ort", "y", [3, 3]), ("cv", "x", []))
+        field[0].error, field[2].error = "it fell over", "it never stood"
+        got = measure.columns(field)
+        assert (got["ort"]["call"], "error" in got["ort"]) == ("y", False)
+        assert got["cv"] == {"calls": {}, "error": "it never stood"}
+
 
 class TestDifference:
     def test_is_relative_to_each_outputs_largest_value(self) -> None:

@@ -59,7 +59,7 @@ def _row(setup: Setup, source: Source, field: Field) -> Row:
     field.load("opencv", "opencv", peer, peer=True)
     field.compare("anylayer")
     large = sum(node.macs or 0 for node in net.inspect({n: list(s) for n, s in kind.items()}).nodes) > 20e9
-    field.measure({"anylayer": ["call"]}, rounds=min(setup.rounds, 5) if large else None)
+    field.measure({"anylayer": ["call"]}, short=large)
     return field.row(PART, note=source.note)
 
 

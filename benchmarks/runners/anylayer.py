@@ -71,7 +71,8 @@ def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
     forms = {engine: {"plain": plain} for engine in ENGINES}
     for engine in ENGINES:
         better = simplify(step.graph, engine)
-        forms[engine]["simplified"] = _write(better, folder / f"network_{engine}.onnx")
+        if _build(better) != _build(step.graph):
+            forms[engine]["simplified"] = _write(better, folder / f"network_{engine}.onnx")
     with _whole_operators() as used:
         again = _single(make_plan(net.network, net.definitions, model.plan.inputs, model.plan.outputs))
     if used and again is not None:
@@ -90,6 +91,14 @@ def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
 def _single(plan: Any) -> Any:
     """The plan's only step, where it is one graph."""
     return plan.steps[0] if plan and len(plan.steps) == 1 and hasattr(plan.steps[0], "graph") else None
+
+
+def _build(graph: Any) -> list[Any]:
+    """How a graph is put together, whatever its values are called."""
+    numbers: dict[int, int] = {}
+    for value in [*graph.inputs, *(v for o in graph.ops for v in [*o.inputs, *o.outputs] if v is not None)]:
+        numbers.setdefault(id(value), len(numbers))
+    return [(o.op, str(o.attrs), [v and (numbers[id(v)], v.shape) for v in o.inputs]) for o in graph.ops]
 
 
 def _write(graph: Any, path: Path) -> str:

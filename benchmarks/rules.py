@@ -1,0 +1,275 @@
+"""python -m benchmarks.rules [NAME...]: what each rule of the simplifier brings, on each engine it is for.
+
+Both graphs, with all rules but the one and with all, run in one process and take turns; the figure is each one's
+best run, which another process can only make slower. No peers, no calibration: a rule is kept where the ratio is
+clear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.engines import load_engine
+from anylayer.network import TensorType
+from anylayer.tracing import Graph, trace
+from anylayer.tracing import simplify as simplifier
+
+ENGINES = ("onnxruntime", "openvino")
+ROUNDS = 8
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An expression that the rules named `rules` are about, and the shapes of what it is computed from."""
+
+    rules: str
+    text: str
+    function: Callable[..., Any]
+    shapes: Sequence[Shape]
+
+
+def best(
+    programs: Sequence[Any], inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], seconds: float
+) -> list[float]:
+    """The best seconds of each program, blocks of runs taking turns."""
+    found = [float("inf")] * len(programs)
+    for _ in range(ROUNDS):
+        for i, program in enumerate(programs):
+            stop = time.perf_counter() + seconds / ROUNDS / len(programs)
+            now = 0.0
+            while now < stop:
+                start = time.perf_counter()
+                program(inputs, outputs)
+                now = time.perf_counter()
+                found[i] = min(found[i], now - start)
+    return found
+
+
+@contextmanager
+def without(names: str) -> Iterator[None]:
+    """The simplifier without some rules, by the names of their functions."""
+    known = {r.rewrite.__name__ for r in simplifier.RULES}
+    missing = set(names.split()) - known
+    if missing:
+        raise SystemExit(f"there are no rules {', '.join(sorted(missing))}")
+    kept = list(simplifier.RULES)
+    simplifier.RULES[:] = [r for r in kept if r.rewrite.__name__ not in names.split()]
+    try:
+        yield
+    finally:
+        simplifier.RULES[:] = kept
+
+
+def kinds(graph: Graph) -> str:
+    """The operators of a graph."""
+    return " ".join(o.op for o in graph.ops)
+
+
+def measure(case: Case, engine: str, seconds: float, threads: int) -> tuple[float, float] | None:
+    """Seconds before and after; None where the rules do nothing on this engine."""
+    random = np.random.default_rng(0)
+    inputs = [random.standard_normal(s).astype(np.float32) for s in case.shapes]
+    graph = trace(lambda xs: [case.function(*xs)], [TensorType.of(s, np.float32) for s in case.shapes])
+    after = simplifier.simplify(graph, engine)
+    with without(case.rules):
+        before = simplifier.simplify(graph, engine)
+    if kinds(before) == kinds(after):
+        return None
+    programs = [load_engine(engine).compile(g, threads) for g in (before, after)]
+    outputs = [np.empty(v.shape, v.dtype) for v in graph.outputs]
+    first, second = best(programs, inputs, outputs, seconds)
+    return first, second
+
+
+def f(value: float) -> np.float32:
+    """A number of float32, so that nothing becomes float64."""
+    return np.float32(value)
+
+
+def repeated(x: Any) -> Any:
+    """Every pixel 2 x 2 times."""
+    return np.repeat(np.repeat(x, 2, axis=2), 2, axis=3)
+
+
+def copied(x: Any) -> Any:
+    """The same by broadcasting."""
+    n, c, h, w = x.shape
+    return np.broadcast_to(x[:, :, :, None, :, None], (n, c, h, 2, w, 2)).reshape(n, c, 2 * h, 2 * w)
+
+
+def places(old: int, new: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Interpolation with the ends in place: the two neighbours, and the weight of the second."""
+    at = np.arange(new, dtype=np.float32) * f((old - 1) / (new - 1))
+    low = at.astype(int)
+    return low, np.minimum(low + 1, old - 1), (at - low).astype(np.float32)
+
+
+def bilinear(new: int) -> Callable[[Any], Any]:
+    """Axis by axis."""
+
+    def stretch(x: Any, axis: int) -> Any:
+        low, high, part = places(x.shape[axis], new)
+        part = part.reshape([-1 if i == axis else 1 for i in range(4)])
+        return (1 - part) * np.take(x, low, axis) + part * np.take(x, high, axis)
+
+    return lambda x: stretch(stretch(x, 3), 2)
+
+
+def four_taps(new: int) -> Callable[[Any], Any]:
+    """The four neighbours of every pixel, by a mesh of indices."""
+
+    def taps(x: Any) -> Any:
+        low, high, part = places(x.shape[2], new)
+        y0, x0 = np.meshgrid(low, low, indexing="ij")
+        y1, x1 = np.meshgrid(high, high, indexing="ij")
+        fy, fx = part[:, None], part
+        top = x[:, :, y0, x0] * (1 - fx) + x[:, :, y0, x1] * fx
+        return top * (1 - fy) + (x[:, :, y1, x0] * (1 - fx) + x[:, :, y1, x1] * fx) * fy
+
+    return taps
+
+
+def corners(x: Any) -> Any:
+    """Every second pixel from each of four corners, side by side (the Focus of YOLOv5)."""
+    return np.concatenate([x[:, :, i::2, j::2] for j in (0, 1) for i in (0, 1)], axis=1)
+
+
+def spread(x: Any) -> Any:
+    """The pixels with zeros between."""
+    n, c, h, w = x.shape
+    out = np.zeros((n, c, 2 * h, 2 * w), np.float32, like=x)
+    out[:, :, ::2, ::2] = x
+    return out
+
+
+def softmax(x: Any) -> Any:
+    """Over the last axis."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def gelu(x: Any) -> Any:
+    """By tanh."""
+    return f(0.5) * x * (1 + np.tanh(f(np.sqrt(2 / np.pi)) * (x + f(0.044715) * x**3)))
+
+
+MAP = (1, 96, 55, 55)
+PER_CHANNEL = np.linspace(0.5, 2, 96, dtype=np.float32)[:, None, None]
+POINTS = np.random.default_rng(0).integers(0, 65, (2, 500))
+COLUMNS = (np.arange(43) * 0.6).astype(int)
+MESH = np.meshgrid(np.arange(129) // 2, np.arange(129) // 2, indexing="ij")
+
+CASES = (
+    Case("_nearest _columns_first", "repeat 2 x 2", repeated, [(1, 128, 26, 26)]),
+    Case("_nearest _columns_first", "repeat 2 x 2", repeated, [(1, 64, 104, 104)]),
+    Case("_nearest", "repeat columns", lambda x: np.repeat(x, 2, axis=3), [(1, 64, 104, 104)]),
+    Case("_spread _spread_by_picks", "copies by broadcasting", copied, [(1, 128, 26, 26)]),
+    Case("_grid", "x[:, :, Y, X], a mesh", lambda x: x[:, :, MESH[0], MESH[1]], [(1, 64, 65, 65)]),
+    Case("_rows_instead", "x[..., columns]", lambda x: x[..., COLUMNS], [(1, 128, 26, 26)]),
+    Case("_rows_instead", "500 points", lambda x: x[:, :, POINTS[0], POINTS[1]], [(1, 64, 65, 65)]),
+    Case("_mixture", "bilinear 65 to 129, by axis", bilinear(129), [(1, 64, 65, 65)]),
+    Case("_mixture", "bilinear 65 to 129, four taps", four_taps(129), [(1, 64, 65, 65)]),
+    Case("_mixture", "bilinear 65 to 513, by axis", bilinear(513), [(1, 19, 65, 65)]),
+    Case(
+        "_space_to_depth",
+        "6 axes to depth",
+        lambda x: x.reshape(1, 64, 13, 2, 13, 2).transpose(0, 3, 5, 1, 2, 4).reshape(1, 256, 13, 13),
+        [(1, 64, 26, 26)],
+    ),
+    Case(
+        "_depth_to_space",
+        "6 axes to space",
+        lambda x: x.reshape(1, 16, 2, 2, 26, 26).transpose(0, 1, 4, 2, 5, 3).reshape(1, 16, 52, 52),
+        [(1, 64, 26, 26)],
+    ),
+    Case("_corners _every_nth", "pixels of four corners", corners, [(1, 64, 26, 26)]),
+    Case(
+        "_shuffle",
+        "shuffled channels",
+        lambda x: x.reshape(1, 3, 80, 28, 28).swapaxes(1, 2).reshape(x.shape),
+        [(1, 240, 28, 28)],
+    ),
+    Case("_every_nth", "x[:, :, ::2, ::2]", lambda x: x[:, :, ::2, ::2], [(1, 64, 56, 56)]),
+    Case("_reversed", "x[..., ::-1]", lambda x: x[..., ::-1], [(1, 64, 26, 26)]),
+    Case("_zeros_between", "zeros between pixels", spread, [(1, 64, 26, 26)]),
+    Case("_max", "maximum(x, 0)", lambda x: np.maximum(x, 0), [MAP]),
+    Case("_max", "maximum(x, x / 10)", lambda x: np.maximum(x, f(0.1) * x), [MAP]),
+    Case("_where", "where(x > 0, x, x / 10)", lambda x: np.where(x > 0, x, f(0.1) * x), [MAP]),
+    Case("_where", "a slope a channel", lambda x: np.where(x > 0, x, PER_CHANNEL * x), [MAP]),
+    Case("_masked", "x * (x > 0)", lambda x: x * (x > 0), [MAP]),
+    Case("_two_sides", "max + c min", lambda x: np.maximum(x, 0) + f(0.1) * np.minimum(x, 0), [MAP]),
+    Case("_two_reliefs", "max - c max", lambda x: np.maximum(x, 0) - f(0.1) * np.maximum(-x, 0), [MAP]),
+    Case("_between _between_too", "min(max(x, 0), 6)", lambda x: np.minimum(np.maximum(x, 0), 6), [MAP]),
+    Case("_sigmoid", "1 / (1 + exp(-x))", lambda x: 1 / (1 + np.exp(-x)), [MAP]),
+    Case("_sigmoid", "x / (1 + exp(-x))", lambda x: x / (1 + np.exp(-x)), [MAP]),
+    Case("_sigmoid_of_powers", "exp / (1 + exp)", lambda x: np.exp(x) / (1 + np.exp(x)), [MAP]),
+    Case("_sigmoid_of_tanh", "(tanh(x / 2) + 1) / 2", lambda x: f(0.5) * (np.tanh(f(0.5) * x) + 1), [MAP]),
+    Case(
+        "_tanh",
+        "tanh by exp",
+        lambda x: (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x)),
+        [MAP],
+    ),
+    Case("_hard_sigmoid", "x clip(x + 3, 0, 6) / 6", lambda x: x * np.clip(x + 3, 0, 6) / 6, [MAP]),
+    Case("_mish", "x tanh(log1p(exp(x)))", lambda x: x * np.tanh(np.log1p(np.exp(x))), [MAP]),
+    Case("_mish", "x tanh(softplus(x))", lambda x: x * np.tanh(ops.softplus(x)), [MAP]),
+    Case("_gelu", "GELU by tanh", gelu, [MAP]),
+    Case("_gelu", "GELU by erf", lambda x: ops.gelu(x), [MAP]),
+    Case("_chain _quotient", "(x - c) / d", lambda x: (x - PER_CHANNEL) / PER_CHANNEL, [MAP]),
+    Case(
+        "_chain _quotient",
+        "five steps",
+        lambda x: (x - PER_CHANNEL) / PER_CHANNEL * f(2) * PER_CHANNEL + f(1),
+        [MAP],
+    ),
+    Case("_quotient", "x / 7", lambda x: x / 7, [MAP]),
+    Case("_quarters", "x (1 + x x) ** -.75", lambda x: x * (1 + x * x) ** f(-0.75), [MAP]),
+    Case("_sum", "sum over axis 1", lambda x: x.sum(axis=1), [(1, 512, 38, 38)]),
+    Case("_sum", "sum over axis 1", lambda x: x.sum(axis=1), [(1, 256, 13, 13)]),
+    Case("_softmax", "softmax, last axis", softmax, [(1, 8, 128, 128)]),
+    Case("_length", "x / length", lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), [MAP]),
+    Case(
+        "_later _sum_of_transposed",
+        "einsum nchw,nchw->nhw",
+        lambda x: np.einsum("nchw,nchw->nhw", x, x),
+        [(1, 64, 26, 26)],
+    ),
+)
+
+
+def main() -> None:
+    """Measure, print a line a case and engine."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.rules", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="rules whose name has NAME in it")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time of a line [1]")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each engine [2]")
+    given = parser.parse_args()
+    print(f"{'rule':28}{'expression':32}{'shape':18}{'engine':13}{'before us':>10}{'after us':>10}{'ratio':>7}")
+    simplifier.simplify(Graph())  # enters the rules
+    for case in CASES:
+        if given.names and not any(name in case.rules for name in given.names):
+            continue
+        for engine in ENGINES:
+            found = measure(case, engine, given.seconds, given.threads)
+            if found is not None:
+                shape = "x".join(map(str, case.shapes[0]))
+                before, after = (s * 1e6 for s in found)
+                print(
+                    f"{case.rules.split()[0]:28}{case.text:32}{shape:18}{engine:13}{before:10.1f}{after:10.1f}"
+                    f"{before / after:7.2f}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
