@@ -215,7 +215,7 @@ def test_unknown_layers_are_refused_all_at_once(net: Any) -> None:
     text = NET + 'layer { name: "q" type: "Poling" bottom: "z" top: "q" }'
     pattern = (
         r"net.prototxt: 2 unknown layer types: 'Mine' \(layer 'mine'\).*; 'Poling' \(layer 'q'\); "
-        r"did you mean 'Pooling'\?. To define them: anylayer stub"
+        r"did you mean 'Pooling'\? To define them: anylayer stub"
     )
     with pytest.raises(UnknownLayers, match=pattern) as caught:
         net(None, text).compile()
@@ -281,7 +281,7 @@ def test_networks_without_weights_say_so(tmp_path: Path) -> None:
         'convolution_param { num_output: 3 kernel_size: 3 weight_filler { type: "xavier" } } }'
     )
     (tmp_path / "n.prototxt").write_text(text)
-    with pytest.raises(LayerError, match=r"n.prototxt:2: layer 'c' \(Convolution\): its weights .* are not given"):
+    with pytest.raises(LayerError, match=r"n.prototxt:2: layer 'c' \(Convolution\): its weights are not given"):
         anylayer.read(tmp_path / "n.prototxt").compile(engine="onnxruntime")
     filled = anylayer.read(tmp_path / "n.prototxt").fill(seed=1).compile(engine="onnxruntime")
     assert filled(np.ones((1, 2, 5, 5), np.float32))["y"].std() > 0

@@ -102,8 +102,11 @@ def unknown_layers(
         names = ", ".join(f"'{n.name}'" for n in found[:5]) + (", ..." if len(found) > 5 else "")
         parts.append(f"'{type_}' (layer{'s' if len(found) > 1 else ''} {names}){nearest(type_, known)}")
     count = f"{len(by_type)} unknown layer type{'s' if len(by_type) > 1 else ''}"
-    remedy = f"To define them: anylayer stub {network.source}"
-    raise UnknownLayers(f"{count}: {'; '.join(parts)}. {remedy}", network.source, types=by_type)
+    listed = f"{count}: {'; '.join(parts)}"
+    stop = "" if listed.endswith("?") else "."
+    raise UnknownLayers(
+        f"{listed}{stop} To define them: anylayer stub {network.source}", network.source, types=by_type
+    )
 
 
 def trace_nodes(

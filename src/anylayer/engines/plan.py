@@ -83,13 +83,13 @@ def _refuse_unfilled(network: Network, traced: Sequence[Traced]) -> None:
     if not bare:
         return
     first = bare[0]
-    what = ", ".join(first.bound.unfilled) if first.bound else ""
-    others = f" (and {len(bare) - 1} more layers)" if len(bare) > 1 else ""
+    what = " and ".join(first.bound.unfilled) if first.bound else ""
+    others = f" (and those of {len(bare) - 1} more)" if len(bare) > 1 else ""
     file = f"are not in {network.weights}" if network.weights else "are not given"
     remedy = "Give the .caffemodel that belongs to this file" + (
-        "" if network.weights else ", or fill the network"
+        "" if network.weights else ", or random weights: net.fill(), --random-weights"
     )
-    raise LayerError(f"its weights ({what}){others} {file}. {remedy}", first.node.place)
+    raise LayerError(f"its {what}{others} {file}. {remedy}", first.node.place)
 
 
 def _cut(
