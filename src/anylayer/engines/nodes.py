@@ -8,6 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.engines.limits import (
+    MOST_IN_LAYER,
+    MOST_OPERATORS,
+    Budget,
+    graph_memory,
+    need_countable,
+    need_memory,
+    size,
+)
 from anylayer.errors import (
     AnyLayerError,
     InputError,
@@ -21,7 +30,7 @@ from anylayer.errors import (
 from anylayer.layer import Bound, Definition, bind
 from anylayer.layer.bound import user_line
 from anylayer.network import Array, Network, Node, TensorType
-from anylayer.tracing import Graph, trace, trace_checked
+from anylayer.tracing import Graph, TooManyOperators, trace, trace_checked
 
 Definitions = Mapping[str, Sequence[Definition]]
 Check = Callable[[Graph, list[Array]], list[Array]]
@@ -73,6 +82,10 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) ->
         )
         known = types[name]
         types[name] = TensorType.of((int(d) for d in shape), known.dtype if known else np.float32)
+    with at(network.source):
+        for name, type_ in types.items():
+            if type_ is not None:
+                need_countable(type_.shape, f"input '{name}'", InputError)
     return types
 
 
@@ -122,6 +135,7 @@ def trace_nodes(
     `check` runs a graph, to compare a user's layer with what was traced of it."""
     types: dict[str, TensorType | None] = dict(inputs)
     constants: dict[str, Array] = {}
+    budget = Budget()
     for node in nodes:
         known = [types.get(name) for name in node.inputs]
         given = {i: constants[name] for i, name in enumerate(node.inputs) if name in constants}
@@ -129,7 +143,7 @@ def trace_nodes(
         if all(t is not None for t in known) and definitions.get(node.type):
             try:
                 with at(node.place):
-                    _trace_node(traced, network, definitions[node.type], given, check)
+                    _trace_node(traced, network, definitions[node.type], given, check, budget)
             except AnyLayerError as error:
                 if not lenient:
                     raise
@@ -147,6 +161,7 @@ def _trace_node(
     definitions: Sequence[Definition],
     given: Mapping[int, Array],
     check: Check | None,
+    budget: Budget,
 ) -> None:
     node = traced.node
     known = [t for t in traced.inputs if t is not None]
@@ -157,9 +172,15 @@ def _trace_node(
     bound = traced.bound = rebuild()
     free = [i for i in range(len(known)) if i not in given]
     if not free:  # everything it reads is known: so is what it gives
+        if bound.definition.built_in:
+            body = _trace_built_in(bound, known, f"{node.name}/", budget)
+            budget.take_graph(body)
+            budget.need_computed(graph_memory(body))
         outputs = [np.asarray(o) for o in bound([given[i] for i in range(len(known))])]
         traced.constants = dict(enumerate(outputs))
         traced.outputs = [TensorType(o.shape, o.dtype) for o in outputs]
+        budget.take_weights(bound)
+        budget.take_computed(sum(o.nbytes for o in outputs))
         return
 
     def merged(target: Bound) -> Callable[[list[Any]], list[Any]]:
@@ -174,7 +195,7 @@ def _trace_node(
     types = [known[i] for i in free]
     try:
         if bound.definition.built_in:
-            body = trace(merged(bound), types, prefix=f"{node.name}/")
+            body = _trace_built_in(merged(bound), types, f"{node.name}/", budget)
         else:
             body = trace_checked(merged(bound), types, prefix=f"{node.name}/", rebuild=lambda: merged(rebuild()))
             if check is not None:
@@ -184,17 +205,35 @@ def _trace_node(
         traced.bound = rebuild()
         traced.outputs = [*_host_types(traced.bound, known, rebuild)]
         return
+    budget.take_graph(body)
+    budget.take_weights(bound)
     traced.body = body
     traced.outputs = [v.type for v in body.outputs]
     traced.constants = {i: v.const for i, v in enumerate(body.outputs) if v.const is not None}
+    budget.take_computed(sum(c.nbytes for c in traced.constants.values()))
     if traced.is_constant:
         traced.body = None
+
+
+def _trace_built_in(
+    function: Callable[[list[Any]], list[Any]], types: Sequence[TensorType], prefix: str, budget: Budget
+) -> Graph:
+    limit = budget.layer_operators()
+    try:
+        return trace(function, types, prefix=prefix, limit=limit)
+    except TooManyOperators as error:
+        budget.operators -= limit
+        raise LayerError(
+            f"takes more than {limit} operators at these shapes; {MOST_IN_LAYER} are the most for a layer and "
+            f"{MOST_OPERATORS} for a network. Engine 'numpy' needs none"
+        ) from error
 
 
 def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[], Bound]) -> list[TensorType]:
     """A host call's output types: as it declares them, else by one dry run on zeros."""
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]
+    need_memory(sum(map(size, known)), "trying it")
     outputs = run_bound(rebuild(), [np.zeros(t.shape, t.dtype) for t in known])
     return [TensorType(o.shape, o.dtype) for o in outputs]
 
@@ -235,6 +274,7 @@ def _compare(
     """Raise TraceError where a user's forward, run once on seeded noise, differs from what was traced of it."""
     if any(not isinstance(d, int) for v in body.outputs for d in v.shape):
         return
+    need_memory(3 * sum(map(size, types)), "trying it")
     noise = np.random.default_rng(0)
     inputs = [noise.standard_normal(t.shape).astype(t.dtype) for t in types]
     try:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
+from anylayer.engines.limits import need_few
 from anylayer.errors import EngineError
 from anylayer.network import Array
 from anylayer.tracing import Graph, Value
@@ -18,6 +19,7 @@ from anylayer.writers.onnx import to_onnx
 
 PRECISIONS = ("float32",)
 _LARGE = 1 << 16
+_MOST = 20_000
 _ALIGNMENT = 4096
 
 
@@ -78,6 +80,7 @@ class OnnxRuntimeProgram:
     """A session over one graph."""
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
+        need_few(graph, "onnxruntime", _MOST)
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads or 0
         options.log_severity_level = 4

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
+from anylayer.engines.limits import need_few
 from anylayer.errors import EngineError
 from anylayer.network import Array
 from anylayer.tracing import Graph, Value
@@ -16,6 +17,7 @@ from anylayer.writers.onnx import to_onnx
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 _LARGE = 1 << 16
+_MOST = 3000
 _core: Any = None
 _lock = threading.Lock()
 
@@ -44,6 +46,7 @@ class OpenVinoProgram:
     """A compiled model with one infer request a thread."""
 
     def __init__(self, graph: Graph, threads: int | None, precision: str = "float32") -> None:
+        need_few(graph, "openvino", _MOST)
         config: dict[str, Any] = {
             "INFERENCE_PRECISION_HINT": PRECISIONS[precision],
             "PERFORMANCE_HINT": "LATENCY",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from anylayer.engines.limits import graph_memory, need_memory
 from anylayer.engines.nodes import Check, Definitions, Traced, needed_nodes, trace_nodes
 from anylayer.errors import InputError, LayerError, NetworkError, need
 from anylayer.network import Array, Network, TensorType
@@ -74,6 +75,9 @@ def make_plan(
     for public, value in outputs.items():
         need(value in types, f"blob '{public}' is not produced", NetworkError)
     steps = _cut(traced, set(outputs.values()), types, constants)
+    for step in steps:
+        if isinstance(step, GraphStep):
+            need_memory(graph_memory(step.graph), f"{network.source}: the network")
     plain = {name: t for name, t in inputs.items() if t is not None}
     return Plan(plain, dict(outputs), types, steps, traced, constants)
 

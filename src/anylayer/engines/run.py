@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from anylayer.engines import Program, load_engine
+from anylayer.engines.limits import MOST_IN_LAYER, Budget, graph_memory, need_memory
 from anylayer.engines.nodes import Definitions, needed_nodes, run_bound
 from anylayer.engines.plan import GraphStep, HostStep, Plan
-from anylayer.errors import LayerError, need
+from anylayer.errors import LayerError, TraceError, at, need
 from anylayer.layer import Bound, bind
 from anylayer.network import Array, Network, Node, TensorType
+from anylayer.tracing import trace
 from anylayer.tracing.simplify import simplify
 
 Watch = Callable[[Node, Bound, list[Array], list[Array]], None]
@@ -157,5 +159,18 @@ class NumpyRunner:
             if bound is None:
                 network = self._network
                 bound = bind(node, self._definitions[node.type], types, network.dialect, network.dtype)
+                if bound.definition.built_in:
+                    _need_memory(bound, types)
                 self._bounds[i, types] = bound
         return bound
+
+
+def _need_memory(bound: Bound, types: Sequence[TensorType]) -> None:
+    """Refuse a layer whose results take more memory than there is, before NumPy finds out."""
+    try:
+        body = trace(bound, types, limit=MOST_IN_LAYER)
+    except TraceError:
+        return
+    with at(bound.node.place):
+        Budget().take_graph(body)
+        need_memory(graph_memory(body), "it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +18,9 @@ Line = tuple[Fraction, Fraction]
 """x -> a*x + b along one axis."""
 Map = tuple[Line, Line]
 """The lines of height and width."""
+
+MOST_VALUES = 1 << 28
+"""Values of one weight that no file holds. A file may claim any number; Caffe's largest layers have 2**27."""
 
 IDENTITY: Map = ((Fraction(1), Fraction(0)), (Fraction(1), Fraction(0)))
 
@@ -160,6 +164,12 @@ class Layer(Message):
         legacy rule, blob.cpp ShapeEquals). Without a file a random filler leaves zeros and the layer is
         reported as unfilled: such a network can be inspected but not run.
         """
+        count = math.prod(shape)
+        need(
+            bool(self._blobs) or count <= MOST_VALUES,
+            f"blob {index} ({what}) of shape {tuple(shape)} would have {count} values, {MOST_VALUES} are the most "
+            "without a weights file",
+        )
         wanted = Wanted(tuple(shape), what, filler)
         self._wanted[index] = wanted
         if index < len(self._blobs):
@@ -168,7 +178,9 @@ class Layer(Message):
                 _trimmed(blob.shape) == _trimmed(shape),
                 f"blob {index} ({what}) has shape {blob.shape} in the weights file, {tuple(shape)} is needed",
             )
-            return blob.reshape(shape)
+            view = blob.reshape(shape)
+            view.flags.writeable = False
+            return view
         need(not self._blobs, f"blob {index} ({what}) is missing: the weights file has {len(self._blobs)} blobs")
         values = wanted.values()
         return np.broadcast_to(np.float32(0), shape) if values is None else values

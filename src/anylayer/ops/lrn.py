@@ -34,29 +34,35 @@ def _size(x: Any, size: Any) -> int:
 def _neighbours(squares: Any, size: int) -> Any:
     total = np.zeros_like(squares)
     channels = squares.shape[1]
-    for shift in range(-((size - 1) // 2), size // 2 + 1):
-        if abs(shift) < channels:
-            total[:, max(-shift, 0) : channels - max(shift, 0)] += squares[
-                :, max(shift, 0) : channels - max(-shift, 0)
-            ]
+    before, after = _reach(size, channels)
+    for shift in range(-before, after + 1):
+        total[:, max(-shift, 0) : channels - max(shift, 0)] += squares[
+            :, max(shift, 0) : channels - max(-shift, 0)
+        ]
     return total
+
+
+def _reach(size: int, channels: int) -> tuple[int, int]:
+    """How many channels before and after its own a sum takes in, of those that there are."""
+    return min((size - 1) // 2, channels - 1), min(size // 2, channels - 1)
 
 
 @lrn.form
 def _(x: Any, size: int, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Any:
     """Sums of slices of the padded squares: 0.5 ms for 96 x 55 x 55 on ONNX Runtime, whose LRN takes 4.6 ms."""
     size, kind, shape = _size(x, size), x.dtype, tuple(x.shape)
-    channels, before = shape[1], (size - 1) // 2
+    channels = shape[1]
+    before, after = _reach(size, channels)
 
     def scalar(value: float) -> Any:
         return np.array(value, kind)
 
     squares = record("Mul", [x, x], shape, kind)
     pads = np.zeros(2 * len(shape), np.int64)
-    pads[1], pads[len(shape) + 1] = before, size - 1 - before
-    wide = record("Pad", [squares, pads], (shape[0], channels + size - 1, *shape[2:]), kind)
+    pads[1], pads[len(shape) + 1] = before, after
+    wide = record("Pad", [squares, pads], (shape[0], before + channels + after, *shape[2:]), kind)
     total: Any = None
-    for first in range(size):
+    for first in range(before + 1 + after):
         part = record("Slice", [wide, *(np.array([v]) for v in (first, first + channels, 1))], shape, kind)
         total = part if total is None else record("Add", [total, part], shape, kind)
     mean = record("Mul", [total, scalar(alpha / size)], shape, kind)

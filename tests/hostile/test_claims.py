@@ -1,0 +1,127 @@
+"""A file of a few lines claims gigabytes, or hours: it is refused before anything is allocated."""
+
+from __future__ import annotations
+
+import pytest
+
+from .networks import FILLED, SMALL, chain, data, input_, layer
+from .trial import Trials
+
+RECURRENT = 'recurrent_param { num_output: %d weight_filler { type: "constant" } }'
+
+CLAIMS = {
+    "an input": (
+        input_(1, 10**5, 10**5, 10**5) + layer("ReLU"),
+        "deploy.prototxt: input 'data' of shape (1, 100000, 100000, 100000) would have 1000000000000000 values, "
+        "2147483647 are the most",
+    ),
+    "an input of many axes": (
+        input_(*[1] * 100) + layer("ReLU"),
+        "deploy.prototxt: input 'data' would have 100 axes, 32 are the most",
+    ),
+    "an input of 63 bits": (
+        input_(2**63 - 1, 2**63 - 1) + layer("ReLU"),
+        "85070591730234615847396907784232501249",
+    ),
+    "weights": (
+        SMALL + layer("InnerProduct", f"inner_product_param {{ num_output: 2000000000 {FILLED} }}"),
+        "blob 0 (weights) of shape (2000000000, 192) would have 384000000000 values, 268435456 are the most "
+        "without a weights file",
+    ),
+    "many weights": (
+        input_(1, 2**14) + chain("InnerProduct", 40, f"inner_product_param {{ num_output: 16384 {FILLED} }}"),
+        "with it the network wants more than 536870912 weights that no file holds, more than a .caffemodel can",
+    ),
+    "a kernel": (
+        SMALL + layer("Deconvolution", f"convolution_param {{ num_output: 3 kernel_size: 100000 {FILLED} }}"),
+        "blob 0 (weights) of shape (3, 3, 100000, 100000) would have 90000000000 values",
+    ),
+    "a bilinear kernel": (
+        SMALL
+        + layer(
+            "Deconvolution",
+            'convolution_param { num_output: 3 kernel_size: 20001 group: 3 weight_filler { type: "bilinear" } }',
+        ),
+        "blob 0 (weights) of shape (3, 1, 20001, 20001) would have 1200120003 values",
+    ),
+    "a table": (
+        input_(1, 5) + layer("Embed", f"embed_param {{ num_output: 100000 input_dim: 100000 {FILLED} }}"),
+        "blob 0 (weights) of shape (100000, 100000)",
+    ),
+    "gates": (
+        input_(2, 1, 2) + data(2, 1, top="c") + layer("LSTM", RECURRENT % 20000, ["data", "c"]),
+        "of shape (80000, 20000) would have 1600000000 values, 268435456 are the most",
+    ),
+    "tiles": (SMALL + layer("Tile", "tile_param { tiles: 1000000000 }"), "tiles=1000000000"),
+    "a wide picture": (SMALL + layer("Interp", "interp_param { height: 1000000 width: 1000000 }"), "1000000"),
+    "doublings": (
+        SMALL + chain("Concat", 60, twice=True),
+        "an array of shape (1, 50331648, 8, 8) would have 3221225472 values, 2147483647 are the most",
+    ),
+    "doublings of what is known": (
+        data(1, 3, 8, 8) + chain("Concat", 60, twice=True),
+        "what it gives is known before the network runs and takes",
+    ),
+    "what is known": (
+        data(30000, 30000) + layer("ReLU"),
+        "what it gives is known before the network runs and takes 3.35 GiB; 512 MiB is the most for all layers "
+        "together, 512 MiB are left",
+    ),
+    "steps again and again": (
+        input_(10**6, 1, 2)
+        + input_(10**6, 1, name="c")
+        + "".join(layer("LSTM", RECURRENT % 2, ["data", "c"], [f"y{i}"], f"l{i}") for i in range(500)),
+        "takes more than 30000 operators at these shapes; 30000 are the most for a layer and 50000 for a "
+        "network. Engine 'numpy' needs none; takes more than 20000 operators at these shapes",
+    ),
+    "boxes": (
+        input_(1, 3, 3000, 3000)
+        + layer(
+            "PriorBox",
+            "prior_box_param { min_size: 3 aspect_ratio: 2 aspect_ratio: 3 variance: 0.1 }",
+            ["data"] * 2,
+        ),
+        "boxes",
+    ),
+    "pyramids": (input_(1, 3, 64, 64) + layer("SPP", "spp_param { pyramid_height: 30 }"), "pyramid_height"),
+    "pads": (
+        SMALL
+        + layer("Convolution", f"convolution_param {{ num_output: 1 kernel_size: 1 pad: 1000000000 {FILLED} }}"),
+        "pad",
+    ),
+    "a shape": (
+        SMALL + layer("Reshape", "reshape_param { shape { dim: 9223372036854775807 dim: -1 } }"),
+        "9223372036854775807",
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_claims_are_refused(claim: str, trials: Trials) -> None:
+    text, message = CLAIMS[claim]
+    found = trials.run(text, engines=())
+    assert found.fine, found
+    assert message in found.text
+    assert found.peak < 1000, "MiB"
+
+
+@pytest.mark.parametrize("claim", ["weights", "many weights", "doublings", "doublings of what is known"])
+def test_claims_are_not_compiled(claim: str, trials: Trials) -> None:
+    text, message = CLAIMS[claim]
+    found = trials.run(text, engines=("openvino",))
+    assert found.end == "LayerError", found
+    assert message in found.text
+    assert found.peak < 1000, "MiB"
+
+
+def test_reach_of_a_sum_beyond_the_channels(trials: Trials) -> None:
+    text = SMALL + layer("LRN", "lrn_param { local_size: 1000000001 }")
+    assert trials.run(text).end == "ok"
+
+
+def test_operators_of_an_engine(trials: Trials) -> None:
+    text = SMALL + chain("Sigmoid", 3001)
+    assert trials.run(text, engines=("openvino",)).text == (
+        "engine 'openvino' is not given graphs of more than 3000 operators, it would take minutes to compile "
+        "them; this one has 3001"
+    )

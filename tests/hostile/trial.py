@@ -1,0 +1,214 @@
+"""Try networks the way a user does, in a process of its own.
+
+`python -m tests.hostile.trial` reads a job a line (JSON) from stdin and answers each with a line. A job is
+{"files": {name: base64}, "model": name, "weights": name or null, "options": {...}, "engines": [...]}, the answer
+{"end": "ok" | the error's class, "text": what it says, or what inspect refuses, "trace": ..., "seconds": ...,
+"peak": MiB}. `Trials` is the other end: it starts the process, holds it to limits of memory and time, and names
+what ends it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import resource
+import select
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+ENGINES = ("numpy", "onnxruntime", "openvino")
+FEW = 1 << 22
+"""Values and multiply-adds up to which a network is not only compiled but run."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a job ended: "ok", the class of an error, "died" or "hung"."""
+
+    end: str
+    text: str = ""
+    trace: str = ""
+    seconds: float = 0.0
+    peak: float = 0.0
+
+    @property
+    def fine(self) -> bool:
+        """Whether it is an answer a file may get: success, or an error that says what is wrong with the file."""
+        return self.end == "ok" or self.end in _errors()
+
+
+def _errors() -> frozenset[str]:
+    from anylayer import errors
+
+    return frozenset(
+        n for n, c in vars(errors).items() if isinstance(c, type) and issubclass(c, errors.AnyLayerError)
+    )
+
+
+class Trials:
+    """A process that tries networks, started anew where one kills it. `memory` is its address space in MiB,
+    `seconds` what a single job may take."""
+
+    def __init__(self, memory: int = 8000, seconds: float = 20.0) -> None:
+        self.memory, self.seconds = memory, seconds
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def run(
+        self,
+        model: str | bytes,
+        weights: bytes | None = None,
+        *,
+        engines: Sequence[str] = ENGINES,
+        name: str = "deploy.prototxt",
+        weights_name: str = "net.caffemodel",
+        options: Mapping[str, Any] | None = None,
+    ) -> End:
+        """Read, inspect, compile and run a network."""
+        files = {name: model.encode() if isinstance(model, str) else model}
+        if weights is not None:
+            files[weights_name] = weights
+        return self.job(
+            {
+                "files": {n: base64.b64encode(d).decode() for n, d in files.items()},
+                "model": name,
+                "weights": weights_name if weights is not None else None,
+                "options": dict(options or {}),
+                "engines": list(engines),
+            }
+        )
+
+    def job(self, job: Mapping[str, Any]) -> End:
+        """Do one job."""
+        process = self._started()
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("the process has no pipes")
+        process.stdin.write(json.dumps(job).encode() + b"\n")
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], self.seconds)
+        line = process.stdout.readline() if ready else b""
+        if line:
+            return End(**json.loads(line))
+        if ready:
+            self._process = None
+            process.wait()
+            return End("died", f"exit status {process.returncode}")
+        self.stop()
+        return End("hung", f"no answer in {self.seconds} s")
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.hostile.trial", str(self.memory)],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            )
+            if self._process.stdout is None or self._process.stdout.readline() != b"ready\n":
+                raise RuntimeError("the process did not start")
+        return self._process
+
+
+# ---------------------------------------------------------------- the process's side
+
+
+def attempt(job: Mapping[str, Any]) -> str:
+    """Read the job's network, inspect it, and compile it on each engine; run it too where it is small. What
+    inspect says of the layers it refuses."""
+    import anylayer
+
+    model, weights = Path(job["model"]), job["weights"]
+    net = anylayer.read(model, Path(weights) if weights else None, **job["options"])
+    report = net.inspect()
+    str(report), json.dumps(report.to_dict(), default=str), report._repr_html_()
+    refused = "; ".join(n.reason for n in report.nodes if n.where == "refused")
+    if any(t is None for t in net.inputs.values()) or not net.outputs:
+        return refused
+    for engine in job["engines"]:
+        _engine(net, report, engine)
+    return refused
+
+
+def _engine(net: Any, report: Any, engine: str) -> None:
+    import math
+
+    import numpy as np
+
+    small = all(
+        t is not None and math.prod(d for d in t.shape if isinstance(d, int)) < FEW
+        for n in report.nodes
+        for _, t in [*n.inputs, *n.outputs]
+    )
+    if not net.network.weights:
+        claimed = report.totals["weights"]
+        if claimed < FEW:
+            net.fill()
+    model = net.compile(engine=engine, threads=1)
+    if small and report.totals["macs"] < FEW * 16:
+        model({name: np.zeros(t.shape, t.dtype) for name, t in net.inputs.items()})
+
+
+def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
+    start = time.perf_counter()
+    answer: dict[str, Any] = {"end": "ok"}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for name, data in job["files"].items():
+            Path(name).write_bytes(base64.b64decode(data))
+        try:
+            answer["text"] = attempt(job)[:3000]
+        except Exception as error:
+            shown = "".join(traceback.format_exception(error))[-6000:]
+            answer = {"end": type(error).__name__, "text": str(error)[:3000], "trace": shown}
+        os.chdir(ROOT)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {**answer, "seconds": time.perf_counter() - start, "peak": peak}
+
+
+def main(memory: int) -> None:
+    """Answer jobs until stdin ends."""
+    import warnings
+
+    import onnxruntime
+    import openvino
+
+    from anylayer.layer import Registry
+
+    Registry.of("caffe").definitions()
+    openvino.Core(), onnxruntime.__version__
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (memory << 20, memory << 20))
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    answers.write(b"ready\n")
+    answers.flush()
+    for line in sys.stdin:
+        answers.write(json.dumps(_answer(json.loads(line))).encode() + b"\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
