@@ -13,7 +13,6 @@ from anylayer.tracing.simplify import Rewriter, rule
 
 _DEPTH = 8
 _ROOT = math.sqrt(2 / math.pi)
-_CUBIC = np.eye(4)
 _INSIDE = {
     "Erf": np.array([0, math.sqrt(0.5), 0, 0]),
     "Tanh": np.array([0, _ROOT, 0, 0.044715 * _ROOT]),
@@ -68,20 +67,21 @@ def _factors(new: Rewriter, source: Op | Value, depth: int) -> tuple[list[Value]
 def _polynomial(new: Rewriter, value: Value, x: Value, depth: int) -> Array | None:
     """The coefficients of the polynomial of x that a value is: of 1, x, x^2 and x^3."""
     if value is x:
-        return _CUBIC[1]
+        return np.array([0.0, 1, 0, 0])
     n, maker = number(value), new.maker(value)
     if n is not None:
-        return n * _CUBIC[0]
+        return np.array([n, 0, 0, 0])
     if maker is None or not depth or len(maker.inputs) != 2:
         return None
     a, b = (_polynomial(new, v, x, depth - 1) if v is not None else None for v in maker.inputs)
     if a is None or b is None:
         return None
     if maker.op in ("Add", "Sub"):
-        return a + b if maker.op == "Add" else a - b
+        total: Array = a + b if maker.op == "Add" else a - b
+        return total
     if maker.op == "Div":
         return a / b[0] if b[0] and not b[1:].any() else None
-    product = np.convolve(a, b)
+    product: Array = np.convolve(a, b)
     return product[:4] if maker.op == "Mul" and not product[4:].any() else None
 
 

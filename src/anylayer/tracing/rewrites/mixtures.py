@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +14,11 @@ from anylayer.tracing.rewrites.matching import float32, ints, last, plain, step
 from anylayer.tracing.rewrites.repeats import grid, picks
 from anylayer.tracing.simplify import Rewriter, rule
 
-_LONGEST = 128  # of an axis whose elements are mixed: the work of a product grows with it
+_LONGEST = 512  # of an axis whose elements are mixed
 _MATRIX = 1 << 18
+_SHORT, _MIDDLING, _SHORTER = 48, 72, 40  # axes up to which products pay: their work grows with the axis
+_CHANNELS = 32  # from which on OpenVINO's Resize is fast
+_SAME = 4e-6  # of two weights: what float32 leaves of coordinates
 _VISITS = 64
 _TERMS = 8
 _CLOSE = 1e-6
@@ -126,6 +130,21 @@ class _Reader:
         sparse = 4 * np.count_nonzero(wide) <= wide.size or max(np.count_nonzero(wide, axis=1)) <= 4
         return [_applied(t, wide, inner, sparse) for t in self.terms(x)]
 
+    def resize(self, o: Op) -> list[_Term] | None:
+        """Both by interpolation, as `_resized` makes it."""
+        x, shape = o.inputs[0], o.outputs[0].shape
+        places = _PLACES.get(o.attrs.get("coordinate_transformation_mode", ""))
+        if x is None or places is None or o.attrs.get("mode") != "linear" or len(o.attrs) != 2 or len(shape) != 4:
+            return None
+        if x.shape[:2] != shape[:2] or max(x.shape[2:]) > _LONGEST:
+            return None
+        terms = self.terms(x)
+        for axis in (2, 3):
+            if x.shape[axis] != shape[axis]:
+                matrix = _interpolation_matrix(shape[axis], x.shape[axis], places)
+                terms = [_applied(t, matrix, axis == 3, True) for t in terms]
+        return terms
+
 
 _READERS = {
     "Add": _Reader.sum,
@@ -136,6 +155,7 @@ _READERS = {
     "Gather": _Reader.gather,
     "Slice": _Reader.slice,
     "MatMul": _Reader.matmul,
+    "Resize": _Reader.resize,
 }
 
 
@@ -245,33 +265,135 @@ def _total(a: Array | None, b: Array | None, ratio: float) -> Array | None:
     return ratio * a + b
 
 
-@rule(
-    "Add",
-    "Sub",
-    engines=("onnxruntime", "openvino"),
-    inexact=True,
-    figure="bilinear, us: 64x65x65 to 129x129 ONNX Runtime 23317 -> 1285, OpenVINO 2187 -> 1671; "
-    "19x65x65 to 513x513 "
-    "22089 -> 6571, 7040 -> 6236; 64x20x20 to 40x40 954 -> 101, 125 -> 83; four taps 21886 -> 1285, 2805 -> 1671; "
-    "rows alone 364 -> 430: not those",
-)
-def _mixture(new: Rewriter, o: Op) -> list[Value] | None:
-    """A sum of picked columns (and rows) with constant weights is a product with one matrix for each axis."""
+def _mixed(new: Rewriter, o: Op) -> _Term | None:
+    """What an operator gives as one term that mixes columns, where that is not a poor trade."""
     found = _Reader(new).read(o)
-    if found is None or len(found) != 1 or not found[0].picked or found[0].columns is None:
+    if found is None or len(found) != 1 or found[0].columns is None or not found[0].picked:
         return None
-    x, rows, columns = found[0].x, found[0].rows, found[0].columns
-    if 4 * len(columns) < columns.shape[1] or (rows is not None and 4 * len(rows) < rows.shape[1]):
-        return None
+    few = any(m is not None and 4 * len(m) < m.shape[1] for m in (found[0].rows, found[0].columns))
+    return None if few else found[0]
+
+
+def _longest(term: _Term) -> int:
+    return max(int(m.shape[1]) for m in (term.rows, term.columns) if m is not None)
+
+
+def _product(new: Rewriter, o: Op, term: _Term) -> list[Value]:
+    """The columns times one matrix, the rows times another; first the axis after which there is less to do."""
+    x, rows, columns = term.x, term.rows, term.columns
+    if columns is None:
+        raise ValueError("a mixture of rows alone")
     right = new.constant(np.ascontiguousarray(float32(columns.T)))
     if rows is None:
         return last(new, o, step(new, o, "MatMul", [x, right]))
     left = new.constant(np.ascontiguousarray(float32(rows)))
-    lead = x.shape[:-2]
+    lead, (old_high, old_wide) = x.shape[:-2], x.shape[-2:]
     high, wide = len(rows), len(columns)
-    old_high, old_wide = x.shape[-2:]
     if high * old_wide * (old_high + wide) < old_high * wide * (old_wide + high):
         tall = step(new, o, "MatMul", [left, x], (*lead, high, old_wide))
         return last(new, o, step(new, o, "MatMul", [tall, right], (*lead, high, wide)))
     across = step(new, o, "MatMul", [x, right], (*lead, old_high, wide))
     return last(new, o, step(new, o, "MatMul", [left, across], (*lead, high, wide)))
+
+
+def _coordinates(term: _Term) -> str | None:
+    """The rule by which both matrices interpolate between two neighbours."""
+    for rule_, places in _PLACES.items():
+        if all(m is None or _interpolates(m, places) for m in (term.rows, term.columns)):
+            return rule_
+    return None
+
+
+_PLACES: dict[str, Callable[[Array, int, int], Array]] = {
+    "align_corners": lambda i, old, new: i * ((old - 1) / max(new - 1, 1)),
+    "half_pixel": lambda i, old, new: (i + 0.5) * (old / new) - 0.5,
+    "asymmetric": lambda i, old, new: i * (old / new),
+}
+
+
+def _interpolates(matrix: Array, places: Callable[[Array, int, int], Array]) -> bool:
+    new, old = matrix.shape
+    return bool(np.abs(_interpolation_matrix(new, old, places) - matrix).max() <= _SAME)
+
+
+def _interpolation_matrix(new: int, old: int, places: Callable[[Array, int, int], Array]) -> Array:
+    at = np.clip(places(np.arange(new, dtype=np.float64), old, new), 0, old - 1)
+    hat: Array = np.maximum(1 - np.abs(at[:, None] - np.arange(old)), 0)
+    return hat
+
+
+def _resized(new: Rewriter, o: Op, term: _Term) -> list[Value] | None:
+    """ONNX's linear Resize, where that is what the matrices are."""
+    shape = o.outputs[0].shape
+    how = _coordinates(term) if len(shape) == 4 and term.x.shape[:2] == shape[:2] else None
+    if how is None:
+        return None
+    sizes = new.constant(np.array(shape, np.int64))
+    return new.emit(o, "Resize", [term.x, None, None, sizes], mode="linear", coordinate_transformation_mode=how)
+
+
+@rule(
+    "Add",
+    "Sub",
+    engines=("onnxruntime",),
+    inexact=True,
+    figure="bilinear, us: 256x13x13 to 26x26 483 -> 98, four taps 1004 -> 99; 64x20x20 to 40x40 226 -> 101; "
+    "64x65x65 to 129x129 802 (columns by Gather 14148) -> 737 as Resize, 1099 as products; 64x129x129 to 257x257 "
+    "18989 -> 5904",
+)
+def _mixture(new: Rewriter, o: Op) -> list[Value] | None:
+    """A sum of picked columns (and rows) with constant weights is a product with one matrix for each axis; of long
+    axes it is Resize, where that is what the weights say."""
+    term = _mixed(new, o)
+    if term is None:
+        return None
+    long = _longest(term) > (_MIDDLING if term.rows is None else _SHORT)
+    found = _resized(new, o, term) if long else None
+    return found or (_product(new, o, term) if _longest(term) <= _MIDDLING else None)
+
+
+@rule(
+    "Add",
+    "Sub",
+    engines=("openvino",),
+    inexact=True,
+    figure="bilinear, us: 64x65x65 to 129x129 1890 -> 967, 256x33x33 to 65x65 2274 -> 639, 256x13x13 to 26x26 "
+    "296 -> 114, 64x20x20 to 40x40 168 -> 116, four taps 278 -> 116; 8x65x65 to 129x129 178, as Resize 285: not those",
+)
+def _mixture_of_many(new: Rewriter, o: Op) -> list[Value] | None:
+    """The same, as Resize where there are many channels, as products where axes are short."""
+    term = _mixed(new, o)
+    if term is None:
+        return None
+    found = _resized(new, o, term) if _many(term) else None
+    return found or (_product(new, o, term) if _longest(term) <= _SHORTER else None)
+
+
+def _many(term: _Term) -> bool:
+    return len(term.x.shape) == 4 and term.x.shape[1] >= _CHANNELS
+
+
+@rule(
+    "MatMul",
+    engines=("onnxruntime",),
+    inexact=True,
+    figure="64x65x65 to 129x129, us: 1099 -> 737, 8x65x65 151 -> 107; 64x20x20 to 40x40 101 -> 156: only long ones",
+)
+def _long_interpolation(new: Rewriter, o: Op) -> list[Value] | None:
+    """Products of rows and columns that interpolate between two neighbours are Resize."""
+    term = _mixed(new, o)
+    return (
+        _resized(new, o, term) if term is not None and term.rows is not None and _longest(term) > _SHORT else None
+    )
+
+
+@rule(
+    "MatMul",
+    engines=("openvino",),
+    inexact=True,
+    figure="64x65x65 to 129x129, us: 2545 -> 942, 256x33x33 to 65x65 1466 -> 646, 256x13x13 to 26x26 151 -> 107",
+)
+def _interpolation_of_many(new: Rewriter, o: Op) -> list[Value] | None:
+    """The same."""
+    term = _mixed(new, o)
+    return _resized(new, o, term) if term is not None and term.rows is not None and _many(term) else None
