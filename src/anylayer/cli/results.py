@@ -17,7 +17,6 @@ from anylayer.cli.preprocess import Placement
 from anylayer.errors import FileError, InputError, at, need
 from anylayer.network import Array, TensorType
 
-SHOWS = ("auto", "top", "detections", "map", "classes", "picture", "tiles", "values")
 PICTURES = ("map", "classes", "picture", "tiles")
 _FEW = 1000  # values that JSON holds
 _SHORT = 16  # values that a line holds

@@ -73,15 +73,18 @@ class Model:
 
     @property
     def inputs(self) -> dict[str, TensorType | None]:
+        """name -> type; None where the file gives no shape and nothing has run yet."""
         return dict(self._types)
 
     @property
     def outputs(self) -> dict[str, TensorType | None]:
+        """name -> type, at the shapes of `inputs`."""
         types = self.plan.types if self.plan else {}
         return {public: types.get(value) for public, value in self._targets.items()}
 
     @property
     def host_calls(self) -> list[tuple[str, str, str]]:
+        """(node, type, reason) of each layer that runs in Python; none on engine "numpy", where all do."""
         return self.plan.host_calls if self.plan else []
 
     def __call__(

@@ -4,7 +4,6 @@ NumPy array (then NumPy computes, views stay views)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -330,11 +329,3 @@ def reduce(op: str, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
         x = reshape(x, sizes)
         return reshape(record(op, [x, ints(inner)], left, x.dtype, keepdims=1) if inner else x, shape)
     return record(op, [x, ints(axes)], shape, x.dtype, keepdims=int(keepdims))
-
-
-_fresh = count()
-
-
-def fresh_dim(stem: str, maximum: int) -> Dim:
-    """A new Dim."""
-    return Dim(f"{stem}_{next(_fresh)}", maximum)

@@ -220,10 +220,6 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     return cast(record("CumSum", [a, np.array(place)], a.shape, a.dtype), dtype)
 
 
-_UNROLLED = 64
-"""The longest axis over which a running product or extreme is unrolled."""
-
-
 def _unrolled(ufunc: np.ufunc, a: Any, axis: int) -> Any:
     """A running ufunc over an axis, by doubling steps: log2(n) operators."""
     n = a.shape[axis]
