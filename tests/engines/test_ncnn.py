@@ -231,6 +231,16 @@ def test_a_form_that_numpy_code_does_not_record(graph: Graph) -> None:
     assert_same(got[0], want[0], graph.ops[0].op)
 
 
+def test_repetitions_of_any_number() -> None:
+    """Many of these are wrong by ncnn's own resizing: 41 * (1 / 41) is below 1."""
+    for times in (2, 3, 7, 10, 25, 41, 47, 49):
+        x = noise(1, 2, 3, times)
+        how = {"mode": "nearest", "coordinates": "asymmetric"}
+        for size in ((3 * times, times * times), (3, times * times), (3 * times, times)):
+            check_function(lambda x, s=size, h=how: ops.resize(x, s, **h), x, engines=["ncnn"])
+        check_function(lambda x, t=times: np.take(x, np.arange(2 * t) // t, 1), x, engines=["ncnn"])
+
+
 def test_every_form_has_a_case() -> None:
     assert set(FORMS) <= {*CASES, *(g.ops[0].op for g in HAND)}
 
@@ -276,7 +286,7 @@ REFUSED: list[tuple[str, Callable[[], Graph]]] = [
         "operator 'Resize': coordinates asymmetric",
         lambda: traced(lambda x: ops.resize(x, (80, 100), coordinates="asymmetric"), noise(1, 1, 90, 90)),
     ),
-    ("operator 'Gather': indices that are neither", lambda: traced(lambda x: x[:, [2, 0, 5]], X)),
+    ("operator 'Gather': indices that are neither neighbours", lambda: traced(lambda x: x[:, [2, 0, 5]], X)),
     ("takes float32 of known size, got input", lambda: traced(lambda x: x + 1, np.arange(3))),
 ]
 

@@ -8,7 +8,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from anylayer.tracing import Op, Value
-from anylayer.writers.ncnn.builder import RANK, Builder, Form, Shape, Unsupported, natural, require
+from anylayer.writers.ncnn.builder import RANK, Builder, Form, Shape, Unsupported, given, natural, require
+
+_MULTIPLY = 2
+"""BinaryOp's op_type for products."""
 
 _ORDERS = {
     1: ["W"],
@@ -39,12 +42,6 @@ def merged(shape: Sequence[int], alone: Collection[int]) -> tuple[Shape, dict[in
     return tuple(sizes) or (1,), place
 
 
-def _given(value: Value | None) -> Value:
-    if value is None:
-        raise Unsupported("an input that is left out")
-    return value
-
-
 def _numbers(value: Value | None, what: str) -> list[int]:
     if value is None or value.const is None:
         raise Unsupported(f"{what} that are computed")
@@ -68,7 +65,7 @@ def _reshape(b: Builder, op: Op) -> list[str]:
 
 def _transpose(b: Builder, op: Op) -> list[str]:
     """Axes of 1 do not count, and axes that stay neighbours move as one."""
-    x = _given(op.inputs[0])
+    x = given(op.inputs[0])
     rank = len(x.shape)
     perm = [int(p) for p in op.attrs.get("perm") or range(rank)[::-1]]
     runs: list[list[int]] = []
@@ -100,7 +97,7 @@ def _along(shape: Sequence[int], axis: int) -> tuple[Shape, int]:
 
 
 def _concat(b: Builder, op: Op) -> list[str]:
-    values = [_given(v) for v in op.inputs if v is not None and math.prod(v.shape)]
+    values = [given(v) for v in op.inputs if v is not None and math.prod(v.shape)]
     out = op.outputs[0]
     axis = int(op.attrs["axis"]) % len(out.shape)
     ways = [_along(v.shape, axis) for v in values]
@@ -117,11 +114,11 @@ def _concat(b: Builder, op: Op) -> list[str]:
 
 
 def _slice(b: Builder, op: Op) -> list[str]:
-    x, out = _given(op.inputs[0]), op.outputs[0]
+    x, out = given(op.inputs[0]), op.outputs[0]
     rank = len(x.shape)
-    starts, given = _numbers(op.inputs[1], "bounds"), [*op.inputs[3:], None, None]
-    axes = [a % rank for a in _numbers(given[0], "axes")] if given[0] else list(range(len(starts)))
-    steps = _numbers(given[1], "steps") if given[1] else [1] * len(starts)
+    starts, rest = _numbers(op.inputs[1], "bounds"), [*op.inputs[3:], None, None]
+    axes = [a % rank for a in _numbers(rest[0], "axes")] if rest[0] else list(range(len(starts)))
+    steps = _numbers(rest[1], "steps") if rest[1] else [1] * len(starts)
     begin = [0] * rank
     for axis, start, step in zip(axes, starts, steps):
         n = x.shape[axis]
@@ -151,10 +148,10 @@ def _crop(b: Builder, x: Value, cut: Sequence[int], begin: Sequence[int], sizes:
 
 def _gather(b: Builder, op: Op) -> list[str]:
     """Neighbours are a box; each cell so many times over is what nearest resizing does."""
-    x, out = _given(op.inputs[0]), op.outputs[0]
+    x = given(op.inputs[0])
     axis = int(op.attrs.get("axis", 0)) % len(x.shape)
     size = x.shape[axis]
-    cells = np.array(_numbers(op.inputs[1], "indices")) if math.prod(_given(op.inputs[1]).shape) else np.zeros(0)
+    cells = np.array(_numbers(op.inputs[1], "indices")) if math.prod(given(op.inputs[1]).shape) else np.zeros(0)
     cells = np.where(cells < 0, cells + size, cells)
     if cells.size and (np.diff(cells) == 1).all():
         begin = [int(cells[0]) if i == axis else 0 for i in range(len(x.shape))]
@@ -162,17 +159,41 @@ def _gather(b: Builder, op: Op) -> list[str]:
         return [_crop(b, x, [axis], begin, sizes) if cells.size != size else b.blob(x)]
     times = cells.size // size
     require(
-        len(out.shape) == len(x.shape) == 4 and x.shape[0] == 1 and axis >= 2 and cells.size == times * size,
-        "indices that are neither neighbours nor a repetition of rows or columns",
+        cells.size == times * size and bool((cells == np.arange(cells.size) // max(times, 1)).all()),
+        "indices that are neither neighbours nor each one so many times",
     )
-    require(bool((cells == np.arange(cells.size) // times).all()), "indices that do not ascend by repetition")
-    shape = tuple(out.shape[1:])
-    scales = {2: float(times), 1: 1.0} if axis == 3 else {2: 1.0, 1: float(times)}
-    return [b.one("Interp", [b.get(x, x.shape[1:])], shape, {0: 1, **scales, 3: shape[1], 4: shape[2]})]
+    planar = len(x.shape) == 4 and x.shape[0] == 1 and axis >= 2
+    if planar:
+        return [repeated(b, x, (times, 1) if axis == 2 else (1, times))]
+    return [_repeat(b, b.blob(x), math.prod(x.shape[: axis + 1]), math.prod(x.shape[axis + 1 :]), times)]
+
+
+def repeated(b: Builder, x: Value, times: tuple[int, int]) -> str:
+    """Every row and column of a value (1, channels, height, width) so many times. ncnn's resizing rounds i / times
+    down from a product with a rounded 1 / times, which is one too low for some: 41 * (1 / 41) is below 1."""
+    _, channels, height, width = x.shape
+    shape = (channels, height * times[0], width * times[1])
+    if all(_is_exact(n, t) for n, t in zip(x.shape[2:], times)):
+        scales = {1: float(times[0]), 2: float(times[1])}
+        return b.one("Interp", [b.get(x, x.shape[1:])], shape, {0: 1, **scales, 3: shape[1], 4: shape[2]})
+    taller = _repeat(b, b.blob(x), channels * height, width, times[0])
+    return _repeat(b, taller, channels * shape[1] * width, 1, times[1])
+
+
+def _is_exact(n: int, times: int) -> bool:
+    places = np.arange(n * times)
+    scaled = places.astype(np.float32) * (np.float32(n) / np.float32(n * times))
+    return bool((scaled.astype(np.int64) == places // times).all())
+
+
+def _repeat(b: Builder, blob: str, outer: int, inner: int, times: int) -> str:
+    """Data (outer, inner), each row so many times, by a product with ones."""
+    ones = b.memory(np.ones(times, np.float32), (1, times, 1))
+    return b.one("BinaryOp", [b.viewed(blob, (outer, 1, inner)), ones], (outer, times, inner), {0: _MULTIPLY})
 
 
 def _split(b: Builder, op: Op) -> list[str]:
-    x = _given(op.inputs[0])
+    x = given(op.inputs[0])
     axis = int(op.attrs.get("axis", 0)) % len(x.shape)
     shape, at = _along(x.shape, axis)
     inner = shape[at] // x.shape[axis]
@@ -185,10 +206,10 @@ _BORDERS = {"constant": 0, "edge": 1, "reflect": 2}
 
 
 def _pad(b: Builder, op: Op) -> list[str]:
-    x, out = _given(op.inputs[0]), op.outputs[0]
-    rank, given = len(x.shape), [*op.inputs[2:], None, None]
+    x, out = given(op.inputs[0]), op.outputs[0]
+    rank, rest = len(x.shape), [*op.inputs[2:], None, None]
     amounts = _numbers(op.inputs[1], "pads")
-    axes = [a % rank for a in _numbers(given[1], "axes")] if given[1] else list(range(rank))
+    axes = [a % rank for a in _numbers(rest[1], "axes")] if rest[1] else list(range(rank))
     pads = [(0, 0)] * rank
     for i, a in enumerate(axes):
         pads[a] = (amounts[i], amounts[i + len(axes)])
@@ -196,8 +217,8 @@ def _pad(b: Builder, op: Op) -> list[str]:
     require(mode in _BORDERS, f"mode {mode}")
     require(min(amounts) >= 0, "pads that crop")
     value = 0.0
-    if given[0] is not None:
-        value = float(np.asarray(_numbers_of(given[0])).reshape(-1)[0])
+    if rest[0] is not None:
+        value = float(np.asarray(_numbers_of(rest[0])).reshape(-1)[0])
     require(bool(np.isfinite(value)), f"padding with {value}")
     lead = rank - len(natural(x.shape))
     require(not lead or pads[0] == (0, 0), "a padded batch")
@@ -216,7 +237,7 @@ def _numbers_of(value: Value) -> np.ndarray:
 
 
 def _depth_to_space(b: Builder, op: Op) -> list[str]:
-    x, out = _given(op.inputs[0]), op.outputs[0]
+    x, out = given(op.inputs[0]), op.outputs[0]
     require(len(x.shape) == 4 and x.shape[0] == 1, f"an input {x.type}, expected batch 1")
     mode = 0 if op.attrs.get("mode", "DCR") == "CRD" else 1
     params = {0: int(op.attrs["blocksize"]), 1: mode}
@@ -224,7 +245,7 @@ def _depth_to_space(b: Builder, op: Op) -> list[str]:
 
 
 def _space_to_depth(b: Builder, op: Op) -> list[str]:
-    x, out = _given(op.inputs[0]), op.outputs[0]
+    x, out = given(op.inputs[0]), op.outputs[0]
     require(len(x.shape) == 4 and x.shape[0] == 1, f"an input {x.type}, expected batch 1")
     return [b.one("Reorg", [b.get(x, x.shape[1:])], tuple(out.shape[1:]), {0: int(op.attrs["blocksize"]), 1: 1})]
 

@@ -62,6 +62,12 @@ def require(condition: bool, why: str = "") -> None:
         raise Unsupported(why)
 
 
+def given(value: Value | None) -> Value:
+    if value is None:
+        raise Unsupported("an input that is left out")
+    return value
+
+
 class Builder:
     """The ncnn network that is being made of a graph."""
 
@@ -118,8 +124,7 @@ class Builder:
 
     def blob(self, value: Value | None) -> str:
         """The blob that holds a value, in the shape it has."""
-        if value is None:
-            raise Unsupported("an input that is left out")
+        value = given(value)
         if id(value) not in self.blobs:
             require(value.const is not None, "an input that no operator makes")
             array = np.asarray(value.const)

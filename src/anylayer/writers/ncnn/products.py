@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.tracing import Op
 from anylayer.writers.ncnn.arranging import axes_of, merged
-from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, raw, require
+from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, given, raw, require
 
 _REDUCTIONS = {
     "ReduceSum": 0,
@@ -56,9 +56,7 @@ def _inner(b: Builder, x: str, weights: np.ndarray, bias: np.ndarray | None) -> 
 
 
 def _matmul(b: Builder, op: Op) -> list[str]:
-    x, y = op.inputs
-    if x is None or y is None:
-        raise Unsupported("an input that is left out")
+    x, y = map(given, op.inputs)
     if y.const is not None and len(y.shape) == 2 and x.const is None:
         return [_inner(b, b.get(x, _rows(x.shape)), np.asarray(y.const.T, np.float32), None)]
     require(len(x.shape) > 1 and len(y.shape) > 1, "a vector")
@@ -74,18 +72,14 @@ def _matmul(b: Builder, op: Op) -> list[str]:
 
 
 def _softmax(b: Builder, op: Op) -> list[str]:
-    x = op.inputs[0]
-    if x is None:
-        raise Unsupported("an input that is left out")
+    x = given(op.inputs[0])
     axis = int(op.attrs.get("axis", -1)) % len(x.shape)
     shape, place = merged(x.shape, {axis})
     return [b.one("Softmax", [b.get(x, shape)], shape, {0: place[axis], 1: 1})]
 
 
 def _reduce(b: Builder, op: Op) -> list[str]:
-    x = op.inputs[0]
-    if x is None:
-        raise Unsupported("an input that is left out")
+    x = given(op.inputs[0])
     axes = {i for i in axes_of(op, len(x.shape)) if x.shape[i] != 1}
     if not axes:
         require(op.op not in ("ReduceL1", "ReduceL2", "ReduceSumSquare"), "axes of 1")

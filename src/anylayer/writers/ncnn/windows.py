@@ -8,15 +8,15 @@ import numpy as np
 
 from anylayer.network import Array
 from anylayer.tracing import Op, Value
-from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, natural, raw, require
+from anylayer.writers.ncnn.arranging import repeated
+from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, given, natural, raw, require
 
 _RELU, _LEAKY = 1, 2
 
 
 def _planes(b: Builder, value: Value | None) -> tuple[str, Shape]:
     """The blob (channels, height, width) of a value (1, channels, height, width), with that shape."""
-    if value is None:
-        raise Unsupported("an input that is left out")
+    value = given(value)
     shape = value.shape
     require(len(shape) == 4, f"an input of {len(shape)} axes, expected batch, channels, height and width")
     require(shape[0] == 1, f"batch {shape[0]}, expected 1")
@@ -171,21 +171,21 @@ def _resize(b: Builder, op: Op) -> list[str]:
     require(out[0] == channels and len(out) == 3, "resized channels")
     mode, rule = op.attrs.get("mode", "nearest"), op.attrs.get("coordinate_transformation_mode", "half_pixel")
     require(not op.attrs.get("antialias") and not op.attrs.get("exclude_outside"), "antialias")
-    params = {3: out[1], 4: out[2]}
     if mode == "nearest":
-        repeated = out[1] % height == 0 and out[2] % width == 0
         known = (rule, op.attrs.get("nearest_mode", "round_prefer_floor"))
         require(
-            repeated and known in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")),
+            known in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
+            and out[1] % height == 0
+            and out[2] % width == 0,
             "nearest cells that are no repetition",
         )
-        return [b.one("Interp", [x], out, {0: 1, 1: out[1] / height, 2: out[2] / width, **params})]
+        return [repeated(b, given(op.inputs[0]), (out[1] // height, out[2] // width))]
     require(mode == "linear", f"mode {mode}")
     require(
         rule in ("half_pixel", "align_corners") or (rule == "pytorch_half_pixel" and 1 not in out[1:]),
         f"coordinates {rule}",
     )
-    return [b.one("Interp", [x], out, {0: 2, **params, 6: int(rule == "align_corners")})]
+    return [b.one("Interp", [x], out, {0: 2, 3: out[1], 4: out[2], 6: int(rule == "align_corners")})]
 
 
 WINDOWS: dict[str, Form] = {
