@@ -85,6 +85,9 @@ def run(options: argparse.Namespace) -> None:
     parts = PARTS if "all" in options.parts else [p for p in PARTS if p in options.parts]
     found = results.begin(options.json, python)
     with Guard() as guard, _folder() as folder:
+        # Python's compiled files are kept, as they are for every user, also where the system forbids it.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         setup = Setup(guard, folder, python, options.rounds, options.threads, tuple(options.only), options.engine)
         for part in parts:
             start = time.perf_counter()
