@@ -23,12 +23,14 @@ Rewrite = Callable[["Rewriter", Op], "list[Value] | None"]
 @dataclass(frozen=True, slots=True)
 class Rule:
     """`rewrite` is tried on each operator `op`, on `engines` (all where empty). `inexact` rules change last bits
-    and are left out where bits must stay. `figure` is what was measured, before and after."""
+    and are left out where bits must stay; those that are `late` hide what other rules look for. `figure` is what
+    was measured, before and after."""
 
     op: str
     rewrite: Rewrite
     engines: frozenset[str] = frozenset()
     inexact: bool = False
+    late: bool = False
     figure: str = ""
 
 
@@ -60,12 +62,12 @@ _BLURS = frozenset(
 
 
 def rule(
-    *ops: str, engines: Sequence[str] = (), inexact: bool = False, figure: str = ""
+    *ops: str, engines: Sequence[str] = (), inexact: bool = False, late: bool = False, figure: str = ""
 ) -> Callable[[Rewrite], Rewrite]:
     """Enter a rule for some operators."""
 
     def enter(rewrite: Rewrite) -> Rewrite:
-        RULES.extend(Rule(op, rewrite, frozenset(engines), inexact, figure) for op in ops)
+        RULES.extend(Rule(op, rewrite, frozenset(engines), inexact, late, figure) for op in ops)
         return rewrite
 
     return enter
@@ -126,11 +128,13 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False) ->
     Without `engine` only rules for all engines count; with `exact` only those that keep every bit.
     """
     importlib.import_module("anylayer.tracing.rewrites")  # enters its rules
-    everywhere = [r for r in RULES if not r.engines and not r.inexact]
+    rules = [r for r in RULES if (not r.engines or engine in r.engines) and not (exact and r.inexact)]
+    everywhere = [r for r in rules if not r.engines and not r.inexact]
     done = _rewritten(graph, everywhere)
-    if not exact:  # before the engine's own forms hide what is meant
-        done = _rewritten(done, [r for r in RULES if r.inexact and (not r.engines or engine in r.engines)])
-    return _rewritten(done, [*everywhere, *(r for r in RULES if engine in r.engines and not r.inexact)])
+    if not exact:
+        done = _rewritten(done, [r for r in rules if r.inexact and not r.late])
+    own = [r for r in rules if r.late or (r.engines and not r.inexact)]  # these hide what the others look for
+    return _rewritten(done, [*everywhere, *own])
 
 
 def _rewritten(graph: Graph, chosen: Iterable[Rule]) -> Graph:

@@ -6,6 +6,7 @@ from anylayer.tracing.rewrites import (  # noqa: F401
     gelu,
     logistic,
     mixtures,
+    nothing,
     order,
     repeats,
     scaling,

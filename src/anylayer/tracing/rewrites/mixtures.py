@@ -42,9 +42,10 @@ class _Reader:
         self.left = _VISITS
 
     def terms(self, value: Value) -> list[_Term]:
-        """The terms of a value; itself where it is not understood."""
+        """The terms of a value; itself where it is not understood, none where it is 0."""
         maker = self.new.maker(value)
-        return (self.read(maker) if maker is not None else None) or [_Term(value)]
+        found = self.read(maker) if maker is not None else None
+        return [_Term(value)] if found is None else found
 
     def read(self, o: Op) -> list[_Term] | None:
         """The terms of what an operator gives."""
@@ -53,7 +54,7 @@ class _Reader:
         if reader is None or self.left < 0 or not plain(o) or len(o.outputs[0].shape) < 2:
             return None
         found = reader(self, o)
-        if not found or len(found) > _TERMS or any(t.x is not found[0].x for t in found):
+        if found is None or len(found) > _TERMS or any(t.x is not found[0].x for t in found):
             return None
         return found
 
@@ -179,14 +180,17 @@ def _scaled(terms: list[_Term], c: Array, shape: tuple[Any, ...]) -> list[_Term]
     i, j = np.unravel_index(np.abs(plane).argmax(), plane.shape)
     corner = plane[i, j]
     if corner == 0:
-        return None
+        return []
     row, column = plane[:, j], plane[i] / corner
     if np.abs(row[:, None] * column - plane).max() > _CLOSE * abs(corner):
         return None
+    if row.size == 1:  # then one matrix is enough
+        row, column = np.ones(1), plane[0]
     result = []
     for t in terms:
-        rows = _weighted(t.rows, row, shape[-2])
-        columns = _weighted(t.columns, column, shape[-1])
+        alone = column.size == 1 and t.columns is None and t.rows is not None
+        rows = _weighted(t.rows, row * column if alone else row, shape[-2])
+        columns = t.columns if alone else _weighted(t.columns, column, shape[-1])
         if rows is _TOO_LONG or columns is _TOO_LONG:
             return None
         result.append(replace(t, rows=rows, columns=columns))
@@ -358,7 +362,7 @@ def _mixture(new: Rewriter, o: Op) -> list[Value] | None:
     engines=("openvino",),
     inexact=True,
     figure="bilinear, us: 64x65x65 to 129x129 1890 -> 967, 256x33x33 to 65x65 2274 -> 639, 256x13x13 to 26x26 "
-    "296 -> 114, 64x20x20 to 40x40 168 -> 116, four taps 278 -> 116; 8x65x65 to 129x129 178, as Resize 285: not those",
+    "296 -> 114, 64x20x20 to 40x40 168 -> 116, four taps 278 -> 116; 8x65x65 to 129x129 178 -> 285: not those",
 )
 def _mixture_of_many(new: Rewriter, o: Op) -> list[Value] | None:
     """The same, as Resize where there are many channels, as products where axes are short."""
@@ -377,7 +381,7 @@ def _many(term: _Term) -> bool:
     "MatMul",
     engines=("onnxruntime",),
     inexact=True,
-    figure="64x65x65 to 129x129, us: 1099 -> 737, 8x65x65 151 -> 107; 64x20x20 to 40x40 101 -> 156: only long ones",
+    figure="64x65x65 to 129x129, us: 1099 -> 737, 8x65x65 151 -> 107; 64x20x20 to 40x40 101 -> 156: not those",
 )
 def _long_interpolation(new: Rewriter, o: Op) -> list[Value] | None:
     """Products of rows and columns that interpolate between two neighbours are Resize."""

@@ -73,6 +73,7 @@ def _one_step(o: Op, a: Value | None, b: Value | None) -> tuple[Value, Array, Ar
     "Div",
     engines=("onnxruntime",),
     inexact=True,
+    late=True,
     figure="x 96x55x55, us: (x - c) / d 105 -> 47, with three steps more 135 -> 44; OpenVINO joins them itself",
 )
 def _chain(new: Rewriter, o: Op) -> list[Value] | None:
@@ -91,7 +92,7 @@ def _chain(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(o, "BatchNormalization", [x, *map(new.constant, values)], epsilon=0.0)
 
 
-@rule("Div", engines=("onnxruntime",), inexact=True, figure="x / 7, x 96x55x55, us: 50 -> 35")
+@rule("Div", engines=("onnxruntime",), inexact=True, late=True, figure="x / 7, x 96x55x55, us: 50 -> 35")
 def _quotient(new: Rewriter, o: Op) -> list[Value] | None:
     """x / c is x * (1 / c)."""
     c = o.inputs[1]
