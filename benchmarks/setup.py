@@ -115,19 +115,18 @@ class Field:
             return
         want = _seen(view, self._workers[reference].outputs(self._calls[reference][0], self.folder))
         for column, worker in list(self._workers.items()):
-            errors = {}
+            errors, trouble = {}, ""
             for call in list(self._calls[column]):
                 try:
                     errors[call] = difference(_seen(view, worker.outputs(call, self.folder)), want)
                 except WorkerError as error:
-                    self.entries[column]["error"] = str(error)
+                    trouble = str(error)
                     errors[call] = float("inf")
                 if errors[call] > tolerance:
                     self._calls[column].remove(call)
             self.entries[column]["errors"] = {c: None if e == float("inf") else e for c, e in errors.items()}
             if not self._calls[column]:
-                text = f"differs: {min(errors.values()):.1e}"
-                self.entries[column].setdefault("error", text)
+                self.entries[column]["error"] = trouble or f"differs: {min(errors.values()):.1e}"
 
     def limit(self, column: str, calls: Sequence[str]) -> None:
         """Measure only these ways of calling a column."""
