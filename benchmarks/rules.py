@@ -209,6 +209,12 @@ CASES = (
     Case("_every_nth", "x[:, :, ::2, ::2]", lambda x: x[:, :, ::2, ::2], [(1, 64, 56, 56)]),
     Case("_reversed", "x[..., ::-1]", lambda x: x[..., ::-1], [(1, 64, 26, 26)]),
     Case("_zeros_between", "zeros between pixels", spread, [(1, 64, 26, 26)]),
+    Case(
+        "_unpooled",
+        "ops.max_unpool",
+        lambda x, m: ops.max_unpool(x, (np.abs(m) * f(1000)).astype(np.int64), (128, 128)),
+        [(1, 64, 64, 64), (1, 64, 64, 64)],
+    ),
     Case("_max", "maximum(x, 0)", lambda x: np.maximum(x, 0), [MAP]),
     Case("_max", "maximum(x, x / 10)", lambda x: np.maximum(x, f(0.1) * x), [MAP]),
     Case("_where", "where(x > 0, x, x / 10)", lambda x: np.where(x > 0, x, f(0.1) * x), [MAP]),

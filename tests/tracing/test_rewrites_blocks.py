@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anylayer import ops
 from anylayer.testing import run_graph
 from anylayer.tracing.simplify import simplify
 
@@ -232,6 +233,29 @@ def test_ones_between_pixels_are_scattered() -> None:
     x = noise(1, 2, 3, 3)
     assert "ScatterElements" in rewritten(function, x, engine=ORT)
     same_bits(function, x)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3, 4), (2, 3, 4, 5)])
+def test_unpooling_on_onnx_runtime(shape: tuple[int, ...]) -> None:
+    x, places = noise(*shape), np.random.default_rng(0).permuted(np.tile(np.arange(54), (*shape[:2], 1)), axis=2)
+    places = places[..., : shape[2] * shape[3]].reshape(shape)
+
+    def function(x: Any, places: Any) -> Any:
+        return ops.max_unpool(x, places, (6, 9))
+
+    assert "MaxUnpool" in rewritten(function, x, places, engine=ORT, exact=True)
+    assert unchanged(function, x, places, engine=OV)
+    want = ops.max_unpool(x, places, (6, 9))
+    for engine in ENGINES:
+        graph = simplify(traced(function, x, places), engine)
+        np.testing.assert_array_equal(run_graph(graph, [x, places], engine)[0], want)
+
+
+def test_unpooling_to_a_place_outside_the_plane_is_refused() -> None:
+    x, places = noise(1, 3, 2, 2), np.arange(12).reshape(1, 3, 2, 2)
+    graph = simplify(traced(lambda x, p: ops.max_unpool(x, p, (3, 3)), x, places), ORT)
+    with pytest.raises(Exception, match="MaxUnpool"):
+        run_graph(graph, [x, places], ORT)
 
 
 # --------------------------------------------------------------- repeats and picks

@@ -11,6 +11,7 @@ from anylayer.tracing.rewrites.matching import ints, last, made, plain, reshaped
 from anylayer.tracing.simplify import Rewriter, rule
 
 _ORT, _BOTH = ("onnxruntime",), ("onnxruntime", "openvino")
+_OUTSIDE = 1 << 40  # no place of any array: what is outside its plane is refused, as ScatterElements does
 _BLOCK = 512  # values that stay together from which on a Gather of blocks is faster than a Transpose
 
 
@@ -225,3 +226,49 @@ def _zeros_between(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(
         o, "ConvTranspose", [x, kernel], strides=steps, group=c, kernel_shape=[1, 1], output_padding=room
     )
+
+
+@rule(
+    "Reshape",
+    engines=_ORT,
+    figure="64x64x64 into 128x128, us: 820 -> 528 (366 without the look for places outside); OpenVINO has none",
+)
+def _unpooled(new: Rewriter, o: Op) -> list[Value] | None:
+    """Values scattered to places that are given plane by plane, zeros elsewhere, are MaxUnpool."""
+    parts, shape = made(new, o.inputs[0], "ScatterElements"), o.outputs[0].shape
+    values = made(new, parts[2], "Reshape") if parts is not None else None
+    if parts is None or values is None or not plain(o) or len(shape) != 4:
+        return None
+    zeros, places, x = parts[0], parts[1], values[0]
+    maker, planes = new.maker(o.inputs[0]), shape[0] * shape[1]
+    rows, cells = (planes, int(np.prod(x.shape[2:]))), shape[2] * shape[3]
+    same = (
+        places.shape == rows and zeros.shape == (planes, cells) and x.shape[:2] == shape[:2] and len(x.shape) == 4
+    )
+    if not same or maker is None or maker.attrs.get("axis") != 1 or "reduction" in maker.attrs:
+        return None
+    if not _is_zero(new, zeros) or places.dtype != np.int64:
+        return None
+    first = new.constant(np.arange(planes, dtype=np.int64)[:, None] * cells)
+    most = step(new, o, "ReduceMax", [places, new.constant(np.arange(2))], (1, 1), np.int64, keepdims=1)
+    inside = step(new, o, "Less", [most, new.constant(np.array(cells))], (1, 1), np.bool_)
+    start = step(new, o, "Where", [inside, first, new.constant(np.array(_OUTSIDE))], (planes, 1), np.int64)
+    flat = step(new, o, "Add", [places, start], rows, np.int64)
+    size = new.constant(np.array(shape, np.int64))
+    return new.emit(o, "MaxUnpool", [x, reshaped(new, o, flat, x.shape), size], kernel_shape=[1, 1])
+
+
+def _is_zero(new: Rewriter, value: Value) -> bool:
+    """Whether a value is 0 everywhere: a constant, or v - v, spread and converted."""
+    for _ in range(4):
+        if value.const is not None:
+            return not value.const.any()
+        maker = new.maker(value)
+        if maker is None or maker.inputs[0] is None:
+            return False
+        if maker.op == "Sub":
+            return maker.inputs[0] is maker.inputs[1] and maker.inputs[0].dtype.kind in "iu"
+        if maker.op not in ("Expand", "Cast", "Reshape"):
+            return False
+        value = maker.inputs[0]
+    return False

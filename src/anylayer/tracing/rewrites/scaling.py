@@ -118,7 +118,7 @@ def _quarters(new: Rewriter, o: Op) -> list[Value] | None:
     if not plain(o) or x is None or power is None or new.picked(o) or x.shape != o.outputs[0].shape:
         return None
     quarters = abs(power) * 4
-    if quarters != int(quarters) or not 0 < quarters <= 12 or (quarters % 4 == 0 and power > 0):
+    if not 0 < quarters <= 12 or quarters != int(quarters) or (quarters % 4 == 0 and power > 0):
         return None
     whole, part = divmod(int(quarters), 4)
     factors = [x] * whole
