@@ -1,7 +1,8 @@
 """Try networks the way a user does, in a process of its own.
 
 `python -m tests.hostile.trial` reads a job a line (JSON) from stdin and answers each with a line. A job is
-{"files": {name: base64}, "model": name, "weights": name or null, "options": {...}, "engines": [...]}, the answer
+{"files": {name: base64}, "model": name, "weights": name or null, "options": {...}, "engines": [...]} (or, to try
+the limits themselves, {"sleep": seconds} or {"exit": status}), the answer
 {"end": "ok" | the error's class, "text": what it says, or what inspect refuses, "trace": ..., "seconds": ...,
 "peak": MiB}. `Trials` is the other end: it starts the process, holds it to limits of memory and time, and names
 what ends it.
@@ -140,6 +141,10 @@ def attempt(job: Mapping[str, Any]) -> str:
     inspect says of the layers it refuses."""
     import anylayer
 
+    if "sleep" in job:
+        time.sleep(job["sleep"])
+    if "exit" in job:
+        os._exit(job["exit"])
     model, weights = Path(job["model"]), job["weights"]
     net = anylayer.read(model, Path(weights) if weights else None, **job["options"])
     report = net.inspect()
@@ -176,7 +181,7 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"end": "ok"}
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for name, data in job["files"].items():
+        for name, data in job.get("files", {}).items():
             Path(name).write_bytes(base64.b64decode(data))
         try:
             answer["text"] = attempt(job)[:3000]

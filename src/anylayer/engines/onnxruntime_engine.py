@@ -84,6 +84,15 @@ class OnnxRuntimeProgram:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads or 0
         options.log_severity_level = 4
+        try:
+            self._session = self._load(graph, options)
+        except Exception as error:
+            raise EngineError(f"engine 'onnxruntime' refuses the graph: {error}") from error
+        self._inputs = [i.name for i in self._session.get_inputs()]
+        self._outputs = [o.name for o in self._session.get_outputs()]
+
+    def _load(self, graph: Graph, options: Any) -> Any:
+        """The session, of files that are gone when it stands."""
         with tempfile.TemporaryDirectory(prefix="anylayer-") as name:
             folder = Path(name)
             weights = _Weights(graph, folder)
@@ -94,20 +103,16 @@ class OnnxRuntimeProgram:
             if weights.shared and weights.single_rows:  # a packed copy pays only where it is used for many rows
                 options.add_session_config_entry("session.disable_prepacking", "1")
             self._shared = weights.shared  # the session reads this memory as long as it lives
-            try:
-                self._session = ort.InferenceSession(
-                    str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
-                )
-            except Exception as error:
-                raise EngineError(f"engine 'onnxruntime' refuses the graph: {error}") from error
-        self._inputs = [i.name for i in self._session.get_inputs()]
-        self._outputs = [o.name for o in self._session.get_outputs()]
+            return ort.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
-        if out is not None and any(buffer is not None for buffer in out):
-            return self._into(inputs, out)
-        results: list[Array] = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
-        return results
+        try:
+            if out is not None and any(buffer is not None for buffer in out):
+                return self._into(inputs, out)
+            results: list[Array] = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
+            return results
+        except Exception as error:
+            raise EngineError(f"engine 'onnxruntime' stops: {error}") from error
 
     def _into(self, inputs: Sequence[Array], out: Sequence[Array | None]) -> list[Array]:
         binding = self._session.io_binding()

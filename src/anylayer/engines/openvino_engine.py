@@ -95,11 +95,14 @@ class OpenVinoProgram:
         return model
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
-        request = getattr(self._local, "request", None)
-        if request is None:
-            request = self._local.request = self._model.create_infer_request()
         feed = {i: x for i, x in zip(self._places, inputs) if i is not None}
-        results = request.infer(feed, share_inputs=True, share_outputs=True).to_tuple()
+        try:
+            request = getattr(self._local, "request", None)
+            if request is None:
+                request = self._local.request = self._model.create_infer_request()
+            results = request.infer(feed, share_inputs=True, share_outputs=True).to_tuple()
+        except Exception as error:
+            raise EngineError(f"engine 'openvino' stops: {error}") from error
         outputs: list[Array] = []
         for i, (result, dtype) in enumerate(zip(results, self._dtypes)):
             buffer = out[i] if out is not None else None

@@ -20,6 +20,9 @@ def call_user(function: Any, *args: Any) -> Any:
     return tracing.call_user(function, *args)
 
 
+_UNFORESEEN = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+
+
 def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -> Definition:
     """The class a node means: by the dialect, else told by its fields, else refused with the candidates."""
     if len(definitions) == 1:
@@ -117,10 +120,21 @@ class Bound:
             if definition.typed:
                 cls: Any = definition.cls
                 instance = cls.__new__(cls)
-                instance.prepare(node, dialect)
+                self._prepare(instance, dialect)
             else:
                 instance = self._opencv()
             self.instance: Any = instance
+
+    def _prepare(self, instance: Any, dialect: str | None) -> None:
+        """Give a typed layer its params; what a built-in one's rules do not foresee is refused with them."""
+        try:
+            instance.prepare(self.node, dialect)
+        except _UNFORESEEN as error:
+            if not self.definition.built_in:
+                raise
+            raise LayerError(
+                f"does not take the parameters {self.node.params} ({type(error).__name__}: {error})"
+            ) from error
 
     def _opencv(self) -> Any:
         node, definition = self.node, self.definition
@@ -181,7 +195,7 @@ class Bound:
         """A built-in layer's forward; what its rules do not foresee is refused with the shapes it was given."""
         try:
             return call_user(self.instance.forward, *inputs)
-        except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        except _UNFORESEEN as error:
             shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
             raise LayerError(
                 f"does not take inputs of shape {shapes} ({type(error).__name__}: {error})"

@@ -15,7 +15,7 @@ from anylayer.tracing import record
 def log_softmax(x: Any, *, axis: int = -1) -> Any:
     """x - log(sum(exp(x))) over `axis`, without overflow (ONNX LogSoftmax-13)."""
     axis = axis_of(axis, len(x.shape))
-    low = x - x.max(axis=axis, keepdims=True)
+    low = x - x.max(axis=axis, keepdims=True, initial=-np.inf)
     return low - np.log(np.exp(low).sum(axis=axis, keepdims=True))
 
 

@@ -15,7 +15,7 @@ from anylayer.tracing import record
 def softmax(x: Any, *, axis: int = -1) -> Any:
     """exp(x) / sum(exp(x)) over `axis`, of the shape of `x` (ONNX Softmax-13)."""
     axis = axis_of(axis, len(x.shape))
-    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    e = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))
     return e / e.sum(axis=axis, keepdims=True)
 
 

@@ -85,7 +85,7 @@ class SsdDetectionOutput(Layer):
         )
         need(self.top_k != 0, "nms_param.top_k=0 keeps no box; -1 keeps all")
         need(
-            len(self.classes) > 0,
+            self.num_classes > (0 <= self.background_label_id < self.num_classes),
             f"num_classes={self.num_classes} leaves none beside background_label_id={self.background_label_id}",
         )
         need(self.keep_top_k != 0, "keep_top_k=0 keeps no box; -1 keeps all")
@@ -112,13 +112,18 @@ class SsdDetectionOutput(Layer):
         loc, conf, prior = inputs
         n, shape = loc.shape[0], prior.shape
         need(
-            len(shape) >= 3 and shape[1] in (1, 2) and shape[2] % 4 == 0 and int(np.prod(shape[2:])) == shape[2],
+            len(shape) >= 3
+            and shape[0] > 0
+            and shape[1] in (1, 2)
+            and shape[2] % 4 == 0
+            and int(np.prod(shape[2:])) == shape[2],
             f"priors must be of shape (1, 2, 4 * number of priors), got {tuple(shape)}",
         )
         need(
             shape[1] == 2 or self.variance_encoded_in_target,
             f"priors {tuple(shape)} hold no variances, which variance_encoded_in_target: false needs",
         )
+        need(shape[2] > 0, "there are no priors")
         p, sides = shape[2] // 4, 1 if self.share_location else self.num_classes
         for what, x, wanted in (("locations", loc, p * sides * 4), ("confidences", conf, p * self.num_classes)):
             size = int(np.prod(x.shape[1:]))
@@ -150,8 +155,8 @@ class SsdDetectionOutput(Layer):
 
     @property
     def classes(self) -> Array:
-        """The classes that are objects."""
-        return np.array([c for c in range(self.num_classes) if c != self.background_label_id])
+        """The classes that are objects; asked for once the confidences are known to have as many."""
+        return np.flatnonzero(np.arange(self.num_classes) != self.background_label_id)
 
     def named(self, index: Any) -> Any:
         """The classes at `index` of `classes`."""

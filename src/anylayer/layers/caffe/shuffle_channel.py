@@ -19,6 +19,7 @@ class ShuffleChannel(Layer):
     group: int = field(1, "uint32", 1, doc="number of groups; must divide the channels")
 
     def forward(self, x: Any) -> Any:
+        need(len(x.shape) >= 2, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
         n, c, *rest = x.shape
         need(self.group > 0 and c % self.group == 0, f"group={self.group} does not divide {c} channels")
         return x.reshape(n, self.group, c // self.group, *rest).swapaxes(1, 2).reshape(x.shape)

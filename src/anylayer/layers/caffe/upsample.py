@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -73,12 +74,12 @@ class UpsampleNearest(Layer):
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         scale = values.get("scale", 1)
-        whole = isinstance(scale, (int, float)) and scale >= 1 and scale == int(scale)
+        whole = isinstance(scale, (int, float)) and 1 <= scale < math.inf and scale == int(scale)
         return inputs == 1 and whole and super().fits(values, inputs, outputs)
 
     def forward(self, x: Any) -> Any:
         need(len(x.shape) >= 2, f"input 0 must be of shape (..., H, W), got {tuple(x.shape)}")
-        scale = int(self.scale)
+        scale = int(self.scale) if math.isfinite(self.scale) else 0
         need(scale == self.scale and scale >= 1, f"scale must be a whole number of at least 1, got {self.scale:g}")
         return x if scale == 1 else repeat_pixels(x, scale, scale)
 

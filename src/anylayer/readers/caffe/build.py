@@ -78,6 +78,7 @@ def _draft(block: Block, options: Options) -> Draft:
     draft.role = _role(draft.type, options)
     weights = block.numbers("loss_weight")
     with at(draft.place):
+        need(draft.role != "sink" or not draft.tops, f"gives no output, got {len(draft.tops)} tops")
         need(
             len(weights) in (0, len(draft.tops)),
             f"'loss_weight' is given once for every top or not at all: {len(draft.tops)} tops, got {len(weights)}",

@@ -1,0 +1,70 @@
+"""What fuzzing found: each network is small, and was once answered by a traceback, a crash or silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from .networks import SMALL, input_, layer
+from .trial import Trials
+
+REFUSED = {
+    "a sink with a top": (
+        SMALL + layer("Silence"),
+        "LayerError",
+        "deploy.prototxt:2: layer 'l' (Silence): gives no output, got 1 tops",
+    ),
+    "billions of classes": (
+        input_(1, 5, name="a")
+        + layer("DetectionOutput", "detection_output_param { num_classes: 2147483647 }", "aaa"),
+        "LayerError",
+        "layer 'l' (DetectionOutput): priors must be of shape (1, 2, 4 * number of priors), got (1, 5)",
+    ),
+    "no priors": (
+        input_(1, 0, name="a")
+        + input_(1, 2, 0, name="p")
+        + layer("DetectionOutput", "detection_output_param { num_classes: 2147483647 }", "aap"),
+        "LayerError",
+        "layer 'l' (DetectionOutput): there are no priors",
+    ),
+    "priors of no image": (
+        input_(1, 8, name="a")
+        + input_(0, 2, 8, name="p")
+        + layer("DetectionOutput", "detection_output_param { num_classes: 4 }", "aap"),
+        "LayerError",
+        "layer 'l' (DetectionOutput): priors must be of shape (1, 2, 4 * number of priors), got (0, 2, 8)",
+    ),
+    "channels of a scalar": (
+        input_() + layer("ShuffleChannel"),
+        "LayerError",
+        "layer 'l' (ShuffleChannel): needs an input (N, C, ...), got shape ()",
+    ),
+    "a pooling of nothing": (
+        input_(1, 2, 11, 0) + layer("Pooling", "pooling_param { pool: AVE kernel_size: 5 stride: 3 pad: 2 }"),
+        "EngineError",
+        "engine 'onnxruntime' stops: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, trials: Trials) -> None:
+    text, error, message = REFUSED[name]
+    found = trials.run(text)
+    assert message in found.text, found
+    assert found.end == error
+
+
+@pytest.mark.parametrize("power", ["inf", "-inf", "nan", "1e30"])
+def test_powers_without_end(power: str, trials: Trials) -> None:
+    found = trials.run(SMALL + layer("Power", f"power_param {{ power: {power} shift: 0.5 }}"))
+    assert found.end == "ok", found
+
+
+def test_an_infinite_scale(trials: Trials) -> None:
+    found = trials.run(SMALL + layer("Upsample", "upsample_param { scale: inf }"))
+    assert found.end == "ok", found
+
+
+def test_softmax_over_nothing(trials: Trials) -> None:
+    found = trials.run(input_(0, 3, 4) + layer("Softmax", "softmax_param { axis: 0 }"))
+    assert found.end == "ok", found
