@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from anylayer.writers.onnx import to_onnx
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 _LARGE = 1 << 16
+_DIRECT = 1 << 14
 _MOST = 3000
 _core: Any = None
 _lock = threading.Lock()
@@ -64,6 +66,7 @@ class OpenVinoProgram:
         self._places = [
             places.get(value.name) for value in graph.inputs
         ]  # None: OpenVINO drops what nothing reads
+        self._direct = [_direct_shape(port, dtype) for port, dtype in zip(self._model.outputs, self._dtypes)]
         self._local = threading.local()
 
     def _read(self, graph: Graph) -> Any:
@@ -100,18 +103,39 @@ class OpenVinoProgram:
             request = getattr(self._local, "request", None)
             if request is None:
                 request = self._local.request = self._model.create_infer_request()
+            arrays = self._targets(request, out)
             results = request.infer(feed, share_inputs=True, share_outputs=True).to_tuple()
         except Exception as error:
             raise EngineError(f"engine 'openvino' stops: {error}") from error
         outputs: list[Array] = []
         for i, (result, dtype) in enumerate(zip(results, self._dtypes)):
-            buffer = out[i] if out is not None else None
-            if buffer is None:
-                outputs.append(np.array(result, dtype))
-            else:
-                np.copyto(buffer, result)
-                outputs.append(buffer)
+            array = arrays[i]
+            if array is None:
+                array = np.array(result, dtype)
+            elif self._direct[i] is None:
+                np.copyto(array, result)
+            outputs.append(array)
         return outputs
+
+    def _targets(self, request: Any, out: Sequence[Array | None] | None) -> list[Array | None]:
+        """The arrays for the outputs: the caller's, and new ones for those that OpenVINO writes into directly."""
+        arrays: list[Array | None] = []
+        for i, shape in enumerate(self._direct):
+            array = out[i] if out is not None else None
+            if shape is not None:
+                array = np.empty(shape, self._dtypes[i]) if array is None else array
+                request.set_output_tensor(i, ov.Tensor(array, shared_memory=True))
+            arrays.append(array)
+        return arrays
+
+
+def _direct_shape(port: Any, dtype: np.dtype[Any]) -> tuple[int, ...] | None:
+    """The shape of an output that is worth writing into an array of ours; None where a copy is cheaper, or its
+    size depends on data."""
+    if port.get_partial_shape().is_dynamic or port.get_element_type().to_dtype() != dtype:
+        return None
+    shape = tuple(port.get_shape())
+    return shape if math.prod(shape) * dtype.itemsize >= _DIRECT else None
 
 
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OpenVinoProgram:
