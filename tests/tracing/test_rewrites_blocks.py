@@ -341,6 +341,53 @@ def test_picked_columns_are_picked_rows_of_the_transpose() -> None:
     same_bits(lambda x: np.take(x, indices.reshape(7, 1), axis=3), x)
 
 
+@pytest.mark.parametrize("shape", [(4, 40, 40), (1, 20, 30, 30), (3000,)])
+def test_points_of_long_rows_are_picked_one_by_one(shape: tuple[int, ...]) -> None:
+    points = np.random.default_rng(0).integers(-600, 600, 300 if len(shape) > 1 else 2000)
+
+    def function(x: Any) -> Any:
+        return x.reshape(*shape[:-2], -1)[..., points]
+
+    x = noise(*shape)
+    assert "GatherElements" in rewritten(function, x, engine=ORT, exact=True)
+    assert "Gather" in rewritten(function, x, engine=OV)
+    same_bits(function, x)
+
+
+@pytest.mark.parametrize("rows", [3, 12, 40])
+def test_points_given_when_it_runs(rows: int) -> None:
+    x, points = noise(rows, 900), np.random.default_rng(0).integers(0, 900, (20, 30))
+    graph = traced(lambda x, p: np.take(x, p, axis=1), x, points)
+    assert "GatherElements" in kinds(simplify(graph, ORT)) or rows > 16
+    for engine in ENGINES:
+        got = run_graph(simplify(graph, engine), [x, points], engine)[0]
+        np.testing.assert_array_equal(got, np.take(x, points, axis=1))
+
+
+def test_the_same_points_of_all_rows_are_a_gather_on_openvino() -> None:
+    def function(x: Any, p: Any) -> Any:
+        return np.take_along_axis(x, np.broadcast_to(p[None, None], (2, 3, 7)), axis=2)
+
+    x, points = noise(2, 3, 10), np.array([0, 9, 3, 3, 1, 5, 2])
+    graph = traced(function, x, points)
+    assert "GatherElements" not in kinds(simplify(graph, OV, exact=True))
+    assert "GatherElements" in kinds(simplify(graph, ORT))
+    for engine in ENGINES:
+        got = run_graph(simplify(graph, engine), [x, points], engine)[0]
+        np.testing.assert_array_equal(got, x[:, :, points])
+
+
+def test_points_that_differ_from_row_to_row_are_no_gather() -> None:
+    def function(x: Any, p: Any) -> Any:
+        return np.take_along_axis(x, np.broadcast_to(p[:, None], (2, 3, 7)), axis=2)
+
+    x, points = noise(2, 3, 10), np.array([[0, 9, 3, 3, 1, 5, 2], [1, 1, 2, 3, 5, 8, 0]])
+    graph = traced(function, x, points)
+    assert "GatherElements" in kinds(simplify(graph, OV))
+    got = run_graph(simplify(graph, OV), [x, points], OV)[0]
+    np.testing.assert_array_equal(got, function(x, points))
+
+
 def test_columns_of_traced_indices() -> None:
     x, i = noise(1, 8, 20, 9), np.array([[0, 4, 8], [1, 1, 7]])
     want = np.take(x, i, axis=3)

@@ -8,7 +8,7 @@ for which engines they pay and what they changed when measured.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,14 +130,24 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False) ->
     importlib.import_module("anylayer.tracing.rewrites")  # enters its rules
     rules = [r for r in RULES if (not r.engines or engine in r.engines) and not (exact and r.inexact)]
     everywhere = [r for r in rules if not r.engines and not r.inexact]
-    done = _rewritten(graph, everywhere)
+    done = _settled(graph, everywhere)
     if not exact:
-        done = _rewritten(done, [r for r in rules if r.inexact and not r.late])
+        done = _settled(done, [r for r in rules if r.inexact and not r.late])
     own = [r for r in rules if r.late or (r.engines and not r.inexact)]  # these hide what the others look for
-    return _rewritten(done, [*everywhere, *own])
+    return _settled(done, [*everywhere, *own])
 
 
-def _rewritten(graph: Graph, chosen: Iterable[Rule]) -> Graph:
+def _settled(graph: Graph, chosen: Sequence[Rule]) -> Graph:
+    """The graph rewritten until nothing changes, at most three times: what a rule makes may be for another."""
+    for _ in range(3):
+        before = [o.op for o in graph.ops]
+        graph = _rewritten(graph, chosen)
+        if [o.op for o in graph.ops] == before:
+            break
+    return graph
+
+
+def _rewritten(graph: Graph, chosen: Sequence[Rule]) -> Graph:
     rules: dict[str, list[Rule]] = {}
     for r in chosen:
         rules.setdefault(r.op, []).append(r)

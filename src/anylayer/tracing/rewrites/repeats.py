@@ -11,6 +11,7 @@ from anylayer.tracing.rewrites.matching import F4, last, made, plain, reshaped, 
 from anylayer.tracing.simplify import Rewriter, rule
 
 _FEWEST = 1024  # numbers, below which two more operators cost as much
+_LONG, _MANY = 512, 1 << 18
 
 
 def picks(o: Op | None) -> tuple[int, Array] | None:
@@ -169,8 +170,8 @@ def _columns_first(new: Rewriter, o: Op) -> list[Value] | None:
 @rule(
     "Gather",
     engines=("onnxruntime",),
-    figure="64x65x65 to 129x129, us: 13932 -> 2319, 256x32x32 to 40x30 2315 -> 2073; "
-    "OpenVINO 815 -> 880: not there",
+    figure="us: 64x65x65 to 129x129 529 -> 384, 3x224x224 to 300x300 202 -> 144, 128x26x26 2 x 2 136 -> 50, "
+    "256x32x32 to 40x30 281 -> 265; OpenVINO 815 -> 880: not there",
 )
 def _grid(new: Rewriter, o: Op) -> list[Value] | None:
     """Indices into a joined height and width that are a grid of rows and columns are picks of each axis."""
@@ -179,7 +180,8 @@ def _grid(new: Rewriter, o: Op) -> list[Value] | None:
         return None
     x, rows, columns = found
     axis = len(x.shape) - 2
-    across = _columns(new, o, x, columns)
+    wide = (*x.shape[:-1], len(columns))
+    across = step(new, o, "Gather", [x, new.constant(columns)], wide, axis=axis + 1)
     return new.emit(o, "Gather", [across, new.constant(rows)], axis=axis)
 
 
@@ -204,36 +206,66 @@ def grid(new: Rewriter, o: Op) -> tuple[Value, Array, Array] | None:
 @rule(
     "Gather",
     engines=("onnxruntime",),
-    figure="us: 43 of 128x26x26 1076 -> 76, 129 of 64x65x65 2181 -> 215, 2 of 8732x4 142 -> 29; 500 points of "
-    "64x65x65 277 -> 107, 5000 1362 -> 174; OpenVINO 147 -> 203: not there",
+    figure="us: 43 of 128x26x26 columns 1076 -> 76, 129 of 64x65x65 2181 -> 215, 2 of 8732x4 142 -> 29; 500 "
+    "points of 64x65x65 277 -> 31, 1000 of 256 2402 -> 102, 50176 of 3x224x224 607 -> 83, of one row 416 -> 47; "
+    "given when it runs, 50176 of 3x224x224 1220 -> 150; OpenVINO 147 -> 203, 63 -> 108: not there",
 )
-def _rows_instead(new: Rewriter, o: Op) -> list[Value] | None:
-    """Picks of the last axis are rows of the transposed array: whole rows are copied, not single numbers."""
+def _picks_of_last_axis(new: Rewriter, o: Op) -> list[Value] | None:
+    """Picks of the last axis, where Gather copies single numbers."""
     x, indices = o.inputs[0], o.inputs[1]
-    if (
-        x is None
-        or indices is None
-        or len(x.shape) < 2
-        or o.attrs.get("axis", 0) % len(x.shape) != len(x.shape) - 1
-    ):
+    if x is None or indices is None or x.dtype != F4 or not is_static((*x.shape, *indices.shape)):
         return None
-    if x.dtype != F4 or not is_static(x.shape) or not is_static(indices.shape):
+    if not x.shape or o.attrs.get("axis", 0) % len(x.shape) != len(x.shape) - 1:
         return None
     count, lead, size = int(np.prod(indices.shape)), int(np.prod(x.shape[:-1])), x.shape[-1]
-    if count < 2 or count * lead < _FEWEST or count * 16 < size or lead < 8:
+    if count < 2 or count * lead < _FEWEST or count * 16 < size:
         return None
     return last(new, o, _columns(new, o, x, indices))
 
 
 def _columns(new: Rewriter, o: Op, x: Value, indices: Value | Array) -> Value:
-    """The columns `indices` of x, as rows of its transpose."""
+    """The columns `indices` of x: of long rows one by one, of short ones as rows of the transpose."""
     *lead, size = x.shape
     rows = int(np.prod(lead))
     taken = indices if isinstance(indices, Value) else new.constant(indices)
     count = int(np.prod(taken.shape))
-    if len(taken.shape) != 1:
-        taken = reshaped(new, o, taken, (count,))
-    table = step(new, o, "Transpose", [reshaped(new, o, x, (rows, size))], (size, rows), perm=[1, 0])
-    picked = step(new, o, "Gather", [table, taken], (count, rows), axis=0)
+    few = rows * count <= _MANY if taken.const is not None else rows <= 16
+    table = reshaped(new, o, x, (rows, size))
+    if rows < 8 or (few and size >= _LONG):
+        picked = step(new, o, "GatherElements", [table, _for_each(new, o, taken, rows)], (rows, count), axis=1)
+        return reshaped(new, o, picked, (*lead, count))
+    taken = reshaped(new, o, taken, (count,)) if len(taken.shape) != 1 else taken
+    turned = step(new, o, "Transpose", [table], (size, rows), perm=[1, 0])
+    picked = step(new, o, "Gather", [turned, taken], (count, rows), axis=0)
     back = step(new, o, "Transpose", [picked], (rows, count), perm=[1, 0])
     return reshaped(new, o, back, (*lead, count))
+
+
+def _for_each(new: Rewriter, o: Op, indices: Value, rows: int) -> Value:
+    """The same indices for each of several rows."""
+    count = int(np.prod(indices.shape))
+    if indices.const is not None:
+        return new.constant(np.tile(indices.const.reshape(1, -1), (rows, 1)))
+    one = reshaped(new, o, indices, (1, count))
+    wide = new.constant(np.array([rows, count], np.int64))
+    return one if rows == 1 else step(new, o, "Expand", [one, wide], (rows, count), indices.dtype)
+
+
+@rule(
+    "GatherElements",
+    engines=("openvino",),
+    figure="four times 3136 of 32x56x56, us: 680 -> 300, 784 of 64x28x28 348 -> 164, 50176 of 3x224x224 1063 -> "
+    "521; ONNX Runtime 441 -> 1723: not there",
+)
+def _picks_for_all(new: Rewriter, o: Op) -> list[Value] | None:
+    """The same indices for all rows are a Gather."""
+    x, spread, axis = o.inputs[0], made(new, o.inputs[1], "Expand"), o.attrs.get("axis", 0)
+    if x is None or spread is None or not is_static((*x.shape, *o.outputs[0].shape)):
+        return None
+    axis %= len(x.shape)
+    indices, shape = spread[0], o.outputs[0].shape
+    others = [d for i, d in enumerate(indices.shape) if i - len(indices.shape) != axis - len(x.shape)]
+    alike = all(a == b for i, (a, b) in enumerate(zip(x.shape, shape)) if i != axis)
+    if any(d != 1 for d in others) or not alike or int(np.prod(indices.shape)) != shape[axis]:
+        return None
+    return new.emit(o, "Gather", [x, reshaped(new, o, indices, (shape[axis],))], axis=axis)
