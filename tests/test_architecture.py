@@ -23,9 +23,10 @@ _CORE = ["errors", "network", "tracing", "ops", "layer"]
 _SIDES = ["readers", "writers", "generators", "kernels"]
 MAY_IMPORT = {
     **{room: set(_CORE[:i]) for i, room in enumerate(_CORE)},
-    "layers": {*_CORE},
-    **{room: {*_CORE} for room in _SIDES},
-    "engines": {*_CORE, *_SIDES},
+    "libraries": {"errors", "network"},
+    "layers": {*_CORE, "libraries"},
+    **{room: {*_CORE, "libraries"} for room in _SIDES},
+    "engines": {*_CORE, *_SIDES, "libraries"},
     "api": {*_CORE, *_SIDES, "engines"},
     "testing": {*_CORE, *_SIDES, "engines", "api"},
     "compat": {*_CORE, *_SIDES, "engines", "api"},

@@ -1,4 +1,4 @@
-"""ONNX: the only file that knows the protobuf classes of the onnx package."""
+"""ONNX: a graph as an ONNX model."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
 
+from anylayer.libraries.onnx import TensorProto, helper, numpy_helper, onnx
 from anylayer.tracing import OPSET, Graph, Op, Value
 
 _IR_VERSION = 9
