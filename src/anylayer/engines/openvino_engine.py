@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import openvino as ov
 
 from anylayer.engines.limits import need_few
 from anylayer.errors import EngineError
+from anylayer.libraries.openvino import ov, shared_core
 from anylayer.network import Array
 from anylayer.tracing import Graph, Value
 from anylayer.writers.onnx import to_onnx
@@ -20,16 +20,6 @@ PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 _LARGE = 1 << 16
 _DIRECT = 1 << 14
 _MOST = 3000
-_core: Any = None
-_lock = threading.Lock()
-
-
-def _shared_core() -> Any:
-    global _core
-    with _lock:
-        if _core is None:
-            _core = ov.Core()
-    return _core
 
 
 def _writable(array: Array) -> Array:
@@ -59,7 +49,7 @@ class OpenVinoProgram:
         self._dtypes = [v.dtype for v in graph.outputs]
         self._weights: list[Array] = []
         try:
-            self._model = _shared_core().compile_model(self._read(graph), "CPU", config)
+            self._model = shared_core().compile_model(self._read(graph), "CPU", config)
         except Exception as error:
             raise EngineError(f"engine 'openvino' refuses the graph: {error}") from error
         places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
@@ -79,7 +69,7 @@ class OpenVinoProgram:
             lifted[name] = value.const
             return True
 
-        model = _shared_core().read_model(to_onnx(graph, lift=lift).SerializeToString())
+        model = shared_core().read_model(to_onnx(graph, lift=lift).SerializeToString())
         for node in model.get_ops():
             if node.get_type_name() == "TopK" and node.output(1).get_target_inputs():
                 node.set_attribute("stable", True)  # of equal values the lower index first, as ONNX has it; slow
