@@ -61,6 +61,20 @@ def test_lrn_on_engines() -> None:
     agree(lambda x: ops.lrn(x, 3), noise(2, 6))
 
 
+@pytest.mark.parametrize("shape", [(2, 4), (2, 4, 3), (1, 4, 5, 3), (2, 4, 2, 3, 2)])
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-3, 0.0])
+def test_batch_normalization_is_its_definition(shape: tuple[int, ...], epsilon: float) -> None:
+    x, (scale, bias, mean) = noise(*shape), noise(3, 4, seed=1)
+    var = noise(4, seed=2) ** 2 + np.float32(0.1)
+    expected = np.zeros(shape)
+    for c in range(4):
+        expected[:, c] = (x[:, c] - mean[c]) / np.sqrt(float(var[c]) + epsilon) * scale[c] + bias[c]
+    y = ops.batch_normalization(x, scale, bias, mean, var, epsilon=epsilon)
+    assert (y.dtype, y.shape) == (np.float32, shape)
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+    agree(lambda x: ops.batch_normalization(x, scale, bias, mean, var, epsilon=epsilon), x)
+
+
 def test_top_k_by_hand() -> None:
     x = np.array([[3, 1, 3, 2, 1]], np.float32)
     values, indices = ops.top_k(x, 4)
@@ -108,6 +122,11 @@ def test_refusals() -> None:
     refuses("size must be a whole number of 1 or more, got 0", ops.lrn, x, 0)
     refuses("k=5 is more than the 4 values of axis 2", ops.top_k, x, 5)
     refuses("k must be a whole number of 0 or more, got -1", ops.top_k, x, -1)
+    four, three = noise(4), noise(3)
+    text = "bias must be of shape (3,), one number a channel, got (4,)"
+    refuses(text, ops.batch_normalization, x, three, four, three, three)
+    text = "batch_normalization needs an input (N, C, ...), got shape (3,)"
+    refuses(text, ops.batch_normalization, three, three, three, three, three)
     refuses("axis 3 is not one of 3 axes", ops.top_k, x, 1, axis=3)
     refuses("axis -4 is not one of 3 axes", ops.softmax, x, axis=-4)
     refuses("axis 3 is not one of 3 axes", ops.log_softmax, x, axis=3)

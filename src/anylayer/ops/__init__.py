@@ -1,6 +1,7 @@
 """Operators NumPy lacks: each has a NumPy meaning and an ONNX form, in one file. See docs/operators.md."""
 
 from anylayer.ops.average_pool import average_pool
+from anylayer.ops.batch_normalization import batch_normalization
 from anylayer.ops.conv import conv
 from anylayer.ops.conv_transpose import conv_transpose
 from anylayer.ops.depth_to_space import depth_to_space
@@ -41,6 +42,7 @@ from anylayer.ops.top_k import top_k
 
 __all__ = [
     "average_pool",
+    "batch_normalization",
     "conv",
     "conv_transpose",
     "depth_to_space",
