@@ -44,7 +44,12 @@ class Value:
 @dataclass(slots=True, eq=False)
 class Op:
     """One ONNX operator. An absent optional input is None. `place` is the source line that recorded it;
-    `scope` names the network's node it belongs to."""
+    `scope` names the network's node it belongs to.
+
+    A `domain` other than "" makes it a call of something that is no operator of ONNX: of `body`, a graph over
+    the same inputs, or, where it is `kept`, of an operator that the target knows: then `body` is what that should
+    compute from the inputs without the last ones, its weights, or None where nobody knows. No rule looks into it.
+    """
 
     op: str
     inputs: list[Value | None]
@@ -52,6 +57,9 @@ class Op:
     attrs: dict[str, Any] = field(default_factory=dict)
     place: str = ""
     scope: str = ""
+    domain: str = ""
+    body: Graph | None = None
+    kept: bool = False
 
 
 class TooManyOperators(TraceError):
@@ -146,13 +154,17 @@ class Graph:
         place: str | None = None,
         scope: str | None = None,
         names: Sequence[str] = (),
+        domain: str = "",
+        body: Graph | None = None,
+        kept: bool = False,
     ) -> list[Value]:
         """Append an operator with outputs of the given (shape, dtype); an equal one already there is reused.
 
-        `place` is the user's line when not given; `names` are wished for the outputs.
+        `place` is the user's line when not given; `names` are wished for the outputs; the rest is as in Op.
         """
         attrs = {k: v for k, v in (attrs or {}).items() if v is not None}
-        key = (op, tuple(map(id, inputs)), repr(sorted(attrs.items())) if attrs else "", len(types))
+        told = repr(sorted(attrs.items())) if attrs else ""
+        key = (op, domain, id(body), tuple(map(id, inputs)), told, len(types))
         known = self._known.get(key)
         if known is not None:
             return known
@@ -172,6 +184,9 @@ class Graph:
             attrs,
             user_place() if place is None else place,
             self.scope if scope is None else scope,
+            domain,
+            body,
+            kept,
         )
         self.ops.append(made)
         for value in outputs:
@@ -227,6 +242,9 @@ class Graph:
                 place=o.place,
                 scope=scope or o.scope,
                 names=[v.name for v in o.outputs],
+                domain=o.domain,
+                body=o.body,
+                kept=o.kept,
             )
             known.update((id(v), new) for v, new in zip(o.outputs, outputs))
         self.notes.extend(n for n in other.notes if n not in self.notes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,9 +96,9 @@ class Rewriter:
         return found
 
     def maker(self, value: Value | None, op: str = "") -> Op | None:
-        """The operator that makes a value, where it is an `op`."""
+        """The operator of ONNX that makes a value, where it is an `op`."""
         found = self.graph.producers.get(id(value))
-        return found if found is not None and op in ("", found.op) else None
+        return found if found is not None and not found.domain and op in ("", found.op) else None
 
     def picked(self, o: Op) -> bool:
         """Whether a floor, a comparison or the like follows, where a last bit can make a whole step; what sums up
@@ -115,6 +115,21 @@ class Rewriter:
             place=like.place,
             scope=like.scope,
             names=[v.name for v in like.outputs],
+        )
+
+    def call(self, o: Op) -> list[Value]:
+        """A call, as it stands."""
+        return self.graph.emit(
+            o.op,
+            o.inputs,
+            [(v.shape, v.dtype) for v in o.outputs],
+            o.attrs,
+            place=o.place,
+            scope=o.scope,
+            names=[v.name for v in o.outputs],
+            domain=o.domain,
+            body=o.body,
+            kept=o.kept,
         )
 
     def constant(self, array: Any) -> Value:
@@ -153,8 +168,10 @@ def _rewritten(graph: Graph, chosen: Sequence[Rule]) -> Graph:
         rules.setdefault(r.op, []).append(r)
     new = Rewriter(graph)
     for o in graph.ops:
-        here = Op(o.op, [new.mapped(v) for v in o.inputs], o.outputs, o.attrs, o.place, o.scope)
-        made = next((m for r in rules.get(o.op, ()) if (m := r.rewrite(new, here)) is not None), None)
+        here = replace(o, inputs=[new.mapped(v) for v in o.inputs])
+        made = new.call(here) if o.domain else None
+        if made is None:
+            made = next((m for r in rules.get(o.op, ()) if (m := r.rewrite(new, here)) is not None), None)
         if made is None:
             made = new.emit(here, o.op, here.inputs, **o.attrs)
         new.known.update((id(v), w) for v, w in zip(o.outputs, made))
@@ -167,7 +184,7 @@ def _before_picks(ops: Sequence[Op]) -> set[int]:
     """The values on which a jump depends, by id, through operators that keep each value apart."""
     found: set[int] = set()
     for o in reversed(ops):
-        jumps = o.op in _JUMPS or (o.op == "Cast" and o.outputs[0].dtype.kind != "f")
+        jumps = bool(o.domain) or o.op in _JUMPS or (o.op == "Cast" and o.outputs[0].dtype.kind != "f")
         if jumps or (o.op not in _BLURS and any(id(v) in found for v in o.outputs)):
             found.update(id(v) for v in o.inputs if v is not None)
     return found

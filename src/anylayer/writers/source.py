@@ -1,0 +1,55 @@
+"""What a writer is given: the network as it was read, its nodes as they were traced, and the one graph they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from anylayer.layer import Bound
+from anylayer.network import Array, Network, Node, TensorType
+from anylayer.tracing import Graph
+
+
+class TracedNode(Protocol):
+    """A node with what tracing it gave: `body` over its inputs that are not constant (None where all outputs
+    are), `bound` with the layer's instance (`bound.instance` has the typed fields), the types of `inputs` and
+    `outputs`, and the outputs that are `constants`, by index."""
+
+    node: Node
+    bound: Bound | None
+    body: Graph | None
+    inputs: list[TensorType | None]
+    outputs: list[TensorType | None]
+    constants: dict[int, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A network to write.
+
+    `graph` is the whole network in ONNX operators, as the layers recorded it: not simplified (a writer calls
+    tracing.simplify with the rules it likes). Its inputs have the names of `network.inputs`, those that nothing reads
+    included; its outputs stand in the order of `outputs`, which maps each public name to the network's value.
+    `op.scope` is the name of the network's node an operator belongs to; the Value that a node gives has the name
+    it has in the network, where a node gives it at all. No node is a host call.
+
+    A layer that stays a call (`functions`) is one Op: `op` its type, `domain` not "", `body` the graph it stands
+    for, over the same inputs. A layer that is kept (`keep`) is such an Op with `kept` set: its `attrs` are its params,
+    flat, its last inputs its blobs, and what it computes is the target's affair; `body` says what it should be, over the
+    inputs without the blobs, and is None where nobody knows.
+
+    `nodes` are those that the outputs need, in order. `user_types` are the layer types that a user defines.
+    """
+
+    network: Network
+    graph: Graph
+    inputs: Mapping[str, TensorType]
+    outputs: Mapping[str, str]
+    nodes: Sequence[TracedNode]
+    user_types: frozenset[str] = frozenset()
+    batch: str | None = None
+    """The name of the batch size where it is open."""
+
+
+Options = Mapping[str, Any]
