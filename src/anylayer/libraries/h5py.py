@@ -1,0 +1,144 @@
+"""h5py: the only file that imports it, when a file is opened. HDF5 files are read here with strangers in mind:
+links to other files are not followed, and no more memory is taken than the file has bytes for."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import FileError, at, need
+from anylayer.network import Array
+
+Group = Any
+Dataset = Any
+
+_PACKED = 1100
+"""The most that deflate shrinks: 1 byte to 1032."""
+
+
+def _h5py(path: Path) -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise FileError(f"reading {path} needs: pip install anylayer[hdf5]") from None
+    return h5py
+
+
+@contextmanager
+def opened(path: Path, part: tuple[int, int] | None = None) -> Iterator[Group]:
+    """The root group of an HDF5 file, or of the one that lies within a file at bytes `part` (start, stop).
+
+    Raises FileError for what h5py cannot read, also while the group is in use.
+    """
+    h5py = _h5py(path)
+    with at(str(path)):
+        try:
+            if part is None:
+                with h5py.File(path, "r") as file:
+                    yield file
+            else:
+                with path.open("rb") as handle, h5py.File(_Part(handle, *part), "r") as file:
+                    yield file
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+            raise FileError(f"this is no readable HDF5 file: {error}") from None
+
+
+@contextmanager
+def opened_bytes(path: Path, data: bytes) -> Iterator[Group]:
+    """As `opened`, for a file that lies packed in `path`, unpacked to `data`."""
+    h5py = _h5py(path)
+    with at(str(path)):
+        try:
+            with h5py.File(io.BytesIO(data), "r") as file:
+                yield file
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+            raise FileError(f"this is no readable HDF5 file: {error}") from None
+
+
+class _Part(io.RawIOBase):
+    """Bytes start..stop of an open file, as a file."""
+
+    def __init__(self, handle: Any, start: int, stop: int) -> None:
+        self._handle, self._start, self._size, self._at = handle, start, stop - start, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        count = max(min(len(view), self._size - self._at), 0)
+        self._handle.seek(self._start + self._at)
+        data = self._handle.read(count)
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def member(group: Group, name: str) -> Any:
+    """A member (group or dataset) that lies in this very file; None where there is none, or a link leads out."""
+    import h5py
+
+    link = group.get(name, getlink=True)
+    return group[name] if isinstance(link, h5py.HardLink) else None
+
+
+def is_group(found: Any) -> bool:
+    """Whether a member is a group."""
+    import h5py
+
+    return isinstance(found, h5py.Group)
+
+
+def is_dataset(found: Any) -> bool:
+    """Whether a member is a dataset."""
+    import h5py
+
+    return isinstance(found, h5py.Dataset)
+
+
+def need_stored(dataset: Dataset, what: str) -> None:
+    """Refuse values that another file holds, and shapes that the file has no bytes for."""
+    need(
+        dataset.external is None and not dataset.is_virtual, f"{what} keeps its values in another file", FileError
+    )
+    stored, size = dataset.id.get_storage_size(), dataset.size * dataset.dtype.itemsize
+    need(
+        (dataset.chunks is not None or stored >= size) and size <= max(stored, 1) * _PACKED,
+        f"{what} claims shape {dataset.shape}, {stored} bytes are stored",
+        FileError,
+    )
+
+
+def values(dataset: Dataset, what: str) -> Array:
+    """A dataset's values. Raises FileError as `need_stored`."""
+    need_stored(dataset, what)
+    return np.asarray(dataset[()])
+
+
+def mapped(dataset: Dataset, what: str, path: Path, start: int = 0) -> Array:
+    """A dataset's values, left in the file where they lie there as they are: `start` is where the HDF5 file
+    begins in `path`. Raises FileError as `need_stored`."""
+    need_stored(dataset, what)
+    offset = dataset.id.get_offset()
+    kind = dataset.dtype
+    if offset is None or dataset.size == 0 or (start + offset) % kind.alignment or not kind.isnative:
+        return np.asarray(dataset[()])
+    size = dataset.size * kind.itemsize
+    need(
+        start + offset + size <= path.stat().st_size,
+        f"{what} claims {size} bytes at {offset}, the file ends before",
+        FileError,
+    )
+    return np.memmap(path, kind, "c", start + offset, dataset.shape)
