@@ -1,10 +1,12 @@
-"""What a writer is given: the network as it was read, its nodes as they were traced, and the one graph they make."""
+"""What a writer is given: the network as it was read, its nodes as they were traced, and the one graph they make;
+and what it answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
 from anylayer.layer import Bound
 from anylayer.network import Array, Network, Node, TensorType
@@ -29,17 +31,18 @@ class Source:
     """A network to write.
 
     `graph` is the whole network in ONNX operators, as the layers recorded it: not simplified (a writer calls
-    tracing.simplify with the rules it likes). Its inputs have the names of `network.inputs`, those that nothing reads
-    included; its outputs stand in the order of `outputs`, which maps each public name to the network's value.
-    `op.scope` is the name of the network's node an operator belongs to; the Value that a node gives has the name
-    it has in the network, where a node gives it at all. No node is a host call.
+    tracing.simplify with the rules it likes). Its inputs have the names of `network.inputs`, those that nothing
+    reads included; its outputs stand in the order of `outputs`, which maps each public name to the network's
+    value. `op.scope` is the name of the network's node an operator belongs to; the Value that a node gives has
+    the name it has in the network, where an operator gives it. No node is a host call.
 
     A layer that stays a call (`functions`) is one Op: `op` its type, `domain` not "", `body` the graph it stands
-    for, over the same inputs. A layer that is kept (`keep`) is such an Op with `kept` set: its `attrs` are its params,
-    flat, its last inputs its blobs, and what it computes is the target's affair; `body` says what it should be, over the
-    inputs without the blobs, and is None where nobody knows.
+    for, over the same inputs. A layer that is kept (`keep`) is such an Op with `kept` set: its `attrs` are its
+    params, flat, its last inputs its blobs, and what it computes is the target's affair; `body` says what it
+    should be, over the inputs without the blobs, and is None where nobody knows.
 
     `nodes` are those that the outputs need, in order. `user_types` are the layer types that a user defines.
+    `batch` is the name of the batch size, where it is open: then it is a Dim of that name in the shapes.
     """
 
     network: Network
@@ -49,7 +52,19 @@ class Source:
     nodes: Sequence[TracedNode]
     user_types: frozenset[str] = frozenset()
     batch: str | None = None
-    """The name of the batch size where it is open."""
 
 
-Options = Mapping[str, Any]
+@dataclass(slots=True)
+class Written:
+    """What a writer has written.
+
+    `files`: the one to open last, its weights (where they are a file to be named) before it. `notes` are what
+    the user may want to know. `renamed` maps a public name of an input or output to the name it has in the file,
+    where that is another; `transposed` maps a public name to the order of axes in which the file has it: an input
+    x is given to the file as x.transpose(order), an output y of the source is compared as y.transpose(order).
+    """
+
+    files: list[Path]
+    notes: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+    transposed: dict[str, tuple[int, ...]] = field(default_factory=dict)
