@@ -27,8 +27,8 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"hello\n", "f: this is nothing anylayer knows; a network that anylayer reads is Caffe's .prototxt"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(99), r"f: this is a picture \(PNG\); a network that anylayer reads"),
+        (b"hello\n", "f: this is nothing anylayer knows; anylayer reads a Caffe network"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(99), r"f: this is a picture \(PNG\); anylayer reads a Caffe network"),
     ],
 )
 def test_other_files(tmp_path: Path, content: bytes, text: str) -> None:
@@ -40,7 +40,7 @@ def test_other_files(tmp_path: Path, content: bytes, text: str) -> None:
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="there is no such file"):
         anylayer.read(tmp_path / "nothing")
-    with pytest.raises(FileError, match="this is a folder, a model file is needed"):
+    with pytest.raises(FileError, match="this is a folder; anylayer reads a Caffe network"):
         anylayer.read(tmp_path)
 
 
@@ -106,3 +106,9 @@ def test_what_the_tracer_notes_of_a_users_layer_is_told(tmp_path: Path) -> None:
     report = anylayer.read(tmp_path / "n.prototxt", layers=[tmp_path / "wide.py"]).inspect()
     assert any("float32 becomes float64" in note for note in report.nodes[1].notes)
     assert any("wide.py:8" in note for note in report.notes)
+
+
+def test_options_of_other_formats(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anylayer.readers.caffe.OPTIONS", frozenset())
+    with pytest.raises(InputError, match=r"stages is for Caffe networks, this is a Caffe network"):
+        anylayer.read(file, stages=["a"])

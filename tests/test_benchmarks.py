@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import caffemodel, measure, native_onnx, onnx_forms, report, results
-from benchmarks.guard import Probe, Sample, best_fma, figure, mode, plain
+from benchmarks import caffemodel, guard, measure, native_onnx, onnx_forms, report, results
+from benchmarks.guard import Guard, Probe, Sample, best_fma, figure, mode, plain
 from benchmarks.networks import NETWORKS
 from benchmarks.operators import OPERATORS
 from benchmarks.parts.loading import huge, middle, vgg16
@@ -36,6 +36,14 @@ class TestGuard:
 
     def test_one_far_probe_is_enough(self) -> None:
         assert mode(Sample(1, Probe(60, 1e-4), Probe(250, 1e-4), 0, False), 1e-4) == "slow"
+
+    def test_the_other_process_follows_only_what_is_meant_for_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen: list[Any] = []
+        monkeypatch.setattr(guard, "_trips", lambda shared, mine, its: seen.append((mine, its)) or 0.0)
+        monkeypatch.setattr(Guard, "_ask", lambda self, what: seen.append(what) or b".")
+        with Guard() as subject:
+            subject._latency()
+        assert seen == [b"w", (0, 0), b"p", (0, 64)]
 
     @pytest.mark.parametrize("bad", [{"latency": 12000}, {"fma": 1.2e-4}, {"foreign": 0.2}])
     def test_other_work_disturbs(self, bad: dict[str, float]) -> None:

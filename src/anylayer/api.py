@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 PathLike = str | Path
 
+_UNASKED: dict[str, Any] = {"dialect": None, "proto": None, "phase": "TEST", "level": 0, "stages": ()}
+"""The options of `read` that only some formats have, as they are when nobody asks for them."""
+
 
 class Net:
     """A network as it was read, with the layer classes that define its nodes."""
@@ -128,6 +131,8 @@ class Net:
 
 
 def _readers() -> list[str]:
+    """The readers: modules with WHAT (what they read, in words), OPTIONS (which of _UNASKED they take),
+    match(path) -> bool and read(path, weights, *, user_types, **options) -> Network."""
     folder = Path(__file__).parent / "readers"
     return sorted(p.name.removesuffix(".py") for p in folder.iterdir() if not p.name.startswith("_"))
 
@@ -154,35 +159,50 @@ def read(
     Raises FileError, NetworkError, LayerError.
     """
     path = Path(model)
-    if not path.is_file():
-        what = "this is a folder, a model file is needed" if path.is_dir() else "there is no such file"
-        raise FileError(what, str(model))
+    if not (path.is_file() or path.is_dir()):
+        raise FileError("there is no such file", str(model))
     need(phase in ("TEST", "TRAIN"), f"phase is TEST or TRAIN, got {phase!r}", InputError)
     users = {**registered(), **load_layers([layers] if isinstance(layers, (str, Path)) else layers)}
+    given: dict[str, Any] = {
+        "dialect": dialect,
+        "proto": Path(proto) if proto is not None else None,
+        "phase": phase,
+        "level": level,
+        "stages": (stages,) if isinstance(stages, str) else tuple(stages),
+    }
+    asked = {name: value for name, value in given.items() if value != _UNASKED[name]}
     for name in _readers():
         reader = importlib.import_module(f"anylayer.readers.{name}")
-        if reader.match(path):
-            if dialect is not None:
-                known = Registry.of(name).dialects()
-                hint = nearest(dialect, known)
-                need(
-                    dialect in known,
-                    f"there is no dialect '{dialect}'{hint}; dialects: {', '.join(sorted(known))}",
-                    InputError,
-                )
-            network = reader.read(
-                path,
-                Path(weights) if weights is not None else None,
-                dialect=dialect,
-                proto=Path(proto) if proto is not None else None,
-                phase=phase,
-                level=level,
-                stages=(stages,) if isinstance(stages, str) else tuple(stages),
-                user_types=frozenset(users),
+        if not reader.match(path):
+            continue
+        for option in asked:
+            need(
+                option in reader.OPTIONS,
+                f"{model}: {option} is for Caffe networks, this is {reader.WHAT}",
+                InputError,
             )
-            net = Net(network, users)
-            if dialect == "hed":
-                align(network, net.definitions)
-            return net
-    what = describe(path) or "nothing anylayer knows"
-    raise FileError(f"this is {what}; a network that anylayer reads is Caffe's .prototxt", str(model))
+        if dialect is not None:
+            _require_dialect(name, dialect)
+        file = Path(weights) if weights is not None else None
+        network = reader.read(path, file, user_types=frozenset(users), **asked)
+        net = Net(network, users)
+        if dialect == "hed":
+            align(network, net.definitions)
+        return net
+    what = "a folder" if path.is_dir() else describe(path) or "nothing anylayer knows"
+    raise FileError(f"this is {what}; anylayer reads {_known_formats()}", str(model))
+
+
+def _known_formats() -> str:
+    """What the readers read, in words."""
+    whats = [importlib.import_module(f"anylayer.readers.{name}").WHAT for name in _readers()]
+    return ", ".join(whats)
+
+
+def _require_dialect(fmt: str, dialect: str) -> None:
+    known = Registry.of(fmt).dialects()
+    need(
+        dialect in known,
+        f"there is no dialect '{dialect}'{nearest(dialect, known)}; dialects: {', '.join(sorted(known))}",
+        InputError,
+    )

@@ -33,6 +33,15 @@ class TensorType:
         return f"{self.dtype.name}[{', '.join(map(size_text, self.shape))}]"
 
 
+ABSENT = TensorType((), np.dtype("V"))
+"""The type of an optional input that is left out: its name is "", and the layer is given None."""
+
+
+def open_text(shape: tuple[int | None, ...]) -> str:
+    """A shape with open sizes as it is printed: [?, 224, 224, 3]."""
+    return f"[{', '.join('?' if d is None else str(d) for d in shape)}]"
+
+
 def size_text(size: Any) -> str:
     """A size as it is printed: a number, or "<=200" for one that depends on data."""
     return f"<={size.maximum}" if hasattr(size, "maximum") else str(size)
@@ -81,7 +90,9 @@ class Node:
 
     `params` is what the file says, nested as the file nests it; a field that occurs once is a value (int,
     float, str, Word, Flag or dict), one that occurs more often is a list. For Caffe its keys are the
-    parameter messages: `{"convolution_param": {"num_output": 64, "kernel_size": 3}}`.
+    parameter messages: `{"convolution_param": {"num_output": 64, "kernel_size": 3}}`; for TensorFlow it is
+    `{"attr": {...}}`, for Keras `{"config": {...}}`, for ONNX `{"attribute": {...}}`, for OpenVINO
+    `{"data": {...}}`. An optional input that is left out has the name "".
     `lines` maps a dotted path into params ("convolution_param.kernel_size") to its line in the file.
     `defaults` are values that a schema given with the network (--proto) declares for absent fields.
     `place` leads an error message: "deploy.prototxt:41: layer 'conv1' (Convolution)".
@@ -126,6 +137,9 @@ class Network:
     to the value's own name (the last version of a blob rewritten in place).
     `notes` are what the reader did that its user may want to know.
     `dtype` is the one dtype every value has, in a format that knows only one (Caffe: float32).
+    `open` holds, for an input whose file leaves sizes open, its shape with None for each such size; where only
+    the first (the batch) is open, `inputs` has 1 for it. `layouts` says of an input that takes pictures how they
+    lie ("NHWC"); NCHW where it is silent.
     """
 
     name: str
@@ -140,3 +154,5 @@ class Network:
     notes: list[str] = field(default_factory=list)
     preprocess: dict[str, Preprocess] = field(default_factory=dict)
     dtype: np.dtype[Any] | None = None
+    open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
+    layouts: dict[str, str] = field(default_factory=dict)

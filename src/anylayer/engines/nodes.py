@@ -29,7 +29,7 @@ from anylayer.errors import (
 )
 from anylayer.layer import Bound, Definition, bind
 from anylayer.layer.bound import user_line
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.tracing import Graph, TooManyOperators, trace, trace_checked
 
 Definitions = Mapping[str, Sequence[Definition]]
@@ -133,8 +133,8 @@ def trace_nodes(
 ) -> Iterator[Traced]:
     """Trace the nodes one after the other. `lenient` records a node's problem and goes on behind it;
     `check` runs a graph, to compare a user's layer with what was traced of it."""
-    types: dict[str, TensorType | None] = dict(inputs)
-    constants: dict[str, Array] = {}
+    types: dict[str, TensorType | None] = {**inputs, "": ABSENT}
+    constants: dict[str, Any] = {"": None}
     budget = Budget()
     for node in nodes:
         known = [types.get(name) for name in node.inputs]
@@ -159,7 +159,7 @@ def _trace_node(
     traced: Traced,
     network: Network,
     definitions: Sequence[Definition],
-    given: Mapping[int, Array],
+    given: Mapping[int, Any],
     check: Check | None,
     budget: Budget,
 ) -> None:
@@ -234,19 +234,20 @@ def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[],
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]
     need_memory(sum(map(size, known)), "trying it")
-    outputs = run_bound(rebuild(), [np.zeros(t.shape, t.dtype) for t in known])
+    outputs = run_bound(rebuild(), [None if t is ABSENT else np.zeros(t.shape, t.dtype) for t in known])
     return [TensorType(o.shape, o.dtype) for o in outputs]
 
 
-def run_bound(bound: Bound, inputs: Sequence[Array]) -> list[Array]:
+def run_bound(bound: Bound, inputs: Sequence[Array | None]) -> list[Array]:
     """Run a layer in NumPy on arrays it must not write to; a user's class that does gets copies from then on.
+    An input that is left out is None.
 
     An exception in a user's class becomes a LayerError that names it.
     """
     try:
         with np.errstate(all="ignore"):
             if bound.writes:
-                return [np.asarray(o) for o in bound([x.copy() for x in inputs])]
+                return [np.asarray(o) for o in bound([None if x is None else x.copy() for x in inputs])]
             return [np.asarray(o) for o in bound([_frozen(x) for x in inputs])]
     except AnyLayerError:
         raise
@@ -262,7 +263,9 @@ def run_bound(bound: Bound, inputs: Sequence[Array]) -> list[Array]:
         ) from error
 
 
-def _frozen(array: Array) -> Array:
+def _frozen(array: Array | None) -> Array | None:
+    if array is None:
+        return None
     view: Array = array.view()
     view.flags.writeable = False
     return view

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from anylayer.engines.limits import graph_memory, need_memory
 from anylayer.engines.nodes import Check, Definitions, Traced, needed_nodes, trace_nodes
 from anylayer.errors import InputError, LayerError, NetworkError, need
-from anylayer.network import Array, Network, TensorType
+from anylayer.network import Array, Network, TensorType, open_text
 from anylayer.tracing import Graph, Value
 
 
@@ -58,17 +59,18 @@ def make_plan(
 ) -> Plan:
     """Trace all that `outputs` need and join it into steps. Every input's type must be known."""
     missing = [name for name, t in inputs.items() if t is None]
-    need(
-        not missing,
-        f"{network.source}: the shape of input '{missing[0] if missing else ''}' is not in the file. "
-        "Give shapes={...}, or --shape NAME=1,3,224,224",
-        InputError,
-    )
+    if missing:
+        known = network.open.get(missing[0])
+        what = f"is {open_text(known)} in the file" if known else "is not in the file"
+        raise InputError(
+            f"{network.source}: the shape of input '{missing[0]}' {what}. "
+            "Give shapes={...}, or --shape NAME=1,3,224,224"
+        )
     nodes = needed_nodes(network, outputs)
     traced = list(trace_nodes(network, nodes, definitions, inputs, check=check))
     _refuse_unfilled(network, traced)
     types = {name: t for name, t in inputs.items() if t is not None}
-    constants: dict[str, Array] = {}
+    constants: dict[str, Any] = {"": None}
     for t in traced:
         types.update({name: kind for name, kind in zip(t.node.outputs, t.outputs) if kind is not None})
         constants.update({t.node.outputs[i]: c for i, c in t.constants.items()})

@@ -33,7 +33,7 @@ def profile(
     types = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
     nodes = needed_nodes(network, network.outputs)
     traced = iter(trace_nodes(network, nodes, net.definitions, types))
-    constants: set[str] = set()
+    constants: set[str] = {""}
     rows: list[tuple[str, str, float]] = []
 
     def watch(node: Any, bound: Any, given: list[Array], outputs: list[Array]) -> None:

@@ -192,7 +192,7 @@ def _row(t: Traced) -> NodeReport:
         node.name,
         node.type,
         node.params,
-        list(zip(node.inputs, t.inputs)),
+        [(name, kind) for name, kind in zip(node.inputs, t.inputs) if name],
         list(zip(node.outputs, t.outputs)),
         weights,
         multiply_adds(t.body) if t.body is not None else 0,

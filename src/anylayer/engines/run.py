@@ -14,11 +14,11 @@ from anylayer.engines.nodes import Definitions, needed_nodes, run_bound
 from anylayer.engines.plan import GraphStep, HostStep, Plan
 from anylayer.errors import LayerError, TraceError, at, need
 from anylayer.layer import Bound, bind
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.tracing import trace
 from anylayer.tracing.simplify import simplify
 
-Watch = Callable[[Node, Bound, list[Array], list[Array]], None]
+Watch = Callable[[Node, Bound, list[Any], list[Array]], None]
 
 
 class PlanRunner:
@@ -131,8 +131,8 @@ class NumpyRunner:
     def steps(self, arrays: Sequence[Array], watch: Watch | None = None) -> Iterator[dict[str, Array]]:
         """Run node by node; after each one `watch(node, bound, inputs, outputs)` is called and the values that
         are still needed are given."""
-        values: dict[str, Array] = dict(zip(self._inputs, arrays))
-        kept = set(self._outputs.values())
+        values: dict[str, Any] = {**dict(zip(self._inputs, arrays)), "": None}
+        kept = {"", *self._outputs.values()}
         yield values
         for i, node in enumerate(self._nodes):
             inputs = [values[name] for name in node.inputs]
@@ -153,7 +153,7 @@ class NumpyRunner:
             yield values
 
     def _bound(self, i: int, node: Node, inputs: Sequence[Array]) -> Bound:
-        types = tuple(TensorType(x.shape, x.dtype) for x in inputs)
+        types = tuple(ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs)
         with self._lock:
             bound = self._bounds.get((i, types))
             if bound is None:
@@ -165,10 +165,20 @@ class NumpyRunner:
         return bound
 
 
+def _without_absent(bound: Bound, types: Sequence[TensorType]) -> Callable[[list[Any]], list[Any]]:
+    """The layer as a function of the inputs it has."""
+
+    def call(arrays: list[Any]) -> list[Any]:
+        left = iter(arrays)
+        return bound([None if t is ABSENT else next(left) for t in types])
+
+    return call
+
+
 def _need_memory(bound: Bound, types: Sequence[TensorType]) -> None:
     """Refuse a layer whose results take more memory than there is, before NumPy finds out."""
     try:
-        body = trace(bound, types, limit=MOST_IN_LAYER)
+        body = trace(_without_absent(bound, types), [t for t in types if t is not ABSENT], limit=MOST_IN_LAYER)
     except TraceError:
         return
     with at(bound.node.place):

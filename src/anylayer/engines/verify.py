@@ -55,7 +55,7 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
     traced = iter(trace_nodes(network, needed_nodes(network, network.outputs), net.definitions, types))
     found: list[NodeCheck] = []
 
-    def watch(node: Any, bound: Any, given: list[Array], outputs: list[Array]) -> None:
+    def watch(node: Any, bound: Any, given: list[Any], outputs: list[Array]) -> None:
         t = next(traced)
         constant = {i for i, name in enumerate(node.inputs) if name in constants}
         constants.update(node.outputs[i] for i in t.constants)
@@ -70,9 +70,9 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
         except EngineError as error:
             found.append(NodeCheck(node.name, node.type, float("inf"), 0.0, False, str(error)))
             return
-        found.append(_compare(node, given, results, outputs))
+        found.append(_compare(node, [x for x in given if x is not None], results, outputs))
 
-    constants: set[str] = set()
+    constants: set[str] = {""}
     runner = NumpyRunner(network, net.definitions, network.outputs)
     yield from _stream(runner, list(arrays.values()), watch, found)
 

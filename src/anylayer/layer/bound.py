@@ -196,7 +196,7 @@ class Bound:
         try:
             return call_user(self.instance.forward, *inputs)
         except _UNFORESEEN as error:
-            shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
+            shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in inputs)
             raise LayerError(
                 f"does not take inputs of shape {shapes} ({type(error).__name__}: {error})"
             ) from error

@@ -46,8 +46,8 @@ class Field:
     """One declared parameter.
 
     `kind` is a protobuf scalar ("int32", "uint32", "int64", "uint64", "float", "double", "bool", "string"),
-    an Enum or a nested Message class. A repeated field is a tuple. `default` MISSING makes it required.
-    `dialects` are defaults that differ by dialect.
+    "any" (taken as the file has it), an Enum or a nested Message class. A repeated field is a tuple. `default`
+    MISSING makes it required. `dialects` are defaults that differ by dialect.
     """
 
     number: int
@@ -66,6 +66,8 @@ class Field:
 
     def convert(self, value: Any) -> Any:
         """The typed value of what a file spells."""
+        if self.kind == "any":
+            return value
         if self.repeated:
             values = value if isinstance(value, (list, tuple)) else [value]
             return tuple(self._one(v) for v in values)
@@ -137,6 +139,11 @@ def field(
 ) -> Any:
     """Declare a parameter: see Field."""
     return Field(number, kind, default, repeated, doc, dialects or {})
+
+
+def attribute(kind: Kind = "any", default: Any = MISSING, *, repeated: bool = False, doc: str = "") -> Any:
+    """Declare a parameter of a format that knows its fields by name only: see Field."""
+    return Field(0, kind, default, repeated, doc)
 
 
 class Message:

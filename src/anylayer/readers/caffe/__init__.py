@@ -33,6 +33,8 @@ from anylayer.readers.caffe.upgrade import join_splits, upgrade
 from anylayer.readers.caffe.weights import TextLayer
 from anylayer.readers.caffe.wire import read_weights
 
+WHAT = "a Caffe network (.prototxt, .caffemodel)"
+OPTIONS = frozenset({"dialect", "proto", "phase", "level", "stages"})
 _SUFFIXES = (".prototxt", ".caffemodel", ".caffemodel.h5")
 _MODEL = "a Caffe model (binary)"
 _NETWORK = re.compile(rb"^\s*(layers?\s*:?\s*[{<]|input(_dim|_shape)?\s*[:{])", re.MULTILINE)
@@ -41,7 +43,8 @@ _SOLVER = ("net", "train_net", "test_net", "base_lr", "max_iter", "solver_mode",
 
 def match(path: Path) -> bool:
     """Whether the file is Caffe's, by its name or its first bytes."""
-    path = Path(path)
+    if path.is_dir():
+        return False
     if path.name.lower().endswith(_SUFFIXES):
         return True
     what = describe(path)

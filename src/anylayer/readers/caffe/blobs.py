@@ -46,7 +46,8 @@ def fill(layers: list[Draft], stored: Iterable[StoredLayer], file: str) -> dict[
             with at(layer.place):
                 found[id(layer)] = [_own(layer.block, e.value, i) for i, e in enumerate(_entries(layer.block))]
     written = _take(layers, stored, file, found)
-    first = [layer for layer in layers if id(layer) in found and id(layer) not in {id(w) for w in written}]
+    later = set(map(id, written))
+    first = [layer for layer in layers if id(layer) in found and id(layer) not in later]
     _share(layers, [*reversed(first), *written], found)
     return {key: _complete(arrays, layers, key) for key, arrays in found.items()}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import at, need
+from anylayer.errors import FileError, at, need
 from anylayer.layer import Definition, Registry
 from anylayer.network import Network, Node, TensorType
 from anylayer.readers.caffe.blobs import StoredLayer, fill
@@ -19,6 +19,8 @@ from anylayer.readers.caffe.rules import State, phase_of, takes_part
 from anylayer.readers.caffe.schema import Schema
 from anylayer.readers.caffe.tree import Block
 from anylayer.readers.caffe.wiring import Draft, Version, connect, drop_training, name_versions, unique
+
+_MOST_LAYERS = 50_000
 
 
 @dataclass(slots=True)
@@ -34,6 +36,12 @@ class Options:
 def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Options) -> Network:
     """The network of a file's top-level block and the layers of its weights file (named `weights`)."""
     check_net(net)
+    count = len(net.all("layer"))
+    need(
+        count <= _MOST_LAYERS,
+        f"{net.file}: the network has {count} layers, {_MOST_LAYERS} are the most",
+        FileError,
+    )
     layers, left_out = _drafts(net, options)
     blobs = connect(layers, left_out, str(options.state))
     network = Network(
@@ -43,7 +51,7 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
     network.notes += drop_training(layers)
     name_versions(blobs)
     arrays = fill(layers, stored, weights or net.file)
-    names: set[str] = set()
+    names: dict[str, int] = {}
     for layer in layers:
         if layer.feeds:
             _inputs(network, layer, options)

@@ -18,11 +18,12 @@ from anylayer.layer import Definition, Enum, Field, Registry
 from anylayer.network import Flag, Word
 from anylayer.readers.caffe.proto_file import core
 from anylayer.readers.caffe.schema import SCALARS, EnumType, FieldType, MessageType, Schema
-from anylayer.readers.caffe.tree import Block
+from anylayer.readers.caffe.tree import Block, Entry
 from anylayer.readers.caffe.upgrade import v2_type_name
 from anylayer.readers.caffe.wire import BYTES, FIXED32, FIXED64, MAX_DEPTH, VARINT, Buffer, read_blob
 
 _REMEDY = "Give the prototxt, or the fork's caffe.proto with --proto"
+_MOST_BLOBS = 1000
 _FORMATS = {
     "float": "<f",
     "double": "<d",
@@ -48,6 +49,8 @@ class _Decoder:
         self.buffer, self.schema, self.dialect = buffer, schema, dialect
         self.registry = Registry.of("caffe")
         self.trains = False  # inside a layer that serves training
+        self.singular: dict[tuple[int, str], Entry] = {}  # by the identity of its block and its name
+        self.blobs: dict[tuple[int, str], int] = {}  # the last blob's index, by the same
 
     def message(self, block: Block, message: MessageType, start: int, stop: int, depth: int) -> None:
         """Add a message's fields to `block`; numbers it does not declare are passed over."""
@@ -131,26 +134,37 @@ class _Decoder:
 
     def field(self, block: Block, declared: FieldType, kind: int, low: int, high: int, depth: int) -> None:
         """Add one occurrence of a field: a packed list's values each, a singular field's last value."""
+        key = (id(block), declared.name)
         if declared.kind == "BlobProto":
             _expect(declared, kind, BYTES)
-            with at(f"layer '{block.text('name')}'"), at(f"blob {len(block.all(declared.name))}"):
+            count = self.blobs[key] = self.blobs.get(key, -1) + 1
+            name = self.singular.get((id(block), "name"))
+            with at(f"layer '{name.value if name else ''}'"), at(f"blob {count}"):
+                need(count < _MOST_BLOBS, f"{_MOST_BLOBS} blobs are the most in a layer", FileError)
                 block.add(declared.name, read_blob(self.buffer, low, high))
             return
+        known = self.singular.get(key)
         if isinstance(declared.type, MessageType):
             _expect(declared, kind, BYTES)
-            entry = None if declared.repeated else block.entry(declared.name)
-            inner = entry.value if entry is not None else Block(block.file)
-            if entry is None:
-                block.add(declared.name, inner)
+            inner = known.value if known is not None else Block(block.file)
+            if known is None:
+                self.add(block, declared, inner)
             self.message(inner, declared.type, low, high, depth + 1)
             return
         if not isinstance(declared.type, EnumType) and declared.kind not in SCALARS:
             return
         values = self.values(declared, kind, low, high)
-        if not declared.repeated and declared.name in block:
-            block.entries = [e for e in block.entries if e.name != declared.name]
+        if known is not None and values:
+            known.value = values[-1]
+            return
         for value in values if declared.repeated else values[-1:]:
-            block.add(declared.name, value)
+            self.add(block, declared, value)
+
+    def add(self, block: Block, declared: FieldType, value: Any) -> None:
+        """Append an occurrence; that of a singular field is kept, since the next one takes its place."""
+        block.add(declared.name, value)
+        if not declared.repeated:
+            self.singular[id(block), declared.name] = block.entries[-1]
 
     def values(self, declared: FieldType, kind: int, low: int, high: int) -> list[Any]:
         """A scalar field's value, or a packed field's values."""

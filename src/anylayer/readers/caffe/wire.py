@@ -22,6 +22,7 @@ MAX_DEPTH = 64
 _BLOCK = 1 << 16
 _RUNS = 100_000
 _DIMS = 32
+_MOST_BLOBS = 1000
 
 
 class Buffer:
@@ -193,6 +194,7 @@ def _blob_field(blob: StoredBlob, number: int, kind: int, low: int, high: int) -
         blob.legacy[number] = _signed(blob.buffer.varint(low, high)[0])
     elif number == 7 and kind == BYTES:
         blob.dims = (blob.dims or []) + _dims(blob.buffer, low, high)
+        need(len(blob.dims) <= _DIMS, f"has a shape of more than {_DIMS} dimensions", FileError)
     elif number in (5, 8) and kind == BYTES:
         size = 4 if number == 5 else 8
         need((high - low) % size == 0, f"{high - low} bytes of packed data are no whole values", FileError)
@@ -289,4 +291,5 @@ def _layer(buffer: Buffer, start: int, stop: int, old: bool) -> StoredLayer:
 
 def _add_blob(layer: StoredLayer, buffer: Buffer, start: int, stop: int) -> None:
     with at(f"layer '{layer.name}'"), at(f"blob {len(layer.blobs)}"):
+        need(len(layer.blobs) < _MOST_BLOBS, f"{_MOST_BLOBS} blobs are the most in a layer", FileError)
         layer.blobs.append(read_blob(buffer, start, stop))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from anylayer.errors import NetworkError, nearest
 from anylayer.readers.caffe.tree import Block
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Version:
     """One value of a blob: as its producer left it. `readers` are (layer, bottom index)."""
 
@@ -23,7 +24,7 @@ class Version:
         return any(not reader.dropped and reader.role != "sink" for reader, _ in self.readers)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Draft:
     """A layer on its way to a Node. `role` is its class's."""
 
@@ -100,7 +101,7 @@ def _unknown_bottom(
 
 def name_versions(blobs: dict[str, list[Version]]) -> None:
     """Give each value its name: see anylayer.network."""
-    taken = set(blobs)
+    taken = dict.fromkeys(blobs, 0)
     for blob, versions in blobs.items():
         keeps = 0 if versions[0].producer.feeds else len(versions) - 1
         for i, version in enumerate(versions):
@@ -110,13 +111,15 @@ def name_versions(blobs: dict[str, list[Version]]) -> None:
                 version.name = unique(f"{blob}@{version.producer.name}", taken)
 
 
-def unique(name: str, taken: set[str]) -> str:
-    """`name`, or the first of name_1, name_2 ... that is free; taken from then on."""
-    found, i = name, 0
+def unique(name: str, taken: dict[str, int]) -> str:
+    """`name`, or the first of name_1, name_2 ... that is free; taken from then on. `taken` holds each name's last
+    number."""
+    found, i = name, taken.get(name, 0)
     while found in taken:
         i += 1
         found = f"{name}_{i}"
-    taken.add(found)
+    taken[name] = i
+    taken[found] = taken.get(found, 0)
     return found
 
 
@@ -128,17 +131,17 @@ def drop_training(layers: list[Draft]) -> list[str]:
     inputs are labels. Returns notes.
     """
     origins, steps = _origins(layers)
-    first = {id(layer.outputs[0]) for layer in layers if layer.feeds and layer.outputs}
-    data = {id(v) for layer in layers if layer.role == "data" for v in layer.outputs}
+    first = _any_of(origins, (layer.outputs[0] for layer in layers if layer.feeds and layer.outputs))
+    data = _any_of(origins, (v for layer in layers if layer.role == "data" for v in layer.outputs))
     labels: set[int] = set()
     notes = []
     for layer in layers:
-        fed = any(not data.isdisjoint(origins[id(v)]) for v in layer.inputs)
+        fed = any(data & origins[id(v)] for v in layer.inputs)
         if not layer.inputs or not (layer.role == "training" or (layer.role == "loss" and fed)):
             continue
         layer.dropped = True
-        prediction = max(layer.inputs, key=lambda v: (steps[id(v)], not origins[id(v)].isdisjoint(first)))
-        other = [v for v in layer.inputs if origins[id(v)] and origins[id(v)].isdisjoint(origins[id(prediction)])]
+        prediction = max(layer.inputs, key=lambda v: (steps[id(v)], bool(origins[id(v)] & first)))
+        other = [v for v in layer.inputs if origins[id(v)] and not origins[id(v)] & origins[id(prediction)]]
         labels.update(map(id, other))
         read = ", ".join(f"'{v.blob}'" for v in layer.inputs if v not in other)
         notes.append(f"layer '{layer.name}' ({layer.type}) serves training and is left out; it reads {read}")
@@ -158,13 +161,25 @@ def drop_training(layers: list[Draft]) -> list[str]:
     return notes
 
 
-def _origins(layers: list[Draft]) -> tuple[dict[int, frozenset[int]], dict[int, int]]:
-    """By the identity of a value: the network's inputs it is computed from, and in how many steps."""
-    origins: dict[int, frozenset[int]] = {}
+def _origins(layers: list[Draft]) -> tuple[dict[int, int], dict[int, int]]:
+    """By the identity of a value: the network's inputs it comes from, one bit each, and in how many steps."""
+    origins: dict[int, int] = {}
     steps: dict[int, int] = {}
+    inputs = 0
     for layer in layers:
-        joined: frozenset[int] = frozenset().union(*(origins[id(v)] for v in layer.inputs))
+        joined = 0
+        for version in layer.inputs:
+            joined |= origins[id(version)]
         for version in layer.outputs:
-            origins[id(version)] = frozenset([id(version)]) if layer.feeds else joined
+            origins[id(version)] = 1 << inputs if layer.feeds else joined
+            inputs += layer.feeds
             steps[id(version)] = 1 + max((steps[id(v)] for v in layer.inputs), default=-1)
     return origins, steps
+
+
+def _any_of(origins: dict[int, int], versions: Iterable[Version]) -> int:
+    """The bits of all these values."""
+    bits = 0
+    for version in versions:
+        bits |= origins[id(version)]
+    return bits
