@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,9 +130,11 @@ def trace_nodes(
     *,
     lenient: bool = False,
     check: Check | None = None,
+    opaque: Container[str] = (),
 ) -> Iterator[Traced]:
     """Trace the nodes one after the other. `lenient` records a node's problem and goes on behind it;
-    `check` runs a graph, to compare a user's layer with what was traced of it."""
+    `check` runs a graph, to compare a user's layer with what was traced of it. What layers of `opaque` types give
+    is not known to the nodes behind them, also where it is a constant."""
     types: dict[str, TensorType | None] = {**inputs, "": ABSENT}
     constants: dict[str, Any] = {"": None}
     budget = Budget()
@@ -151,7 +153,8 @@ def trace_nodes(
         else:
             traced.problem = UNSHAPED if definitions.get(node.type) else NO_DEFINITION
         types.update(zip(node.outputs, traced.outputs))
-        constants.update({node.outputs[i]: c for i, c in traced.constants.items()})
+        if node.type not in opaque:
+            constants.update({node.outputs[i]: c for i, c in traced.constants.items()})
         yield traced
 
 

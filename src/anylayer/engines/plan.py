@@ -58,18 +58,11 @@ def make_plan(
     check: Check | None = None,
 ) -> Plan:
     """Trace all that `outputs` need and join it into steps. Every input's type must be known."""
-    missing = [name for name, t in inputs.items() if t is None]
-    if missing:
-        known = network.open.get(missing[0])
-        what = f"is {open_text(known)} in the file" if known else "is not in the file"
-        raise InputError(
-            f"{network.source}: the shape of input '{missing[0]}' {what}. "
-            "Give shapes={...}, or --shape NAME=1,3,224,224"
-        )
+    plain = require_types(network, inputs)
     nodes = needed_nodes(network, outputs)
     traced = list(trace_nodes(network, nodes, definitions, inputs, check=check))
-    _refuse_unfilled(network, traced)
-    types = {name: t for name, t in inputs.items() if t is not None}
+    refuse_unfilled(network, traced)
+    types = dict(plain)
     constants: dict[str, Any] = {"": None}
     for t in traced:
         types.update({name: kind for name, kind in zip(t.node.outputs, t.outputs) if kind is not None})
@@ -80,11 +73,24 @@ def make_plan(
     for step in steps:
         if isinstance(step, GraphStep):
             need_memory(graph_memory(step.graph), f"{network.source}: the network")
-    plain = {name: t for name, t in inputs.items() if t is not None}
     return Plan(plain, dict(outputs), types, steps, traced, constants)
 
 
-def _refuse_unfilled(network: Network, traced: Sequence[Traced]) -> None:
+def require_types(network: Network, inputs: Mapping[str, TensorType | None]) -> dict[str, TensorType]:
+    """The inputs' types. Raises InputError where one is not known."""
+    for name, t in inputs.items():
+        if t is None:
+            known = network.open.get(name)
+            what = f"is {open_text(known)} in the file" if known else "is not in the file"
+            raise InputError(
+                f"{network.source}: the shape of input '{name}' {what}. "
+                "Give shapes={...}, or --shape NAME=1,3,224,224"
+            )
+    return {name: t for name, t in inputs.items() if t is not None}
+
+
+def refuse_unfilled(network: Network, traced: Sequence[Traced]) -> None:
+    """Raise LayerError for the nodes whose weights nobody has given."""
     bare = [t for t in traced if t.bound is not None and t.bound.unfilled]
     if not bare:
         return

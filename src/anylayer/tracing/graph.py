@@ -7,7 +7,7 @@ operations are entered once.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +96,10 @@ class Graph:
             if name not in self._names:
                 self._names.add(name)
                 return name
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Give no operator's output one of these names."""
+        self._names.update(names)
 
     def input(self, name: str, shape: Sequence[Any], dtype: np.dtype[Any]) -> Value:
         """A new graph input."""

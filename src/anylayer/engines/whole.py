@@ -1,0 +1,187 @@
+"""The whole network as one graph, for a writer: host calls refused, chosen layers left as calls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anylayer.engines.nodes import Definitions, Traced, needed_nodes, trace_nodes
+from anylayer.engines.plan import refuse_unfilled, require_types
+from anylayer.errors import InputError, LayerError, nearest, need
+from anylayer.layer.bound import opencv_params
+from anylayer.network import Network, Node, TensorType
+from anylayer.tracing import Graph, Value
+from anylayer.writers.source import Source
+
+DOMAIN = "anylayer"
+"""The domain of a layer that stays a call and has none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The types of the layers that are not taken apart: `functions` stay calls of what was traced of them, `keep`
+    calls of what the target knows."""
+
+    functions: frozenset[str] = frozenset()
+    keep: frozenset[str] = frozenset()
+
+
+def whole(
+    network: Network,
+    definitions: Definitions,
+    inputs: Mapping[str, TensorType | None],
+    outputs: Mapping[str, str],
+    calls: Calls = Calls(),
+) -> Source:
+    """Trace all that `outputs` need into one graph: see writers.source.Source.
+
+    Raises LayerError naming a node that runs in Python, whose weights are missing, or whose params cannot be kept;
+    InputError for types that no node has.
+    """
+    types = require_types(network, inputs)
+    nodes = needed_nodes(network, outputs)
+    _require_there(nodes, calls)
+    traced = list(trace_nodes(network, nodes, definitions, types, opaque=calls.keep))
+    refuse_unfilled(network, [t for t in traced if t.node.type not in calls.keep])
+    graph = _Joining(network, types, calls).joined(traced, outputs)
+    users = frozenset(t for t, found in definitions.items() if any(not d.built_in for d in found))
+    return Source(network, graph, types, dict(outputs), traced, users)
+
+
+def _require_there(nodes: Sequence[Node], calls: Calls) -> None:
+    there = {node.type for node in nodes}
+    for option, named in (("functions", calls.functions), ("keep", calls.keep)):
+        for type_ in named:
+            need(
+                type_ in there,
+                f"{option}: there is no layer of type '{type_}' in the network{nearest(type_, there)}",
+                InputError,
+            )
+
+
+class _Joining:
+    """The one graph that is being made of traced nodes."""
+
+    def __init__(self, network: Network, types: Mapping[str, TensorType], calls: Calls) -> None:
+        self.graph = Graph()
+        self.calls = calls
+        self.values: dict[str, Value] = {}
+        self.named: set[int] = set()
+        self.graph.reserve([*network.inputs, *(name for node in network.nodes for name in node.outputs)])
+        for name, kind in types.items():
+            self.values[name] = value = self.graph.input(name, kind.shape, kind.dtype)
+            self.named.add(id(value))
+
+    def joined(self, traced: Sequence[Traced], outputs: Mapping[str, str]) -> Graph:
+        for t in traced:
+            if t.node.type in self.calls.keep:
+                results = self.kept(t)
+            else:
+                _refuse_host_call(t)
+                results = self.computed(t)
+            for name, value in zip(t.node.outputs, results):
+                self.values[name] = value
+                if value.const is None and id(value) not in self.named:
+                    value.name = name
+                    self.named.add(id(value))
+        self.graph.outputs = [self.values[value] for value in outputs.values()]
+        return self.graph
+
+    def computed(self, t: Traced) -> list[Value]:
+        """The values of a node that is taken apart, or stays a call of what was traced of it."""
+        if t.body is None:
+            return [self.graph.constant(t.constants[i], trusted=True) for i in range(len(t.node.outputs))]
+        free = self.given(t)
+        if t.node.type not in self.calls.functions:
+            return self.graph.inline(t.body, free, scope=t.node.name)
+        return self.graph.emit(
+            t.node.type,
+            free,
+            [(v.shape, v.dtype) for v in t.body.outputs],
+            scope=t.node.name,
+            place=t.node.place,
+            names=t.node.outputs,
+            domain=DOMAIN,
+            body=t.body,
+        )
+
+    def given(self, t: Traced) -> list[Value]:
+        """The node's inputs that its body has: those that are not known before the network runs."""
+        values = [self.values[name] for name in t.node.inputs if name]
+        return [v for v in values if v.const is None]
+
+    def kept(self, t: Traced) -> list[Value]:
+        """The values of a node that stands as it is, its weights behind its inputs."""
+        node = t.node
+        inputs = [self.values[name] if name else None for name in node.inputs]
+        blobs = [self.graph.constant(np.ascontiguousarray(b), trusted=True) for b in node.blobs]
+        types = [kind for kind in t.outputs if kind is not None]
+        return self.graph.emit(
+            node.type,
+            [*inputs, *blobs],
+            [(kind.shape, kind.dtype) for kind in types],
+            attributes_of(node),
+            scope=node.name,
+            place=node.place,
+            names=node.outputs,
+            domain=DOMAIN,
+            body=self.called(t),
+            kept=True,
+        )
+
+    def called(self, t: Traced) -> Graph | None:
+        """What was traced of a node, over all of its inputs, those that are known included."""
+        if t.is_host_call:
+            return None
+        graph = Graph(f"{t.node.name}/")
+        free = []
+        for i, name in enumerate(name for name in t.node.inputs if name):
+            value = self.values[name]
+            own = graph.input(f"{t.node.name}/input_{i}", value.shape, value.dtype)
+            if value.const is None:
+                free.append(own)
+        if t.body is None:
+            graph.outputs = [graph.constant(t.constants[i], trusted=True) for i in range(len(t.node.outputs))]
+        else:
+            graph.outputs = graph.inline(t.body, free, scope=t.node.name)
+        return graph
+
+
+def _refuse_host_call(t: Traced) -> None:
+    if t.is_host_call:
+        raise LayerError(
+            f"runs in Python, which a file cannot hold: {t.reason}. Write its forward so that it can be recorded, or "
+            f"keep it for a runtime that has it: keep=['{t.node.type}'], --keep {t.node.type}",
+            t.node.place,
+        )
+
+
+def attributes_of(node: Node) -> dict[str, Any]:
+    """A node's params as attributes: flat, numbers, strings and lists of one kind. Raises LayerError for a param
+    that is something else."""
+    found: dict[str, Any] = {}
+    for name, value in opencv_params(node.params, node.defaults).items():
+        values = [_scalar(v) for v in value] if isinstance(value, (tuple, list)) else None
+        plain = _scalar(value) if values is None else values
+        if values and {type(v) for v in values} == {int, float}:
+            plain = [float(v) for v in values]
+        kinds = {type(v) for v in values} if values is not None else {type(plain)}
+        if plain is None or plain == []:
+            continue
+        if len(kinds) != 1 or not kinds <= {int, float, str, bytes, np.ndarray}:
+            raise LayerError(
+                f"parameter '{name}' is {value!r}, which is no attribute: it cannot be kept", node.place
+            )
+        found[name] = plain
+    return found
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, int):  # true and false, too
+        return int(value)
+    return str(value) if isinstance(value, str) else value
