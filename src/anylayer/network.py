@@ -110,6 +110,8 @@ class Node:
     in_place: bool = False
     phase: str = "TEST"
     loss_weights: list[float] = field(default_factory=list)
+    domain: str = ""
+    version: int = 0
 
 
 @dataclass(slots=True)
