@@ -1,0 +1,115 @@
+"""ONNX models as files: checked, with their weights in a file beside them where they are too many for protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import IO, Any
+
+import numpy as np
+
+from anylayer.errors import FileError
+from anylayer.libraries.onnx import checker, helper, onnx
+from anylayer.network import Array
+from anylayer.tracing import Graph, Value
+from anylayer.tracing.simplify import simplify
+from anylayer.writers.onnx.model import to_onnx
+from anylayer.writers.source import Source, Written
+
+WHAT = "an ONNX model (.onnx)"
+SUFFIXES = (".onnx",)
+OPTIONS = frozenset(("functions", "keep", "batch", "external"))
+RUNS = "onnxruntime"
+
+_MOST_INSIDE = 1 << 31
+"""Bytes that protobuf can hold."""
+_ROOM = 1 << 26
+"""Bytes left in a protobuf for what is not weights."""
+_SMALL = 1024
+"""Bytes of a constant up to which it stays in the model in any case."""
+_ALIGNMENT = 4096
+"""So that a reader may map the weights (onnx.proto on external_data)."""
+_PIECE = 1 << 26
+
+
+def write(source: Source, path: Path, *, external: bool | None = None, **told: Any) -> Written:
+    """Write the network as `path`, checked in onnx's strict mode with full shape inference.
+
+    `external` puts the weights into a file beside it (`path` with .data behind it); None does where they are more
+    than protobuf can hold, 2 GiB. Raises FileError where what came out is not what ONNX allows.
+    """
+    graph = simplify(source.graph)
+    for o in graph.ops:
+        if o.body is not None:
+            o.body = simplify(o.body)
+    size = sum(v.const.nbytes for v in _constants(graph) if v.const is not None)
+    if external is None:
+        external = size > _MOST_INSIDE - _ROOM
+    name = source.network.name or path.stem
+    public = list(source.outputs)
+    if not external:
+        model = to_onnx(graph, name, public=public)
+        _describe(model, source)
+        path.write_bytes(model.SerializeToString(deterministic=True))
+    else:
+        data = path.with_name(f"{path.name}.data")
+        with data.open("wb") as file:
+            model = to_onnx(graph, name, _Beside(file, data.name), public=public)
+        _describe(model, source)
+        path.write_bytes(model.SerializeToString(deterministic=True))
+    _check(path)
+    return Written([*([path.with_name(f"{path.name}.data")] if external else []), path])
+
+
+def _check(path: Path) -> None:
+    try:
+        checker.check_model(str(path), full_check=True)
+    except (checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise FileError(f"onnx's checker refuses what was written: {error}", path.name) from error
+
+
+def _describe(model: onnx.ModelProto, source: Source) -> None:
+    """Say what it was made of, without this machine's folders or the time."""
+    from anylayer import __version__
+
+    network = source.network
+    model.producer_version = __version__
+    told = {"source": PurePath(network.source).name, "format": network.format, "dialect": network.dialect or ""}
+    told.update({f"layout:{name}": layout for name, layout in network.layouts.items() if name in source.inputs})
+    helper.set_model_props(model, {key: value for key, value in told.items() if value})
+
+
+def _constants(graph: Graph) -> Iterator[Value]:
+    """Each constant that the operators of a graph read, once."""
+    seen: set[int] = set()
+    for o in graph.ops:
+        inside = _constants(o.body) if o.body is not None and not o.kept else ()
+        for value in [*o.inputs, *inside]:
+            if value is not None and value.const is not None and id(value) not in seen:
+                seen.add(id(value))
+                yield value
+
+
+class _Beside:
+    """The file of the weights: gives each one's place in it when it is written."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self.file, self.name = file, name
+
+    def __call__(self, name: str, value: Value) -> tuple[str, int] | None:
+        array = value.const
+        if array is None or array.nbytes <= _SMALL:
+            return None
+        self.file.write(bytes(-self.file.tell() % _ALIGNMENT))
+        offset = self.file.tell()
+        for piece in _pieces(array):
+            self.file.write(np.ascontiguousarray(piece).data)
+        return self.name, offset
+
+
+def _pieces(array: Array) -> Iterator[Array]:
+    """An array in pieces along its first axis, so that one that is mapped or repeated is never held as a whole."""
+    flat = array.reshape(-1) if array.flags.c_contiguous else array
+    rows = max(1, _PIECE // max(1, flat.nbytes // len(flat)))
+    for start in range(0, len(flat), rows):
+        yield flat[start : start + rows]
