@@ -37,7 +37,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="rows whose name has NAME in it"
     )
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each contestant [5]")
+    parser.add_argument("--rounds", type=int, default=12, metavar="N", help="turns of each contestant [12]")
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of each engine [2]")
     parser.add_argument("--engine", default="auto", help="anylayer's engine [auto]")
     parser.add_argument("--json", type=Path, default=_RESULTS, metavar="FILE", help=_HELP_JSON)

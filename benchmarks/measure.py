@@ -9,8 +9,9 @@ from typing import Any
 from benchmarks.guard import Guard, Sample, best_fma, figure, mode, plain
 from benchmarks.processes import Worker, WorkerError
 
-WARM_SECONDS, WARM_RUNS = 0.05, 3
-SECONDS, RUNS = 0.15, 5
+WARM_SECONDS, WARM_RUNS = 0.02, 2
+SECONDS, RUNS = 0.06, 3
+"""A turn is short, since the machine changes its mode every half second."""
 HOPELESS = 1.15
 """A way of calling an engine this much slower than the engine's best, in two rounds, is not measured further."""
 PATIENCE = 5.0
@@ -56,7 +57,7 @@ def _turn(contestant: Contestant, short: bool) -> dict[str, Any]:
         warm=WARM_SECONDS,
         warm_runs=1 if short else WARM_RUNS,
         seconds=SECONDS,
-        runs=3 if short else RUNS,
+        runs=2 if short else RUNS,
     )
 
 

@@ -28,7 +28,7 @@ class Setup:
     guard: Guard
     folder: Path
     peers: str | None
-    rounds: int = 5
+    rounds: int = 12
     threads: int = 2
     only: Sequence[str] = ()
     engine: str = "auto"
