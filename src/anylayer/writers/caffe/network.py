@@ -1,0 +1,115 @@
+"""A network that came from Caffe, as Caffe's layers: the nodes themselves, with their params as the file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from anylayer.layer import Message
+from anylayer.network import Network, Node, Preprocess, TensorType
+from anylayer.writers.caffe.dialects import Dialect
+from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
+
+
+def blob_names(network: Network) -> dict[str, str]:
+    """The blob that each value is: a layer that works in place has one blob for its input and its output."""
+    first: dict[str, str] = {}
+    for node in network.nodes:
+        if node.in_place and node.inputs and node.outputs:
+            first[node.outputs[0]] = first.get(node.inputs[0], node.inputs[0])
+    groups: dict[str, list[str]] = {}
+    for value in [*network.inputs, *(v for node in network.nodes for v in node.outputs)]:
+        groups.setdefault(first.get(value, value), []).append(value)
+    known = {value: blob for blob, value in network.blobs.items()}
+    named: dict[str, str] = {}
+    taken: set[str] = set()
+    for values in groups.values():
+        name = next((known[v] for v in reversed(values) if v in known), values[-1])
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        named.update(dict.fromkeys(values, name))
+    return named
+
+
+def input_layers(
+    network: Network, types: Mapping[str, TensorType | None], names: Mapping[str, str], net: CaffeNet
+) -> None:
+    """The network's inputs, each by an Input layer, or as the network's own fields in a fork without one."""
+    if net.dialect.legacy_inputs:
+        for value, type_ in types.items():
+            net.inputs[names.get(value, value)] = None if type_ is None else tuple(type_.shape)
+        return
+    for value, type_ in types.items():
+        layer = CaffeLayer(names.get(value, value), "Input", [], [names.get(value, value)])
+        if type_ is not None:
+            layer.params["input_param"] = {"shape": {"dim": [int(d) for d in type_.shape]}}
+        elif value in network.preprocess:
+            layer.params["input_param"] = {}
+        if value in network.preprocess:
+            layer.rest.update(_transform(network.preprocess[value]))
+        net.layers.append(layer)
+
+
+def _transform(preprocess: Preprocess) -> dict[str, Any]:
+    """The transform_param that makes a picture an input; without a mean image that no file holds."""
+    values: dict[str, Any] = {}
+    if preprocess.scale != 1:
+        values["scale"] = preprocess.scale
+    if preprocess.crop:
+        values["crop_size"] = preprocess.crop
+    if preprocess.mean_file:
+        values["mean_file"] = preprocess.mean_file
+    elif preprocess.mean is not None and preprocess.mean.ndim == 1:
+        values["mean_value"] = [float(v) for v in preprocess.mean]
+    if preprocess.gray:
+        values["force_gray"] = True
+    return {"transform_param": values} if values else {}
+
+
+def node_layer(node: Node, names: Mapping[str, str]) -> CaffeLayer:
+    """A node as the layer it was read from."""
+    rest: dict[str, Any] = {}
+    if any(node.loss_weights):
+        rest["loss_weight"] = list(node.loss_weights)
+    if node.phase != "TEST":
+        rest["phase"] = node.phase
+    return CaffeLayer(
+        node.name,
+        node.type,
+        [names.get(v, v) for v in node.inputs],
+        [names.get(v, v) for v in node.outputs],
+        dict(node.params),
+        list(node.blobs),
+        rest,
+        node.place,
+    )
+
+
+def network_net(
+    network: Network,
+    dialect: Dialect,
+    types: Mapping[str, TensorType | None] | None = None,
+    classes: Mapping[str, type[Message]] | None = None,
+) -> CaffeNet:
+    """The network's nodes as layers."""
+    names = blob_names(network)
+    net = CaffeNet(network.name, dialect=dialect, classes=dict(classes or {}))
+    input_layers(network, types or network.inputs, names, net)
+    taken = {layer.name for layer in net.layers}
+    for node in network.nodes:
+        layer = node_layer(node, names)
+        while layer.name in taken:
+            layer.name += "_"
+        taken.add(layer.name)
+        net.layers.append(layer)
+    unread = _unread(network)
+    if unread:
+        net.layers.append(CaffeLayer("silence", "Silence", [names[v] for v in unread]))
+    return net
+
+
+def _unread(network: Network) -> list[str]:
+    """Values that nothing reads and that are no outputs: a layer without outputs took them."""
+    read = {v for node in network.nodes for v in node.inputs} | set(network.outputs.values())
+    return [v for node in network.nodes for v in node.outputs if v not in read]
