@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from anylayer.errors import AnyLayerError, FileError
 from anylayer.network import Flag, Word
-from anylayer.readers.caffe.text import parse, read_text
-from anylayer.readers.caffe.tree import Block
+from anylayer.readers._text_format import parse, read_text
+from anylayer.readers._tree import Block
 
 
 def read(text: str | bytes) -> Block:

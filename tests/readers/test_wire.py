@@ -143,7 +143,7 @@ def test_blobs_that_are_refused(parts: list[bytes], text: str) -> None:
         (b"\xff", "the number at byte 0 is cut off"),
         (b"\xff" * 11, "the number at byte 0 is longer than 10 bytes"),
         (varint(3 << 3 | 1) + b"1234", "field 3 at byte 0 is cut off"),
-        (varint(3 << 3 | 3), "field 3 at byte 0 has wire type 3, which Caffe never writes"),
+        (varint(3 << 3 | 3), "field 3 at byte 0 has wire type 3, which is not read"),
         (b"\x02", "field number 0 at byte 0 is not one of protobuf's"),
         (layer("fc", varint(7 << 3 | 2) + varint(9)), "field 7 at byte"),
         (layer("fc", message(7, floats(5, SIX)[:-1])), "layer 'fc': blob 0: field 5 at byte"),

@@ -304,7 +304,8 @@ def _mean_file(path: Path) -> Array:
     if path.suffix.lower() == ".npy":
         mean = _numeric(read_npy(path), path).astype(np.float32)
     else:
-        from anylayer.readers.caffe.wire import Buffer, read_blob
+        from anylayer.readers._protobuf import Buffer
+        from anylayer.readers.caffe.wire import read_blob
 
         with at(str(path)):
             need(path.is_file(), "there is no such file; a mean is B,G,R or a file", FileError)

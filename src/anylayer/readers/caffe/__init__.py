@@ -1,10 +1,10 @@
 """The Caffe reader: prototxt and caffemodel of any age and fork, to a Network.
 
-text.py       a prototxt, without a schema             wire.py      a binary file, over a memory map
+../_text_format.py  a prototxt, without a schema       wire.py      a binary file, over a memory map
 proto_file.py a fork's caffe.proto ...                 decode.py    a binary network's layers
 schema.py     ... and what it says about the fields    hdf5.py      weights in HDF5
                      \\                                 mean.py      mean images
-tree.py       Block: the fields of either --> upgrade.py: V0, V1 and old inputs to today's form
+../_tree.py   Block: the fields of either --> upgrade.py: V0, V1 and old inputs to today's form
                      |
 build.py      rules.py (phase, stages), wiring.py (blobs to values), fields.py (params), blobs.py (weights),
               preprocess.py (transform_param) --> Network
@@ -20,6 +20,8 @@ from anylayer.errors import FileError, at, need
 from anylayer.layer import Registry
 from anylayer.network import Network
 from anylayer.readers._recognise import describe, is_text
+from anylayer.readers._text_format import read_text
+from anylayer.readers._tree import Block
 from anylayer.readers.caffe.blobs import StoredLayer
 from anylayer.readers.caffe.build import Options, build
 from anylayer.readers.caffe.decode import read_binary
@@ -27,8 +29,6 @@ from anylayer.readers.caffe.hdf5 import read_hdf5
 from anylayer.readers.caffe.proto_file import core, read_proto
 from anylayer.readers.caffe.rules import network_state
 from anylayer.readers.caffe.schema import Schema
-from anylayer.readers.caffe.text import read_text
-from anylayer.readers.caffe.tree import Block
 from anylayer.readers.caffe.upgrade import join_splits, upgrade
 from anylayer.readers.caffe.weights import TextLayer
 from anylayer.readers.caffe.wire import read_weights

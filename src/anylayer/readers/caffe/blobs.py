@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.network import Array, Shape, Word
-from anylayer.readers.caffe.tree import Block, shown
+from anylayer.readers._tree import Block, shown
 from anylayer.readers.caffe.weights import TextBlob
 from anylayer.readers.caffe.wiring import Draft
 

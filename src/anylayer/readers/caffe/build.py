@@ -12,12 +12,12 @@ import numpy as np
 from anylayer.errors import FileError, at, need
 from anylayer.layer import Definition, Registry
 from anylayer.network import Network, Node, TensorType
+from anylayer.readers._tree import Block
 from anylayer.readers.caffe.blobs import StoredLayer, fill
 from anylayer.readers.caffe.fields import absent, check_net, params
 from anylayer.readers.caffe.preprocess import preprocess
 from anylayer.readers.caffe.rules import State, phase_of, takes_part
 from anylayer.readers.caffe.schema import Schema
-from anylayer.readers.caffe.tree import Block
 from anylayer.readers.caffe.wiring import Draft, Version, connect, drop_training, name_versions, unique
 
 _MOST_LAYERS = 50_000

@@ -16,11 +16,12 @@ from typing import Any
 from anylayer.errors import DialectError, FileError, at, need
 from anylayer.layer import Definition, Enum, Field, Registry
 from anylayer.network import Flag, Word
+from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer
+from anylayer.readers._tree import Block, Entry
 from anylayer.readers.caffe.proto_file import core
 from anylayer.readers.caffe.schema import SCALARS, EnumType, FieldType, MessageType, Schema
-from anylayer.readers.caffe.tree import Block, Entry
 from anylayer.readers.caffe.upgrade import v2_type_name
-from anylayer.readers.caffe.wire import BYTES, FIXED32, FIXED64, MAX_DEPTH, VARINT, Buffer, read_blob
+from anylayer.readers.caffe.wire import MAX_DEPTH, read_blob
 
 _REMEDY = "Give the prototxt, or the fork's caffe.proto with --proto"
 _MOST_BLOBS = 1000

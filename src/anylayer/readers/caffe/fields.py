@@ -6,9 +6,9 @@ from typing import Any
 
 from anylayer.errors import nearest
 from anylayer.layer import Definition, Registry
+from anylayer.readers._tree import Block
 from anylayer.readers.caffe.proto_file import core
 from anylayer.readers.caffe.schema import MessageType, Schema, defaults
-from anylayer.readers.caffe.tree import Block
 
 GENERIC = (
     "name",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from anylayer.errors import at
 from anylayer.network import Preprocess
+from anylayer.readers._tree import Block
 from anylayer.readers.caffe.mean import read_mean
-from anylayer.readers.caffe.tree import Block
 from anylayer.readers.caffe.wire import float32
 
 

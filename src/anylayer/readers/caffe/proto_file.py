@@ -13,8 +13,8 @@ from typing import Any
 
 from anylayer.errors import FileError
 from anylayer.network import Flag, Word
+from anylayer.readers._text_format import parse
 from anylayer.readers.caffe.schema import EnumType, FieldType, MessageType, Schema
-from anylayer.readers.caffe.text import parse
 
 MAX_BYTES = 1 << 24
 _DEPTH = 64

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.errors import FileError, nearest
 from anylayer.network import Flag, Word
-from anylayer.readers.caffe.tree import Block, Entry, shown
+from anylayer.readers._tree import Block, Entry, shown
 
 INTEGERS = {
     **dict.fromkeys(("int32", "sint32", "sfixed32"), (-(2**31), 2**31 - 1)),
@@ -155,7 +155,8 @@ def _typed(block: Block, entry: Entry, declared: FieldType) -> Any:
     if isinstance(declared.type, EnumType):
         return _word(block, entry, declared.type)
     if kind not in SCALARS:
-        return block.as_block(entry) if isinstance(declared.type, MessageType) else value
+        stored = hasattr(value, "array")  # a blob of a binary file, which is no block
+        return block.as_block(entry) if isinstance(declared.type, MessageType) and not stored else value
     if kind in INTEGERS:
         number, (low, high) = block.as_integer(entry), INTEGERS[kind]
         if not low <= number <= high:

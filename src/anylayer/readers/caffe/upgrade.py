@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 
 from anylayer.errors import nearest
 from anylayer.network import Word
+from anylayer.readers._tree import Block, Entry, shown
 from anylayer.readers.caffe.proto_file import core
-from anylayer.readers.caffe.tree import Block, Entry, shown
 
 _TYPES = core().enums["V1LayerParameter.LayerType"].numbers
 _IRREGULAR = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anylayer.network import Array, Shape
-from anylayer.readers.caffe.tree import Block
+from anylayer.readers._tree import Block
 from anylayer.readers.caffe.wire import float32
 
 _LEGACY = ("num", "channels", "height", "width")

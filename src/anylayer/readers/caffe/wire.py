@@ -1,4 +1,4 @@
-"""Protobuf's binary form, read over a memory map (protobuf.dev/programming-guides/encoding).
+"""A .caffemodel's blobs, read over a memory map.
 
 Only the headers of messages are walked: a blob's values are skipped by their length and become views of the
 map, without a copy, when they are asked for. Nothing is allocated that the file merely claims.
@@ -6,8 +6,6 @@ map, without a copy, when they are asked for. Nothing is allocated that the file
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,76 +14,13 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need
 from anylayer.network import Array, Shape
+from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer, signed
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MAX_DEPTH = 64
 _BLOCK = 1 << 16
 _RUNS = 100_000
 _DIMS = 32
 _MOST_BLOBS = 1000
-
-
-class Buffer:
-    """A mapped file. `file` names it in errors.
-
-    The map is private and may be written: OpenVINO shares weights only from memory of that kind. What is written
-    to it never reaches the file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.file = str(path)
-        with path.open("rb") as handle:
-            size = handle.seek(0, 2)
-            need(size > 0, "the file is empty", FileError)
-            self.data: Any = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_COPY)
-        self.size = size
-
-    def varint(self, position: int, end: int) -> tuple[int, int]:
-        """An unsigned varint below 2**64 and the position after it."""
-        data = self.data
-        value = shift = 0
-        start = position
-        while True:
-            if position >= end:
-                raise FileError(f"the number at byte {start} is cut off")
-            byte = data[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value & 0xFFFFFFFFFFFFFFFF, position
-            shift += 7
-            if shift > 63:
-                raise FileError(f"the number at byte {start} is longer than 10 bytes")
-
-    def fields(self, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-        """Each field's number, wire type, and where its value starts and ends. A varint's value is at start."""
-        while position < end:
-            start = position
-            tag, position = self.varint(position, end)
-            number, kind = tag >> 3, tag & 7
-            if not 0 < number < 1 << 29:
-                raise FileError(f"field number {number} at byte {start} is not one of protobuf's")
-            if kind == BYTES:
-                length, position = self.varint(position, end)
-                if length > end - position:
-                    raise FileError(
-                        f"field {number} at byte {start} claims {length} bytes, {end - position} are left"
-                    )
-                stop = position + length
-            elif kind == VARINT:
-                stop = self.varint(position, end)[1]
-            elif kind in (FIXED32, FIXED64):
-                stop = position + (4 if kind == FIXED32 else 8)
-                if stop > end:
-                    raise FileError(f"field {number} at byte {start} is cut off")
-            else:
-                raise FileError(f"field {number} at byte {start} has wire type {kind}, which Caffe never writes")
-            yield number, kind, position, stop
-            position = stop
-
-    def text(self, start: int, stop: int) -> str:
-        """A string's characters; bytes that are not UTF-8 are shown escaped."""
-        return bytes(self.data[start:stop]).decode("utf-8", "backslashreplace")
 
 
 @dataclass(slots=True)
@@ -191,7 +126,7 @@ def read_blob(buffer: Buffer, start: int, stop: int) -> StoredBlob:
 
 def _blob_field(blob: StoredBlob, number: int, kind: int, low: int, high: int) -> None:
     if number in (1, 2, 3, 4) and kind == VARINT:
-        blob.legacy[number] = _signed(blob.buffer.varint(low, high)[0])
+        blob.legacy[number] = signed(blob.buffer.varint(low, high)[0])
     elif number == 7 and kind == BYTES:
         blob.dims = (blob.dims or []) + _dims(blob.buffer, low, high)
         need(len(blob.dims) <= _DIMS, f"has a shape of more than {_DIMS} dimensions", FileError)
@@ -237,18 +172,14 @@ def _dims(buffer: Buffer, start: int, stop: int) -> list[int]:
     dims: list[int] = []
     for number, kind, low, high in buffer.fields(start, stop):
         if number == 1 and kind == VARINT:
-            dims.append(_signed(buffer.varint(low, high)[0]))
+            dims.append(signed(buffer.varint(low, high)[0]))
         elif number == 1 and kind == BYTES:
             while low < high:
                 value, low = buffer.varint(low, high)
-                dims.append(_signed(value))
+                dims.append(signed(value))
                 need(len(dims) <= _DIMS, f"has a shape of more than {_DIMS} dimensions", FileError)
         need(len(dims) <= _DIMS, f"has a shape of more than {_DIMS} dimensions", FileError)
     return dims
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
 
 
 @dataclass(slots=True)

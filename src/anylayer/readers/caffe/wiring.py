@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from anylayer.errors import NetworkError, nearest
-from anylayer.readers.caffe.tree import Block
+from anylayer.readers._tree import Block
 
 
 @dataclass(slots=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any
 
 from anylayer.errors import FileError
 from anylayer.network import Flag, Word
-from anylayer.readers.caffe.tree import Block, shown
+from anylayer.readers._tree import Block, shown
 
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 26
