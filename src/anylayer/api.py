@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,14 @@ import numpy as np
 from anylayer.errors import FileError, InputError, nearest, need
 from anylayer.layer.alignment import align
 from anylayer.layer.registry import Definition, Registry, load_layers, registered
-from anylayer.network import Network, Node, TensorType
+from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._recognise import describe
 
 if TYPE_CHECKING:
+    from anylayer.engines.conversion import Conversion
     from anylayer.engines.model import Model
     from anylayer.engines.report import Report
+    from anylayer.writers.source import Written
 
 PathLike = str | Path
 
@@ -104,6 +106,51 @@ class Net:
         blobs = {**{v: v for node in self.network.nodes for v in node.outputs}, **self.network.blobs}
         need(name in blobs, f"{self.network.source}: there is no blob '{name}'{nearest(name, blobs)}", InputError)
         return blobs[name]
+
+    def write(
+        self,
+        path: PathLike,
+        format: str | None = None,
+        *,
+        functions: bool | Sequence[str] = False,
+        keep: Sequence[str] = (),
+        batch: str | int | bool | None = None,
+        dialect: str | None = None,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        verify: bool | Mapping[str, Any] = True,
+        **options: Any,
+    ) -> Conversion:
+        """Write it as a file of another format, and compare that with the layers in NumPy before it appears.
+
+        format: "onnx", ... ; told by the suffix of `path` where it is not given. functions: the user's layers, or
+        those of the types named, stay calls of functions in the file. keep: layers of these types stay as they
+        are, for a runtime that has them. batch: a number of samples, or a name ("N", True) for one that stays
+        open. dialect: the fork of Caffe to write for. shapes: as in compile. verify: False, or the inputs to
+        compare on in place of seeded noise. options: the writer's own.
+
+        Raises what compile raises, InputError, and ConversionError where the file computes something else; then
+        no file is left.
+        """
+        from anylayer.engines import conversion
+
+        path = Path(path)
+        fmt = format if format is not None else conversion.format_of(path)
+        writer = conversion.load_writer(fmt)
+        need(self.network.outputs, "the network has no outputs", InputError)
+        self.require_known(self.network.nodes)
+        asked = {"functions": functions, "keep": tuple(keep), "batch": batch, "dialect": dialect, **options}
+        job = conversion.job_of(self.network, self.definitions, shapes, writer, fmt, asked)
+        arrays = [] if verify is False else job.noise(0) if verify is True else [job.fed(verify)]
+        return conversion.convert(job, self.network.outputs, writer, fmt, path, arrays, self._reopened)
+
+    def _reopened(
+        self, written: Written, dialect: str | None
+    ) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+        """A file that was written of this network, read by the layers that it has here, in NumPy."""
+        *others, main = [written.stand_in] if written.stand_in else written.files
+        weights = others[-1] if others else None
+        layers = [(type_, definition.cls) for type_, definition in self.user_layers.items()]
+        return read(main, weights, layers=layers, dialect=dialect).compile("numpy")
 
     def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:
         """The table of nodes: params, shapes, weights, multiply-adds, where each runs. Works without weights,

@@ -8,7 +8,8 @@
     │   └── DialectError   a layer's fields mean different things in different forks
     ├── TraceError         a layer's forward does something that cannot be recorded
     ├── InputError         what was fed to a compiled model or to a command does not fit
-    └── EngineError        an engine is not installed, or refuses the network
+    ├── EngineError        an engine is not installed, or refuses the network
+    └── ConversionError    what was written does not compute what its source does
 
 The code that finds a mistake states the rule only; `at(place)` puts the file and the layer in front on the
 way up:
@@ -74,6 +75,10 @@ class InputError(AnyLayerError):
 
 class EngineError(AnyLayerError):
     """An engine is not installed, or refuses the network."""
+
+
+class ConversionError(AnyLayerError):
+    """What was written does not compute what its source does."""
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +81,8 @@ class OnnxRuntimeProgram:
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
         need_few(graph, "onnxruntime", _MOST)
-        options = ort.SessionOptions()
+        options = _silent()
         options.intra_op_num_threads = threads or 0
-        options.log_severity_level = 4
         try:
             self._session = self._load(graph, options)
         except Exception as error:
@@ -131,3 +130,26 @@ class OnnxRuntimeProgram:
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OnnxRuntimeProgram:
     """Compile a graph: see Engine.compile."""
     return OnnxRuntimeProgram(graph, threads)
+
+
+def open_file(path: Path) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+    """An ONNX model as a function of its inputs by name."""
+    try:
+        session = ort.InferenceSession(str(path), _silent(), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise EngineError(f"engine 'onnxruntime' refuses the file: {error}", path.name) from error
+    names = [o.name for o in session.get_outputs()]
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        try:
+            return dict(zip(names, session.run(names, dict(inputs))))
+        except Exception as error:
+            raise EngineError(f"engine 'onnxruntime' stops: {error}", path.name) from error
+
+    return run
+
+
+def _silent() -> Any:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return options

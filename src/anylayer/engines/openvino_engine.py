@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -131,3 +132,23 @@ def _direct_shape(port: Any, dtype: np.dtype[Any]) -> tuple[int, ...] | None:
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OpenVinoProgram:
     """Compile a graph: see Engine.compile."""
     return OpenVinoProgram(graph, threads, precision)
+
+
+def open_file(path: Path) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+    """A model that OpenVINO reads, as a function of its inputs by name, in float32."""
+    try:
+        config = {"INFERENCE_PRECISION_HINT": PRECISIONS["float32"]}
+        model = shared_core().compile_model(shared_core().read_model(str(path)), "CPU", config)
+    except Exception as error:
+        raise EngineError(f"engine 'openvino' refuses the file: {error}", path.name) from error
+    known = {name for port in model.inputs for name in port.get_names()}
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        feed = {name: array for name, array in inputs.items() if name in known}
+        try:
+            results = model.create_infer_request().infer(feed)
+        except Exception as error:
+            raise EngineError(f"engine 'openvino' stops: {error}", path.name) from error
+        return {name: np.array(results[port]) for port in model.outputs for name in port.get_names()}
+
+    return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,7 +127,7 @@ class _Joining:
             scope=node.name,
             place=node.place,
             names=node.outputs,
-            domain=DOMAIN,
+            domain=node.domain or DOMAIN,
             body=self.called(t),
             kept=True,
         )
@@ -153,8 +153,8 @@ class _Joining:
 def _refuse_host_call(t: Traced) -> None:
     if t.is_host_call:
         raise LayerError(
-            f"runs in Python, which a file cannot hold: {t.reason}. Write its forward so that it can be recorded, or "
-            f"keep it for a runtime that has it: keep=['{t.node.type}'], --keep {t.node.type}",
+            f"runs in Python, which a file cannot hold: {t.reason}. Write its forward so that it can be recorded, "
+            f"or keep it for a runtime that has it: keep=['{t.node.type}'], --keep {t.node.type}",
             t.node.place,
         )
 

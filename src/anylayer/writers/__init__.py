@@ -10,10 +10,10 @@ A writer of files is a module `anylayer.writers.<format>` with
               ("onnxruntime", "openvino"), or "numpy": it is read by anylayer.read and run layer by layer
     write(source: Source, path: Path, **options) -> Written
 
-`write` puts `path` and what belongs to it into path's folder, which is empty and temporary. Net.write compares the
-result with the source there and moves the files to where they were wanted, whole or not at all: a writer needs no
-temporary names. Files name each other relatively. Only options that the caller gave are passed; `functions`, `keep`
-and `batch` have done their work in source.graph already, and are passed only to be known.
+`write` puts `path` and what belongs to it into path's folder, which is empty and temporary. Net.write compares
+the result with the source there and moves the files to where they were wanted, whole or not at all: a writer needs
+no temporary names. Files name each other relatively. Only options that the caller gave are passed; `functions`,
+`keep` and `batch` have done their work in source.graph already, and are passed only to be known.
 
 What the target cannot express is refused with a LayerError that names the node (`with at(node.place)`) and the
 nearest way out. A module without WHAT (ncnn's) serves an engine only.

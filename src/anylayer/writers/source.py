@@ -62,9 +62,14 @@ class Written:
     the user may want to know. `renamed` maps a public name of an input or output to the name it has in the file,
     where that is another; `transposed` maps a public name to the order of axes in which the file has it: an input
     x is given to the file as x.transpose(order), an output y of the source is compared as y.transpose(order).
+    Where what is kept prevents that the file is run, `stand_in` is one that is compared in its place (in the same
+    folder, not among `files`), in which kept layers compute their bodies; where there can be none, `unrun` says
+    why.
     """
 
     files: list[Path]
     notes: list[str] = field(default_factory=list)
     renamed: dict[str, str] = field(default_factory=dict)
     transposed: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    stand_in: Path | None = None
+    unrun: str = ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import IO, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from anylayer.errors import FileError
 from anylayer.libraries.onnx import checker, helper, onnx
 from anylayer.network import Array
-from anylayer.tracing import Graph, Value
+from anylayer.tracing import Graph, Op, Value
 from anylayer.tracing.simplify import simplify
 from anylayer.writers.onnx.model import to_onnx
 from anylayer.writers.source import Source, Written
@@ -45,20 +46,47 @@ def write(source: Source, path: Path, *, external: bool | None = None, **told: A
     size = sum(v.const.nbytes for v in _constants(graph) if v.const is not None)
     if external is None:
         external = size > _MOST_INSIDE - _ROOM
-    name = source.network.name or path.stem
-    public = list(source.outputs)
+    data = path.with_name(f"{path.name}.data")
+    with data.open("wb") as file:
+        beside = _Beside(file, data.name) if external else None
+        _save(graph, source, path, beside)
+        _check(path)
+        done = Written([*([data] if external else []), path])
+        kept = [o for o in graph.ops if o.kept]
+        if kept:
+            done.unrun = _unknown(kept)
+        if kept and not done.unrun:
+            done.stand_in = path.with_name("stand-in.onnx")
+            graph.ops = [_computed(o) for o in graph.ops]
+            _save(graph, source, done.stand_in, beside)
     if not external:
-        model = to_onnx(graph, name, public=public)
-        _describe(model, source)
-        path.write_bytes(model.SerializeToString(deterministic=True))
-    else:
-        data = path.with_name(f"{path.name}.data")
-        with data.open("wb") as file:
-            model = to_onnx(graph, name, _Beside(file, data.name), public=public)
-        _describe(model, source)
-        path.write_bytes(model.SerializeToString(deterministic=True))
-    _check(path)
-    return Written([*([path.with_name(f"{path.name}.data")] if external else []), path])
+        data.unlink()
+    return done
+
+
+def _save(graph: Graph, source: Source, path: Path, beside: _Beside | None) -> None:
+    name = source.network.name or path.stem
+    model = to_onnx(graph, name, beside, public=list(source.outputs))
+    for opset in model.opset_import:
+        opset.version = max(
+            [opset.version, *(n.version for n in source.network.nodes if n.domain == opset.domain)]
+        )
+    _describe(model, source)
+    path.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def _unknown(kept: Sequence[Op]) -> str:
+    """Why nothing can run a model with these layers; "" where what they compute is known."""
+    types = dict.fromkeys(o.op for o in kept if o.body is None)
+    return f"nothing here computes what is kept: {', '.join(types)}" if types else ""
+
+
+def _computed(o: Op) -> Op:
+    """A kept layer as a call of what it computes."""
+    if not o.kept or o.body is None:
+        return o
+    present = [v for v in o.inputs if v is not None]
+    return replace(o, kept=False, attrs={}, inputs=present[: len(o.body.inputs)])
 
 
 def _check(path: Path) -> None:
@@ -91,20 +119,22 @@ def _constants(graph: Graph) -> Iterator[Value]:
 
 
 class _Beside:
-    """The file of the weights: gives each one's place in it when it is written."""
+    """The file of the weights: writes each one when it is first asked for, and gives its place."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.file, self.name = file, name
+        self.places: dict[int, int] = {}
 
     def __call__(self, name: str, value: Value) -> tuple[str, int] | None:
         array = value.const
         if array is None or array.nbytes <= _SMALL:
             return None
-        self.file.write(bytes(-self.file.tell() % _ALIGNMENT))
-        offset = self.file.tell()
-        for piece in _pieces(array):
-            self.file.write(np.ascontiguousarray(piece).data)
-        return self.name, offset
+        if id(value) not in self.places:
+            self.file.write(bytes(-self.file.tell() % _ALIGNMENT))
+            self.places[id(value)] = self.file.tell()
+            for piece in _pieces(array):
+                self.file.write(np.ascontiguousarray(piece).data)
+        return self.name, self.places[id(value)]
 
 
 def _pieces(array: Array) -> Iterator[Array]:
