@@ -158,3 +158,18 @@ class Network:
     dtype: np.dtype[Any] | None = None
     open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
     layouts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Subgraph:
+    """A network inside a node (ONNX: the branches of If, the body of Loop and Scan), a value of its params.
+
+    Its inputs are those it is called with and then the `captured` ones: values of the network around it, which
+    are the node's last inputs, one subgraph's after the other's.
+    """
+
+    network: Network
+    captured: list[str]
+
+    def __str__(self) -> str:
+        return f"<{len(self.network.nodes)} nodes>"
