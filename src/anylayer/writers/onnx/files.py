@@ -85,7 +85,7 @@ def _computed(o: Op) -> Op:
     """A kept layer as a call of what it computes."""
     if not o.kept or o.body is None:
         return o
-    present = [v for v in o.inputs if v is not None]
+    present: list[Value | None] = [v for v in o.inputs if v is not None]
     return replace(o, kept=False, attrs={}, inputs=present[: len(o.body.inputs)])
 
 
