@@ -17,6 +17,7 @@ from anylayer.engines.limits import (
     need_memory,
     size,
 )
+from anylayer.engines.shared import unshared
 from anylayer.errors import (
     AnyLayerError,
     InputError,
@@ -243,35 +244,42 @@ def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[],
 
 def run_bound(bound: Bound, inputs: Sequence[Array | None]) -> list[Array]:
     """Run a layer in NumPy on arrays it must not write to; a user's class that does gets copies from then on.
-    An input that is left out is None.
+    An input that is left out is None. What a user's class gives and keeps is copied.
 
     An exception in a user's class becomes a LayerError that names it.
     """
     try:
         with np.errstate(all="ignore"):
-            if bound.writes:
-                return [np.asarray(o) for o in bound([None if x is None else x.copy() for x in inputs])]
-            return [np.asarray(o) for o in bound([_frozen(x) for x in inputs])]
+            outputs = [np.asarray(o) for o in bound(guarded(bound, inputs))]
     except AnyLayerError:
         raise
     except Exception as error:
-        if bound.definition.built_in:
-            raise
-        if isinstance(error, ValueError) and "read-only" in str(error) and not bound.writes:
-            bound.writes = True
-            return run_bound(bound, inputs)
-        raise LayerError(
-            f"forward raises {type(error).__name__}: {error}{user_line(error, bound.definition.origin)}",
-            bound.node.place,
-        ) from error
+        return after_error(bound, inputs, error)
+    return outputs if bound.definition.built_in else unshared(outputs)
 
 
-def _frozen(array: Array | None) -> Array | None:
-    if array is None:
-        return None
-    view: Array = array.view()
-    view.flags.writeable = False
-    return view
+def after_error(bound: Bound, inputs: Sequence[Array | None], error: Exception) -> list[Array]:
+    """The outputs of a class that was found to write to its inputs; any other exception is raised, named."""
+    if bound.definition.built_in:
+        raise error
+    if isinstance(error, ValueError) and "read-only" in str(error) and not bound.writes:
+        bound.writes = True
+        return run_bound(bound, inputs)
+    raise LayerError(
+        f"forward raises {type(error).__name__}: {error}{user_line(error, bound.definition.origin)}",
+        bound.node.place,
+    ) from error
+
+
+def guarded(bound: Bound, inputs: Sequence[Array | None]) -> list[Array | None]:
+    """The inputs as a layer may have them: views it cannot write to, or copies if it must write."""
+    if bound.writes:
+        return [None if x is None else x.copy() for x in inputs]
+    views = [None if x is None else x.view() for x in inputs]
+    for view in views:
+        if view is not None:
+            view.setflags(write=False)
+    return views
 
 
 def _compare(

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from anylayer.engines import Program, load_engine
+from anylayer.engines.host import HostCall
 from anylayer.engines.limits import MOST_IN_LAYER, Budget, graph_memory, need_memory
 from anylayer.engines.nodes import Definitions, needed_nodes, run_bound
 from anylayer.engines.plan import GraphStep, HostStep, Plan
-from anylayer.errors import LayerError, TraceError, at, need
+from anylayer.errors import LayerError, TraceError, at
 from anylayer.layer import Bound, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.tracing import trace
@@ -31,41 +32,49 @@ class PlanRunner:
         self.plan = plan
         compile_ = load_engine(engine).compile
         fixed = {name for step in plan.steps if isinstance(step, GraphStep) for name in step.inputs}
-        self._steps: list[tuple[Program | _HostCall, list[str], list[str]]] = []
+        self._places: dict[str, int] = {name: i for i, name in enumerate(plan.inputs)}
+        self._steps: list[tuple[Program | HostCall, list[int], list[int]]] = []
         for step in plan.steps:
             if isinstance(step, GraphStep):
                 graph = simplify(step.graph, engine, exact=exact)
-                self._steps.append((compile_(graph, threads, precision), step.inputs, step.outputs))
+                self._add(compile_(graph, threads, precision), step.inputs, step.outputs)
             elif isinstance(step, HostStep):
                 node = step.traced.node
-                self._steps.append((_HostCall(step, plan, fixed), node.inputs, node.outputs))
-        self._inputs = list(plan.inputs)
-        self._outputs = list(plan.outputs.items())
+                self._add(HostCall(step, plan, fixed), node.inputs, node.outputs)
+        self._outputs = [(public, self._place(value)) for public, value in plan.outputs.items()]
+        constants = {self._place(name): array for name, array in plan.constants.items()}
+        self._later = [constants.get(i) for i in range(len(plan.inputs), len(self._places))]
         self._whole = self._single()
+
+    def _place(self, name: str) -> int:
+        """Where a value lies in the list of all."""
+        return self._places.setdefault(name, len(self._places))
+
+    def _add(self, program: Program | HostCall, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self._steps.append((program, [*map(self._place, inputs)], [*map(self._place, outputs)]))
 
     def _single(self) -> Program | None:
         """The program, when one call with the inputs and outputs as they stand is all there is."""
         if len(self._steps) != 1:
             return None
         program, inputs, outputs = self._steps[0]
-        same = inputs == self._inputs and outputs == [v for _, v in self._outputs]
-        return program if same and not isinstance(program, _HostCall) else None
+        same = inputs == [*range(len(self.plan.inputs))] and outputs == [place for _, place in self._outputs]
+        return program if same and not isinstance(program, HostCall) else None
 
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
         """Public output name -> array; an array in `out` is written and returned for its output."""
         if self._whole is not None:
-            buffers = [out.get(public) for public, _ in self._outputs] if out else None
-            results = self._whole(arrays, buffers)
+            wanted = [out.get(public) for public, _ in self._outputs] if out else None
+            results = self._whole(arrays, wanted)
             return {public: r for (public, _), r in zip(self._outputs, results)}
-        values: dict[str, Array] = dict(zip(self._inputs, arrays))
-        values.update(self.plan.constants)
-        to = {value: out[public] for public, value in self._outputs if public in out}
+        values: list[Any] = [*arrays, *self._later]
+        to = {place: out[public] for public, place in self._outputs if public in out} if out else None
         for program, inputs, outputs in self._steps:
-            buffers = [to.get(name) for name in outputs] if to else None
-            values.update(zip(outputs, program([values[name] for name in inputs], buffers)))
-        return {
-            public: _own(values[value], value in self._inputs, to.get(value)) for public, value in self._outputs
-        }
+            buffers = [to.get(i) for i in outputs] if to else None
+            for i, array in zip(outputs, program([values[i] for i in inputs], buffers)):
+                values[i] = array
+        given = len(arrays)
+        return {public: _own(values[i], i < given, to.get(i) if to else None) for public, i in self._outputs}
 
 
 def _own(array: Array, shared: bool, buffer: Array | None) -> Array:
@@ -74,35 +83,6 @@ def _own(array: Array, shared: bool, buffer: Array | None) -> Array:
         np.copyto(buffer, array)
         return buffer
     return array.copy() if shared or not array.flags.writeable else array
-
-
-class _HostCall:
-    """A layer that runs in Python, one thread at a time (its class may keep state).
-
-    An output that a graph reads (named in `fixed`) must have the shape that graph was compiled for; another
-    may have a size that depends on data.
-    """
-
-    def __init__(self, step: HostStep, plan: Plan, fixed: set[str]) -> None:
-        bound = step.traced.bound
-        need(bound is not None, "a host call without a layer")
-        self._bound: Bound = bound  # type: ignore[assignment]
-        self._types = [plan.types[name] for name in step.traced.node.outputs]
-        self._fixed = [name in fixed for name in step.traced.node.outputs]
-        self._lock = threading.Lock()
-
-    def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
-        with self._lock:
-            outputs = run_bound(self._bound, inputs)
-        for i, (got, want, fixed) in enumerate(zip(outputs, self._types, self._fixed)):
-            if fixed and (got.shape != want.shape or got.dtype != want.dtype):
-                found = TensorType(got.shape, got.dtype)
-                raise LayerError(
-                    f"output {i} of forward is {found}, it was {want} before the network ran. "
-                    "A size that depends on data needs engine 'numpy'",
-                    self._bound.node.place,
-                )
-        return [np.ascontiguousarray(o) for o in outputs]
 
 
 class NumpyRunner:

@@ -116,6 +116,7 @@ class Bound:
         self.declared: list[Shape] | None = None
         self.writes = False
         self._notes: list[str] = []
+        self._admitted: set[int] = set()
         with at(node.place):
             if definition.typed:
                 cls: Any = definition.cls
@@ -173,23 +174,37 @@ class Bound:
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         with at(self.node.place):
-            if self.definition.typed:
-                _takes(self.instance.forward, len(inputs))
-                result = (
-                    self._built_in(inputs)
-                    if self.definition.built_in
-                    else call_user(self.instance.forward, *inputs)
-                )
-                outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-                self.instance.check_blobs()
-            else:
+            if not self.definition.typed:
                 result = call_user(self.instance.forward, list(inputs))
-                need(
-                    isinstance(result, (tuple, list)),
-                    f"forward must return a list of arrays, got {type(result).__name__}",
-                )
-                outputs = list(result)
+            elif self.definition.built_in:
+                self._admit(len(inputs))
+                result = self._built_in(inputs)
+            else:
+                self._admit(len(inputs))
+                result = call_user(self.instance.forward, *inputs)
+            return self._outputs(result)
+
+    def outputs(self, result: Any) -> list[Any]:
+        """What forward gave as a list of one array an output, checked and cast."""
+        with at(self.node.place):
+            return self._outputs(result)
+
+    def _outputs(self, result: Any) -> list[Any]:
+        if self.definition.typed:
+            outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+            self.instance.check_blobs()
             return self._checked(outputs)
+        need(
+            isinstance(result, (tuple, list)),
+            f"forward must return a list of arrays, got {type(result).__name__}",
+        )
+        return self._checked(list(result))
+
+    def _admit(self, given: int) -> None:
+        """Refuse a number of inputs that forward has no places for."""
+        if given not in self._admitted:
+            _takes(self.instance.forward, given)
+            self._admitted.add(given)
 
     def _built_in(self, inputs: Sequence[Any]) -> Any:
         """A built-in layer's forward; what its rules do not foresee is refused with the shapes it was given."""
@@ -205,15 +220,11 @@ class Bound:
         wanted = len(self.node.outputs)
         need(len(outputs) == wanted, f"forward gives {len(outputs)} outputs, the node has {wanted}")
         for i, output in enumerate(outputs):
-            need(
-                hasattr(output, "shape") and hasattr(output, "dtype"),
-                f"output {i} of forward is a {type(output).__name__}, not an array",
-            )
-            if self.declared is not None:
-                need(
-                    tuple(output.shape) == self.declared[i],
-                    f"output {i} has shape {tuple(output.shape)}, getMemoryShapes declares {self.declared[i]}",
-                )
+            if not (hasattr(output, "shape") and hasattr(output, "dtype")):
+                raise LayerError(f"output {i} of forward is a {type(output).__name__}, not an array")
+            shape = None if self.declared is None else self.declared[i]
+            if shape is not None and tuple(output.shape) != shape:
+                raise LayerError(f"output {i} has shape {tuple(output.shape)}, getMemoryShapes declares {shape}")
             if self.dtype is not None and output.dtype != self.dtype:
                 if not self.definition.typed:
                     text = f"output {i} is {output.dtype}, cast to {self.dtype}: write .astype(np.{self.dtype})"
