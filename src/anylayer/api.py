@@ -206,7 +206,7 @@ def read(
     Raises FileError, NetworkError, LayerError.
     """
     path = Path(model)
-    if not (path.is_file() or path.is_dir()):
+    if not path.exists():
         raise FileError("there is no such file", str(model))
     need(phase in ("TEST", "TRAIN"), f"phase is TEST or TRAIN, got {phase!r}", InputError)
     users = {**registered(), **load_layers([layers] if isinstance(layers, (str, Path)) else layers)}
@@ -218,26 +218,39 @@ def read(
         "stages": (stages,) if isinstance(stages, str) else tuple(stages),
     }
     asked = {name: value for name, value in given.items() if value != _UNASKED[name]}
+    name, reader = _reader_of(path)
+    for option in asked:
+        need(
+            option in reader.OPTIONS,
+            f"{model}: {option} is for Caffe networks, this is {reader.WHAT}",
+            InputError,
+        )
+    if dialect is not None:
+        _require_dialect(name, dialect)
+    file = Path(weights) if weights is not None else None
+    network = reader.read(path, file, user_types=frozenset(users), **asked)
+    net = Net(network, users)
+    if dialect == "hed":
+        align(network, net.definitions)
+    return net
+
+
+def read_options(model: PathLike) -> frozenset[str]:
+    """Which of the options of `read` that only some formats have this file's format takes."""
+    options: frozenset[str] = _reader_of(Path(model))[1].OPTIONS
+    return options
+
+
+def _reader_of(path: Path) -> tuple[str, Any]:
+    """The format of a file, and the module that reads it. Raises FileError where there is none."""
+    if not (path.is_file() or path.is_dir()):
+        raise FileError("there is no such file", str(path))
     for name in _readers():
         reader = importlib.import_module(f"anylayer.readers.{name}")
-        if not reader.match(path):
-            continue
-        for option in asked:
-            need(
-                option in reader.OPTIONS,
-                f"{model}: {option} is for Caffe networks, this is {reader.WHAT}",
-                InputError,
-            )
-        if dialect is not None:
-            _require_dialect(name, dialect)
-        file = Path(weights) if weights is not None else None
-        network = reader.read(path, file, user_types=frozenset(users), **asked)
-        net = Net(network, users)
-        if dialect == "hed":
-            align(network, net.definitions)
-        return net
+        if reader.match(path):
+            return name, reader
     what = "a folder" if path.is_dir() else describe(path) or "nothing anylayer knows"
-    raise FileError(f"this is {what}; anylayer reads {_known_formats()}", str(model))
+    raise FileError(f"this is {what}; anylayer reads {_known_formats()}", str(path))
 
 
 def _known_formats() -> str:
