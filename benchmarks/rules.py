@@ -179,6 +179,7 @@ COLUMNS = (np.arange(43) * 0.6).astype(int)
 MESH = np.meshgrid(np.arange(129) // 2, np.arange(129) // 2, indexing="ij")
 
 CASES = (
+    Case("_lrn", "ops.lrn of 5 channels", lambda x: ops.lrn(x, 5), [(1, 192, 56, 56)]),
     Case("_nearest _columns_first", "repeat 2 x 2", repeated, [(1, 128, 26, 26)]),
     Case("_nearest _columns_first", "repeat 2 x 2", repeated, [(1, 64, 104, 104)]),
     Case("_nearest _picks_of_last_axis", "repeat columns", lambda x: np.repeat(x, 2, axis=3), [(1, 64, 104, 104)]),

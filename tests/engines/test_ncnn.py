@@ -71,6 +71,10 @@ CASES: dict[str, list[Callable[[Any], Any]]] = {
         lambda x: ops.max_pool(x, (3, 2), strides=(2, 3), pads=[1, 0, 1, 1], ceil_mode=True),
         lambda x: ops.max_pool(x, (9, 12)),
     ],
+    "LRN": [
+        lambda x: ops.lrn(x, 5, alpha=0.3, beta=0.75, bias=2.0),
+        lambda x: ops.lrn(x, 3, alpha=0.3, beta=0.5),
+    ],
     "AveragePool": [
         lambda x: ops.average_pool(x, 2, strides=2),
         lambda x: ops.average_pool(x, 3, strides=2, pads=1),

@@ -21,8 +21,8 @@ from anylayer.network import Array, Network, TensorType
 from anylayer.tracing import Graph
 
 _KEPT = 8
-_TRIAL_SECONDS = 0.25
-_SHORT = 0.02
+_TRIAL_SECONDS = 0.4
+_SHORT = 0.1
 
 
 class Model:
@@ -247,7 +247,7 @@ def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
     while rounds < 100:
         for name, runner in runners.items():
             for _ in range(2 if best[name] < _SHORT else 1):
-                runner(arrays, {})  # while the threads of the engine before it still spin
+                runner(arrays, {})  # slower by half while the threads of the engine before it still spin
             for _ in range(3 if best[name] < _SHORT else 1):
                 start = time.perf_counter()
                 runner(arrays, {})

@@ -3,9 +3,11 @@
 from anylayer.tracing.rewrites import (  # noqa: F401
     activations,
     blocks,
+    convolutions,
     gelu,
     logistic,
     mixtures,
+    normalization,
     nothing,
     order,
     repeats,

@@ -41,7 +41,7 @@ def _affine(new: Rewriter, source: Value | Op | None, depth: int = 8) -> Affine 
         if maker.attrs.get("epsilon") != 0.0 or mean.any() or (variance != 1).any():
             return None
         return x, scale.astype(np.float64), shift.astype(np.float64), 2
-    found = _one_step(maker, x, others[0])
+    found = one_step(maker, x, others[0])
     if found is None:
         return None
     x, scale, shift = found
@@ -51,7 +51,8 @@ def _affine(new: Rewriter, source: Value | Op | None, depth: int = 8) -> Affine 
     return inner[0], inner[1] * scale, inner[2] * scale + shift, inner[3] + 1
 
 
-def _one_step(o: Op, a: Value | None, b: Value | None) -> tuple[Value, Array, Array] | None:
+def one_step(o: Op, a: Value | None, b: Value | None) -> tuple[Value, Array, Array] | None:
+    """(x, scale, shift) where an Add, Sub, Mul or Div of `a` and `b` is x * scale + shift by channel."""
     if o.op in ("Add", "Mul") and a is not None and a.const is not None:
         a, b = b, a
     shape = o.outputs[0].shape

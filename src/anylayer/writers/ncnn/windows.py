@@ -188,10 +188,18 @@ def _resize(b: Builder, op: Op) -> list[str]:
     return [b.one("Interp", [x], out, {0: 2, 3: out[1], 4: out[2], 6: int(rule == "align_corners")})]
 
 
+def _lrn(b: Builder, op: Op) -> list[str]:
+    x, shape = _planes(b, op.inputs[0])
+    size, alpha, beta, bias = (op.attrs[name] for name in ("size", "alpha", "beta", "bias"))
+    require(size % 2 == 1, f"size={size}, expected an odd number")
+    return [b.one("LRN", [x], shape, {0: 0, 1: int(size), 2: float(alpha), 3: float(beta), 4: float(bias)})]
+
+
 WINDOWS: dict[str, Form] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "MaxPool": _pool,
     "AveragePool": _pool,
+    "LRN": _lrn,
     "Resize": _resize,
 }
