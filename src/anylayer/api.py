@@ -181,7 +181,8 @@ def _readers() -> list[str]:
     """The readers: modules with WHAT (what they read, in words), OPTIONS (which of _UNASKED they take),
     match(path) -> bool and read(path, weights, *, user_types, **options) -> Network."""
     folder = Path(__file__).parent / "readers"
-    return sorted(p.name.removesuffix(".py") for p in folder.iterdir() if not p.name.startswith("_"))
+    files = [p for p in folder.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
+    return sorted(p.name.removesuffix(".py") for p in files if not p.name.startswith("_"))
 
 
 def read(
