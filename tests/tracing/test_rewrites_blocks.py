@@ -111,7 +111,7 @@ def test_pixels_of_all_corners_are_space_to_depth(places: list[int]) -> None:
 
     x = noise(2, 3, 6, 8)
     for engine in ENGINES:
-        assert set(rewritten(function, x, engine=engine)) <= {"SpaceToDepth", "Gather"}
+        assert set(rewritten(function, x, engine=engine)) <= {"SpaceToDepth", "Gather", "Reshape"}
     same_bits(function, x)
 
 

@@ -36,8 +36,12 @@ def _reshape(x: Traced) -> Any:
 
 def _transpose(x: Traced) -> Any:
     def method(*axes: Any) -> Any:
-        order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
-        return call_function(np.transpose, (x, order or None), {})
+        order = (
+            axes[0]
+            if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list, np.ndarray)))
+            else axes
+        )
+        return call_function(np.transpose, (x, None if order is None or not len(order) else tuple(order)), {})
 
     return method
 

@@ -8,6 +8,7 @@ for which engines they pay and what they changed when measured.
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from anylayer.tracing.dim import is_one, is_static
 from anylayer.tracing.graph import Graph, Op, Value
+from anylayer.tracing.layout import arrange
 
 Rewrite = Callable[["Rewriter", Op], "list[Value] | None"]
 
@@ -83,6 +85,9 @@ class Rewriter:
         self.graph.inputs = list(graph.inputs)
         self.known: dict[int, Value] = {id(v): v for v in graph.inputs}
         self._before_picks = _before_picks(graph.ops)
+        self._old_reads = Counter(id(v) for o in graph.ops for v in o.inputs)
+        self._old_reads.update(map(id, graph.outputs))
+        self._reads: Counter[int] = Counter()
 
     def mapped(self, value: Value | None) -> Value | None:
         """What a value of the old graph is in the new one."""
@@ -104,6 +109,16 @@ class Rewriter:
         """Whether a floor, a comparison or the like follows, where a last bit can make a whole step; what sums up
         many values on the way has other last bits on every engine, and ends the search."""
         return any(id(v) in self._before_picks for v in o.outputs)
+
+    def take(self, old: Sequence[Value], new: Sequence[Value]) -> None:
+        """Values of the old graph are these of the new one."""
+        for v, w in zip(old, new):
+            self.known[id(v)] = w
+            self._reads[id(w)] += self._old_reads[id(v)]
+
+    def read_once(self, value: Value) -> bool:
+        """Whether one operator alone reads a value; not where a rule of this round made it."""
+        return self._reads[id(value)] == 1
 
     def emit(self, like: Op, op: str, inputs: Sequence[Value | None], **attrs: Any) -> list[Value]:
         """A new operator in the place of another, with its outputs' types and names."""
@@ -145,7 +160,7 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False) ->
     importlib.import_module("anylayer.tracing.rewrites")  # enters its rules
     rules = [r for r in RULES if (not r.engines or engine in r.engines) and not (exact and r.inexact)]
     everywhere = [r for r in rules if not r.engines and not r.inexact]
-    done = _settled(graph, everywhere)
+    done = arrange(_settled(graph, everywhere), exact=exact)
     if not exact:
         done = _settled(done, [r for r in rules if r.inexact and not r.late])
     own = [r for r in rules if r.late or (r.engines and not r.inexact)]  # these hide what the others look for
@@ -174,7 +189,7 @@ def _rewritten(graph: Graph, chosen: Sequence[Rule]) -> Graph:
             made = next((m for r in rules.get(o.op, ()) if (m := r.rewrite(new, here)) is not None), None)
         if made is None:
             made = new.emit(here, o.op, here.inputs, **o.attrs)
-        new.known.update((id(v), w) for v, w in zip(o.outputs, made))
+        new.take(o.outputs, made)
     new.graph.outputs = [v for v in map(new.mapped, graph.outputs) if v is not None]
     new.graph.drop_dead()
     return new.graph
