@@ -1,0 +1,128 @@
+"""What goes into an engine and out of it: whose memory it is, from call to call; small and large arrays."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+
+NET = """
+layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: 1 dim: {0} }} }} }}
+layer {{ name: "k" type: "Input" top: "k" input_param {{ shape {{ dim: 1 dim: {0} }} }} }}
+layer {{ name: "y" type: "Eltwise" bottom: "x" bottom: "k" top: "y" }}
+layer {{ name: "z" type: "Power" bottom: "x" top: "z" power_param {{ scale: 2 }} }}
+"""
+SIZES = [16, 6000, 300_000]
+
+
+@pytest.fixture(params=[(e, n) for e in ("numpy", "onnxruntime", "openvino") for n in SIZES], ids=str)
+def made(request: Any, tmp_path: Path) -> tuple[anylayer.Model, Any]:
+    engine, size = request.param
+    (tmp_path / "n.prototxt").write_text(NET.format(size))
+
+    def noise(seed: int) -> np.ndarray:
+        return np.random.default_rng(seed).standard_normal((1, size), np.float32)
+
+    return anylayer.read(tmp_path / "n.prototxt").compile(engine=engine), noise
+
+
+def check(got: dict[str, np.ndarray], x: np.ndarray, k: np.ndarray) -> None:
+    assert np.array_equal(got["y"], x + k)
+    assert np.array_equal(got["z"], x * 2)
+
+
+def test_what_was_given_stays_as_it_was(made: Any) -> None:
+    model, noise = made
+    results = []
+    for seed in range(6):
+        x, k = noise(seed), noise(seed + 100)
+        results.append((model({"x": x, "k": k}), x, k))
+    for got, x, k in results:
+        check(got, x, k)
+    results[0][0]["y"].fill(0)
+    check(model({"x": x, "k": k}), x, k)
+
+
+def test_inputs_may_change_in_place_or_be_others(made: Any) -> None:
+    model, noise = made
+    x, k = noise(1), noise(2)
+    out = {"y": np.empty_like(x), "z": np.empty_like(x)}
+    for seed in range(8):
+        if seed % 3:
+            x[...] = noise(seed)
+        else:
+            x = noise(seed)
+        buffers = out if seed % 2 else None
+        check(model({"x": x, "k": k}, buffers), x, k)
+
+
+def test_an_input_is_left_as_it_was(made: Any) -> None:
+    model, noise = made
+    x, k = noise(1), noise(2)
+    x.setflags(write=False)
+    for _ in range(3):
+        check(model({"x": x, "k": k}), x, k)
+    assert np.array_equal(x, noise(1))
+    assert not x.flags.writeable
+
+
+def test_the_same_array_may_be_two_inputs(made: Any) -> None:
+    model, noise = made
+    x = noise(1)
+    for _ in range(2):
+        check(model({"x": x, "k": x}), x, x)
+
+
+def test_buffers_may_be_others_each_time_and_for_some_outputs_only(made: Any) -> None:
+    model, noise = made
+    x, k = noise(1), noise(2)
+    pair = {"y": np.empty_like(x), "z": np.empty_like(x)}
+    kept: list[dict[str, np.ndarray]] = []
+    for names in ("y", "yz", "", "z", "z", "yz", "y"):
+        fresh = {name: np.full_like(x, np.nan) for name in names}
+        for out in (fresh, {name: pair[name] for name in names}):
+            got = model({"x": x, "k": k}, out=out)
+            check(got, x, k)
+            assert all(got[name] is out[name] for name in names)
+            kept.append(
+                {name: array for name, array in got.items() if name not in pair or array is not pair[name]}
+            )
+    for results in kept:
+        for name, array in results.items():
+            assert np.array_equal(array, x + k if name == "y" else x * 2)
+
+
+def test_a_buffer_is_written_only_when_it_is_given(made: Any) -> None:
+    model, noise = made
+    x, k = noise(1), noise(2)
+    out = {"y": np.empty_like(x), "z": np.empty_like(x)}
+    model({"x": x, "k": k}, out)
+    before = {name: array.copy() for name, array in out.items()}
+    model({"x": k, "k": k})
+    model({"x": k, "k": k}, {"z": np.empty_like(x)})
+    assert all(np.array_equal(out[name], before[name]) for name in out)
+
+
+def test_threads_have_their_own_buffers(made: Any) -> None:
+    model, noise = made
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        x, k = noise(seed), noise(seed + 100)
+        out = {"y": np.empty_like(x), "z": np.empty_like(x)}
+        for turn in range(10):
+            got = model({"x": x, "k": k}, out if turn % 2 else None)
+            if not (np.array_equal(got["y"], x + k) and np.array_equal(got["z"], x * 2)):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []
