@@ -36,6 +36,9 @@ from anylayer.tracing import Graph, TooManyOperators, trace, trace_checked
 Definitions = Mapping[str, Sequence[Definition]]
 Check = Callable[[Graph, list[Array]], list[Array]]
 
+_DECIDING = 4096
+"""Bytes of the largest input that is taken to decide a shape."""
+
 NO_DEFINITION = LayerError("no definition")
 UNSHAPED = LayerError("input shapes unknown")
 
@@ -177,9 +180,7 @@ def _trace_node(
     free = [i for i in range(len(known)) if i not in given]
     if not free:  # everything it reads is known: so is what it gives
         if bound.definition.built_in:
-            body = _trace_built_in(bound, known, f"{node.name}/", budget)
-            budget.take_graph(body)
-            budget.need_computed(graph_memory(body))
+            _need_computed(bound, known, given, budget)
         outputs = [np.asarray(o) for o in bound([given[i] for i in range(len(known))])]
         traced.constants = dict(enumerate(outputs))
         traced.outputs = [TensorType(o.shape, o.dtype) for o in outputs]
@@ -217,6 +218,33 @@ def _trace_node(
     budget.take_computed(sum(c.nbytes for c in traced.constants.values()))
     if traced.is_constant:
         traced.body = None
+
+
+def _need_computed(bound: Bound, known: Sequence[TensorType], given: Mapping[int, Any], budget: Budget) -> None:
+    """Refuse a layer of constants whose results take more memory than there is, before NumPy finds out.
+
+    What it takes is told by a trace, first of all its inputs, then of those that decide no shapes: whole numbers
+    behind the first input may.
+    """
+    deciding = [i for i in given if i and known[i].dtype.kind in "iu" and size(known[i]) <= _DECIDING]
+    for held in ([], deciding):
+        free = [i for i in range(len(known)) if i not in held and given[i] is not None]
+
+        def call(arrays: list[Any], held: Sequence[int] = held, free: Sequence[int] = free) -> list[Any]:
+            full: list[Any] = [given[i] if i in held else None for i in range(len(known))]
+            for i, array in zip(free, arrays):
+                full[i] = array
+            return bound(full)
+
+        try:
+            body = _trace_built_in(call, [known[i] for i in free], f"{bound.node.name}/", budget)
+        except AnyLayerError as error:
+            if isinstance(error.__cause__, TooManyOperators):
+                raise
+            continue
+        budget.take_graph(body)
+        budget.need_computed(graph_memory(body))
+        return
 
 
 def _trace_built_in(
