@@ -13,7 +13,7 @@ from anylayer import AnyLayerError, __version__
 from anylayer.cli.command import Command, TakesInputs, count, plural, to_number, to_shapes, to_size
 
 _RUN = "from anylayer.cli import main; main(prog_name='anylayer')"
-COMMANDS = ["bench", "inspect", "layers", "run", "stub", "verify"]
+COMMANDS = ["bench", "convert", "inspect", "layers", "run", "stub", "verify"]
 
 
 def test_help_lists_the_commands(anylayer_command):

@@ -160,22 +160,20 @@ def _refuse_host_call(t: Traced) -> None:
 
 
 def attributes_of(node: Node) -> dict[str, Any]:
-    """A node's params as attributes: flat, numbers, strings and lists of one kind. Raises LayerError for a param
-    that is something else."""
+    """A node's params as attributes: flat; numbers, strings, arrays, and lists of one kind. Raises LayerError for
+    a param that is something else."""
     found: dict[str, Any] = {}
     for name, value in opencv_params(node.params, node.defaults).items():
-        values = [_scalar(v) for v in value] if isinstance(value, (tuple, list)) else None
-        plain = _scalar(value) if values is None else values
-        if values and {type(v) for v in values} == {int, float}:
-            plain = [float(v) for v in values]
-        kinds = {type(v) for v in values} if values is not None else {type(plain)}
-        if plain is None or plain == []:
+        several = isinstance(value, (tuple, list))
+        values = [_scalar(v) for v in value] if several else [_scalar(value)]
+        kinds = {type(v) for v in values}
+        if kinds == {int, float}:
+            values, kinds = [float(v) for v in values], {float}
+        if not values or kinds == {type(None)}:
             continue
-        if len(kinds) != 1 or not kinds <= {int, float, str, bytes, np.ndarray}:
-            raise LayerError(
-                f"parameter '{name}' is {value!r}, which is no attribute: it cannot be kept", node.place
-            )
-        found[name] = plain
+        if len(kinds) > 1 or not kinds <= {int, float, str, bytes, np.ndarray}:
+            raise LayerError(f"parameter '{name}' is {value!r}, no attribute holds that: keep", node.place)
+        found[name] = values if several else values[0]
     return found
 
 

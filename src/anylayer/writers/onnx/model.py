@@ -65,6 +65,10 @@ class _Nodes:
         """Enter the data of a constant."""
         raise NotImplementedError
 
+    def shared(self, weight: Value) -> Value:
+        """A constant of a function's body, one for all equal ones."""
+        return weight
+
     def named(self, value: Value) -> str:
         """The value's name; a constant is entered."""
         known = self.names.get(id(value))
@@ -80,7 +84,7 @@ class _Nodes:
         attributes = _attributes(o, self.opset)
         if o.body is not None and not o.kept:
             op, weights = self.functions.of(o, o.body)
-            inputs += weights
+            inputs += map(self.shared, weights)
             attributes = []
         node = helper.make_node(
             op,
@@ -109,6 +113,9 @@ class _Model(_Nodes):
         self.initializers: list[TensorProto] = []
         self.lifted: list[onnx.ValueInfoProto] = []
         self.roles = _roles(graph) if public is not None else {}
+
+    def shared(self, weight: Value) -> Value:
+        return self.graph.constant(weight.const, trusted=True)
 
     def wish(self, value: Value) -> str:
         return self.roles.get(id(value), value.name)

@@ -1,0 +1,130 @@
+"""anylayer convert: files of other formats, compared with what they were made of."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from anylayer.engines import conversion
+
+WITH = ("net.prototxt", "-l", "layers.py")
+
+
+def shape_of(value):
+    return [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
+
+
+def test_the_suffix_tells_the_format(anylayer_command, small):
+    result = anylayer_command("convert", *WITH, "-o", "net.onnx")
+    assert result.stdout.splitlines() == ["flat: off by 0 of 0.00289", "means: off by 7.45e-09 of 0.087"]
+    assert result.stderr == "wrote net.onnx: 2 outputs on onnxruntime as the layers give in NumPy\n"
+    session = onnxruntime.InferenceSession("net.onnx")
+    means = session.run(["means"], {"data": np.ones((1, 3, 4, 6), np.float32)})[0]
+    np.testing.assert_allclose(means, np.full((1, 3), 0.5))
+
+
+def test_json(anylayer_command, small):
+    data = json.loads(anylayer_command("convert", *WITH, "--to", "onnx", "-o", "a/net", "--json").stdout)
+    assert {k: data[k] for k in ("model", "format", "files", "compared_with", "not_compared", "notes")} == {
+        "model": "net.prototxt",
+        "format": "onnx",
+        "files": ["a/net"],
+        "compared_with": "onnxruntime",
+        "not_compared": "",
+        "notes": [],
+    }
+    assert [(o["name"], o["tolerance"], o["ok"]) for o in data["outputs"]] == [
+        ("flat", 1e-5, True),
+        ("means", 1e-5, True),
+    ]
+    assert (small / "a" / "net").exists()
+
+
+def test_no_verify(anylayer_command, small):
+    result = anylayer_command("convert", *WITH, "-o", "net.onnx", "--no-verify")
+    assert (result.stdout, result.stderr) == ("", "wrote net.onnx; not compared with its source: not asked for\n")
+    assert anylayer_command("convert", *WITH, "-o", "net.onnx", "--no-verify", "-q").output == ""
+
+
+def test_functions_and_kept_layers(anylayer_command, small):
+    anylayer_command("convert", *WITH, "-o", "net.onnx", "--functions")
+    assert [f.name for f in onnx.load("net.onnx").functions] == ["Times", "Means", "Flat"]
+    anylayer_command(
+        "convert", *WITH, "-o", "net.onnx", "--functions", "--function", "ShuffleChannel", "--keep", "Means"
+    )
+    model = onnx.load("net.onnx")
+    assert [f.name for f in model.functions] == ["ShuffleChannel", "Times", "Flat"]
+    assert "Means" in [n.op_type for n in model.graph.node]
+
+
+def test_a_layer_in_python(anylayer_command, small):
+    shown = anylayer_command("convert", "net.prototxt", "-l", "host.py", "-o", "net.onnx", status=1).stderr
+    assert "layer 'means' (Means): runs in Python, which a file cannot hold: host.py:" in shown.replace(
+        f"{small}/", ""
+    )
+    assert not (small / "net.onnx").exists()
+    shown = anylayer_command(
+        "convert", "net.prototxt", "-l", "host.py", "-o", "net.onnx", "--keep", "Means"
+    ).stderr
+    assert shown == "wrote net.onnx; not compared with its source: nothing here computes what is kept: Means\n"
+
+
+def test_unknown_layers(anylayer_command, small):
+    shown = anylayer_command("convert", "net.prototxt", "-o", "net.onnx", status=1).stderr
+    assert shown.startswith("net.prototxt: 3 unknown layer types: 'Times' (layer 'half')")
+
+
+def test_batch_and_shape(anylayer_command, small):
+    anylayer_command("convert", *WITH, "-o", "net.onnx", "--batch", "4", "--shape", "1,3,8,8")
+    assert shape_of(onnx.load("net.onnx").graph.input[0]) == [4, 3, 8, 8]
+
+
+def test_own_inputs(anylayer_command, small):
+    shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "-i", "x.npy").stdout
+    assert shown.splitlines()[0] == "flat: off by 0 of 0.0451"
+    shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "--seed", "5").stdout
+    assert shown.splitlines()[0] != "flat: off by 0 of 0.00289"
+
+
+def test_options_of_the_writer(anylayer_command, small):
+    text = (
+        (small / "net.prototxt")
+        .read_text()
+        .replace('type: "Flat"', 'type: "InnerProduct" inner_product_param { num_output: 99 }')
+    )
+    (small / "net.prototxt").write_text(text)
+    words = ("convert", *WITH, "-o", "net.onnx", "--random-weights")
+    assert anylayer_command(*words, "--set", "external=true").stderr.startswith(
+        "wrote net.onnx, net.onnx.data: 2 outputs"
+    )
+    shown = anylayer_command(*words, "--set", "internal=1", status=1).stderr
+    assert shown.startswith("internal: an ONNX model (.onnx) has no such option; did you mean 'external'?")
+    assert (
+        "an option is NAME=VALUE, got 'external'" in anylayer_command(*words, "--set", "external", status=2).stderr
+    )
+
+
+def test_a_difference_is_an_error(anylayer_command, small, monkeypatch):
+    monkeypatch.setattr(conversion, "SHALLOW", 1e-12)
+    shown = anylayer_command("convert", *WITH, "-o", "net.onnx", status=1).stderr
+    assert shown.startswith(
+        "net.onnx: output 'means' differs from the source: off by 7.45e-09 of 0.087, 1e-12 of it is allowed"
+    )
+    assert "The first node that differs is 'means' (Means): off by " in shown
+    assert not (small / "net.onnx").exists()
+
+
+def test_dialects_are_for_caffe(anylayer_command, small):
+    anylayer_command("convert", *WITH, "-o", "net.onnx", "--dialect", "ssd")
+    shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "--to-dialect", "ssd", status=1).stderr
+    assert shown.startswith("dialect: an ONNX model (.onnx) has no such option")
+
+
+@pytest.mark.parametrize("out", ["net.xyz", "net"])
+def test_a_suffix_that_tells_nothing(anylayer_command, small, out):
+    shown = anylayer_command("convert", *WITH, "-o", out, status=1).stderr
+    assert shown.startswith(f"{out}: the suffix tells no format; it is one of ")

@@ -1,0 +1,314 @@
+"""ONNX files: what stands in them, that they are what ONNX allows, and that every runtime computes the same."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import onnx
+import onnxruntime
+import openvino
+import pytest
+
+import anylayer
+from anylayer.errors import ConversionError, FileError, InputError, LayerError
+from anylayer.tracing.simplify import simplify
+from anylayer.writers.onnx import files
+
+NET = """
+name: "small"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 dim: 6 dim: 8 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+        convolution_param { num_output: 4 kernel_size: 3 pad: 1 } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "mine" type: "Mine" bottom: "conv" top: "m" mine_param { add: 3 flag: true ratio: 0.5 ratio: 2 } }
+layer { name: "again" type: "Mine" bottom: "m" top: "n" mine_param { add: 3 flag: true ratio: 0.5 ratio: 2 } }
+layer { name: "other" type: "Mine" bottom: "n" top: "out" mine_param { add: 4 flag: true ratio: 0.5 ratio: 2 } }
+"""
+
+
+class Mine:
+    """Mirror, and add a number and a row of weights."""
+
+    def __init__(self, params: dict[str, Any], blobs: Any) -> None:
+        self.add, self.ratio = np.float32(params["add"]), params["ratio"]
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        row = np.linspace(0, 1, x.shape[-1] * 4, dtype=np.float32)[::4] * np.float32(self.ratio[0])
+        table = np.arange(24, dtype=np.float32).reshape(1, 4, 6, 1)
+        return [x[:, :, ::-1] + self.add + row + table]
+
+
+class Branching(Mine):
+    """As Mine, with a branch on data."""
+
+    def forward(self, inputs: Any) -> Any:
+        return [inputs[0] + self.add if inputs[0].max() > 1e9 else inputs[0]]
+
+
+class Shapes(Branching):
+    """Known by its shapes alone."""
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        return inputs
+
+    def forward(self, inputs: Any) -> Any:
+        raise NotImplementedError
+
+
+def read(folder: Path, cls: Any = Mine, text: str = NET) -> anylayer.Net:
+    (folder / "net.prototxt").write_text(text)
+    return anylayer.read(folder / "net.prototxt", layers=[("Mine", cls)]).fill(1)
+
+
+def given() -> np.ndarray[Any, Any]:
+    return np.random.default_rng(3).standard_normal((1, 2, 6, 8)).astype(np.float32)
+
+
+def runtimes(path: Path, x: Any) -> dict[str, Any]:
+    """The first output on every runtime that reads ONNX."""
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    compiled = openvino.compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    net = cv2.dnn.readNetFromONNX(str(path))
+    net.setInput(x)
+    return {
+        "onnxruntime": session.run(None, {"data": x})[0],
+        "openvino": compiled({"data": x})[0],
+        "opencv": net.forward(),
+    }
+
+
+def test_every_runtime_computes_the_same(tmp_path: Path) -> None:
+    net, path = read(tmp_path), tmp_path / "net.onnx"
+    done = net.write(path)
+    assert [c.name for c in done.checks] == ["out"] and done.checks[0].ok and done.runs == "onnxruntime"
+    want = net.compile("numpy")(given())["out"]
+    for name, got in runtimes(path, given()).items():
+        np.testing.assert_allclose(got, want, atol=1e-5 * np.abs(want).max(), err_msg=name)
+
+
+def test_names_are_those_of_the_network(tmp_path: Path) -> None:
+    read(tmp_path).write(tmp_path / "net.onnx")
+    model = onnx.load(tmp_path / "net.onnx")
+    assert [i.name for i in model.graph.input] == ["data"]
+    assert [o.name for o in model.graph.output] == ["out"]
+    assert model.graph.name == "small"
+    nodes = {n.name: n for n in model.graph.node}
+    assert list(nodes)[:3] == ["conv", "relu", "mine"]
+    assert list(nodes["conv"].input) == ["data", "conv/W", "conv/B"]
+    assert list(nodes["conv"].output) == ["conv@conv"]
+    assert {n.op_type for n in model.graph.node} <= {"Conv", "Relu", "Slice", "Gather", "Add"}
+    assert {p.key: p.value for p in model.metadata_props} == {"source": "net.prototxt", "format": "caffe"}
+    assert (model.producer_name, model.producer_version) == ("anylayer", anylayer.__version__)
+
+
+def test_no_file_tells_of_this_machine(tmp_path: Path) -> None:
+    read(tmp_path).write(tmp_path / "net.onnx", functions=True)
+    content = (tmp_path / "net.onnx").read_bytes()
+    assert str(tmp_path).encode() not in content and str(Path(__file__).parent).encode() not in content
+    model = onnx.load(tmp_path / "net.onnx")
+    assert {n.doc_string.rpartition(":")[0] for f in model.functions for n in f.node} == {"test_onnx.py", ""}
+
+
+def test_the_same_network_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.onnx", "b.onnx"):
+        read(tmp_path).write(tmp_path / name, functions=True)
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_functions_hold_a_layer_once_for_each_body(tmp_path: Path) -> None:
+    read(tmp_path).write(tmp_path / "net.onnx", functions=True)
+    model = onnx.load(tmp_path / "net.onnx")
+    calls = {n.name: n for n in model.graph.node if n.domain}
+    assert {name: n.op_type for name, n in calls.items()} == {"mine": "Mine", "again": "Mine", "other": "Mine_2"}
+    assert [f.name for f in model.functions] == ["Mine", "Mine_2"]
+    assert all(f.domain == "anylayer" for f in model.functions)
+    assert list(calls["mine"].input)[0] == "conv" and len(calls["mine"].input) == 2, "the table is an input"
+    assert list(calls["mine"].input)[1] == list(calls["other"].input)[1]
+
+
+def test_functions_by_name(tmp_path: Path) -> None:
+    read(tmp_path).write(tmp_path / "net.onnx", functions=["ReLU"])
+    model = onnx.load(tmp_path / "net.onnx")
+    assert [n.name for n in model.graph.node if n.domain] == ["relu"]
+    assert [n.op_type for f in model.functions for n in f.node] == ["Relu"]
+
+
+@pytest.mark.parametrize("cls", [Mine, Branching, Shapes])
+def test_a_kept_layer_has_its_params_and_shapes(tmp_path: Path, cls: Any) -> None:
+    net = read(tmp_path, cls)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = net.write(tmp_path / "net.onnx", keep=["Mine"])
+    model = onnx.load(tmp_path / "net.onnx")
+    (mine, again, other) = [n for n in model.graph.node if n.domain == "anylayer"]
+    assert [n.op_type for n in (mine, again, other)] == ["Mine"] * 3 and not model.functions
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in mine.attribute}
+    assert attributes == {"add": 3, "flag": 1, "ratio": [0.5, 2.0]}
+    told = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in model.graph.value_info}
+    assert told["m"] == [1, 4, 6, 8]
+    assert {o.domain for o in model.opset_import} == {"", "anylayer"}
+    if cls is Mine:
+        assert done.checks and all(c.ok for c in done.checks)
+    else:
+        assert done.unchecked == "nothing here computes what is kept: Mine"
+
+
+def test_a_kept_layer_has_its_weights(tmp_path: Path) -> None:
+    read(tmp_path).write(tmp_path / "net.onnx", keep=["Convolution"])
+    model = onnx.load(tmp_path / "net.onnx")
+    (conv,) = [n for n in model.graph.node if n.op_type == "Convolution"]
+    shapes = {i.name: list(i.dims) for i in model.graph.initializer}
+    assert [shapes.get(name) for name in conv.input] == [None, [4, 2, 3, 3], [4]]
+    assert {a.name for a in conv.attribute} == {"num_output", "kernel_size", "pad"}
+
+
+def test_kept_constants_stay_calls(tmp_path: Path) -> None:
+    text = """layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+    layer { name: "box" type: "PriorBox" bottom: "x" bottom: "x" top: "box" prior_box_param { min_size: 2 } }
+    layer { name: "twice" type: "Power" bottom: "box" top: "twice" power_param { scale: 2 } }"""
+    net = read(tmp_path, text=text)
+    assert net.write(tmp_path / "net.onnx", keep=["PriorBox"]).checks[0].ok
+    model = onnx.load(tmp_path / "net.onnx")
+    assert [n.op_type for n in model.graph.node] == ["PriorBox", "Mul"]
+
+
+def test_an_output_that_is_an_input_a_constant_or_another(tmp_path: Path) -> None:
+    text = """layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+    layer { name: "box" type: "PriorBox" bottom: "x" bottom: "x" top: "box" prior_box_param { min_size: 2 } }
+    layer { name: "same" type: "Power" bottom: "x" top: "same" }
+    layer { name: "a" type: "Power" bottom: "x" top: "a" power_param { scale: 2 } }
+    layer { name: "b" type: "Power" bottom: "x" top: "b" power_param { scale: 2 } }"""
+    done = read(tmp_path, text=text).write(tmp_path / "net.onnx")
+    assert sorted(c.name for c in done.checks) == ["a", "b", "box", "same"]
+    assert all(c.ok for c in done.checks)
+
+
+def test_a_batch_in_numbers(tmp_path: Path) -> None:
+    done = read(tmp_path).write(tmp_path / "net.onnx", batch=3)
+    (given,) = onnx.load(tmp_path / "net.onnx").graph.input
+    assert [d.dim_value for d in given.type.tensor_type.shape.dim] == [3, 2, 6, 8]
+    assert done.checks[0].ok
+
+
+def test_weights_beside_the_model(tmp_path: Path) -> None:
+    text = NET.replace("num_output: 4", "num_output: 40").replace('type: "Mine"', 'type: "ReLU"')
+    net = read(tmp_path, text=re.sub("mine_param { .* } }", "}", text))
+    done = net.write(tmp_path / "net.onnx", external=True)
+    assert [f.name for f in done.files] == ["net.onnx.data", "net.onnx"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net.onnx", "net.onnx.data", "net.prototxt"]
+    stored = onnx.load(tmp_path / "net.onnx", load_external_data=False)
+    (weights,) = [i for i in stored.graph.initializer if i.external_data]
+    told = {e.key: e.value for e in weights.external_data}
+    assert told == {"location": "net.onnx.data", "offset": "0", "length": str(40 * 2 * 9 * 4)}
+    x = given()
+    want = net.compile("numpy")(x)["out"]
+    got = onnxruntime.InferenceSession(str(tmp_path / "net.onnx")).run(None, {"data": x})[0]
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_large_weights_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_PIECE", 100)
+    rows = np.arange(600, dtype=np.float32).reshape(30, 20)
+    for array in (rows, rows.T, np.broadcast_to(rows[:1], (50, 20)), np.asfortranarray(rows)):
+        pieces = list(files._pieces(array))
+        assert len(pieces) > 5
+        assert b"".join(np.ascontiguousarray(p).tobytes() for p in pieces) == np.ascontiguousarray(array).tobytes()
+
+
+# -------------------------------------------------------------------- refusals
+
+
+def test_a_layer_in_python_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(
+        LayerError, match=r"layer 'mine' \(Mine\): runs in Python, which a file cannot hold: .*test_on"
+    ):
+        read(tmp_path, Branching).write(tmp_path / "net.onnx")
+    with pytest.raises(LayerError, match=r"or keep it for a runtime that has it: keep=\['Mine'\], --keep Mine"):
+        read(tmp_path, Branching).write(tmp_path / "net.onnx")
+
+
+@pytest.mark.parametrize("option", ["keep", "functions"])
+def test_a_type_nobody_has(tmp_path: Path, option: str) -> None:
+    with pytest.raises(
+        InputError, match=f"{option}: there is no layer of type 'Mime' in the network; did you mean"
+    ):
+        read(tmp_path).write(tmp_path / "net.onnx", **{option: ["Mime"]})
+
+
+def test_options_of_other_formats(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match="dialect: an ONNX model .* has no such option; its options: batch, external"
+    ):
+        read(tmp_path).write(tmp_path / "net.onnx", dialect="ssd")
+    with pytest.raises(InputError, match="extrenal: an ONNX model .* did you mean 'external'"):
+        read(tmp_path).write(tmp_path / "net.onnx", extrenal=True)
+
+
+def test_formats(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"net.onx: the suffix tells no format; it is one of .*\.onnx \(onnx\)"):
+        read(tmp_path).write(tmp_path / "net.onx")
+    with pytest.raises(InputError, match="no format 'onx' is written; did you mean 'onnx'"):
+        read(tmp_path).write(tmp_path / "net", "onx")
+    with pytest.raises(InputError, match="no format 'ncnn' is written"):
+        read(tmp_path).write(tmp_path / "net", "ncnn")
+
+
+def test_a_folder_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").mkdir()
+    with pytest.raises(InputError, match="net.onnx is a folder, a file was to be written there"):
+        read(tmp_path).write(tmp_path / "net.onnx")
+
+
+# ---------------------------------------------------------------- verification
+
+
+def broken(graph: Any, engine: str | None = None, **options: Any) -> Any:
+    """A simplifier that makes of the layer 'again' something else."""
+    done = simplify(graph, engine, **options)
+    for o in done.ops:
+        if o.scope == "again" and o.op == "Add":
+            o.op = "Sub"
+    return done
+
+
+def test_what_differs_is_named_and_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, path = read(tmp_path), tmp_path / "net.onnx"
+    net.write(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(files, "simplify", broken)
+    text = (
+        r"net.onnx: output 'out' differs from the source: off by \d+.* of \d+.*, 1e-05 of it is allowed. "
+        r"The first node that differs is 'again' \(Mine\): off by \d+"
+    )
+    with pytest.raises(ConversionError, match=text):
+        net.write(path)
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net.onnx", "net.prototxt"]
+    assert net.write(path, verify=False).unchecked == "not asked for"
+    assert path.read_bytes() != before
+
+
+def test_own_inputs_to_compare_on(tmp_path: Path) -> None:
+    net = read(tmp_path)
+    done = net.write(tmp_path / "net.onnx", verify={"data": given() * 1000})
+    assert done.checks[0].scale > 100
+    with pytest.raises(InputError, match="input 'data' is missing; the network's inputs: data"):
+        net.write(tmp_path / "net.onnx", verify={})
+
+
+def test_what_the_checker_refuses_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nonsense(graph: Any, *rest: Any, **options: Any) -> Any:
+        done = simplify(graph, *rest, **options)
+        done.ops[0].attrs["nonsense"] = 1
+        return done
+
+    monkeypatch.setattr(files, "simplify", nonsense)
+    with pytest.raises(FileError, match="net.onnx: onnx's checker refuses what was written: .*nonsense"):
+        read(tmp_path).write(tmp_path / "net.onnx")
+    assert [p.name for p in tmp_path.iterdir()] == ["net.prototxt"]
