@@ -21,7 +21,7 @@ def shape_of(value):
 def test_the_suffix_tells_the_format(anylayer_command, small):
     result = anylayer_command("convert", *WITH, "-o", "net.onnx")
     assert result.stdout.splitlines() == ["flat: off by 0 of 0.00289", "means: off by 7.45e-09 of 0.087"]
-    assert result.stderr == "wrote net.onnx: 2 outputs on onnxruntime as the layers give in NumPy\n"
+    assert result.stderr == "wrote net.onnx: 2 outputs, run by onnxruntime, compared with the layers in NumPy\n"
     session = onnxruntime.InferenceSession("net.onnx")
     means = session.run(["means"], {"data": np.ones((1, 3, 4, 6), np.float32)})[0]
     np.testing.assert_allclose(means, np.full((1, 3), 0.5))

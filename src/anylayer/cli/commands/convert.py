@@ -176,10 +176,8 @@ def _show(done: Conversion, given: dict[str, Any]) -> None:
     for check in done.checks:
         click.echo(f"{check.name}: {check}")
     files = ", ".join(str(f) for f in reversed(done.files))
-    if done.checks:
-        say(
-            f"wrote {files}: {plural(len(done.checks), 'output')} equal to the layers' in NumPy on {done.runs}",
-            given["quiet"],
-        )
-    else:
-        say(f"wrote {files}; not compared with its source: {done.unchecked}", given["quiet"])
+    count = plural(len(done.checks), "output")
+    told = f": {count}, run by {done.runs}, compared with the layers in NumPy"
+    if not done.checks:
+        told = f"; not compared with its source: {done.unchecked}"
+    say(f"wrote {files}{told}", given["quiet"])
