@@ -82,6 +82,8 @@ def _one_class(overlaps: _Overlaps, scores: Any, kept: int, least: float | None)
     order = np.argsort(-scores, kind="stable")
     if least is not None:
         order = order[scores[order] > scores.dtype.type(least)]
+    if overlaps.threshold >= 1:
+        return list(order[:kept].tolist())
     found: list[int] = []
     dropped = np.zeros(len(scores), bool)
     for i in order.tolist():

@@ -32,6 +32,21 @@ def among_best(scores: Any, k: int) -> Any:
     return (scores > least) | (equal & (equal.cumsum(axis=-1) <= room))
 
 
+def only_best(scores: Any, k: int, least: float) -> Any:
+    """`scores` (N, C, P) where they exceed `least` and are among the `k` best of their row, LOWEST elsewhere; of
+    equal ones the earlier are better.
+
+    A suppression that suppresses nothing sorts only what exceeds `least`: far less than a TopK of all sorts.
+    """
+    n, c, p = scores.shape
+    points = np.zeros((n, p, 4), np.float32)
+    found, count = ops.nms(points, scores, max_per_class=k, iou_threshold=1.0, score_threshold=least)
+    places = np.maximum((found[:, 0] * c + found[:, 1]) * p + found[:, 2], 0)
+    places = np.where(np.arange(found.shape[0]) < count, places, places[:1])  # what is no box repeats the first
+    kept = ops.scatter_elements(np.full(n * c * p, LOWEST), places, scores.reshape(-1)[places])
+    return kept.reshape(n, c, p)
+
+
 def for_overlap(boxes: Any, extra: float = 0.0) -> Any:
     """`boxes` (..., 4) as ops.nms must see them so that overlaps come out as Caffe's.
 

@@ -16,6 +16,7 @@ from anylayer.layers.caffe._detections import (
     below,
     for_overlap,
     lowered,
+    only_best,
     output,
     rows,
 )
@@ -185,7 +186,7 @@ class SsdDetectionOutput(Layer):
         if len(self.thresholds) > 1:
             return self.suppress_adaptively(boxes, scores, k)
         if k < p:
-            scores = np.where(among_best(scores, k), scores, LOWEST)
+            scores = only_best(scores, k, self.confidence_threshold)
         boxes, scores = boxes.reshape(owners, p, 4), scores.reshape(owners, n * c // owners, p)
         selected, count = ops.nms(
             for_overlap(boxes, self.extra),
