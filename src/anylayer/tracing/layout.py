@@ -71,7 +71,7 @@ class Arranger:
         return self.graph
 
     def _rearranged(self, o: Op) -> list[View] | None:
-        handler = HANDLERS.get(o.op)
+        handler = HANDLERS.get(o.op) if not o.domain else None
         if handler is None or not all(_countable(v) for v in [*o.inputs, *o.outputs] if v is not None):
             return None
         views = [None if v is None else self.view(v) for v in o.inputs]
@@ -83,7 +83,16 @@ class Arranger:
         inputs = [None if v is None else self.value(v) for v in o.inputs]
         types = [(v.shape, v.dtype) for v in o.outputs]
         made = self.graph.emit(
-            o.op, inputs, types, o.attrs, place=o.place, scope=o.scope, names=[v.name for v in o.outputs]
+            o.op,
+            inputs,
+            types,
+            o.attrs,
+            place=o.place,
+            scope=o.scope,
+            names=[v.name for v in o.outputs],
+            domain=o.domain,
+            body=o.body,
+            kept=o.kept,
         )
         for old, new in zip(o.outputs, made):
             self.values[id(old)] = new
