@@ -19,6 +19,8 @@ def _per_channel(value: Value | None, shape: tuple[Any, ...]) -> Array | None:
     """The constant as one float64 number a channel of an array (N, C, ...); None where it varies otherwise."""
     if value is None or value.const is None or value.dtype != F4 or value.const.ndim > len(shape):
         return None
+    if len(shape) < 2:
+        return None
     wide = (1,) * (len(shape) - value.const.ndim) + value.const.shape
     if any(d != 1 for i, d in enumerate(wide) if i != 1) or wide[1] not in (1, shape[1]):
         return None
