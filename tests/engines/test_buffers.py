@@ -126,3 +126,25 @@ def test_threads_have_their_own_buffers(made: Any) -> None:
     for t in threads:
         t.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+def test_outputs_that_are_one_value_or_an_input(tmp_path: Path, engine: str, size: int) -> None:
+    (tmp_path / "n.prototxt").write_text(
+        f'layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: 1 dim: {size} }} }} }}'
+        'layer { name: "y" type: "ReLU" bottom: "x" top: "y" }'
+        'layer { name: "d" type: "Dropout" bottom: "y" top: "d" }'
+        'layer { name: "e" type: "Dropout" bottom: "x" top: "e" }'
+    )
+    model = anylayer.read(tmp_path / "n.prototxt").compile(engine=engine, outputs=["y", "d", "e"])
+    want = {"y": lambda x: np.maximum(x, 0), "d": lambda x: np.maximum(x, 0), "e": lambda x: x}
+    buffers = {name: np.empty((1, size), np.float32) for name in want}
+    for seed, out in enumerate((None, buffers, {"d": np.empty((1, size), np.float32)}, buffers, None)):
+        x = np.random.default_rng(seed).standard_normal((1, size), np.float32)
+        got = model(x, out)
+        assert all(np.array_equal(got[name], value(x)) for name, value in want.items())
+        got["y"][...] = 7
+        assert np.array_equal(got["d"], want["d"](x))
+        got["e"][...] = 7
+        assert not np.array_equal(x, got["e"])

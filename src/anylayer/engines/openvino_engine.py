@@ -57,7 +57,6 @@ class OpenVinoProgram:
         self._places = [
             places.get(value.name) for value in graph.inputs
         ]  # None: OpenVINO drops what nothing reads
-        self._direct = [_direct_shape(port, dtype) for port, dtype in zip(self._model.outputs, self._dtypes)]
         self._local = threading.local()
 
     def _read(self, graph: Graph) -> Any:
@@ -89,44 +88,113 @@ class OpenVinoProgram:
         return model
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
-        feed = {i: x for i, x in zip(self._places, inputs) if i is not None}
         try:
             request = getattr(self._local, "request", None)
             if request is None:
-                request = self._local.request = self._model.create_infer_request()
-            arrays = self._targets(request, out)
-            results = request.infer(feed, share_inputs=True, share_outputs=True).to_tuple()
+                request = self._local.request = _Request(self._model, self._places, self._dtypes)
+            return request.run(inputs, out)
         except Exception as error:
             raise EngineError(f"engine 'openvino' stops: {error}") from error
-        outputs: list[Array] = []
-        for i, (result, dtype) in enumerate(zip(results, self._dtypes)):
-            array = arrays[i]
-            if array is None:
-                array = np.array(result, dtype)
-            elif self._direct[i] is None:
-                np.copyto(array, result)
-            outputs.append(array)
-        return outputs
 
-    def _targets(self, request: Any, out: Sequence[Array | None] | None) -> list[Array | None]:
+
+class _Request:
+    """An infer request, for one thread. Its tensors lie over arrays of its own where they are small (to and from
+    which is copied) and over the caller's where they are large; those stay until others come.
+
+    A call of ReLU on 16 numbers takes 11 us so, and 21 with its tensors set each time.
+    """
+
+    def __init__(self, model: Any, places: Sequence[int | None], dtypes: Sequence[np.dtype[Any]]) -> None:
+        self._request = model.create_infer_request()
+        self._dtypes = list(dtypes)
+        self._small_inputs: list[tuple[int, Array]] = []
+        self._large_inputs: list[tuple[int, int]] = []
+        self._other_inputs: list[tuple[int, int]] = []
+        self._given: dict[int, Array | None] = {}
+        self._held: dict[int, Array] = {}
+        for i, place in enumerate(places):
+            if place is not None:
+                self._add_input(i, place, model.inputs[place])
+        shapes = [_fixed_shape(port, dtype) for port, dtype in zip(model.outputs, self._dtypes)]
+        self._shapes = [None if shape is None else shape[0] for shape in shapes]
+        self._own = [
+            np.zeros(shape[0], dtype) if shape is not None and shape[1] < _DIRECT else None
+            for shape, dtype in zip(shapes, self._dtypes)
+        ]
+        self._filled: list[Array | None] = [None] * len(shapes)
+        for i, own in enumerate(self._own):
+            if own is not None:
+                self._request.set_output_tensor(i, ov.Tensor(own, shared_memory=True))
+        self._copies_all = all(own is not None for own in self._own)
+
+    def _add_input(self, i: int, place: int, port: Any) -> None:
+        dtype = port.get_element_type().to_dtype()
+        fixed = _fixed_shape(port, dtype)
+        if fixed is None:
+            self._other_inputs.append((i, place))
+        elif fixed[1] >= _DIRECT:
+            self._large_inputs.append((i, place))
+        else:
+            own = np.zeros(fixed[0], dtype)
+            self._request.set_input_tensor(place, ov.Tensor(own, shared_memory=True))
+            self._small_inputs.append((i, own))
+
+    def run(self, inputs: Sequence[Array], out: Sequence[Array | None] | None) -> list[Array]:
+        """The outputs, in the buffers of `out` where it has one."""
+        for i, own in self._small_inputs:
+            own[...] = inputs[i]
+        for i, place in self._large_inputs:
+            if inputs[i] is not self._given.get(i):
+                self._bind(i, place, inputs[i])
+        feed = {place: inputs[i] for i, place in self._other_inputs} if self._other_inputs else None
+        if out is None and self._copies_all:
+            self._request.infer(feed, True, True)
+            return [own.copy() for own in self._own if own is not None]
+        arrays = self._targets(out)
+        results = self._request.infer(feed, True, True)
+        return [self._output(i, array, results) for i, array in enumerate(arrays)]
+
+    def _bind(self, i: int, place: int, array: Array) -> None:
+        """Let an input tensor lie over an array, which is kept (the tensor does not). Memory that cannot be shared
+        is copied each time."""
+        held = _writable(array)
+        self._request.set_input_tensor(place, ov.Tensor(held, shared_memory=True))
+        self._held[i] = held
+        self._given[i] = array if held.base is not None else None
+
+    def _targets(self, out: Sequence[Array | None] | None) -> list[Array | None]:
         """The arrays for the outputs: the caller's, and new ones for those that OpenVINO writes into directly."""
         arrays: list[Array | None] = []
-        for i, shape in enumerate(self._direct):
+        for i, shape in enumerate(self._shapes):
             array = out[i] if out is not None else None
-            if shape is not None:
+            if shape is not None and self._own[i] is None:
+                fresh = array is None
                 array = np.empty(shape, self._dtypes[i]) if array is None else array
-                request.set_output_tensor(i, ov.Tensor(array, shared_memory=True))
+                if array is not self._filled[i]:
+                    self._request.set_output_tensor(i, ov.Tensor(array, shared_memory=True))
+                self._filled[i] = None if fresh else array
             arrays.append(array)
         return arrays
 
+    def _output(self, i: int, array: Array | None, results: Any) -> Array:
+        """Output number i, in `array` if there is one."""
+        own = self._own[i]
+        if own is None and self._shapes[i] is not None and array is not None:
+            return array
+        found = results[i] if own is None else own
+        if array is None:
+            return np.array(found, self._dtypes[i])
+        np.copyto(array, found)
+        return array
 
-def _direct_shape(port: Any, dtype: np.dtype[Any]) -> tuple[int, ...] | None:
-    """The shape of an output that is worth writing into an array of ours; None where a copy is cheaper, or its
-    size depends on data."""
+
+def _fixed_shape(port: Any, dtype: np.dtype[Any]) -> tuple[tuple[int, ...], int] | None:
+    """The shape of an input or output and its bytes; None where its size depends on data or its dtype is another
+    than ours."""
     if port.get_partial_shape().is_dynamic or port.get_element_type().to_dtype() != dtype:
         return None
     shape = tuple(port.get_shape())
-    return shape if math.prod(shape) * dtype.itemsize >= _DIRECT else None
+    return shape, math.prod(shape) * dtype.itemsize
 
 
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OpenVinoProgram:
