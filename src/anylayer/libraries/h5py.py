@@ -127,18 +127,34 @@ def values(dataset: Dataset, what: str) -> Array:
     return np.asarray(dataset[()])
 
 
-def mapped(dataset: Dataset, what: str, path: Path, start: int = 0) -> Array:
-    """A dataset's values, left in the file where they lie there as they are: `start` is where the HDF5 file
-    begins in `path`. Raises FileError as `need_stored`."""
+def mapped(dataset: Dataset, what: str, whole: Array, start: int = 0) -> Array:
+    """A dataset's values, left in the file where they lie there as they are: `whole` are the bytes of the file
+    (mapped), `start` is where HDF5 begins in them. Raises FileError as `need_stored`."""
     need_stored(dataset, what)
-    offset = dataset.id.get_offset()
-    kind = dataset.dtype
-    if offset is None or dataset.size == 0 or (start + offset) % kind.alignment or not kind.isnative:
+    offset, kind, size = dataset.id.get_offset(), dataset.dtype, dataset.size * dataset.dtype.itemsize
+    if offset is None or size == 0 or (start + offset) % kind.alignment or not kind.isnative:
         return np.asarray(dataset[()])
-    size = dataset.size * kind.itemsize
-    need(
-        start + offset + size <= path.stat().st_size,
-        f"{what} claims {size} bytes at {offset}, the file ends before",
-        FileError,
-    )
-    return np.memmap(path, kind, "c", start + offset, dataset.shape)
+    begin = start + offset
+    need(begin + size <= len(whole), f"{what} claims {size} bytes at {offset}, the file ends before", FileError)
+    seen: Array = whole[begin : begin + size].view(kind).reshape(dataset.shape)
+    return seen
+
+
+def text(attribute: Any) -> str:
+    """An attribute that is one text, or "" where it is none."""
+    if isinstance(attribute, bytes):
+        return attribute.decode("utf-8", "replace")
+    return attribute if isinstance(attribute, str) else ""
+
+
+def texts(group: Group, name: str) -> list[str] | None:
+    """An attribute that is a list of texts, or its pieces name0, name1, ... (one attribute holds 64 KiB)."""
+    if name in group.attrs:
+        pieces = [group.attrs[name]]
+    else:
+        pieces = []
+        while f"{name}{len(pieces)}" in group.attrs:
+            pieces.append(group.attrs[f"{name}{len(pieces)}"])
+        if not pieces:
+            return None
+    return [text(item) for piece in pieces for item in np.asarray(piece).reshape(-1).tolist()]

@@ -1,0 +1,102 @@
+"""Resizing as tf.image.resize does it: half-pixel centres, sampled or averaged by a kernel.
+
+Source: tensorflow/core/kernels/image: resize_bilinear_op.cc, resize_nearest_neighbor_op.cc, resize_bicubic_op.cc,
+scale_and_translate_op.cc, sampling_kernels.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.network import Array
+
+METHODS = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic", "area")
+
+
+def resampled(x: Any, sizes: tuple[int, int], method: str, antialias: bool) -> Any:
+    """`x` (N, C, H, W) at another height and width."""
+    if tuple(x.shape[2:]) == tuple(sizes):
+        return x
+    if method == "nearest":
+        return _along_both(x, sizes, lambda y, axis, size: np.take(y, _nearest(y.shape[axis], size), axis=axis))
+    if method == "bilinear" and not antialias:
+        return ops.resize(x, sizes, mode="linear", coordinates="half_pixel")
+    if method == "bicubic" and not antialias:
+        return ops.resize(x, sizes, mode="cubic", coordinates="half_pixel", cubic_a=-0.5, exclude_outside=True)
+    columns = _weights(x.shape[3], sizes[1], method, antialias)
+    rows = _weights(x.shape[2], sizes[0], method, antialias)
+    return rows @ (x @ columns.T)
+
+
+def _along_both(x: Any, sizes: tuple[int, int], function: Callable[[Any, int, int], Any]) -> Any:
+    for axis, size in zip((2, 3), sizes):
+        x = function(x, axis, size)
+    return x
+
+
+def _nearest(given: int, wanted: int) -> Array:
+    scale = np.float32(given) / np.float32(wanted)
+    places = np.floor((np.arange(wanted, dtype=np.float32) + np.float32(0.5)) * scale)
+    last: Array = np.minimum(places.astype(np.int64), given - 1)
+    return last
+
+
+def _weights(given: int, wanted: int, method: str, antialias: bool) -> Array:
+    """The matrix (wanted, given) of what each cell counts for each result."""
+    if method == "area":
+        return _areas(given, wanted)
+    kernel, radius = _KERNELS[method]
+    scale = given / wanted
+    spread = max(scale, 1.0) if antialias else 1.0
+    centres = (np.arange(wanted) + 0.5) * scale
+    cells = np.arange(given) + 0.5
+    away = (cells[None, :] - centres[:, None]) / spread
+    weights = np.where(np.abs(away) <= radius, kernel(np.abs(away)), 0.0)
+    total = weights.sum(axis=1, keepdims=True)
+    return np.where(total != 0, weights / np.where(total == 0, 1, total), 0).astype(np.float32)
+
+
+def _areas(given: int, wanted: int) -> Array:
+    edges = np.arange(wanted + 1) * (given / wanted)
+    cells = np.arange(given)
+    low = np.maximum(edges[:-1, None], cells[None, :])
+    high = np.minimum(edges[1:, None], cells[None, :] + 1)
+    weights = np.maximum(high - low, 0)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float32)
+
+
+def _triangle(x: Array) -> Array:
+    return np.asarray(np.maximum(1 - x, 0))
+
+
+def _keys(x: Array) -> Array:
+    near, far = ((1.5 * x - 2.5) * x) * x + 1, ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return np.asarray(np.where(x >= 2, 0, np.where(x >= 1, far, near)))
+
+
+def _mitchell(x: Array) -> Array:
+    far = (((-7 / 18) * x + 2) * x - 10 / 3) * x + 16 / 9
+    near = (((7 / 6) * x - 2) * x) * x + 8 / 9
+    return np.asarray(np.where(x >= 2, 0, np.where(x >= 1, far, near)))
+
+
+def _gaussian(x: Array) -> Array:
+    return np.asarray(np.exp(-(x**2) / (2 * 0.5**2)))
+
+
+def _lanczos(radius: float) -> Callable[[Array], Array]:
+    return lambda x: np.where(x <= radius, np.sinc(x) * np.sinc(x / radius), 0)
+
+
+_KERNELS: dict[str, tuple[Callable[[Array], Array], float]] = {
+    "bilinear": (_triangle, 1.0),
+    "bicubic": (_keys, 2.0),
+    "lanczos3": (_lanczos(3.0), 3.0),
+    "lanczos5": (_lanczos(5.0), 5.0),
+    "gaussian": (_gaussian, 1.5),
+    "mitchellcubic": (_mitchell, 2.0),
+}

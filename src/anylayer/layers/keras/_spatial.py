@@ -1,0 +1,73 @@
+"""What convolutions and pools share: kernels, strides, padding, and where the channels lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer.layer import need
+from anylayer.layer.fields import attribute
+from anylayer.layers.keras._activations import activation
+from anylayer.layers.keras._base import KerasLayer, one_of, positive, same_pads
+from anylayer.network import Array
+
+FORMATS = ("channels_last", "channels_first")
+
+
+class Windows(KerasLayer):
+    """A layer that slides a window over `rank` axes."""
+
+    rank: ClassVar[int] = 2
+    paddings: ClassVar[Sequence[str]] = ("valid", "same")
+
+    strides: Any = attribute("any", None, doc="steps of the window; a pool's are its size where none are given")
+    padding: str = attribute("string", "valid", doc="valid: within the input; same: ceil(size / stride) windows")
+    data_format: Any = attribute("any", "channels_last", doc="where the channels lie")
+
+    def setup(self) -> None:
+        self.data_format = one_of(self.data_format or "channels_last", FORMATS, "data_format")
+        self.padding = one_of(self.padding.lower(), self.paddings, "padding")
+
+    def need_rank(self, x: Any) -> None:
+        need(
+            len(x.shape) == self.rank + 2,
+            f"takes an input of rank {self.rank + 2} (batch, {self.rank} axes, channels), got {tuple(x.shape)}",
+        )
+
+    def pads(self, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Any) -> Any:
+        """Cells to add before and behind each axis: begins, then ends."""
+        if self.padding == "valid":
+            return 0
+        if self.padding == "causal":
+            return [(kernel[0] - 1) * dilations[0], 0]
+        pairs = [same_pads(*given) for given in zip(sizes, kernel, strides, dilations)]
+        return [b for b, _ in pairs] + [e for _, e in pairs]
+
+
+class Convolution(Windows):
+    """A layer with a kernel, a bias and an activation."""
+
+    kernel_size: Any = attribute("any", doc="size of the kernel by axis")
+    dilation_rate: Any = attribute("any", 1, doc="distance of the kernel's cells by axis")
+    groups: int = attribute("int64", 1, doc="groups of channels that are convolved apart")
+    use_bias: bool = attribute("bool", True, doc="whether a bias is added")
+    activation: Any = attribute("any", None, doc="function of the result")
+
+    def setup(self) -> None:
+        super().setup()
+        self.kernel = positive(self.kernel_size, self.rank, "kernel_size")
+        self.steps = positive(1 if self.strides is None else self.strides, self.rank, "strides")
+        self.dilations = positive(self.dilation_rate, self.rank, "dilation_rate")
+        self.function = activation(self.activation, self.dialect)
+
+    def bias(self, index: int, size: int) -> Array | None:
+        """Weight `index`, the bias, where the layer has one."""
+        return self.blob(index, (size,), what="bias") if self.use_bias else None
+
+
+def kernel_first(kernel: Array) -> Array:
+    """A kernel (..., in, out) as the operators want it: (out, in, ...)."""
+    rank = kernel.ndim
+    return np.ascontiguousarray(kernel.transpose(rank - 1, rank - 2, *range(rank - 2)))

@@ -1,0 +1,55 @@
+"""BatchNormalization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.keras._base import KerasLayer, axis_of
+
+
+@layer("BatchNormalization")
+class BatchNormalization(KerasLayer):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta by channel, with the stored statistics.
+
+    Weights: gamma (with scale), beta (with center), moving mean, moving variance, each (channels,).
+    Source: keras/src/layers/normalization/batch_normalization.py.
+    """
+
+    harmless = frozenset({"momentum", "synchronized", "renorm_clipping", "renorm_momentum", "fused"})
+    masks = "passes"
+    called_with = frozenset({"mask"})
+
+    axis: Any = attribute("any", -1, doc="axis of the channels")
+    epsilon: float = attribute("double", 1e-3, doc="added to the variance")
+    center: bool = attribute("bool", True, doc="whether beta is added")
+    scale: bool = attribute("bool", True, doc="whether gamma multiplies")
+    renorm: bool = attribute("bool", False, doc="batch renormalisation: its weights count in training only")
+    virtual_batch_size: Any = attribute("any", None, doc="of training only")
+
+    def forward(self, x: Any, mask: Any = None) -> Any:
+        """(N, ...) to the same shape; `mask` says nothing about inference."""
+        rank = len(x.shape)
+        given = self.axis if isinstance(self.axis, list) else [self.axis]
+        need(len(given) == 1 and type(given[0]) is int, f"axis must be one axis, got {self.axis!r}")
+        axis = axis_of(given[0], rank)
+        need(axis > 0 and rank > 1, f"axis={given[0]} of an input of rank {rank} is the batch")
+        shape, what = (x.shape[axis],), ["gamma"] * self.scale + ["beta"] * self.center
+        found = {name: self.blob(i, shape, what=name) for i, name in enumerate(what)}
+        gamma = found.get("gamma", np.ones(shape, np.float32))
+        beta = found.get("beta", np.zeros(shape, np.float32))
+        mean = self.blob(len(what), shape, what="moving mean")
+        variance = self.blob(len(what) + 1, shape, what="moving variance")
+        if self.renorm:
+            self._skip_renorm(len(what) + 2, shape)
+        order = (0, axis, *(i for i in range(1, rank) if i != axis))
+        y = ops.batch_normalization(x.transpose(order), gamma, beta, mean, variance, epsilon=self.epsilon)
+        return y.transpose(tuple(int(i) for i in np.argsort(order)))
+
+    def _skip_renorm(self, first: int, shape: tuple[int, ...]) -> None:
+        for index in range(first, len(self._blobs)):
+            self.blob(index, self._blobs[index].shape, what="renormalisation's")

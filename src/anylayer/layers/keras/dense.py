@@ -1,0 +1,83 @@
+"""Dense, EinsumDense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.keras._activations import activation
+from anylayer.layers.keras._base import KerasLayer
+
+
+@layer("Dense")
+class Dense(KerasLayer):
+    """activation(x W + b) over the last axis.
+
+    Weights: kernel (channels, units), bias (units,). Source: keras/src/layers/core/dense.py.
+    """
+
+    masks = "passes"
+
+    units: int = attribute("int64", doc="number of outputs")
+    use_bias: bool = attribute("bool", True, doc="whether a bias is added")
+    activation: Any = attribute("any", None, doc="function of the result")
+
+    def forward(self, x: Any) -> Any:
+        """(N, ..., channels) to (N, ..., units)."""
+        need(len(x.shape) >= 2, f"takes an input of rank 2 or more, got {tuple(x.shape)}")
+        y = x @ self.blob(0, (x.shape[-1], self.units), what="kernel")
+        if self.use_bias:
+            y = y + self.blob(1, (self.units,), what="bias")
+        return activation(self.activation, self.dialect)(y)
+
+
+@layer("EinsumDense")
+class EinsumDense(KerasLayer):
+    """activation(einsum(equation, x, W) + b).
+
+    Weights: kernel and bias, shaped as the equation and `bias_axes` say. Source:
+    keras/src/layers/core/einsum_dense.py.
+    """
+
+    masks = "passes"
+
+    equation: str = attribute("string", doc="such as abc,cd->abd")
+    output_shape: Any = attribute("any", doc="the shape of the result, without the batch")
+    bias_axes: Any = attribute("any", None, doc="the letters of the result that the bias has")
+    activation: Any = attribute("any", None, doc="function of the result")
+
+    def forward(self, x: Any) -> Any:
+        """As the equation says."""
+        first, kernel, result, given, made = self._shapes(x)
+        sizes = {**dict(zip(result, made)), **dict(zip(first, given))}
+        need(
+            all(c in sizes for c in kernel), f"equation '{self.equation}': no shape tells all sizes of '{kernel}'"
+        )
+        w = self.blob(0, tuple(sizes[c] for c in kernel), what="kernel")
+        y = np.einsum(f"{first},{kernel}->{result}", x, w)
+        if self.bias_axes:
+            need(set(self.bias_axes) <= set(result), f"bias_axes '{self.bias_axes}' are none of '{result}'")
+            first_kept = min(result.index(c) for c in self.bias_axes)
+            shape = tuple(sizes[c] if c in self.bias_axes else 1 for c in result[first_kept:])
+            y = y + self.blob(1, shape, what="bias")
+        return activation(self.activation, self.dialect)(y)
+
+    def _shapes(self, x: Any) -> tuple[str, str, str, tuple[int, ...], tuple[Any, ...]]:
+        """The letters of input, kernel and result with `...` spelt out, and the sizes that are known."""
+        left, _, result = self.equation.replace(" ", "").partition("->")
+        first, _, kernel = left.partition(",")
+        rank = len(x.shape)
+        free = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in self.equation]
+        more = "".join(free[: max(rank - len(first.replace("...", "")), 0)])
+        first, result = first.replace("...", more), result.replace("...", more)
+        need(
+            bool(kernel) and kernel.isalpha() and first.isalpha() and len(first) == rank,
+            f"equation '{self.equation}' does not fit an input {tuple(x.shape)}",
+        )
+        shape = self.output_shape if isinstance(self.output_shape, list) else [self.output_shape]
+        made = [*([None] * (len(result) - len(shape))), *shape]
+        known = {c: n for c, n in zip(result, made) if n is not None}
+        return first, kernel, result, tuple(x.shape), tuple(known.get(c) for c in result)

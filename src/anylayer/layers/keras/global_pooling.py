@@ -1,0 +1,95 @@
+"""GlobalAveragePooling1D, 2D, 3D and GlobalMaxPooling1D, 2D, 3D."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer.layer import layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.keras._base import KerasLayer, one_of
+from anylayer.layers.keras._spatial import FORMATS
+
+
+class GlobalPooling(KerasLayer):
+    """One number a channel."""
+
+    rank: ClassVar[int] = 2
+    data_format: Any = attribute("any", "channels_last", doc="where the channels lie")
+    keepdims: bool = attribute("bool", False, doc="whether the axes stay, with size 1")
+
+    def axes(self, x: Any) -> tuple[int, ...]:
+        """The axes to reduce."""
+        need(
+            len(x.shape) == self.rank + 2,
+            f"takes an input of rank {self.rank + 2} (batch, {self.rank} axes, channels), got {tuple(x.shape)}",
+        )
+        first = 1 if one_of(self.data_format or "channels_last", FORMATS, "data_format") == FORMATS[0] else 2
+        return tuple(range(first, first + self.rank))
+
+
+class GlobalAveragePooling(GlobalPooling):
+    """The mean of each channel."""
+
+    def forward(self, x: Any) -> Any:
+        """(N, ..., C) to (N, C), or with keepdims (N, 1 ..., C)."""
+        return np.mean(x, axis=self.axes(x), keepdims=self.keepdims)
+
+
+class GlobalMaxPooling(GlobalPooling):
+    """The largest value of each channel."""
+
+    def forward(self, x: Any) -> Any:
+        """(N, ..., C) to (N, C), or with keepdims (N, 1 ..., C)."""
+        return np.max(x, axis=self.axes(x), keepdims=self.keepdims)
+
+
+@layer("GlobalAveragePooling1D")
+class GlobalAveragePooling1D(GlobalAveragePooling):
+    """The mean over one axis, of the steps that a mask keeps
+    (keras/src/layers/pooling/global_average_pooling1d.py)."""
+
+    rank = 1
+    masks = "takes"
+    called_with = frozenset({"mask"})
+
+    def forward(self, x: Any, mask: Any = None) -> Any:
+        """(N, T, C) to (N, C), or with keepdims (N, 1, C); mask (N, T)."""
+        axes = self.axes(x)
+        if mask is None:
+            return np.mean(x, axis=axes, keepdims=self.keepdims)
+        kept = np.expand_dims(mask.astype(np.float32), 2 if axes == (1,) else 1)
+        total = np.sum(x * kept, axis=axes, keepdims=self.keepdims)
+        return total / np.sum(kept, axis=axes, keepdims=self.keepdims)
+
+
+@layer("GlobalAveragePooling2D")
+class GlobalAveragePooling2D(GlobalAveragePooling):
+    """The mean over two axes (keras/src/layers/pooling/global_average_pooling2d.py)."""
+
+
+@layer("GlobalAveragePooling3D")
+class GlobalAveragePooling3D(GlobalAveragePooling):
+    """The mean over three axes (keras/src/layers/pooling/global_average_pooling3d.py)."""
+
+    rank = 3
+
+
+@layer("GlobalMaxPooling1D")
+class GlobalMaxPooling1D(GlobalMaxPooling):
+    """The largest value over one axis (keras/src/layers/pooling/global_max_pooling1d.py)."""
+
+    rank = 1
+
+
+@layer("GlobalMaxPooling2D")
+class GlobalMaxPooling2D(GlobalMaxPooling):
+    """The largest value over two axes (keras/src/layers/pooling/global_max_pooling2d.py)."""
+
+
+@layer("GlobalMaxPooling3D")
+class GlobalMaxPooling3D(GlobalMaxPooling):
+    """The largest value over three axes (keras/src/layers/pooling/global_max_pooling3d.py)."""
+
+    rank = 3

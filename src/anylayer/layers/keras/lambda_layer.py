@@ -1,0 +1,21 @@
+"""Lambda: refused, since it is Python code."""
+
+from __future__ import annotations
+
+from anylayer.errors import LayerError
+from anylayer.layer import layer
+from anylayer.layers.keras._base import KerasLayer
+
+
+@layer("Lambda")
+class Lambda(KerasLayer):
+    """Python code stored in the file, which is not run."""
+
+    def _harmless(self, name: str) -> bool:
+        return True
+
+    def setup(self) -> None:
+        raise LayerError(
+            "is Python code stored in the file, which is not run. Write it as a class registered "
+            f"under the layer's own name, @anylayer.layer({self.name!r}), and give the file: -l layers.py"
+        )

@@ -1,0 +1,273 @@
+"""LSTM, GRU, SimpleRNN, and the CuDNN forms of Keras 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.keras._activations import activation
+from anylayer.layers.keras._base import KerasLayer
+from anylayer.network import Array
+
+_NATIVE = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
+"""Activations that every engine's recurrent operators compute."""
+
+
+class Recurrent(KerasLayer):
+    """A layer that goes through a sequence (N, T, C) with a state.
+
+    Inputs: the sequence; the first state's arrays where the call gives them; a mask (N, T) where it has one: a
+    step that is masked leaves the state as it is.
+    """
+
+    gates: ClassVar[int] = 1
+    states: ClassVar[int] = 1
+    harmless = frozenset({"unroll", "unit_forget_bias", "dropout", "recurrent_dropout", "cell"})
+    masks = "takes"
+    called_with = frozenset({"initial_state", "mask"})
+
+    units: int = attribute("int64", doc="size of the state and of the output")
+    activation: Any = attribute("any", "tanh", doc="function of the new values")
+    recurrent_activation: Any = attribute("any", "sigmoid", doc="function of the gates")
+    use_bias: bool = attribute("bool", True, doc="whether a bias is added")
+    return_sequences: bool = attribute("bool", False, doc="whether every step is given, or the last one")
+    return_state: bool = attribute("bool", False, doc="whether the last state is given too")
+    go_backwards: bool = attribute("bool", False, doc="whether the sequence is taken from its end")
+    stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
+    time_major: bool = attribute("bool", False, doc="whether the sequence is (T, N, C)")
+    zero_output_for_mask: bool = attribute("bool", False, doc="whether masked steps give zeros")
+
+    def forward(self, *inputs: Any) -> Any:
+        """The output, then the last state's arrays where they are returned."""
+        args, kwargs = self.arguments(inputs)
+        given = kwargs.get("initial_state", args[1:])
+        given = given if isinstance(given, list) else [given]
+        outputs = self.run(args[0], given, kwargs.get("mask"))
+        return outputs[: self.outputs]
+
+    def run(self, x: Any, given: Sequence[Any], mask: Any = None) -> list[Any]:
+        """[the output, the last state's arrays ...] of the sequence `x` (N, T, C)."""
+        need(len(x.shape) == 3, f"takes a sequence of rank 3, got {tuple(x.shape)}")
+        need(len(given) in (0, self.states), f"its state is {self.states} arrays, got {len(given)}")
+        if self.stateful:
+            self.note("stateful: the state is 0 before the first step of each call; Keras keeps it")
+        x = x if self.time_major else x.transpose(1, 0, 2)
+        x = x[::-1] if self.go_backwards else x
+        first = list(given) or [np.zeros((x.shape[1], self.units), np.float32) for _ in range(self.states)]
+        if mask is not None:
+            mask = mask if self.time_major else mask.transpose(1, 0)
+            mask = mask[::-1] if self.go_backwards else mask
+        if mask is None and self.native:
+            steps, last = self.operator(x, first)
+        else:
+            steps, last = self.unrolled(x, first, mask)
+        every = steps if self.time_major else steps.transpose(1, 0, 2)
+        if self.return_sequences:
+            output = every
+        else:
+            output = steps[-1] if mask is None or self.zero_output_for_mask else last[0]
+        return [output, *(last if self.return_state else ())]
+
+    @property
+    def names(self) -> list[Any]:
+        """The activations of the operator, in its order."""
+        return [self.recurrent_activation, self.activation]
+
+    @property
+    def native(self) -> bool:
+        """Whether the operator of ONNX has these activations."""
+        return all(isinstance(name, str) and name in _NATIVE for name in self.names)
+
+    def onnx_names(self) -> list[str]:
+        """The activations by ONNX's names."""
+        return [_NATIVE[name] for name in self.names]
+
+    def functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """The activation, and that of the gates."""
+        return activation(self.activation, self.dialect), activation(self.recurrent_activation, self.dialect)
+
+    def kernels(self, channels: int) -> tuple[Array, Array]:
+        """kernel (channels, gates * units), recurrent kernel (units, gates * units)."""
+        wide = self.gates * self.units
+        return (
+            self.blob(0, (channels, wide), what="kernel"),
+            self.blob(1, (self.units, wide), what="recurrent kernel"),
+        )
+
+    def bias(self) -> Array:
+        """(gates * units,)."""
+        wide = self.gates * self.units
+        return self.blob(2, (wide,), what="bias") if self.use_bias else np.zeros(wide, np.float32)
+
+    def operator(self, x: Any, first: list[Any]) -> tuple[Any, list[Any]]:
+        """All steps (T, N, units) and the last state, by one operator."""
+        raise NotImplementedError
+
+    def stepper(self, channels: int) -> Callable[..., list[Any]]:
+        """One step: (x (N, C), *state) to the next state; its first array is the output."""
+        raise NotImplementedError
+
+    def unrolled(self, x: Any, first: list[Any], mask: Any) -> tuple[Any, list[Any]]:
+        """All steps and the last state, step by step."""
+        step = self.stepper(x.shape[2])
+        state, outputs = list(first), []
+        output: Any = np.zeros((x.shape[1], self.units), np.float32)
+        for t in range(x.shape[0]):
+            new = step(x[t], *state)
+            if mask is None:
+                state, output = new, new[0]
+            else:
+                kept = mask[t][:, None]
+                other = np.zeros_like(new[0]) if self.zero_output_for_mask else output
+                output = np.where(kept, new[0], other)
+                state = [np.where(kept, n, old) for n, old in zip(new, state)]
+            outputs.append(output)
+        return np.stack(outputs), state
+
+
+@layer("LSTM")
+class LSTM(Recurrent):
+    """Long short-term memory (keras/src/layers/rnn/lstm.py).
+
+    Weights: kernel (C, 4 units), recurrent kernel (units, 4 units), bias (4 units,), for the gates i, f, c, o.
+    """
+
+    gates = 4
+    states = 2
+
+    @property
+    def names(self) -> list[Any]:
+        return [self.recurrent_activation, self.activation, self.activation]
+
+    def operator(self, x: Any, first: list[Any]) -> tuple[Any, list[Any]]:
+        order = np.arange(4 * self.units).reshape(4, -1)[[0, 3, 1, 2]].reshape(-1)
+        w, r = self.kernels(x.shape[2])
+        b = self.bias()[order]
+        steps, h, c = ops.lstm(
+            x,
+            np.ascontiguousarray(w.T[order])[None],
+            np.ascontiguousarray(r.T[order])[None],
+            np.concatenate([b, np.zeros_like(b)])[None],
+            initial_h=first[0][None],
+            initial_c=first[1][None],
+            hidden_size=self.units,
+            activations=self.onnx_names(),
+        )
+        return steps[:, 0], [h[0], c[0]]
+
+    def stepper(self, channels: int) -> Callable[..., list[Any]]:
+        w, r = self.kernels(channels)
+        b, (f, g) = self.bias(), self.functions()
+
+        def step(x: Any, h: Any, c: Any) -> list[Any]:
+            i, forget, new, o = np.split(x @ w + h @ r + b, 4, axis=1)
+            c = g(forget) * c + g(i) * f(new)
+            return [g(o) * f(c), c]
+
+        return step
+
+
+@layer("GRU")
+class GRU(Recurrent):
+    """Gated recurrent unit (keras/src/layers/rnn/gru.py).
+
+    Weights: kernel (C, 3 units), recurrent kernel (units, 3 units), bias (3 units,), or with reset_after
+    (2, 3 units), for the gates z, r, h.
+    """
+
+    gates = 3
+    reset_after: bool = attribute("bool", True, doc="whether the reset gate follows the product with the state")
+
+    def biases(self) -> Array:
+        """(2, 3 units): of the input and of the state."""
+        wide = 3 * self.units
+        if not self.use_bias:
+            return np.zeros((2, wide), np.float32)
+        if self.reset_after:
+            return self.blob(2, (2, wide), what="bias")
+        return np.stack([self.bias(), np.zeros(wide, np.float32)])
+
+    def operator(self, x: Any, first: list[Any]) -> tuple[Any, list[Any]]:
+        w, r = self.kernels(x.shape[2])
+        steps, h = ops.gru(
+            x,
+            np.ascontiguousarray(w.T)[None],
+            np.ascontiguousarray(r.T)[None],
+            self.biases().reshape(1, -1),
+            initial_h=first[0][None],
+            hidden_size=self.units,
+            activations=self.onnx_names(),
+            linear_before_reset=self.reset_after,
+        )
+        return steps[:, 0], [h[0]]
+
+    def stepper(self, channels: int) -> Callable[..., list[Any]]:
+        w, r = self.kernels(channels)
+        (of_x, of_h), (f, g), n = self.biases(), self.functions(), self.units
+
+        def step(x: Any, h: Any) -> list[Any]:
+            xz, xr, xh = np.split(x @ w + of_x, 3, axis=1)
+            gates = h @ r[:, : 2 * n] + of_h[: 2 * n]
+            z, reset = g(xz + gates[:, :n]), g(xr + gates[:, n:])
+            if self.reset_after:
+                new = f(xh + reset * (h @ r[:, 2 * n :] + of_h[2 * n :]))
+            else:
+                new = f(xh + (reset * h) @ r[:, 2 * n :])
+            return [z * h + (np.float32(1) - z) * new]
+
+        return step
+
+
+@layer("SimpleRNN")
+class SimpleRNN(Recurrent):
+    """h = activation(x W + h R + b) (keras/src/layers/rnn/simple_rnn.py).
+
+    Weights: kernel (C, units), recurrent kernel (units, units), bias (units,).
+    """
+
+    @property
+    def names(self) -> list[Any]:
+        return [self.activation]
+
+    def operator(self, x: Any, first: list[Any]) -> tuple[Any, list[Any]]:
+        w, r = self.kernels(x.shape[2])
+        b = self.bias()
+        steps, h = ops.rnn(
+            x,
+            np.ascontiguousarray(w.T)[None],
+            np.ascontiguousarray(r.T)[None],
+            np.concatenate([b, np.zeros_like(b)])[None],
+            initial_h=first[0][None],
+            hidden_size=self.units,
+            activations=self.onnx_names(),
+        )
+        return steps[:, 0], [h[0]]
+
+    def stepper(self, channels: int) -> Callable[..., list[Any]]:
+        w, r = self.kernels(channels)
+        b, (f, _) = self.bias(), self.functions()
+        return lambda x, h: [f(x @ w + h @ r + b)]
+
+
+@layer("CuDNNLSTM")
+class CuDNNLSTM(LSTM):
+    """Keras 2's LSTM for CUDA: its bias (8 units,) is two halves that are added."""
+
+    def bias(self) -> Array:
+        return np.asarray(self.blob(2, (8 * self.units,), what="bias").reshape(2, -1).sum(axis=0))
+
+
+@layer("CuDNNGRU")
+class CuDNNGRU(GRU):
+    """Keras 2's GRU for CUDA: with reset_after, its bias (6 units,) for input and state."""
+
+    def biases(self) -> Array:
+        return self.blob(2, (6 * self.units,), what="bias").reshape(2, -1)
+
+    def setup(self) -> None:
+        self.reset_after = True

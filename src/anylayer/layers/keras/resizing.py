@@ -1,0 +1,158 @@
+"""Resizing, CenterCrop, UpSampling1D, 2D, 3D."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.keras._base import KerasLayer, channels_first, one_of, positive, restored
+from anylayer.layers.keras._resampling import METHODS, resampled
+from anylayer.layers.keras._spatial import FORMATS
+
+
+class Picture(KerasLayer):
+    """A layer of pictures (N, H, W, C), or with the channels first."""
+
+    data_format: Any = attribute("any", "channels_last", doc="where the channels lie")
+
+    def setup(self) -> None:
+        self.data_format = one_of(self.data_format or "channels_last", FORMATS, "data_format")
+
+    def picture(self, x: Any) -> Any:
+        """`x` as float32 with its channels at axis 1."""
+        need(len(x.shape) == 4, f"takes pictures of rank 4, got {tuple(x.shape)}")
+        return channels_first(x.astype(np.float32), self.data_format)
+
+
+def _centre(given: int, wanted: int, other_given: int, other_wanted: int) -> int:
+    """The size along one axis of the largest part with the wanted proportions."""
+    return max(min(given, int(np.float32(other_given * wanted) / np.float32(other_wanted))), 1)
+
+
+def cropped_to(x: Any, height: int, width: int) -> Any:
+    """The largest part of `x` (N, C, H, W) about its centre with the proportions height : width."""
+    h, w = x.shape[2:]
+    ch, cw = _centre(h, height, w, width), _centre(w, width, h, height)
+    top, left = (h - ch) // 2, (w - cw) // 2
+    return x[:, :, top : top + ch, left : left + cw]
+
+
+def padded_to(x: Any, height: int, width: int, value: float) -> Any:
+    """`x` (N, C, H, W) with a border that gives it the proportions height : width."""
+    h, w = x.shape[2:]
+    ph = max(h, int(np.float32(w * height) / np.float32(width)))
+    pw = max(w, int(np.float32(h * width) / np.float32(height)))
+    top, left = (ph - h) // 2, (pw - w) // 2
+    return np.pad(x, ((0, 0), (0, 0), (top, top), (left, left)), constant_values=value)
+
+
+@layer("Resizing")
+class Resizing(Picture):
+    """Pictures of a given size (keras/src/layers/preprocessing/image_preprocessing/resizing.py)."""
+
+    harmless = frozenset({"data_augmentation", "bounding_box_format"})
+
+    height: int = attribute("int64", doc="height of the result")
+    width: int = attribute("int64", doc="width of the result")
+    interpolation: str = attribute("string", "bilinear", doc=", ".join(METHODS))
+    crop_to_aspect_ratio: bool = attribute("bool", False, doc="whether the picture is cropped to the proportions")
+    pad_to_aspect_ratio: bool = attribute("bool", False, doc="whether the picture is padded to the proportions")
+    fill_mode: str = attribute("string", "constant", doc="how it is padded")
+    fill_value: float = attribute("double", 0.0, doc="what it is padded with")
+    antialias: bool = attribute("bool", False, doc="whether several cells are averaged where it shrinks")
+
+    def setup(self) -> None:
+        super().setup()
+        self.interpolation = one_of(self.interpolation.lower(), METHODS, "interpolation")
+        need(
+            min(self.height, self.width) > 0, f"height and width must be positive, got {self.height}, {self.width}"
+        )
+        need(self.fill_mode == "constant", f"fill_mode must be 'constant', got '{self.fill_mode}'")
+
+    def forward(self, x: Any) -> Any:
+        """(N, H, W, C) to (N, height, width, C), float32."""
+        y = self.picture(x)
+        if self.crop_to_aspect_ratio:
+            y = cropped_to(y, self.height, self.width)
+        elif self.pad_to_aspect_ratio:
+            y = padded_to(y, self.height, self.width, self.fill_value)
+        y = resampled(y, (self.height, self.width), self.interpolation, self.antialias)
+        return restored(y, self.data_format)
+
+
+@layer("CenterCrop")
+class CenterCrop(Picture):
+    """The middle of pictures; smaller ones are resized.
+
+    Source: keras/src/layers/preprocessing/image_preprocessing/center_crop.py.
+    """
+
+    height: int = attribute("int64", doc="height of the result")
+    width: int = attribute("int64", doc="width of the result")
+
+    def forward(self, x: Any) -> Any:
+        """(N, H, W, C) to (N, height, width, C), float32."""
+        y = self.picture(x)
+        top, left = y.shape[2] - self.height, y.shape[3] - self.width
+        if top >= 0 and left >= 0:
+            top, left = top // 2, left // 2
+            y = y[:, :, top : top + self.height, left : left + self.width]
+        else:
+            y = cropped_to(y, self.height, self.width)
+            y = resampled(y, (self.height, self.width), "bilinear", False)
+        return restored(y, self.data_format)
+
+
+@layer("UpSampling2D")
+class UpSampling2D(Picture):
+    """Pictures made larger by whole factors (keras/src/layers/reshaping/up_sampling2d.py)."""
+
+    size: Any = attribute("any", 2, doc="factors of height and width")
+    interpolation: str = attribute("string", "nearest", doc=", ".join(METHODS))
+
+    def setup(self) -> None:
+        super().setup()
+        self.interpolation = one_of(self.interpolation.lower(), METHODS, "interpolation")
+        self.factors = positive(self.size, 2, "size")
+
+    def forward(self, x: Any) -> Any:
+        """(N, H, W, C) to (N, H * size, W * size, C)."""
+        need(len(x.shape) == 4, f"takes pictures of rank 4, got {tuple(x.shape)}")
+        y = channels_first(x, self.data_format)
+        if self.interpolation == "nearest":
+            y = np.repeat(np.repeat(y, self.factors[0], axis=2), self.factors[1], axis=3)
+        else:
+            sizes = (y.shape[2] * self.factors[0], y.shape[3] * self.factors[1])
+            y = resampled(y, sizes, self.interpolation, False)
+        return restored(y, self.data_format)
+
+
+@layer("UpSampling1D")
+class UpSampling1D(KerasLayer):
+    """Each step of a sequence repeated (keras/src/layers/reshaping/up_sampling1d.py)."""
+
+    size: int = attribute("int64", 2, doc="how often")
+
+    def forward(self, x: Any) -> Any:
+        """(N, T, C) to (N, T * size, C)."""
+        need(len(x.shape) == 3, f"takes an input of rank 3, got {tuple(x.shape)}")
+        return np.repeat(x, self.size, axis=1)
+
+
+@layer("UpSampling3D")
+class UpSampling3D(KerasLayer):
+    """Each cell of three axes repeated (keras/src/layers/reshaping/up_sampling3d.py)."""
+
+    size: Any = attribute("any", 2, doc="how often, by axis")
+    data_format: Any = attribute("any", "channels_last", doc="where the channels lie")
+
+    def forward(self, x: Any) -> Any:
+        """(N, D, H, W, C) with each axis times its factor."""
+        need(len(x.shape) == 5, f"takes an input of rank 5, got {tuple(x.shape)}")
+        y = channels_first(x, one_of(self.data_format or "channels_last", FORMATS, "data_format"))
+        for axis, factor in enumerate(positive(self.size, 3, "size")):
+            y = np.repeat(y, factor, axis=axis + 2)
+        return restored(y, self.data_format or "channels_last")

@@ -1,0 +1,92 @@
+"""Bidirectional, TimeDistributed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import LayerError
+from anylayer.layer import layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.keras._base import KerasLayer
+from anylayer.layers.keras.recurrent import Recurrent
+
+_MODES = ("concat", "sum", "ave", "mul", None)
+
+
+@layer("Bidirectional")
+class Bidirectional(KerasLayer):
+    """A recurrent layer over a sequence and another over the sequence from its end, joined.
+
+    Weights: those of the forward layer, then those of the backward layer.
+    Source: keras/src/layers/rnn/bidirectional.py.
+    """
+
+    masks = "takes"
+    called_with = frozenset({"initial_state", "mask"})
+
+    layer: Any = attribute("any", doc="the forward layer")
+    backward_layer: Any = attribute("any", None, doc="the backward layer; none: the forward layer turned round")
+    merge_mode: Any = attribute("any", "concat", doc="concat, sum, ave, mul, or none: both outputs")
+
+    def setup(self) -> None:
+        need(
+            self.merge_mode in _MODES, f"merge_mode must be concat, sum, ave, mul or none, got {self.merge_mode!r}"
+        )
+
+    def forward(self, *inputs: Any) -> Any:
+        """The joined output (or both), then the last states where they are returned."""
+        args, kwargs = self.arguments(inputs)
+        given = kwargs.get("initial_state", args[1:])
+        half, count = len(given) // 2, len(self._blobs) // 2
+        one, other = self._directions(count)
+        there = one.run(args[0], given[:half], kwargs.get("mask"))
+        back = other.run(args[0], given[half:], kwargs.get("mask"))
+        self.adopt(one, 0)
+        self.adopt(other, len(one.wanted))
+        y = back[0]
+        if other.return_sequences:
+            y = y[::-1] if other.time_major else y[:, ::-1]
+        return [*self._joined(there[0], y), *there[1:], *back[1:]][: self.outputs]
+
+    def _directions(self, count: int) -> tuple[Recurrent, Recurrent]:
+        turned = copy.deepcopy(self.layer)
+        if self.backward_layer is None and isinstance(turned, dict) and isinstance(turned.get("config"), dict):
+            turned["config"]["go_backwards"] = not turned["config"].get("go_backwards", False)
+        one, other = self.inner(self.layer, 0, count), self.inner(self.backward_layer or turned, count, count)
+        if not isinstance(one, Recurrent) or not isinstance(other, Recurrent):
+            raise LayerError("wraps a layer that is not recurrent")
+        return one, other
+
+    def _joined(self, a: Any, b: Any) -> list[Any]:
+        if self.merge_mode is None:
+            return [a, b]
+        if self.merge_mode == "concat":
+            return [np.concatenate([a, b], axis=-1)]
+        if self.merge_mode == "mul":
+            return [a * b]
+        return [a + b if self.merge_mode == "sum" else (a + b) / np.float32(2)]
+
+
+@layer("TimeDistributed")
+class TimeDistributed(KerasLayer):
+    """A layer applied to each step of a sequence (keras/src/layers/rnn/time_distributed.py).
+
+    Weights: those of the layer.
+    """
+
+    masks = "passes"
+    called_with = frozenset({"mask"})
+
+    layer: Any = attribute("any", doc="the layer")
+
+    def forward(self, x: Any, mask: Any = None) -> Any:
+        """(N, T, ...) to (N, T, ...); a step's mask says nothing about the step itself."""
+        need(len(x.shape) >= 3, f"takes a sequence of rank 3 or more, got {tuple(x.shape)}")
+        made = self.inner(self.layer, 0)
+        n, t, *rest = x.shape
+        y = made.forward(x.reshape(n * t, *rest))
+        self.adopt(made, 0)
+        return y.reshape(n, t, *y.shape[1:])

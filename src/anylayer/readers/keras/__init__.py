@@ -1,0 +1,73 @@
+"""Read Keras models: .keras, HDF5 (.h5, .hdf5) of Keras 2 and 3, JSON with weights beside; without Keras."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from anylayer.errors import FileError
+from anylayer.libraries import h5py
+from anylayer.network import Network
+from anylayer.readers.keras import archive
+from anylayer.readers.keras.graph import network_of
+
+WHAT = "a Keras model (.keras, .h5, .json)"
+OPTIONS: frozenset[str] = frozenset()
+
+_HEAD = 1 << 16
+
+
+def match(path: Path) -> bool:
+    """Whether this is a Keras model, or its weights, by what lies in it."""
+    if path.is_dir():
+        return (path / archive.CONFIG).is_file() and (path / archive.WEIGHTS).is_file()
+    with path.open("rb") as handle:
+        head = handle.read(_HEAD)
+    if head.startswith(b"PK\x03\x04"):
+        return _is_archive(path)
+    if head.startswith(archive.HDF5):
+        return _is_hdf5(path)
+    return bool(
+        re.match(rb"\s*\{", head)
+        and re.search(rb'"class_name"\s*:\s*"', head)
+        and re.search(rb'"config"\s*:', head)
+    )
+
+
+def _is_archive(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archived:
+            names = set(archived.namelist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, OverflowError):
+        return b"config.json" in path.open("rb").read(_HEAD)
+    return archive.CONFIG in names and bool(names & {archive.WEIGHTS, "metadata.json"})
+
+
+def _is_hdf5(path: Path) -> bool:
+    """Whether the groups are Keras'; a file that cannot be opened is taken, so that reading says why."""
+    try:
+        with h5py.opened(path) as file:
+            return bool({"layers", "model_weights", "_layer_checkpoint_dependencies"} & set(file)) or bool(
+                {"model_config", "layer_names"} & set(file.attrs)
+            )
+    except FileError:
+        return True
+
+
+def read(path: Path, weights: Path | None, *, user_types: frozenset[str], **options: Any) -> Network:
+    """The network of a Keras model.
+
+    path: a .keras archive (or the folder it was unpacked to), a whole model in HDF5, or the JSON of
+    `model.to_json()`. weights: an HDF5 file in place of the model's own weights; a JSON file without one gives a
+    network without weights. `user_types`: the types that the user defines; a Lambda layer whose name is
+    among them becomes a node of that type.
+
+    Raises FileError, NetworkError.
+    """
+    with archive.opened(path, weights) as model:
+        network = network_of(model.config, model.weights, model.version, str(path), user_types)
+    if weights is not None:
+        network.weights = str(weights)
+    return network

@@ -1,0 +1,222 @@
+"""Where a Keras model's parts lie: in a zip archive (.keras), a folder, one HDF5 file, or JSON beside weights."""
+
+from __future__ import annotations
+
+import json
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import FileError, at, need
+from anylayer.libraries import h5py
+from anylayer.readers.keras.weights import NamedWeights, NoWeights, ObjectWeights, Weights
+
+CONFIG = "config.json"
+METADATA = "metadata.json"
+WEIGHTS = "model.weights.h5"
+HDF5 = b"\x89HDF\r\n\x1a\n"
+
+MOST_TEXT = 1 << 28
+"""Bytes of JSON that no model has."""
+_FLOOR = 1 << 26
+_RATIO = 100
+"""A packed file may unpack to this many times its size. Weights hardly shrink; Keras stores them as they are."""
+
+
+@dataclass
+class Model:
+    """A model's configuration and its weights, which are readable while the file is open."""
+
+    config: dict[str, Any]
+    weights: Weights
+    version: str = ""
+    """Keras' version, where the file says it."""
+
+
+def parse(text: bytes, what: str) -> dict[str, Any]:
+    """The JSON object that a text is. Raises FileError where it is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{what} is no readable JSON: {error}") from None
+    need(isinstance(found, dict), f"{what} must be a JSON object, got a {type(found).__name__}", FileError)
+    return dict(found)
+
+
+@contextmanager
+def opened(path: Path, weights: Path | None) -> Iterator[Model]:
+    """The model that lies at `path`, with the weights of the file `weights` where one is given."""
+    with at(str(path)):
+        if path.is_dir() or zipfile.is_zipfile(path):
+            source = _folder(path) if path.is_dir() else _archive(path)
+        elif _is_hdf5(path):
+            source = _whole(path)
+        else:
+            need(path.stat().st_size <= MOST_TEXT, f"{path.stat().st_size} bytes of JSON are no model", FileError)
+            source = _alone(parse(path.read_bytes(), "the file"))
+        with source as model:
+            if weights is None:
+                yield model
+            else:
+                with weights_file(weights) as given:
+                    yield Model(model.config, given, model.version)
+
+
+def _is_hdf5(path: Path) -> bool:
+    with path.open("rb") as handle:
+        return handle.read(len(HDF5)) == HDF5
+
+
+@contextmanager
+def _alone(config: dict[str, Any]) -> Iterator[Model]:
+    yield Model(config, NoWeights(), str(config.get("keras_version", "")))
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[Model]:
+    config, weights, metadata = path / CONFIG, path / WEIGHTS, path / METADATA
+    need(config.is_file(), f"the folder has no {CONFIG}", FileError)
+    need(config.stat().st_size <= MOST_TEXT, f"{CONFIG} has {config.stat().st_size} bytes: no model", FileError)
+    parsed = parse(config.read_bytes(), CONFIG)
+    need(weights.is_file(), f"the folder has no {WEIGHTS}", FileError)
+    with weights_file(weights) as given:
+        yield Model(parsed, given, _version(metadata.read_bytes() if metadata.is_file() else b"{}"))
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Model]:
+    with h5py.opened(path) as file:
+        config = h5py.text(file.attrs.get("model_config"))
+        need(
+            config,
+            "these are weights without the network. Give the network's JSON (model.to_json()) first: "
+            f"anylayer.read('model.json', '{path.name}')",
+            FileError,
+        )
+        need(h5py.is_group(h5py.member(file, "model_weights")), "there is no group 'model_weights'", FileError)
+        weights = _legacy(h5py.member(file, "model_weights"), path)
+        yield Model(parse(config.encode(), "model_config"), weights, h5py.text(file.attrs.get("keras_version")))
+
+
+@contextmanager
+def weights_file(path: Path) -> Iterator[Weights]:
+    """The weights of an HDF5 file of Keras 3 (.weights.h5) or of Keras 2, or of a whole model."""
+    with at(str(path)):
+        need(path.is_file(), "there is no such file", FileError)
+        if zipfile.is_zipfile(path):
+            with _archive(path) as model:
+                yield model.weights
+            return
+        need(_is_hdf5(path), "this is no HDF5 file, which Keras keeps weights in", FileError)
+        with h5py.opened(path) as file:
+            inner = h5py.member(file, "model_weights")
+            if h5py.is_group(inner) or h5py.texts(file, "layer_names") is not None:
+                yield _legacy(inner if h5py.is_group(inner) else file, path)
+            else:
+                yield ObjectWeights(file, "", _bytes(path), 0)
+
+
+def _bytes(path: Path) -> Any:
+    return np.memmap(path, np.uint8, "c")
+
+
+def _legacy(group: Any, path: Path) -> Weights:
+    backend = h5py.text(group.attrs.get("backend"))
+    version = h5py.text(group.attrs.get("keras_version"))
+    need(
+        backend in ("", "tensorflow", "jax", "torch", "numpy", "openvino"),
+        f"the weights were saved with the backend '{backend}', which keeps convolution kernels turned by 180 "
+        "degrees. Load the model in Keras 2 with TensorFlow and save it again",
+        FileError,
+    )
+    need(
+        version and not version.startswith("1"),
+        f"the weights are of Keras {version or '1'}, whose layers differ. Load and save them in Keras 2",
+        FileError,
+    )
+    return NamedWeights.of(group, _bytes(path))
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[Model]:
+    """A .keras file: config.json and model.weights.h5 in a zip archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = {info.filename: info for info in archive.infolist()}
+            for name, info in infos.items():
+                _check_name(name, info)
+            need(CONFIG in infos, f"the archive has no {CONFIG}, so it is no Keras model", FileError)
+            config = parse(_unpacked(archive, infos[CONFIG], MOST_TEXT), CONFIG)
+            version = _version(_unpacked(archive, infos[METADATA], _FLOOR) if METADATA in infos else b"{}")
+            need(WEIGHTS in infos, f"the archive has no {WEIGHTS}", FileError)
+            info = infos[WEIGHTS]
+            if info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1:
+                part = _part(path, info)
+                whole, start, packed = _bytes(path), part[0], None
+            else:
+                packed = _unpacked(archive, info, 1 << 40)
+                whole, start, part = np.frombuffer(packed, np.uint8), 0, None
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+        EOFError,
+        OSError,
+        ValueError,
+        OverflowError,
+    ) as error:
+        raise FileError(f"this is no readable zip archive: {error}") from None
+    with h5py.opened(path, part) if packed is None else h5py.opened_bytes(path, packed) as file:
+        yield Model(config, ObjectWeights(file, "", whole, start), version)
+
+
+def _version(metadata: bytes) -> str:
+    return str(parse(metadata, METADATA).get("keras_version", ""))
+
+
+def _check_name(name: str, info: zipfile.ZipInfo) -> None:
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    link = stat.S_ISLNK(info.external_attr >> 16)
+    need(
+        ".." not in parts and not name.startswith(("/", "\\")) and ":" not in name and not link,
+        f"the archive holds '{name}', which leads out of it",
+        FileError,
+    )
+
+
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
+    """An archive's file, unpacked, where what it claims is in proportion to what it holds."""
+    bound = min(most, max(_FLOOR, _RATIO * info.compress_size))
+    need(
+        info.file_size <= bound,
+        f"{info.filename} claims {info.file_size} bytes, {info.compress_size} are stored",
+        FileError,
+    )
+    with archive.open(info) as handle:
+        data = handle.read(info.file_size + 1)
+    need(len(data) == info.file_size, f"{info.filename} has not the {info.file_size} bytes it claims", FileError)
+    return data
+
+
+def _part(path: Path, info: zipfile.ZipInfo) -> tuple[int, int]:
+    """Where a stored file's bytes lie in the archive."""
+    with path.open("rb") as handle:
+        handle.seek(info.header_offset)
+        head = handle.read(30)
+    need(head[:4] == b"PK\x03\x04", f"{info.filename} is not where the archive says", FileError)
+    start = info.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+    stop = start + info.file_size
+    need(
+        stop <= path.stat().st_size,
+        f"{info.filename} claims {info.file_size} bytes, the file ends before",
+        FileError,
+    )
+    return start, stop

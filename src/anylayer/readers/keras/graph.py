@@ -1,0 +1,397 @@
+"""From a model's configuration to nodes: calls in computing order, nested models in place, weights beside."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.network import Array, Network, Node, TensorType
+from anylayer.readers.keras.calls import Call, Ref, calls_of, refs_of, replaced
+from anylayer.readers.keras.weights import Weights
+
+_DEPTH = 32
+_MOST = 1 << 20
+"""Nodes that no model has: nested models that are called many times multiply."""
+_TRAINING = ("training",)
+"""Arguments of calls that say nothing about inference."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A layer of a model: its configuration, and its calls."""
+
+    name: str
+    kind: str
+    module: str
+    config: dict[str, Any]
+    calls: list[Call]
+
+    @property
+    def is_operation(self) -> bool:
+        """Whether it is a function call of keras.ops (or a Keras 2 lambda), and no layer object."""
+        return self.module.startswith("keras.src.ops") or (
+            not self.module and "trainable" not in self.config and "dtype" not in self.config
+        )
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it gives a model's input."""
+        return ("batch_shape" in self.config or "batch_input_shape" in self.config) and "sparse" in self.config
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it has layers of its own."""
+        return isinstance(self.config.get("layers"), list)
+
+    @property
+    def place(self) -> str:
+        return f"layer '{self.name}' ({self.kind})"
+
+
+def entry(item: Any, layers: Sequence[str] = ()) -> Entry:
+    """A layer from the JSON of a model's list."""
+    need(isinstance(item, dict), f"a layer must be an object, got {item!r}", FileError)
+    kind, config = item.get("class_name"), item.get("config")
+    if not isinstance(kind, str) or not isinstance(config, dict):
+        raise FileError("a layer needs class_name and config")
+    name = _name(item)
+    need(name, f"a layer ({kind}) has no name", FileError)
+    module = item.get("module")
+    with at(f"layer '{name}' ({kind})"):
+        calls = calls_of(item.get("inbound_nodes", []), layers)
+    return Entry(name, kind, module if isinstance(module, str) else "", config, calls)
+
+
+@dataclass
+class Graph:
+    """The network as it grows."""
+
+    source: str
+    user_types: frozenset[str]
+    nodes: list[Node] = field(default_factory=list)
+    inputs: dict[str, TensorType | None] = field(default_factory=dict)
+    open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    blobs: dict[str, str] = field(default_factory=dict)
+    formats: set[str] = field(default_factory=set)
+    kept: dict[int, list[Array]] = field(default_factory=dict)
+
+    def unique(self, name: str) -> str:
+        """`name`, or with a number behind it where it is taken."""
+        found, count = name, 1
+        while found in self.names:
+            found, count = f"{name}_{count}", count + 1
+        self.names.add(found)
+        return found
+
+    def arrays(self, weights: Weights | None) -> list[Array]:
+        """A layer's weights, read once for all its calls."""
+        if weights is None:
+            return []
+        if id(weights) not in self.kept:
+            self.kept[id(weights)] = weights.arrays()
+        return self.kept[id(weights)]
+
+
+def network_of(
+    config: dict[str, Any], weights: Weights, version: str, source: str, user_types: frozenset[str]
+) -> Network:
+    """The network of a model's JSON: {"class_name", "config": {"name", "layers", ...}}. Of Keras 2's `version`s
+    the dialect is "keras2"."""
+    kind, inner = str(config.get("class_name", "")), config.get("config")
+    need(kind, "the JSON has no class_name, so it is no Keras model", FileError)
+    if isinstance(inner, list):  # Keras 2.2 and before: a sequential model's layers alone
+        inner = {"name": "sequential", "layers": inner}
+    if not isinstance(inner, dict):
+        raise FileError("the JSON has no config, so it is no Keras model")
+    model = Entry(str(inner.get("name") or "model"), kind, "", dict(inner), [])
+    need(
+        model.is_model,
+        f"a model of class '{kind}' is Python code: the file holds its weights, not its layers. Rebuild it as a "
+        "functional model, or export it (model.export) and read the SavedModel or ONNX file",
+        FileError,
+    )
+    graph = Graph(source, user_types)
+    with at(source):
+        outputs = _expand(graph, model, weights, "", None, 0)
+        public: dict[str, str] = {}
+        for name, value in outputs:
+            label, count = name, 1
+            while label in public:
+                label, count = f"{name}_{count}", count + 1
+            public[label] = value
+        need(public, "the model has no outputs", NetworkError)
+    return Network(
+        name=model.name,
+        format="keras",
+        inputs=graph.inputs,
+        nodes=graph.nodes,
+        outputs=public,
+        blobs=graph.blobs,
+        dialect="keras2" if version.startswith("2") else None,
+        source=source,
+        weights=source,
+        open=graph.open,
+        layouts={name: "NHWC" for name in graph.inputs if _is_picture(graph, name)},
+    )
+
+
+def _is_picture(graph: Graph, name: str) -> bool:
+    known = graph.inputs[name]
+    shape = graph.open.get(name) or (known.shape if known is not None else ())
+    return len(shape) == 4 and shape[-1] in (1, 3, 4) and "channels_first" not in graph.formats
+
+
+def _expand(
+    graph: Graph, model: Entry, weights: Weights, prefix: str, given: list[str] | None, depth: int
+) -> list[tuple[str, str]]:
+    """Enter a model's layers. `given` are the values of its inputs, None for the network's own. Answers the
+    outputs: the layer's name, the value."""
+    need(depth < _DEPTH, f"models are nested deeper than {_DEPTH}", FileError)
+    items = model.config["layers"]
+    names = [n for item in items if isinstance(item, dict) for n in [_name(item)] if n]
+    entries = [entry(item, names) for item in items]
+    need(entries, "the model has no layers", FileError)
+    layers = {e.name: e for e in entries}
+    if len(layers) < len(entries):
+        twice = next(e.name for i, e in enumerate(entries) if e.name in {o.name for o in entries[:i]})
+        raise NetworkError(f"the model has two layers named '{twice}'")
+    owned = weights.layers([(e.name, e.kind) for e in entries if not e.is_operation])
+    scope = _Scope(graph, layers, owned, prefix, depth)
+    if "output_layers" in model.config:
+        return scope.functional(model, given)
+    return scope.sequential(model, entries, given)
+
+
+def _name(item: dict[str, Any]) -> str:
+    config = item.get("config")
+    found = item.get("name") or (config.get("name") if isinstance(config, dict) else None)
+    return found if isinstance(found, str) else ""
+
+
+@dataclass
+class _Scope:
+    """One model while its layers are entered."""
+
+    graph: Graph
+    layers: dict[str, Entry]
+    weights: dict[str, Weights]
+    prefix: str
+    depth: int
+    values: dict[Ref, str] = field(default_factory=dict)
+
+    def sequential(self, model: Entry, entries: list[Entry], given: list[str] | None) -> list[tuple[str, str]]:
+        first = entries[0]
+        if given is None:
+            value = self.input(first, model.config.get("build_input_shape"))
+        else:
+            need(len(given) == 1, f"a sequential model takes 1 input, got {len(given)}", NetworkError)
+            value = given[0]
+        for layer in entries[1:] if first.is_input else entries:
+            with at(layer.place):
+                need(not layer.is_input, "only the first layer of a sequential model is an input", NetworkError)
+                value = self.call(layer, 0, Call([Ref("", 0, 0)]), lambda _, v=value: v, 1)[0]  # type: ignore[misc]
+        return [(entries[-1].name, value)]
+
+    def functional(self, model: Entry, given: list[str] | None) -> list[tuple[str, str]]:
+        wanted = refs_of(model.config.get("input_layers", []))
+        need(
+            given is None or len(given) == len(wanted),
+            f"the model takes {len(wanted)} inputs, got {len(given or ())}",
+            NetworkError,
+        )
+        for i, ref in enumerate(wanted):
+            need(ref.layer in self.layers, f"the model's input '{ref.layer}' is none of its layers", NetworkError)
+            self.values[ref] = self.input(self.layers[ref.layer], None) if given is None else given[i]
+        outputs = refs_of(model.config["output_layers"])
+        self.run(outputs)
+        return [(ref.layer, self.values[ref]) for ref in outputs]
+
+    def run(self, outputs: list[Ref]) -> None:
+        """Enter every call of every layer, in the file's order as far as inputs allow."""
+        calls = self._numbered(outputs)
+        counts: dict[tuple[str, int], int] = {}
+        for call, _ in calls.values():
+            for ref in call.refs():
+                counts[ref[:2]] = max(counts.get(ref[:2], 1), ref.output + 1)
+        for ref in outputs:
+            counts[ref[:2]] = max(counts.get(ref[:2], 1), ref.output + 1)
+        order = {key: i for i, key in enumerate(calls)}
+        readers: dict[tuple[str, int], list[tuple[str, int]]] = {}
+        missing: dict[tuple[str, int], int] = {}
+        given = {ref[:2] for ref in self.values}
+        for key, (call, _) in calls.items():
+            needs = {ref[:2] for ref in call.refs()} - given
+            missing[key] = len(needs)
+            for other in needs:
+                readers.setdefault(other, []).append(key)
+        ready = [order[key] for key, count in missing.items() if not count]
+        heapq.heapify(ready)
+        keys, done = list(calls), set(given)
+        while ready:
+            key = keys[heapq.heappop(ready)]
+            self._enter(key, *calls[key], counts.get(key, 1))
+            done.add(key)
+            for reader in readers.get(key, ()):
+                missing[reader] -= 1
+                if not missing[reader]:
+                    heapq.heappush(ready, order[reader])
+        for ref in outputs:
+            need(ref[:2] in done, self._unreached(ref, calls, done), NetworkError)
+            need(ref in self.values, f"layer '{ref.layer}' has no output {ref.output}", NetworkError)
+
+    def _unreached(self, ref: Ref, calls: dict[Any, Any], done: set[Any]) -> str:
+        seen: list[Ref] = []
+        while ref[:2] in calls and ref not in seen:
+            seen.append(ref)
+            ref = next((r for r in calls[ref[:2]][0].refs() if r[:2] not in done), ref)
+        if ref in seen:
+            return f"the layers form a cycle: {' < '.join(r.layer for r in seen[seen.index(ref) :])} < {ref.layer}"
+        reader = seen[-1].layer if seen else "the model's outputs"
+        return f"'{reader}' reads call {ref.call} of layer '{ref.layer}', which there is not"
+
+    def _numbered(self, outputs: list[Ref]) -> dict[tuple[str, int], tuple[Call, int]]:
+        """Calls by layer and number; a functional model's first number is that of its own building."""
+        listed = [*outputs, *(r for e in self.layers.values() for c in e.calls for r in c.refs())]
+        used: dict[str, set[int]] = {}
+        for ref in listed:
+            used.setdefault(ref.layer, set()).add(ref.call)
+        found: dict[tuple[str, int], tuple[Call, int]] = {}
+        for layer in self.layers.values():
+            numbers = used.get(layer.name, set())
+            shifted = layer.is_model and bool(numbers) and (max(numbers) >= len(layer.calls) or 0 not in numbers)
+            for i, call in enumerate(layer.calls):
+                found[layer.name, i + shifted] = (call, i)
+        return found
+
+    def _enter(self, key: tuple[str, int], call: Call, number: int, outputs: int) -> None:
+        layer = self.layers[key[0]]
+        with at(layer.place):
+            found = self.call(layer, number, call, self.value, outputs)
+        for i, value in enumerate(found):
+            self.values[Ref(*key, i)] = value
+
+    def value(self, ref: Ref) -> str:
+        """A tensor's value."""
+        need(ref in self.values, f"layer '{ref.layer}' has no output {ref.output}", NetworkError)
+        return self.values[ref]
+
+    def call(self, layer: Entry, number: int, call: Call, value: Callable[[Ref], str], outputs: int) -> list[str]:
+        """Enter one call of a layer: a node, or a nested model's nodes. Answers the outputs' values."""
+        label = f"{self.prefix}{layer.name}" + (f"@{number}" if number else "")
+        inputs = [value(ref) for ref in call.refs()]
+        data_format = layer.config.get("data_format")
+        if isinstance(data_format, str):
+            self.graph.formats.add(data_format)
+        if layer.is_model:
+            extra = sorted(set(call.kwargs) - set(_TRAINING))
+            need(
+                not extra,
+                f"a nested model is called with {', '.join(extra)}, which is not supported",
+                NetworkError,
+            )
+            weights = self.weights.get(layer.name, _NONE)
+            found = _expand(self.graph, layer, weights, f"{label}/", inputs, self.depth + 1)
+            self.graph.blobs.setdefault(label, found[0][1])
+            return [v for _, v in found]
+        need(len(self.graph.nodes) < _MOST, f"the network has more than {_MOST} layers", FileError)
+        name = self.graph.unique(label)
+        node = Node(
+            name=name,
+            type=self._type(layer),
+            inputs=inputs,
+            outputs=[name, *(self.graph.unique(f"{name}:{i}") for i in range(1, outputs))],
+            params=_params(layer, call),
+            blobs=list(self.graph.arrays(self.weights.get(layer.name))),
+            place=f"{self.graph.source}: layer '{name}' ({layer.kind})",
+        )
+        self.graph.nodes.append(node)
+        return node.outputs
+
+    def _type(self, layer: Entry) -> str:
+        """The node's type: the class; the layer's own name where the user defines that for a layer of Python
+        code; the function for a function."""
+        if layer.is_operation:
+            return f"ops.{layer.kind}"
+        function = layer.config.get("function")
+        if isinstance(function, str) and layer.kind.endswith("OpLambda"):
+            return f"tf.{function}"
+        if (
+            function is not None
+            and layer.name in self.graph.user_types
+            and layer.kind not in self.graph.user_types
+        ):
+            return layer.name
+        return layer.kind
+
+    def input(self, layer: Entry, built: Any) -> str:
+        """Enter an input of the network."""
+        config = layer.config
+        shape = config.get("batch_shape") or config.get("batch_input_shape") or built
+        while not layer.is_input and layer.is_model and not shape:  # a model within begins the sequence
+            layer = entry(layer.config["layers"][0])
+            shape = layer.config.get("batch_shape") or layer.config.get("batch_input_shape")
+        name = self.graph.unique(layer.name if layer.is_input else f"{layer.name}_input")
+        dtype = config.get("dtype")
+        if not layer.is_input or not isinstance(dtype, str):
+            dtype = "int32" if isinstance(dtype, str) and dtype.startswith("int") else "float32"
+        with at(f"input '{name}'"):
+            self._typed(name, shape, dtype)
+        return name
+
+    def _typed(self, name: str, shape: Any, dtype: str) -> None:
+        if shape is None:
+            self.graph.inputs[name] = None
+            return
+        need(
+            isinstance(shape, list) and all(d is None or (type(d) is int and d > 0) for d in shape),
+            f"a shape is a list of sizes, got {shape!r}",
+            FileError,
+        )
+        need(dtype in _DTYPES, f"dtype '{dtype}' is none of {', '.join(_DTYPES)}", FileError)
+        if None in shape:
+            self.graph.open[name] = tuple(shape)
+        sizes = [1, *shape[1:]] if shape and shape[0] is None else shape
+        self.graph.inputs[name] = None if None in sizes else TensorType.of(sizes, _DTYPES[dtype])
+
+
+_DTYPES: dict[str, Any] = {
+    **{name: np.dtype(name) for name in ("float32", "int32", "int64", "int8", "uint8", "int16", "uint16", "bool")},
+    "float16": np.dtype("float32"),
+    "bfloat16": np.dtype("float32"),
+    "float64": np.dtype("float32"),
+}
+"""What an input takes, by the file's dtype: networks are computed in float32."""
+
+
+class _Nothing:
+    def layers(self, layers: Sequence[tuple[str, str]]) -> dict[str, Weights]:
+        return {}
+
+    def arrays(self) -> list[Array]:
+        return []
+
+
+_NONE: Weights = _Nothing()
+
+
+def _params(layer: Entry, call: Call) -> dict[str, Any]:
+    """The configuration, and the call where it is more than tensors one after the other: in it tensors stand as
+    {"input": index}."""
+    params: dict[str, Any] = {"config": layer.config}
+    kwargs = {key: value for key, value in call.kwargs.items() if key not in _TRAINING}
+    args = call.args[0] if len(call.args) == 1 and isinstance(call.args[0], list) else call.args
+    if kwargs or not all(isinstance(arg, Ref) for arg in args):
+        count = iter(range(len(call.refs())))
+        spec: dict[str, Any] = {"args": replaced(call.args, lambda _: {"input": next(count)})}
+        rest = {key: call.kwargs[key] for key in sorted(call.kwargs)}
+        spec["kwargs"] = {
+            key: v for key, v in replaced(rest, lambda _: {"input": next(count)}).items() if key not in _TRAINING
+        }
+        params["call"] = spec
+    return params

@@ -1,0 +1,234 @@
+"""The weights of a Keras model, by layer: as Keras 3 stores them (by object), and as Keras 2 did (by name)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from anylayer.errors import FileError, at, need
+from anylayer.libraries import h5py
+from anylayer.network import Array
+
+LayerName = tuple[str, str]
+"""A layer's name and its class's."""
+
+_DEPTH = 32
+_PARTS = (
+    "forward_layer",
+    "backward_layer",
+    "query_dense",
+    "key_dense",
+    "value_dense",
+    "gate_dense",
+    "output_dense",
+)
+"""Parts of layers, in the order in which get_weights lists them, where that is not the alphabet's."""
+_TRAINING = ("seed_generator", "random_generator", "_random_generator")
+"""Parts that hold the state of random numbers."""
+
+
+class Weights(Protocol):
+    """The weights of a model or a layer."""
+
+    def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+        """The weights of a model's layers, by name; `layers` lists all of them in the model's order."""
+
+    def arrays(self) -> list[Array]:
+        """A layer's weights in the order of get_weights; floats are float32."""
+
+
+class NoWeights:
+    """A model without weights."""
+
+    def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+        return {name: self for name, _ in layers}
+
+    def arrays(self) -> list[Array]:
+        return []
+
+
+class ObjectWeights:
+    """A group of Keras 3's files: variables in `vars/0`, `vars/1` ..., parts in groups named after attributes,
+    a model's layers in `layers/<class>_<number>` (keras/src/saving/saving_lib.py)."""
+
+    def __init__(self, group: Any, path: str, whole: Array, start: int, depth: int = 0) -> None:
+        need(depth < _DEPTH, f"groups are nested deeper than {_DEPTH}", FileError)
+        self._group, self._path, self._whole, self._start, self._depth = group, path, whole, start, depth
+
+    def _child(self, name: str) -> ObjectWeights | None:
+        member = h5py.member(self._group, name)
+        path = f"{self._path}/{name}" if self._path else name
+        if not h5py.is_group(member):
+            return None
+        return ObjectWeights(member, path, self._whole, self._start, self._depth + 1)
+
+    def _name(self) -> str:
+        variables = self._child("vars")
+        return "" if variables is None else h5py.text(variables._group.attrs.get("name"))
+
+    def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+        listed = self._child("layers") or self._child("_layer_checkpoint_dependencies")
+        if listed is None:
+            need(not self.arrays(), f"there is no group '{self._path or '/'}layers' in the weights", FileError)
+            return {}
+        children = {key: child for key in listed._group if (child := listed._child(key)) is not None}
+        by_name = {child._name(): child for child in children.values()}
+        names = {name for name, _ in layers}
+        if len(by_name) == len(children) and "" not in by_name and set(by_name) <= names:
+            return dict(by_name)
+        found: dict[str, Weights] = {}
+        for name, key in zip(names_of(layers), keys_of(layers)):
+            if key in children:
+                found[name] = children.pop(key)
+        for child in children.values():
+            need(not child.arrays(), f"the weights in '{child._path}' belong to no layer of the model", FileError)
+        return found
+
+    def arrays(self) -> list[Array]:
+        variables = self._child("vars")
+        found: list[Array] = []
+        if variables is not None:
+            keys = sorted((k for k in variables._group if k.isdigit()), key=int)
+            need(
+                keys == [str(i) for i in range(len(keys))],
+                f"'{variables._path}' holds {', '.join(keys)}: one is missing",
+                FileError,
+            )
+            for key in keys:
+                member = h5py.member(variables._group, key)
+                need(h5py.is_dataset(member), f"'{variables._path}/{key}' is no array", FileError)
+                found.append(_values(member, f"'{variables._path}/{key}'", self._whole, self._start))
+        for key in sorted(self._group, key=_part_order):
+            if key != "vars" and key not in _TRAINING:
+                child = self._child(key)
+                found.extend(child.arrays() if child is not None else [])
+        return found
+
+
+def _part_order(key: str) -> tuple[int, str, int]:
+    bare = key.removeprefix("_")
+    stem, number = _numbered(bare)
+    return (_PARTS.index(bare) if bare in _PARTS else len(_PARTS), stem, number)
+
+
+def _numbered(name: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(.*?)_(\d{1,9})", name)
+    return (match[1], int(match[2])) if match else (name, 0)
+
+
+def names_of(layers: Sequence[LayerName]) -> list[str]:
+    """The layers' names."""
+    return [name for name, _ in layers]
+
+
+def keys_of(layers: Sequence[LayerName]) -> list[str]:
+    """The names of the layers' groups: the class in snake case, numbered from the second of a class on."""
+    used: dict[str, int] = {}
+    keys = []
+    for _, kind in layers:
+        name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", re.sub(r"\W+", "", kind))
+        name = re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
+        used[name] = used.get(name, -1) + 1
+        keys.append(f"{name}_{used[name]}" if used[name] else name)
+    return keys
+
+
+class NamedWeights:
+    """A group of Keras 2's files: `layer_names` lists a model's layers, each a group whose `weight_names` lists
+    its weights (keras/src/legacy/saving/legacy_h5_format.py). A nested model's group holds those of all its
+    layers, led by their names."""
+
+    def __init__(self, groups: dict[str, Any] | None, named: list[tuple[str, Any]], whole: Array) -> None:
+        self._groups, self._named, self._whole = groups, named, whole
+
+    @classmethod
+    def of(cls, group: Any, whole: Array) -> NamedWeights:
+        """From a group with `layer_names`."""
+        names = h5py.texts(group, "layer_names")
+        if names is None:
+            raise FileError("the weights have no list 'layer_names'")
+        groups = {}
+        for name in names:
+            member = h5py.member(group, name)
+            need(
+                h5py.is_group(member), f"the weights have no group '{name}', which 'layer_names' lists", FileError
+            )
+            groups[name] = member
+        return cls(groups, [], whole)
+
+    def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+        if self._groups is None:
+            return self._split(layers)
+        held = {name: self._weights(name, group) for name, group in self._groups.items()}
+        names = names_of(layers)
+        filled = [name for name, found in held.items() if found._named]
+        if not set(filled) <= set(names):
+            held = _by_order(held, filled, names)
+        return {name: held[name] for name in names if name in held}
+
+    def _weights(self, layer: str, group: Any) -> NamedWeights:
+        found = []
+        for name in h5py.texts(group, "weight_names") or []:
+            member = h5py.member(group, name)
+            need(
+                h5py.is_dataset(member),
+                f"the weights of layer '{layer}' have no '{name}', which is listed",
+                FileError,
+            )
+            found.append((name, member))
+        return NamedWeights(None, found, self._whole)
+
+    def _split(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+        """A nested model's weights by the layer that their names lead with."""
+        names = set(names_of(layers))
+        found: dict[str, NamedWeights] = {}
+        for name, member in self._named:
+            parts = name.split("/")
+            owner = next((part for part in parts[:-1] if part in names), None)
+            need(
+                owner is not None,
+                f"weight '{name}' of a nested model names none of its layers: {', '.join(sorted(names)[:8])}",
+                FileError,
+            )
+            rest = "/".join(parts[parts.index(owner or "") + 1 :])
+            found.setdefault(owner or "", NamedWeights(None, [], self._whole))._named.append((rest, member))
+        return dict(found)
+
+    def arrays(self) -> list[Array]:
+        return [
+            _values(member, f"weight '{name}'", self._whole, 0)
+            for name, member in self._named
+            if not any(part in _TRAINING for part in name.split("/"))
+        ]
+
+
+def _by_order(
+    held: dict[str, NamedWeights], filled: Sequence[str], names: Sequence[str]
+) -> dict[str, NamedWeights]:
+    """Weights of another instance of the model, whose layers Keras numbered differently: the first conv2d_... of
+    the one is the first of the other."""
+    wanted: dict[str, list[str]] = {}
+    for name in names:
+        wanted.setdefault(_numbered(name)[0], []).append(name)
+    found: dict[str, NamedWeights] = {}
+    used: dict[str, int] = {}
+    for name in held:
+        stem = _numbered(name)[0]
+        place = used.get(stem, 0)
+        used[stem] = place + 1
+        if place < len(wanted.get(stem, ())):
+            found[wanted[stem][place]] = held[name]
+        else:
+            need(name not in filled, f"the weights of '{name}' belong to no layer of the model", FileError)
+    return found
+
+
+def _values(dataset: Any, what: str, whole: Array, start: int) -> Array:
+    with at("weights"):
+        need(dataset.dtype.kind in "fiub", f"{what} holds {dataset.dtype}, numbers are needed", FileError)
+        values = h5py.mapped(dataset, what, whole, start)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float32) if values.dtype.kind == "f" and values.dtype.itemsize != 4 else values
