@@ -1,0 +1,54 @@
+"""Types of values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.openvino._base import Operation
+
+DTYPES = {
+    "f16": np.float16, "f32": np.float32, "f64": np.float64, "boolean": np.bool_,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+}  # fmt: skip
+
+
+def dtype_of(name: str, what: str) -> Any:
+    """The dtype of an element type's name."""
+    need(name in DTYPES, f"{what} '{name}' is not supported; types: {', '.join(DTYPES)}")
+    return np.dtype(DTYPES[name])
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """`x` as `dtype`; x itself where it is of that type."""
+    if x.dtype == dtype:
+        return x
+    return x != x.dtype.type(0) if dtype == np.bool_ else x.astype(dtype)
+
+
+@layer("Convert")
+class Convert(Operation):
+    """The same numbers as another type; fractions are cut.
+
+    Source: OpenVINO, Convert-1.
+    """
+
+    destination_type: str = attribute("string")
+
+    def forward(self, x: Any) -> Any:
+        return cast(x, dtype_of(self.destination_type, "destination_type"))
+
+
+@layer("ConvertLike")
+class ConvertLike(Operation):
+    """The same numbers as the second input's type.
+
+    Source: OpenVINO, ConvertLike-1.
+    """
+
+    def forward(self, x: Any, like: Any) -> Any:
+        return cast(x, like.dtype)

@@ -1,0 +1,133 @@
+"""Interpolate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Enum, layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.openvino._base import Operation, axes_of, known, whole
+
+_COORDINATES = Enum("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+_NEAREST = Enum("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+_MODES = Enum("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow", "area")
+_EXACT = 1e-5
+
+
+@layer("Interpolate")
+class Interpolate(Operation):
+    """Resize axes, to sizes or by factors.
+
+    Up to opset3 the attributes name the axes and the second input their sizes, and points are asymmetric or
+    align_corners. Source: OpenVINO, Interpolate-1, Interpolate-4, Interpolate-11.
+    """
+
+    mode: str = attribute(_MODES)
+    shape_calculation_mode: str = attribute(Enum("sizes", "scales"), "sizes")
+    coordinate_transformation_mode: str = attribute(_COORDINATES, "half_pixel")
+    nearest_mode: str = attribute(_NEAREST, "round_prefer_floor")
+    antialias: bool = attribute("bool", False)
+    pads_begin: tuple[int, ...] = attribute("int64", (), repeated=True)
+    pads_end: tuple[int, ...] = attribute("int64", (), repeated=True)
+    cube_coeff: float = attribute("double", -0.75)
+    axes: tuple[int, ...] = attribute("int64", (), repeated=True, doc="up to opset3")
+    align_corners: bool = attribute("bool", True, doc="up to opset3")
+
+    def forward(self, x: Any, *inputs: Any) -> Any:
+        x = self.padded(x)
+        rank = len(x.shape)
+        if self.opset < 4:
+            need(len(inputs) == 1, f"takes 2 inputs, got {1 + len(inputs)}")
+            axes, sizes = axes_of(self.axes, rank), whole(inputs[0], "the sizes")
+            coordinates, nearest = "align_corners" if self.align_corners else "asymmetric", "simple"
+        else:
+            axes, sizes = self.asked(x, inputs)
+            coordinates, nearest = self.coordinate_transformation_mode, self.nearest_mode
+        need(len(axes) == len(sizes) and min(sizes, default=1) > 0, f"axes {axes} do not fit the sizes {sizes}")
+        changed = [(a, n) for a, n in zip(axes, sizes) if x.shape[a] != n]
+        if self.mode == "nearest":
+            for axis, n in changed:
+                x = np.take(x, _picks(x.shape[axis], n, coordinates, nearest), axis=axis)
+            return x
+        need(
+            self.mode in ("linear", "linear_onnx", "cubic"),
+            f"mode '{self.mode}' is not supported; nearest, linear, linear_onnx and cubic are",
+        )
+        need(coordinates != "tf_half_pixel_for_nn", f"{coordinates} is for mode 'nearest', this is '{self.mode}'")
+        need(not (self.antialias and self.mode == "cubic"), "antialias with mode 'cubic' is not supported")
+        if not changed:
+            return x
+        return ops.resize(
+            x,
+            [n for _, n in changed],
+            axes=[a for a, _ in changed],
+            mode="cubic" if self.mode == "cubic" else "linear",
+            coordinates=coordinates,
+            cubic_a=self.cube_coeff,
+            antialias=self.antialias and self.mode == "linear",
+        )
+
+    def padded(self, x: Any) -> Any:
+        """The map with the zeros that pads_begin and pads_end put around it."""
+        rank = len(x.shape)
+        low, high = ((*p, *[0] * rank)[:rank] for p in (self.pads_begin, self.pads_end))
+        need(len(self.pads_begin) <= rank >= len(self.pads_end), f"pads are for at most {rank} axes")
+        need(min([*low, *high], default=0) >= 0, f"pads must not be negative, got {low} and {high}")
+        return np.pad(x, list(zip(low, high))) if any([*low, *high]) else x
+
+    def asked(self, x: Any, inputs: tuple[Any, ...]) -> tuple[list[int], list[int]]:
+        """Axes and their new sizes."""
+        rank = len(x.shape)
+        scaled = self.shape_calculation_mode == "scales"
+        if self.opset >= 11:
+            need(1 <= len(inputs) <= 2, f"takes 2 or 3 inputs, got {1 + len(inputs)}")
+            sizes = scales = inputs[0]
+            named = inputs[1:]
+        else:
+            need(2 <= len(inputs) <= 3, f"takes 3 or 4 inputs, got {1 + len(inputs)}")
+            sizes, scales = inputs[:2]
+            named = inputs[2:]
+        axes = axes_of(whole(named[0], "axes"), rank) if named else list(range(rank))
+        if not scaled:
+            return axes, whole(sizes, "the sizes")
+        factors = [float(v) for v in known(scales, "the scales").reshape(-1)]
+        need(len(factors) == len(axes), f"the scales {factors} do not fit the axes {axes}")
+        return axes, [self.scaled(x.shape[a], factor) for a, factor in zip(axes, factors)]
+
+    def scaled(self, old: int, factor: float) -> int:
+        """The new size of an axis, where the factor is exactly new / old."""
+        new = int(np.floor(old * factor + _EXACT))
+        need(
+            self.coordinate_transformation_mode == "align_corners" or abs(old * factor - new) <= _EXACT * new,
+            f"a scale of {factor:g} makes {old * factor:g} cells of {old}: only whole numbers are supported",
+        )
+        return new
+
+
+def _picks(old: int, new: int, coordinates: str, nearest: str) -> Any:
+    """The cell of the old axis that each of the new takes."""
+    i = np.arange(new, dtype=np.float64)
+    scale = new / old
+    if coordinates == "align_corners":
+        at = i * ((old - 1) / (new - 1)) if new > 1 else i * 0
+    elif coordinates == "asymmetric":
+        at = i / scale
+    elif coordinates == "tf_half_pixel_for_nn":
+        at = (i + 0.5) / scale
+    elif coordinates == "pytorch_half_pixel" and new == 1:
+        at = i * 0
+    else:
+        at = (i + 0.5) / scale - 0.5
+    at = np.round(at, 6)  # as OpenVINO's float32 cannot tell them apart
+    if nearest == "simple":
+        picked = np.ceil(at) if scale < 1 else np.trunc(at)
+    elif nearest == "round_prefer_floor":
+        picked = np.ceil(at - 0.5)
+    elif nearest == "round_prefer_ceil":
+        picked = np.floor(at + 0.5)
+    else:
+        picked = np.floor(at) if nearest == "floor" else np.ceil(at)
+    return np.clip(picked, 0, old - 1).astype(np.int64)

@@ -1,0 +1,176 @@
+"""Normalizations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Enum, layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.openvino._base import Operation, axes_of, whole
+
+EPS_MODE = Enum("add", "max")
+
+
+@layer("BatchNormInference")
+class BatchNormInference(Operation):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, a channel each.
+
+    The inputs are gamma, beta, x, mean, variance up to opset4, x first from then on.
+    Source: OpenVINO, BatchNormInference-1, BatchNormInference-5.
+    """
+
+    epsilon: float = attribute("double")
+
+    def forward(self, *inputs: Any) -> Any:
+        need(len(inputs) == 5, f"takes 5 inputs, got {len(inputs)}")
+        if self.opset >= 5:
+            x, gamma, beta, mean, variance = inputs
+        else:
+            gamma, beta, x, mean, variance = inputs
+        ends = [1] * (len(x.shape) - 2)
+        gamma, beta, mean, variance = (v.reshape(-1, *ends) for v in (gamma, beta, mean, variance))
+        factor = gamma / np.sqrt(variance + x.dtype.type(self.epsilon))
+        return x * factor + (beta - mean * factor)
+
+
+@layer("LRN")
+class LRN(Operation):
+    """x / (bias + alpha / size^a * sum of squares)^beta, over windows of `size` along the a axes named.
+
+    Source: OpenVINO, LRN-1.
+    """
+
+    alpha: float = attribute("float")
+    beta: float = attribute("float")
+    bias: float = attribute("float", 1.0)
+    size: int = attribute("int64")
+
+    def forward(self, x: Any, axes: Any) -> Any:
+        named = axes_of(whole(axes, "axes"), len(x.shape))
+        need(self.size > 0, f"size must be positive, got {self.size}")
+        if named == [1] and self.size % 2:
+            return ops.lrn(x, self.size, alpha=self.alpha, beta=self.beta, bias=self.bias)
+        total = x * x
+        for axis in named:
+            total = self.windows(total, axis)
+        number = x.dtype.type
+        scale = number(self.alpha / self.size ** len(named))
+        return x / np.power(number(self.bias) + scale * total, number(self.beta))
+
+    def windows(self, x: Any, axis: int) -> Any:
+        """Sums over the windows along an axis."""
+        n, low = x.shape[axis], self.size // 2
+        places = np.arange(n)
+        near = np.abs(places[:, None] - places) <= low
+        return np.moveaxis(np.moveaxis(x, axis, -1) @ near.astype(x.dtype), -1, axis)
+
+
+@layer("MVN")
+class MVN(Operation):
+    """Subtract the mean and, with normalize_variance, divide by the deviation.
+
+    From opset6 on the second input names the axes; before, `across_channels` or `reduction_axes` do, and epsilon
+    is added to the deviation. Source: OpenVINO, MVN-1, MVN-6.
+    """
+
+    eps: float = attribute("float")
+    eps_mode: str = attribute(Enum("inside_sqrt", "outside_sqrt"), "outside_sqrt")
+    normalize_variance: bool = attribute("bool")
+    across_channels: bool = attribute("bool", False)
+    reduction_axes: tuple[int, ...] = attribute("int64", (), repeated=True)
+
+    def forward(self, x: Any, axes: Any = None) -> Any:
+        rank = len(x.shape)
+        if axes is not None:
+            named = axes_of(whole(axes, "axes"), rank)
+        elif self.reduction_axes:
+            named = axes_of(self.reduction_axes, rank, "reduction_axes")
+        else:
+            named = list(range(1 if self.across_channels else 2, rank))
+        along = tuple(named)
+        apart = x - x.mean(axis=along, keepdims=True)
+        if not self.normalize_variance:
+            return apart
+        eps = x.dtype.type(self.eps)
+        variance = (apart * apart).mean(axis=along, keepdims=True)
+        if self.eps_mode == "inside_sqrt":
+            return apart / np.sqrt(variance + eps)
+        return apart / (np.sqrt(variance) + eps)
+
+
+@layer("NormalizeL2")
+class NormalizeL2(Operation):
+    """x over the root of its sum of squares along axes; eps is added to the sum, or its least value.
+
+    Source: OpenVINO, NormalizeL2-1.
+    """
+
+    eps: float = attribute("float")
+    eps_mode: str = attribute(EPS_MODE)
+
+    def forward(self, x: Any, axes: Any) -> Any:
+        named = tuple(axes_of(whole(axes, "axes"), len(x.shape)))
+        if not named:
+            square = x * x
+        else:
+            square = (x * x).sum(axis=named, keepdims=True)
+        eps = x.dtype.type(self.eps)
+        return x / np.sqrt(square + eps if self.eps_mode == "add" else np.maximum(square, eps))
+
+
+@layer("GRN")
+class GRN(Operation):
+    """x over the root of its sum of squares over channels plus `bias`.
+
+    Source: OpenVINO, GRN-1.
+    """
+
+    bias: float = attribute("float")
+
+    def forward(self, x: Any) -> Any:
+        return x / np.sqrt((x * x).sum(axis=1, keepdims=True) + x.dtype.type(self.bias))
+
+
+@layer("GroupNormalization")
+class GroupNormalization(Operation):
+    """Normalize groups of channels, then scale and shift each channel.
+
+    Source: OpenVINO, GroupNormalization-12.
+    """
+
+    num_groups: int = attribute("int64")
+    epsilon: float = attribute("double")
+
+    def forward(self, x: Any, scale: Any, bias: Any) -> Any:
+        n, c = x.shape[:2]
+        groups = self.num_groups
+        need(groups > 0 and c % groups == 0, f"num_groups={groups} does not divide {c} channels")
+        y = x.reshape(n, groups, -1)
+        apart = y - y.mean(axis=2, keepdims=True)
+        variance = (apart * apart).mean(axis=2, keepdims=True)
+        y = (apart / np.sqrt(variance + x.dtype.type(self.epsilon))).reshape(x.shape)
+        ends = [1] * (len(x.shape) - 2)
+        return y * scale.reshape(-1, *ends) + bias.reshape(-1, *ends)
+
+
+@layer("FakeQuantize")
+class FakeQuantize(Operation):
+    """Round to `levels` steps between the input limits, and spread them between the output limits.
+
+    Source: OpenVINO, FakeQuantize-1.
+    """
+
+    levels: int = attribute("int64")
+    auto_broadcast: str = attribute(Enum("numpy", "none", "pdpd"), "numpy")
+
+    def forward(self, x: Any, low: Any, high: Any, out_low: Any, out_high: Any) -> Any:
+        need(self.levels >= 2, f"levels must be at least 2, got {self.levels}")
+        need(self.auto_broadcast == "numpy", f"auto_broadcast '{self.auto_broadcast}' is not supported, numpy is")
+        steps = x.dtype.type(self.levels - 1)
+        width = high - low
+        inside = np.round((x - low) / np.where(width == 0, x.dtype.type(1), width) * steps)
+        y = inside / steps * (out_high - out_low) + out_low
+        return np.where(x <= np.minimum(low, high), out_low, np.where(x > np.maximum(low, high), out_high, y))

@@ -1,0 +1,330 @@
+"""Boxes, regions and anchors. What OpenVINO has taken over from Caffe, Caffe's layer of that name computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Enum, Registry, bind, layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.openvino._base import Operation, axis_of, whole
+from anylayer.network import Node, TensorType
+
+
+class FromCaffe(Operation):
+    """An operation that is a layer of Caffe's (Intel's fork) by another spelling."""
+
+    def by_caffe(
+        self, type_: str, params: Mapping[str, Any], inputs: Sequence[Any], outputs: int = 1
+    ) -> list[Any]:
+        """What Caffe's layer `type_` gives for these inputs."""
+        node = Node(
+            name=self.name,
+            type=type_,
+            inputs=[f"in{i}" for i in range(len(inputs))],
+            outputs=["out"],
+            params=dict(params),
+        )
+        types = [TensorType(tuple(x.shape), x.dtype) for x in inputs]
+        bound = bind(node, Registry.of("caffe").find(type_), types, "openvino")
+        results = bound(list(inputs))
+        for text in bound.notes:
+            self.note(text)
+        return results
+
+    def written(self, **names: str) -> dict[str, Any]:
+        """The attributes that the file writes, by the names of Caffe's fields."""
+        found = {}
+        for field, name in names.items():
+            value = getattr(self, name)
+            if self.has(name) and value != ():
+                found[field] = list(value) if isinstance(value, tuple) else value
+        return found
+
+
+@layer("RegionYolo")
+class RegionYolo(FromCaffe):
+    """YOLO's activations: softmax over classes and a flat output with do_softmax, else logistic, as a map.
+
+    Source: OpenVINO, RegionYolo-1.
+    """
+
+    coords: int = attribute("int64")
+    classes: int = attribute("int64")
+    num: int = attribute("int64")
+    do_softmax: bool = attribute("bool", True)
+    mask: tuple[int, ...] = attribute("int64", (), repeated=True)
+    axis: int = attribute("int64", 1)
+    end_axis: int = attribute("int64", -1)
+    anchors: tuple[float, ...] = attribute("float", (), repeated=True)
+
+    def forward(self, x: Any) -> Any:
+        region = {
+            "coords": self.coords,
+            "classes": self.classes,
+            "num": self.num,
+            "do_softmax": int(self.do_softmax),
+            "mask": list(self.mask),
+        }
+        flat = {"axis": self.axis, "end_axis": self.end_axis}
+        return self.by_caffe("RegionYolo", {"region_yolo_param": region, "flatten_param": flat}, [x])
+
+
+@layer("ReorgYolo")
+class ReorgYolo(FromCaffe):
+    """Pixels into channels as Darknet does it.
+
+    Source: OpenVINO, ReorgYolo-2.
+    """
+
+    strides: tuple[int, ...] = attribute("int64", repeated=True)
+
+    def forward(self, x: Any) -> Any:
+        need(len(set(self.strides)) == 1, f"strides must be equal, got {list(self.strides)}")
+        return self.by_caffe("ReorgYolo", {"reorg_yolo_param": {"stride": self.strides[0]}}, [x])
+
+
+class _Priors(FromCaffe):
+    """What PriorBox and PriorBoxClustered share."""
+
+    def laid(self, type_: str, params: Mapping[str, Any], cells: Any, image: Any) -> Any:
+        """(2, 4 * P) for the sizes of a map and of an image."""
+        rows = [np.broadcast_to(np.float32(0), (1, 1, *whole(v, "a size"))) for v in (cells, image)]
+        need(all(len(r.shape) == 4 for r in rows), "takes sizes of two numbers, height and width")
+        return np.asarray(self.by_caffe(type_, {"prior_box_param": dict(params)}, rows)[0])[0]
+
+
+@layer("PriorBox")
+class PriorBox(_Priors):
+    """SSD's boxes around every cell of a map, (2, 4 * P): the boxes, and their variances.
+
+    Source: OpenVINO, PriorBox-1, PriorBox-8.
+    """
+
+    min_size: tuple[float, ...] = attribute("float", (), repeated=True)
+    max_size: tuple[float, ...] = attribute("float", (), repeated=True)
+    aspect_ratio: tuple[float, ...] = attribute("float", (), repeated=True)
+    density: tuple[float, ...] = attribute("float", (), repeated=True)
+    fixed_ratio: tuple[float, ...] = attribute("float", (), repeated=True)
+    fixed_size: tuple[float, ...] = attribute("float", (), repeated=True)
+    clip: bool = attribute("bool", False)
+    flip: bool = attribute("bool", False)
+    step: float = attribute("float", 0.0)
+    offset: float = attribute("float", 0.0)
+    variance: tuple[float, ...] = attribute("float", (), repeated=True)
+    scale_all_sizes: bool = attribute("bool", True)
+    min_max_aspect_ratios_order: bool = attribute("bool", True)
+
+    def forward(self, cells: Any, image: Any) -> Any:
+        for name in ("density", "fixed_ratio", "fixed_size"):
+            need(not getattr(self, name), f"{name} is not supported")
+        need(self.scale_all_sizes, "scale_all_sizes: false is not supported")
+        need(
+            self.min_max_aspect_ratios_order or not self.max_size,
+            "min_max_aspect_ratios_order: false with a max_size is not supported",
+        )
+        params = self.written(
+            min_size="min_size",
+            max_size="max_size",
+            aspect_ratio="aspect_ratio",
+            variance="variance",
+            step="step",
+        )
+        params.update(clip=int(self.clip), flip=int(self.flip), offset=self.offset)
+        return self.laid("PriorBox", params, cells, image)
+
+
+@layer("PriorBoxClustered")
+class PriorBoxClustered(_Priors):
+    """Boxes of given widths and heights around every cell of a map, (2, 4 * P): the boxes, and their variances.
+
+    Source: OpenVINO, PriorBoxClustered-1.
+    """
+
+    width: tuple[float, ...] = attribute("float", repeated=True)
+    height: tuple[float, ...] = attribute("float", repeated=True)
+    clip: bool = attribute("bool", True)
+    step: float = attribute("float", 0.0)
+    step_w: float = attribute("float", 0.0)
+    step_h: float = attribute("float", 0.0)
+    offset: float = attribute("float")
+    variance: tuple[float, ...] = attribute("float", (), repeated=True)
+
+    def forward(self, cells: Any, image: Any) -> Any:
+        params = self.written(width="width", height="height", variance="variance")
+        step_h, step_w = self.step_h or self.step, self.step_w or self.step
+        if step_h or step_w:
+            params.update(step_h=step_h, step_w=step_w)
+        params.update(clip=int(self.clip), offset=self.offset)
+        return self.laid("PriorBoxClustered", params, cells, image)
+
+
+@layer("DetectionOutput")
+class DetectionOutput(FromCaffe):
+    """Decode SSD's boxes and keep the best of each class: rows (1, 1, D, 7), as many as there are.
+
+    OpenVINO writes N * keep_top_k rows, the first that counts no more marked by -1; this gives the rows before.
+    Source: OpenVINO, DetectionOutput-1, DetectionOutput-8.
+    """
+
+    num_classes: int = attribute("int64", 0)
+    background_label_id: int = attribute("int64", 0)
+    top_k: int = attribute("int64", -1)
+    variance_encoded_in_target: bool = attribute("bool", False)
+    keep_top_k: tuple[int, ...] = attribute("int64", repeated=True)
+    code_type: str = attribute("string", "caffe.PriorBoxParameter.CORNER")
+    share_location: bool = attribute("bool", True)
+    nms_threshold: float = attribute("float")
+    confidence_threshold: float = attribute("float", 0.0)
+    clip_after_nms: bool = attribute("bool", False)
+    clip_before_nms: bool = attribute("bool", False)
+    decrease_label_id: bool = attribute("bool", False)
+    normalized: bool = attribute("bool", False)
+    input_height: int = attribute("int64", 1)
+    input_width: int = attribute("int64", 1)
+    objectness_score: float = attribute("float", 0.0)
+
+    def forward(self, loc: Any, conf: Any, priors: Any, *more: Any) -> Any:
+        need(not more, f"takes 3 inputs here: the two of a first stage are not supported, got {3 + len(more)}")
+        for name in ("clip_after_nms", "clip_before_nms", "decrease_label_id"):
+            need(not getattr(self, name), f"{name} is not supported")
+        need(self.normalized, "normalized: false (priors in pixels, of 5 values each) is not supported")
+        classes = self.num_classes
+        if self.opset >= 8 or not classes:
+            count = priors.shape[-1] // 4
+            need(count and conf.shape[1] % count == 0, f"{conf.shape[1]} confidences do not fit {count} priors")
+            classes = conf.shape[1] // count
+        params = {
+            "num_classes": classes,
+            "share_location": int(self.share_location),
+            "background_label_id": self.background_label_id,
+            "nms_param": {"nms_threshold": self.nms_threshold, "top_k": self.top_k},
+            "code_type": self.code_type.rpartition(".")[2].upper(),
+            "keep_top_k": self.keep_top_k[0],
+            "variance_encoded_in_target": int(self.variance_encoded_in_target),
+            "confidence_threshold": self.confidence_threshold,
+        }
+        return self.by_caffe("DetectionOutput", {"detection_output_param": params}, [loc, conf, priors])
+
+
+@layer("PSROIPooling")
+class PSROIPooling(FromCaffe):
+    """The means of the bins of regions, each bin from channels of its own.
+
+    Source: OpenVINO, PSROIPooling-1.
+    """
+
+    output_dim: int = attribute("int64")
+    group_size: int = attribute("int64", 1)
+    spatial_scale: float = attribute("float")
+    mode: str = attribute(Enum("average", "bilinear"), "average")
+    spatial_bins_x: int = attribute("int64", 1)
+    spatial_bins_y: int = attribute("int64", 1)
+
+    def forward(self, x: Any, rois: Any) -> Any:
+        need(self.mode == "average", f"mode '{self.mode}' is not supported, average is")
+        params = {
+            "output_dim": self.output_dim,
+            "group_size": self.group_size,
+            "spatial_scale": self.spatial_scale,
+        }
+        return self.by_caffe("PSROIPooling", {"psroi_pooling_param": params}, [x, rois])
+
+
+@layer("ROIPooling")
+class ROIPooling(FromCaffe):
+    """The maxima of the bins of regions.
+
+    Source: OpenVINO, ROIPooling-1, ROIPooling-2.
+    """
+
+    method: str = attribute(Enum("max", "bilinear"), "max")
+    output_size: tuple[int, ...] = attribute("int64", (), repeated=True)
+    pooled_h: int = attribute("int64", 0)
+    pooled_w: int = attribute("int64", 0)
+    output_roi: tuple[int, ...] = attribute("int64", (), repeated=True)
+    spatial_scale: float = attribute("float")
+
+    def forward(self, x: Any, rois: Any) -> Any:
+        need(self.method == "max", f"method '{self.method}' is not supported, max is")
+        size = (self.pooled_h, self.pooled_w) if self.pooled_h else (*self.output_roi, *self.output_size)
+        need(len(size) == 2, f"the output's size must have two numbers, got {list(size)}")
+        params = {"pooled_h": size[0], "pooled_w": size[1], "spatial_scale": self.spatial_scale}
+        return self.by_caffe("ROIPooling", {"roi_pooling_param": params}, [x, rois])
+
+
+@layer("ROIAlign")
+class ROIAlign(Operation):
+    """Sample the bins of regions between the cells.
+
+    Source: OpenVINO, ROIAlign-3, ROIAlign-9.
+    """
+
+    pooled_h: int = attribute("int64")
+    pooled_w: int = attribute("int64")
+    sampling_ratio: int = attribute("int64")
+    spatial_scale: float = attribute("float")
+    mode: str = attribute(Enum("avg", "max"))
+    aligned_mode: str = attribute(Enum("asymmetric", "half_pixel_for_nn", "half_pixel"), "asymmetric")
+
+    def forward(self, x: Any, rois: Any, batch: Any) -> Any:
+        need(self.aligned_mode != "half_pixel_for_nn", "aligned_mode 'half_pixel_for_nn' is not supported")
+        return ops.roi_align(
+            x,
+            rois,
+            batch.astype(np.int64),
+            size=(self.pooled_h, self.pooled_w),
+            spatial_scale=self.spatial_scale,
+            sampling_ratio=self.sampling_ratio,
+            mode="avg" if self.mode == "avg" else "max",
+            half_pixel=self.aligned_mode == "half_pixel",
+        )
+
+
+@layer("GridSample")
+class GridSample(Operation):
+    """Sample a map at points.
+
+    Source: OpenVINO, GridSample-9.
+    """
+
+    align_corners: bool = attribute("bool", False)
+    mode: str = attribute(Enum("bilinear", "bicubic", "nearest"), "bilinear")
+    padding_mode: str = attribute(Enum("zeros", "border", "reflection"), "zeros")
+
+    def forward(self, x: Any, grid: Any) -> Any:
+        mode: Any = {"bilinear": "linear", "bicubic": "cubic"}.get(self.mode, self.mode)
+        padding: Any = self.padding_mode
+        return ops.grid_sample(x, grid, mode=mode, padding=padding, align_corners=self.align_corners)
+
+
+@layer("CTCGreedyDecoderSeqLen")
+class CTCGreedyDecoderSeqLen(Operation):
+    """The most likely label of each step, repeats merged and blanks left out, padded with -1; and the lengths.
+
+    (N, T, C), lengths (N,) and the blank's index (C - 1 where it is not given). Source: OpenVINO,
+    CTCGreedyDecoderSeqLen-6.
+    """
+
+    merge_repeated: bool = attribute("bool", True)
+    classes_index_type: str = attribute(Enum("i32", "i64"), "i32")
+    sequence_length_type: str = attribute(Enum("i32", "i64"), "i32")
+
+    def forward(self, x: Any, lengths: Any, blank: Any = None) -> Any:
+        n, t, c = x.shape
+        none = c - 1 if blank is None else whole(blank, "blank_index")[0]
+        axis_of(none, c, "blank_index")
+        label = x.argmax(axis=2)
+        taken = (np.arange(t) < lengths.reshape(n, 1)) & (label != none)
+        if self.merge_repeated:
+            before = np.concatenate([np.full((n, 1), -1, np.int64), label[:, :-1]], axis=1)
+            taken = taken & (label != before)
+        step = np.sort(np.where(taken, np.arange(t), t), axis=1)
+        found = np.take_along_axis(label, np.minimum(step, t - 1), axis=1)
+        kinds = {"i32": np.int32, "i64": np.int64}
+        labels = np.where(step < t, found, -1).astype(kinds[self.classes_index_type])
+        count = taken.astype(np.int64).sum(axis=1).astype(kinds[self.sequence_length_type])
+        return [labels, count][: self.outputs]

@@ -1,0 +1,83 @@
+"""The best of many: TopK, non-maximum suppression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Enum, layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.openvino._base import Operation, axis_of, whole
+from anylayer.layers.openvino.activations import number
+from anylayer.layers.openvino.casting import dtype_of
+
+
+@layer("TopK")
+class TopK(Operation):
+    """The k largest or smallest along an axis, and their indices; of equal ones the first.
+
+    Source: OpenVINO, TopK-1, TopK-3, TopK-11.
+    """
+
+    axis: int = attribute("int64")
+    mode: str = attribute(Enum("max", "min"))
+    sort: str = attribute(Enum("value", "index", "none"), "value")
+    index_element_type: str = attribute("string", "i32")
+    stable: bool = attribute("bool", False)
+
+    def forward(self, x: Any, k: Any) -> Any:
+        axis = axis_of(self.axis, len(x.shape))
+        count = whole(k, "k")[0]
+        values, indices = ops.top_k(x, count, axis=axis, largest=self.mode == "max")
+        if self.sort == "index":
+            indices = np.sort(indices, axis=axis)
+            values = ops.gather_elements(x, indices, axis=axis)
+        indices = indices.astype(dtype_of(self.index_element_type, "index_element_type"))
+        return (values, indices)[: self.outputs]
+
+
+@layer("NonMaxSuppression")
+class NonMaxSuppression(Operation):
+    """Keep, class by class, the best boxes that overlap no better one.
+
+    Rows (batch, class, box); with sort_result_descending by falling score over all of them. From opset5 on also
+    rows (batch, class, score) and how many there are. Source: OpenVINO, NonMaxSuppression-1 to -9.
+    """
+
+    box_encoding: str = attribute(Enum("corner", "center"), "corner")
+    sort_result_descending: bool = attribute("bool", True)
+    output_type: str = attribute("string", "i64")
+
+    def forward(
+        self, boxes: Any, scores: Any, most: Any = None, iou: Any = None, least: Any = None, sigma: Any = None
+    ) -> Any:
+        need(sigma is None or number(sigma, "soft_nms_sigma") == 0, "soft_nms_sigma other than 0 is not supported")
+        count = 0 if most is None else max(0, min(whole(most, "max_output_boxes_per_class")[0], boxes.shape[1]))
+        threshold = 0.0 if iou is None else number(iou, "iou_threshold")
+        floor = 0.0 if least is None else number(least, "score_threshold")
+        dtype = dtype_of(self.output_type, "output_type")
+        if self.box_encoding == "center":
+            middle, half = boxes[..., :2], boxes[..., 2:] * boxes.dtype.type(0.5)
+            boxes = np.concatenate([middle - half, middle + half], axis=-1)
+        need(count > 0, "max_output_boxes_per_class=0 keeps no box")
+        chosen, real = ops.nms(boxes, scores, max_per_class=count, iou_threshold=threshold, score_threshold=floor)
+        best = self.scores(scores, chosen)
+        if self.sort_result_descending:
+            rows = chosen.shape[0]
+            there = np.arange(rows) < real
+            _, order = ops.top_k(np.where(there, best, best.dtype.type(-np.inf)), rows)
+            chosen, best = ops.gather(chosen, order), ops.gather(best, order)
+        if self.opset < 5:
+            return chosen.astype(dtype)
+        columns = [np.expand_dims(chosen[:, i].astype(best.dtype), 1) for i in (0, 1)]
+        table = np.concatenate([*columns, np.expand_dims(best, 1)], axis=1)
+        found = [ops.head(chosen, real).astype(dtype), ops.head(table, real), real.reshape(1).astype(dtype)]
+        return found[: self.outputs]
+
+    def scores(self, scores: Any, chosen: Any) -> Any:
+        """The score of each chosen row."""
+        _, c, n = scores.shape
+        at = np.maximum(chosen, 0)
+        return ops.gather(scores.reshape(-1), (at[:, 0] * c + at[:, 1]) * n + at[:, 2])

@@ -1,0 +1,120 @@
+"""Pixels into channels, channels into pixels, channels dealt out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Enum, layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.openvino._base import Operation, axis_of, whole
+
+BLOCKS = Enum("blocks_first", "depth_first")
+
+
+@layer("DepthToSpace")
+class DepthToSpace(Operation):
+    """(N, C, ...) to (N, C / b^k, ... * b): channels become the pixels of blocks.
+
+    Source: OpenVINO, DepthToSpace-1.
+    """
+
+    mode: str = attribute(BLOCKS)
+    block_size: int = attribute("int64", 1)
+
+    def forward(self, x: Any) -> Any:
+        n, c, *shape = x.shape
+        k, b = len(shape), self.block_size
+        need(b > 0 and c % b**k == 0, f"block_size={b} to the power of {k} does not divide {c} channels")
+        if self.mode == "blocks_first":
+            y = x.reshape(n, *[b] * k, c // b**k, *shape)
+            order = [0, k + 1, *(v for i in range(k) for v in (k + 2 + i, 1 + i))]
+        else:
+            y = x.reshape(n, c // b**k, *[b] * k, *shape)
+            order = [0, 1, *(v for i in range(k) for v in (k + 2 + i, 2 + i))]
+        return y.transpose(order).reshape(n, c // b**k, *(d * b for d in shape))
+
+
+@layer("SpaceToDepth")
+class SpaceToDepth(Operation):
+    """(N, C, ...) to (N, C * b^k, ... / b): the pixels of blocks become channels.
+
+    Source: OpenVINO, SpaceToDepth-1.
+    """
+
+    mode: str = attribute(BLOCKS)
+    block_size: int = attribute("int64", 1)
+
+    def forward(self, x: Any) -> Any:
+        n, c, *shape = x.shape
+        k, b = len(shape), self.block_size
+        need(b > 0 and all(d % b == 0 for d in shape), f"block_size={b} does not divide {tuple(shape)}")
+        y = x.reshape(n, c, *(v for d in shape for v in (d // b, b)))
+        blocks, pixels = [3 + 2 * i for i in range(k)], [2 + 2 * i for i in range(k)]
+        order = [0, *blocks, 1, *pixels] if self.mode == "blocks_first" else [0, 1, *blocks, *pixels]
+        return y.transpose(order).reshape(n, c * b**k, *(d // b for d in shape))
+
+
+@layer("ShuffleChannels")
+class ShuffleChannels(Operation):
+    """The groups of an axis dealt out in turn.
+
+    Source: OpenVINO, ShuffleChannels-1.
+    """
+
+    axis: int = attribute("int64", 1)
+    group: int = attribute("int64", 1)
+
+    def forward(self, x: Any) -> Any:
+        axis = axis_of(self.axis, len(x.shape))
+        c, g = x.shape[axis], self.group
+        need(g > 0 and c % g == 0, f"group={g} does not divide {c} channels")
+        before, after = x.shape[:axis], x.shape[axis + 1 :]
+        return x.reshape(*before, g, c // g, *after).swapaxes(axis, axis + 1).reshape(x.shape)
+
+
+@layer("BatchToSpace")
+class BatchToSpace(Operation):
+    """The batch's blocks back into space, then cut.
+
+    Source: OpenVINO, BatchToSpace-2.
+    """
+
+    def forward(self, x: Any, block: Any, begin: Any, end: Any) -> Any:
+        blocks, low, high = (whole(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
+        rank = len(x.shape)
+        need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")
+        count = int(np.prod(blocks))
+        need(count > 0 and x.shape[0] % count == 0, f"block {blocks} does not divide a batch of {x.shape[0]}")
+        n, rest = x.shape[0] // count, x.shape[1:]
+        y = x.reshape(*blocks[1:], n, *rest)
+        k = rank - 1
+        order = [k, *(v for i in range(k) for v in (k + 1 + i, i))]
+        y = y.transpose(order).reshape(n, *(d * b for d, b in zip(rest, blocks[1:])))
+        return y[tuple(slice(a, d - b) for a, b, d in zip(low, high, y.shape))]
+
+
+@layer("SpaceToBatch")
+class SpaceToBatch(Operation):
+    """Padded, then the blocks of space into the batch.
+
+    Source: OpenVINO, SpaceToBatch-2.
+    """
+
+    def forward(self, x: Any, block: Any, begin: Any, end: Any) -> Any:
+        blocks, low, high = (whole(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
+        rank = len(x.shape)
+        need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")
+        y = np.pad(x, list(zip(low, high)))
+        n, rest = y.shape[0], y.shape[1:]
+        need(
+            all(b > 0 and d % b == 0 for d, b in zip(rest, blocks[1:])),
+            f"block {blocks} does not divide the padded shape {tuple(y.shape)}",
+        )
+        k = rank - 1
+        y = y.reshape(n, *(v for d, b in zip(rest, blocks[1:]) for v in (d // b, b)))
+        order = [*(2 + 2 * i for i in range(k)), 0, *(1 + 2 * i for i in range(k))]
+        return y.transpose(order).reshape(
+            n * int(np.prod(blocks[1:])), *(d // b for d, b in zip(rest, blocks[1:]))
+        )

@@ -1,0 +1,76 @@
+"""The OpenVINO reader: IR of every version, a .xml and the .bin beside it, to a Network.
+
+markup.py     the XML, with limits            weights.py    the .bin, over a memory map
+layers.py     layers, ports and edges, in computing order
+attributes.py what the attributes' text means
+ir.py         v10, v11: OpenVINO's operations
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from anylayer.errors import AnyLayerError, FileError, need
+from anylayer.network import Network
+from anylayer.readers._recognise import describe
+from anylayer.readers.openvino.ir import read_ir
+from anylayer.readers.openvino.markup import parse
+from anylayer.readers.openvino.weights import Weights
+
+WHAT = "an OpenVINO model (.xml with .bin)"
+OPTIONS: frozenset[str] = frozenset()
+_IR = "an OpenVINO model (IR)"
+_NEWEST = 11
+
+
+def match(path: Path) -> bool:
+    """Whether the file is an IR's .xml, by its first element."""
+    return path.is_file() and describe(path) == _IR
+
+
+def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str] = frozenset()) -> Network:
+    """Read an IR. `weights` is its .bin; by default the file of the same name beside it.
+
+    Layer types that the user defines (`user_types`) get their constant inputs as blobs.
+    Raises FileError, NetworkError, LayerError, each naming the file and, where there is one, the line.
+    """
+    with _within(str(model)):
+        need(describe(model) == _IR, f"this is {describe(model) or 'no XML'}, not {_IR}", FileError)
+        root = parse(model)
+        need(root.tag == "net", f"this is <{root.tag}>, a network is <net>", FileError)
+        version = root.attributes.get("version", "")
+        need(
+            version.isdigit() and len(version) < 4,
+            f"its version is '{version[:20]}', a number is needed",
+            FileError,
+        )
+        need(
+            int(version) <= _NEWEST,
+            f"its version is {version}; versions 2 to {_NEWEST} are known",
+            FileError,
+        )
+        file = _weights(model, weights)
+        if int(version) >= 10:
+            return read_ir(root, str(model), file, user_types)
+        raise FileError("TODO")
+
+
+@contextmanager
+def _within(file: str) -> Iterator[None]:
+    """Put the file in front of a message that does not name it yet."""
+    try:
+        yield
+    except AnyLayerError as error:
+        if not error.places or not error.places[0].startswith(file):
+            error.places.insert(0, file)
+        raise
+
+
+def _weights(model: Path, weights: Path | None) -> Weights:
+    if weights is not None:
+        need(weights.is_file(), f"there is no weights file {weights}", FileError)
+        return Weights(weights, weights)
+    beside = model.with_suffix(".bin")
+    return Weights(beside if beside.is_file() else None, beside)

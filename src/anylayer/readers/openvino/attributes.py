@@ -1,0 +1,37 @@
+"""The values of an IR's attributes, which the file spells as text."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from anylayer.network import Flag
+
+_INTEGER = re.compile(r"[+-]?\d{1,18}")
+_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WORDS = {
+    "true": Flag(True), "false": Flag(False), "True": Flag(True), "False": Flag(False),
+    "inf": math.inf, "-inf": -math.inf, "nan": math.nan, "-nan": math.nan,
+}  # fmt: skip
+
+
+def typed(text: str) -> Any:
+    """A number, a list of numbers where commas separate them, a Flag for true and false; other text as it is.
+
+    >>> typed("2"), typed("2, 1"), typed("1e-05"), typed("same_upper"), typed("true"), typed("ij,jk->ik")
+    (2, [2, 1], 1e-05, 'same_upper', true, 'ij,jk->ik')
+    """
+    if "," not in text:
+        value = _one(text.strip())
+        return text if value is None else value
+    values = [_one(part.strip()) for part in text.split(",")]
+    return text if any(value is None for value in values) else values
+
+
+def _one(text: str) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if len(text) < 64 and _FLOAT.fullmatch(text) else None

@@ -1,0 +1,127 @@
+"""IR v10 and v11: nodes spelled as OpenVINO's operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.layer import Definition, Registry
+from anylayer.network import Array, Network, Node, TensorType
+from anylayer.readers.openvino.attributes import typed
+from anylayer.readers.openvino.layers import Drawn, OpenShape, read_layers, size
+from anylayer.readers.openvino.markup import Element
+from anylayer.readers.openvino.weights import Weights, dtype_of
+
+_STORED = ("offset", "size", "element_type", "shape")
+"""Attributes that say where a constant's values lie in the weights file."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What is known while a file is read."""
+
+    network: Network
+    weights: Weights
+    user_types: frozenset[str]
+    constants: dict[str, Array]
+
+    def definitions(self, type_: str) -> list[Definition]:
+        return [] if type_ in self.user_types else Registry.of("openvino").find(type_)
+
+    def role(self, type_: str) -> str:
+        found = self.definitions(type_)
+        return str(getattr(found[0].cls, "role", "")) if found else ""
+
+
+def read_ir(root: Element, file: str, weights: Weights, user_types: frozenset[str]) -> Network:
+    """The network of an IR of version 10 or 11."""
+    network = Network(
+        name=root.attributes.get("name", ""), format="openvino", inputs={}, nodes=[], outputs={}, source=file,
+        weights=weights.file if weights.there else "",
+    )  # fmt: skip
+    reading = _Reading(network, weights, user_types, {})
+    for layer in read_layers(root, file):
+        with at(layer.place):
+            element = layer.element.child("data")
+            layer.data = dict(element.attributes) if element is not None else {}
+            role = reading.role(layer.type)
+            for port in layer.outputs:
+                network.blobs.update(dict.fromkeys((*port.names, port.value), port.value))
+            if role == "input":
+                _input(reading, layer)
+            elif role == "sink":
+                _output(network, layer)
+            else:
+                network.nodes.append(_node(reading, layer))
+    need(network.outputs, f"{file}: the network has no outputs", NetworkError)
+    return network
+
+
+def _input(reading: _Reading, layer: Drawn) -> None:
+    need(len(layer.outputs) == 1, f"gives one output, got {len(layer.outputs)}", NetworkError)
+    name = layer.outputs[0].value
+    shape = shape_of(layer.data.get("shape", ""))
+    dtype = dtype_of(layer.data.get("element_type", ""))
+    open_ = [i for i, d in enumerate(shape) if d is None]
+    sizes = tuple(1 if d is None else d for d in shape)
+    reading.network.inputs[name] = TensorType(sizes, dtype) if open_ in ([], [0]) else None
+    if open_:
+        reading.network.open[name] = shape
+
+
+def shape_of(text: str) -> OpenShape:
+    """A shape as an attribute spells it: "1,3,?,?"; "" is a single value's."""
+    text = text.strip().removeprefix("[").removesuffix("]").strip()
+    need(text != "...", "its rank is left open in the file, which is not supported", FileError)
+    return tuple(size(part, "'shape'") for part in text.split(",")) if text else ()
+
+
+def _output(network: Network, layer: Drawn) -> None:
+    need(len(layer.inputs) == 1, f"takes one input, got {len(layer.inputs)}", NetworkError)
+    source = layer.inputs[0].source
+    if source is None:
+        return
+    value = source[0].outputs[source[1]].value
+    names = [n for n in (layer.element.attributes.get("output_names", "").split(",")) if n]
+    wanted = names[0] if names else value
+    name, i = wanted, 1
+    while name in network.outputs:
+        name, i = f"{wanted}_{i}", i + 1
+    network.outputs[name] = value
+
+
+def _node(reading: _Reading, layer: Drawn) -> Node:
+    data = layer.data
+    blobs: list[Array] = []
+    if "offset" in data and "size" in data and not layer.inputs:
+        blobs.append(_stored(reading.weights, data))
+        if layer.outputs:
+            reading.constants[layer.outputs[0].value] = blobs[0]
+        data = {name: text for name, text in data.items() if name not in _STORED}
+    inputs = [p.source[0].outputs[p.source[1]].value for p in layer.inputs if p.source is not None]
+    if layer.type in reading.user_types:
+        blobs += [reading.constants[name] for name in inputs if name in reading.constants]
+        inputs = [name for name in inputs if name not in reading.constants]
+    values: dict[str, Any] = {name: typed(text) for name, text in data.items()}
+    return Node(
+        name=layer.name,
+        type=layer.type,
+        inputs=inputs,
+        outputs=[port.value for port in layer.outputs],
+        params={"data": values, "version": layer.version} if layer.version else {"data": values},
+        blobs=blobs,
+        place=layer.place,
+    )
+
+
+def _stored(weights: Weights, data: dict[str, str]) -> Array:
+    """The values of a constant."""
+    numbers = []
+    for name in ("offset", "size"):
+        found = size(data[name], f"'{name}'")
+        need(found is not None, f"'{name}' is a whole number, got '{data[name][:40]}'", FileError)
+        numbers.append(found or 0)
+    shape = tuple(d if d is not None else -1 for d in shape_of(data.get("shape", "")))
+    need(all(d >= 0 for d in shape), f"a constant's sizes are whole numbers, got '{data.get('shape')}'", FileError)
+    return weights.array(numbers[0], numbers[1], data.get("element_type", ""), shape)

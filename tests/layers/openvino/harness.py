@@ -1,0 +1,95 @@
+"""The words of these tests: `agrees`, which holds a small IR to OpenVINO's own answer, and `refuses`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset15
+
+from anylayer.api import Net
+from anylayer.errors import AnyLayerError
+from anylayer.network import Array
+from anylayer.readers.openvino import read
+from anylayer.testing import assert_same
+
+ENGINES = ("numpy", "onnxruntime", "openvino")
+_core = ov.Core()
+
+
+def noise(*shape: int, seed: int = 0, scale: float = 1.0) -> Array:
+    """Seeded normal noise in float32."""
+    return (scale * np.random.default_rng(seed).standard_normal(shape)).astype(np.float32)
+
+
+def const(values: Any, dtype: Any = np.int64) -> Any:
+    """A constant; whole numbers unless a dtype is given, or an array that has one."""
+    array = values if isinstance(values, np.ndarray) else np.array(values, dtype)
+    return opset15.constant(array)
+
+
+def read_net(path: Path) -> Net:
+    """The network of an IR."""
+    return Net(read(path), {})
+
+
+def save(build: Callable[..., Any], inputs: Sequence[Array], path: Path) -> ov.Model:
+    """Write the IR of what `build` makes of parameters for these inputs."""
+    parameters = [opset15.parameter(list(x.shape), x.dtype, name=f"in{i}") for i, x in enumerate(inputs)]
+    built = build(*parameters)
+    outputs = list(built) if isinstance(built, (list, tuple)) else built.outputs()
+    model = ov.Model(outputs, parameters, "net")
+    ov.serialize(model, str(path))
+    return model
+
+
+def reference(path: Path, inputs: Sequence[Array]) -> list[Array]:
+    """What OpenVINO's CPU plugin gives, in float32."""
+    config = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
+    compiled = _core.compile_model(_core.read_model(str(path)), "CPU", config)
+    result = compiled(dict(enumerate(inputs)))
+    return [np.array(result[i]) for i in range(len(compiled.outputs))]
+
+
+def agrees(
+    build: Callable[..., Any],
+    *inputs: Array,
+    engines: Sequence[str] = ENGINES,
+    tolerance: float | None = None,
+    want: Sequence[Any] | None = None,
+) -> Callable[[Path], None]:
+    """A test that the IR of `build(*parameters)` gives on every engine what OpenVINO gives for it.
+
+    `want` are outputs to be held to in place of OpenVINO's.
+    """
+
+    def test(tmp_path: Path) -> None:
+        path = tmp_path / "net.xml"
+        save(build, inputs, path)
+        expected = [np.asarray(w) for w in want] if want is not None else reference(path, inputs)
+        net = read_net(path)
+        feed = dict(zip(net.inputs, inputs))
+        for engine in engines:
+            got = net.compile(engine=engine, threads=1)(feed)
+            assert len(got) == len(expected)
+            for name, w in zip(net.network.outputs, expected):
+                assert_same(got[name], w, f"{engine}, {name}", tolerance)
+
+    return test
+
+
+def refuses(build: Callable[..., Any], *inputs: Array, text: str) -> Callable[[Path], None]:
+    """A test that the IR of `build(*parameters)` is refused with a message that contains `text`."""
+
+    def test(tmp_path: Path) -> None:
+        path = tmp_path / "net.xml"
+        save(build, inputs, path)
+        with pytest.raises(AnyLayerError) as caught:
+            read_net(path).compile(engine="numpy")(dict(zip(read_net(path).inputs, inputs)))
+        assert text in str(caught.value)
+
+    return test
