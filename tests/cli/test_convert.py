@@ -83,6 +83,19 @@ def test_batch_and_shape(anylayer_command, small):
     assert shape_of(onnx.load("net.onnx").graph.input[0]) == [4, 3, 8, 8]
 
 
+def test_an_open_batch(anylayer_command, small):
+    result = anylayer_command("convert", *WITH, "-o", "net.onnx", "--batch", "n")
+    lines = [line.split(":")[0] for line in result.stdout.splitlines()]
+    assert lines == ["flat (1 sample)", "means (1 sample)", "flat (2 samples)", "means (2 samples)"]
+    assert "wrote net.onnx: 2 outputs, " in result.stderr
+    model = onnx.load("net.onnx")
+    assert [shape_of(v) for v in (*model.graph.input, *model.graph.output)] == [
+        ["n", 3, 4, 6],
+        ["n", 1, 4, 6],
+        ["n", 3],
+    ]
+
+
 def test_own_inputs(anylayer_command, small):
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "-i", "x.npy").stdout
     assert shown.splitlines()[0] == "flat: off by 0 of 0.0451"

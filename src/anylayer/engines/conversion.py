@@ -37,7 +37,8 @@ _SUMS = frozenset(("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RN
 @dataclass(frozen=True, slots=True)
 class OutputCheck:
     """How far an output of the file is from the source's: `error` is the largest difference, `scale` the largest
-    absolute value; `ok` is error <= tolerance x scale. `note` says what else differs."""
+    absolute value; `ok` is error <= tolerance x scale. `note` says what else differs; `samples` is the number
+    tried, where the batch is open."""
 
     name: str
     error: float
@@ -45,6 +46,7 @@ class OutputCheck:
     tolerance: float
     ok: bool
     note: str = ""
+    samples: int | None = None
 
     def __str__(self) -> str:
         return self.note or f"off by {self.error:.3g} of {self.scale:.3g}"
@@ -70,7 +72,14 @@ class Conversion:
             "compared_with": self.runs,
             "not_compared": self.unchecked,
             "outputs": [
-                {"name": c.name, "error": c.error, "scale": c.scale, "tolerance": c.tolerance, "ok": c.ok}
+                {
+                    "name": c.name,
+                    "samples": c.samples,
+                    "error": c.error,
+                    "scale": c.scale,
+                    "tolerance": c.tolerance,
+                    "ok": c.ok,
+                }
                 for c in self.checks
             ],
             "notes": self.notes,
@@ -301,7 +310,9 @@ class _Check:
         checks = []
         for given in inputs:
             want = runner([given[name] for name in network.inputs], {})
-            checks += _differences(want, _run_file(run, written, given), written, self.tolerance)
+            found = _differences(want, _run_file(run, written, given), written, self.tolerance)
+            samples = next(len(given[name]) for name in self.job.batched) if self.job.batch else None
+            checks += [replace(check, samples=samples) for check in found]
         return checks
 
 

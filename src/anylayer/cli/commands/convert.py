@@ -174,9 +174,10 @@ def _show(done: Conversion, given: dict[str, Any]) -> None:
     for note in done.notes:
         say(f"note: {note}", given["quiet"])
     for check in done.checks:
-        click.echo(f"{check.name}: {check}")
+        tried = f" ({plural(check.samples, 'sample')})" if check.samples else ""
+        click.echo(f"{check.name}{tried}: {check}")
     files = ", ".join(str(f) for f in reversed(done.files))
-    count = plural(len(done.checks), "output")
+    count = plural(len({c.name for c in done.checks}), "output")
     told = f": {count}, run by {done.runs}, compared with the layers in NumPy"
     if not done.checks:
         told = f"; not compared with its source: {done.unchecked}"
