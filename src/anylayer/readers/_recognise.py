@@ -37,6 +37,8 @@ _MARKUP = (
     (rb"\s*<\?xml", "an XML file"),
     (rb"\s*(\{\s*(\"|\})|\[\s*[\[{\"])", "a JSON file"),
     (rb"(\s|#[^\n]*\n)*\[(net|network)\]", "a Darknet network (.cfg)"),
+    (rb"(\s|#[^\n]*\n)*(node|library|versions)\s*:?\s*[{<]", "a TensorFlow graph (text)"),
+    (rb"(\s|#[^\n]*\n)*saved_model_schema_version\s*:", "a TensorFlow SavedModel (text)"),
 )
 
 
@@ -90,9 +92,11 @@ def _protobuf(head: bytes, size: int) -> str:
         return "a Caffe blob (.binaryproto)" if kinds & {(5, 2), (5, 5), (8, 2), (8, 1)} else ""
     if {(1, 0), (3, 2)} <= kinds <= {(1, 0), (2, 2), (3, 2), (4, 0)}:
         return "a Caffe solver state"
-    texts = [head[low:high] for number, kind, low, high in fields if (number, kind) == (1, 2)]
-    if texts and all(_is_node(text) for text in texts):
+    nodes = [(head[low:high], high - low) for number, kind, low, high in fields if (number, kind) == (1, 2)]
+    if nodes and kinds <= _GRAPH and all(_is_node(text, length) for text, length in nodes):
         return "a TensorFlow graph"
+    if kinds == {(1, 0), (2, 2)}:
+        return "a TensorFlow SavedModel"
     if kinds & {(2, 2), (100, 2)} and (1, 0) not in kinds:
         return "a Caffe model (binary)"
     return ""
@@ -101,10 +105,16 @@ def _protobuf(head: bytes, size: int) -> str:
 _ONNX = {(n, 0) for n in (1, 5)} | {(n, 2) for n in (2, 3, 4, 6, 7, 8, 14, 20, 25, 26)}
 
 
-def _is_node(text: bytes) -> bool:
-    """Whether bytes are a NodeDef: a name, then an op."""
-    fields = _fields(text, len(text))
-    return bool(fields) and fields[0][:2] == (1, 2) and {(n, k) for n, k, _, _ in fields} >= {(1, 2), (2, 2)}
+_GRAPH = {(1, 2), (2, 2), (3, 0), (4, 2), (5, 2)}
+
+
+def _is_node(text: bytes, size: int) -> bool:
+    """Whether the first bytes of a message of `size` bytes are a NodeDef's: a name, then an op."""
+    fields = _fields(text, size)
+    kinds = {(n, k) for n, k, _, _ in fields}
+    if not fields:
+        return len(text) < 4 and size > len(text)  # cut where the head ends
+    return fields[0][:2] == (1, 2) and (kinds >= {(1, 2), (2, 2)} or fields[-1][3] >= len(text) < size)
 
 
 def _fields(head: bytes, size: int) -> list[tuple[int, int, int, int]]:

@@ -41,10 +41,11 @@ def read_text(path: Path) -> Block:
     return parse(path.read_bytes(), str(path))
 
 
-def parse(data: bytes, file: str) -> Block:
-    """The fields of a prototxt's bytes; `file` names it in errors."""
+def parse(data: bytes, file: str, *, raw: bool = False) -> Block:
+    """The fields of a prototxt's bytes; `file` names it in errors. With `raw` a quoted string may hold any bytes:
+    those that are not UTF-8 become lone surrogates (Python's "surrogateescape")."""
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-    parser = _Parser(text, file)
+    parser = _Parser(text, file, raw)
     root = Block(file, 1)
     parser.fields(root, "", 0)
     return root
@@ -53,8 +54,8 @@ def parse(data: bytes, file: str) -> Block:
 class _Parser:
     """One pass over the text; `kind` and `token` are the current token, "end" after the last."""
 
-    def __init__(self, text: str, file: str) -> None:
-        self.source, self.file = text, file
+    def __init__(self, text: str, file: str, raw: bool = False) -> None:
+        self.source, self.file, self.raw = text, file, raw
         self.position, self.line = 0, 1
         self.kind, self.token, self.token_line = "", "", 1
         self.next()
@@ -213,7 +214,7 @@ class _Parser:
             parts.append(self.string())
             self.next()
         try:
-            text = b"".join(parts).decode("utf-8")
+            text = b"".join(parts).decode("utf-8", "surrogateescape" if self.raw else "strict")
         except UnicodeDecodeError as error:
             raise self.fail(f"a string with byte 0x{error.object[error.start]:02x}, which is not UTF-8") from None
         return text

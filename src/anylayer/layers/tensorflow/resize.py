@@ -1,0 +1,197 @@
+"""Resizing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layers.tensorflow._base import Operation, attribute, layer, need, whole
+from anylayer.layers.tensorflow._spatial import as_before, channels_first
+
+_f = np.float32
+_TABLE = 1 << 10
+"""Steps in which the cubic weights are tabulated (core/kernels/image/resize_bicubic_op.cc, kTableSize)."""
+
+
+class _Resize(Operation):
+    """Pictures (N, H, W, C) to `size` = (height, width).
+
+    A point of the result lies at y * scale of the source, at (y + 0.5) * scale - 0.5 with half_pixel_centers;
+    scale is old / new, (old - 1) / (new - 1) with align_corners (core/util/image_resizer_state.h).
+    """
+
+    align_corners: bool = attribute("bool", False)
+    half_pixel_centers: bool = attribute("bool", False)
+
+    def setup(self) -> None:
+        need(
+            not (self.align_corners and self.half_pixel_centers),
+            "align_corners and half_pixel_centers exclude each other, both are given",
+        )
+
+    def sizes(self, x: Any, size: Any) -> list[int]:
+        """The new height and width."""
+        need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
+        wanted = whole(size, "size")
+        need(
+            len(wanted) == 2 and min(wanted) > 0,
+            f"size must be a height and a width of 1 or more, got {wanted}",
+        )
+        need(min(x.shape[1:3]) > 0, f"a picture of {tuple(x.shape)} has no cells")
+        return wanted
+
+    def rule(self) -> str:
+        """Which of the coordinates of `ops.resize` hold."""
+        return "align_corners" if self.align_corners else "half_pixel" if self.half_pixel_centers else "asymmetric"
+
+    def scale(self, old: int, new: int) -> Any:
+        """Source cells a cell of the result, in float32 as the framework has it."""
+        return _f(old - 1) / _f(new - 1) if self.align_corners and new > 1 else _f(old) / _f(new)
+
+
+@layer("ResizeBilinear")
+class ResizeBilinear(_Resize):
+    """Resize, mixing the four nearest pixels."""
+
+    def forward(self, x: Any, size: Any) -> Any:
+        wanted = self.sizes(x, size)
+        y = channels_first(x.astype(np.float32), "NHWC")
+        return as_before(ops.resize(y, wanted, mode="linear", coordinates=self.rule()), "NHWC")
+
+
+@layer("ResizeNearestNeighbor")
+class ResizeNearestNeighbor(_Resize):
+    """Resize, taking one pixel: floor(y * scale); with align_corners the nearest, halves away from 0; with
+    half_pixel_centers floor((y + 0.5) * scale)."""
+
+    def forward(self, x: Any, size: Any) -> Any:
+        wanted = self.sizes(x, size)
+        y = channels_first(x, "NHWC")
+        axes = [(2, wanted[0]), (3, wanted[1])]
+        if all(self._repeats(y.shape[axis], new) for axis, new in axes):
+            return as_before(ops.resize(y, wanted, mode="nearest", coordinates="asymmetric"), "NHWC")
+        for axis, new in axes:
+            cells = self.cells(y.shape[axis], new)
+            if not np.array_equal(cells, np.arange(y.shape[axis])):
+                y = np.take(y, cells, axis)
+        return as_before(y, "NHWC")
+
+    def _repeats(self, old: int, new: int) -> bool:
+        """Whether each cell comes several times in a row, all equally often."""
+        return new % old == 0 and np.array_equal(self.cells(old, new), np.arange(new) // (new // old))
+
+    def cells(self, old: int, new: int) -> Any:
+        """The source's cell of each cell of the result."""
+        points, scale = np.arange(new, dtype=np.float32), self.scale(old, new)
+        if self.align_corners:
+            at = np.floor(points * scale + _f(0.5))
+        elif self.half_pixel_centers:
+            at = np.floor((points + _f(0.5)) * scale)
+        else:
+            at = np.floor(points * scale)
+        return np.clip(at, 0, old - 1).astype(np.int64)
+
+
+@layer("ResizeBicubic")
+class ResizeBicubic(_Resize):
+    """Resize, mixing the sixteen nearest pixels with the framework's tabulated weights: a cubic of a = -0.75 with
+    repeated edges; with half_pixel_centers a = -0.5, and what lies outside weighs nothing."""
+
+    def forward(self, x: Any, size: Any) -> Any:
+        height, width = self.sizes(x, size)
+        y = channels_first(x.astype(np.float32), "NHWC")
+        y = self._mixing(y.shape[2], height) @ y
+        return as_before(y @ self._mixing(y.shape[3], width).T, "NHWC")
+
+    def _mixing(self, old: int, new: int) -> Any:
+        """The matrix (new, old) that mixes an axis."""
+        need(old * new < 1 << 26, f"{old} cells to {new} are too many")
+        points, scale = np.arange(new, dtype=np.float32), self.scale(old, new)
+        at = (points + _f(0.5)) * scale - _f(0.5) if self.half_pixel_centers else points * scale
+        first = np.floor(at)
+        step = np.rint((at - first) * _f(_TABLE)).astype(np.int64)
+        a = -0.5 if self.half_pixel_centers else -0.75
+        weights = np.stack([_far(step, a), _near(step, a), _near(_TABLE - step, a), _far(_TABLE - step, a)], 1)
+        cells = first.astype(np.int64)[:, None] + np.arange(-1, 3)
+        if self.half_pixel_centers:
+            weights = np.where((cells < 0) | (cells > old - 1), _f(0), weights)
+            total = weights.sum(axis=1, keepdims=True)
+            weights = weights / np.where(np.abs(total) < 1e-30, _f(1), total)
+        matrix = np.zeros((new, old), np.float32)
+        np.add.at(matrix, (np.arange(new)[:, None], np.clip(cells, 0, old - 1)), weights)
+        return matrix
+
+
+def _near(step: Any, a: float) -> Any:
+    """The cubic's weight at step / 1024 of a cell."""
+    x = step / _TABLE
+    return (((a + 2) * x - (a + 3)) * x * x + 1).astype(np.float32)
+
+
+def _far(step: Any, a: float) -> Any:
+    """The cubic's weight a cell further."""
+    x = step / _TABLE + 1
+    return (((a * x - 5 * a) * x + 8 * a) * x - 4 * a).astype(np.float32)
+
+
+@layer("CropAndResize")
+class CropAndResize(Operation):
+    """The boxes (y1, x1, y2, x2), 0 to 1 from corner to corner, of some pictures, resized to crop_size; outside
+    is extrapolation_value (core/kernels/image/crop_and_resize_op.cc)."""
+
+    method: str = attribute("string", "bilinear")
+    extrapolation_value: float = attribute("float", 0.0)
+
+    def forward(self, x: Any, boxes: Any, which: Any, size: Any) -> Any:
+        need(self.method in ("bilinear", "nearest"), f"method must be bilinear or nearest, got '{self.method}'")
+        need(
+            len(x.shape) == 4 and len(boxes.shape) == 2 and boxes.shape[1] == 4,
+            f"pictures (N, H, W, C) and boxes (K, 4) are needed, got {tuple(x.shape)} and {tuple(boxes.shape)}",
+        )
+        wanted = whole(size, "crop_size")
+        need(len(wanted) == 2 and min(wanted) > 0, f"crop_size must be a height and a width, got {wanted}")
+        n, height, width, channels = x.shape
+        rows = _points(boxes[:, 0], boxes[:, 2], height, wanted[0])
+        columns = _points(boxes[:, 1], boxes[:, 3], width, wanted[1])
+        inside = _within(rows, height)[:, :, None] & _within(columns, width)[:, None, :]
+        flat = x.astype(np.float32).reshape(n * height * width, channels)
+        start = which.astype(np.int64).reshape(-1, 1, 1) * (height * width)
+
+        def pixels(row: Any, column: Any) -> Any:
+            index = start + _cells(row, height)[:, :, None] * width + _cells(column, width)[:, None, :]
+            return ops.gather(flat, index, axis=0)
+
+        if self.method == "nearest":
+            done = pixels(_rounded(rows), _rounded(columns))
+        else:
+            top, left = np.floor(rows), np.floor(columns)
+            down, right = (rows - top)[:, :, None, None], (columns - left)[:, None, :, None]
+            low, high = np.ceil(rows), np.ceil(columns)
+            upper = pixels(top, left) + (pixels(top, high) - pixels(top, left)) * right
+            lower = pixels(low, left) + (pixels(low, high) - pixels(low, left)) * right
+            done = upper + (lower - upper) * down
+        return np.where(inside[:, :, :, None], done, _f(self.extrapolation_value))
+
+
+def _points(first: Any, last: Any, old: int, new: int) -> Any:
+    """Where the points of each box lie among the cells of an axis: (boxes, new)."""
+    first, last = first.reshape(-1, 1), last.reshape(-1, 1)
+    if new == 1:
+        return (first + last) * _f(0.5) * _f(old - 1)
+    step = (last - first) * _f(old - 1) * (_f(1) / _f(new - 1))
+    return first * _f(old - 1) + np.arange(new, dtype=np.float32) * step
+
+
+def _within(at: Any, old: int) -> Any:
+    return (at >= 0) & (at <= old - 1)
+
+
+def _rounded(at: Any) -> Any:
+    """The nearest whole number, halves away from 0."""
+    return np.floor(at + _f(0.5))
+
+
+def _cells(at: Any, old: int) -> Any:
+    return np.clip(at, 0, old - 1).astype(np.int64)

@@ -1,0 +1,60 @@
+"""The TensorFlow reader: frozen graphs (binary and text) and SavedModels to a Network, without TensorFlow.
+
+messages.py  protobuf to Records           tensors.py   dtypes, shapes, values
+graph.py     operations with attributes    functions.py the library's functions put where they are called
+structure.py the operations that are structure: inputs, constants, calls, control flow
+build.py     order, pruning, refusals, custom operations (factors.py) --> Network
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from anylayer.errors import FileError, at, need
+from anylayer.network import Network
+from anylayer.readers._protobuf import Buffer
+from anylayer.readers._recognise import describe
+from anylayer.readers._text_format import MAX_BYTES, parse
+from anylayer.readers.tensorflow.build import Graph, build, by_name
+from anylayer.readers.tensorflow.functions import Inliner, library
+from anylayer.readers.tensorflow.graph import nodes_of
+from anylayer.readers.tensorflow.messages import Record, convert, decode
+
+WHAT = "a TensorFlow graph (.pb, .pbtxt)"
+OPTIONS: frozenset[str] = frozenset()
+_BINARY = "a TensorFlow graph"
+_TEXT = "a TensorFlow graph (text)"
+
+
+def match(path: Path) -> bool:
+    """Whether the file is a GraphDef."""
+    return path.is_file() and describe(path) in (_BINARY, _TEXT)
+
+
+def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str] = frozenset()) -> Network:
+    """Read a graph. Constants that operations of `user_types` read become their blobs.
+
+    Raises FileError, NetworkError, each naming the file and the operation.
+    """
+    file = str(model)
+    need(
+        weights is None,
+        f"{file}: a frozen graph holds its weights itself, got {weights} besides",
+        FileError,
+    )
+    with at(file):
+        record = _graph(model)
+        inliner = Inliner(library(record.record("library")), file)
+        nodes = inliner.graph(nodes_of(record.all("node"), file))
+        return build(Graph(file, by_name(nodes, file), weights=file), user_types)
+
+
+def _graph(path: Path) -> Record:
+    what = describe(path)
+    if what == _TEXT:
+        size = path.stat().st_size
+        need(size <= MAX_BYTES, f"a text of {size >> 20} MiB, {MAX_BYTES >> 20} MiB is the most", FileError)
+        return convert(parse(path.read_bytes(), str(path), raw=True), "GraphDef")
+    need(what == _BINARY, f"this is {what or 'no protobuf file'}, not {_BINARY}", FileError)
+    buffer = Buffer(path)
+    return decode(buffer, "GraphDef", 0, buffer.size)
