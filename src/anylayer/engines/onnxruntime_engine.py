@@ -108,7 +108,12 @@ class OnnxRuntimeProgram:
             if weights.shared and weights.single_rows:  # a packed copy pays only where it is used for many rows
                 options.add_session_config_entry("session.disable_prepacking", "1")
             self._shared = weights.shared  # the session reads this memory as long as it lives
-            return ort.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
+            return ort.InferenceSession(
+                str(folder / "model.onnx"),
+                options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=["Pad_Fusion"],  # 1.31 takes zeros before a MaxPool for its padding
+            )
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
         try:
