@@ -15,7 +15,7 @@ import openvino
 import pytest
 
 import anylayer
-from anylayer.errors import ConversionError, FileError, InputError, LayerError
+from anylayer.errors import ConversionError, FileError, InputError, LayerError, TraceError
 from anylayer.tracing.simplify import simplify
 from anylayer.writers.onnx import files
 
@@ -194,6 +194,45 @@ def test_a_batch_in_numbers(tmp_path: Path) -> None:
     (given,) = onnx.load(tmp_path / "net.onnx").graph.input
     assert [d.dim_value for d in given.type.tensor_type.shape.dim] == [3, 2, 6, 8]
     assert done.checks[0].ok
+
+
+class Folding(Mine):
+    """Fold each sample, by a shape that has their number in it."""
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        n, c, h, w = x.shape
+        return [x.reshape(n, c, h * w).transpose(0, 2, 1).reshape(n, c, h, w)]
+
+
+class Telling(Mine):
+    """Another value for another number of samples."""
+
+    def forward(self, inputs: Any) -> Any:
+        return [inputs[0] * np.float32(len(inputs[0]))]
+
+
+@pytest.mark.parametrize("how", [{}, {"functions": True}, {"keep": ["Mine"]}])
+def test_an_open_batch(tmp_path: Path, how: Any) -> None:
+    net = read(tmp_path, Folding)
+    done = net.write(tmp_path / "net.onnx", batch=True, **how)
+    assert [(c.name, c.samples, c.ok) for c in done.checks] == [("out", 1, True), ("out", 2, True)]
+    graph = onnx.load(tmp_path / "net.onnx").graph
+    assert [v.type.tensor_type.shape.dim[0].dim_param for v in (*graph.input, *graph.output)] == ["N", "N"]
+    if "keep" not in how:
+        x = np.random.default_rng(3).standard_normal((5, 2, 6, 8)).astype(np.float32)
+        want = net.compile("numpy", shapes={"data": x.shape})(x)["out"]
+        got = onnxruntime.InferenceSession(str(tmp_path / "net.onnx")).run(None, {"data": x})[0]
+        np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", [{}, {"functions": True}])
+def test_a_batch_that_cannot_be_open(tmp_path: Path, how: Any) -> None:
+    with pytest.raises(
+        TraceError, match="net.prototxt: node 'mine' computes otherwise for 2 samples than for 3: "
+    ):
+        read(tmp_path, Telling).write(tmp_path / "net.onnx", batch="N", **how)
+    assert read(tmp_path, Telling).write(tmp_path / "net.onnx", batch=2, **how).checks[0].ok
 
 
 def test_weights_beside_the_model(tmp_path: Path) -> None:

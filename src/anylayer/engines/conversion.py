@@ -17,9 +17,10 @@ from anylayer.engines import load_engine
 from anylayer.engines.nodes import Definitions, input_types, needed_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.engines.whole import Calls, whole
-from anylayer.errors import AnyLayerError, ConversionError, InputError, nearest, need
+from anylayer.errors import AnyLayerError, ConversionError, InputError, at, nearest, need
 from anylayer.network import Array, Network, TensorType
 from anylayer.tracing import Graph
+from anylayer.tracing.batch import with_open_batch
 from anylayer.writers.source import Source, Written
 
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -106,9 +107,8 @@ class Job:
         two, three = (
             whole(self.network, self.definitions, self.sized(n), outputs, self.calls) for n in _TRACED_WITH
         )
-        from anylayer.tracing.batch import with_open_batch
-
-        graph = with_open_batch(two.graph, three.graph, self.batch)
+        with at(self.network.source):
+            graph = with_open_batch(two.graph, three.graph, self.batch)
         return replace(two, graph=graph, inputs={v.name: v.type for v in graph.inputs}, batch=self.batch)
 
     def sized(self, batch: int) -> dict[str, TensorType | None]:

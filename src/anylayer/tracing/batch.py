@@ -80,6 +80,8 @@ class _Opener:
 
     def size(self, a: Any, b: Any) -> Any:
         """A number of both graphs, or the multiple of the number of samples that it is."""
+        if isinstance(a, str) and a == b:  # a name of an operator's own
+            return a
         if a is b or (not isinstance(a, Dim) and not isinstance(b, Dim) and a == b):
             return int(a) if not isinstance(a, Dim) else a
         if isinstance(a, Dim) or isinstance(b, Dim):
@@ -118,11 +120,23 @@ class _Opener:
             scope=a.scope,
             names=[v.name for v in a.outputs],
             domain=a.domain,
-            body=a.body,
+            body=self.body(a, b),
             kept=a.kept,
         )
         for x, y, opened in zip(a.outputs, b.outputs, made):
             self.pair(x, y, opened)
+
+    def body(self, a: Op, b: Op) -> Graph | None:
+        """What a call computes, for any number of samples too."""
+        if a.body is None or b.body is None:
+            return None
+        if [v.shape for v in a.body.inputs] == [v.shape for v in b.body.inputs]:
+            return a.body
+        opener = _Opener(a.body, b.body, self.name)
+        try:
+            return opener.run()
+        except TraceError as error:
+            raise self.refuse(error.message) from error
 
     def argument(self, o: Op, at: int, a: Value | None, b: Value | None) -> Value | None:
         if a is None or b is None:

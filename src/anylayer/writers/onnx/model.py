@@ -324,4 +324,4 @@ def _elem(dtype: np.dtype[Any]) -> int:
 
 
 def _dims(shape: tuple[Any, ...]) -> list[Any]:
-    return [d.name if isinstance(d, Dim) else int(d) for d in shape]
+    return [d if isinstance(d, str) else d.name if isinstance(d, Dim) else int(d) for d in shape]
