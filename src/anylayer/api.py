@@ -150,7 +150,8 @@ class Net:
         *others, main = [written.stand_in] if written.stand_in else written.files
         weights = others[-1] if others else None
         layers = [(type_, definition.cls) for type_, definition in self.user_layers.items()]
-        return read(main, weights, layers=layers, dialect=dialect).compile("numpy")
+        spoken = dialect or self.network.dialect
+        return read(main, weights, layers=layers, dialect=spoken).compile("numpy")
 
     def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:
         """The table of nodes: params, shapes, weights, multiply-adds, where each runs. Works without weights,

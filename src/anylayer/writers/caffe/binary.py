@@ -28,7 +28,8 @@ _CHUNK = 1 << 22
 
 
 def write_caffemodel(net: CaffeNet, handle: BinaryIO) -> None:
-    """Write the network with its parameters and weights. Raises FileError where it would be too large for Caffe."""
+    """Write the network with its parameters and weights. Raises FileError where Caffe could not read so
+    much."""
     _, fields = net.fields()
     head = encode(net.values(), NET)
     layers = [_Layer(layer, declared) for layer, declared in zip(net.layers, fields)]
@@ -122,7 +123,7 @@ def _one(value: Any, declared: Field) -> bytes:
         return tag(number, _FIXED64) + struct.pack("<d", value)
     if kind == "float" or isinstance(value, float):
         with np.errstate(over="ignore"):
-            return tag(number, _FIXED32) + np.float32(value).astype("<f4").tobytes()
+            return tag(number, _FIXED32) + bytes(np.float32(value).astype("<f4").tobytes())
     need(isinstance(value, (int, np.integer)), f"parameter '{declared.name}' must be an integer, got {value}")
     return tag(number, _VARINT) + varint(int(value))
 

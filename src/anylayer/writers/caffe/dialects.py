@@ -25,9 +25,9 @@ class Dialect:
     """What a fork reads. `name` "" is every type and field that is known.
 
     `floor` is the field of pooling_param that rounds the number of windows down, with its value. `legacy_inputs`:
-    inputs are `input` and `input_shape` of the network, since there is no Input layer. `only` are its types where it
-    has few of BVLC's. `fields` are numbers that differ: {"pooling_param": {"ceil_mode": 13}}. `without` are fields
-    it does not have.
+    inputs are `input` and `input_shape` of the network, since there is no Input layer. `only` are its types where
+    it has few of BVLC's. `fields` are numbers that differ: {"pooling_param": {"ceil_mode": 13}}. `without` are
+    fields it does not have.
     """
 
     name: str
@@ -83,7 +83,8 @@ DIALECTS = {
         Dialect("bvlc", floor=_ROUND, without=_NO_CEIL),
         Dialect("ssd", lacks=_set(*_NEW), adds=_set(*_SSD), without=_NO_ROUND),
         Dialect("refinedet", lacks=_set(*_NEW), adds=_set(*_SSD), without=_NO_ROUND),
-        Dialect("mobilenet-yolo", floor=_ROUND, adds=_set(*_SSD, "ReLU6", "DepthwiseConvolution"), without=_NO_CEIL),
+        Dialect("mobilenet-yolo", floor=_ROUND, without=_NO_CEIL,
+                adds=_set(*_SSD, "ReLU6", "DepthwiseConvolution")),
         Dialect("caffe-plus", floor=_ROUND, adds=_set(*_SSD), without=_NO_CEIL),
         Dialect("senet", floor=_ROUND, adds=_set("Axpy"), without=_NO_CEIL),
         Dialect("deeplab", lacks=_set(*_2016), legacy_inputs=True, without=_NO_ROUND),

@@ -1,4 +1,4 @@
-"""A network that came from Caffe, as Caffe's layers: the nodes themselves, with their params as the file has them."""
+"""A network that came from Caffe: its nodes as layers, with their params as the file has them."""
 
 from __future__ import annotations
 
@@ -86,27 +86,38 @@ def node_layer(node: Node, names: Mapping[str, str]) -> CaffeLayer:
     )
 
 
+def takes(dialect: Dialect, node: Node) -> bool:
+    """Whether the dialect has the node's type, and the fields that it writes."""
+    written = (f"{m}.{n}" for m, values in node.params.items() if isinstance(values, Mapping) for n in values)
+    return dialect.has(node.type) and not dialect.without.intersection(written)
+
+
 def network_net(
     network: Network,
     dialect: Dialect,
     types: Mapping[str, TensorType | None] | None = None,
     classes: Mapping[str, type[Message]] | None = None,
 ) -> CaffeNet:
-    """The network's nodes as layers."""
+    """The network's nodes as layers, in place where they are in the file."""
     names = blob_names(network)
     net = CaffeNet(network.name, dialect=dialect, classes=dict(classes or {}))
     input_layers(network, types or network.inputs, names, net)
-    taken = {layer.name for layer in net.layers}
     for node in network.nodes:
-        layer = node_layer(node, names)
-        while layer.name in taken:
-            layer.name += "_"
-        taken.add(layer.name)
-        net.layers.append(layer)
+        add_node(net, node, names)
     unread = _unread(network)
     if unread:
         net.layers.append(CaffeLayer("silence", "Silence", [names[v] for v in unread]))
     return net
+
+
+def add_node(net: CaffeNet, node: Node, names: Mapping[str, str]) -> CaffeLayer:
+    """Append a node's layer under a name of its own."""
+    layer = node_layer(node, names)
+    taken = {known.name for known in net.layers if known.type == "Input" or known.name == layer.name}
+    while layer.name in taken:
+        layer.name += "_"
+    net.layers.append(layer)
+    return layer
 
 
 def _unread(network: Network) -> list[str]:

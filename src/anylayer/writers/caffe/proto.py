@@ -1,4 +1,4 @@
-"""The caffe.proto that goes with a network: Caffe's own messages, and those of its layers with the dialect's numbers."""
+"""The caffe.proto that goes with a network: Caffe's messages, and its layers' with the dialect's numbers."""
 
 from __future__ import annotations
 

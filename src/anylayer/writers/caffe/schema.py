@@ -117,8 +117,7 @@ def _each(values: Any) -> list[Mapping[str, Any]]:
 
 def _made(name: str, fields: Fields, origin: Any = None) -> type[Message]:
     """A message class of these fields."""
-    cls = type(name, (Message,), {**fields, "origin": origin})
-    return cls
+    return type(name, (Message,), {**fields, "origin": origin})
 
 
 def _joined(a: type[Message], b: type[Message]) -> type[Message]:
@@ -162,7 +161,7 @@ def _inferred_field(name: str, value: Any, number: int) -> Field:
 def own_message(type_: str, classes: Mapping[str, type[Message]] | None = None) -> str:
     """The name of the message in which a layer type's parameters stand: declared, else made of the type's name."""
     cls: Any = (classes or {}).get(type_)
-    found = [cls] if cls is not None else [d.cls for d in Registry.of("caffe").find(type_) if d.typed]
+    found: list[Any] = [cls] if cls is not None else [d.cls for d in Registry.of("caffe").find(type_) if d.typed]
     declared = [c.message for c in found if getattr(c, "message", "")]
     return declared[0] if declared else snake(type_) + "_param"
 

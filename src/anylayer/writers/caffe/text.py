@@ -1,4 +1,4 @@
-"""Prototxt: protobuf's text format, as Python's protobuf prints it (protobuf.dev/reference/protobuf/textformat-spec).
+"""Prototxt: protobuf's text format as Python prints it (protobuf.dev/reference/protobuf/textformat-spec).
 
 Fields stand in the order of their numbers, those that nothing declares behind them; enums by name; a float as the
 shortest text that is the same float32, always with a point or an exponent.

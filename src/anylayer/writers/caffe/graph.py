@@ -1,0 +1,124 @@
+"""A graph of ONNX operators as Caffe's layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from anylayer.errors import LayerError, at
+from anylayer.tracing import Graph, Value
+from anylayer.tracing.simplify import simplify
+from anylayer.writers.caffe.arranging import ARRANGING
+from anylayer.writers.caffe.builder import Builder, Form
+from anylayer.writers.caffe.elementwise import ELEMENTWISE
+from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
+from anylayer.writers.caffe.products import PRODUCTS
+from anylayer.writers.caffe.views import Transpose, View
+from anylayer.writers.caffe.windows import WINDOWS
+
+FORMS: dict[str, Form] = {**WINDOWS, **PRODUCTS, **ELEMENTWISE, **ARRANGING}
+"""ONNX operator -> the layers it is."""
+
+_TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
+
+
+class Layouts(dict[str, tuple[int, ...]]):
+    """Of inputs and outputs that lie otherwise in Caffe: name -> the source's axes in Caffe's order."""
+
+
+def graph_net(
+    graph: Graph,
+    net: CaffeNet,
+    outputs: Sequence[str],
+    places: Mapping[str, str],
+    *,
+    fold: bool = False,
+    blog_compat: bool = False,
+    channels_last: bool = False,
+) -> tuple[Layouts, Layouts]:
+    """Add the layers of a graph to `net`; say how its inputs and outputs lie.
+
+    With `channels_last` an input (N, H, W, C) that is read only to be transposed lies (N, C, H, W) in Caffe, and
+    so does an output that is transposed last. `outputs` are the names of the graph's outputs.
+
+    Raises LayerError that names all operators that the dialect cannot express.
+    """
+    graph = simplify(graph, exact=True)
+    b = Builder(net, FORMS, places, fold=fold, blog_compat=blog_compat)
+    inputs = _inputs(b, graph, channels_last)
+    b.run(graph)
+    ends = Layouts()
+    for name, value in zip(outputs, graph.outputs):
+        with at(f"output '{name}'"):
+            view = b.view(value)
+            if channels_last and view.perm == _TO_NHWC:
+                ends[name] = _TO_NCHW
+                view = View(view.name, view.base)
+            _output(b, name, b.settled(view))
+    return inputs, ends
+
+
+def _inputs(b: Builder, graph: Graph, channels_last: bool) -> Layouts:
+    found = Layouts()
+    for value in graph.inputs:
+        if value.dtype.kind != "f":
+            raise LayerError(f"input '{value.name}' is {value.dtype}, Caffe has float32 only")
+        shape = tuple(int(d) for d in value.shape)
+        readers = [o for o in graph.ops if any(v is value for v in o.inputs)]
+        turned = (
+            channels_last
+            and len(shape) == 4
+            and bool(readers)
+            and all(o.op == "Transpose" and tuple(o.attrs["perm"]) == _TO_NCHW for o in readers)
+        )
+        if turned:
+            shape = tuple(shape[p] for p in _TO_NCHW)
+            found[value.name] = _TO_NCHW
+        _input(b, value, shape)
+        if turned:
+            b.views[id(value)] = View(value.name, shape, (Transpose(_TO_NHWC),))
+    return found
+
+
+def _input(b: Builder, value: Value, shape: tuple[int, ...]) -> None:
+    b.taken.add(value.name)
+    b.inputs.add(value.name)
+    b.views[id(value)] = View(value.name, shape)
+    b.shapes[value.name] = shape
+    if b.dialect.legacy_inputs:
+        b.net.inputs[value.name] = shape
+        return
+    params = {"input_param": {"shape": {"dim": list(shape)}}}
+    b.net.layers.append(CaffeLayer(value.name, "Input", [], [value.name], params))
+
+
+def _output(b: Builder, name: str, view: View) -> None:
+    """Give a blob its public name; where it is read, or public already, by a layer that copies it."""
+    layer = b.layers.get(view.name)
+    if name in b.inputs and view.name != name:
+        raise LayerError("it has the name of an input: Caffe knows a blob by its name alone. Rename one of them")
+    if layer is None or b.reads(view.name) or view.name in b.public:
+        if view.name == name:
+            return
+        with b.within(name):
+            made = b.add("Split", [view], view.base)
+            layer, view = b.layers[made.name], made
+    b.public.add(name)
+    if view.name != name:
+        _rename(b, name)
+        layer.tops = [name if t == view.name else t for t in layer.tops]
+        b.layers[name] = layer
+
+
+def _rename(b: Builder, name: str) -> None:
+    """Free a blob's name that an output needs."""
+    holder = b.layers.get(name)
+    if holder is None:
+        return
+    other = b._free(f"{name}/blob")
+    for layer in b.net.layers:
+        layer.tops = [other if t == name else t for t in layer.tops]
+        layer.bottoms = [other if t == name else t for t in layer.bottoms]
+    for key, view in b.views.items():
+        if view.name == name:
+            b.views[key] = View(other, view.base, view.steps)
+    b.layers[other] = b.layers.pop(name)
