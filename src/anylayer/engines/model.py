@@ -22,7 +22,10 @@ from anylayer.tracing import Graph
 
 _KEPT = 8
 _TRIAL_SECONDS = 0.4
-_SHORT = 0.1
+_TURN_SECONDS = 0.01
+_SPINNING = 0.03
+"""For so long ONNX Runtime's threads keep the processors busy after a call (2**20 pauses of some 50 cycles):
+another engine that is measured meanwhile takes twice its time."""
 
 
 class Model:
@@ -243,16 +246,17 @@ def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
     runners = _agreeing(runners, arrays)
     best = dict.fromkeys(runners, float("inf"))
     stop = time.perf_counter() + _TRIAL_SECONDS * len(runners)
-    rounds = 0
-    while rounds < 100:
+    while True:
         for name, runner in runners.items():
-            for _ in range(2 if best[name] < _SHORT else 1):
-                runner(arrays, {})  # slower by half while the threads of the engine before it still spin
-            for _ in range(3 if best[name] < _SHORT else 1):
+            time.sleep(_SPINNING)
+            runner(arrays, {})
+            turn = time.perf_counter() + _TURN_SECONDS
+            while True:
                 start = time.perf_counter()
                 runner(arrays, {})
-                best[name] = min(best[name], time.perf_counter() - start)
-        rounds += 1
+                end = time.perf_counter()
+                best[name] = min(best[name], end - start)
+                if end > turn:
+                    break
         if time.perf_counter() > stop:
-            break
-    return best
+            return best

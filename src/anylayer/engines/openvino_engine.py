@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.engines.limits import need_few
+from anylayer.engines.recycling import Recycled, Slot
 from anylayer.errors import EngineError
 from anylayer.libraries.openvino import ov, shared_core
 from anylayer.network import Array
@@ -121,7 +122,8 @@ class _Request:
             np.zeros(shape[0], dtype) if shape is not None and shape[1] < _DIRECT else None
             for shape, dtype in zip(shapes, self._dtypes)
         ]
-        self._filled: list[Array | None] = [None] * len(shapes)
+        self._filled: list[Array | Slot | None] = [None] * len(shapes)
+        self._pools = [None if s is None else Recycled(s, d) for s, d in zip(self._shapes, self._dtypes)]
         for i, own in enumerate(self._own):
             if own is not None:
                 self._request.set_output_tensor(i, ov.Tensor(own, shared_memory=True))
@@ -163,16 +165,17 @@ class _Request:
         self._given[i] = array if held.base is not None else None
 
     def _targets(self, out: Sequence[Array | None] | None) -> list[Array | None]:
-        """The arrays for the outputs: the caller's, and new ones for those that OpenVINO writes into directly."""
+        """The arrays for the outputs: the caller's, and ours for those that OpenVINO writes into directly."""
         arrays: list[Array | None] = []
-        for i, shape in enumerate(self._shapes):
+        for i, pool in enumerate(self._pools):
             array = out[i] if out is not None else None
-            if shape is not None and self._own[i] is None:
-                fresh = array is None
-                array = np.empty(shape, self._dtypes[i]) if array is None else array
-                if array is not self._filled[i]:
+            if pool is not None and self._own[i] is None:
+                what: Array | Slot | None = array
+                if array is None:
+                    array, what = pool.take()
+                if what is None or what is not self._filled[i]:
                     self._request.set_output_tensor(i, ov.Tensor(array, shared_memory=True))
-                self._filled[i] = None if fresh else array
+                self._filled[i] = what
             arrays.append(array)
         return arrays
 
