@@ -109,6 +109,25 @@ def test_one_is_left_before_a_dense_layer(inner: Function) -> None:
     assert left(around(inner, keep=False), IMAGE) == 1
 
 
+def test_padding_of_the_input_goes_into_the_convolution() -> None:
+    w = noise(4, 3, 3, 3)
+
+    def function(x: Any) -> Any:
+        return conv(np.pad(x, ((0, 0), (1, 2), (3, 0), (0, 0))), w)
+
+    assert left(function, IMAGE) == 2
+    assert kinds(simplify(traced(function, IMAGE))) == ["Conv", "Transpose", "Transpose"]
+
+
+def test_padding_that_others_read_stays_where_it_is() -> None:
+    def function(x: Any) -> Any:
+        y = np.pad(x, ((0, 0), (1, 2), (3, 0), (0, 0)))
+        return np.concatenate([y.reshape(2, -1), ops.softmax(y.transpose(FIRST)).reshape(2, -1)], axis=1)
+
+    assert [o.op for o in simplify(traced(function, IMAGE)).ops].index("Pad") == 0
+    assert left(function, IMAGE) == 1
+
+
 def test_shuffled_channels_are_moved_where_they_lie() -> None:
     def shuffle(y: Any) -> Any:
         return y.reshape(*y.shape[:3], 2, 2).swapaxes(3, 4).reshape(y.shape)[..., 1:]

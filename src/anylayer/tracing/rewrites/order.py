@@ -44,3 +44,17 @@ def _sum_of_transposed(new: Rewriter, o: Op) -> list[Value] | None:
     if left != sorted(left):
         return None
     return new.emit(o, o.op, [moved.inputs[0], new.constant(np.array(sorted(gone), np.int64))], **o.attrs)
+
+
+@rule("Transpose", figure="a transposition of less; a convolution behind it pads itself")
+def _before_padding(new: Rewriter, o: Op) -> list[Value] | None:
+    """Of a padded array that nothing else reads what is in it is transposed, and then padded."""
+    pad = new.maker(o.inputs[0], "Pad")
+    if pad is None or pad.inputs[0] is None or o.inputs[0] is None or not new.read_once(o.inputs[0]):
+        return None
+    x, pads, perm = pad.inputs[0], ints(pad.inputs[1]), [int(p) for p in o.attrs["perm"]]
+    if pads is None or len(pad.inputs) > 3 or not is_static(x.shape):
+        return None
+    moved = step(new, o, "Transpose", [x], [x.shape[p] for p in perm], x.dtype, perm=perm)
+    sides = [pads[p + side] for side in (0, len(perm)) for p in perm]
+    return new.emit(o, "Pad", [moved, new.constant(np.array(sides, np.int64)), *pad.inputs[2:]], **pad.attrs)
