@@ -17,10 +17,11 @@ from anylayer.engines import load_engine
 from anylayer.engines.nodes import Definitions, input_types, needed_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.engines.whole import Calls, whole
-from anylayer.errors import AnyLayerError, ConversionError, InputError, at, nearest, need
+from anylayer.errors import AnyLayerError, ConversionError, InputError, TraceError, at, nearest, need
 from anylayer.network import Array, Network, TensorType
 from anylayer.tracing import Graph
 from anylayer.tracing.batch import with_open_batch
+from anylayer.tracing.simplify import simplify
 from anylayer.writers.source import Source, Written
 
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -108,7 +109,7 @@ class Job:
             whole(self.network, self.definitions, self.sized(n), outputs, self.calls) for n in _TRACED_WITH
         )
         with at(self.network.source):
-            graph = with_open_batch(two.graph, three.graph, self.batch)
+            graph = _opened(two.graph, three.graph, self.batch)
         return replace(two, graph=graph, inputs={v.name: v.type for v in graph.inputs}, batch=self.batch)
 
     def sized(self, batch: int) -> dict[str, TensorType | None]:
@@ -134,6 +135,14 @@ class Job:
 
 
 _TRACED_WITH = (2, 3)
+
+
+def _opened(two: Graph, three: Graph, name: str) -> Graph:
+    """One graph of two, simplified first where that can be: sizes that stay open tell rules less."""
+    try:
+        return with_open_batch(simplify(two), simplify(three), name)
+    except TraceError:
+        return with_open_batch(two, three, name)
 
 
 def job_of(

@@ -138,13 +138,19 @@ def _plain_named(named: Named) -> list[dict[str, Any]]:
     ]
 
 
+_TRAINING = ("filler", "initializer", "regularizer", "constraint")
+_UNTOLD = ("name", "trainable", "dtype")
+
+
 def _short(params: Mapping[str, Any]) -> str:
-    """`num_output=64 kernel_size=3`: the fields without their messages, fillers left out."""
+    """`num_output=64 kernel_size=3`: the fields without their messages; what serves training, and what is not set,
+    left out. An object of a class is told by the class."""
     parts: list[str] = []
     for name, value in params.items():
+        if value is None or name in _UNTOLD or any(word in name for word in _TRAINING):
+            continue
         if isinstance(value, Mapping):
-            if "filler" not in name:
-                parts.append(_short(value))
+            parts.append(f"{name}={value['class_name']}" if "class_name" in value else _short(value))
         elif isinstance(value, list) and any(isinstance(v, Mapping) for v in value):
             parts.extend(_short(v) for v in value if isinstance(v, Mapping))
         else:

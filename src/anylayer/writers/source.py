@@ -42,7 +42,8 @@ class Source:
     should be, over the inputs without the blobs, and is None where nobody knows.
 
     `nodes` are those that the outputs need, in order. `user_types` are the layer types that a user defines.
-    `batch` is the name of the batch size, where it is open: then it is a Dim of that name in the shapes.
+    `batch` is the name of the batch size, where it is open: then it is a Dim of that name in the shapes, and the
+    graph is simplified as far as it can be for every engine.
     """
 
     network: Network

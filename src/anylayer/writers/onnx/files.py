@@ -14,7 +14,7 @@ from anylayer.libraries.onnx import checker, helper, onnx
 from anylayer.network import Array
 from anylayer.tracing import Graph, Op, Value
 from anylayer.tracing.simplify import simplify
-from anylayer.writers.onnx.model import to_onnx
+from anylayer.writers.onnx.model import Public, to_onnx
 from anylayer.writers.source import Source, Written
 
 WHAT = "an ONNX model (.onnx)"
@@ -66,7 +66,8 @@ def write(source: Source, path: Path, *, external: bool | None = None, **told: A
 
 def _save(graph: Graph, source: Source, path: Path, beside: _Beside | None) -> None:
     name = source.network.name or path.stem
-    model = to_onnx(graph, name, beside, public=list(source.outputs))
+    values = {name for node in source.network.nodes for name in node.outputs}
+    model = to_onnx(graph, name, beside, public=Public(list(source.outputs), values))
     for opset in model.opset_import:
         opset.version = max(
             [opset.version, *(n.version for n in source.network.nodes if n.domain == opset.domain)]

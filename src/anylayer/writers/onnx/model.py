@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -19,12 +20,21 @@ External = Callable[[str, Value], "tuple[str, int] | None"]
 Lift = Callable[[str, Value], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class Public:
+    """The names that a model for people has: those of its `outputs`, and the `values` that keep their own.
+    Operators are named after the network's nodes, other values after the operators that make or first read them."""
+
+    outputs: Sequence[str]
+    values: Collection[str]
+
+
 def to_onnx(
     graph: Graph,
     name: str = "anylayer",
     external: External | None = None,
     lift: Lift | None = None,
-    public: Sequence[str] | None = None,
+    public: Public | None = None,
 ) -> onnx.ModelProto:
     """The graph as an ONNX model (IR 9, opset 18, or the one that an operator came with where that is newer).
 
@@ -32,8 +42,8 @@ def to_onnx(
     holds no data for it, and the caller has to provide it: lift makes a further graph input of that name,
     external an initializer in a file beside the model.
 
-    `public` are names for the outputs; with them the model is one for people: inputs keep their names too, nodes
-    and constants are named after the network's nodes. A call is one of a model-local function, unless it is kept.
+    With `public` the model is one for people, its names those of the network: see Public. A call is one of a
+    model-local function, unless it is kept.
     """
     return _Model(graph, external, lift, public).made(name)
 
@@ -105,14 +115,13 @@ class _Nodes:
 class _Model(_Nodes):
     """A model that is being made."""
 
-    def __init__(
-        self, graph: Graph, external: External | None, lift: Lift | None, public: Sequence[str] | None
-    ) -> None:
+    def __init__(self, graph: Graph, external: External | None, lift: Lift | None, public: Public | None) -> None:
         super().__init__(_opset(graph), _Functions(_opset(graph)))
         self.graph, self.external, self.lift, self.public = graph, external, lift, public
         self.initializers: list[TensorProto] = []
         self.lifted: list[onnx.ValueInfoProto] = []
-        self.roles = _roles(graph) if public is not None else {}
+        self.titles = _titles(graph) if public is not None else []
+        self.roles = {**_roles(graph), **self.made_by()} if public is not None else {}
 
     def shared(self, weight: Value) -> Value:
         return self.graph.constant(weight.const, trusted=True)
@@ -127,18 +136,17 @@ class _Model(_Nodes):
             self.initializers.append(_initializer(name, value, self.external))
 
     def made(self, name: str) -> onnx.ModelProto:
-        graph, outside = self.graph, self.public is not None
-        self.taken.update(self.public or ())
+        graph = self.graph
+        self.taken.update(self.public.outputs if self.public is not None else ())
         inputs = []
         for value in graph.inputs:
             self.names[id(value)] = value.name
             self.taken.add(value.name)
             inputs.append(_info(value.name, value))
         aliases = dict(self.outputs())
-        used: set[str] = set()
-        for o in graph.ops:
-            if outside:
-                self.add(o, _unique(used, o.scope or o.op, o.op), PurePath(o.place.rpartition(": ")[2]).name)
+        for i, o in enumerate(graph.ops):
+            if self.public is not None:
+                self.add(o, self.titles[i], PurePath(o.place.rpartition(": ")[2]).name)
             else:
                 self.add(o, o.outputs[0].name, o.place)
         outputs = [_info(alias, value) for alias, value in aliases.items()]
@@ -163,6 +171,12 @@ class _Model(_Nodes):
             functions=self.functions.protos(),
         )
 
+    def made_by(self) -> dict[int, str]:
+        """What values without a name of their own are called: after the operators that make them."""
+        own = self.public.values if self.public is not None else ()
+        pairs = [(v, title) for o, title in zip(self.graph.ops, self.titles) for v in o.outputs]
+        return {id(v): f"{title}/out" for v, title in pairs if v.name not in own}
+
     def outputs(self) -> Iterator[tuple[str, Value]]:
         """Each output's name and value. Where the value is an input, a constant or another output, too, it gets
         that name by an Identity."""
@@ -171,7 +185,7 @@ class _Model(_Nodes):
             shared = id(value) in seen or value.const is not None
             seen.add(id(value))
             if self.public is not None:
-                name = self.public[i]
+                name = self.public.outputs[i]
                 if not shared:
                     self.names[id(value)] = name
             else:
@@ -293,14 +307,20 @@ def _inputs_of(o: Op) -> list[str]:
     return [i.name for i in onnx.defs.get_schema(o.op).inputs] or ["constant"]
 
 
-def _unique(used: set[str], name: str, op: str) -> str:
-    """A node's name: that of the network's node it is of; the second and later of that are told by operator."""
-    found, count = name, 1
-    while found in used:
-        found = f"{name}/{op}" if count == 1 else f"{name}/{op}_{count}"
-        count += 1
-    used.add(found)
-    return found
+def _titles(graph: Graph) -> list[str]:
+    """The operators' names: those of the network's nodes they are of; the second and later of one node are told by
+    operator."""
+    used: set[str] = set()
+    titles = []
+    for o in graph.ops:
+        name = found = o.scope or o.op
+        count = 1
+        while found in used:
+            found = f"{name}/{o.op}" if count == 1 else f"{name}/{o.op}_{count}"
+            count += 1
+        used.add(found)
+        titles.append(found)
+    return titles
 
 
 def _initializer(name: str, value: Value, external: External | None) -> TensorProto:
