@@ -115,6 +115,9 @@ def placed(value: Any, inputs: Sequence[Any]) -> Any:
     return value
 
 
+FORMATS = ("channels_last", "channels_first")
+
+
 def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:
     """`count` integers, from one or as many."""
     listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * count

@@ -10,10 +10,8 @@ import numpy as np
 from anylayer.layer import need
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._activations import activation
-from anylayer.layers.keras._base import KerasLayer, one_of, positive, same_pads
+from anylayer.layers.keras._base import FORMATS, KerasLayer, one_of, positive, same_pads
 from anylayer.network import Array
-
-FORMATS = ("channels_last", "channels_first")
 
 
 class Windows(KerasLayer):

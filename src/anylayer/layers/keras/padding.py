@@ -8,8 +8,7 @@ import numpy as np
 
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import KerasLayer, numbers, one_of
-from anylayer.layers.keras._spatial import FORMATS
+from anylayer.layers.keras._base import FORMATS, KerasLayer, numbers, one_of
 
 
 class Borders(KerasLayer):

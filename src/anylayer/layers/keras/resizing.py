@@ -8,9 +8,8 @@ import numpy as np
 
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import KerasLayer, channels_first, one_of, positive, restored
+from anylayer.layers.keras._base import FORMATS, KerasLayer, channels_first, one_of, positive, restored
 from anylayer.layers.keras._resampling import METHODS, resampled
-from anylayer.layers.keras._spatial import FORMATS
 
 
 class Picture(KerasLayer):

@@ -21,8 +21,8 @@ _PARTS = (
     "backward_layer",
     "query_dense",
     "key_dense",
-    "value_dense",
     "gate_dense",
+    "value_dense",
     "output_dense",
 )
 """Parts of layers, in the order in which get_weights lists them, where that is not the alphabet's."""

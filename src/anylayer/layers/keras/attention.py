@@ -1,0 +1,235 @@
+"""MultiHeadAttention, GroupedQueryAttention, Attention, AdditiveAttention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.keras._base import KerasLayer, axis_of, one_of
+
+_LOW = np.float32(-1e9)
+
+
+def masked_softmax(scores: Any, mask: Any) -> Any:
+    """The softmax over the last axis of what `mask` keeps."""
+    return ops.softmax(scores if mask is None else np.where(mask, scores, _LOW), axis=-1)
+
+
+def causal(queries: int, keys: int) -> Any:
+    """(1, queries, keys): a step sees itself and those before it."""
+    return np.tril(np.ones((1, queries, keys), bool))
+
+
+class Heads(KerasLayer):
+    """Attention with projections. Weights: kernel and bias of query, key, (gate), value and output."""
+
+    harmless = frozenset({"dropout", "query_shape", "key_shape", "value_shape", "flash_attention"})
+    called_with = frozenset(
+        {
+            "query",
+            "value",
+            "key",
+            "query_mask",
+            "value_mask",
+            "key_mask",
+            "attention_mask",
+            "return_attention_scores",
+            "use_causal_mask",
+        }
+    )
+
+    use_bias: bool = attribute("bool", True, doc="whether the projections have biases")
+    use_gate: bool = attribute("bool", False, doc="whether a sigmoid of the query multiplies the result")
+    sliding_window: Any = attribute("any", None, doc="how far a query sees; not supported here")
+
+    def setup(self) -> None:
+        need(self.sliding_window is None, f"sliding_window={self.sliding_window} is not supported")
+
+    def taken(self, inputs: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """query, value, key, and the options of the call."""
+        args, kwargs = self.arguments(inputs)
+        given = {**dict(zip(("query", "value", "key"), args)), **kwargs}
+        need("query" in given and "value" in given, f"takes query and value, got {len(inputs)} inputs")
+        query, value = given.pop("query"), given.pop("value")
+        return query, value, given.pop("key", value), given
+
+    def projected(self, index: int, x: Any, heads: int, size: int, what: str) -> tuple[Any, int]:
+        """`x` (..., C) as (..., heads, size), and the index of the next weight."""
+        w = self.blob(index, (x.shape[-1], heads, size), what=f"{what} kernel").reshape(x.shape[-1], heads * size)
+        y = x @ w
+        if self.use_bias:
+            y = y + self.blob(index + 1, (heads, size), what=f"{what} bias").reshape(heads * size)
+        return y.reshape(*x.shape[:-1], heads, size), index + 1 + self.use_bias
+
+    def result(self, index: int, x: Any, shape: tuple[int, ...]) -> Any:
+        """`x` (..., heads, size) projected to (..., *shape)."""
+        heads, size = x.shape[-2:]
+        count = math.prod(shape)
+        w = self.blob(index, (heads, size, *shape), what="output kernel").reshape(heads * size, count)
+        y = x.reshape(*x.shape[:-2], heads * size) @ w
+        if self.use_bias:
+            y = y + self.blob(index + 1, shape, what="output bias").reshape(count)
+        return y.reshape(*x.shape[:-2], *shape)
+
+    def mask(self, given: dict[str, Any], queries: int, keys: int) -> Any:
+        """(batch or 1, 1, queries, keys) of what each query sees; None: everything."""
+        found = None if given.get("attention_mask") is None else given["attention_mask"].astype(bool)
+        if found is not None and len(found.shape) == 2:
+            found = found[:, None]
+        parts = [given[k].astype(bool)[:, None] for k in ("value_mask", "key_mask") if given.get(k) is not None]
+        if given.get("query_mask") is not None:
+            parts.append(given["query_mask"].astype(bool)[:, :, None])
+        if given.get("use_causal_mask"):
+            parts.append(causal(queries, keys))
+        for part in parts:
+            found = part if found is None else found & part
+        return found[:, None] if found is not None and len(found.shape) == 3 else found
+
+
+@layer("MultiHeadAttention")
+class MultiHeadAttention(Heads):
+    """Scaled dot products by heads (arXiv 1706.03762; keras/src/layers/attention/multi_head_attention.py)."""
+
+    num_heads: int = attribute("int64", doc="number of heads")
+    key_dim: int = attribute("int64", doc="size of a query and a key in a head")
+    value_dim: Any = attribute("any", None, doc="size of a value in a head; none: key_dim")
+    output_shape: Any = attribute("any", None, doc="the result's sizes in place of the query's last one")
+    attention_axes: Any = attribute("any", None, doc="the axes that are attended over; none: all but the batch")
+    softmax_robust_masking: Any = attribute("any", None, doc="how Keras 2 masks; the numbers are the same")
+
+    def forward(self, *inputs: Any) -> Any:
+        """query (N, ..., C), value, key to (N, ..., C); asked for, the scores (N, heads, queries, keys) too."""
+        query, value, key, given = self.taken(inputs)
+        axes, heads, size = self._axes(query), self.num_heads, self.value_dim or self.key_dim
+        q, index = self.projected(0, query, heads, self.key_dim, "query")
+        k, index = self.projected(index, key, heads, self.key_dim, "key")
+        gate = None
+        if self.use_gate:
+            gate, index = self.projected(index, query, heads, size, "gate")
+        v, index = self.projected(index, value, heads, size, "value")
+        (q, order, sizes), (k, _, _), (v, _, _) = (self._apart(a, axes) for a in (q, k, v))
+        mask = self.mask(given, q.shape[-2], k.shape[-2])
+        need(mask is None or len(q.shape) == 4, "a mask over several axes is not supported")
+        scores = masked_softmax((q * np.float32(1 / math.sqrt(self.key_dim))) @ k.swapaxes(-1, -2), mask)
+        y = (scores @ v).swapaxes(-2, -3)
+        y = y.reshape(*sizes, *y.shape[-2:]).transpose(*np.argsort(order).tolist(), len(order), len(order) + 1)
+        if gate is not None:
+            y = y * ops.sigmoid(gate)
+        shape = self.output_shape or [query.shape[-1]]
+        y = self.result(index, y, tuple(shape) if isinstance(shape, list) else (shape,))
+        return [y, scores][: self.outputs] if given.get("return_attention_scores") else y
+
+    def _axes(self, query: Any) -> list[int]:
+        rank = len(query.shape)
+        if self.attention_axes is None:
+            return list(range(1, rank - 1))
+        listed = self.attention_axes if isinstance(self.attention_axes, list) else [self.attention_axes]
+        return [axis_of(axis, rank, "attention_axes") for axis in listed]
+
+    def _apart(self, x: Any, axes: list[int]) -> tuple[Any, list[int], list[int]]:
+        """`x` (N, ..., heads, size) as (N, free ..., heads, cells, size), with the order of its first axes and
+        their sizes in that order."""
+        outer = range(len(x.shape) - 2)
+        order = [*(a for a in outer if a not in axes), *axes]
+        sizes = [x.shape[a] for a in order]
+        free = sizes[: len(sizes) - len(axes)]
+        y = x.transpose(*order, len(order), len(order) + 1)
+        return y.reshape(*free, math.prod(sizes[len(free) :]), *x.shape[-2:]).swapaxes(-2, -3), order, sizes
+
+
+@layer("GroupedQueryAttention")
+@layer("GroupQueryAttention")
+class GroupedQueryAttention(Heads):
+    """Attention whose heads share keys and values by groups (arXiv 2305.13245).
+
+    Source: keras/src/layers/attention/grouped_query_attention.py.
+    """
+
+    head_dim: int = attribute("int64", doc="size of a query, a key and a value in a head")
+    num_query_heads: int = attribute("int64", doc="number of heads")
+    num_key_value_heads: int = attribute("int64", doc="number of groups, which divides the heads")
+
+    def forward(self, *inputs: Any) -> Any:
+        """query (N, T, C), value and key (N, S, C) to (N, T, C); asked for, the scores too."""
+        query, value, key, given = self.taken(inputs)
+        heads, groups, size = self.num_query_heads, self.num_key_value_heads, self.head_dim
+        need(groups > 0 and heads % groups == 0, f"{groups} groups do not divide {heads} heads")
+        q, index = self.projected(0, query, heads, size, "query")
+        k, index = self.projected(index, key, groups, size, "key")
+        gate = None
+        if self.use_gate:
+            gate, index = self.projected(index, query, heads, size, "gate")
+        v, index = self.projected(index, value, groups, size, "value")
+        k, v = (np.repeat(a, heads // groups, axis=2).transpose(0, 2, 1, 3) for a in (k, v))
+        q = q.transpose(0, 2, 1, 3) * np.float32(1 / math.sqrt(size))
+        scores = masked_softmax(q @ k.swapaxes(-1, -2), self.mask(given, q.shape[2], k.shape[2]))
+        y = (scores @ v).transpose(0, 2, 1, 3)
+        y = self.result(index, y if gate is None else y * ops.sigmoid(gate), (query.shape[-1],))
+        return [y, scores][: self.outputs] if given.get("return_attention_scores") else y
+
+
+class Plain(KerasLayer):
+    """Attention without projections over [query (N, T, C), value (N, S, C), key where it is not the value]."""
+
+    harmless = frozenset({"dropout"})
+    called_with = frozenset({"mask", "return_attention_scores", "use_causal_mask"})
+
+    use_scale: bool = attribute("bool", False, doc="whether a learnt factor multiplies the scores")
+
+    def scores(self, query: Any, key: Any) -> Any:
+        """(N, T, S)."""
+        raise NotImplementedError
+
+    def forward(self, *inputs: Any) -> Any:
+        """(N, T, C); asked for, the scores (N, T, S) too."""
+        args, given = self.arguments(inputs)
+        need(len(args) in (2, 3), f"takes [query, value] or [query, value, key], got {len(args)} inputs")
+        query, value, key = args[0], args[1], args[-1]
+        masks = given.get("mask") or [None, None]
+        scores = self.scores(query, key)
+        mask = None if masks[1] is None else masks[1].astype(bool)[:, None]
+        if given.get("use_causal_mask"):
+            lower = causal(*scores.shape[1:])
+            mask = lower if mask is None else mask & lower
+        shares = ops.softmax(scores if mask is None else np.where(mask, scores, scores + _LOW), axis=-1)
+        y = shares @ value
+        if masks[0] is not None:
+            y = np.where(masks[0].astype(bool)[:, :, None], y, np.float32(0))
+        return [y, shares][: self.outputs] if given.get("return_attention_scores") else y
+
+
+@layer("Attention")
+class Attention(Plain):
+    """Dot products of queries and keys (keras/src/layers/attention/attention.py).
+
+    Weights: the factor () with use_scale, then with score_mode "concat" another ().
+    """
+
+    score_mode: str = attribute("string", "dot", doc="dot, or concat: the sum of tanh(query + key)")
+
+    def scores(self, query: Any, key: Any) -> Any:
+        one_of(self.score_mode, ("dot", "concat"), "score_mode")
+        scale = self.blob(0, (), what="scale") if self.use_scale else np.float32(1)
+        if self.score_mode == "dot":
+            return (query @ key.swapaxes(-1, -2)) * scale
+        both = np.tanh(scale * (query[:, :, None] + key[:, None]))
+        return self.blob(int(self.use_scale), (), what="concat score weight") * np.sum(both, axis=-1)
+
+
+@layer("AdditiveAttention")
+class AdditiveAttention(Plain):
+    """Sums of tanh(query + key) (arXiv 1409.0473; keras/src/layers/attention/additive_attention.py).
+
+    Weights: the factors (C,) with use_scale.
+    """
+
+    use_scale: bool = attribute("bool", True, doc="whether learnt factors multiply the terms")
+
+    def scores(self, query: Any, key: Any) -> Any:
+        both = np.tanh(query[:, :, None] + key[:, None])
+        return np.sum(self.blob(0, (query.shape[-1],), what="scale") * both if self.use_scale else both, axis=-1)
