@@ -8,10 +8,12 @@ clear.
 from __future__ import annotations
 
 import argparse
+import importlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -261,6 +263,7 @@ CASES = (
     Case("_sum", "sum over axis 1", lambda x: x.sum(axis=1), [(1, 512, 38, 38)]),
     Case("_sum", "sum over axis 1", lambda x: x.sum(axis=1), [(1, 256, 13, 13)]),
     Case("_softmax", "softmax, last axis", softmax, [(1, 8, 128, 128)]),
+    Case("_mean_of_map", "mean over height and width", lambda x: x.mean(axis=(2, 3)), [MAP]),
     Case("_length", "x / length", lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), [MAP]),
     Case(
         "_later _sum_of_transposed",
@@ -271,13 +274,65 @@ CASES = (
 )
 
 
+PAGE = Path(__file__).parent.parent / "docs" / "rewrites.md"
+_INTRODUCTION = """# What is rewritten
+
+Before an engine gets a network's operators they are rewritten into equal ones that it computes faster. Each rule stands
+here with the engines it pays on and what it brought when it was measured; `python -m benchmarks.rules` measures them
+all again, each against the network without it. Engine `numpy` and `verify` rewrite nothing that changes a bit, nor does
+`net.compile(exact=True)`.
+
+The rules are the functions of `src/anylayer/tracing/rewrites/`; this page is made of them by
+`python -m benchmarks.rules --docs`.
+"""
+
+
+def page() -> str:
+    """docs/rewrites.md."""
+    simplifier.simplify(Graph())  # enters the rules
+    lines = [_INTRODUCTION]
+    theme = ""
+    shown: dict[str, list[str]] = {}
+    for r in simplifier.RULES:
+        shown.setdefault(f"{r.rewrite.__module__}.{r.rewrite.__name__}", []).append(r.op)
+    for r in simplifier.RULES:
+        operators = shown.pop(f"{r.rewrite.__module__}.{r.rewrite.__name__}", None)
+        if operators is None:
+            continue
+        module = importlib.import_module(r.rewrite.__module__)
+        if module.__name__ != theme:
+            theme = module.__name__
+            lines += [
+                "",
+                f"## {_sentence(module)}",
+                "",
+                "| pattern | from | engines | bits | measured |",
+                "|---|---|---|---|---|",
+            ]
+        engines = ", ".join(sorted(r.engines)) or "all"
+        pattern, figure = (text.replace("|", "\\|") for text in (_sentence(r.rewrite), r.figure))
+        lines.append(
+            f"| {pattern} | {', '.join(operators)} | {engines} | {'last ones' if r.inexact else 'same'} | {figure} |"
+        )
+    return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+
+
+def _sentence(thing: Any) -> str:
+    """The first paragraph of a docstring in one line, without its full stop."""
+    return " ".join((thing.__doc__ or "").strip().split("\n\n")[0].split()).rstrip(".")
+
+
 def main() -> None:
     """Measure, print a line a case and engine."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rules", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="rules whose name has NAME in it")
     parser.add_argument("--seconds", type=float, default=1.0, help="time of a line [1]")
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine [2]")
+    parser.add_argument("--docs", action="store_true", help="write docs/rewrites.md in place of measuring")
     given = parser.parse_args()
+    if given.docs:
+        PAGE.write_text(page(), "utf-8")
+        return
     print(f"{'rule':28}{'expression':32}{'shape':18}{'engine':13}{'before us':>10}{'after us':>10}{'ratio':>7}")
     simplifier.simplify(Graph())  # enters the rules
     for case in CASES:

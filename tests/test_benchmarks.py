@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import caffemodel, guard, measure, native_onnx, onnx_forms, report, results
+from benchmarks import caffemodel, guard, measure, native_onnx, onnx_forms, report, results, rules
 from benchmarks.guard import Guard, Probe, Sample, best_fma, figure, mode, plain
 from benchmarks.networks import NETWORKS
 from benchmarks.operators import OPERATORS
@@ -359,3 +359,14 @@ class TestWorker:
             )
             assert reply["facts"] == {"host_calls": 1}
             np.testing.assert_array_equal(worker.outputs("with", tmp_path)["l2"], np.full((1, 16), 2, np.float32))
+
+
+def test_the_page_of_rules_is_of_these_rules() -> None:
+    assert rules.PAGE.read_text("utf-8") == rules.page(), "python -m benchmarks.rules --docs writes it again"
+
+
+def test_every_rule_for_an_engine_is_measured() -> None:
+    rules.page()
+    measured = {name for case in rules.CASES for name in case.rules.split()}
+    found = {r.rewrite.__name__ for r in rules.simplifier.RULES if r.engines}
+    assert found - measured == {"_permutation"}, "which goes around an error and makes nothing faster"

@@ -217,6 +217,7 @@ def _input(o: Op) -> Value:
 
 @rule("Identity")
 def _identity(new: Rewriter, o: Op) -> list[Value] | None:
+    """Identity is its input."""
     return [_input(o)]
 
 
@@ -242,6 +243,7 @@ def _widens(a: np.dtype[Any], b: np.dtype[Any]) -> bool:
 
 @rule("Expand", "Reshape")
 def _same_shape(new: Rewriter, o: Op) -> list[Value] | None:
+    """A change of shape that changes nothing goes."""
     x = _input(o)
     return [x] if x.shape == o.outputs[0].shape and is_static(x.shape) else None
 
