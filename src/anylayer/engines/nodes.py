@@ -185,7 +185,7 @@ def _trace_node(
         traced.constants = dict(enumerate(outputs))
         traced.outputs = [TensorType(o.shape, o.dtype) for o in outputs]
         budget.take_weights(bound)
-        budget.take_computed(sum(o.nbytes for o in outputs))
+        budget.take_computed(_made(outputs, [*node.blobs, *given.values()]))
         return
 
     def merged(target: Bound) -> Callable[[list[Any]], list[Any]]:
@@ -245,6 +245,12 @@ def _need_computed(bound: Bound, known: Sequence[TensorType], given: Mapping[int
         budget.take_graph(body)
         budget.need_computed(graph_memory(body))
         return
+
+
+def _made(outputs: Sequence[Array], sources: Sequence[Array | None]) -> int:
+    """Bytes of the arrays, those left out that only show the memory of what they come from."""
+    there = [s for s in sources if s is not None]
+    return sum(o.nbytes for o in outputs if 0 in o.strides or not any(np.may_share_memory(o, s) for s in there))
 
 
 def _trace_built_in(

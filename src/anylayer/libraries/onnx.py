@@ -1,8 +1,133 @@
-"""The onnx package: the one file that imports it. Rooms that speak ONNX's protobuf take it from here."""
+"""The onnx package: the one file that imports it. Rooms that speak ONNX take its protobuf classes, its operators'
+schemas, its shape inference and its reference implementation from here."""
 
 from __future__ import annotations
 
-import onnx
-from onnx import TensorProto, checker, helper, numpy_helper
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
-__all__ = ["TensorProto", "checker", "helper", "numpy_helper", "onnx"]
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import TensorProto, checker, defs, helper, numpy_helper, shape_inference
+
+from anylayer.network import Array
+
+__all__ = [
+    "DecodeError",
+    "TensorProto",
+    "checker",
+    "defs",
+    "elem_type",
+    "helper",
+    "histories",
+    "inferred",
+    "latest",
+    "numpy_helper",
+    "onnx",
+    "reference",
+    "schema",
+]
+
+Dims = Sequence["int | str | None"]
+"""Sizes: numbers, names of unknown ones, None where nothing is known."""
+
+
+def latest() -> int:
+    """The newest version of the standard operator set that the installed package knows."""
+    return int(defs.onnx_opset_version())
+
+
+@lru_cache(None)
+def schema(op: str, version: int, domain: str = "") -> Any:
+    """An operator's schema in a version of its operator set; None where there is no such operator."""
+    try:
+        return defs.get_schema(op, version, domain)
+    except defs.SchemaError:
+        return None
+
+
+@lru_cache(None)
+def histories(domain: str = "") -> dict[str, list[Any]]:
+    """Every operator of a domain with its schemas, the oldest first."""
+    found: dict[str, list[Any]] = {}
+    for one in defs.get_all_schemas_with_history():
+        if one.domain == domain:
+            found.setdefault(one.name, []).append(one)
+    return {name: sorted(all_, key=lambda s: int(s.since_version)) for name, all_ in sorted(found.items())}
+
+
+def elem_type(dtype: np.dtype[Any]) -> int:
+    """ONNX's number of a dtype."""
+    return int(helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def inferred(
+    op: str,
+    version: int,
+    inputs: Sequence[tuple[np.dtype[Any], Dims] | None],
+    data: Mapping[int, Array],
+    attrs: Mapping[str, Any],
+    outputs: int,
+) -> list[tuple[np.dtype[Any], list[int | str | None]] | None]:
+    """dtype and sizes of each output, as the operator's own inference gives them; None where it tells no rank.
+
+    inputs: dtype and sizes, None where one is left out. data: the values of those that are known.
+    Raises ValueError where the operator refuses the inputs.
+    """
+    names = ["" if t is None else f"i{i}" for i, t in enumerate(inputs)]
+    node = helper.make_node(op, names, [f"o{i}" for i in range(outputs)], **attrs)
+    types = {
+        names[i]: helper.make_tensor_type_proto(elem_type(t[0]), list(t[1])) for i, t in enumerate(inputs) if t
+    }
+    values = {names[i]: numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape)) for i, a in data.items()}
+    try:
+        found = shape_inference.infer_node_outputs(
+            schema(op, version), node, types, values, opset_imports=[helper.make_opsetid("", version)]
+        )
+    except (shape_inference.InferenceError, checker.ValidationError, RuntimeError) as error:
+        raise ValueError(_reason(error)) from error
+    return [_type(found.get(name)) for name in node.output]
+
+
+def _type(proto: Any) -> tuple[np.dtype[Any], list[int | str | None]] | None:
+    if proto is None or not proto.HasField("tensor_type") or not proto.tensor_type.HasField("shape"):
+        return None
+    dims = [
+        int(d.dim_value) if d.HasField("dim_value") else d.dim_param or None for d in proto.tensor_type.shape.dim
+    ]
+    return np.dtype(helper.tensor_dtype_to_np_dtype(proto.tensor_type.elem_type)), dims
+
+
+def _reason(error: Exception) -> str:
+    """The last line that says something, without the place in onnx's own source."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    line = lines[-1] if lines else type(error).__name__
+    for mark in ("[ShapeInferenceError] ", "[TypeInferenceError] "):
+        line = line.rpartition(mark)[2]
+    return line.rstrip(".")
+
+
+def reference(
+    op: str, version: int, given: Sequence[bool], attrs: Mapping[str, Any], outputs: int, domain: str = ""
+) -> Any:
+    """onnx's own implementation in NumPy as a function of the inputs (None where `given` says so) that gives a
+    list. Raises LookupError where there is none."""
+    from onnx.reference import ReferenceEvaluator
+
+    names = [f"i{i}" if here else "" for i, here in enumerate(given)]
+    node = helper.make_node(op, names, [f"o{i}" for i in range(outputs)], domain=domain, **attrs)
+    infos = [onnx.ValueInfoProto(name=n) for n in names if n]
+    graph = helper.make_graph([node], "one", infos, [onnx.ValueInfoProto(name=n) for n in node.output])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, version)])
+    try:
+        evaluator = ReferenceEvaluator(model)
+    except (RuntimeError, NotImplementedError) as error:
+        raise LookupError(f"onnx has no implementation of {op}") from error
+
+    def run(*inputs: Any) -> list[Any]:
+        feed = {name: x for name, x in zip(names, inputs) if name}
+        return list(evaluator.run(None, feed))
+
+    return run

@@ -1,0 +1,151 @@
+"""Standard: what every operator of ONNX's standard set shares."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from anylayer.errors import LayerError, TraceError, at, nearest, need
+from anylayer.layer import Field, Layer, Message
+from anylayer.layers.onnx._call import MEANINGS, SHAPES_ONLY, SPELLED_OUT, TRACEABLE, Call, Uncovered
+from anylayer.layers.onnx._old import todays
+from anylayer.layers.onnx._record import at_least, attributes, is_static, recorded
+from anylayer.libraries.onnx import defs, helper, latest, reference, schema
+from anylayer.network import Node
+from anylayer.tracing import is_traced
+
+_ENGINES_LACK = frozenset(("bool", "int8", "int16", "uint8", "uint16", "uint32", "uint64"))
+_RANDOM = frozenset(
+    ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
+)
+
+
+def default_of(declared: Any) -> Any:
+    """A schema attribute's default; None where it has none."""
+    proto = declared.default_value
+    if not proto.type:
+        return None
+    value = helper.get_attribute_value(proto)
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class Standard(Layer):
+    """An operator of ONNX's standard: parameters and their meaning are those of its schema.
+
+    Traced, it is recorded as itself, in the form of the graph's operator set. Called with arrays it computes its
+    NumPy meaning: one entered here, else that of onnx's reference implementation.
+    """
+
+    message = "attribute"
+    version: int
+    domain: ClassVar[str] = ""
+
+    def prepare(self, node: Node, dialect: str | None) -> None:
+        """Take the node's identity, attributes and operator set."""
+        self.version = node.version or latest()
+        self.type = node.type
+        self._references: dict[Any, Any] = {}
+        super().prepare(node, dialect)
+
+    def _take(self, target: Message, name: str, node: Node) -> None:
+        found = schema(node.type, self.version, self.domain)
+        need(found is not None, f"operator set {self.version} has no {node.type}")
+        declared = found.attributes
+        values = node.params.get(name, {})
+        for key in values:
+            if key not in declared:
+                hint = nearest(key, declared) or f"; it has: {', '.join(sorted(declared)) or 'none'}"
+                raise LayerError(f"{node.type} has no attribute '{key}' in operator set {self.version}{hint}")
+        for key, one in declared.items():
+            need(key in values or not one.required, f"attribute '{key}' is missing")
+        defaults = {k: v for k in declared if (v := default_of(declared[k])) is not None}
+        target.assign(values, defaults=defaults, message=name)
+        self._check_inputs(found, node)
+
+    def _check_inputs(self, found: Any, node: Node) -> None:
+        given, least, most = len(node.inputs), found.min_input, found.max_input
+        count = f"{least}" if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
+        need(least <= given <= most, f"takes {count} inputs, got {given}")
+        outputs = len(node.outputs)
+        need(outputs <= found.max_output, f"has {found.max_output} outputs at most, {outputs} are named")
+        for i, formal in enumerate(found.inputs[:given]):
+            optional = formal.option == defs.OpSchema.FormalParameterOption.Optional
+            need(node.inputs[i] or optional, f"input {i} ({formal.name}) is missing")
+
+    def attributes(self) -> dict[str, Any]:
+        """name -> value, of every attribute that the node's operator set knows."""
+        known = schema(self.type, self.version, self.domain).attributes
+        return {name: getattr(self, name) for name in known}
+
+    def call(self, inputs: list[Any]) -> Call:
+        """The operator in today's form."""
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        version = at_least(self.version)
+        made = todays(Call(self.type, self.version, inputs, self.attributes(), self.outputs), version)
+        known = schema(made.op, made.version).attributes
+        made.attrs = {name: made.attrs.get(name, default_of(known[name])) for name in known}
+        spell_out = SPELLED_OUT.get(made.op)
+        if spell_out is not None and all(map(is_static, made.inputs)):
+            spell_out(made)
+        return made
+
+    def forward(self, *inputs: Any) -> Any:
+        made = self.call(list(inputs))
+        if not any(map(is_traced, made.inputs)):
+            return self.computed(made)
+        need(
+            self.type not in _RANDOM,
+            f"{self.type} draws random numbers: what it gives cannot be recorded",
+            TraceError,
+        )
+        static = all(map(is_static, made.inputs))
+        if static and (made.op in SHAPES_ONLY or (made.op in TRACEABLE and _engines_lack(made))):
+            results = MEANINGS[made.op](made, *made.inputs)
+        else:
+            results = recorded(made)
+        return self._shaped(made, results)
+
+    def computed(self, made: Call) -> Any:
+        """The outputs of arrays."""
+        found: Any = MEANINGS.get(made.op, self._reference)
+        try:
+            results = found(made, *made.inputs)
+        except Uncovered:
+            results = self._reference(made, *made.inputs)
+        return self._shaped(made, results)
+
+    def _shaped(self, made: Call, results: Any) -> list[Any]:
+        listed = list(results) if isinstance(results, (list, tuple)) else [results]
+        if made.shape is not None:
+            listed = [y.reshape(made.shape) for y in listed]
+        return listed[: self.outputs]
+
+    def _reference(self, made: Call, *inputs: Any) -> Any:
+        given = tuple(x is not None for x in made.inputs)
+        known = (made.op, given)
+        if known not in self._references:
+            try:
+                self._references[known] = reference(
+                    made.op, made.version, given, attributes(made), made.outputs, self.domain
+                )
+            except LookupError as error:
+                raise LayerError(f"{error} to compute it with. Give a class for it") from error
+        with at(made.op):
+            return self._references[known](*inputs)
+
+
+def _engines_lack(made: Call) -> bool:
+    return any(x.dtype.name in _ENGINES_LACK for x in made.inputs if x is not None)
+
+
+def fields_of(versions: list[Any]) -> dict[str, Field]:
+    """A field for every attribute that an operator has in any version; its default depends on the version."""
+    kinds = {"INT": "int64", "INTS": "int64", "FLOAT": "float", "FLOATS": "float", "STRING": "string"}
+    found: dict[str, Field] = {}
+    for one in versions:
+        for name, declared in one.attributes.items():
+            word = declared.type.name
+            same = name not in found or found[name].kind == kinds.get(word, "any")
+            kind = kinds.get(word, "any") if same else "any"
+            found[name] = Field(0, kind, None, word.endswith("S") and kind != "any", declared.description.strip())
+    return found

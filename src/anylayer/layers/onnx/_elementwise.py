@@ -1,0 +1,213 @@
+"""NumPy meanings of operators that work element by element."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import need
+from anylayer.layers.onnx._call import Call, meaning
+from anylayer.libraries.onnx import helper
+
+_UNARY: dict[str, Callable[[Any], Any]] = {
+    "Abs": np.abs,
+    "Neg": np.negative,
+    "Sign": np.sign,
+    "Not": np.logical_not,
+    "BitwiseNot": np.invert,
+    "Floor": np.floor,
+    "Ceil": np.ceil,
+    "Round": np.rint,
+    "Sqrt": np.sqrt,
+    "Exp": np.exp,
+    "Log": np.log,
+    "Sin": np.sin,
+    "Cos": np.cos,
+    "Tan": np.tan,
+    "Asin": np.arcsin,
+    "Acos": np.arccos,
+    "Atan": np.arctan,
+    "Sinh": np.sinh,
+    "Cosh": np.cosh,
+    "Tanh": np.tanh,
+    "Asinh": np.arcsinh,
+    "Acosh": np.arccosh,
+    "Atanh": np.arctanh,
+    "Relu": lambda x: np.maximum(x, x.dtype.type(0)),
+    "Sigmoid": ops.sigmoid,
+    "Softplus": ops.softplus,
+    "Erf": ops.erf,
+    "IsNaN": np.isnan,
+    "Identity": lambda x: x,
+    "Reciprocal": lambda x: x.dtype.type(1) / x,
+    "Softsign": lambda x: x / (x.dtype.type(1) + np.abs(x)),
+    "Mish": lambda x: x * np.tanh(ops.softplus(x)),
+    "HardSwish": lambda x: x * np.clip(x / x.dtype.type(6) + x.dtype.type(0.5), 0, 1).astype(x.dtype),
+}
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+    "BitwiseAnd": np.bitwise_and,
+    "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor,
+    "Equal": np.equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+}
+_MANY: dict[str, Callable[[Any, Any], Any]] = {"Max": np.maximum, "Min": np.minimum, "Sum": np.add}
+
+
+def _enter() -> None:
+    for op, function in _UNARY.items():
+        meaning(op, traceable=True)(lambda call, x, function=function: function(x))
+    for op, pair in _BINARY.items():
+        meaning(op, traceable=True)(lambda call, a, b, pair=pair: pair(a, b))
+    for op, pair in _MANY.items():
+        meaning(op, traceable=True)(lambda call, *xs, pair=pair: functools.reduce(pair, xs))
+
+
+_enter()
+
+
+@meaning("Mean", traceable=True)
+def _mean(call: Call, *inputs: Any) -> Any:
+    return functools.reduce(np.add, inputs) / inputs[0].dtype.type(len(inputs))
+
+
+@meaning("Div")
+def _div(call: Call, a: Any, b: Any) -> Any:
+    """Integers are cut off towards zero."""
+    if a.dtype.kind == "f":
+        return a / b
+    floor = a // b
+    if a.dtype.kind == "u":
+        return floor
+    return (floor + ((floor < 0) & (floor * b != a))).astype(a.dtype)
+
+
+@meaning("Mod", traceable=True)
+def _mod(call: Call, a: Any, b: Any) -> Any:
+    return np.fmod(a, b) if call["fmod"] else np.mod(a, b)
+
+
+@meaning("Pow", traceable=True)
+def _pow(call: Call, a: Any, b: Any) -> Any:
+    if a.dtype == b.dtype:
+        return np.power(a, b)
+    return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
+
+
+@meaning("BitShift", traceable=True)
+def _shift(call: Call, a: Any, b: Any) -> Any:
+    return np.left_shift(a, b) if call["direction"] == "LEFT" else np.right_shift(a, b)
+
+
+@meaning("Where")
+def _where(call: Call, condition: Any, a: Any, b: Any) -> Any:
+    return np.where(condition, a, b)
+
+
+@meaning("Clip", traceable=True)
+def _clip(call: Call, x: Any, low: Any = None, high: Any = None) -> Any:
+    """Where the bounds cross, the upper one counts."""
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+@meaning("PRelu")
+def _prelu(call: Call, x: Any, slope: Any) -> Any:
+    return np.where(x < 0, x * slope, x).astype(x.dtype)
+
+
+@meaning("LeakyRelu")
+def _leaky(call: Call, x: Any) -> Any:
+    return np.where(x < 0, x * x.dtype.type(call["alpha"]), x)
+
+
+@meaning("ThresholdedRelu")
+def _thresholded(call: Call, x: Any) -> Any:
+    return np.where(x > x.dtype.type(call["alpha"]), x, x.dtype.type(0))
+
+
+@meaning("Elu")
+def _elu(call: Call, x: Any) -> Any:
+    return np.where(x < 0, x.dtype.type(call["alpha"]) * np.expm1(np.minimum(x, x.dtype.type(0))), x)
+
+
+@meaning("Selu")
+def _selu(call: Call, x: Any) -> Any:
+    alpha, gamma = x.dtype.type(call["alpha"]), x.dtype.type(call["gamma"])
+    return gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, x.dtype.type(0))))
+
+
+@meaning("Celu")
+def _celu(call: Call, x: Any) -> Any:
+    alpha, zero = x.dtype.type(call["alpha"]), x.dtype.type(0)
+    return np.maximum(x, zero) + np.minimum(zero, alpha * np.expm1(x / alpha))
+
+
+@meaning("Gelu")
+def _gelu(call: Call, x: Any) -> Any:
+    return ops.gelu(x, approximate=call["approximate"])
+
+
+@meaning("HardSigmoid")
+def _hard_sigmoid(call: Call, x: Any) -> Any:
+    kind = x.dtype.type
+    return np.clip(kind(call["alpha"]) * x + kind(call["beta"]), kind(0), kind(1))
+
+
+@meaning("Swish")
+def _swish(call: Call, x: Any) -> Any:
+    return x * ops.sigmoid(x * x.dtype.type(call["alpha"]))
+
+
+@meaning("Shrink", traceable=True)
+def _shrink(call: Call, x: Any) -> Any:
+    bias, lambd = call["bias"], call["lambd"]
+    return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0)).astype(x.dtype)
+
+
+@meaning("IsInf")
+def _is_inf(call: Call, x: Any) -> Any:
+    found = np.zeros(x.shape, bool)
+    if call["detect_positive"]:
+        found = found | (x == np.inf)
+    if call["detect_negative"]:
+        found = found | (x == -np.inf)
+    return found
+
+
+_PLAIN = frozenset("biuf")
+
+
+@meaning("Cast")
+def _cast(call: Call, x: Any) -> Any:
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(call["to"]))
+    return _cast_to(call, x, dtype)
+
+
+@meaning("CastLike")
+def _cast_like(call: Call, x: Any, like: Any) -> Any:
+    return _cast_to(call, x, like.dtype)
+
+
+def _cast_to(call: Call, x: Any, dtype: Any) -> Any:
+    need(
+        x.dtype.kind in _PLAIN and dtype.kind in _PLAIN,
+        f"a cast from {x.dtype.name} to {dtype.name} is not supported: numbers of NumPy's own dtypes are",
+    )
+    if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 4:
+        return x.astype(np.int32).astype(dtype)
+    return x.astype(dtype)

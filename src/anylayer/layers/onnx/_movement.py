@@ -1,0 +1,262 @@
+"""NumPy meanings of operators that move values, and of those that make arrays from sizes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import need
+from anylayer.layers.onnx._call import Call, meaning
+
+_MOST = 1 << 31
+
+
+def _room(shape: Any, dtype: Any) -> None:
+    """Refuse what no machine holds, before NumPy finds out."""
+    need(all(d >= 0 for d in shape), f"a size is negative: {tuple(shape)}")
+    count = math.prod(int(d) for d in shape)
+    need(count < _MOST, f"the result {tuple(shape)} would have {count} values, {_MOST - 1} are the most")
+
+
+def ints(x: Any) -> list[int]:
+    """The values of an array of whole numbers."""
+    return [int(v) for v in np.asarray(x).reshape(-1)]
+
+
+@meaning("Shape", shapes_only=True)
+def _shape(call: Call, x: Any) -> Any:
+    return np.array(x.shape[call["start"] or 0 : call["end"]], np.int64)
+
+
+@meaning("Size", shapes_only=True)
+def _size(call: Call, x: Any) -> Any:
+    return np.array(math.prod(x.shape), np.int64)
+
+
+@meaning("Reshape")
+def _reshape(call: Call, x: Any, shape: Any) -> Any:
+    wanted = ints(shape)
+    if not call["allowzero"]:
+        need(
+            all(d or i < len(x.shape) for i, d in enumerate(wanted)),
+            f"shape {wanted} keeps axis {wanted.index(0) if 0 in wanted else 0}, the input has {len(x.shape)}",
+        )
+        wanted = [d or x.shape[i] for i, d in enumerate(wanted)]
+    return x.reshape(wanted)
+
+
+@meaning("Flatten")
+def _flatten(call: Call, x: Any) -> Any:
+    axis = call["axis"] if call["axis"] >= 0 else call["axis"] + len(x.shape)
+    return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+
+
+@meaning("Transpose")
+def _transpose(call: Call, x: Any) -> Any:
+    return x.transpose(call["perm"] or None)
+
+
+@meaning("Squeeze")
+def _squeeze(call: Call, x: Any, axes: Any = None) -> Any:
+    return x.squeeze() if axes is None else x.squeeze(tuple(ints(axes)))
+
+
+@meaning("Unsqueeze")
+def _unsqueeze(call: Call, x: Any, axes: Any) -> Any:
+    return np.expand_dims(x, tuple(ints(axes)))
+
+
+@meaning("Concat")
+def _concat(call: Call, *inputs: Any) -> Any:
+    return np.concatenate(inputs, call["axis"])
+
+
+@meaning("Split")
+def _split(call: Call, x: Any, sizes: Any = None) -> Any:
+    axis, count = call["axis"], call["num_outputs"]
+    if sizes is None:
+        need(count, "it has neither the sizes nor the number of its parts")
+        each = -(-x.shape[axis] // count)
+        parts = [each] * (count - 1) + [x.shape[axis] - each * (count - 1)]
+    else:
+        parts = ints(sizes)
+    need(
+        sum(parts) == x.shape[axis] and min(parts, default=0) >= 0,
+        f"its parts {parts} are not the {x.shape[axis]} of axis {axis}",
+    )
+    return np.split(x, np.cumsum(parts)[:-1], axis)
+
+
+@meaning("Slice")
+def _slice(call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+    first = ints(starts)
+    where = list(range(len(first))) if axes is None else ints(axes)
+    by = [1] * len(first) if steps is None else ints(steps)
+    key: list[Any] = [slice(None)] * len(x.shape)
+    for axis, low, high, step in zip(where, first, ints(ends), by):
+        n = x.shape[axis]
+        need(step != 0, "a step is 0")
+        low, high = (v + n if v < 0 else v for v in (low, high))
+        if step > 0:
+            key[axis] = slice(min(max(low, 0), n), min(max(high, 0), n), step)
+        else:
+            low, high = min(max(low, 0), n - 1), min(max(high, -1), n - 1)
+            key[axis] = slice(low, None if high < 0 else high, step)
+    return x[tuple(key)]
+
+
+@meaning("Gather")
+def _gather(call: Call, x: Any, indices: Any) -> Any:
+    return np.asarray(np.take(x, indices, call["axis"]))
+
+
+@meaning("GatherElements")
+def _gather_elements(call: Call, x: Any, indices: Any) -> Any:
+    axis = call["axis"]
+    grid = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
+    grid[axis] = indices
+    return x[tuple(grid)]
+
+
+@meaning("GatherND")
+def _gather_nd(call: Call, x: Any, indices: Any) -> Any:
+    b, last = call["batch_dims"], indices.shape[-1]
+    lead = math.prod(indices.shape[:b])
+    flat = x.reshape(lead, *x.shape[b:])
+    rows = indices.reshape(lead, -1, last)
+    where = np.arange(lead)[:, None]
+    key = (where, *(rows[..., i] for i in range(last)))
+    found = flat[key]
+    return found.reshape(*indices.shape[:-1], *x.shape[b + last :])
+
+
+_REDUCE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+@meaning("ScatterElements")
+def _scatter_elements(call: Call, x: Any, indices: Any, updates: Any) -> Any:
+    axis, y = call["axis"], np.array(x)
+    grid = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
+    grid[axis] = np.where(indices < 0, indices + x.shape[axis], indices)
+    return _scattered(call, y, tuple(grid), updates)
+
+
+@meaning("ScatterND")
+def _scatter_nd(call: Call, x: Any, indices: Any, updates: Any) -> Any:
+    y = np.array(x)
+    return _scattered(call, y, tuple(np.moveaxis(indices, -1, 0)), updates)
+
+
+def _scattered(call: Call, y: Any, key: Any, updates: Any) -> Any:
+    reduction = call["reduction"] or "none"
+    if reduction == "none":
+        y[key] = updates
+    else:
+        need(reduction in _REDUCE, f"reduction={reduction!r} is none of {', '.join(_REDUCE)}")
+        _REDUCE[reduction].at(y, key, updates)
+    return y
+
+
+@meaning("Expand")
+def _expand(call: Call, x: Any, shape: Any) -> Any:
+    wanted = np.broadcast_shapes(x.shape, tuple(ints(shape)))
+    _room(wanted, x.dtype)
+    return np.broadcast_to(x, wanted)
+
+
+@meaning("Tile")
+def _tile(call: Call, x: Any, repeats: Any) -> Any:
+    times = ints(repeats)
+    need(len(times) == len(x.shape), f"repeats must be {len(x.shape)} numbers, got {len(times)}")
+    _room([n * t for n, t in zip(x.shape, times)], x.dtype)
+    return np.tile(x, times)
+
+
+@meaning("Pad")
+def _pad(call: Call, x: Any, pads: Any, value: Any = None, axes: Any = None) -> Any:
+    where = list(range(len(x.shape))) if axes is None else ints(axes)
+    both = ints(pads)
+    need(len(both) == 2 * len(where), f"pads must be {2 * len(where)} numbers, got {len(both)}")
+    pairs = [(0, 0)] * len(x.shape)
+    for i, axis in enumerate(where):
+        pairs[axis] = (both[i], both[i + len(where)])
+    mode = call["mode"]
+    need(
+        mode in ("constant", "reflect", "edge", "wrap"), f"mode={mode!r} is none of constant, reflect, edge, wrap"
+    )
+    key = tuple(slice(max(-b, 0), n - max(-e, 0)) for n, (b, e) in zip(x.shape, pairs))
+    x, pairs = x[key], [(max(b, 0), max(e, 0)) for b, e in pairs]
+    _room([n + b + e for n, (b, e) in zip(x.shape, pairs)], x.dtype)
+    if mode == "constant":
+        fill = x.dtype.type(0) if value is None else np.asarray(value).reshape(())
+        return np.pad(x, pairs, constant_values=fill)
+    return np.pad(x, pairs, mode)
+
+
+@meaning("ConstantOfShape")
+def _constant_of_shape(call: Call, shape: Any) -> Any:
+    value = call["value"]
+    one = np.zeros(1, np.float32) if value is None else value
+    wanted = tuple(ints(shape))
+    _room(wanted, one.dtype)
+    return np.broadcast_to(one.reshape(()), wanted)
+
+
+@meaning("Range")
+def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
+    first, last, step = (np.asarray(v).reshape(()) for v in (start, limit, delta))
+    need(step != 0, "delta is 0")
+    count = max(0, math.ceil((float(last) - float(first)) / float(step)))
+    _room((count,), first.dtype)
+    return (first + np.arange(count).astype(first.dtype) * step).astype(first.dtype)
+
+
+@meaning("NonZero")
+def _non_zero(call: Call, x: Any) -> Any:
+    if not x.shape:
+        return np.zeros((0, int(bool(x))), np.int64)
+    return np.stack(np.nonzero(x)).astype(np.int64)
+
+
+@meaning("OneHot")
+def _one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
+    count, axis = int(np.asarray(depth).reshape(())), call["axis"]
+    whole = indices.astype(np.int64)
+    _room((*whole.shape, count), values.dtype)
+    found = np.where(whole < 0, whole + count, whole)[..., None] == np.arange(count)
+    where = axis if axis >= 0 else axis + found.ndim
+    return np.where(np.moveaxis(found, -1, where), values[1], values[0])
+
+
+@meaning("DepthToSpace")
+def _depth_to_space(call: Call, x: Any) -> Any:
+    return ops.depth_to_space(x, call["blocksize"], mode=call["mode"])
+
+
+@meaning("Trilu")
+def _trilu(call: Call, x: Any, k: Any = None) -> Any:
+    by = 0 if k is None else int(np.asarray(k).reshape(()))
+    by = max(-(1 << 31), min(by, 1 << 31))
+    return np.triu(x, by) if call["upper"] else np.tril(x, by)
+
+
+@meaning("Compress")
+def _compress(call: Call, x: Any, condition: Any) -> Any:
+    return np.compress(condition, x, call["axis"])
+
+
+@meaning("ReverseSequence")
+def _reverse_sequence(call: Call, x: Any, lengths: Any) -> Any:
+    return ops.reverse_sequence(x, lengths, time_axis=call["time_axis"], batch_axis=call["batch_axis"])
+
+
+@meaning("Dropout")
+def _dropout(call: Call, x: Any, ratio: Any = None, training: Any = None) -> Any:
+    need(
+        training is None or not np.any(training) or (ratio is not None and not np.any(ratio)),
+        "training_mode is true: what it gives is random. Give a network that was exported for inference",
+    )
+    return [x, np.ones(x.shape, bool)]

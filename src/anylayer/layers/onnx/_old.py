@@ -1,0 +1,254 @@
+"""Operators of older operator sets in today's form: attributes that have become inputs, rules that have changed,
+operators that have another name now. Source: onnx's Changelog.md, version by version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import need
+from anylayer.layers.onnx._call import Call
+from anylayer.libraries.onnx import TensorProto
+
+Renewal = Callable[[Call], None]
+_RENEWALS: dict[str, list[tuple[int, Renewal]]] = {}
+
+
+def before(version: int, *ops: str) -> Callable[[Renewal], Renewal]:
+    """What is to be done with operators of sets older than `version`, in place."""
+
+    def enter(function: Renewal) -> Renewal:
+        for op in ops:
+            _RENEWALS.setdefault(op, []).append((version, function))
+        return function
+
+    return enter
+
+
+def todays(call: Call, version: int) -> Call:
+    """The same call as operator set `version` spells it."""
+    for limit, renew in _RENEWALS.get(call.op, ()):
+        if call.version < limit:
+            renew(call)
+    call.version = max(version, call.version)
+    return call
+
+
+def _ints(values: Any) -> Any:
+    return np.asarray(values, np.int64)
+
+
+def _put(call: Call, i: int, value: Any) -> None:
+    call.inputs += [None] * (i + 1 - len(call.inputs))
+    call.inputs[i] = value
+
+
+def _moved(call: Call, attribute: str, i: int) -> None:
+    """An attribute of integers that is input `i` now."""
+    value = call.attrs.pop(attribute, None)
+    if value is not None:
+        _put(call, i, _ints(value))
+
+
+# ------------------------------------------------------------------------------------------------ elementwise
+
+
+@before(7, "Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
+def _limited_broadcast(call: Call) -> None:
+    """`axis` says where the axes of the second input stand in the first."""
+    a, b = call.inputs
+    if call["broadcast"] and call["axis"] is not None and len(b.shape):
+        axis = call["axis"] % len(a.shape)
+        call.inputs[1] = b.reshape((*b.shape, *(1,) * (len(a.shape) - axis - len(b.shape))))
+    need(
+        call["broadcast"] or a.shape == b.shape,
+        f"without broadcast=1 its inputs must be of one shape, got {tuple(a.shape)} and {tuple(b.shape)}",
+    )
+
+
+@before(7, "PRelu")
+def _slope_by_channel(call: Call) -> None:
+    x, slope = call.inputs
+    if len(slope.shape) == 1 and slope.shape[0] != 1:
+        call.inputs[1] = slope.reshape((slope.shape[0], *(1,) * (len(x.shape) - 2)))
+
+
+@before(11, "Clip")
+def _bounds(call: Call) -> None:
+    dtype = call.inputs[0].dtype
+    for i, name in ((1, "min"), (2, "max")):
+        value = call.attrs.pop(name, None)
+        if value is not None and abs(value) < np.finfo(np.float32).max:
+            _put(call, i, np.array(value, dtype))
+
+
+@before(6, "Cast")
+def _named_dtype(call: Call) -> None:
+    name = str(call["to"]).upper()
+    need(name in list(TensorProto.DataType.keys()), f"to={call['to']!r} is no data type")
+    call.attrs["to"] = int(TensorProto.DataType.Value(name))
+
+
+@before(13, "Softmax", "LogSoftmax", "Hardmax")
+def _flattened(call: Call) -> None:
+    """Everything from `axis` on is one axis."""
+    x = call.inputs[0]
+    axis = call["axis"] % max(len(x.shape), 1)
+    if axis == len(x.shape) - 1:
+        call.attrs["axis"] = -1
+        return
+    shape = x.shape
+    rows = int(np.prod(shape[:axis], dtype=np.int64))
+    call.inputs[0] = x.reshape(rows, -1)
+    call.attrs["axis"] = -1
+    call.shape = tuple(shape)
+
+
+@before(12, "Dropout")
+def _ratio(call: Call) -> None:
+    call.attrs.pop("ratio", None)
+
+
+# --------------------------------------------------------------------------------------------------- movement
+
+
+@before(13, "Squeeze", "Unsqueeze")
+def _axes(call: Call) -> None:
+    _moved(call, "axes", 1)
+
+
+@before(
+    18,
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
+    *("ReduceProd", "ReduceSumSquare"),
+)
+def _reduced_axes(call: Call) -> None:
+    _moved(call, "axes", 1)
+
+
+@before(13, "ReduceSum")
+def _summed_axes(call: Call) -> None:
+    _moved(call, "axes", 1)
+
+
+@before(5, "Reshape")
+def _shape(call: Call) -> None:
+    _moved(call, "shape", 1)
+
+
+@before(10, "Slice")
+def _bounds_of_slice(call: Call) -> None:
+    for i, name in enumerate(("starts", "ends", "axes"), 1):
+        _moved(call, name, i)
+
+
+@before(13, "Split")
+def _sizes_of_split(call: Call) -> None:
+    _moved(call, "split", 1)
+
+
+@before(18, "Split")
+def _count_of_split(call: Call) -> None:
+    if call.input(1) is None:
+        call.attrs["num_outputs"] = call.outputs
+
+
+@before(2, "Pad")
+def _old_pads(call: Call) -> None:
+    call.attrs["pads"] = call.attrs.pop("paddings")
+
+
+@before(11, "Pad")
+def _pads(call: Call) -> None:
+    value = call.attrs.pop("value", 0.0)
+    _moved(call, "pads", 1)
+    _put(call, 2, np.array(value or 0.0, call.inputs[0].dtype))
+
+
+@before(6, "Tile")
+def _tiles(call: Call) -> None:
+    """Inputs were a number of tiles and the axis."""
+    x, tiles, axis = call.inputs
+    repeats = np.ones(len(x.shape), np.int64)
+    repeats[int(np.asarray(axis).reshape(()))] = int(np.asarray(tiles).reshape(()))
+    call.inputs = [x, repeats]
+
+
+@before(10, "TopK")
+def _count(call: Call) -> None:
+    value = call.attrs.pop("k")
+    _put(call, 1, _ints([value]))
+
+
+@before(11, "Scatter")
+def _scatter(call: Call) -> None:
+    call.op = "ScatterElements"
+
+
+# ---------------------------------------------------------------------------------------------------- windows
+
+
+@before(10, "Upsample")
+def _upsample(call: Call) -> None:
+    """Scales as two attributes, as a list, as an input."""
+    if call.version < 7:
+        _put(call, 1, np.array([1, 1, call["height_scale"], call["width_scale"]], np.float32))
+    elif call.version < 9:
+        _put(call, 1, np.asarray(call.attrs.pop("scales"), np.float32))
+    mode = call["mode"]
+    call.op, call.attrs = "Resize", {"mode": "linear" if mode == "bilinear" else mode}
+    _resize(call)
+
+
+@before(11, "Resize")
+def _resize(call: Call) -> None:
+    x, scales = call.inputs
+    call.inputs = [x, None, scales]
+    call.attrs.update(coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+
+
+@before(16, "RoiAlign")
+def _no_half_pixel(call: Call) -> None:
+    call.attrs["coordinate_transformation_mode"] = "output_half_pixel"
+
+
+@before(2, "LpPool", "GlobalLpPool")
+def _whole_p(call: Call) -> None:
+    need(float(call["p"]).is_integer(), f"p={call['p']} must be a whole number")
+    call.attrs["p"] = int(call["p"])
+
+
+# -------------------------------------------------------------------------------------------------- the others
+
+
+@before(9, "BatchNormalization")
+def _spatial(call: Call) -> None:
+    need(call.attrs.get("spatial") in (None, 1), "spatial=0 (statistics of single cells) is not supported")
+
+
+@before(14, "BatchNormalization")
+def _no_training(call: Call) -> None:
+    need(call.outputs == 1, "it has the outputs of training. Give a network that was exported for inference")
+
+
+@before(20, "DFT")
+def _dft_axis(call: Call) -> None:
+    axis = call.attrs.pop("axis", 1)
+    _put(call, 2, _ints(axis))
+    call.version = 20
+
+
+@before(21, "GroupNormalization")
+def _by_channel(call: Call) -> None:
+    """Scale and bias were one number a group."""
+    x, scale, bias = call.inputs
+    each = x.shape[1] // max(scale.shape[0], 1)
+    call.inputs = [x, np.repeat(scale, each), np.repeat(bias, each)]
+    call.version = 21
+
+
+@before(9, "Scan")
+def _scan(call: Call) -> None:
+    need(False, "Scan of operator set 8 (with a batch axis) is not supported")

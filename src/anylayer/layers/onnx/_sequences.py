@@ -1,0 +1,67 @@
+"""NumPy meanings of recurrences and normalisations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import need
+from anylayer.layers.onnx._call import Call, Uncovered, meaning
+
+
+def _shared(call: Call) -> dict[str, Any]:
+    """The attributes that anylayer.ops takes, too."""
+    if call["layout"] or call["activation_alpha"] or call["activation_beta"]:
+        raise Uncovered
+    return {
+        "hidden_size": call["hidden_size"] or call.inputs[2].shape[-1],
+        "direction": call["direction"],
+        "activations": call["activations"] or None,
+        "clip": call["clip"] or None,
+    }
+
+
+@meaning("LSTM")
+def _lstm(call: Call, *inputs: Any) -> Any:
+    return ops.lstm(*inputs, **_shared(call), input_forget=bool(call["input_forget"]))
+
+
+@meaning("GRU")
+def _gru(call: Call, *inputs: Any) -> Any:
+    return ops.gru(*inputs, **_shared(call), linear_before_reset=bool(call["linear_before_reset"]))
+
+
+@meaning("RNN")
+def _rnn(call: Call, *inputs: Any) -> Any:
+    return ops.rnn(*inputs, **_shared(call))
+
+
+@meaning("Softmax")
+def _softmax(call: Call, x: Any) -> Any:
+    return ops.softmax(x, axis=call["axis"])
+
+
+@meaning("LogSoftmax")
+def _log_softmax(call: Call, x: Any) -> Any:
+    return ops.log_softmax(x, axis=call["axis"])
+
+
+@meaning("BatchNormalization")
+def _batch_norm(call: Call, x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Any:
+    if call["training_mode"]:
+        raise Uncovered
+    if len(x.shape) < 2:
+        raise Uncovered
+    return ops.batch_normalization(x, scale, bias, mean, var, epsilon=call["epsilon"]).astype(x.dtype)
+
+
+@meaning("InstanceNormalization")
+def _instance_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
+    axes, wide = tuple(range(2, len(x.shape))), (-1, *(1,) * (len(x.shape) - 2))
+    need(scale.shape == bias.shape == x.shape[1:2], f"scale and bias must be of shape ({x.shape[1]},)")
+    mean = x.mean(axis=axes, keepdims=True)
+    variance = np.square(x - mean).mean(axis=axes, keepdims=True)
+    y = (x - mean) / np.sqrt(variance + x.dtype.type(call["epsilon"]))
+    return (y * scale.reshape(wide) + bias.reshape(wide)).astype(x.dtype)

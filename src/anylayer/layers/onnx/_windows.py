@@ -1,0 +1,309 @@
+"""NumPy meanings of convolutions, pools, resizing and what else looks at a neighbourhood."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import need
+from anylayer.layers.onnx._call import SPELLED_OUT, Call, Uncovered, meaning
+
+
+def explicit(call: Call) -> None:
+    """Write an operator's windows out: kernel, strides, dilations, and pads in place of `auto_pad`."""
+    x, axes = call.inputs[0], len(call.inputs[0].shape) - 2
+    weights = call.input(1) if call.op in ("Conv", "ConvTranspose", "ConvInteger") else None
+    if call.op == "QLinearConv":
+        weights = call.input(3)
+    kernel = call["kernel_shape"] or (tuple(weights.shape[2:]) if weights is not None else None)
+    kernel = tuple(kernel or ())
+    need(len(kernel) == axes, f"kernel_shape={kernel} does not fit an input of {axes} spatial axes")
+    strides = tuple(call["strides"] or (1,) * axes)
+    dilations = tuple(call["dilations"] or (1,) * axes)
+    need(
+        len(strides) == len(dilations) == axes and min(*strides, *dilations) > 0,
+        f"strides={strides} and dilations={dilations} must be {axes} numbers above 0 each",
+    )
+    pads = call["pads"] or (0,) * (2 * axes)
+    need(len(pads) == 2 * axes, f"pads must be {2 * axes} numbers, got {len(pads)}")
+    mode = call["auto_pad"] or "NOTSET"
+    need(
+        mode in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"),
+        f"auto_pad={mode!r} is none of NOTSET, VALID, SAME_UPPER, SAME_LOWER",
+    )
+    call.attrs.update(kernel_shape=kernel, strides=strides)
+    if "dilations" in call.attrs:
+        call.attrs["dilations"] = dilations
+    if mode == "VALID":
+        pads = (0,) * (2 * axes)
+    elif mode != "NOTSET":
+        pads = _same(x.shape[2:], kernel, strides, dilations, mode == "SAME_UPPER")
+    call.attrs.update(pads=tuple(pads), auto_pad=None)
+
+
+def _same(sizes: Any, kernel: Any, strides: Any, dilations: Any, upper: bool) -> tuple[int, ...]:
+    first, last = [], []
+    for n, k, s, d in zip(sizes, kernel, strides, dilations):
+        total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        low, high = total // 2, total - total // 2
+        first.append(low if upper else high)
+        last.append(high if upper else low)
+    return (*first, *last)
+
+
+def explicit_transpose(call: Call) -> None:
+    """As `explicit`, for a transposed convolution, whose `output_shape` gives pads, too."""
+    mode, shape = call["auto_pad"] or "NOTSET", call["output_shape"]
+    same = mode in ("SAME_UPPER", "SAME_LOWER")
+    if same:
+        call.attrs["auto_pad"] = "NOTSET"
+    explicit(call)
+    call.attrs["output_shape"] = None
+    if not same and not shape:
+        return
+    x, axes = call.inputs[0], len(call.inputs[0].shape) - 2
+    extra = tuple(call["output_padding"] or (0,) * axes)
+    wanted = shape[-axes:] if shape else [n * s for n, s in zip(x.shape[2:], call["strides"])]
+    first, last = [], []
+    for n, k, s, d, e, want in zip(
+        x.shape[2:], call["kernel_shape"], call["strides"], call["dilations"], extra, wanted
+    ):
+        total = s * (n - 1) + e + (k - 1) * d + 1 - want
+        need(total >= 0, f"output_shape={wanted} is larger than what the input gives")
+        low = total // 2 if mode == "SAME_UPPER" else total - total // 2
+        first.append(low)
+        last.append(total - low)
+    call.attrs["pads"] = (*first, *last)
+
+
+SPELLED_OUT.update(
+    dict.fromkeys(("Conv", "MaxPool", "AveragePool", "LpPool", "ConvInteger", "QLinearConv"), explicit)
+)
+SPELLED_OUT["ConvTranspose"] = explicit_transpose
+
+
+@meaning("Conv")
+def _conv(call: Call, x: Any, w: Any, b: Any = None) -> Any:
+    return ops.conv(
+        x,
+        w,
+        b,
+        strides=call["strides"],
+        pads=call["pads"],
+        dilations=call["dilations"],
+        group=call["group"],
+    )
+
+
+@meaning("ConvTranspose")
+def _conv_transpose(call: Call, x: Any, w: Any, b: Any = None) -> Any:
+    axes = len(x.shape) - 2
+    return ops.conv_transpose(
+        x,
+        w,
+        b,
+        strides=call["strides"],
+        pads=call["pads"],
+        dilations=call["dilations"],
+        group=call["group"],
+        output_padding=call["output_padding"] or (0,) * axes,
+    )
+
+
+@meaning("MaxPool")
+def _max_pool(call: Call, x: Any) -> Any:
+    given = {
+        "strides": call["strides"],
+        "pads": call["pads"],
+        "dilations": call["dilations"],
+        "ceil_mode": bool(call["ceil_mode"]),
+    }
+    if call.outputs == 1:
+        return ops.max_pool(x, call["kernel_shape"], **given)
+    y, indices = ops.max_pool_with_indices(x, call["kernel_shape"], **given)
+    sizes = x.shape[2:]
+    if call["storage_order"]:
+        places = np.unravel_index(indices, sizes)
+        indices = np.ravel_multi_index(places[::-1], sizes[::-1])
+    plane = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *(1,) * len(sizes))
+    return y, indices + plane * math.prod(sizes)
+
+
+@meaning("AveragePool")
+def _average_pool(call: Call, x: Any) -> Any:
+    if any(d != 1 for d in call["dilations"] or (1,)):
+        return dilated_mean(call, x)
+    return ops.average_pool(
+        x,
+        call["kernel_shape"],
+        strides=call["strides"],
+        pads=call["pads"],
+        ceil_mode=bool(call["ceil_mode"]),
+        count_include_pad=bool(call["count_include_pad"]),
+    )
+
+
+def dilated_mean(call: Call, x: Any) -> Any:
+    """The mean over windows with gaps: a sum by a depthwise convolution of ones over the count of cells."""
+    count, axes = x.shape[1], len(x.shape) - 2
+    need(not call["ceil_mode"], "ceil_mode together with dilations is not supported")
+    ones = np.ones((count, 1, *call["kernel_shape"]), x.dtype)
+    how = {"strides": call["strides"], "pads": call["pads"], "dilations": call["dilations"], "group": count}
+    total = ops.conv(x, ones, **how)
+    if call["count_include_pad"]:
+        return total / x.dtype.type(math.prod(call["kernel_shape"]))
+    return total / ops.conv(np.ones((1, *x.shape[1:]), x.dtype), ones, **how)[:, :1].reshape(
+        1, 1, *total.shape[-axes:]
+    )
+
+
+@meaning("GlobalAveragePool")
+def _global_average(call: Call, x: Any) -> Any:
+    return x.mean(axis=tuple(range(2, len(x.shape))), keepdims=True)
+
+
+@meaning("GlobalMaxPool")
+def _global_max(call: Call, x: Any) -> Any:
+    return x.max(axis=tuple(range(2, len(x.shape))), keepdims=True)
+
+
+@meaning("GlobalLpPool")
+def _global_lp(call: Call, x: Any) -> Any:
+    p = call["p"]
+    total = (np.abs(x) ** p).sum(axis=tuple(range(2, len(x.shape))), keepdims=True)
+    return (total ** (1 / p)).astype(x.dtype)
+
+
+@meaning("LpPool")
+def _lp_pool(call: Call, x: Any) -> Any:
+    p = call["p"]
+    powers = np.abs(x) ** x.dtype.type(p)
+    mean = Call("AveragePool", call.version, [powers], {**call.attrs, "count_include_pad": 1, "ceil_mode": 0})
+    need(not call["ceil_mode"], "ceil_mode is not supported")
+    total = _average_pool(mean, powers) * x.dtype.type(math.prod(call["kernel_shape"]))
+    return (total ** x.dtype.type(1 / p)).astype(x.dtype)
+
+
+@meaning("MaxUnpool")
+def _max_unpool(call: Call, x: Any, indices: Any, shape: Any = None) -> Any:
+    """Indices count the cells of the whole map that the pool saw, so those of `shape` only where it is that."""
+    axes = len(x.shape) - 2
+    pads = call["pads"] or (0,) * (2 * axes)
+    strides = call["strides"] or (1,) * axes
+    sizes = [
+        (n - 1) * s + k - pads[i] - pads[i + axes]
+        for i, (n, s, k) in enumerate(zip(x.shape[2:], strides, call["kernel_shape"]))
+    ]
+    whole = np.zeros((*x.shape[:2], *sizes), x.dtype)
+    need(
+        not indices.size or (indices.min() >= 0 and indices.max() < whole.size),
+        f"an index is outside a map of {whole.size} cells",
+    )
+    whole.reshape(-1)[indices.reshape(-1)] = x.reshape(-1)
+    if shape is None:
+        return whole
+    y = np.zeros(tuple(int(d) for d in np.asarray(shape).reshape(-1)), x.dtype)
+    need(all(n <= m for n, m in zip(whole.shape, y.shape)), f"output_shape {y.shape} is less than {whole.shape}")
+    y[tuple(slice(n) for n in whole.shape)] = whole
+    return y
+
+
+@meaning("LRN")
+def _lrn(call: Call, x: Any) -> Any:
+    return ops.lrn(x, call["size"], alpha=call["alpha"], beta=call["beta"], bias=call["bias"])
+
+
+@meaning("Resize")
+def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
+    """By anylayer.ops.resize where the sizes are given or follow exactly from the scales; else by onnx."""
+    wanted = _sizes(call, x, scales, sizes)
+    if wanted is None:
+        raise Uncovered
+    axes, new = wanted
+    rule, mode = call["coordinate_transformation_mode"], call["mode"]
+    box = None
+    if rule == "tf_crop_and_resize":
+        box = [float(v) for v in np.asarray(roi).reshape(-1)]
+    return ops.resize(
+        x,
+        new,
+        axes=axes,
+        mode=mode,
+        coordinates=rule,
+        nearest=call["nearest_mode"],
+        cubic_a=call["cubic_coeff_a"],
+        exclude_outside=bool(call["exclude_outside"]),
+        antialias=bool(call["antialias"]),
+        roi=box,
+        extrapolation=call["extrapolation_value"],
+    )
+
+
+def _sizes(call: Call, x: Any, scales: Any, sizes: Any) -> tuple[list[int], list[int]] | None:
+    """The axes and their new sizes; None where scales and sizes do not say the same."""
+    axes = [a % len(x.shape) for a in call["axes"] or range(len(x.shape))]
+    old = [x.shape[a] for a in axes]
+    if sizes is not None and np.size(sizes):
+        if (call["keep_aspect_ratio_policy"] or "stretch") != "stretch":
+            return None
+        return axes, [int(v) for v in np.asarray(sizes)]
+    factors = [float(v) for v in np.asarray(scales).reshape(-1)]
+    need(len(factors) == len(axes), f"scales must be {len(axes)} numbers, got {len(factors)}")
+    new = [math.floor(n * f) for n, f in zip(old, factors)]
+    if any(n * f != m for n, f, m in zip(old, factors, new)):
+        return None
+    return axes, new
+
+
+@meaning("GridSample")
+def _grid_sample(call: Call, x: Any, grid: Any) -> Any:
+    if len(x.shape) != 4:
+        raise Uncovered
+    modes = {"bilinear": "linear", "bicubic": "cubic"}
+    return ops.grid_sample(
+        x,
+        grid,
+        mode=modes.get(call["mode"], call["mode"]),
+        padding=call["padding_mode"],
+        align_corners=bool(call["align_corners"]),
+    )
+
+
+@meaning("RoiAlign")
+def _roi_align(call: Call, x: Any, rois: Any, batch: Any) -> Any:
+    return ops.roi_align(
+        x,
+        rois,
+        batch,
+        size=(call["output_height"], call["output_width"]),
+        spatial_scale=call["spatial_scale"],
+        sampling_ratio=call["sampling_ratio"],
+        mode=call["mode"],
+        half_pixel=call["coordinate_transformation_mode"] == "half_pixel",
+    )
+
+
+@meaning("MaxRoiPool")
+def _max_roi_pool(call: Call, x: Any, rois: Any) -> Any:
+    return ops.max_roi_pool(x, rois, size=call["pooled_shape"], spatial_scale=call["spatial_scale"])
+
+
+@meaning("NonMaxSuppression")
+def _nms(call: Call, boxes: Any, scores: Any, most: Any = None, iou: Any = None, least: Any = None) -> Any:
+    def number(value: Any, default: Any) -> Any:
+        return default if value is None else np.asarray(value).reshape(-1)[0]
+
+    kept = int(number(most, 0))
+    if kept <= 0:
+        return np.zeros((0, 3), np.int64)
+    if call["center_point_box"]:
+        half = boxes[..., 2:] / 2
+        boxes = np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], -1)
+    threshold = None if least is None else float(number(least, 0))
+    selected, count = ops.nms(
+        boxes, scores, max_per_class=kept, iou_threshold=float(number(iou, 0.0)), score_threshold=threshold
+    )
+    return selected[: int(count)]

@@ -1,0 +1,42 @@
+"""Every operator of ONNX's standard set that has no file of its own: one class each, made of its schema."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from anylayer.layer import layer
+from anylayer.layers.onnx import (  # noqa: F401 (they enter their meanings, and the classes that are made here not)
+    _elementwise,
+    _movement,
+    _reductions,
+    _sequences,
+    _windows,
+    constant,
+    control,
+)
+from anylayer.layers.onnx._base import Standard, fields_of
+from anylayer.libraries.onnx import histories
+
+
+def _first_sentence(text: str) -> str:
+    words = " ".join(text.split())
+    return re.split(r"(?<=[.:])\s", words, maxsplit=1)[0].rstrip(":") or "An operator of ONNX."
+
+
+def _gives_arrays(schema: Any) -> bool:
+    """Whether an operator's values can be arrays; those of sequences, optional values and strings cannot."""
+    constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    kinds = [constraints.get(formal.type_str, [formal.type_str]) for formal in [*schema.inputs, *schema.outputs]]
+    return all(any(k.startswith("tensor(") and k != "tensor(string)" for k in some) for some in kinds)
+
+
+def _enter() -> None:
+    own = {*vars(constant), *vars(control)}
+    for name, versions in histories().items():
+        if name not in own and _gives_arrays(versions[-1]):
+            body = {"__doc__": _first_sentence(versions[-1].doc), "__module__": __name__, **fields_of(versions)}
+            layer(name)(type(name, (Standard,), body))
+
+
+_enter()

@@ -1,0 +1,25 @@
+"""Arrays that a file holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from anylayer.errors import LayerError
+from anylayer.layer import Registry, bind
+from anylayer.network import Node
+
+
+def node(*blobs: np.ndarray) -> Node:
+    return Node("c", "Constant", [], ["c"], blobs=list(blobs), place="layer 'c' (Constant)")
+
+
+def test_the_array_itself_is_given() -> None:
+    array = np.arange(6, dtype=np.int64).reshape(2, 3)
+    (got,) = bind(node(array), Registry.of("onnx").find("Constant"), [])([])
+    assert got is array
+
+
+def test_one_array_is_needed() -> None:
+    with pytest.raises(LayerError, match="holds 0 arrays, one is needed"):
+        bind(node(), Registry.of("onnx").find("Constant"), [])([])
