@@ -10,7 +10,7 @@ import click
 import pytest
 
 from anylayer import AnyLayerError, __version__
-from anylayer.cli.command import Command, TakesInputs, count, plural, to_number, to_shapes, to_size
+from anylayer.cli.command import Command, TakesInputs, count, plural, to_numbers, to_shapes, to_size
 
 _RUN = "from anylayer.cli import main; main(prog_name='anylayer')"
 COMMANDS = ["bench", "convert", "inspect", "layers", "run", "stub", "verify"]
@@ -154,11 +154,12 @@ def test_what_is_no_size_is_refused(text):
 
 
 def test_numbers_and_fractions():
-    assert to_number(None, None, "1/256") == 1 / 256
-    assert to_number(None, None, "-0.5") == -0.5
+    assert to_numbers(None, None, "1/256") == 1 / 256
+    assert to_numbers(None, None, "-0.5") == -0.5
+    assert to_numbers(None, None, "1/2,3,0.5") == (0.5, 3, 0.5)
     for text in ("x", "1/0", "1/2/3"):
         with pytest.raises(click.BadParameter, match="a number or a fraction is needed, got"):
-            to_number(None, None, text)
+            to_numbers(None, None, text)
 
 
 def test_shapes():

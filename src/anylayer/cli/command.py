@@ -91,13 +91,14 @@ def to_size(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     return sides[-1], sides[0]
 
 
-def to_number(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """`0.017` or a fraction, `1/255`."""
+def to_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    """`0.017` or a fraction, `1/255`, as a number; several with commas between them as a tuple."""
     if value is None:
         return None
     try:
-        above, _, below = value.partition("/")
-        return float(above) / float(below) if below else float(above)
+        halves = [part.partition("/") for part in value.split(",")]
+        found = tuple(float(above) / float(below) if below else float(above) for above, _, below in halves)
+        return found if len(found) > 1 else found[0]
     except (ValueError, ZeroDivisionError):
         raise click.BadParameter(f"a number or a fraction is needed, got '{value}'", ctx, param) from None
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anylayer.cli.preprocess import Placement, Recipe, prepare, recipe_for, with_mean
+from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
 from anylayer.errors import FileError, InputError, at, nearest, need
 from anylayer.network import Array, Preprocess, TensorType
 
@@ -35,7 +35,7 @@ class Wanted:
 
     size: tuple[int, int] | str | None = None
     mean: str | None = None
-    scale: float | None = None
+    scale: Scale | None = None
     swap: bool = False
     cover: bool = False
     gray: bool = False
@@ -80,6 +80,7 @@ class Loader:
                 self._recipes[name] = recipe_for(
                     self.types[name],
                     own,
+                    last=self._last(name),
                     size=w.size,
                     mean=mean,
                     scale=w.scale,
@@ -88,6 +89,10 @@ class Loader:
                     gray=w.gray,
                 )
         return self._recipes[name]
+
+    def _last(self, name: str) -> bool:
+        """Whether the input takes pictures as (N, H, W, C)."""
+        return self.net.network.layouts.get(name) == "NHWC"
 
     def load(self, item: Item) -> Loaded:
         """Read an item's files."""
@@ -114,7 +119,7 @@ class Loader:
             array, place = prepare(picture, recipe)
         if loaded.picture is None:
             loaded.picture, loaded.place = picture, place
-        return array[None]
+        return np.ascontiguousarray(array.transpose(1, 2, 0) if self._last(name) else array)[None]
 
     def _npz(self, path: Path, name: str) -> dict[str, Array]:
         arrays = {k: _numeric(a, path) for k, a in read_npz(path).items()}

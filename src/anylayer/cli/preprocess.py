@@ -18,6 +18,14 @@ _BITS = 11  # OpenCV's fixed point of an 8-bit resize: weights are multiples of 
 _GRAY = (3735, 19235, 9798)  # OpenCV's weights of B, G, R, multiples of 1 / 32768
 
 
+Scale = float | tuple[float, ...]
+"""One factor, or one a channel."""
+
+
+def _each(scale: Scale) -> tuple[float, ...]:
+    return scale if isinstance(scale, tuple) else (scale,)
+
+
 @dataclass(frozen=True)
 class Placement:
     """Which part of the picture an input shows: `left`, `top`, `width`, `height` in the picture's pixels."""
@@ -33,14 +41,15 @@ class Recipe:
     """What is done to a picture, in this order: resize to `size` (height, width; None keeps the picture's own),
     swap the channels, subtract `mean`, cut the centre of `centre` pixels square, multiply by `scale`.
 
-    `mean` is None, one value a channel (in the order after the swap), or (C, H, W) of the resized picture.
+    `mean` is None, one value a channel (in the order after the swap), or (C, H, W) of the resized picture;
+    `scale` is one value, or one a channel.
     With `cover` the picture is scaled to cover `size` and its centre is cut, else it is stretched.
     `source` says where the numbers come from.
     """
 
     size: tuple[int, int] | None = None
     mean: Array | None = None
-    scale: float = 1.0
+    scale: Scale = 1.0
     swap: bool = False
     cover: bool = False
     gray: bool = False
@@ -61,7 +70,7 @@ class Recipe:
         if self.centre:
             words.append(f"centre {self.centre}x{self.centre}")
         if self.scale != 1:
-            words.append(f"times {self.scale:g}")
+            words.append(f"times {','.join(f'{s:g}' for s in _each(self.scale))}")
         return f"{', '.join(words)} ({self.source})"
 
 
@@ -69,9 +78,10 @@ def recipe_for(
     wanted: TensorType | None,
     own: Preprocess | None,
     *,
+    last: bool = False,
     size: tuple[int, int] | str | None = None,
     mean: Array | None = None,
-    scale: float | None = None,
+    scale: Scale | None = None,
     swap: bool = False,
     cover: bool = False,
     gray: bool = False,
@@ -79,9 +89,10 @@ def recipe_for(
     """The recipe for one input of a network: what is asked for, else the file's own, else OpenCV's defaults.
 
     `own` (the file's transform_param) counts only as long as none of mean, scale, swap, cover and gray is given.
-    `size` is (height, width), "keep" for the picture's own, or None for the input's.
+    `size` is (height, width), "keep" for the picture's own, or None for the input's. `last` says that the input
+    has its channels last.
     """
-    channels, fixed = _wanted(wanted)
+    channels, fixed = _wanted(wanted, last)
     if fixed is None and own is not None:
         fixed = (own.crop, own.crop) if own.crop else own.size
     gray = gray or channels == 1
@@ -99,17 +110,19 @@ def recipe_for(
     return recipe
 
 
-def _wanted(wanted: TensorType | None) -> tuple[int | None, tuple[int, int] | None]:
+def _wanted(wanted: TensorType | None, last: bool) -> tuple[int | None, tuple[int, int] | None]:
     if wanted is None:
         return None, None
     shape = wanted.shape
     need(
         len(shape) == 4,
-        f"a picture fits an input of 4 dimensions (N, C, H, W), this one is {wanted}. Give an array (.npy)",
+        f"a picture fits an input of 4 dimensions {'(N, H, W, C)' if last else '(N, C, H, W)'}, this one is "
+        f"{wanted}. Give an array (.npy)",
         InputError,
     )
-    need(shape[1] in (1, 3), f"a picture has 1 or 3 channels, this input {wanted} has {shape[1]}", InputError)
-    return shape[1], (shape[2], shape[3])
+    channels, height, width = (shape[3], *shape[1:3]) if last else shape[1:]
+    need(channels in (1, 3), f"a picture has 1 or 3 channels, this input {wanted} has {channels}", InputError)
+    return channels, (height, width)
 
 
 def _own(own: Preprocess, gray: bool, fixed: Any, size: tuple[int, int] | str | None) -> Recipe:
@@ -141,6 +154,11 @@ def _check_channels(recipe: Recipe, channels: int | None) -> None:
         f"--gray makes 1 channel, the input has {channels}",
         InputError,
     )
+    need(
+        len(_each(recipe.scale)) in (1, have),
+        f"the scale has {len(_each(recipe.scale))} values, the input has {have} channels",
+        InputError,
+    )
     if recipe.mean is not None:
         need(
             len(recipe.mean) in (1, have),
@@ -165,7 +183,7 @@ def prepare(picture: Array, recipe: Recipe) -> tuple[Array, Placement]:
     if recipe.centre:
         x, place = _centre(x, recipe.centre, place)
     if recipe.scale != 1:
-        x = x * np.float32(recipe.scale)
+        x = x * np.array(_each(recipe.scale), np.float32).reshape(-1, 1, 1)
     return np.ascontiguousarray(x), place
 
 

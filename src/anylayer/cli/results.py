@@ -24,12 +24,14 @@ _SHORT = 16  # values that a line holds
 
 @dataclass(frozen=True)
 class Options:
-    """How results are shown. `labels` are the classes' names, by number."""
+    """How results are shown. `labels` are the classes' names, by number; `channels_last` says that maps lie (N, H,
+    W, C)."""
 
     show: str = "auto"
     top: int = 5
     threshold: float = 0.5
     labels: Sequence[str] = ()
+    channels_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,18 @@ def read_labels(path: Path) -> list[str]:
     return ["".join(c for c in line.strip() if c.isprintable()) for line in lines]
 
 
-def kind_of(output: Array, show: str = "auto") -> str:
+def channels_first(output: Array, channels_last: bool) -> Array:
+    """An output as (N, C, H, W), where it has 4 dimensions."""
+    return output.transpose(0, 3, 1, 2) if channels_last and output.ndim == 4 else output
+
+
+def kind_of(output: Array, show: str = "auto", channels_last: bool = False) -> str:
     """How an output is presented: "top", "detections", "map" (a picture of some kind) or "values"."""
     if show != "auto":
         return "map" if show in PICTURES else show
     if _is_rows(output):
         return "detections"
+    output = channels_first(output, channels_last)
     if output.ndim == 4 and output.shape[2] * output.shape[3] > 1 and output.shape[0] == 1:
         return "map"
     wide = [d for d in output.shape if d > 1]
@@ -180,7 +188,7 @@ def _placed(box: Sequence[float], place: Placement | None) -> tuple[float, float
 
 def lines(name: str, output: Array, options: Options, place: Placement | None) -> Iterator[str]:
     """An output as text."""
-    kind = kind_of(output, options.show)
+    kind = kind_of(output, options.show, options.channels_last)
     head = f"{name} {TensorType.of(output.shape, output.dtype)}"
     if kind == "top":
         yield head
@@ -214,7 +222,7 @@ def summary(output: Array) -> str:
 
 def plain(name: str, output: Array, options: Options, place: Placement | None) -> dict[str, Any]:
     """An output as plain data for JSON: what `lines` shows, and the values where they are few."""
-    kind = kind_of(output, options.show)
+    kind = kind_of(output, options.show, options.channels_last)
     data: dict[str, Any] = {"shape": list(output.shape), "dtype": output.dtype.name}
     if kind == "top":
         rows = [[{"class": c, "label": t, "score": s} for c, t, s in r] for r in best(output, options, name)]

@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.cli.files import write_arrays
 from anylayer.cli.inputs import Item, Loaded
 from anylayer.cli.pictures import Box, colours, to_picture
-from anylayer.cli.results import PICTURES, Options, detections, join, kind_of
+from anylayer.cli.results import PICTURES, Options, channels_first, detections, join, kind_of
 from anylayer.errors import InputError, at, need
 from anylayer.network import Array
 
@@ -123,7 +123,9 @@ def _safe(name: str) -> str:
 
 
 def _drawable(outputs: Mapping[str, Array], options: Options) -> list[str]:
-    return [n for n, a in outputs.items() if kind_of(a, options.show) in ("map", "detections")]
+    return [
+        n for n, a in outputs.items() if kind_of(a, options.show, options.channels_last) in ("map", "detections")
+    ]
 
 
 def _described(item: tuple[str, Array]) -> str:
@@ -138,7 +140,7 @@ def _arrays(path: Path, arrays: Mapping[str, Array]) -> str:
 def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: Options) -> str:
     from anylayer.cli.images import write_boxes, write_picture
 
-    if kind_of(output, options.show) == "detections":
+    if kind_of(output, options.show, options.channels_last) == "detections":
         need(
             loaded.picture is not None,
             f"{path}: detections are drawn on the picture that was run, the input was no picture",
@@ -150,6 +152,7 @@ def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: Options
         write_boxes(path, np.asarray(loaded.picture), boxes)
         return f"wrote {path}: {len(found)} of '{name}' drawn"
     with at(f"output '{name}'"):
+        output = channels_first(output, options.channels_last)
         need(output.ndim >= 2, f"a picture needs 2 dimensions, got {output.ndim}", InputError)
         planes = output.reshape(-1, *output.shape[-2:])
         channels = output.shape[-3] if output.ndim > 2 else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 )
 @network_options
 @shape_option
+@click.option("--all", "every", is_flag=True, help="The nodes that only hold or make constants, too.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 @talk_options
-def command(shapes: Any, as_json: bool, quiet: bool, debug: bool, **network: Any) -> None:
+def command(shapes: Any, every: bool, as_json: bool, quiet: bool, debug: bool, **network: Any) -> None:
     """Show a network's nodes: type, params, shapes, weights, multiply-adds, and where each runs.
 
     Works without weights, and with layers that nobody knows: their rows say so.
@@ -45,24 +47,25 @@ def command(shapes: Any, as_json: bool, quiet: bool, debug: bool, **network: Any
 
         click.echo(to_json(report.to_dict()))
         return
-    _show(report, bool(network["weights"]) or any(node.blobs for node in net.network.nodes))
+    _show(report, report.nodes if every else report.layers, bool(network["weights"]) or any(node.blobs for node in net.network.nodes))
     if not quiet:
         _notes(report, network["model"])
 
 
-def _show(report: Report, weights: bool) -> None:
+def _show(report: Report, nodes: Sequence[NodeReport], weights: bool) -> None:
     columns = ("node", "type", "params", "outputs", "weights", "multiply-adds", "where")
     made = table(None, *columns, right=_NUMBERS, wrap=("params", "where"))
     style = {"host": "yellow", "unknown": "bold red", "refused": "red", "unshaped": "red", "constant": "dim"}
-    for row, cells in zip(report.nodes, report.rows()):
+    for row, cells in zip(nodes, report.rows(nodes)):
         made.add_row(*map(_text, cells[:6]), _where(row), style=style.get(row.where))
     show(made)
     t = report.totals
     untraced = t["refused"] + t["unshaped"]
+    rest = len(report.nodes) - len(nodes)
     unsure = " known" if untraced or t["unknown"] else ""
     given = "" if weights else " (no weights file given)"
     click.echo(
-        f"{plural(t['nodes'], 'node')}, {count(t['weights'])} weights{given}, "
+        f"{plural(len(nodes), 'node')}{f' and {rest} of constants' if rest else ''}, {count(t['weights'])} weights{given}, "
         f"{count(t['macs'])}{unsure} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
         + (f"; not traced: {untraced}" if untraced else "")
     )

@@ -24,7 +24,7 @@ from anylayer.cli.command import (
     shape_option,
     shapes_of,
     talk_options,
-    to_number,
+    to_numbers,
     to_size,
 )
 
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from anylayer.engines.model import Model
     from anylayer.network import Array
 
+CONVENTIONS: dict[str, dict[str, Any]] = {
+    "tf": {"mean": "127.5", "scale": 1 / 127.5, "swap": True},
+    "torch": {"mean": "123.675,116.28,103.53", "scale": (1 / 58.395, 1 / 57.12, 1 / 57.375), "swap": True},
+    "caffe": {"mean": "103.939,116.779,123.68", "scale": 1.0, "swap": False},
+}
+"""The modes of keras.applications' preprocess_input (imagenet_utils.py): mean, scale, RGB."""
 _LISTED = 20  # files that the report names
 _AGAIN = 0.5  # a single run that took less is timed a second time, when everything is warm
 
@@ -52,10 +58,21 @@ def picture_options(function: Any) -> Any:
                 help="Resize pictures to this; 'keep' keeps their own [the input's size].",
             ),
             click.option("--mean", metavar="B,G,R|FILE", help="Subtracted, in the order of the input's channels."),
-            click.option("--scale", callback=to_number, metavar="NUMBER", help="Multiplied by, such as 1/255."),
+            click.option(
+                "--scale",
+                callback=to_numbers,
+                metavar="NUMBER",
+                help="Multiplied by, such as 1/255; or 3 of them.",
+            ),
             click.option("--swap-rb", "swap", is_flag=True, help="RGB order in place of BGR."),
             click.option("--crop", "cover", is_flag=True, help="Cover the size and cut the centre, not stretch."),
             click.option("--gray", is_flag=True, help="One channel."),
+            click.option(
+                "--pixels",
+                type=click.Choice(list(CONVENTIONS)),
+                help="As keras.applications prepares pictures: tf (RGB in -1..1), torch (RGB, ImageNet's mean and "
+                "deviation), caffe (BGR minus a mean).",
+            ),
         ],
     )
 
@@ -118,8 +135,9 @@ def command(**given: Any) -> None:
     network = {k: given[k] for k in _NETWORK}
     net = read_net(**network)
     labels = read_labels(given["labels"]) if given["labels"] else ()
-    options = Options(given["show"], given["top"], given["threshold"], labels)
-    wanted = Wanted(given["size"], given["mean"], given["scale"], given["swap"], given["cover"], given["gray"])
+    last = "NHWC" in net.network.layouts.values()
+    options = Options(given["show"], given["top"], given["threshold"], labels, last)
+    wanted = Wanted(given["size"], **_pixels(given), cover=given["cover"], gray=given["gray"])
     types = input_types(net.network, shapes_of(net, given["shapes"]))
     items = items_of(given["inputs"], list(types))
     targets = [Target(out) for out in given["outs"]]
@@ -132,6 +150,16 @@ def command(**given: Any) -> None:
 
 
 _NETWORK = ("model", "weights", "layers", "dialect", "proto", "phase", "level", "stage")
+
+
+def _pixels(given: dict[str, Any]) -> dict[str, Any]:
+    """Mean, scale and order of channels, of --pixels or as they are given one by one."""
+    own = {name: given[name] for name in ("mean", "scale", "swap")}
+    if given["pixels"] is None:
+        return own
+    if any(own.values()):
+        raise click.UsageError("--pixels stands for --mean, --scale and --swap-rb: give it or them")
+    return CONVENTIONS[given["pixels"]]
 
 
 @dataclass

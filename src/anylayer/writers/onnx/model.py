@@ -23,7 +23,7 @@ Lift = Callable[[str, Value], bool]
 @dataclass(frozen=True, slots=True)
 class Public:
     """The names that a model for people has: those of its `outputs`, and the `values` that keep their own.
-    Operators are named after the network's nodes, other values after the operators that make or first read them."""
+    Operators are named after the network's nodes, other values after operators that make or first read them."""
 
     outputs: Sequence[str]
     values: Collection[str]
