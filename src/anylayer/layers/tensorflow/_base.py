@@ -12,6 +12,7 @@ import numpy as np
 from anylayer.layer import Enum, Layer, layer, need
 from anylayer.layer.fields import attribute
 from anylayer.network import Array, Node
+from anylayer.tracing import is_traced
 
 __all__ = ["Enum", "Operation", "attribute", "axes_of", "axis_of", "known", "layer", "need", "whole"]
 
@@ -53,23 +54,23 @@ def count_of(attr: Mapping[str, Any], name: str) -> int:
 def known(x: Any, what: str) -> Array:
     """An input that decides shapes: known before the network runs."""
     need(
-        isinstance(x, (np.ndarray, np.generic)),
+        not is_traced(x),
         f"{what} must be known before the network runs; here it is computed from the network's inputs",
     )
     return np.asarray(x)
 
 
-def whole(x: Any, what: str) -> list[int]:
-    """The whole numbers of such an input, as a list."""
+def whole(x: Any, what: str, axes: int = 1) -> list[int]:
+    """The whole numbers of such an input, as a list; it has at most so many axes."""
     values = known(x, what)
     need(values.dtype.kind in "iu", f"{what} must be whole numbers, got {values.dtype}")
-    need(values.ndim <= 1, f"{what} must be a list of numbers, got shape {values.shape}")
+    need(values.ndim <= axes, f"{what} must be a list of numbers, got shape {values.shape}")
     return [int(v) for v in values.reshape(-1)]
 
 
 def single(x: Any, what: str) -> int:
     """The one whole number of such an input."""
-    values = whole(np.reshape(known(x, what), -1), what)
+    values = whole(x, what)
     need(len(values) == 1, f"{what} must be one number, got {len(values)}")
     return values[0]
 

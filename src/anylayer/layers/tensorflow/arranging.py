@@ -13,6 +13,7 @@ from anylayer.layers.tensorflow._base import (
     axes_of,
     axis_of,
     count_of,
+    known,
     layer,
     need,
     single,
@@ -143,7 +144,7 @@ class ReverseV2(Operation):
 
 
 def _pairs(paddings: Any, rank: int) -> list[tuple[int, int]]:
-    values = whole(np.reshape(paddings, -1) if isinstance(paddings, np.ndarray) else paddings, "paddings")
+    values = whole(paddings, "paddings", 2)
     need(
         tuple(paddings.shape) == (rank, 2) and all(v >= 0 for v in values),
         f"paddings must be {rank} pairs of 0 or more, got shape {tuple(paddings.shape)}: {values[:20]}",
@@ -164,8 +165,9 @@ class PadV2(Operation):
     """A value around."""
 
     def forward(self, x: Any, paddings: Any, value: Any) -> Any:
-        need(isinstance(value, (np.ndarray, np.generic)), "constant_values must be known before the network runs")
-        return np.pad(x, _pairs(paddings, len(x.shape)), constant_values=np.asarray(value).reshape(())[()])
+        around = known(value, "constant_values")
+        need(around.size == 1, f"constant_values must be one number, got shape {around.shape}")
+        return np.pad(x, _pairs(paddings, len(x.shape)), constant_values=around.reshape(())[()])
 
 
 @layer("MirrorPad")

@@ -93,6 +93,7 @@ class BlockLSTM(_Sequence):
 
 @layer("BlockLSTMV2")
 class BlockLSTMV2(_Sequence):
-    """An LSTM over a sequence (steps, batch, values): gates i, c, f, o; no bias is added."""
+    """An LSTM over a sequence (steps, batch, values): gates i, f, c, o; no bias is added."""
 
+    order = "ifco"
     cell_clip: float = attribute("float", 0.0)

@@ -37,7 +37,7 @@ class DepthToSpace(_Block):
 
 
 def _pairs(values: Any, count: int, what: str) -> list[tuple[int, int]]:
-    flat = whole(np.reshape(values, -1) if isinstance(values, np.ndarray) else values, what)
+    flat = whole(values, what, 2)
     need(
         tuple(values.shape) == (count, 2) and all(v >= 0 for v in flat),
         f"{what} must be {count} pairs of 0 or more, got shape {tuple(values.shape)}: {flat[:20]}",

@@ -36,7 +36,7 @@ class _Reduction(Operation):
     function: Callable[..., Any]
 
     def forward(self, x: Any, axes: Any) -> Any:
-        over = whole(np.reshape(axes, -1) if isinstance(axes, np.ndarray) else axes, "reduction_indices")
+        over = whole(axes, "reduction_indices", 2)
         axis = tuple(sorted(axes_of(over, len(x.shape), "reduction_indices")))
         if not axis:
             return x

@@ -124,6 +124,8 @@ class ExpandDims(Operation):
 class Fill(Operation):
     """One value in a given shape."""
 
+    harmless = frozenset({"index_type"})
+
     def forward(self, dims: Any, value: Any) -> Any:
         return np.broadcast_to(value, _sizes(dims, "dims"))
 

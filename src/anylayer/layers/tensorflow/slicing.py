@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layers.tensorflow._base import Operation, attribute, axis_of, layer, need, single, whole
+from anylayer.tracing import is_traced
 
 
 @layer("Slice")
@@ -89,7 +90,7 @@ class _Picked(Operation):
 def _checked(indices: Any, size: int) -> Any:
     """Indices known before the network runs must lie in their axis."""
     need(indices.dtype.kind in "iu", f"indices must be whole numbers, got {indices.dtype}")
-    if isinstance(indices, (np.ndarray, np.generic)) and np.size(indices):
+    if not is_traced(indices) and np.size(indices):
         need(
             np.min(indices) >= 0 and np.max(indices) < size,
             f"indices must lie in 0..{size - 1}, got {np.min(indices)} to {np.max(indices)}",
@@ -134,7 +135,7 @@ class GatherNd(_Picked):
     """Parts by lists of indices."""
 
     def forward(self, x: Any, indices: Any) -> Any:
-        return ops.gather_nd(x, indices)
+        return ops.gather_nd(x, indices.astype(np.int64))
 
 
 @layer("OneHot")

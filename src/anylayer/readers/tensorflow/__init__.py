@@ -15,7 +15,7 @@ from anylayer.network import Network
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers._recognise import describe
 from anylayer.readers._text_format import MAX_BYTES, parse
-from anylayer.readers.tensorflow.build import Graph, build, by_name
+from anylayer.readers.tensorflow.build import Graph, build, by_name, ends
 from anylayer.readers.tensorflow.functions import Inliner, library
 from anylayer.readers.tensorflow.graph import nodes_of
 from anylayer.readers.tensorflow.messages import Record, convert, decode
@@ -44,9 +44,12 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
     )
     with at(file):
         record = _graph(model)
-        inliner = Inliner(library(record.record("library")), file)
-        nodes = inliner.graph(nodes_of(record.all("node"), file))
-        return build(Graph(file, by_name(nodes, file), weights=file), user_types)
+        functions = library(record.record("library"))
+        nodes = nodes_of(record.all("node"), file)
+        outputs = ends(nodes, functions, user_types)
+        inliner = Inliner(functions, file)
+        flat = by_name(inliner.graph(nodes), file)
+        return build(Graph(file, flat, outputs={o: inliner.resolved(o) for o in outputs}, weights=file), user_types)
 
 
 def _graph(path: Path) -> Record:

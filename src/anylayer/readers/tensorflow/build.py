@@ -12,7 +12,7 @@ from anylayer.errors import FileError, NetworkError, at, nearest, need
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers.tensorflow.factors import factors
-from anylayer.readers.tensorflow.functions import reference, spelled
+from anylayer.readers.tensorflow.functions import Body, called, reference, spelled
 from anylayer.readers.tensorflow.graph import Function, GraphNode, Placeholder, Tensor
 from anylayer.readers.tensorflow.structure import CONSTANT, FRAMES, INPUTS, PASSES, QUANTIZED, SILENT
 from anylayer.readers.tensorflow.tensors import NUMPY
@@ -24,7 +24,7 @@ _MOST_OUTPUTS = 10_000
 class Graph:
     """A graph without functions: its operations by name, and what the file calls its inputs and outputs.
 
-    `inputs` and `outputs` map public names to values; they are empty where the file does not tell.
+    `inputs` and `outputs` map public names to values; inputs that are not named are called as their operations.
     `values` are constants that stand for an operation's output (variables).
     """
 
@@ -48,7 +48,7 @@ def by_name(nodes: Iterable[GraphNode], file: str) -> dict[str, GraphNode]:
 
 def build(graph: Graph, user_types: frozenset[str]) -> Network:
     """The Network of what the outputs depend on. Raises NetworkError for what it cannot hold."""
-    outputs = graph.outputs or _ends(graph, user_types)
+    outputs = graph.outputs
     need(
         outputs,
         f"{graph.file}: the graph has no output: there is no operation that computes anything",
@@ -70,16 +70,19 @@ def _known(graph: Graph, name: str, what: str) -> GraphNode:
     return graph.nodes[name]
 
 
-def _ends(graph: Graph, user_types: frozenset[str]) -> dict[str, str]:
-    """The outputs of operations nobody reads, by name."""
-    read = {reference(i)[0] for node in graph.nodes.values() for i in node.inputs}
-    found = {}
-    for node in graph.nodes.values():
+def ends(nodes: Sequence[GraphNode], functions: Mapping[str, Body], user_types: frozenset[str]) -> list[str]:
+    """The outputs of operations nobody reads."""
+    read = {reference(i)[0] for node in nodes for i in node.inputs if not i.startswith("^")}
+    found: list[str] = []
+    for node in nodes:
         if node.name in read or node.op in SILENT or node.op in INPUTS or node.op == CONSTANT:
             continue
-        cls = None if node.op in user_types else _class(node.op)
-        for index in range(min(_count(node, cls), cls.shown) if cls is not None else 1):
-            found[spelled(node.name, index)] = spelled(node.name, index)
+        body = called(node, functions)
+        cls = None if node.op in user_types or body else _class(node.op)
+        count = len(functions[body].outputs) if body in functions else 1
+        if cls is not None:
+            count = min(_count(node, cls), cls.shown)
+        found += [spelled(node.name, index) for index in range(count)]
     return found
 
 

@@ -52,6 +52,14 @@ def spelled(name: str, index: int) -> str:
     return f"{name}:{index}" if index else name
 
 
+def called(node: GraphNode, functions: Mapping[str, Body]) -> str:
+    """The name of the function that an operation calls, "" where it calls none."""
+    function = node.attrs.get("f")
+    if node.op in CALLS and isinstance(function, Function):
+        return function.name
+    return node.op if node.op in functions else ""
+
+
 class Inliner:
     """Replaces calls by the nodes of the functions they call, named "call/node"."""
 
@@ -91,18 +99,20 @@ class Inliner:
             f"{self.file}: with its functions put in, the graph has more than {MOST_NODES} operations",
             NetworkError,
         )
-        called = node.attrs.get("f") if node.op in CALLS else Function(node.op, node.attrs)
-        if not isinstance(called, Function) or (node.op not in CALLS and node.op not in self.functions):
+        name = called(node, self.functions)
+        if not name:
             flat.append(node)
             return
         with at(node.place(self.file)):
             need(
-                called.name in self.functions,
-                f"calls function '{called.name}', which the graph lacks{nearest(called.name, self.functions)}",
+                name in self.functions,
+                f"calls function '{name}', which the graph lacks{nearest(name, self.functions)}",
                 NetworkError,
             )
             need(depth < _DEEPEST, f"functions call each other deeper than {_DEEPEST}", NetworkError)
-            self._inline(flat, node, self.functions[called.name], called.attrs, depth)
+            function = node.attrs.get("f")
+            attrs = function.attrs if isinstance(function, Function) else node.attrs
+            self._inline(flat, node, self.functions[name], attrs, depth)
 
     def _inline(
         self, flat: list[GraphNode], call: GraphNode, body: Body, attrs: Mapping[str, Any], depth: int
