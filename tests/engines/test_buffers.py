@@ -148,3 +148,42 @@ def test_outputs_that_are_one_value_or_an_input(tmp_path: Path, engine: str, siz
         assert np.array_equal(got["d"], want["d"](x))
         got["e"][...] = 7
         assert not np.array_equal(x, got["e"])
+
+
+def test_large_weights_are_read_where_they_lie(tmp_path: Path, monkeypatch: Any) -> None:
+    """No weight is written to a file for ONNX Runtime, nor into the model; memory may be read-only, unaligned."""
+    from anylayer.engines import onnxruntime_engine as engine
+
+    (tmp_path / "n.prototxt").write_text(
+        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 64 dim: 9 dim: 9 } } }'
+        'layer { name: "c" type: "Convolution" bottom: "x" top: "c" '
+        "convolution_param { num_output: 64 kernel_size: 3 bias_term: false } }"
+        'layer { name: "f" type: "InnerProduct" bottom: "c" top: "f" inner_product_param { num_output: 8 } }'
+        'layer { name: "s" type: "Bias" bottom: "c" top: "s" bias_param { axis: 1 num_axes: 3 } }'
+    )
+    net = anylayer.read(tmp_path / "n.prototxt")
+    noise = np.random.default_rng(0)
+    for node, shapes in zip(net.network.nodes, ([(64, 64, 3, 3)], [(8, 3136), (8,)], [(64, 7, 7)])):
+        node.blobs = [_unaligned(noise.standard_normal(shape, np.float32)) for shape in shapes]
+    written: list[int] = []
+    session = engine.ort.InferenceSession
+
+    def spy(path: str, *args: Any, **options: Any) -> Any:
+        written.append(sum(file.stat().st_size for file in Path(path).parent.iterdir()))
+        return session(path, *args, **options)
+
+    monkeypatch.setattr(engine.ort, "InferenceSession", spy)
+    model = net.compile(engine="onnxruntime")
+    assert written == [n for n in written if n < 20_000]
+    assert len(written) == 1
+    x = noise.standard_normal((1, 64, 9, 9), np.float32)
+    got, want = model(x), net.compile(engine="numpy")(x)
+    for name, array in want.items():
+        assert np.abs(got[name] - array).max() <= 1e-5 * np.abs(array).max()
+
+
+def _unaligned(array: np.ndarray) -> np.ndarray:
+    memory = np.frombuffer(b"\0" + array.tobytes(), np.uint8)[1:]
+    moved = memory.view(np.float32).reshape(array.shape)
+    assert not moved.flags.writeable
+    return moved

@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU. The large weights of matrix products are shared with NumPy, not copied."""
+"""ONNX Runtime on the CPU. Large weights are read where NumPy has them; those of matrix products stay there."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from anylayer.writers.onnx import to_onnx
 PRECISIONS = ("float32",)
 _LARGE = 1 << 16
 _MOST = 20_000
-_ALIGNMENT = 4096
 _SMALL = 1 << 15
 
 
 def _products(graph: Graph) -> dict[int, int]:
     """The constants that only matrix products read, by id, with the most rows that are multiplied by one.
 
-    Their data can be shared: the optimizer reads that of others (to reorder convolution weights, to fold), and
-    looks for it in a file.
+    Their data can be shared: that of others the optimizer reads and replaces (to reorder convolution weights, to
+    fold), and keeps what it made.
     """
     other: set[int] = set()
     rows: dict[int, int] = {}
@@ -49,34 +48,36 @@ def _products(graph: Graph) -> dict[int, int]:
 
 
 class _Weights:
-    """Where a model's large constants lie: shared with NumPy, or in a file beside the model."""
+    """A model's large constants, which ONNX Runtime reads where they lie: those of matrix products as long as the
+    session lives, the others while its optimizer makes its own copies of them (in the order convolutions want)."""
 
-    SHARED, STORED = "shared", "stored"
+    FILE = "weights"  # named by the model, read by nobody
 
-    def __init__(self, graph: Graph, folder: Path) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.shared: dict[str, Any] = {}
+        self.read: dict[str, Any] = {}
         self.single_rows = True
         self._products = _products(graph)
-        self._file = (folder / self.STORED).open("wb")
-        (folder / self.SHARED).write_bytes(b"\0")  # what an external initializer names must exist
 
     def __call__(self, name: str, value: Value) -> tuple[str, int] | None:
         array = value.const
         if array is None or array.nbytes < _LARGE or array.dtype.kind not in "fiu":
             return None
-        array = np.ascontiguousarray(array)
         rows = self._products.get(id(value))
         if rows is not None:
             self.single_rows &= rows == 1
-            self.shared[name] = ort.OrtValue.ortvalue_from_numpy(array)
-            return self.SHARED, 0
-        offset = -self._file.tell() % _ALIGNMENT + self._file.tell()
-        self._file.seek(offset)
-        array.tofile(self._file)
-        return self.STORED, offset
+        kept = self.read if rows is None else self.shared
+        kept[name] = ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
+        return self.FILE, 0
 
-    def close(self) -> None:
-        self._file.close()
+    def give(self, options: Any) -> None:
+        """Hand them to a session that is about to be made."""
+        for name, value in self.shared.items():
+            options.add_initializer(name, value)
+        if self.read:
+            options.add_external_initializers(list(self.read), list(self.read.values()))
+        if self.shared and self.single_rows:  # a packed copy pays only where it is used for many rows
+            options.add_session_config_entry("session.disable_prepacking", "1")
 
 
 class OnnxRuntimeProgram:
@@ -98,22 +99,13 @@ class OnnxRuntimeProgram:
 
     def _load(self, graph: Graph, options: Any) -> Any:
         """The session, of files that are gone when it stands."""
+        self._weights = weights = _Weights(graph)  # read as long as the session lives
         with tempfile.TemporaryDirectory(prefix="anylayer-") as name:
             folder = Path(name)
-            weights = _Weights(graph, folder)
+            (folder / weights.FILE).write_bytes(b"\0")  # it must exist
             (folder / "model.onnx").write_bytes(to_onnx(graph, external=weights).SerializeToString())
-            weights.close()
-            for initializer, value in weights.shared.items():
-                options.add_initializer(initializer, value)
-            if weights.shared and weights.single_rows:  # a packed copy pays only where it is used for many rows
-                options.add_session_config_entry("session.disable_prepacking", "1")
-            self._shared = weights.shared  # the session reads this memory as long as it lives
-            return ort.InferenceSession(
-                str(folder / "model.onnx"),
-                options,
-                providers=["CPUExecutionProvider"],
-                disabled_optimizers=["Pad_Fusion"],  # 1.31 takes zeros before a MaxPool for its padding
-            )
+            weights.give(options)
+            return ort.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
         try:
