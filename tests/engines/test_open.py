@@ -74,3 +74,33 @@ def test_sizes_left_open() -> None:
     subject.network.open["x"] = (None, 3)
     with pytest.raises(InputError, match=r"^n: the shape of input 'x' is \[\?, 3\] in the file\. Give shapes=\{"):
         make_plan(subject.network, subject.definitions, subject.inputs, {"s": "s"})
+
+
+class Constant(Layer):
+    """1, 2, 3."""
+
+    def forward(self) -> Any:
+        return np.arange(1, 4, dtype=np.int32)
+
+
+class Twice(Layer):
+    """2 x."""
+
+    def forward(self, x: Any) -> Any:
+        return x * np.int32(2)
+
+
+def test_a_report_leaves_out_what_only_makes_constants() -> None:
+    subject = net(Sum)
+    place = "n: layer 'c' (C)"
+    subject.network.nodes = [
+        Node("c", "C", [], ["c"], place=place),
+        Node("d", "D", ["c"], ["d"], place=place),
+        Node("s", "S", ["x", "d", "y"], ["s"], place=place),
+    ]
+    kinds = {"S": Sum, "C": Constant, "D": Twice}
+    report = Net(subject.network, {t: Definition(t, c, "here") for t, c in kinds.items()}).inspect()
+    assert [n.where for n in report.nodes] == ["constant", "constant", "engine"]
+    assert [n.name for n in report.layers] == ["s"]
+    assert [row[0] for row in report.rows()] == ["s"]
+    assert [n["name"] for n in report.to_dict()["nodes"]] == ["c", "d", "s"]

@@ -90,8 +90,21 @@ class Report:
             "notes": self.notes,
         }
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """The cells of the table: node, type, params, outputs, weights, multiply-adds, where."""
+    @property
+    def layers(self) -> list[NodeReport]:
+        """The nodes without those that hold the file's constants, or compute from them alone."""
+        constant: set[str] = set()
+        found = []
+        for n in self.nodes:
+            if n.where == "constant" and constant.issuperset(name for name, _ in n.inputs):
+                constant.update(name for name, _ in n.outputs)
+            else:
+                found.append(n)
+        return found
+
+    def rows(self, nodes: Sequence[NodeReport] | None = None) -> list[tuple[str, ...]]:
+        """The cells of the table of `layers`, or of these nodes: node, type, params, outputs, weights,
+        multiply-adds, where."""
         return [
             (
                 n.name,
@@ -102,7 +115,7 @@ class Report:
                 f"{n.macs:,}" if n.macs else "",
                 n.where + (f": {n.reason}" if n.reason else ""),
             )
-            for n in self.nodes
+            for n in (self.layers if nodes is None else nodes)
         ]
 
     HEAD = ("node", "type", "params", "outputs", "weights", "multiply-adds", "where")
@@ -147,7 +160,13 @@ def _short(params: Mapping[str, Any]) -> str:
     left out. An object of a class is told by the class."""
     parts: list[str] = []
     for name, value in params.items():
-        if value is None or name in _UNTOLD or any(word in name for word in _TRAINING):
+        if (
+            value is None
+            or value == []
+            or name in _UNTOLD
+            or name.startswith("_")
+            or any(word in name for word in _TRAINING)
+        ):
             continue
         if isinstance(value, Mapping):
             parts.append(f"{name}={value['class_name']}" if "class_name" in value else _short(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +48,10 @@ def command(shapes: Any, every: bool, as_json: bool, quiet: bool, debug: bool, *
 
         click.echo(to_json(report.to_dict()))
         return
-    _show(report, report.nodes if every else report.layers, bool(network["weights"]) or any(node.blobs for node in net.network.nodes))
+    weights = bool(network["weights"]) or any(node.blobs for node in net.network.nodes)
+    _show(report, report.nodes if every else report.layers, weights)
     if not quiet:
-        _notes(report, network["model"])
+        _notes(report, network["model"], net.network.open)
 
 
 def _show(report: Report, nodes: Sequence[NodeReport], weights: bool) -> None:
@@ -62,10 +64,11 @@ def _show(report: Report, nodes: Sequence[NodeReport], weights: bool) -> None:
     t = report.totals
     untraced = t["refused"] + t["unshaped"]
     rest = len(report.nodes) - len(nodes)
+    others = f" and {rest} of constants" if rest else ""
     unsure = " known" if untraced or t["unknown"] else ""
     given = "" if weights else " (no weights file given)"
     click.echo(
-        f"{plural(len(nodes), 'node')}{f' and {rest} of constants' if rest else ''}, {count(t['weights'])} weights{given}, "
+        f"{plural(len(nodes), 'node')}{others}, {count(t['weights'])} weights{given}, "
         f"{count(t['macs'])}{unsure} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
         + (f"; not traced: {untraced}" if untraced else "")
     )
@@ -88,13 +91,17 @@ def _where(row: NodeReport) -> Any:
     return _text(where + (f": {row.reason}" if row.reason else ""))
 
 
-def _notes(report: Report, model: Path) -> None:
+def _notes(report: Report, model: Path, open_: Mapping[str, tuple[int | None, ...]]) -> None:
+    from anylayer.network import open_text
+
+    known = {n: open_text(shape) for n, shape in open_.items()}
     for name, kind in (("inputs", report.inputs), ("outputs", report.outputs)):
-        shown = ", ".join(f"{n} {t or '(shape not known)'}" for n, t in kind)
+        shown = ", ".join(f"{n} {t or known.get(n, '(shape not known)')}" for n, t in kind)
         click.echo(f"{name}: {shown or 'none'}")
     blank = next((n for n, t in report.inputs if t is None), None)
     if blank is not None:
-        click.echo(f"To know the shapes: anylayer inspect {model} --shape {blank}=N,C,H,W")
+        sizes = ",".join("?" if d is None else str(d) for d in open_.get(blank, ())) or "N,C,H,W"
+        click.echo(f"To know the shapes: anylayer inspect {model} --shape {blank}={sizes}")
     if report.dialect:
         click.echo(f"dialect: {report.dialect}")
     for note in dict.fromkeys(report.notes):
