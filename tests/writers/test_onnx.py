@@ -196,6 +196,20 @@ def test_a_batch_in_numbers(tmp_path: Path) -> None:
     assert done.checks[0].ok
 
 
+class Framing(Mine):
+    """Zeros around values below zero, and the largest of each window."""
+
+    def forward(self, inputs: Any) -> Any:
+        below = -np.abs(inputs[0]) - np.float32(1)
+        return [anylayer.ops.max_pool(np.pad(below, ((0, 0), (0, 0), (1, 1), (1, 1))), 3)]
+
+
+@pytest.mark.parametrize("functions", [False, True])
+def test_zeros_in_front_of_a_pool(tmp_path: Path, functions: bool) -> None:
+    done = read(tmp_path, Framing).write(tmp_path / "net.onnx", functions=functions)
+    assert done.checks[0].ok
+
+
 class Folding(Mine):
     """Fold each sample, by a shape that has their number in it."""
 

@@ -26,7 +26,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
-            is_model = Path(args[0]).suffix in (".prototxt", ".pt", ".pbtxt") or Path(args[0]).is_file()
+            is_model = Path(args[0]).suffix in (".prototxt", ".pt", ".pbtxt") or Path(args[0]).exists()
             hint = f"; to run a model: anylayer run {args[0]}" if is_model else nearest(args[0], _COMMANDS)
             ctx.fail(f"there is no command '{args[0]}'{hint}")
         return super().resolve_command(ctx, args)
@@ -47,7 +47,7 @@ def _version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> Non
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 def main() -> None:
-    """Run any Caffe network, with any layer in it: what no tool knows is a few lines of NumPy.
+    """Run and convert any network, with any layer in it: what no tool knows is a few lines of NumPy.
 
     Each command has its own --help, with an example.
     """

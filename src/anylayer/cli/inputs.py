@@ -14,7 +14,7 @@ import numpy as np
 
 from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
 from anylayer.errors import FileError, InputError, at, nearest, need
-from anylayer.network import Array, Preprocess, TensorType
+from anylayer.network import Array, Preprocess, TensorType, open_text
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -23,7 +23,7 @@ _ARRAYS = (".npy", ".npz")
 _OTHERS = {
     ".caffemodel": "weights",
     ".h5": "weights",
-    ".prototxt": "a network",
+    **dict.fromkeys((".prototxt", ".onnx", ".pb", ".keras", ".xml"), "a network"),
     ".py": "Python code (layers are given with -l)",
 }
 _MOST = 1 << 33  # bytes of one array of an .npz
@@ -353,9 +353,11 @@ def feed(net: Net, specs: Sequence[str], shapes: Mapping[str, Sequence[int]], se
     random = np.random.default_rng(seed)
     for name, known in types.items():
         noise = name not in arrays
+        left_open = net.network.open.get(name)
+        where = f"is {open_text(left_open)} in the file" if left_open else "is not in the file"
         need(
             known is not None or not noise,
-            f"{net.network.source}: the shape of input '{name}' is not in the file: give --shape {name}=N,C,H,W",
+            f"{net.network.source}: the shape of input '{name}' {where}: give --shape {name}=N,C,H,W",
             InputError,
         )
         if noise and known is not None:

@@ -58,7 +58,9 @@ def command(
         say(f"{network['model']}: every layer type is known, there is nothing to write", quiet)
         return
     report = net.inspect(shapes_of(net, shapes) or None)
-    files = f"{network['model']} {network['weights'] or 'WEIGHTS'} -l {out or 'layers.py'}"
+    inside = any(node.blobs for node in net.network.nodes)
+    weights = network["weights"] or ("" if inside else "WEIGHTS")
+    files = " ".join(str(f) for f in (network["model"], weights, "-l", out or "layers.py") if f)
     text = stub_file(net.network, report.nodes, wanted, f"anylayer run {files} -i INPUT")
     if out is None:
         click.echo(text, nl=False)

@@ -39,10 +39,10 @@ def write(source: Source, path: Path, *, external: bool | None = None, **told: A
     `external` puts the weights into a file beside it (`path` with .data behind it); None does where they are more
     than protobuf can hold, 2 GiB. Raises FileError where what came out is not what ONNX allows.
     """
-    graph = simplify(source.graph)
+    graph = _simplified(source.graph)
     for o in graph.ops:
         if o.body is not None:
-            o.body = simplify(o.body)
+            o.body = _simplified(o.body)
     size = sum(v.const.nbytes for v in _constants(graph) if v.const is not None)
     if external is None:
         external = size > _MOST_INSIDE - _ROOM
@@ -61,6 +61,19 @@ def write(source: Source, path: Path, *, external: bool | None = None, **told: A
             _save(graph, source, done.stand_in, beside)
     if not external:
         data.unlink()
+    return done
+
+
+def _simplified(graph: Graph) -> Graph:
+    """The graph for any runtime. Zeros in front of a MaxPool name all the axes: where none are named, ONNX Runtime
+    1.31 takes them for the pool's own padding, which is no value at all."""
+    done = simplify(graph)
+    for o in done.ops:
+        pad = done.producers.get(id(o.inputs[0])) if o.op == "MaxPool" else None
+        if pad is not None and pad.op == "Pad" and len(pad.inputs) < 4:
+            axes = done.constant(np.arange(len(pad.outputs[0].shape)), trusted=True)
+            zero = done.constant(np.zeros((), pad.outputs[0].dtype), trusted=True)
+            pad.inputs = [*pad.inputs[:2], pad.inputs[2] if len(pad.inputs) > 2 else zero, axes]
     return done
 
 
