@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "engines": {*_CORE, *_SIDES, "libraries"},
     "api": {*_CORE, *_SIDES, "engines"},
     "testing": {*_CORE, *_SIDES, "engines", "api"},
+    "caffe": {*_CORE, "writers"},
     "compat": {*_CORE, *_SIDES, "engines", "api"},
     "cli": {*_CORE, *_SIDES, "engines", "api", "testing"},
 }
@@ -134,7 +135,10 @@ ONNX_VOCABULARY = ["tracing", "ops", "writers"]
 
 NAMES_TYPES = {
     "readers/caffe/upgrade.py": "V0 and V1 files spell layer types as words and enums of the format",
+    "readers/openvino/legacy_types.py": "2018's IR spells Caffe's layers, and the reader says which they are",
+    "readers/openvino/legacy_windows.py": "the same, for convolutions and pools",
     "engines/report.py": "ONNX operators of a graph, whose multiply-adds are counted",
+    "caffe/transfer.py": "which of Keras' layers has its weights in which of Caffe's",
 }
 """Files elsewhere that name layer types, with the reason."""
 

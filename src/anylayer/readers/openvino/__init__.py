@@ -4,6 +4,8 @@ markup.py     the XML, with limits            weights.py    the .bin, over a mem
 layers.py     layers, ports and edges, in computing order
 attributes.py what the attributes' text means
 ir.py         v10, v11: OpenVINO's operations
+legacy.py     v2 to v7: Caffe's layers by another spelling; legacy_types.py each of them, legacy_windows.py those
+              that move a window, legacy_layer.py their attributes and weights
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from anylayer.errors import AnyLayerError, FileError, need
 from anylayer.network import Network
 from anylayer.readers._recognise import describe
 from anylayer.readers.openvino.ir import read_ir
+from anylayer.readers.openvino.legacy import read_legacy
 from anylayer.readers.openvino.markup import parse
 from anylayer.readers.openvino.weights import Weights
 
@@ -48,13 +51,14 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
         )
         need(
             int(version) <= _NEWEST,
-            f"its version is {version}; versions 2 to {_NEWEST} are known",
+            f"its version is {version}; versions 2 to 7, 10 and 11 are known",
             FileError,
         )
         file = _weights(model, weights)
         if int(version) >= 10:
             return read_ir(root, str(model), file, user_types)
-        raise FileError("TODO")
+        need(2 <= int(version) <= 7, f"its version is {version}; versions 2 to 7, 10 and 11 are known", FileError)
+        return read_legacy(root, str(model), file, user_types)
 
 
 @contextmanager

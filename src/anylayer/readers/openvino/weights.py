@@ -41,7 +41,9 @@ def dtype_of(name: str) -> np.dtype[Any]:
         f"values of type '{name}' are not supported; types: {', '.join([*_DTYPES, *_READ_AS])}",
         FileError,
     )
-    return np.dtype(_DTYPES[known]) if known in _DTYPES else _READ_AS[known]
+    kinds: dict[str, Any] = {**_READ_AS, **_DTYPES}
+    found: np.dtype[Any] = np.dtype(kinds[known])
+    return found
 
 
 class Weights:
@@ -93,7 +95,7 @@ class Weights:
             return np.asarray(wide.view(np.float32))
         dtype = np.dtype(_DTYPES[known])
         if known in ("boolean", "bool"):
-            return np.frombuffer(self._data, np.uint8, count, offset) != 0
+            return np.asarray(np.frombuffer(self._data, np.uint8, count, offset) != 0)
         if offset % dtype.itemsize:
             return np.frombuffer(self._data[offset : offset + size], dtype)
         return np.frombuffer(self._data, dtype, count, offset)
