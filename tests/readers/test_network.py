@@ -494,3 +494,21 @@ def test_means_refused() -> None:
     assert refused(transform("mean_file: 'm'")) == (
         "deploy.prototxt:1: m: this is a picture (PNG), a mean is a .binaryproto file"
     )
+
+
+# ---- layers that pycaffe runs
+
+
+def test_the_class_of_a_python_layer_is_its_type() -> None:
+    text = INPUT + "".join(
+        f"layer {{ name: '{kind}' type: 'Python' bottom: 'data' top: '{kind}' "
+        f"python_param {{ module: 'm' {f'layer: {kind!r}' if kind != 'none' else ''} }} }}\n"
+        for kind in ("ProposalLayer", "Crop", "none")
+    )
+    assert [n.type for n in read_net(text).nodes] == ["ProposalLayer", "Python", "Python"]
+    assert [n.type for n in read_net(text, user_types=frozenset(["Crop"])).nodes] == [
+        "ProposalLayer",
+        "Crop",
+        "Python",
+    ]
+    assert read_net(text).nodes[0].params == {"python_param": {"module": "m", "layer": "ProposalLayer"}}
