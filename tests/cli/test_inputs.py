@@ -37,6 +37,24 @@ def loader_of(net, **wishes):
     return Loader(net, net.network.inputs, Wanted(**wishes))
 
 
+def test_a_picture_lies_as_the_network_takes_it(folder):
+    net = net_of(data=(1, 2, 4, 3), other=(1, 3, 2, 4))
+    net.network.layouts["data"] = "NHWC"
+    loader = loader_of(net, mean="1,2,3", scale=(1.0, 10.0, 100.0))
+    loaded = loader.load(Item({"data": folder / "b.png", "other": folder / "b.png"}))
+    assert loaded.arrays["data"].shape == (1, 2, 4, 3) and loaded.arrays["data"].flags.c_contiguous
+    assert_array_equal(loaded.arrays["data"][0, 0, 0], [29, 180, 700])
+    assert_array_equal(loaded.arrays["other"], loaded.arrays["data"].transpose(0, 3, 1, 2))
+
+
+def test_an_input_with_channels_last_that_takes_no_pictures(folder):
+    net = net_of(data=(1, 3, 8, 8))
+    net.network.layouts["data"] = "NHWC"
+    text = r"input 'data': a picture has 1 or 3 channels, this input float32\[1, 3, 8, 8\] has 8"
+    with pytest.raises(AnyLayerError, match=text):
+        loader_of(net).load(Item({"data": folder / "b.png"}))
+
+
 def test_a_file_is_for_the_first_input(folder):
     (item,) = items_of([str(folder / "b.png")], ["data", "info"])
     assert item.sources == {"data": folder / "b.png"}

@@ -14,6 +14,15 @@ FIRST = np.array([[10, 200, 30, 90], [250, 0, 60, 120], [5, 77, 180, 33]], np.ui
 PICTURE = np.stack([FIRST, FIRST // 2, 255 - FIRST], 2)
 
 
+def test_a_scale_a_channel():
+    picture = np.full((2, 2, 3), 10, np.uint8)
+    recipe = recipe_for(TensorType((1, 3, 2, 2)), None, scale=(1.0, 0.5, 2.0))
+    assert prepare(picture, recipe)[0][:, 0, 0].tolist() == [10, 5, 20]
+    assert str(recipe).startswith("resize to 2x2, BGR, times 1,0.5,2 ")
+    with pytest.raises(AnyLayerError, match="the scale has 2 values, the input has 3 channels"):
+        recipe_for(TensorType((1, 3, 2, 2)), None, scale=(1.0, 0.5))
+
+
 def test_resize_upwards_equals_opencv():
     picture = (np.arange(18) * 14).astype(np.uint8).reshape(2, 3, 3)
     blue = [[0, 17, 42, 67, 84], [32, 48, 74, 99, 116], [95, 111, 137, 162, 179], [126, 143, 168, 193, 210]]

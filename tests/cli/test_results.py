@@ -8,7 +8,18 @@ from numpy.testing import assert_array_equal
 
 from anylayer import AnyLayerError
 from anylayer.cli.preprocess import Placement
-from anylayer.cli.results import Options, best, detections, join, kind_of, lines, plain, read_labels, split
+from anylayer.cli.results import (
+    Options,
+    best,
+    channels_first,
+    detections,
+    join,
+    kind_of,
+    lines,
+    plain,
+    read_labels,
+    split,
+)
 
 ROWS = np.array(
     [[0, 1, 0.25, 0.1, 0.2, 0.3, 0.4], [0, 3, 0.75, 0.5, 0.5, 1.0, 1.25], [-1, 0, 0.9, 0, 0, 0, 0]], np.float32
@@ -153,3 +164,11 @@ def test_what_are_no_labels_is_refused(tmp_path, data, message):
         (tmp_path / "l.txt").write_bytes(data)
     with pytest.raises(AnyLayerError, match=message):
         read_labels(tmp_path / "l.txt")
+
+
+def test_maps_with_channels_last():
+    assert kind_of(np.zeros((1, 1, 1, 9), np.float32), "auto", True) == "top"
+    assert kind_of(np.zeros((1, 8, 8, 2), np.float32), "auto", True) == "map"
+    wide = np.zeros((1, 2, 6, 3), np.float32)
+    assert channels_first(wide, True).shape == (1, 3, 2, 6)
+    assert channels_first(wide, False) is wide

@@ -252,3 +252,19 @@ def test_lenet_says_what_caffe_said(anylayer_command, tmp_path):
     words = ("run", folder / "deploy.prototxt", folder / "weights.caffemodel", "-i", folder / "input_data.npy")
     anylayer_command(*words, "-o", tmp_path / "prob.npy")
     assert_allclose(np.load(tmp_path / "prob.npy"), np.load(folder / "output_prob.npy"), atol=1e-5)
+
+
+def test_pictures_as_keras_prepares_them(anylayer_command, small):
+    words = ("run", "net.prototxt", "-l", "layers.py", "-i", "picture.png", "-o", "out.npz", "--blob", "data")
+    shown = anylayer_command(*words, "--pixels", "tf").stderr
+    assert shown.startswith("input 'data': resize to 6x4, RGB, minus mean 127.5, times 0.00784314 (as asked)\n")
+    data = np.load("out.npz")["data"]
+    np.testing.assert_allclose(data[0, :, 0, 0], np.array([10, 20, 30]) / 127.5 - 1, atol=1e-6)
+    anylayer_command(*words, "--pixels", "torch")
+    want = (np.array([10, 20, 30]) / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    np.testing.assert_allclose(np.load("out.npz")["data"][0, :, 0, 0], want, rtol=1e-5)
+    anylayer_command(*words, "--pixels", "caffe")
+    want = np.array([30, 20, 10]) - [103.939, 116.779, 123.68]
+    np.testing.assert_allclose(np.load("out.npz")["data"][0, :, 0, 0], want, rtol=1e-5)
+    text = "--pixels stands for --mean, --scale and --swap-rb: give it or them"
+    assert text in anylayer_command(*words, "--pixels", "tf", "--swap-rb", status=2).stderr
