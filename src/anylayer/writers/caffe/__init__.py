@@ -5,8 +5,8 @@ schema.py  which message means what     layers.py    CaffeNet: layers before the
 text.py    CaffeNet -> prototxt         binary.py    CaffeNet -> caffemodel
 proto.py   CaffeNet -> caffe.proto      source.py    which way a network takes to a CaffeNet:
 network.py a Caffe network's nodes
-graph.py   operators: builder.py, by the forms in windows.py, products.py, elementwise.py, arranging.py;
-           moves that are put off: views.py, settling.py
+graph.py   operators: builder.py, by the forms in windows.py, products.py, elementwise.py, combining.py and
+           arranging.py, which share affine.py; moves that are put off: views.py, settling.py; opencv.py
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import numpy as np
 from anylayer.network import Array
 from anylayer.ops._interpolation import as_matrix, mixing, picks, positions
 from anylayer.tracing import Op, Value
+from anylayer.writers.caffe.affine import power, tiled
 from anylayer.writers.caffe.builder import Builder, Form
-from anylayer.writers.caffe.elementwise import power, tiled
 from anylayer.writers.caffe.schema import own_message
 from anylayer.writers.caffe.settling import (
     channels_picked,
@@ -85,7 +85,8 @@ def _parts(b: Builder, view: View, axis: int, wanted: Sequence[tuple[Value | Non
         return
     shapes = [(*x.base[:at], n, *x.base[at + 1 :]) for n in sizes]
     params: dict[str, Any] = {"axis": at} if at != 1 else {}
-    if len(set(sizes)) > 1:
+    if len(set(sizes)) > 1 or b.dialect.name == "opencv":
+        params |= {"axis": at}
         params["slice_point"] = [int(n) for n in np.cumsum(sizes)[:-1]]
     tops = b.add_many("Slice", [x], shapes, {"slice_param": params})
     unread = []

@@ -163,4 +163,9 @@ def title(message: str) -> str:
     return known or "".join(part[:1].upper() + part[1:] for part in stem.split("_")) + "Parameter"
 
 
-__all__ = ["GENERIC", "MESSAGES", "NET", "NUMBERS", "BlobProto", "BlobShape", "Filler", "title"]
+def type_of(stem: str) -> str:
+    """The name of a parameter message's type: Pooling -> PoolingParameter."""
+    return f"{stem}Parameter"
+
+
+__all__ = ["GENERIC", "MESSAGES", "NET", "NUMBERS", "BlobProto", "BlobShape", "Filler", "title", "type_of"]

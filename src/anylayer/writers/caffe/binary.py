@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -32,7 +33,8 @@ def write_caffemodel(net: CaffeNet, handle: BinaryIO) -> None:
     much."""
     _, fields = net.fields()
     head = encode(net.values(), NET)
-    layers = [_Layer(layer, declared) for layer, declared in zip(net.layers, fields)]
+    whole = net.dialect.name == "opencv"
+    layers = [_Layer(x, declared, whole_shapes=whole) for x, declared in zip(net.layers, fields)]
     total = len(head) + sum(len(tag(_LAYER, _BYTES)) + len(varint(x.size)) + x.size for x in layers)
     need(
         total <= MOST_BYTES,
@@ -50,11 +52,14 @@ def write_caffemodel(net: CaffeNet, handle: BinaryIO) -> None:
 class _Layer:
     """A layer's bytes, known by length before its weights are looked at."""
 
-    def __init__(self, layer: CaffeLayer, fields: Fields) -> None:
+    def __init__(self, layer: CaffeLayer, fields: Fields, *, whole_shapes: bool = False) -> None:
+        self.whole_shapes = whole_shapes
         with at(layer.place):
             self._encode(layer, fields)
 
     def _encode(self, layer: CaffeLayer, fields: Fields) -> None:
+        if self.whole_shapes:  # OpenCV takes no blob without dimensions
+            layer = replace(layer, blobs=[b.reshape(b.shape or (1,)) for b in layer.blobs])
         values = layer.values()
         before = {n: v for n, v in values.items() if n in fields and fields[n].number < _BLOBS}
         behind = {n: v for n, v in values.items() if n not in before}

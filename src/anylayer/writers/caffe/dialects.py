@@ -65,7 +65,7 @@ def _set(*names: str) -> frozenset[str]:
 
 
 _OPENCV = _set(
-    *("AbsVal", "Axpy", "BNLL", "BatchNorm", "Concat", "Convolution", "ConvolutionDepthwise", "Crop"),
+    *("AbsVal", "BNLL", "BatchNorm", "Concat", "Convolution", "Crop"),
     *("Deconvolution", "DetectionOutput", "Dropout", "ELU", "Eltwise", "Exp", "Flatten", "InnerProduct"),
     *("Input", "Interp", "LRN", "MVN", "Normalize", "PReLU", "PSROIPooling", "Permute", "Pooling", "Power"),
     *("PriorBox", "Proposal", "ROIPooling", "ReLU", "ReLU6", "Reorg", "Resample", "Reshape", "Scale"),

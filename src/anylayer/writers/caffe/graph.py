@@ -9,13 +9,14 @@ from anylayer.tracing import Graph, Value
 from anylayer.tracing.simplify import simplify
 from anylayer.writers.caffe.arranging import ARRANGING
 from anylayer.writers.caffe.builder import Builder, Form
+from anylayer.writers.caffe.combining import COMBINING
 from anylayer.writers.caffe.elementwise import ELEMENTWISE
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 from anylayer.writers.caffe.products import PRODUCTS
 from anylayer.writers.caffe.views import Transpose, View
 from anylayer.writers.caffe.windows import WINDOWS
 
-FORMS: dict[str, Form] = {**WINDOWS, **PRODUCTS, **ELEMENTWISE, **ARRANGING}
+FORMS: dict[str, Form] = {**WINDOWS, **PRODUCTS, **ELEMENTWISE, **COMBINING, **ARRANGING}
 """ONNX operator -> the layers it is."""
 
 _TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -107,6 +108,17 @@ def _output(b: Builder, name: str, view: View) -> None:
         _rename(b, name)
         layer.tops = [name if t == view.name else t for t in layer.tops]
         b.layers[name] = layer
+    if b.dialect.name == "opencv" and layer.name != name and len(layer.tops) == 1:
+        _swap(b, layer, name)
+
+
+def _swap(b: Builder, layer: CaffeLayer, name: str) -> None:
+    """OpenCV knows outputs by their layers' names: give the layer its top's name."""
+    for other in b.net.layers:
+        if other.name == name:
+            other.name, layer.name = layer.name, name
+            return
+    layer.name = name
 
 
 def _rename(b: Builder, name: str) -> None:

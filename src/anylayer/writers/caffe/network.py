@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anylayer.layer import Message
 from anylayer.network import Network, Node, Preprocess, TensorType
 from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
+from anylayer.writers.caffe.opencv import reads
 
 
 def blob_names(network: Network) -> dict[str, str]:
@@ -74,9 +75,11 @@ def node_layer(node: Node, names: Mapping[str, str]) -> CaffeLayer:
         rest["loss_weight"] = list(node.loss_weights)
     if node.phase != "TEST":
         rest["phase"] = node.phase
+    own = node.params.get("python_param")
+    by_class = isinstance(own, Mapping) and own.get("layer") == node.type
     return CaffeLayer(
         node.name,
-        node.type,
+        "Python" if by_class else node.type,
         [names.get(v, v) for v in node.inputs],
         [names.get(v, v) for v in node.outputs],
         dict(node.params),
@@ -86,10 +89,12 @@ def node_layer(node: Node, names: Mapping[str, str]) -> CaffeLayer:
     )
 
 
-def takes(dialect: Dialect, node: Node) -> bool:
-    """Whether the dialect has the node's type, and the fields that it writes."""
+def takes(dialect: Dialect, node: Node, ranks: Sequence[int]) -> bool:
+    """Whether the dialect has the node's type and the fields that it writes, and means the same by them; `ranks`
+    are those of the node's inputs."""
     written = (f"{m}.{n}" for m, values in node.params.items() if isinstance(values, Mapping) for n in values)
-    return dialect.has(node.type) and not dialect.without.intersection(written)
+    known = dialect.has(node.type) and not dialect.without.intersection(written)
+    return known and (dialect.name != "opencv" or reads(node, ranks))
 
 
 def network_net(

@@ -64,7 +64,10 @@ def classes(source: Source) -> dict[str, type[Message]]:
 
 
 def _keeps(t: TracedNode, how: How, source: Source) -> bool:
-    return t.node.type in source.user_types or t.node.type in how.keep or takes(how.dialect, t.node)
+    if t.node.type in source.user_types or t.node.type in how.keep:
+        return True
+    ranks = [0 if kind is None else len(kind.shape) for kind in t.inputs]
+    return takes(how.dialect, t.node, ranks)
 
 
 def _of_graph(source: Source, how: How) -> Made:

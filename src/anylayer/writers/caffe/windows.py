@@ -60,6 +60,7 @@ def _conv(b: Builder, op: Op) -> None:
     b.need(len(op.inputs) < 3 or op.inputs[2] is None or bias is not None, "no bias that is computed")
     windows = spatial(op, weights.shape[2:])
     x, windows = _input(b, op.inputs[0], windows, zeros=True)
+    b.need(b.dialect.name != "opencv" or len(x.base) == 4, f"no convolution of {list(x.base)}, only of maps")
     counts = [int(n) for n in op.outputs[0].shape[2:]]
     pads, offsets, made = [], [], []
     for i, n in enumerate(x.base[2:]):
@@ -123,6 +124,12 @@ def _conv_transpose(b: Builder, op: Op) -> None:
     if any(longer):
         weights = np.pad(weights, [(0, 0), (0, 0), *((0, n) for n in longer)])
         windows = windows._replace(kernel=list(weights.shape[2:]))
+    if b.dialect.name == "opencv" and set(windows.dilations) != {1}:  # which it passes over
+        spaced = np.zeros((*weights.shape[:2], *windows.extents), np.float32)
+        cells = (slice(None), slice(None), *(slice(None, None, d) for d in windows.dilations))
+        spaced[cells] = weights
+        weights, ones = spaced, [1] * len(windows.kernel)
+        windows = windows._replace(kernel=list(spaced.shape[2:]), dilations=ones)
     full = [s * (n - 1) + e for n, s, e in zip(x.base[2:], windows.strides, windows.extents)]
     pads = [min(p, f - p - w) for p, f, w in zip(windows.begins, full, wanted)]
     group = int(op.attrs.get("group") or 1)

@@ -1,0 +1,307 @@
+"""NetSpec: networks written down in Python, as pycaffe has it (BVLC/caffe python/caffe/net_spec.py).
+
+Names and order are pycaffe's: a layer is named after the attribute its first top was assigned to, or its type and
+a number; layers stand in the order in which the assigned tops need them. What a layer takes is what its class
+declares; a layer that nobody knows takes anything, in a message named after its type.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from anylayer.caffe.net_parameter import LayerParameter, NetParameter
+from anylayer.errors import InputError, at, nearest, need
+from anylayer.layer import Enum, Field, Message, Registry
+from anylayer.layer.contract import Filler
+from anylayer.network import Word
+from anylayer.writers.caffe.base import GENERIC, MESSAGES, title, type_of
+from anylayer.writers.caffe.schema import own_message
+
+
+class Top:
+    """One output of a layer."""
+
+    def __init__(self, fn: Function, n: int) -> None:
+        self.fn, self.n = fn, n
+
+    def to_proto(self) -> NetParameter:
+        """The network of all layers that this top needs."""
+        return to_proto(self)
+
+
+class Function:
+    """A layer with its inputs and parameters. `tops` are its outputs."""
+
+    def __init__(self, type_name: str, inputs: tuple[Any, ...], params: dict[str, Any]) -> None:
+        for i, top in enumerate(inputs):
+            need(
+                isinstance(top, Top),
+                f"{type_name}: input {i} must be a top of another layer, got {type(top).__name__}",
+                InputError,
+            )
+        self.type_name, self.inputs = type_name, inputs
+        self.ntop = int(params.pop("ntop", 1))
+        self.in_place = bool(params.pop("in_place", False))
+        self.params = params
+        self.tops = tuple(Top(self, n) for n in range(self.ntop))
+
+    def to_proto(self) -> NetParameter:
+        """The network of all layers up to this one."""
+        return to_proto(self)
+
+
+class _Naming:
+    """Gives layers and tops their names, and puts layers into their order."""
+
+    def __init__(self, names: Mapping[Any, str]) -> None:
+        self.names: dict[Any, str] = dict(names)
+        self.counts: Counter[str] = Counter()
+        self.done: dict[Function, LayerParameter] = {}
+
+    def add(self, item: Top | Function) -> None:
+        """A top's layer, behind all that it needs. Deep networks are walked without recursion."""
+        first = item.fn if isinstance(item, Top) else item
+        stack = [(first, iter([top.fn for top in first.inputs]))]
+        open_ = {first}
+        while stack:
+            fn, rest = stack[-1]
+            if fn in self.done:
+                stack.pop()
+                continue
+            following = next((f for f in rest if f not in self.done), None)
+            if following is None:
+                self.done[fn] = self._layer(fn)
+                open_.discard(fn)
+                stack.pop()
+            else:
+                need(following not in open_, f"layer {following.type_name} reads its own output", InputError)
+                open_.add(following)
+                stack.append((following, iter([top.fn for top in following.inputs])))
+
+    def _layer(self, fn: Function) -> LayerParameter:
+        bottoms = [self.done[top.fn].top[top.n] for top in fn.inputs]
+        tops = list(bottoms) if fn.in_place else [self._name(top, fn.type_name) for top in fn.tops]
+        if fn not in self.names:
+            self.names[fn] = self._name(fn.tops[0], fn.type_name) if fn.tops else self._auto(fn.type_name)
+        layer = LayerParameter(self.names[fn], fn.type_name, bottoms, tops)
+        with at(f"layer '{layer.name}' ({fn.type_name})"):
+            for name, value in fn.params.items():
+                _assign(layer, name, value)
+        return layer
+
+    def _name(self, top: Top, type_name: str) -> str:
+        if top not in self.names:
+            self.names[top] = self._auto(type_name)
+        return self.names[top]
+
+    def _auto(self, type_name: str) -> str:
+        self.counts[type_name] += 1
+        return f"{type_name}{self.counts[type_name]}"
+
+
+def to_proto(*tops: Top | Function) -> NetParameter:
+    """The network of all layers that these tops need, named by their types."""
+    naming = _Naming({})
+    for top in tops:
+        naming.add(top)
+    return NetParameter(layer=list(naming.done.values()))
+
+
+class NetSpec:
+    """Tops under names: each attribute assigned is one.
+
+    Raises InputError and LayerError for what Caffe would refuse: unknown fields, values of another type.
+    """
+
+    tops: dict[str, Any]
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "tops", {})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.tops[name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name not in self.tops:
+            raise AttributeError(f"the NetSpec has no top '{name}'{nearest(name, self.tops)}")
+        return self.tops[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.tops[name] = value
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def __delitem__(self, name: str) -> None:
+        del self.tops[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tops
+
+    def keys(self) -> list[str]:
+        """The names."""
+        return list(self.tops)
+
+    def vals(self) -> list[Any]:
+        """The tops."""
+        return list(self.tops.values())
+
+    def update(self, other: Mapping[str, Any] | NetSpec) -> None:
+        """Take over other tops."""
+        self.tops.update(other.tops if isinstance(other, NetSpec) else other)
+
+    def to_proto(self) -> NetParameter:
+        """The network of all layers that the named tops need."""
+        for name, top in self.tops.items():
+            need(
+                isinstance(top, (Top, Function)),
+                f"'{name}' must be a top, got {type(top).__name__}. A layer of several tops gives a tuple: "
+                "n.data, n.label = L.Data(..., ntop=2)",
+                InputError,
+            )
+        naming = _Naming({top: name for name, top in self.tops.items()})
+        for top in self.tops.values():
+            naming.add(top)
+        return NetParameter(layer=list(naming.done.values()))
+
+
+class Layers:
+    """Every attribute is a function that makes a layer of that type."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def make(*inputs: Any, **params: Any) -> Any:
+            fn = Function(name, inputs, params)
+            return fn if fn.ntop == 0 else fn.tops[0] if fn.ntop == 1 else fn.tops
+
+        return make
+
+
+class Parameters:
+    """`params.Pooling.MAX`: the number of a word of PoolingParameter's enums; of a message that nobody knows, the
+    word itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Words(name, _enums(type_of(name)))
+
+
+class _Words:
+    def __init__(self, name: str, words: dict[str, int] | None) -> None:
+        self._name, self._known = name, words
+
+    def __getattr__(self, word: str) -> Any:
+        if word.startswith("__"):
+            raise AttributeError(word)
+        if self._known is None:
+            return Word(word)
+        if word not in self._known:
+            raise AttributeError(f"{type_of(self._name)} has no word '{word}'{nearest(word, self._known)}")
+        return self._known[word]
+
+
+def _enums(type_name: str) -> dict[str, int] | None:
+    """The words of all enums of a parameter message; None where nothing declares the message."""
+    if type_name == "FillerParameter":
+        return _words(Filler)
+    classes: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed]
+    declared = [(c.message, c) for c in classes if c.message] + list(MESSAGES.items())
+    found = [_words(cls) for message, cls in declared if title(message) == type_name]
+    return {word: number for words in reversed(found) for word, number in words.items()} if found else None
+
+
+def _words(cls: type[Message]) -> dict[str, int]:
+    kinds = [f.kind for f in cls.fields.values() if isinstance(f.kind, Enum)]
+    return {word: number for kind in kinds for word, number in kind.numbers.items()}
+
+
+# ---- values
+
+
+def _assign(layer: LayerParameter, name: str, value: Any) -> None:
+    """Set a field of a layer: of its own parameter message, where that has it, else of the layer."""
+    if name in ("name", "type", "bottom", "top"):
+        own = [] if name.endswith("param") else _declared(layer.type, own_message(layer.type))
+        if not any(name in cls.fields for cls in own):
+            setattr(layer, name, value)
+            return
+    if name.endswith("param"):
+        layer.fields[name] = _typed(value, GENERIC[name]) if name in GENERIC else _message(layer.type, name, value)
+        return
+    message = own_message(layer.type)
+    declared = _declared(layer.type, message)
+    known = next((cls.fields[name] for cls in declared if name in cls.fields), None)
+    if known is None and name in GENERIC:
+        layer.fields[name] = _typed(value, GENERIC[name])
+        return
+    fields = dict.fromkeys(n for cls in declared for n in cls.fields)
+    need(
+        known is not None or not (declared or Registry.of("caffe").find(layer.type)),
+        f"{message} has no field '{name}'{nearest(name, fields) or '; it has: ' + (', '.join(fields) or 'none')}",
+        InputError,
+    )
+    with at(f"parameter '{name}'"):
+        typed = _plain(value) if known is None else _typed(value, known)
+    layer.fields.setdefault(message, {})[name] = typed
+
+
+def _declared(type_name: str, message: str) -> list[type[Message]]:
+    """The classes that declare a parameter message, the layer's own first."""
+    own: list[Any] = [d.cls for d in Registry.of("caffe").find(type_name) if d.typed]
+    return [MESSAGES[message]] if message in MESSAGES else [cls for cls in own if cls.message == message]
+
+
+def _message(type_name: str, name: str, value: Any) -> Any:
+    """A whole parameter message, given as a dict."""
+    declared = _declared(type_name, name)
+    if not declared:
+        every: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed]
+        declared = [cls for cls in every if cls.message == name]
+    if not declared or not isinstance(value, Mapping):
+        return _plain(value)
+    fitting = next((c for c in declared if set(value) <= set(c.fields)), declared[0])
+    return _typed(value, Field(0, fitting, name=name))
+
+
+def _typed(value: Any, declared: Field) -> Any:
+    """A Python value as a field's; a repeated field takes one value as well as a list."""
+    value = _plain(value)
+    if declared.repeated:
+        one = replace(declared, repeated=False)
+        return [_typed(v, one) for v in (value if isinstance(value, list) else [value])]
+    kind = declared.kind
+    if not (isinstance(kind, type) and issubclass(kind, Message)):
+        return declared.convert(value)
+    need(isinstance(value, Mapping), f"must be a dict, got {value!r}", InputError)
+    found = {}
+    for name, inner in value.items():
+        need(
+            name in kind.fields,
+            f"{title(declared.name) if declared.name.endswith('_param') else kind.__name__} has no field "
+            f"'{name}'{nearest(name, kind.fields) or '; it has: ' + ', '.join(kind.fields)}",
+            InputError,
+        )
+        with at(f"parameter '{name}'"):
+            found[name] = _typed(inner, kind.fields[name])
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Without NumPy's scalars, arrays and tuples."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value

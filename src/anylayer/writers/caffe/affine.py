@@ -1,0 +1,148 @@
+"""Layers that multiply and add: Power, Scale, Bias, Eltwise, Tile; sums that layers before them take over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.network import Array
+from anylayer.tracing import Op
+from anylayer.writers.caffe.builder import Builder
+from anylayer.writers.caffe.views import Reshape, View
+
+
+def on_blob(b: Builder, view: View, make: Callable[[View], View]) -> View:
+    """What `make` gives for the view's blob, moved as the view moves it."""
+    if not view.moves_only:
+        return make(b.settled(view))
+    made = make(View(view.name, view.base))
+    return View(made.name, made.base, view.steps)
+
+
+def number(op: Op, name: str, default: float) -> float:
+    """An attribute that is a number."""
+    value = op.attrs.get(name)
+    return default if value is None else float(value)
+
+
+def power(
+    b: Builder, x: View, *, scale: float = 1.0, shift: float = 0.0, exponent: float = 1.0, suffix: str = ""
+) -> View:
+    """(shift + scale * x) ** exponent."""
+    fields = {"power": (exponent, 1.0), "scale": (scale, 1.0), "shift": (shift, 0.0)}
+    given = {name: value for name, (value, default) in fields.items() if value != default}
+    return b.add("Power", [x], x.base, {"power_param": given}, suffix=suffix)
+
+
+def relu(b: Builder, x: View, slope: float = 0.0, suffix: str = "") -> View:
+    """max(x, 0) + slope * min(x, 0)."""
+    return b.add("ReLU", [x], x.base, {"relu_param": {"negative_slope": slope} if slope else {}}, suffix=suffix)
+
+
+def eltwise(b: Builder, xs: Sequence[View], operation: str, coeff: Sequence[float] = (), suffix: str = "") -> View:
+    """PROD, SUM or MAX of blobs of one shape."""
+    params: dict[str, Any] = {} if operation == "SUM" else {"operation": operation}
+    if any(c != 1 for c in coeff):
+        params["coeff"] = [float(c) for c in coeff]
+    return b.add("Eltwise", xs, xs[0].shape, {"eltwise_param": params}, suffix=suffix)
+
+
+def channel_wise(b: Builder, x: View, scale: Array | None, shift: Array | None, *, suffix: str = "") -> View:
+    """x * scale + shift, both of x's rank with 1 along the axes they do not vary on."""
+    parts = [p for p in (scale, shift) if p is not None]
+    varies = sorted({i for p in parts for i, n in enumerate(p.shape) if n > 1})
+    if not varies:
+        numbers = [None if p is None else float(p.reshape(-1)[0]) for p in (scale, shift)]
+        merged = _into_power(b, x, *numbers)
+        return merged or power(
+            b, x, scale=1.0 if numbers[0] is None else numbers[0], shift=numbers[1] or 0.0, suffix=suffix
+        )
+    first, last = varies[0], varies[-1]
+    shape = x.base[first : last + 1]
+    full = [
+        None if p is None else np.broadcast_to(p, (*p.shape[:first], *shape, *p.shape[last + 1 :]))
+        for p in (scale, shift)
+    ]
+    flat = [None if p is None else np.ascontiguousarray(p).reshape(shape) for p in full]
+    merged = _into_layer(b, x, first, *flat) if len(shape) == 1 else None
+    if merged is not None:
+        return merged
+    return _affine(b, x, first, shape, flat, suffix)
+
+
+def _affine(b: Builder, x: View, axis: int, shape: Sequence[int], parts: list[Array | None], suffix: str) -> View:
+    scale, shift = parts
+    where: dict[str, Any] = {"axis": axis} if axis != 1 else {}
+    where |= {"num_axes": len(shape)} if len(shape) != 1 else {}
+    if scale is None and shift is not None and b.dialect.has("Bias"):
+        return b.add("Bias", [x], x.base, {"bias_param": where}, [shift], suffix=suffix)
+    if b.dialect.has("Scale"):
+        blobs = [np.ones(shape, np.float32) if scale is None else scale]
+        if shift is not None:
+            where["bias_term"] = True
+            blobs.append(shift)
+        return b.add("Scale", [x], x.base, {"scale_param": where}, blobs, suffix=suffix)
+    b.need(axis == 1 and len(shape) == 1 and len(x.base) == 4, "no Scale, and no other factor than one a channel")
+    channels = x.base[1]
+    ones = np.ones(channels, np.float32) if scale is None else scale
+    params: dict[str, Any] = {"num_output": channels, "kernel_size": 1}
+    params |= {"group": channels} if channels > 1 else {}
+    params |= {"bias_term": False} if shift is None else {}
+    blobs = [ones.reshape(-1, 1, 1, 1), *([] if shift is None else [shift])]
+    return b.add("Convolution", [x], x.base, {"convolution_param": params}, blobs, suffix=suffix)
+
+
+def _alone(b: Builder, x: View, *types: str) -> Any:
+    """The layer that gives a blob nothing else reads, so that more can be put into it."""
+    layer = b.producer(x, *types)
+    return layer if layer is not None and x.name in b.mergeable else None
+
+
+def _into_power(b: Builder, x: View, scale: float | None, shift: float | None) -> View | None:
+    """A sum put into the Power before it, which only multiplies."""
+    layer = _alone(b, x, "Power")
+    if layer is None or scale is not None or shift is None:
+        return None
+    values = layer.params.setdefault("power_param", {})
+    if "power" in values:
+        return None
+    values["shift"] = values.get("shift", 0.0) + shift
+    return x
+
+
+def _into_layer(b: Builder, x: View, axis: int, scale: Array | None, shift: Array | None) -> View | None:
+    """A sum put as the bias into the layer before it, which has none."""
+    layer = _alone(b, x, "Scale", "InnerProduct", "Convolution", "Deconvolution")
+    if layer is None or scale is not None or shift is None:
+        return None
+    message = {"Scale": "scale_param", "InnerProduct": "inner_product_param"}.get(layer.type, "convolution_param")
+    values = layer.params.get(message, {})
+    own = layer.blobs[0].shape == shift.shape if layer.type == "Scale" else values.get("bias_term") is False
+    if len(layer.blobs) != 1 or values.get("axis", 1) != axis or not own or len(layer.bottoms) != 1:
+        return None
+    if layer.type == "InnerProduct" and axis != len(x.base) - 1:
+        return None
+    if layer.type == "Scale":
+        values = {**values, "bias_term": True}
+    else:
+        values = {k: v for k, v in values.items() if k != "bias_term"}
+    layer.params[message] = values
+    layer.blobs.append(shift)
+    return x
+
+
+def tiled(b: Builder, x: View, shape: Sequence[int]) -> View:
+    """Repeated along the axes of 1 to a larger shape."""
+    x = b.settled(x)
+    if x.base == tuple(shape):
+        return x
+    lead = (1,) * (len(shape) - len(x.base))
+    x = b.settled(x.then(Reshape((*lead, *x.base))))
+    for axis, n in enumerate(shape):
+        if x.base[axis] != n:
+            wide = (*x.base[:axis], n, *x.base[axis + 1 :])
+            params: dict[str, Any] = {"axis": axis} if axis != 1 else {}
+            x = b.add("Tile", [x], wide, {"tile_param": {**params, "tiles": int(n)}}, suffix="tile")
+    return x
