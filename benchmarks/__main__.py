@@ -1,7 +1,7 @@
 """python -m benchmarks PART...: measure, print the table, keep the figures.
 
-parts: networks operators layers loading overhead, or all; report prints (and with --docs writes) what was measured
-before, without measuring.
+parts: networks operators layers loading overhead tensorflow keras, or all; report prints (and with --docs writes)
+what was measured before, without measuring.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.processes import ROOT
 from benchmarks.setup import Setup
 from benchmarks.table import Table
 
-PARTS = ("networks", "operators", "layers", "loading", "overhead")
+PARTS = ("networks", "operators", "layers", "loading", "overhead", "tensorflow", "keras")
 _PEERS = ROOT / ".venv-peers"
 _RESULTS = ROOT / "benchmarks" / "results.json"
 _DOCS = ROOT / "docs" / "performance.md"

@@ -228,12 +228,44 @@ def _costs(row: Row) -> list[tuple[str, float, float, str]]:
     return [(f"a host call on {_HEADS[engine]}", parts[0] - parts[1] - parts[2], HOST, "us")]  # type: ignore[operator]
 
 
+def tensorflow(results: Results) -> tuple[Table, list[Behind]]:
+    """Networks of keras.applications, from frozen graphs."""
+    return _frameworks(results, "tensorflow", "From TensorFlow's frozen graphs")
+
+
+def keras(results: Results) -> tuple[Table, list[Behind]]:
+    """The same, from Keras' files."""
+    return _frameworks(results, "keras", "From Keras' files")
+
+
+def _frameworks(results: Results, part: str, title: str) -> tuple[Table, list[Behind]]:
+    heads = ["network", "anylayer ms", "runs on", "tf2onnx, ORT", "OpenVINO, .pb", "/ best", "transpositions"]
+    table, behind = Table(title, heads), list[Behind]()
+    found = rows(results, part)
+    for row in found:
+        value = ratio(seconds(row, "anylayer"), least(row, ENGINES[:2]))
+        late = value is not None and value > NETWORK
+        runs_on = row["columns"].get("anylayer", {}).get("facts", {}).get("engine", "-")
+        cells = [cell(row, c, 1e-3) for c in ("anylayer", *ENGINES[:2])]
+        count = str(row.get("transpositions", "-"))
+        table.rows.append(
+            [row["name"], cells[0], _HEADS.get(runs_on, runs_on), *cells[1:], factor(value, late), count]
+        )
+        if late:
+            text = f"{value:.2f} x the faster of tf2onnx with ORT and OpenVINO ({NETWORK}){doubt(row)}"
+            behind.append((part, row["name"], text))
+    table.notes = [modes(found), *_notes(found)]
+    return table, behind
+
+
 PARTS: Mapping[str, Callable[[Results], tuple[Table, list[Behind]]]] = {
     "networks": networks,
     "operators": operators,
     "layers": layers,
     "loading": loading,
     "overhead": overhead,
+    "tensorflow": tensorflow,
+    "keras": keras,
 }
 
 

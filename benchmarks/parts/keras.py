@@ -1,0 +1,15 @@
+"""Networks of keras.applications from the files Keras saves: see part tensorflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.parts.tensorflow import rows
+from benchmarks.setup import Row, Setup
+
+PART = "keras"
+
+
+def run(setup: Setup) -> Iterator[Row]:
+    """A row for each network that is asked for."""
+    yield from rows(setup, PART, ".keras")
