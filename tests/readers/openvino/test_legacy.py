@@ -19,8 +19,8 @@ from .ir import Ir
 GOLDEN = Path(__file__).parents[4] / "shared" / "golden"
 LAYERS = (
     "ArgMax", "BatchNorm", "Clip", "Concat", "Convolution", "Deconvolution", "DepthwiseConvolution", "ELU",
-    "Eltwise", "Flatten", "InnerProduct", "LRN", "MVN", "Nets", "Normalize", "PReLU", "PSROIPooling", "Permute", "Pooling",
-    "Power", "ROIPooling", "ReLU", "Scale", "Sigmoid", "Slice", "Softmax", "TanH", "Tile",
+    "Eltwise", "Flatten", "InnerProduct", "LRN", "MVN", "Nets", "Normalize", "PReLU", "PSROIPooling", "Permute",
+    "Pooling", "Power", "ROIPooling", "ReLU", "Scale", "Sigmoid", "Slice", "Softmax", "TanH", "Tile",
 )  # fmt: skip
 CASES = sorted(p.parent for name in LAYERS for p in (GOLDEN / name).glob("*/case.json"))
 OTHERWISE = {

@@ -91,7 +91,7 @@ class ConvolutionBackpropData(Windowed):
             return pads, [e - d for e, d in zip(extra, left)]
         need(min(total) >= 0, f"output_shape {wanted} is larger than what the windows reach, {reach}")
         small, large = [t // 2 for t in total], [t - t // 2 for t in total]
-        if self.auto_pad == "same_lower":
+        if self.auto_pad == "same_upper":
             return [*large, *small], extra
         return [*small, *large], extra
 

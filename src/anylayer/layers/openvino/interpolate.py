@@ -60,6 +60,8 @@ class Interpolate(Operation):
         need(not (self.antialias and self.mode == "cubic"), "antialias with mode 'cubic' is not supported")
         if not changed:
             return x
+        smaller = any(n < x.shape[a] for a, n in changed)
+        need(not (self.antialias and smaller), "antialias with a smaller output is not supported")
         return ops.resize(
             x,
             [n for _, n in changed],
@@ -67,7 +69,6 @@ class Interpolate(Operation):
             mode="cubic" if self.mode == "cubic" else "linear",
             coordinates=coordinates,
             cubic_a=self.cube_coeff,
-            antialias=self.antialias and self.mode == "linear",
         )
 
     def padded(self, x: Any) -> Any:

@@ -80,11 +80,11 @@ class ReorgYolo(FromCaffe):
     Source: OpenVINO, ReorgYolo-2.
     """
 
-    strides: tuple[int, ...] = attribute("int64", repeated=True)
+    stride: tuple[int, ...] = attribute("int64", repeated=True)
 
     def forward(self, x: Any) -> Any:
-        need(len(set(self.strides)) == 1, f"strides must be equal, got {list(self.strides)}")
-        return self.by_caffe("ReorgYolo", {"reorg_yolo_param": {"stride": self.strides[0]}}, [x])
+        need(len(set(self.stride)) == 1, f"stride must have one value, got {list(self.stride)}")
+        return self.by_caffe("ReorgYolo", {"reorg_yolo_param": {"stride": self.stride[0]}}, [x])
 
 
 class _Priors(FromCaffe):
@@ -271,7 +271,12 @@ class ROIAlign(Operation):
     aligned_mode: str = attribute(Enum("asymmetric", "half_pixel_for_nn", "half_pixel"), "asymmetric")
 
     def forward(self, x: Any, rois: Any, batch: Any) -> Any:
-        need(self.aligned_mode != "half_pixel_for_nn", "aligned_mode 'half_pixel_for_nn' is not supported")
+        need(
+            self.mode == "avg",
+            "mode 'max' is not supported: OpenVINO compares weighted corners; avg is",
+        )
+        if self.aligned_mode == "half_pixel":
+            rois = rois + rois.dtype.type(0.5)
         return ops.roi_align(
             x,
             rois,
@@ -279,8 +284,7 @@ class ROIAlign(Operation):
             size=(self.pooled_h, self.pooled_w),
             spatial_scale=self.spatial_scale,
             sampling_ratio=self.sampling_ratio,
-            mode="avg" if self.mode == "avg" else "max",
-            half_pixel=self.aligned_mode == "half_pixel",
+            half_pixel=self.aligned_mode != "asymmetric",
         )
 
 

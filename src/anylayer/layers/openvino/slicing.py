@@ -127,7 +127,7 @@ class GatherND(Operation):
 
     def forward(self, x: Any, indices: Any) -> Any:
         need(self.batch_dims == 0, f"batch_dims={self.batch_dims} is not supported, 0 is")
-        return ops.gather_nd(x, indices)
+        return ops.gather_nd(x, indices.astype(np.int64))
 
 
 @layer("ScatterUpdate")
@@ -143,7 +143,9 @@ class ScatterUpdate(Operation):
         rest = [*x.shape[:along], *x.shape[along + 1 :]]
         values = updates.reshape(*x.shape[:along], count, *x.shape[along + 1 :])
         moved = np.moveaxis(values, along, 0)
-        y = ops.scatter_nd(np.moveaxis(x, along, 0), indices.reshape(count, 1), moved.reshape(count, *rest))
+        y = ops.scatter_nd(
+            np.moveaxis(x, along, 0), indices.astype(np.int64).reshape(count, 1), moved.reshape(count, *rest)
+        )
         return np.moveaxis(y, 0, along)
 
 
@@ -160,7 +162,7 @@ class ScatterNDUpdate(Operation):
         kind = {"sum": "add", "prod": "mul"}.get(self.reduction, self.reduction)
         if kind == "sub":
             kind, updates = "add", -updates
-        return ops.scatter_nd(x, indices, updates, reduction=kind)
+        return ops.scatter_nd(x, indices.astype(np.int64), updates, reduction=kind)
 
 
 @layer("ScatterElementsUpdate")

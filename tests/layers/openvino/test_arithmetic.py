@@ -1,0 +1,36 @@
+"""Two inputs, number by number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openvino import opset15 as o15
+
+from .harness import agrees, noise
+
+X, Y = noise(1, 3, 8, 9), noise(3, 1, 9, seed=1)
+P = np.abs(X) + np.float32(0.1)
+M, K = np.arange(24).reshape(2, 3, 4) - 5, np.array([3, -2, 5, -7])
+B = X > 0
+FLOATS = (
+    "add", "subtract", "multiply", "divide", "maximum", "minimum", "mod", "floor_mod", "squared_difference",
+    "equal", "not_equal", "greater", "greater_equal", "less", "less_equal",
+)  # fmt: skip
+CASES = {name: agrees(getattr(o15, name), X, Y) for name in FLOATS}
+CASES |= {f"whole {name}": agrees(getattr(o15, name), M, K) for name in ("add", "mod", "floor_mod", "multiply")}
+CASES |= {n: agrees(getattr(o15, n), B, ~B[:, :1]) for n in ("logical_and", "logical_or", "logical_xor")}
+CASES |= {
+    n: agrees(getattr(o15, n), M.astype(np.int32), M[::-1].astype(np.int32).copy())
+    for n in ("bitwise_and", "bitwise_or", "bitwise_xor")
+}
+CASES["power"] = agrees(o15.power, P, Y)
+CASES["select"] = agrees(o15.select, B, X, noise(1, 3, 1, 1))
+# OpenVINO's CPU cuts whole quotients towards zero whatever m_pythondiv says; its definition rounds down
+CASES["whole divide"] = agrees(o15.divide, M, K, want=[np.floor_divide(M, K)])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+    CASES[name](tmp_path)

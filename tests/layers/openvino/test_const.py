@@ -1,0 +1,43 @@
+"""Const."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openvino import opset15 as o15
+
+from anylayer.errors import AnyLayerError
+
+from .harness import agrees, const, noise, read_net, save
+
+X = noise(1, 3, 4, 5)
+CASES = {
+    "f32": agrees(lambda x: o15.add(x, const(noise(3, 1, 1))), X),
+    "one number": agrees(lambda x: o15.add(x, const(1.5, np.float32)), X),
+    "f16": agrees(lambda x: o15.add(x, o15.convert(const(noise(3, 1, 1).astype(np.float16)), "f32")), X),
+    "u8": agrees(lambda x: o15.add(x, o15.convert(const([[[1]], [[200]], [[3]]], np.uint8), "f32")), X),
+    "boolean": agrees(lambda x: o15.select(const([True, False, True, False, True], bool), x, x + x), X),
+    "f64": agrees(lambda x: o15.add(x, o15.convert(const([1.25], np.float64), "f32")), X),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+    CASES[name](tmp_path)
+
+
+def test_large_weights_are_views_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "net.xml"
+    save(lambda x: o15.add(x, const(noise(1, 3, 64, 64))), [noise(1, 3, 64, 64)], path)
+    blob = next(b for node in read_net(path).network.nodes for b in node.blobs)
+    assert not blob.flags.owndata
+
+
+def test_values_beyond_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "net.xml"
+    save(lambda x: o15.add(x, const(noise(3, 1, 1))), [X], path)
+    path.with_suffix(".bin").write_bytes(b"\0" * 8)
+    with pytest.raises(AnyLayerError, match=r"12 bytes at offset 0 are named, .*net.bin has 8 bytes"):
+        read_net(path)

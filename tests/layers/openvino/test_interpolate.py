@@ -1,0 +1,94 @@
+"""Interpolate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openvino import opset1 as o1
+from openvino import opset11 as o11
+
+from .harness import agrees, const, noise, refuses
+
+X, S = noise(1, 3, 8, 9), noise(1, 2, 4, 6)
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+
+
+def plane() -> object:
+    """Rows and columns."""
+    return const([2, 3])
+
+
+def resized(
+    size: list[int], mode: str, coordinates: str, nearest: str = "floor", antialias: bool = False
+) -> object:
+    """X with its rows and columns resized."""
+    return agrees(
+        lambda x: o11.interpolate(
+            x, const(size), mode, "sizes", [0] * 4, [0] * 4, coordinates, nearest, False, -0.5, const([2, 3])
+        ),
+        X,
+    )
+
+
+CASES = {
+    f"{mode} {coordinates} {size}": resized(size, mode, coordinates)
+    for mode in ("linear", "linear_onnx", "cubic")
+    for coordinates in COORDINATES
+    for size in ([16, 27], [5, 4])
+}
+CASES |= {
+    f"nearest {coordinates} {nearest} {size}": resized(size, "nearest", coordinates, nearest)
+    for coordinates in (*COORDINATES, "tf_half_pixel_for_nn")
+    for nearest in NEAREST
+    for size in ([16, 27], [5, 4])
+}
+CASES |= {
+    f"opset1 {mode} {corners}": agrees(
+        lambda x, mode=mode, corners=corners: o1.interpolate(
+            x,
+            const([16, 7]),
+            {"axes": np.array([2, 3]), "mode": mode, "align_corners": corners, "antialias": False},
+        ),
+        X,
+    )
+    for mode in ("nearest", "linear", "cubic")
+    for corners in (True, False)
+}
+CASES["scales"] = agrees(
+    lambda x: o11.interpolate(x, const([2.0, 1.5], np.float32), "linear", "scales", axes=plane()), S
+)
+CASES["pads"] = agrees(
+    lambda x: o11.interpolate(x, const([9, 12]), "nearest", "sizes", [0, 0, 1, 0], [0, 0, 0, 1], axes=plane()),
+    S,
+)
+
+test_nearest_points = refuses(
+    lambda x: o11.interpolate(
+        x,
+        const([9, 12]),
+        "linear",
+        "sizes",
+        coordinate_transformation_mode="tf_half_pixel_for_nn",
+        axes=plane(),
+    ),
+    S,
+    text="tf_half_pixel_for_nn is for mode 'nearest', this is 'linear'",
+)
+test_antialias = refuses(
+    lambda x: o11.interpolate(x, const([2, 3]), "linear", "sizes", antialias=True, axes=plane()),
+    S,
+    text="antialias with a smaller output is not supported",
+)
+test_odd_scale = refuses(
+    lambda x: o11.interpolate(x, const([1.3, 1.0], np.float32), "linear", "scales", axes=plane()),
+    S,
+    text="a scale of 1.3 makes 5.2 cells of 4: only whole numbers are supported",
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+    CASES[name](tmp_path)

@@ -1,0 +1,22 @@
+"""Products."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from openvino import opset15 as o15
+
+from .harness import agrees, const, noise
+
+CASES = {
+    "matmul": agrees(lambda a, b: o15.matmul(a, b, True, False), noise(2, 5, 3), noise(2, 5, 4)),
+    "matmul by a constant": agrees(lambda a: o15.matmul(a, const(noise(7, 4)), False, True), noise(2, 4)),
+    "matmul by a row": agrees(lambda a, b: o15.matmul(a, b, True, True), noise(4), noise(2, 3, 4)),
+    "einsum": agrees(lambda a, b: o15.einsum([a, b], "bij,bkj->bik"), noise(2, 5, 3), noise(2, 4, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+    CASES[name](tmp_path)

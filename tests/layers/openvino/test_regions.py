@@ -1,0 +1,98 @@
+"""Boxes, regions and anchors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openvino import opset1 as o1
+from openvino import opset2 as o2
+from openvino import opset3 as o3
+from openvino import opset6 as o6
+from openvino import opset9 as o9
+from openvino import opset15 as o15
+
+from .harness import agrees, const, noise, refuses
+
+X = noise(1, 3, 8, 9)
+F = np.float32
+GRID = np.random.default_rng(4).random((1, 4, 5, 2)).astype(F) * F(2.4) - F(1.2)
+ROIS = np.array([[0.5, 1, 6, 5], [2, 0, 8, 7.3]], F)
+NAMED = np.array([[0, 1, 1, 7, 6], [0, 2, 0, 8, 7]], F)
+CASES = {
+    f"grid_sample {mode} {padding} {corners}": agrees(
+        lambda x, g, m=mode, p=padding, c=corners: o9.grid_sample(
+            x, g, {"align_corners": c, "mode": m, "padding_mode": p}
+        ),
+        X,
+        GRID,
+    )
+    for mode in ("bilinear", "nearest", "bicubic")
+    for padding in ("zeros", "border", "reflection")
+    for corners in (True, False)
+}
+CASES |= {
+    f"roi_align {mode}": agrees(
+        lambda x, r, m=mode: o9.roi_align(x, r, const([0, 0], np.int32), 3, 2, 2, 0.9, "avg", m), X, ROIS
+    )
+    for mode in ("asymmetric", "half_pixel", "half_pixel_for_nn")
+}
+CASES["roi_align opset3"] = agrees(
+    lambda x, r: o3.roi_align(x, r, const([0, 0], np.int32), 3, 2, 2, 0.9, "avg"), X, ROIS
+)
+CASES["roi_pooling"] = agrees(lambda x, r: o15.roi_pooling(x, r, [3, 2], 0.9, "max"), X, NAMED)
+CASES["psroi_pooling"] = agrees(
+    lambda x, r: o1.psroi_pooling(x, r, 2, 3, 0.5, 1, 1, "average"), noise(1, 18, 8, 9), 2 * NAMED
+)
+ANCHORS = [1.0, 2.0, 3.0, 4.0]
+CASES["region_yolo softmax"] = agrees(
+    lambda x: o1.region_yolo(x, 4, 3, 2, True, [0, 1], 1, 3, ANCHORS), noise(1, 16, 3, 4)
+)
+CASES["region_yolo"] = agrees(
+    lambda x: o1.region_yolo(x, 4, 3, 6, False, [0, 1], 1, 3, ANCHORS), noise(1, 16, 3, 4)
+)
+CASES["reorg_yolo"] = agrees(lambda x: o2.reorg_yolo(x, [2]), noise(1, 8, 4, 6))
+CASES["ctc"] = agrees(
+    lambda x, n: o6.ctc_greedy_decoder_seq_len(x, n, const(5, np.int32), True, "i32", "i32").outputs(),
+    noise(2, 9, 6),
+    np.array([9, 5], np.int32),
+)
+VARIANCE = np.array([0.1, 0.1, 0.2, 0.2], F)
+PRIOR = {
+    "min_size": np.array([10.5], F), "max_size": np.array([20], F), "aspect_ratio": np.array([2, 3], F),
+    "flip": True, "offset": 0.5, "variance": VARIANCE, "scale_all_sizes": True,
+}  # fmt: skip
+CASES |= {
+    f"prior_box {step} {clip}": agrees(
+        lambda x, step=step, clip=clip: [
+            o1.prior_box(const([3, 4]), const([32, 40]), {**PRIOR, "step": step, "clip": clip}).output(0),
+            o1.relu(x).output(0),
+        ],
+        X,
+    )
+    for step in (8.0, 0.0)
+    for clip in (True, False)
+}
+CLUSTERED = {
+    "width": np.array([10.5, 7], F), "height": np.array([20, 3], F), "clip": False, "step_widths": 8.0,
+    "step_heights": 6.0, "offset": 0.5, "variance": VARIANCE,
+}  # fmt: skip
+CASES["prior_box_clustered"] = agrees(
+    lambda x: [
+        o1.prior_box_clustered(const([3, 4]), const([32, 40]), CLUSTERED).output(0),
+        o1.relu(x).output(0),
+    ],
+    X,
+)
+test_max = refuses(
+    lambda x, r: o9.roi_align(x, r, const([0, 0], np.int32), 3, 2, 2, 0.9, "max", "half_pixel"),
+    X,
+    ROIS,
+    text="mode 'max' is not supported",
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+    CASES[name](tmp_path)

@@ -1,0 +1,56 @@
+"""The best of many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openvino import opset1 as o1
+from openvino import opset9 as o9
+from openvino import opset11 as o11
+
+from .harness import agrees, const, noise, refuses
+
+RANDOM = np.random.default_rng(1)
+LOW = RANDOM.random((2, 12, 2)).astype(np.float32)
+BOXES = np.concatenate([LOW, LOW + RANDOM.random((2, 12, 2)).astype(np.float32) * np.float32(0.6)], -1)
+SCORES = RANDOM.random((2, 3, 12)).astype(np.float32)
+X = noise(1, 3, 8, 9)
+F = np.float32
+CASES = {
+    f"topk {mode} {sort}": agrees(
+        lambda x, mode=mode, sort=sort: o11.topk(x, const(3), 2, mode, sort, "i64").outputs(), X
+    )
+    for mode in ("max", "min")
+    for sort in ("value", "index")
+}
+CASES |= {
+    f"nms {encoding} {descending}": agrees(
+        lambda b, s, e=encoding, d=descending: o9.non_max_suppression(
+            b, s, const(4), const(0.4, F), const(0.3, F), const(0, F), e, d, "i32"
+        ).outputs(),
+        BOXES,
+        SCORES,
+    )
+    for encoding in ("corner", "center")
+    for descending in (True, False)
+}
+CASES["nms opset1"] = agrees(
+    lambda b, s: o1.non_max_suppression(b, s, const(4), const(0.4, F), const(0.3, F), "corner", True),
+    BOXES,
+    SCORES,
+)
+test_soft = refuses(
+    lambda b, s: o9.non_max_suppression(
+        b, s, const(4), const(0.4, F), const(0.3, F), const(0.5, F), "corner", True, "i32"
+    ).outputs(),
+    BOXES,
+    SCORES,
+    text="soft_nms_sigma other than 0 is not supported",
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+    CASES[name](tmp_path)
