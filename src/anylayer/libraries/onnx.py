@@ -20,16 +20,19 @@ __all__ = [
     "checker",
     "defs",
     "elem_type",
+    "function",
     "helper",
     "histories",
     "inferred",
     "latest",
+    "least_version",
     "numpy_helper",
     "onnx",
     "reference",
     "schema",
 ]
 
+_WORDS = {"float32": "float", "float64": "double"}
 Dims = Sequence["int | str | None"]
 """Sizes: numbers, names of unknown ones, None where nothing is known."""
 
@@ -49,6 +52,27 @@ def schema(op: str, version: int, domain: str = "") -> Any:
 
 
 @lru_cache(None)
+def least_version(
+    op: str, least: int, attrs: tuple[str, ...], dtypes: tuple[np.dtype[Any] | None, ...]
+) -> int | None:
+    """The oldest operator set, from `least` on, whose operator has these attributes and takes inputs of these
+    dtypes (None: left out); None where there is none."""
+    for version in range(least, latest() + 1):
+        found = schema(op, version)
+        if found is None or found.deprecated or len(dtypes) > found.max_input:
+            continue
+        formals = list(found.inputs)
+        kinds = [formals[min(i, len(formals) - 1)].types for i in range(len(dtypes))]
+        fits = (
+            dtype is None or f"tensor({_WORDS.get(dtype.name, dtype.name)})" in k
+            for dtype, k in zip(dtypes, kinds)
+        )
+        if set(attrs) <= set(found.attributes) and all(fits):
+            return version
+    return None
+
+
+@lru_cache(None)
 def histories(domain: str = "") -> dict[str, list[Any]]:
     """Every operator of a domain with its schemas, the oldest first."""
     found: dict[str, list[Any]] = {}
@@ -61,6 +85,26 @@ def histories(domain: str = "") -> dict[str, list[Any]]:
 def elem_type(dtype: np.dtype[Any]) -> int:
     """ONNX's number of a dtype."""
     return int(helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def function(op: str, version: int, node: Any, types: Sequence[Any]) -> Any:
+    """The function of other operators that an operator is defined as, for a node and its inputs' types; None."""
+    found = schema(op, version)
+    if found is None:
+        return None
+    for versions, get in (
+        (found.function_opset_versions, found.get_function_with_opset_version),
+        (
+            found.context_dependent_function_opset_versions,
+            lambda v: found.get_context_dependent_function_with_opset_version(
+                v, node.SerializeToString(), [t.SerializeToString() for t in types]
+            ),
+        ),
+    ):
+        if versions:
+            fitting = [v for v in versions if v <= version] or list(versions)
+            return onnx.FunctionProto.FromString(get(max(fitting)))
+    return None
 
 
 def inferred(

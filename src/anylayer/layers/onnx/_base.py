@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 from anylayer.errors import LayerError, TraceError, at, nearest, need
 from anylayer.layer import Field, Layer, Message
 from anylayer.layers.onnx._call import MEANINGS, SHAPES_ONLY, SPELLED_OUT, TRACEABLE, Call, Uncovered
+from anylayer.layers.onnx._expand import EXPANDED, expanded
 from anylayer.layers.onnx._old import todays
-from anylayer.layers.onnx._record import at_least, attributes, is_static, recorded
-from anylayer.libraries.onnx import defs, helper, latest, reference, schema
+from anylayer.layers.onnx._record import at_least, attributes, default_value, is_static, recorded
+from anylayer.libraries.onnx import defs, latest, reference, schema
 from anylayer.network import Node
 from anylayer.tracing import is_traced
 
@@ -17,15 +18,6 @@ _ENGINES_LACK = frozenset(("bool", "int8", "int16", "uint8", "uint16", "uint32",
 _RANDOM = frozenset(
     ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 )
-
-
-def default_of(declared: Any) -> Any:
-    """A schema attribute's default; None where it has none."""
-    proto = declared.default_value
-    if not proto.type:
-        return None
-    value = helper.get_attribute_value(proto)
-    return value.decode() if isinstance(value, bytes) else value
 
 
 class Standard(Layer):
@@ -57,7 +49,7 @@ class Standard(Layer):
                 raise LayerError(f"{node.type} has no attribute '{key}' in operator set {self.version}{hint}")
         for key, one in declared.items():
             need(key in values or not one.required, f"attribute '{key}' is missing")
-        defaults = {k: v for k in declared if (v := default_of(declared[k])) is not None}
+        defaults = {k: v for k in declared if (v := default_value(declared[k].default_value)) is not None}
         target.assign(values, defaults=defaults, message=name)
         self._check_inputs(found, node)
 
@@ -83,7 +75,7 @@ class Standard(Layer):
         version = at_least(self.version)
         made = todays(Call(self.type, self.version, inputs, self.attributes(), self.outputs), version)
         known = schema(made.op, made.version).attributes
-        made.attrs = {name: made.attrs.get(name, default_of(known[name])) for name in known}
+        made.attrs = {name: made.attrs.get(name, default_value(known[name].default_value)) for name in known}
         spell_out = SPELLED_OUT.get(made.op)
         if spell_out is not None and all(map(is_static, made.inputs)):
             spell_out(made)
@@ -101,6 +93,8 @@ class Standard(Layer):
         static = all(map(is_static, made.inputs))
         if static and (made.op in SHAPES_ONLY or (made.op in TRACEABLE and _engines_lack(made))):
             results = MEANINGS[made.op](made, *made.inputs)
+        elif made.op in EXPANDED:
+            results = expanded(made)
         else:
             results = recorded(made)
         return self._shaped(made, results)
@@ -108,6 +102,8 @@ class Standard(Layer):
     def computed(self, made: Call) -> Any:
         """The outputs of arrays."""
         found: Any = MEANINGS.get(made.op, self._reference)
+        if any(x is not None and x.dtype.isbuiltin != 1 for x in made.inputs):
+            found = self._reference
         try:
             results = found(made, *made.inputs)
         except Uncovered:

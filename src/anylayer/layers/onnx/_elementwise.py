@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.errors import need
-from anylayer.layers.onnx._call import Call, meaning
+from anylayer.layers.onnx._call import Call, Uncovered, meaning
 from anylayer.libraries.onnx import helper
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
@@ -107,7 +106,7 @@ def _pow(call: Call, a: Any, b: Any) -> Any:
     return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
 
 
-@meaning("BitShift", traceable=True)
+@meaning("BitShift")
 def _shift(call: Call, a: Any, b: Any) -> Any:
     return np.left_shift(a, b) if call["direction"] == "LEFT" else np.right_shift(a, b)
 
@@ -189,9 +188,6 @@ def _is_inf(call: Call, x: Any) -> Any:
     return found
 
 
-_PLAIN = frozenset("biuf")
-
-
 @meaning("Cast")
 def _cast(call: Call, x: Any) -> Any:
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(call["to"]))
@@ -204,10 +200,8 @@ def _cast_like(call: Call, x: Any, like: Any) -> Any:
 
 
 def _cast_to(call: Call, x: Any, dtype: Any) -> Any:
-    need(
-        x.dtype.kind in _PLAIN and dtype.kind in _PLAIN,
-        f"a cast from {x.dtype.name} to {dtype.name} is not supported: numbers of NumPy's own dtypes are",
-    )
+    if x.dtype.isbuiltin != 1 or dtype.isbuiltin != 1:
+        raise Uncovered
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 4:
         return x.astype(np.int32).astype(dtype)
     return x.astype(dtype)

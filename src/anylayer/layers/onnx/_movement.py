@@ -9,7 +9,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
-from anylayer.layers.onnx._call import Call, meaning
+from anylayer.layers.onnx._call import SPELLED_OUT, Call, meaning
+from anylayer.tracing import is_traced
 
 _MOST = 1 << 31
 
@@ -253,10 +254,24 @@ def _reverse_sequence(call: Call, x: Any, lengths: Any) -> Any:
     return ops.reverse_sequence(x, lengths, time_axis=call["time_axis"], batch_axis=call["batch_axis"])
 
 
-@meaning("Dropout")
-def _dropout(call: Call, x: Any, ratio: Any = None, training: Any = None) -> Any:
+def _no_training(call: Call) -> None:
+    ratio, training = call.input(1), call.input(2)
     need(
-        training is None or not np.any(training) or (ratio is not None and not np.any(ratio)),
+        training is None
+        or is_traced(training)
+        or not np.any(training)
+        or (ratio is not None and not is_traced(ratio) and not np.any(ratio)),
         "training_mode is true: what it gives is random. Give a network that was exported for inference",
     )
+
+
+def _order(call: Call) -> None:
+    call.attrs["perm"] = call["perm"] or tuple(range(len(call.inputs[0].shape)))[::-1]
+
+
+SPELLED_OUT.update(Dropout=_no_training, Transpose=_order)
+
+
+@meaning("Dropout")
+def _dropout(call: Call, x: Any, ratio: Any = None, training: Any = None) -> Any:
     return [x, np.ones(x.shape, bool)]

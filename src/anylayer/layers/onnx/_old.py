@@ -247,8 +247,3 @@ def _by_channel(call: Call) -> None:
     each = x.shape[1] // max(scale.shape[0], 1)
     call.inputs = [x, np.repeat(scale, each), np.repeat(bias, each)]
     call.version = 21
-
-
-@before(9, "Scan")
-def _scan(call: Call) -> None:
-    need(False, "Scan of operator set 8 (with a batch axis) is not supported")

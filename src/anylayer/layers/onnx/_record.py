@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from anylayer.errors import LayerError, TraceError
 from anylayer.layers.onnx._call import Call
-from anylayer.libraries.onnx import helper, inferred, numpy_helper, schema
+from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
 from anylayer.tracing import OPSET, Dim, is_traced, record_many
 
 _FEW = 4096
 _MOST = 2**31 - 1
 _SELECTING = ("NonZero", "Compress", "Unique", "Slice", "NonMaxSuppression", "TopK", "Split")
-_KEPT = ("axis",)
+_NEWEST = 21
+"""The newest operator set that engines are given."""
 _fresh = itertools.count()
 
 
@@ -29,43 +30,73 @@ def recorded(call: Call) -> list[Any]:
     """
     given = call.inputs
     known: dict[str, Dim] = {}
+    written = attributes(call)
+    need_known(call, written)
     try:
         types = inferred(
             call.op,
             call.version,
             [None if x is None else (x.dtype, _sizes(x.shape, known)) for x in given],
             {i: x for i, x in enumerate(given) if x is not None and not is_traced(x) and x.size <= _FEW},
-            attributes(call),
+            written,
             call.outputs,
         )
     except ValueError as error:
         raise LayerError(str(error)) from error
     results: list[tuple[Any, Any]] = []
     for i, found in enumerate(types):
+        found = found or _ranked(call)
         if found is None:
             raise TraceError(f"how many axes output {i} of {call.op} has is known only when the network runs")
         dtype, sizes = found
-        if dtype.kind not in "biuf":
+        if dtype.isbuiltin != 1:
             raise TraceError(f"{call.op} gives {dtype.name}, which no engine is given")
         most = _most(given) if call.op in _SELECTING else _MOST
         results.append(([_size(d, known, call.op, most) for d in sizes], dtype))
-    return list(record_many(call.op, given, results, **attributes(call)))
+    return list(record_many(call.op, given, results, **written))
+
+
+def need_known(call: Call, written: Mapping[str, Any]) -> None:
+    """Refuse to record what engines do not know: TraceError."""
+    dtypes = tuple(None if x is None else x.dtype for x in call.inputs)
+    least = least_version(call.op, OPSET, tuple(sorted(written)), dtypes)
+    if least is None or least > _NEWEST or any(d is not None and d.isbuiltin != 1 for d in dtypes):
+        kinds = ", ".join("none" if d is None else d.name for d in dtypes)
+        raise TraceError(f"engines are given no {call.op} of {kinds} (operator set {least or call.version})")
+
+
+def _ranked(call: Call) -> tuple[np.dtype[Any], list[int | str | None]] | None:
+    """dtype and unknown sizes of a result whose number of axes follows from the shape of an input."""
+
+    def count(i: int) -> int | None:
+        size = call.inputs[i].shape[0]
+        return size if isinstance(size, int) else None
+
+    rank = None
+    if call.op == "Reshape":
+        rank = count(1)
+    elif call.op == "Expand":
+        wanted = count(1)
+        rank = None if wanted is None else max(wanted, len(call.inputs[0].shape))
+    elif call.op == "ConstantOfShape":
+        rank = count(0)
+        value = call["value"]
+        return None if rank is None else (np.dtype("f4") if value is None else value.dtype, [None] * rank)
+    return None if rank is None else (call.inputs[0].dtype, [None] * rank)
 
 
 def attributes(call: Call) -> dict[str, Any]:
-    """The attributes to write: those that say something else than their default does."""
-    found = schema(call.op, call.version)
+    """The attributes to write: numbers all, those that are new or words where they say something else than their
+    default does."""
+    found, older = schema(call.op, call.version), schema(call.op, OPSET)
     written = {}
     for name, value in call.attrs.items():
         declared = found.attributes[name].default_value
         if value is None or (isinstance(value, (list, tuple)) and not value):
             continue
-        if (
-            name not in _KEPT
-            and declared.type
-            and not isinstance(value, np.ndarray)
-            and value == _default(declared)
-        ):
+        plain = not isinstance(value, (np.ndarray, str)) and call.op != "Resize"
+        kept = plain and older is not None and name in older.attributes
+        if not kept and declared.type and not isinstance(value, np.ndarray) and value == default_value(declared):
             continue
         if isinstance(value, np.ndarray):
             value = numpy_helper.from_array(value)
@@ -73,9 +104,14 @@ def attributes(call: Call) -> dict[str, Any]:
     return written
 
 
-def _default(proto: Any) -> Any:
+def default_value(proto: Any) -> Any:
+    """A schema's default as a plain value; None where it has none."""
+    if not proto.type:
+        return None
     value = helper.get_attribute_value(proto)
-    return value.decode() if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        return value.decode()
+    return [v.decode() if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
 
 
 def _sizes(shape: Sequence[Any], known: dict[str, Dim]) -> list[Any]:

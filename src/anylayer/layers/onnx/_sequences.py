@@ -65,3 +65,17 @@ def _instance_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
     variance = np.square(x - mean).mean(axis=axes, keepdims=True)
     y = (x - mean) / np.sqrt(variance + x.dtype.type(call["epsilon"]))
     return (y * scale.reshape(wide) + bias.reshape(wide)).astype(x.dtype)
+
+
+@meaning("GroupNormalization")
+def _group_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
+    """Scale and bias are one number a channel, as since operator set 21."""
+    n, c = x.shape[:2]
+    groups = call["num_groups"]
+    need(groups > 0 and c % groups == 0, f"num_groups={groups} does not divide {c} channels")
+    parts = x.reshape(n, groups, -1).astype(np.float32)
+    mean = parts.mean(axis=-1, keepdims=True)
+    variance = np.square(parts - mean).mean(axis=-1, keepdims=True)
+    y = ((parts - mean) / np.sqrt(variance + np.float32(call["epsilon"]))).reshape(x.shape)
+    wide = (-1, *(1,) * (len(x.shape) - 2))
+    return (y.astype(x.dtype) * scale.reshape(wide) + bias.reshape(wide)).astype(x.dtype)

@@ -36,7 +36,8 @@ def explicit(call: Call) -> None:
     )
     call.attrs.update(kernel_shape=kernel, strides=strides)
     if "dilations" in call.attrs:
-        call.attrs["dilations"] = dilations
+        new = call.op == "AveragePool" and set(dilations) == {1}  # an attribute of operator set 19
+        call.attrs["dilations"] = None if new else dilations
     if mode == "VALID":
         pads = (0,) * (2 * axes)
     elif mode != "NOTSET":
@@ -67,16 +68,17 @@ def explicit_transpose(call: Call) -> None:
     x, axes = call.inputs[0], len(call.inputs[0].shape) - 2
     extra = tuple(call["output_padding"] or (0,) * axes)
     wanted = shape[-axes:] if shape else [n * s for n, s in zip(x.shape[2:], call["strides"])]
-    first, last = [], []
+    first, last, more = [], [], []
     for n, k, s, d, e, want in zip(
         x.shape[2:], call["kernel_shape"], call["strides"], call["dilations"], extra, wanted
     ):
         total = s * (n - 1) + e + (k - 1) * d + 1 - want
-        need(total >= 0, f"output_shape={wanted} is larger than what the input gives")
+        more.append(e + max(-total, 0))
+        total = max(total, 0)
         low = total // 2 if mode == "SAME_UPPER" else total - total // 2
         first.append(low)
         last.append(total - low)
-    call.attrs["pads"] = (*first, *last)
+    call.attrs.update(pads=(*first, *last), output_padding=tuple(more) if any(more) else None)
 
 
 SPELLED_OUT.update(
@@ -149,7 +151,8 @@ def _average_pool(call: Call, x: Any) -> Any:
 def dilated_mean(call: Call, x: Any) -> Any:
     """The mean over windows with gaps: a sum by a depthwise convolution of ones over the count of cells."""
     count, axes = x.shape[1], len(x.shape) - 2
-    need(not call["ceil_mode"], "ceil_mode together with dilations is not supported")
+    if call["ceil_mode"]:
+        raise Uncovered
     ones = np.ones((count, 1, *call["kernel_shape"]), x.dtype)
     how = {"strides": call["strides"], "pads": call["pads"], "dilations": call["dilations"], "group": count}
     total = ops.conv(x, ones, **how)
@@ -182,7 +185,8 @@ def _lp_pool(call: Call, x: Any) -> Any:
     p = call["p"]
     powers = np.abs(x) ** x.dtype.type(p)
     mean = Call("AveragePool", call.version, [powers], {**call.attrs, "count_include_pad": 1, "ceil_mode": 0})
-    need(not call["ceil_mode"], "ceil_mode is not supported")
+    if call["ceil_mode"]:
+        raise Uncovered
     total = _average_pool(mean, powers) * x.dtype.type(math.prod(call["kernel_shape"]))
     return (total ** x.dtype.type(1 / p)).astype(x.dtype)
 
@@ -274,6 +278,9 @@ def _grid_sample(call: Call, x: Any, grid: Any) -> Any:
 
 @meaning("RoiAlign")
 def _roi_align(call: Call, x: Any, rois: Any, batch: Any) -> Any:
+    """ONNX's "max" is over the weighted cells, that of anylayer.ops over the samples."""
+    if call["mode"] != "avg":
+        raise Uncovered
     return ops.roi_align(
         x,
         rois,

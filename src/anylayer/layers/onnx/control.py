@@ -11,6 +11,7 @@ from anylayer.errors import TraceError, at, need
 from anylayer.layer import Bound, Definition, Layer, Registry, bind, layer
 from anylayer.layer.fields import attribute
 from anylayer.layer.registry import registered
+from anylayer.libraries.onnx import latest
 from anylayer.network import ABSENT, Node, Subgraph, TensorType
 from anylayer.tracing import is_traced
 
@@ -26,6 +27,7 @@ class _Control(Layer):
     def prepare(self, node: Node, dialect: str | None) -> None:
         """Take the node's attributes."""
         self._bounds: dict[Any, Bound] = {}
+        self.version = node.version or latest()
         super().prepare(node, dialect)
 
     def inside(self, graph: Subgraph, inputs: Sequence[Any]) -> list[Any]:
@@ -129,6 +131,7 @@ class Scan(_Control):
     directions: Sequence[int] = attribute("int64", (), repeated=True, doc="of operator set 8")
 
     def forward(self, *inputs: Any) -> Any:
+        need(self.version >= 9, "Scan of operator set 8 (with a batch axis) is not supported")
         own = list(inputs[: len(inputs) - len(self.body.captured)])
         outer = inputs[len(own) :]
         count = self.num_scan_inputs

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.libraries.onnx import TensorProto, helper, numpy_helper, onnx
+from anylayer.libraries.onnx import TensorProto, helper, least_version, numpy_helper, onnx
 from anylayer.tracing import OPSET, Dim, Graph, Op, Value
 
 _IR_VERSION = 9
-_NEWER = {"Gelu": 20}
 _RENAMED = {"GridSample": {"bilinear": "linear", "bicubic": "cubic"}}  # from opset 20 on
 External = Callable[[str, Value], "tuple[str, int] | None"]
 """(name, constant) -> the file (beside the model) and offset where its data lies, or None to hold it inside."""
@@ -272,9 +271,15 @@ class _Body(_Nodes):
 
 def _opset(graph: Graph) -> int:
     """The newest opset that an operator of the graph, or of what it calls, came with."""
-    own = [_NEWER.get(o.op, 0) for o in graph.ops if not o.domain]
+    own = [_came_with(o) for o in graph.ops if not o.domain]
     called = [_opset(o.body) for o in graph.ops if o.body is not None]
     return max([OPSET, *own, *called])
+
+
+def _came_with(o: Op) -> int:
+    """The opset that an operator came with, in the form it has: its attributes, its inputs' dtypes."""
+    dtypes = tuple(None if v is None else v.dtype for v in o.inputs)
+    return least_version(o.op, OPSET, tuple(sorted(o.attrs)), dtypes) or OPSET
 
 
 def _attributes(o: Op, opset: int) -> list[onnx.AttributeProto]:
