@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -47,9 +47,15 @@ class KerasLayer(Layer):
 
     masks: ClassVar[str] = ""
     """What becomes of a sequence's mask: "passes" it goes on with the output, "makes" the layer gives one as its
-    second output, "takes" the layer reads it as its argument `mask`; "" it ends here."""
+    second output, "takes" the layer reads it as its argument `mask` and it goes on, "joins" it goes on where all
+    inputs have the same, "refuses" the layer would need it in a form that is not supported; "" it ends here."""
 
     call: dict[str, Any]
+
+    @classmethod
+    def makes_mask(cls, config: Mapping[str, Any]) -> bool:
+        """Whether a layer of this configuration gives a mask, where its class "makes" one."""
+        return True
 
     def prepare(self, node: Node, dialect: str | None) -> None:
         config = node.params.get("config", {})

@@ -28,6 +28,7 @@ def causal(queries: int, keys: int) -> Any:
 class Heads(KerasLayer):
     """Attention with projections. Weights: kernel and bias of query, key, (gate), value and output."""
 
+    masks = "refuses"
     harmless = frozenset({"dropout", "query_shape", "key_shape", "value_shape", "flash_attention"})
     called_with = frozenset(
         {
@@ -176,6 +177,7 @@ class GroupedQueryAttention(Heads):
 class Plain(KerasLayer):
     """Attention without projections over [query (N, T, C), value (N, S, C), key where it is not the value]."""
 
+    masks = "refuses"
     harmless = frozenset({"dropout"})
     called_with = frozenset({"mask", "return_attention_scores", "use_causal_mask"})
 

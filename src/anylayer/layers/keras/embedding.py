@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ class Embedding(KerasLayer):
     output_dim: int = attribute("int64", doc="values of a row")
     mask_zero: bool = attribute("bool", False, doc="whether the number 0 masks its step")
     weights: Any = attribute("any", None, doc="first values of the table, of no meaning once it is stored")
+
+    @classmethod
+    def makes_mask(cls, config: Mapping[str, Any]) -> bool:
+        return config.get("mask_zero") is True
 
     def forward(self, x: Any) -> Any:
         """(N, ...) whole numbers to (N, ..., output_dim); where asked for, the mask x != 0."""

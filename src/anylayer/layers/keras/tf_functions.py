@@ -89,13 +89,21 @@ _SHAPING: dict[str, Function] = {
     "unstack": lambda value, num=None, axis=0: f.unstack(value, num, axis),
     "split": f.split_sizes,
     "reshape": lambda tensor, shape: f.reshape(tensor, shape),
-    "transpose": lambda a, perm=None, conjugate=False: np.transpose(a, perm),
+    **{
+        name: lambda a, perm=None, conjugate=False: np.transpose(a, perm)
+        for name in ("transpose", "compat.v1.transpose")
+    },
     "expand_dims": lambda input, axis: np.expand_dims(input, axis),
-    "squeeze": lambda input, axis=None: np.squeeze(input, f.axes(axis)),
+    **{
+        name: lambda input, axis=None: np.squeeze(input, f.axes(axis)) for name in ("squeeze", "compat.v1.squeeze")
+    },
     "tile": lambda input, multiples: np.tile(input, multiples),
-    "pad": lambda tensor, paddings, mode="CONSTANT", constant_values=0: f.pad(
-        tensor, paddings, mode, constant_values
-    ),
+    **{
+        name: lambda tensor, paddings, mode="CONSTANT", constant_values=0: f.pad(
+            tensor, paddings, mode, constant_values
+        )
+        for name in ("pad", "compat.v1.pad")
+    },
     "reverse": lambda tensor, axis: np.flip(tensor, f.axes(axis)),
     "image.resize": lambda images, size, method="bilinear", antialias=False, preserve_aspect_ratio=False: f.resize(
         images, size, method, antialias, crop_to_aspect_ratio=preserve_aspect_ratio

@@ -58,6 +58,8 @@ class Bidirectional(KerasLayer):
         one, other = self.inner(self.layer, 0, count), self.inner(self.backward_layer or turned, count, count)
         if not isinstance(one, Recurrent) or not isinstance(other, Recurrent):
             raise LayerError("wraps a layer that is not recurrent")
+        for made in (one, other):
+            made.zero_output_for_mask = made.return_sequences
         return one, other
 
     def _joined(self, a: Any, b: Any) -> list[Any]:

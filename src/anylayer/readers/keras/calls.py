@@ -63,7 +63,14 @@ def calls_of(nodes: Any, layers: Collection[str]) -> list[Call]:
 def _new(node: dict[str, Any]) -> Call:
     args, kwargs = _resolved(node.get("args", [])), _resolved(node.get("kwargs", {}))
     need(isinstance(args, list) and isinstance(kwargs, dict), "inbound_nodes need args and kwargs", FileError)
-    return Call(args, {key: value for key, value in kwargs.items() if value is not None})
+    return Call(args, {key: value for key, value in kwargs.items() if not _is_nothing(value)})
+
+
+def _is_nothing(value: Any) -> bool:
+    """None, or a list or dict of nothing else."""
+    if isinstance(value, (list, dict)) and value:
+        return all(map(_is_nothing, value.values() if isinstance(value, dict) else value))
+    return value is None
 
 
 def _resolved(value: Any, depth: int = 0) -> Any:

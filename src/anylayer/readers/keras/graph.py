@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
-from anylayer.readers.keras.calls import Call, Ref, calls_of, refs_of, replaced
+from anylayer.readers.keras.calls import Call, Ref, calls_of, refs_of, replaced, tensors
 from anylayer.readers.keras.weights import Weights
 
 _DEPTH = 32
@@ -30,13 +31,14 @@ class Entry:
     module: str
     config: dict[str, Any]
     calls: list[Call]
+    new: bool = False
+    """Whether its calls are written as Keras 3 writes them."""
 
     @property
     def is_operation(self) -> bool:
-        """Whether it is a function call of keras.ops (or a Keras 2 lambda), and no layer object."""
-        return self.module.startswith("keras.src.ops") or (
-            not self.module and "trainable" not in self.config and "dtype" not in self.config
-        )
+        """Whether it is a call of a function of keras.ops, and no layer object."""
+        bare = self.new and "trainable" not in self.config and not self.is_input and not self.is_model
+        return self.module.startswith("keras.src.ops") or (not self.module and bare)
 
     @property
     def is_input(self) -> bool:
@@ -64,7 +66,9 @@ def entry(item: Any, layers: Sequence[str] = ()) -> Entry:
     module = item.get("module")
     with at(f"layer '{name}' ({kind})"):
         calls = calls_of(item.get("inbound_nodes", []), layers)
-    return Entry(name, kind, module if isinstance(module, str) else "", config, calls)
+    nodes = item.get("inbound_nodes", [])
+    new = bool(nodes) and isinstance(nodes[0], dict)
+    return Entry(name, kind, module if isinstance(module, str) else "", config, calls, new)
 
 
 @dataclass
@@ -79,7 +83,9 @@ class Graph:
     names: set[str] = field(default_factory=set)
     blobs: dict[str, str] = field(default_factory=dict)
     formats: set[str] = field(default_factory=set)
-    kept: dict[int, list[Array]] = field(default_factory=dict)
+    kept: dict[int, tuple[Weights, list[Array]]] = field(default_factory=dict)
+    masks: dict[str, str] = field(default_factory=dict)
+    """The masks that go along with values by themselves."""
 
     def unique(self, name: str) -> str:
         """`name`, or with a number behind it where it is taken."""
@@ -94,8 +100,8 @@ class Graph:
         if weights is None:
             return []
         if id(weights) not in self.kept:
-            self.kept[id(weights)] = weights.arrays()
-        return self.kept[id(weights)]
+            self.kept[id(weights)] = (weights, weights.arrays())
+        return self.kept[id(weights)][1]
 
 
 def network_of(
@@ -162,7 +168,10 @@ def _expand(
         twice = next(e.name for i, e in enumerate(entries) if e.name in {o.name for o in entries[:i]})
         raise NetworkError(f"the model has two layers named '{twice}'")
     owned = weights.layers([(e.name, e.kind) for e in entries if not e.is_operation])
-    scope = _Scope(graph, layers, owned, prefix, depth)
+    new = any(e.new for e in entries)
+    scope = _Scope(
+        graph, layers, owned, prefix, depth, new, implicit=not (new and "output_layers" in model.config)
+    )
     if "output_layers" in model.config:
         return scope.functional(model, given)
     return scope.sequential(model, entries, given)
@@ -183,6 +192,10 @@ class _Scope:
     weights: dict[str, Weights]
     prefix: str
     depth: int
+    new: bool
+    """Whether calls are written as Keras 3 writes them."""
+    implicit: bool
+    """Whether masks go along by themselves: a functional model of Keras 3 names them in its calls."""
     values: dict[Ref, str] = field(default_factory=dict)
 
     def sequential(self, model: Entry, entries: list[Entry], given: list[str] | None) -> list[tuple[str, str]]:
@@ -208,13 +221,13 @@ class _Scope:
         for i, ref in enumerate(wanted):
             need(ref.layer in self.layers, f"the model's input '{ref.layer}' is none of its layers", NetworkError)
             self.values[ref] = self.input(self.layers[ref.layer], None) if given is None else given[i]
-        outputs = refs_of(model.config["output_layers"])
+        outputs = [self._counted(ref) for ref in refs_of(model.config["output_layers"])]
         self.run(outputs)
         return [(ref.layer, self.values[ref]) for ref in outputs]
 
     def run(self, outputs: list[Ref]) -> None:
         """Enter every call of every layer, in the file's order as far as inputs allow."""
-        calls = self._numbered(outputs)
+        calls = self._numbered()
         counts: dict[tuple[str, int], int] = {}
         for call, _ in calls.values():
             for ref in call.refs():
@@ -255,19 +268,22 @@ class _Scope:
         reader = seen[-1].layer if seen else "the model's outputs"
         return f"'{reader}' reads call {ref.call} of layer '{ref.layer}', which there is not"
 
-    def _numbered(self, outputs: list[Ref]) -> dict[tuple[str, int], tuple[Call, int]]:
-        """Calls by layer and number; a functional model's first number is that of its own building."""
-        listed = [*outputs, *(r for e in self.layers.values() for c in e.calls for r in c.refs())]
-        used: dict[str, set[int]] = {}
-        for ref in listed:
-            used.setdefault(ref.layer, set()).add(ref.call)
+    def _numbered(self) -> dict[tuple[str, int], tuple[Call, int]]:
+        """Calls by layer and number."""
         found: dict[tuple[str, int], tuple[Call, int]] = {}
         for layer in self.layers.values():
-            numbers = used.get(layer.name, set())
-            shifted = layer.is_model and bool(numbers) and (max(numbers) >= len(layer.calls) or 0 not in numbers)
             for i, call in enumerate(layer.calls):
-                found[layer.name, i + shifted] = (call, i)
+                if not self.new:
+                    call = Call(*(replaced(given, self._counted) for given in (call.args, call.kwargs)))
+                found[layer.name, i] = (call, i)
         return found
+
+    def _counted(self, ref: Ref) -> Ref:
+        """A tensor whose call is counted from 0. A functional model's first call is its own building: Keras 2
+        counts it everywhere (and a sequential model's), Keras 3 in the list of outputs."""
+        layer = self.layers.get(ref.layer)
+        builds = layer is not None and layer.is_model and ("output_layers" in layer.config or not self.new)
+        return ref._replace(call=ref.call - 1) if builds and ref.call > 0 else ref
 
     def _enter(self, key: tuple[str, int], call: Call, number: int, outputs: int) -> None:
         layer = self.layers[key[0]]
@@ -284,39 +300,69 @@ class _Scope:
     def call(self, layer: Entry, number: int, call: Call, value: Callable[[Ref], str], outputs: int) -> list[str]:
         """Enter one call of a layer: a node, or a nested model's nodes. Answers the outputs' values."""
         label = f"{self.prefix}{layer.name}" + (f"@{number}" if number else "")
-        inputs = [value(ref) for ref in call.refs()]
         data_format = layer.config.get("data_format")
         if isinstance(data_format, str):
             self.graph.formats.add(data_format)
         if layer.is_model:
-            extra = sorted(set(call.kwargs) - set(_TRAINING))
-            need(
-                not extra,
-                f"a nested model is called with {', '.join(extra)}, which is not supported",
-                NetworkError,
-            )
-            weights = self.weights.get(layer.name, _NONE)
-            found = _expand(self.graph, layer, weights, f"{label}/", inputs, self.depth + 1)
-            self.graph.blobs.setdefault(label, found[0][1])
-            return [v for _, v in found]
+            return self._nested(layer, label, call, value)
         need(len(self.graph.nodes) < _MOST, f"the network has more than {_MOST} layers", FileError)
-        name = self.graph.unique(label)
+        kind, name = self._type(layer), self.graph.unique(label)
+        cls = _class(kind) if self.implicit and kind not in self.graph.user_types else None
+        mask = self._mask(cls, [value(ref) for ref in call.refs()], call)
+        if mask and cls is not None and cls.masks == "takes":
+            call = Call(call.args, {**call.kwargs, "mask": _MASK})
+        makes = cls is not None and cls.masks == "makes" and cls.makes_mask(layer.config)
         node = Node(
             name=name,
-            type=self._type(layer),
-            inputs=inputs,
-            outputs=[name, *(self.graph.unique(f"{name}:{i}") for i in range(1, outputs))],
+            type=kind,
+            inputs=[mask if ref == _MASK else value(ref) for ref in call.refs()],
+            outputs=[name, *(self.graph.unique(f"{name}:{i}") for i in range(1, max(outputs, 1 + makes)))],
             params=_params(layer, call),
             blobs=list(self.graph.arrays(self.weights.get(layer.name))),
             place=f"{self.graph.source}: layer '{name}' ({layer.kind})",
         )
         self.graph.nodes.append(node)
+        if makes or (mask and cls is not None and cls.masks):
+            self.graph.masks[name] = node.outputs[1] if makes else mask
         return node.outputs
+
+    def _nested(self, layer: Entry, label: str, call: Call, value: Callable[[Ref], str]) -> list[str]:
+        """Enter a nested model's nodes."""
+        given = Call(call.args, {k: v for k, v in call.kwargs.items() if k not in _TRAINING and k != "mask"})
+        need(
+            not given.kwargs,
+            f"a nested model is called with {', '.join(given.kwargs)}, not supported",
+            NetworkError,
+        )
+        inputs = [value(ref) for ref in given.refs()]
+        for name, ref in zip(inputs, tensors(call.kwargs.get("mask"))):
+            self.graph.masks[name] = value(ref)
+        weights = self.weights.get(layer.name, _NONE)
+        found = _expand(self.graph, layer, weights, f"{label}/", inputs, self.depth + 1)
+        self.graph.blobs.setdefault(label, found[0][1])
+        return [v for _, v in found]
+
+    def _mask(self, cls: Any, inputs: list[str], call: Call) -> str:
+        """The mask that comes along with a layer's inputs, where it goes on by itself; else ""."""
+        if not self.implicit or cls is None or "mask" in call.kwargs:
+            return ""
+        found = {self.graph.masks.get(name, "") for name in inputs} or {""}
+        need(
+            cls.masks not in ("joins", "refuses") or len(found) == 1,
+            "joins inputs with different masks, which is not supported",
+            NetworkError,
+        )
+        need(
+            cls.masks != "refuses" or found == {""},
+            "is given a mask by a layer before it (Masking or mask_zero), which is not supported here",
+            NetworkError,
+        )
+        return self.graph.masks.get(inputs[0], "") if inputs else ""
 
     def _type(self, layer: Entry) -> str:
         """The node's type: the class; the layer's own name where the user defines that for a layer of Python
         code; the function for a function."""
-        if layer.is_operation:
+        if layer.is_operation and layer.kind not in self.graph.user_types:
             return f"ops.{layer.kind}"
         function = layer.config.get("function")
         if isinstance(function, str) and layer.kind.endswith("OpLambda"):
@@ -378,6 +424,13 @@ class _Nothing:
 
 
 _NONE: Weights = _Nothing()
+_MASK = Ref("", -1, 0)
+
+
+def _class(kind: str) -> Any:
+    """The built-in class of a type; None where there is none."""
+    found = Registry.of("keras").find(kind)
+    return found[0].cls if found and found[0].typed else None
 
 
 def _params(layer: Entry, call: Call) -> dict[str, Any]:
@@ -386,7 +439,8 @@ def _params(layer: Entry, call: Call) -> dict[str, Any]:
     params: dict[str, Any] = {"config": layer.config}
     kwargs = {key: value for key, value in call.kwargs.items() if key not in _TRAINING}
     args = call.args[0] if len(call.args) == 1 and isinstance(call.args[0], list) else call.args
-    if kwargs or not all(isinstance(arg, Ref) for arg in args):
+    function = layer.is_operation or layer.kind.endswith("OpLambda")
+    if kwargs or function or not all(isinstance(arg, Ref) for arg in args):
         count = iter(range(len(call.refs())))
         spec: dict[str, Any] = {"args": replaced(call.args, lambda _: {"input": next(count)})}
         rest = {key: call.kwargs[key] for key in sorted(call.kwargs)}

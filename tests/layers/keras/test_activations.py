@@ -1,0 +1,5 @@
+"""Activations."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("activations"))

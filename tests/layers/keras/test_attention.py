@@ -1,0 +1,5 @@
+"""Attention."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("attention"))

@@ -1,0 +1,5 @@
+"""BatchNormalization."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("batch_normalization"))

@@ -1,0 +1,5 @@
+"""Dense, EinsumDense."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("dense"))

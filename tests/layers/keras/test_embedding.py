@@ -1,0 +1,5 @@
+"""Embedding, Masking."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("embedding"))

@@ -1,0 +1,5 @@
+"""Global pools."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("global_pooling"))

@@ -1,0 +1,5 @@
+"""GroupNormalization."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("group_normalization"))

@@ -1,0 +1,5 @@
+"""LayerNormalization, RMSNormalization."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("layer_normalization"))

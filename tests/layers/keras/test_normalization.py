@@ -1,0 +1,5 @@
+"""Normalization, Rescaling."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("normalization"))

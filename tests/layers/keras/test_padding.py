@@ -1,0 +1,5 @@
+"""ZeroPadding, Cropping."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("padding"))

@@ -1,0 +1,5 @@
+"""Pools."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("pooling"))

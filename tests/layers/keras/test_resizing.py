@@ -1,0 +1,5 @@
+"""Resizing, CenterCrop, UpSampling."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("resizing"))

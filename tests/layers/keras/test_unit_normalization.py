@@ -1,0 +1,5 @@
+"""UnitNormalization."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("unit_normalization"))

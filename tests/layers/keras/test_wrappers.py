@@ -1,0 +1,5 @@
+"""Bidirectional, TimeDistributed."""
+
+from tests.layers.keras.recorded import recorded
+
+globals().update(recorded("wrappers"))

@@ -1,0 +1,75 @@
+"""Models saved by real Keras, read and run: tests/data/keras (make_models.py there) and ../shared/tf_keras."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.testing import assert_same
+
+DATA = Path(__file__).parents[2] / "data" / "keras"
+SHARED = Path(__file__).parents[4] / "shared" / "tf_keras"
+ENGINES = ("numpy", "onnxruntime", "openvino")
+
+NAMES = ("nested", "text", "text_branches", "old_functions")
+FILES = [
+    *(f"{name}.keras" for name in (*NAMES, "operations", "inputs_by_name")),
+    *(f"k2_{name}.h5" for name in (*NAMES, "tf_functions")),
+]
+OTHER_FORMS = [*(f"{name}.h5" for name in (*NAMES, "operations")), *(f"k2_{name}.keras" for name in NAMES)]
+
+
+def check(net: anylayer.Net, stored: Path, engine: str) -> None:
+    """Fail unless the network gives the stored outputs for the stored inputs."""
+    with np.load(stored) as arrays:
+        inputs = [arrays[f"in{i}"] for i in range(len(net.inputs))]
+        want = [arrays[key] for key in arrays if key.startswith("out")]
+    feeds = dict(zip(net.inputs, inputs))
+    model = net.compile(engine, shapes={name: x.shape for name, x in feeds.items()})
+    got = list(model(feeds).values())
+    assert model.host_calls == []
+    assert len(got) == len(want)
+    for name, g, w in zip(net.outputs, got, want):
+        assert_same(np.asarray(g), w, name)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("file", FILES)
+def test_equal_to_keras(file: str, engine: str) -> None:
+    check(anylayer.read(DATA / file), (DATA / file).with_suffix(".npz"), engine)
+
+
+@pytest.mark.parametrize("file", OTHER_FORMS)
+def test_the_other_form_of_the_file(file: str) -> None:
+    check(anylayer.read(DATA / file), (DATA / file).with_suffix(".npz"), "numpy")
+
+
+@pytest.mark.parametrize(
+    ("model", "weights"),
+    [
+        ("nested.json", "nested.weights.h5"),
+        ("nested.json", "nested.h5"),
+        ("nested.json", "nested.keras"),
+        ("k2_nested.json", "k2_nested.weights.h5"),
+        ("k2_nested.json", "k2_nested_weights.h5"),
+        ("k2_nested.json", "k2_nested.h5"),
+    ],
+)
+def test_json_with_weights(model: str, weights: str) -> None:
+    net = anylayer.read(DATA / model, DATA / weights)
+    assert net.network.weights == str(DATA / weights)
+    check(net, (DATA / model).with_suffix(".npz"), "numpy")
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared is not there")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["blog", "deconv_upsample", "flatten_dense", "stride_same_even"])
+def test_shared(name: str, engine: str) -> None:
+    net = anylayer.read(SHARED / f"{name}{'.h5' if engine == 'numpy' else '.keras'}")
+    known = np.load(SHARED / f"{name}.npz")
+    ((input_, _),) = net.inputs.items()
+    model = net.compile(engine, shapes={input_: known["x"].shape})
+    assert_same(next(iter(model({input_: known["x"]}).values())), known["y"])
