@@ -80,6 +80,13 @@ class _Weights:
             options.add_session_config_entry("session.disable_prepacking", "1")
 
 
+def _max_of_padded(graph: Graph) -> bool:
+    """Whether the largest of padded values is asked for: ONNX Runtime 1.31 makes the Pad a part of the MaxPool, whose
+    padding never wins, whatever value the Pad has."""
+    padded = {id(value) for op in graph.ops if op.op == "Pad" for value in op.outputs}
+    return any(op.op == "MaxPool" and id(op.inputs[0]) in padded for op in graph.ops)
+
+
 class OnnxRuntimeProgram:
     """A session over one graph."""
 
@@ -105,7 +112,12 @@ class OnnxRuntimeProgram:
             (folder / weights.FILE).write_bytes(b"\0")  # it must exist
             (folder / "model.onnx").write_bytes(to_onnx(graph, external=weights).SerializeToString())
             weights.give(options)
-            return ort.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
+            return ort.InferenceSession(
+                str(folder / "model.onnx"),
+                options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=["Pad_Fusion"] if _max_of_padded(graph) else None,
+            )
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
         try:
