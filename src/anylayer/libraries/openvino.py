@@ -19,3 +19,12 @@ def shared_core() -> Any:
         if _core is None:
             _core = ov.Core()
         return _core
+
+
+def fold_constants(model: Any) -> None:
+    """Compute what a model computes of constants alone, in place."""
+    from openvino import passes
+
+    manager = passes.Manager()
+    manager.register_pass(passes.ConstantFolding())
+    manager.run_passes(model)

@@ -80,6 +80,7 @@ family(
         "Sqrt": (np.sqrt, "The square root (OpenVINO Sqrt-1)."),
         "Tan": (np.tan, "The tangent (OpenVINO Tan-1)."),
         "Tanh": (np.tanh, "The hyperbolic tangent (OpenVINO Tanh-1)."),
+        "Identity": (lambda x: x, "x (OpenVINO Identity-16)."),
         "IsFinite": (np.isfinite, "Whether it is a finite number (OpenVINO IsFinite-10)."),
         "IsNaN": (np.isnan, "Whether it is not a number (OpenVINO IsNaN-10)."),
     },

@@ -1,0 +1,208 @@
+"""OpenVINO IR as files: a .xml and its .bin, in float32 as the network computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import EngineError, LayerError, at
+from anylayer.network import Array
+from anylayer.tracing import Graph, Op, Value
+from anylayer.tracing.simplify import simplify
+from anylayer.writers.onnx import to_onnx
+from anylayer.writers.onnx.model import Public
+from anylayer.writers.source import Source, Written
+
+WHAT = "an OpenVINO model (.xml with .bin)"
+SUFFIXES = (".xml",)
+OPTIONS = frozenset(("keep", "batch"))
+RUNS = "openvino"
+
+_LARGE = 1 << 16
+"""Bytes from which on a constant goes past protobuf, over the memory it lies in."""
+
+
+def write(source: Source, path: Path, **told: Any) -> Written:
+    """Write the network as `path` and the .bin beside it: IR v11 as OpenVINO itself writes it, without halving.
+
+    A kept layer is an operation of version "extension" with its type: its params are attributes, its inputs those
+    of the network and then its weights; a runtime needs an extension that has it. Raises EngineError where
+    OpenVINO refuses the network or is not installed, LayerError where a kept layer has attributes that no IR has.
+    """
+    graph = source.graph if source.batch is not None else simplify(source.graph, "openvino")
+    weights = path.with_suffix(".bin")
+    _save(graph, source, path)
+    done = Written([weights, path])
+    kept = [o for o in graph.ops if o.kept]
+    unknown = dict.fromkeys(o.op for o in kept if o.body is None)
+    if unknown:
+        done.unrun = f"nothing here computes what is kept: {', '.join(unknown)}"
+    elif kept:
+        done.stand_in = path.with_name("stand-in.xml")
+        _save(_computed(graph), source, done.stand_in)
+    return done
+
+
+def _save(graph: Graph, source: Source, path: Path) -> None:
+    ov = _openvino()
+    held: list[Array] = []
+    try:
+        model = _model(graph, source, held)
+        ov.save_model(model, str(path), compress_to_fp16=False)
+    except RuntimeError as error:
+        raise EngineError(f"OpenVINO refuses the network: {error}") from error
+
+
+def _openvino() -> Any:
+    try:
+        from anylayer.libraries.openvino import ov
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("anylayer"):
+            raise
+        raise EngineError("writing OpenVINO models needs: pip install anylayer[openvino]") from None
+    return ov
+
+
+def _model(graph: Graph, source: Source, held: list[Array]) -> Any:
+    """OpenVINO's model of the graph. `held` are arrays that it lies over."""
+    from anylayer.libraries.openvino import fold_constants, shared_core
+
+    cut = _Cut(graph)
+    constants: dict[str, Array] = {}
+
+    def lift(name: str, value: Value) -> bool:
+        if value.const is None or value.const.nbytes < _LARGE or value.dtype != np.float32:
+            return False
+        constants[name] = value.const
+        return True
+
+    values = {name for node in source.network.nodes for name in node.outputs}
+    names = [*source.outputs, *(f"{v.name}/kept" for v in cut.read)]
+    proto = to_onnx(cut.graph, source.network.name or "net", lift=lift, public=Public(names, values))
+    model = shared_core().read_model(proto.SerializeToString())
+    for node in model.get_ops():
+        if node.get_type_name() == "TopK" and node.output(1).get_target_inputs():
+            node.set_attribute("stable", True)  # of equal values the lower index first, as ONNX has it
+    parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
+    for name, array in constants.items():
+        _put_constant(model, parameters[name], array, held)
+    if cut.kept:
+        cut.put_back(model, len(source.outputs))
+    model.validate_nodes_and_infer_types()
+    fold_constants(model)
+    return model
+
+
+def _put_constant(model: Any, parameter: Any, array: Array, held: list[Array]) -> None:
+    ov = _openvino()
+    over = np.require(array, requirements=["C", "W"])
+    held.append(over)
+    constant = ov.op.Constant(ov.Tensor(over, shared_memory=True), shared_memory=True)
+    constant.set_friendly_name(parameter.get_friendly_name())
+    ov.utils.replace_node(parameter, constant)
+    model.remove_parameter(parameter)
+
+
+class _Cut:
+    """A graph without its kept layers: what they give are further inputs, what they read further outputs."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.kept = [o for o in graph.ops if o.kept]
+        self.read: list[Value] = []
+        for o in self.kept:
+            self.read += [v for v in o.inputs if v is not None and v not in self.read]
+        self.graph = graph
+        if self.kept:
+            self.graph = Graph()
+            self.graph.ops = [o for o in graph.ops if not o.kept]
+            self.graph.inputs = [*graph.inputs, *(v for o in self.kept for v in o.outputs)]
+            self.graph.outputs = [*graph.outputs, *self.read]
+
+    def put_back(self, model: Any, outputs: int) -> None:
+        """Put the kept layers between the further outputs of the model, behind its `outputs`, and inputs."""
+        results = model.get_results()
+        sources = {id(v): _behind(r.input_value(0)) for v, r in zip(self.read, results[outputs:])}
+        parameters = {name: p for p in model.get_parameters() for name in p.output(0).get_names()}
+        for o in self.kept:
+            with at(f"layer '{o.scope}' ({o.op})"):
+                node = _operation(o, [sources[id(v)] for v in o.inputs if v is not None])
+            node.set_friendly_name(o.scope or o.op)
+            for i, value in enumerate(o.outputs):
+                parameter = parameters[value.name]
+                for target in parameter.output(0).get_target_inputs():
+                    target.replace_source_output(node.output(i))
+                for key, known in sources.items():
+                    if known.get_node().get_friendly_name() == parameter.get_friendly_name():
+                        sources[key] = node.output(i)
+                node.output(i).set_names({value.name})
+                model.remove_parameter(parameter)
+        for result in results[outputs:]:
+            model.remove_result(result)
+
+
+def _behind(output: Any) -> Any:
+    """What an output repeats that only names it."""
+    while output.get_node().get_type_name() == "Identity":
+        output = output.get_node().input_value(0)
+    return output
+
+
+def _operation(o: Op, inputs: Sequence[Any]) -> Any:
+    """A kept layer as an operation of OpenVINO's that knows its attributes and the types of what it gives."""
+    ov = _openvino()
+    attributes = {name: _text(name, value) for name, value in o.attrs.items()}
+    types = [(v.dtype, [d if isinstance(d, int) else -1 for d in v.shape]) for v in o.outputs]
+
+    def init(self: Any, given: Any = None) -> None:
+        ov.Op.__init__(self, self, given)
+
+    def infer(self: Any) -> None:
+        for i, (dtype, shape) in enumerate(types):
+            self.set_output_type(i, ov.Type(dtype), ov.PartialShape(shape))
+
+    def visit(self: Any, visitor: Any) -> bool:
+        visitor.on_attributes(attributes)
+        return True
+
+    members = {"__init__": init, "validate_and_infer_types": infer, "visit_attributes": visit}
+    node = type(o.op, (ov.Op,), members)(list(inputs))
+    node.constructor_validate_and_infer_types()
+    return node
+
+
+def _text(name: str, value: Any) -> Any:
+    """An attribute as an IR spells it."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(_text(name, v)) for v in value)
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
+    if isinstance(value, str):
+        return str(value)
+    raise LayerError(f"attribute '{name}' is a {type(value).__name__}, which an IR has no form for")
+
+
+def _computed(graph: Graph) -> Graph:
+    """The graph with each kept layer computing what it stands for."""
+    done = Graph()
+    done.inputs, done.outputs = graph.inputs, graph.outputs
+    done.ops = []
+    for o in graph.ops:
+        if not o.kept or o.body is None:
+            done.ops.append(o)
+            continue
+        present = [v for v in o.inputs if v is not None][: len(o.body.inputs)]
+        known: dict[int, Value] = {id(a): b for a, b in zip(o.body.inputs, present)}
+        known.update({id(a): b for a, b in zip(o.body.outputs, o.outputs)})
+        for inner in o.body.ops:
+            inputs = [None if v is None else known.get(id(v), v) for v in inner.inputs]
+            outputs = [known.get(id(v), v) for v in inner.outputs]
+            done.ops.append(replace(inner, inputs=inputs, outputs=outputs, scope=o.scope))
+    return done

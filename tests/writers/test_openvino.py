@@ -1,0 +1,144 @@
+"""OpenVINO IR as files: what OpenVINO reads of them, kept layers, open batches."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+
+import anylayer
+from anylayer.errors import InputError, LayerError
+from anylayer.network import Array
+
+NET = """
+input: "data" input_shape { dim: 1 dim: 4 dim: 6 dim: 5 }
+layer { name: "c" type: "Convolution" bottom: "data" top: "c" convolution_param {
+  num_output: 4 kernel_size: 3 weight_filler { type: "constant" value: 0.1 } } }
+layer { name: "m" type: "Mine" bottom: "c" top: "m" mine_param { scale: 2.5 axes: 1 axes: 2 word: "a" } }
+layer { name: "n" type: "Mine" bottom: "m" top: "n" mine_param { scale: 0.5 } }
+layer { name: "r" type: "ReLU" bottom: "n" top: "r" }
+"""
+
+
+class Mine:
+    """x times scale, plus 1."""
+
+    def __init__(self, params, blobs):  # type: ignore[no-untyped-def]
+        self.scale = np.float32(params["scale"])
+
+    def forward(self, inputs):  # type: ignore[no-untyped-def]
+        return [inputs[0] * self.scale + np.float32(1)]
+
+
+def net(folder: Path, text: str = NET) -> anylayer.Net:
+    path = folder / "deploy.prototxt"
+    path.write_text(text)
+    return anylayer.read(path, layers=[("Mine", Mine)])
+
+
+def x(batch: int = 1) -> Array:
+    return np.random.default_rng(0).standard_normal((batch, 4, 6, 5)).astype(np.float32)
+
+
+def test_openvino_gives_what_the_layers_give(tmp_path: Path) -> None:
+    source = net(tmp_path)
+    done = source.write(tmp_path / "net.xml")
+    assert [file.name for file in done.files] == ["net.bin", "net.xml"]
+    assert done.runs == "openvino"
+    assert all(check.ok for check in done.checks)
+    model = ov.Core().read_model(tmp_path / "net.xml")
+    assert [port.get_any_name() for port in (*model.inputs, *model.outputs)] == ["data", "r"]
+    text = (tmp_path / "net.xml").read_text()
+    assert '<net name="' in text and 'version="11"' in text
+    assert "ShapeOf" not in text  # all that is constant is
+
+
+def test_both_files_or_none(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    with pytest.raises(LayerError):
+        net(tmp_path, NET.replace("kernel_size: 3", "kernel_size: 9")).write(folder / "net.xml")
+    assert not list(folder.iterdir())
+
+
+def test_reads_back(tmp_path: Path) -> None:
+    source = net(tmp_path)
+    source.write(tmp_path / "net.xml")
+    again = anylayer.read(tmp_path / "net.xml")
+    want = source.compile("numpy")({"data": x()})["r"]
+    got = again.compile("numpy")({"data": x()})["r"]
+    assert np.abs(got - want).max() < 1e-5
+
+
+def test_a_kept_layer_is_an_operation_of_an_extension(tmp_path: Path) -> None:
+    source = net(tmp_path)
+    done = source.write(tmp_path / "net.xml", keep=["Mine"])
+    assert all(check.ok for check in done.checks)
+    text = (tmp_path / "net.xml").read_text()
+    found = re.findall(r'<layer id="\d+" name="(\w)" type="Mine" version="(\w+)">\s*<data (.*?) />', text)
+    assert found == [
+        ("m", "extension", 'scale="2.5" axes="1, 2" word="a"'),
+        ("n", "extension", 'scale="0.5"'),
+    ]
+    with pytest.raises(RuntimeError, match="extension"):
+        ov.Core().read_model(tmp_path / "net.xml")
+    again = anylayer.read(tmp_path / "net.xml", layers=[("Mine", Mine)])
+    want = source.compile("numpy")({"data": x()})["r"]
+    assert np.abs(again.compile("numpy")({"data": x()})["r"] - want).max() < 1e-5
+
+
+def test_a_runtime_with_an_extension_runs_a_kept_layer(tmp_path: Path) -> None:
+    source = net(tmp_path)
+    source.write(tmp_path / "net.xml", keep=["Mine"])
+
+    class Mine(ov.Op):  # type: ignore[misc]
+        def __init__(self, inputs=None):  # type: ignore[no-untyped-def]
+            super().__init__(self, inputs)
+            self.attributes = {"scale": "0"}
+
+        def validate_and_infer_types(self) -> None:
+            self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
+
+        def clone_with_new_inputs(self, inputs):  # type: ignore[no-untyped-def]
+            made = Mine(inputs)
+            made.attributes = self.attributes
+            return made
+
+        def visit_attributes(self, visitor) -> bool:  # type: ignore[no-untyped-def]
+            visitor.on_attributes(self.attributes)
+            return True
+
+        def evaluate(self, outputs, inputs) -> bool:  # type: ignore[no-untyped-def]
+            outputs[0].data[:] = inputs[0].data * np.float32(self.attributes["scale"]) + 1
+            return True
+
+        def has_evaluate(self) -> bool:
+            return True
+
+    core = ov.Core()
+    core.add_extension(Mine)
+    compiled = core.compile_model(tmp_path / "net.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    want = source.compile("numpy")({"data": x()})["r"]
+    assert np.abs(compiled({"data": x()})["r"] - want).max() < 1e-5
+
+
+def test_open_batch(tmp_path: Path) -> None:
+    source = net(tmp_path)
+    source.write(tmp_path / "net.xml", batch="N")
+    compiled = ov.Core().compile_model(tmp_path / "net.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    want = source.compile("numpy", shapes={"data": (3, 4, 6, 5)})({"data": x(3)})["r"]
+    assert np.abs(compiled({"data": x(3)})["r"] - want).max() < 1e-5
+
+
+def test_functions_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="functions"):
+        net(tmp_path).write(tmp_path / "net.xml", functions=True)
+
+
+def test_weights_are_not_halved(tmp_path: Path) -> None:
+    net(tmp_path).write(tmp_path / "net.xml")
+    assert (tmp_path / "net.bin").stat().st_size >= 4 * 4 * 4 * 9
+    assert "f16" not in (tmp_path / "net.xml").read_text()
