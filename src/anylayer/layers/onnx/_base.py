@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from anylayer.errors import LayerError, TraceError, at, nearest, need
+from anylayer.errors import LayerError, TraceError, nearest, need
 from anylayer.layer import Field, Layer, Message
-from anylayer.layers.onnx._call import MEANINGS, SHAPES_ONLY, SPELLED_OUT, TRACEABLE, Call, Uncovered
+from anylayer.layers.onnx._call import ANY_SIZE, MEANINGS, SHAPES_ONLY, SPELLED_OUT, TRACEABLE, Call, Uncovered
 from anylayer.layers.onnx._expand import EXPANDED, expanded
 from anylayer.layers.onnx._old import todays
 from anylayer.layers.onnx._record import at_least, attributes, default_value, is_static, recorded
+from anylayer.layers.onnx._sequences import RECURRENT, batch_first
 from anylayer.libraries.onnx import defs, latest, reference, schema
 from anylayer.network import Node
 from anylayer.tracing import is_traced
@@ -77,7 +78,7 @@ class Standard(Layer):
         known = schema(made.op, made.version).attributes
         made.attrs = {name: made.attrs.get(name, default_value(known[name].default_value)) for name in known}
         spell_out = SPELLED_OUT.get(made.op)
-        if spell_out is not None and all(map(is_static, made.inputs)):
+        if spell_out is not None and (made.op in ANY_SIZE or all(map(is_static, made.inputs))):
             spell_out(made)
         return made
 
@@ -90,14 +91,15 @@ class Standard(Layer):
             f"{self.type} draws random numbers: what it gives cannot be recorded",
             TraceError,
         )
+        if made.attrs.get("layout") and made.op in RECURRENT:
+            return self._shaped(made, batch_first(made, self._results))
+        return self._shaped(made, self._results(made))
+
+    def _results(self, made: Call) -> Any:
         static = all(map(is_static, made.inputs))
         if static and (made.op in SHAPES_ONLY or (made.op in TRACEABLE and _engines_lack(made))):
-            results = MEANINGS[made.op](made, *made.inputs)
-        elif made.op in EXPANDED:
-            results = expanded(made)
-        else:
-            results = recorded(made)
-        return self._shaped(made, results)
+            return MEANINGS[made.op](made, *made.inputs)
+        return expanded(made) if made.op in EXPANDED else recorded(made)
 
     def computed(self, made: Call) -> Any:
         """The outputs of arrays."""
@@ -126,11 +128,16 @@ class Standard(Layer):
                 )
             except LookupError as error:
                 raise LayerError(f"{error} to compute it with. Give a class for it") from error
-        with at(made.op):
+        try:
             return self._references[known](*inputs)
+        except Exception as error:  # whatever its code does not foresee
+            shapes = ", ".join("none" if x is None else f"{x.dtype}{list(x.shape)}" for x in inputs)
+            raise LayerError(f"does not take {shapes} ({type(error).__name__}: {error})") from error
 
 
 def _engines_lack(made: Call) -> bool:
+    if made.op == "Mod" and made.inputs[0].dtype.kind == "f":
+        return not made["fmod"]  # the remainder with the divisor's sign, which ONNX has for whole numbers only
     return any(x.dtype.name in _ENGINES_LACK for x in made.inputs if x is not None)
 
 

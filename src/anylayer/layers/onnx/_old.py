@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.layers.onnx._call import Call
 from anylayer.libraries.onnx import TensorProto
+from anylayer.tracing import OPSET
 
 Renewal = Callable[[Call], None]
 _RENEWALS: dict[str, list[tuple[int, Renewal]]] = {}
@@ -32,7 +33,7 @@ def todays(call: Call, version: int) -> Call:
     for limit, renew in _RENEWALS.get(call.op, ()):
         if call.version < limit:
             renew(call)
-    call.version = max(version, call.version)
+    call.version = max(version if call.op != "GridSample" else OPSET, call.version)
     return call
 
 
@@ -238,6 +239,14 @@ def _dft_axis(call: Call) -> None:
     axis = call.attrs.pop("axis", 1)
     _put(call, 2, _ints(axis))
     call.version = 20
+
+
+@before(1 << 30, "GridSample")
+def _named_mode(call: Call) -> None:
+    """The names of operator set 16, which the graph is in."""
+    if len(call.inputs[0].shape) == 4:
+        call.attrs["mode"] = {"linear": "bilinear", "cubic": "bicubic"}.get(call["mode"], call["mode"])
+        call.version = min(call.version, 18)
 
 
 @before(21, "GroupNormalization")

@@ -19,6 +19,8 @@ _MOST = 2**31 - 1
 _SELECTING = ("NonZero", "Compress", "Unique", "Slice", "NonMaxSuppression", "TopK", "Split")
 _NEWEST = 21
 """The newest operator set that engines are given."""
+_SAME_RANK = frozenset(("Split", "Pad", "Tile", "CenterCropPad", "Resize", "Slice"))
+"""Operators whose results have as many axes as their first input."""
 _fresh = itertools.count()
 
 
@@ -60,29 +62,43 @@ def need_known(call: Call, written: Mapping[str, Any]) -> None:
     """Refuse to record what engines do not know: TraceError."""
     dtypes = tuple(None if x is None else x.dtype for x in call.inputs)
     least = least_version(call.op, OPSET, tuple(sorted(written)), dtypes)
-    if least is None or least > _NEWEST or any(d is not None and d.isbuiltin != 1 for d in dtypes):
+    cubes = call.op == "GridSample" and len(call.inputs[0].shape) != 4
+    plain = all(d is None or d.isbuiltin == 1 for d in dtypes)
+    if least is None or least > _NEWEST or cubes or not plain:
         kinds = ", ".join("none" if d is None else d.name for d in dtypes)
         raise TraceError(f"engines are given no {call.op} of {kinds} (operator set {least or call.version})")
 
 
 def _ranked(call: Call) -> tuple[np.dtype[Any], list[int | str | None]] | None:
-    """dtype and unknown sizes of a result whose number of axes follows from the shape of an input."""
-
-    def count(i: int) -> int | None:
-        size = call.inputs[i].shape[0]
-        return size if isinstance(size, int) else None
-
-    rank = None
-    if call.op == "Reshape":
-        rank = count(1)
-    elif call.op == "Expand":
-        wanted = count(1)
-        rank = None if wanted is None else max(wanted, len(call.inputs[0].shape))
+    """dtype and unknown sizes of a result whose number of axes follows from those of the inputs."""
+    x = call.inputs[0]
+    dtype, rank, count = x.dtype, len(x.shape), _count(call)
+    if call.op in _SAME_RANK or (call.op.startswith("Reduce") and call["keepdims"]):
+        found: int | None = rank
+    elif call.op in ("HannWindow", "HammingWindow", "BlackmanWindow"):
+        found, dtype = 1, np.dtype(helper.tensor_dtype_to_np_dtype(call["output_datatype"]))
     elif call.op == "ConstantOfShape":
-        rank = count(0)
         value = call["value"]
-        return None if rank is None else (np.dtype("f4") if value is None else value.dtype, [None] * rank)
-    return None if rank is None else (call.inputs[0].dtype, [None] * rank)
+        found, dtype = count, np.dtype("f4") if value is None else value.dtype
+    elif count is None:
+        return None
+    elif call.op in ("Reshape", "MaxUnpool"):
+        found = count
+    elif call.op == "Expand":
+        found = max(count, rank)
+    elif call.op == "Unsqueeze":
+        found = rank + count
+    elif call.op == "Squeeze" or call.op.startswith("Reduce"):
+        found = rank - count if count else 0
+    else:
+        found = None
+    return None if found is None else (dtype, [None] * found)
+
+
+def _count(call: Call) -> int | None:
+    """How many numbers the input has that tells sizes or axes: the last; None where that is not known."""
+    size = call.inputs[-1].shape[0] if call.inputs[-1].shape else None
+    return size if isinstance(size, int) else None
 
 
 def attributes(call: Call) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,19 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import need
 from anylayer.layers.onnx._call import Call, Uncovered, meaning
+
+RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
+
+
+def batch_first(call: Call, results: Callable[[Call], Any]) -> list[Any]:
+    """A recurrence whose sequences come first (layout=1), which engines do not have, by one whose steps do."""
+    turned = [
+        x.swapaxes(0, 1) if x is not None and i in (0, 5, 6) else x  # the sequences and the first states
+        for i, x in enumerate(call.inputs)
+    ]
+    found = results(Call(call.op, call.version, turned, {**call.attrs, "layout": 0}, call.outputs))
+    y, *states = found if isinstance(found, (list, tuple)) else [found]
+    return [y.transpose(2, 0, 1, 3), *(h.swapaxes(0, 1) for h in states)]
 
 
 def _shared(call: Call) -> dict[str, Any]:
@@ -18,9 +32,16 @@ def _shared(call: Call) -> dict[str, Any]:
     return {
         "hidden_size": call["hidden_size"] or call.inputs[2].shape[-1],
         "direction": call["direction"],
-        "activations": call["activations"] or None,
+        "activations": _activations(call),
         "clip": call["clip"] or None,
     }
+
+
+def _activations(call: Call) -> list[str] | None:
+    """The names for the directions there are; ONNX's default names those of two."""
+    names = list(call["activations"] or ())
+    count = {"LSTM": 3, "GRU": 2, "RNN": 1}[call.op] * (2 if call["direction"] == "bidirectional" else 1)
+    return names[:count] if names == ["Tanh", "Tanh"] else names or None
 
 
 @meaning("LSTM")

@@ -18,6 +18,9 @@ from anylayer.layers.onnx import (  # noqa: F401 (they enter their meanings, and
 from anylayer.layers.onnx._base import Standard, fields_of
 from anylayer.libraries.onnx import histories
 
+_FILES = frozenset(("ImageDecoder",))
+"""Operators that take a file's bytes."""
+
 
 def _first_sentence(text: str) -> str:
     words = " ".join(text.split())
@@ -34,7 +37,7 @@ def _gives_arrays(schema: Any) -> bool:
 def _enter() -> None:
     own = {*vars(constant), *vars(control)}
     for name, versions in histories().items():
-        if name not in own and _gives_arrays(versions[-1]):
+        if name not in own and name not in _FILES and _gives_arrays(versions[-1]):
             body = {"__doc__": _first_sentence(versions[-1].doc), "__module__": __name__, **fields_of(versions)}
             layer(name)(type(name, (Standard,), body))
 
