@@ -1,0 +1,310 @@
+"""IR v2 to v7: the spellings of each version, what Caffe has no layer for, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer import ops
+from anylayer.api import Net
+from anylayer.errors import AnyLayerError
+from anylayer.network import Array
+from anylayer.readers.openvino import read
+
+from .ir import Ir
+
+
+def noise(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+X, W, B = noise(1, 3, 8, 9), noise(4, 3, 3, 3, seed=1), noise(4, seed=2)
+
+
+def one(
+    folder: Path,
+    type_: str,
+    data: Mapping[str, Any],
+    output: Sequence[int],
+    *,
+    blobs: Mapping[str, Array] | None = None,
+    version: int = 4,
+    tag: str = "data",
+    half: bool = False,
+    x: Array = X,
+    outputs: int = 1,
+) -> Path:
+    """An IR of one layer on an input x."""
+    ir = Ir(version, half)
+    ir.input("x", *x.shape)
+    ir.layer("y", type_, ["x"], [output] * outputs, data, blobs, tag)
+    return ir.save(folder)
+
+
+def run(path: Path, x: Array = X, engine: str = "numpy") -> Array:
+    return next(iter(Net(read(path), {}).compile(engine=engine)({"x": x}).values()))
+
+
+def near(got: Array, want: Array) -> None:
+    assert got.shape == want.shape
+    assert np.abs(got - want).max() <= 1e-5 * max(np.abs(want).max(), 1e-6)
+
+
+ATTRIBUTES = {
+    2: {"kernel-x": 3, "kernel-y": 3, "stride-x": 3, "stride-y": 2, "pad-x": 1, "pad-y": 0, "stride": "1,1,2,3"},
+    3: {"kernel": "3,3", "strides": "2,3", "pads_begin": "0,1", "pads_end": "0,1", "auto_pad": "explicit"},
+}
+
+
+@pytest.mark.parametrize(("version", "tag"), [(2, "data"), (2, "convolution_data"), (3, "data"), (7, "data")])
+def test_convolution(version: int, tag: str, tmp_path: Path) -> None:
+    data = {**ATTRIBUTES[min(version, 3)], "output": 4, "group": 1}
+    want = ops.conv(X, W, B, strides=[2, 3], pads=[0, 1, 0, 1])
+    path = one(
+        tmp_path, "Convolution", data, want.shape, blobs={"weights": W, "biases": B}, version=version, tag=tag
+    )
+    near(run(path), want)
+
+
+@pytest.mark.parametrize("pads", [(0, 0, 1, 1), (1, 0, 0, 3), (2, 1, 0, 0), (0, 1, 3, 0)])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_pads_that_differ_are_cut(pads: tuple[int, ...], stride: int, tmp_path: Path) -> None:
+    want = ops.conv(X, W, strides=stride, pads=list(pads))
+    data = {
+        "kernel": "3,3", "strides": f"{stride},{stride}", "pads_begin": f"{pads[0]},{pads[1]}",
+        "pads_end": f"{pads[2]},{pads[3]}", "output": 4, "dilations": "1,1",
+    }  # fmt: skip
+    path = one(tmp_path, "Convolution", data, want.shape, blobs={"weights": W})
+    near(run(path), want)
+    near(run(path, engine="onnxruntime"), want)
+
+
+def test_old_pads_of_the_other_side(tmp_path: Path) -> None:
+    want = ops.conv(X, W, strides=2, pads=[0, 0, 1, 1])
+    data = {
+        "kernel-x": 3, "kernel-y": 3, "stride-x": 2, "stride-y": 2, "pad-x": 0, "pad-y": 0, "pad-r": 1, "pad-b": 1,
+        "output": 4,
+    }  # fmt: skip
+    near(run(one(tmp_path, "Convolution", data, want.shape, blobs={"weights": W}, version=2)), want)
+
+
+@pytest.mark.parametrize("word", ["same_upper", "same_lower"])
+def test_auto_pad(word: str, tmp_path: Path) -> None:
+    begin, end = ((0, 0), (1, 1)) if word == "same_upper" else ((1, 1), (0, 0))
+    x = noise(1, 3, 8, 10)
+    want = ops.conv(x, W, strides=2, pads=[*begin, *end])
+    data = {"kernel": "3,3", "strides": "2,2", "auto_pad": word, "output": 4}
+    near(run(one(tmp_path, "Convolution", data, want.shape, blobs={"weights": W}, x=x), x), want)
+
+
+def test_deconvolution_with_pads_that_differ(tmp_path: Path) -> None:
+    w = noise(3, 2, 4, 4)
+    want = ops.conv_transpose(X, w, strides=2, pads=[1, 1, 2, 0])
+    data = {"kernel": "4,4", "strides": "2,2", "pads_begin": "1,1", "pads_end": "2,0", "output": 2}
+    near(run(one(tmp_path, "Deconvolution", data, want.shape, blobs={"weights": w})), want)
+
+
+def test_maximum_with_pads_that_differ(tmp_path: Path) -> None:
+    want = ops.max_pool(X, 3, strides=2, pads=[0, 0, 1, 0])
+    data = {
+        "kernel": "3,3", "strides": "2,2", "pads_begin": "0,0", "pads_end": "1,0", "pool-method": "max",
+        "exclude-pad": "true", "rounding_type": "floor",
+    }  # fmt: skip
+    near(run(one(tmp_path, "Pooling", data, want.shape)), want)
+
+
+def test_means_without_pads(tmp_path: Path) -> None:
+    want = ops.average_pool(X, 3, strides=2, pads=1)
+    data = {
+        "kernel": "3,3", "strides": "2,2", "pads_begin": "1,1", "pads_end": "1,1", "pool-method": "avg",
+        "exclude-pad": "true",
+    }  # fmt: skip
+    near(run(one(tmp_path, "Pooling", data, want.shape)), want)
+
+
+def test_pooling_as_caffe_spells_it(tmp_path: Path) -> None:
+    want = ops.max_pool(X, 2, strides=2, ceil_mode=True)
+    data = {"kernel_size": 2, "stride": 2, "pad": 0, "pool": "caffe.PoolingParameter.MAX"}
+    near(run(one(tmp_path, "Pooling", data, want.shape, version=2, tag="pooling_data")), want)
+
+
+def test_half_weights_are_widened_exactly(tmp_path: Path) -> None:
+    w = W.astype(np.float16).astype(np.float32)
+    want = ops.conv(X, w)
+    path = one(
+        tmp_path, "Convolution", {"kernel": "3,3", "output": 4}, want.shape, blobs={"weights": W}, half=True
+    )
+    net = Net(read(path), {})
+    assert net.network.nodes[0].blobs[0].dtype == np.float32
+    near(run(path), want)
+
+
+def test_weights_are_views_of_the_file(tmp_path: Path) -> None:
+    path = one(tmp_path, "Convolution", {"kernel": "3,3", "output": 4}, (1, 4, 6, 7), blobs={"weights": W})
+    assert not read(path).nodes[0].blobs[0].flags.owndata
+
+
+V = noise(3, seed=3)
+PLAIN: dict[str, tuple[str, dict[str, Any], dict[str, Array], Any]] = {
+    "scale": ("ScaleShift", {}, {"weights": V, "biases": V + 1}, X * V[:, None, None] + (V + 1)[:, None, None]),
+    "one factor": ("ScaleShift", {"broadcast": 1}, {"weights": V[:1]}, X * V[0]),
+    "a factor a cell": ("ScaleShift", {"broadcast": 0}, {"weights": X}, X * X),
+    "shift": ("ScaleShift", {}, {"biases": V}, X + V[:, None, None]),
+    "clamp": ("Clamp", {"min": -0.5, "max": "0.5"}, {}, np.clip(X, -0.5, 0.5)),
+    "relu6": ("ReLU6", {"n": 6.0}, {}, np.clip(X, 0, 6)),
+    "elu": ("Activation", {"type": "elu", "alpha": 0.5}, {}, np.where(X > 0, X, 0.5 * np.expm1(X))),
+    "tanh": ("Activation", {"type": "tanh"}, {}, np.tanh(X)),
+    "leaky": ("ReLU", {"negative_slope": 0.1}, {}, np.where(X > 0, X, np.float32(0.1) * X)),
+    "prelu": ("PReLU", {"channel_shared": 0}, {"weights": V}, np.where(X > 0, X, X * V[:, None, None])),
+    "power": ("Power", {"power": 2, "scale": 3, "shift": 1}, {}, (3 * X + 1) ** 2),
+    "reshape": ("Reshape", {"dim": "0,-1", "axis": 0, "num_axes": -1}, {}, X.reshape(1, -1)),
+    "squeeze": ("Squeeze", {}, {}, X[0]),
+    "crop": ("Crop", {"axis": "2,3", "offset": "1,2", "dim": "5,4"}, {}, X[:, :, 1:6, 2:6]),
+    "crop one axis": ("Crop", {"axis": "1", "offset": "1"}, {}, X[:, 1:]),
+    "permute": ("Permute", {"order": "0,2,3,1"}, {}, X.transpose(0, 2, 3, 1)),
+    "tile": ("Tile", {"axis": 1, "tiles": 2}, {}, np.tile(X, (1, 2, 1, 1))),
+    "log softmax": ("LogSoftmax", {"axis": 1}, {}, X - np.log(np.exp(X).sum(1, keepdims=True))),
+    "dropout": ("Dropout", {"dropout_ratio": 0.5}, {}, X),
+    "nothing cropped": ("Crop", {"axis": "2", "offset": "0"}, {}, X),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_layers(name: str, tmp_path: Path) -> None:
+    type_, data, blobs, want = PLAIN[name]
+    near(run(one(tmp_path, type_, data, want.shape, blobs=blobs)), np.asarray(want, np.float32))
+
+
+def test_resizing(tmp_path: Path) -> None:
+    want = ops.resize(X, (15, 17), coordinates="align_corners")
+    data = {"align_corners": 1, "height": 0, "width": 0, "zoom_factor": 2, "pad_beg": 0, "pad_end": 0}
+    near(run(one(tmp_path, "Interp", data, (1, 3, 15, 17))), want)
+    data = {"type": "caffe.ResampleParameter.NEAREST", "factor": 2.0, "antialias": 0}
+    want = X.repeat(2, 2).repeat(2, 3)
+    near(run(one(tmp_path, "Resample", data, want.shape)), want)
+
+
+def test_subtraction_and_a_constant(tmp_path: Path) -> None:
+    ir = Ir(5)
+    ir.input("x", *X.shape)
+    ir.layer("c", "Const", [], [X.shape], blobs={"custom": 2 * X})
+    ir.layer("y", "Eltwise", ["x", "c"], [X.shape], {"operation": "sub"})
+    near(run(ir.save(tmp_path)), -X)
+
+
+def test_split_by_its_ports(tmp_path: Path) -> None:
+    ir = Ir(3)
+    ir.input("x", *X.shape)
+    ir.layer("s", "Split", ["x"], [(1, 1, 8, 9), (1, 2, 8, 9)], {"axis": 1})
+    net = Net(read(ir.save(tmp_path)), {})
+    got = net.compile(engine="numpy")({"x": X})
+    assert list(got) == ["s.0", "s.1"]
+    near(got["s.1"], X[:, 1:])
+
+
+def test_preprocessing(tmp_path: Path) -> None:
+    path = one(tmp_path, "ReLU", {}, X.shape)
+    text = path.read_text().replace(
+        "</net>",
+        '<pre-process reference-layer-name="x" mean-precision="FP32">'
+        + "".join(f'<channel id="{i}"><mean value="{m}"/></channel>' for i, m in enumerate((104, 117, 123)))
+        + "</pre-process></net>",
+    )
+    path.write_text(text)
+    network = read(path)
+    assert network.preprocess["x"].mean is not None
+    assert network.preprocess["x"].mean.tolist() == [104, 117, 123]
+    assert any("arrays are taken as they are given" in note for note in network.notes)
+
+
+class Mine:
+    """x times an attribute, plus a blob."""
+
+    def __init__(self, params, blobs):  # type: ignore[no-untyped-def]
+        self.scale, self.blob = params["scale"], blobs[0]
+
+    def forward(self, inputs):  # type: ignore[no-untyped-def]
+        return [inputs[0] * np.float32(self.scale) + self.blob.reshape(-1, 1, 1)]
+
+
+def test_an_unknown_type_keeps_attributes_and_blobs(tmp_path: Path) -> None:
+    import anylayer
+
+    path = one(tmp_path, "Mine", {"scale": "1.5", "axes": "1,2"}, X.shape, blobs={"custom": V}, version=2)
+    node = read(path).nodes[0]
+    assert node.params == {"data": {"scale": 1.5, "axes": [1, 2]}}
+    assert [n.type for n in anylayer.read(path).unknown] == ["Mine"]
+    net = anylayer.read(path, layers=[("Mine", Mine)])
+    near(net.compile(engine="onnxruntime")({"x": X})["y"], X * np.float32(1.5) + V.reshape(-1, 1, 1))
+
+
+def test_a_user_may_define_a_known_type(tmp_path: Path) -> None:
+    import anylayer
+
+    path = one(tmp_path, "ReLU", {"scale": 2}, X.shape, blobs={"custom": V})
+    net = anylayer.read(path, layers=[("ReLU", Mine)])
+    near(net.compile(engine="numpy")({"x": X})["y"], X * np.float32(2) + V.reshape(-1, 1, 1))
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, Array], tuple[int, ...], str]] = {
+    "an attribute": ("ReLU", {"slope": 1}, {}, X.shape, "attribute 'slope' is not known for layers of type ReLU"),
+    "a namesake": ("BNLL", {}, {}, X.shape, "a layer of type BNLL of an old IR is not supported"),
+    "weights": (
+        "Convolution", {"kernel": "3,3", "output": 4}, {"weights": W[:2]}, (1, 4, 6, 7),
+        "its weights are 54 numbers, 108 are needed: (4, 3, 3, 3)",
+    ),
+    "an output": (
+        "Convolution", {"kernel": "3,3", "output": 4}, {"weights": W}, (1, 4, 6, 9),
+        "its windows make an output of [6, 7], the file says [6, 9]",
+    ),
+    "corners": ("Interp", {"align_corners": 0}, {}, (1, 3, 16, 18), "align_corners=0 is not supported"),
+    "an operation": ("Eltwise", {"operation": "pow"}, {}, X.shape, "operation 'pow' is not supported"),
+    "an activation": ("Activation", {"type": "mish"}, {}, X.shape, "an activation of type 'mish' is not known"),
+    "a group": (
+        "Convolution", {"kernel": "3,3", "output": 4, "group": 2}, {"weights": W}, (1, 4, 6, 7),
+        "group=2 does not divide 3 channels",
+    ),
+    "values": ("Reshape", {"dim": "1,-1"}, {}, (1, 7), "the values of (1, 3, 8, 9) do not fill (1, 7)"),
+    "a number": ("Power", {"power": "two"}, {}, X.shape, "attribute 'power' must be a number, got 'two'"),
+    "means": (
+        "Pooling",
+        {"kernel": "3,3", "strides": "2,2", "pads_begin": "0,0", "pads_end": "1,1", "pool-method": "avg"},
+        {}, (1, 3, 4, 4), "means over pads that differ, [0, 0] and [1, 1], are not supported",
+    ),
+    "windows": (
+        "Pooling", {"kernel": "3,3", "strides": "2,2", "pool-method": "max"}, {}, (1, 3, 9, 9),
+        "the output is [9, 9], its windows make [3, 4] rounded down and [4, 4] up",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, tmp_path: Path) -> None:
+    type_, data, blobs, output, text = REFUSED[name]
+    path = one(tmp_path, type_, data, output, blobs=blobs)
+    with pytest.raises(AnyLayerError) as caught:
+        read(path)
+    assert text in str(caught.value)
+    assert str(caught.value).startswith(f"{path}:")
+
+
+def test_quantised_weights(tmp_path: Path) -> None:
+    path = one(tmp_path, "Convolution", {"kernel": "3,3", "output": 4}, (1, 4, 6, 7), blobs={"weights": W})
+    path.write_text(path.read_text().replace("<weights ", '<weights precision="I8" '))
+    with pytest.raises(AnyLayerError, match="networks of quantised weights are not supported"):
+        read(path)
+
+
+def test_without_weights_it_can_be_looked_at(tmp_path: Path) -> None:
+    import anylayer
+
+    path = one(tmp_path, "Convolution", {"kernel": "3,3", "output": 4}, (1, 4, 6, 7), blobs={"weights": W})
+    path.with_suffix(".bin").unlink()
+    net = anylayer.read(path)
+    assert "4, 6, 7" in str(net.inspect())
+    with pytest.raises(AnyLayerError, match="weights"):
+        net.compile(engine="numpy")({"x": X})
