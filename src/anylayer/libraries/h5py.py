@@ -30,41 +30,25 @@ def _h5py(path: Path) -> Any:
 
 
 @contextmanager
-def opened(path: Path, part: tuple[int, int] | None = None) -> Iterator[Group]:
-    """The root group of an HDF5 file, or of the one that lies within a file at bytes `part` (start, stop).
+def opened(path: Path, data: memoryview | None = None) -> Iterator[Group]:
+    """The root group of an HDF5 file, or of the one that `data` of the file are.
 
     Raises FileError for what h5py cannot read, also while the group is in use.
     """
     h5py = _h5py(path)
     with at(str(path)):
         try:
-            if part is None:
-                with h5py.File(path, "r") as file:
-                    yield file
-            else:
-                with path.open("rb") as handle, h5py.File(_Part(handle, *part), "r") as file:
-                    yield file
-        except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-            raise FileError(f"this is no readable HDF5 file: {error}") from None
-
-
-@contextmanager
-def opened_bytes(path: Path, data: bytes) -> Iterator[Group]:
-    """As `opened`, for a file that lies packed in `path`, unpacked to `data`."""
-    h5py = _h5py(path)
-    with at(str(path)):
-        try:
-            with h5py.File(io.BytesIO(data), "r") as file:
+            with h5py.File(path if data is None else _Part(data), "r") as file:
                 yield file
         except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
             raise FileError(f"this is no readable HDF5 file: {error}") from None
 
 
 class _Part(io.RawIOBase):
-    """Bytes start..stop of an open file, as a file."""
+    """Bytes as a file."""
 
-    def __init__(self, handle: Any, start: int, stop: int) -> None:
-        self._handle, self._start, self._size, self._at = handle, start, stop - start, 0
+    def __init__(self, data: memoryview) -> None:
+        self._data, self._at = data, 0
 
     def readable(self) -> bool:
         return True
@@ -73,14 +57,12 @@ class _Part(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
         return self._at
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
-        count = max(min(len(view), self._size - self._at), 0)
-        self._handle.seek(self._start + self._at)
-        data = self._handle.read(count)
+        data = self._data[self._at : self._at + len(view)] if self._at >= 0 else self._data[:0]
         view[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -88,10 +70,13 @@ class _Part(io.RawIOBase):
 
 def member(group: Group, name: str) -> Any:
     """A member (group or dataset) that lies in this very file; None where there is none, or a link leads out."""
-    import h5py
+    from h5py import h5l
 
-    link = group.get(name, getlink=True)
-    return group[name] if isinstance(link, h5py.HardLink) else None
+    try:
+        hard = group.id.links.get_info(name.encode()).type == h5l.TYPE_HARD
+    except KeyError:
+        return None
+    return group[name] if hard else None
 
 
 def is_group(found: Any) -> bool:

@@ -158,11 +158,10 @@ def _archive(path: Path) -> Iterator[Model]:
             need(WEIGHTS in infos, f"the archive has no {WEIGHTS}", FileError)
             info = infos[WEIGHTS]
             if info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1:
-                part = _part(path, info)
-                whole, start, packed = _bytes(path), part[0], None
+                whole, (start, stop) = _bytes(path), _part(path, info)
             else:
-                packed = _unpacked(archive, info, 1 << 40)
-                whole, start, part = np.frombuffer(packed, np.uint8), 0, None
+                whole = np.frombuffer(_unpacked(archive, info, 1 << 40), np.uint8)
+                start, stop = 0, len(whole)
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -174,7 +173,7 @@ def _archive(path: Path) -> Iterator[Model]:
         OverflowError,
     ) as error:
         raise FileError(f"this is no readable zip archive: {error}") from None
-    with h5py.opened(path, part) if packed is None else h5py.opened_bytes(path, packed) as file:
+    with h5py.opened(path, memoryview(whole)[start:stop]) as file:
         yield Model(config, ObjectWeights(file, "", whole, start), version)
 
 

@@ -65,27 +65,17 @@ class ObjectWeights:
             return None
         return ObjectWeights(member, path, self._whole, self._start, self._depth + 1)
 
-    def _name(self) -> str:
-        variables = self._child("vars")
-        return "" if variables is None else h5py.text(variables._group.attrs.get("name"))
-
     def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
         listed = self._child("layers") or self._child("_layer_checkpoint_dependencies")
         if listed is None:
             need(not self.arrays(), f"there is no group '{self._path or '/'}layers' in the weights", FileError)
             return {}
-        children = {key: child for key in listed._group if (child := listed._child(key)) is not None}
-        by_name = {child._name(): child for child in children.values()}
-        names = {name for name, _ in layers}
-        if len(by_name) == len(children) and "" not in by_name and set(by_name) <= names:
-            return dict(by_name)
-        found: dict[str, Weights] = {}
-        for name, key in zip(names_of(layers), keys_of(layers)):
-            if key in children:
-                found[name] = children.pop(key)
-        for child in children.values():
-            need(not child.arrays(), f"the weights in '{child._path}' belong to no layer of the model", FileError)
-        return found
+        keys = dict(zip(keys_of(layers), names_of(layers)))
+        for key in set(listed._group) - set(keys):
+            child = listed._child(key)
+            spare = child is not None and child.arrays()
+            need(not spare, f"the weights in '{listed._path}/{key}' belong to no layer of the model", FileError)
+        return {name: child for key, name in keys.items() if (child := listed._child(key)) is not None}
 
     def arrays(self) -> list[Array]:
         variables = self._child("vars")
