@@ -95,6 +95,7 @@ class Node:
     `{"data": {...}}`. An optional input that is left out has the name "".
     `lines` maps a dotted path into params ("convolution_param.kernel_size") to its line in the file.
     `defaults` are values that a schema given with the network (--proto) declares for absent fields.
+    `layout` is "NHWC" where its format has channels last.
     `place` leads an error message: "deploy.prototxt:41: layer 'conv1' (Convolution)".
     """
 
@@ -110,6 +111,7 @@ class Node:
     in_place: bool = False
     phase: str = "TEST"
     loss_weights: list[float] = field(default_factory=list)
+    layout: str = ""
     domain: str = ""
     version: int = 0
 

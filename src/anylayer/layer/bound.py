@@ -139,9 +139,11 @@ class Bound:
 
     def _opencv(self) -> Any:
         node, definition = self.node, self.definition
-        blobs = tuple(np.ascontiguousarray(b, np.float32) for b in node.blobs)
+        blobs = tuple(np.ascontiguousarray(b, np.float32 if b.dtype.kind == "f" else b.dtype) for b in node.blobs)
         instance = self._user(definition.cls, opencv_params(node.params, node.defaults), blobs)
         need(hasattr(instance, "forward"), "the class has no forward(inputs)")
+        if node.layout == "NHWC" and getattr(definition.cls, "layout", "") == "NCHW":
+            instance = _Turned(instance)
         if hasattr(instance, "getMemoryShapes"):
             shapes = self._user(instance.getMemoryShapes, [list(t.shape) for t in self.types])
             self.declared = _shapes(shapes)
@@ -232,6 +234,28 @@ class Bound:
                         self._notes.append(text)
                 outputs[i] = output.astype(self.dtype)
         return outputs
+
+
+class _Turned:
+    """An instance of a class with `layout = "NCHW"`: it sees arrays of four axes as OpenCV would hand them to it,
+    where the network has channels last."""
+
+    def __init__(self, instance: Any) -> None:
+        self._instance = instance
+        if hasattr(instance, "getMemoryShapes"):
+            self.getMemoryShapes = self._shapes
+
+    def _shapes(self, shapes: Sequence[Sequence[int]]) -> list[list[int]]:
+        first = [[s[0], s[3], s[1], s[2]] if len(s) == 4 else list(s) for s in shapes]
+        found = [list(s) for s in self._instance.getMemoryShapes(first)]
+        return [[s[0], s[2], s[3], s[1]] if len(s) == 4 else s for s in found]
+
+    def forward(self, inputs: Sequence[Any]) -> Any:
+        given = [x.transpose(0, 3, 1, 2) if len(x.shape) == 4 else x for x in inputs]
+        found = self._instance.forward(given)
+        if not isinstance(found, (tuple, list)):
+            return found
+        return [y.transpose(0, 2, 3, 1) if len(getattr(y, "shape", ())) == 4 else y for y in found]
 
 
 def _takes(forward: Any, given: int) -> None:

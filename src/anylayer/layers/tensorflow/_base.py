@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from anylayer.errors import TraceError
 from anylayer.layer import Enum, Layer, layer, need
 from anylayer.layer.fields import attribute
 from anylayer.network import Array, Node
@@ -52,11 +53,9 @@ def count_of(attr: Mapping[str, Any], name: str) -> int:
 
 
 def known(x: Any, what: str) -> Array:
-    """An input that decides shapes: known before the network runs."""
-    need(
-        not is_traced(x),
-        f"{what} must be known before the network runs; here it is computed from the network's inputs",
-    )
+    """An input that decides shapes. Raises TraceError where it is computed from the network's inputs: then the
+    operation runs in Python."""
+    need(not is_traced(x), f"{what} is computed from the network's inputs, and decides shapes", TraceError)
     return np.asarray(x)
 
 

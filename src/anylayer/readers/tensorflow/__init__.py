@@ -49,7 +49,9 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
         outputs = ends(nodes, functions, user_types)
         inliner = Inliner(functions, file)
         flat = by_name(inliner.graph(nodes), file)
-        return build(Graph(file, flat, outputs={o: inliner.resolved(o) for o in outputs}, weights=file), user_types)
+        return build(
+            Graph(file, flat, outputs={o: inliner.resolved(o) for o in outputs}, weights=file), user_types
+        )
 
 
 def _graph(path: Path) -> Record:

@@ -261,7 +261,7 @@ class _Builder:
             params={"attr": _plain(node.attrs)},
             blobs=blobs,
             place=node.place(self.graph.file),
-            lines={},
+            layout="NHWC",
         )
 
     def _blobs(self, node: GraphNode) -> tuple[list[str], list[Array]]:
