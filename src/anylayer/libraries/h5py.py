@@ -69,14 +69,19 @@ class _Part(io.RawIOBase):
 
 
 def member(group: Group, name: str) -> Any:
-    """A member (group or dataset) that lies in this very file; None where there is none, or a link leads out."""
-    from h5py import h5l
+    """A member (group or dataset) by its path within `group`; None where there is none, or a link leads to
+    another place."""
+    from h5py import Group, h5l
 
-    try:
-        hard = group.id.links.get_info(name.encode()).type == h5l.TYPE_HARD
-    except KeyError:
-        return None
-    return group[name] if hard else None
+    found = group
+    for part in filter(None, name.split("/")):
+        key = part.encode()
+        if not isinstance(found, Group) or not found.id.links.exists(key):
+            return None
+        if found.id.links.get_info(key).type != h5l.TYPE_HARD:
+            return None
+        found = found[part]
+    return found
 
 
 def is_group(found: Any) -> bool:
