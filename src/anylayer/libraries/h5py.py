@@ -71,14 +71,14 @@ class _Part(io.RawIOBase):
 def member(group: Group, name: str) -> Any:
     """A member (group or dataset) by its path within `group`; None where there is none, or a link leads to
     another place."""
-    from h5py import Group, h5l
+    import h5py
 
     found = group
     for part in filter(None, name.split("/")):
         key = part.encode()
-        if not isinstance(found, Group) or not found.id.links.exists(key):
+        if not isinstance(found, h5py.Group) or not found.id.links.exists(key):
             return None
-        if found.id.links.get_info(key).type != h5l.TYPE_HARD:
+        if found.id.links.get_info(key).type != h5py.h5l.TYPE_HARD:
             return None
         found = found[part]
     return found
