@@ -132,12 +132,13 @@ class Net:
         no file is left.
         """
         from anylayer.engines import conversion
+        from anylayer.engines.nodes import needed_nodes
 
         path = Path(path)
         fmt = format if format is not None else conversion.format_of(path)
         writer = conversion.load_writer(fmt)
         need(self.network.outputs, "the network has no outputs", InputError)
-        self.require_known(self.network.nodes)
+        self.require_known(needed_nodes(self.network, self.network.outputs))
         asked = {"functions": functions, "keep": tuple(keep), "batch": batch, "dialect": dialect, **options}
         job = conversion.job_of(self.network, self.definitions, shapes, writer, fmt, asked)
         arrays = [] if verify is False else job.noise(0) if verify is True else [job.fed(verify)]

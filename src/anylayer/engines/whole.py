@@ -151,12 +151,15 @@ class _Joining:
 
 
 def _refuse_host_call(t: Traced) -> None:
-    if t.is_host_call:
-        raise LayerError(
-            f"runs in Python, which a file cannot hold: {t.reason}. Write its forward so that it can be recorded, "
-            f"or keep it for a runtime that has it: keep=['{t.node.type}'], --keep {t.node.type}",
-            t.node.place,
-        )
+    if not t.is_host_call:
+        return
+    own = t.bound is None or not t.bound.definition.built_in
+    remedy = "Write its forward so that it can be recorded, or keep" if own else "Keep"
+    raise LayerError(
+        f"runs in Python, which a file cannot hold: {t.reason}. {remedy} it for a runtime that has it: "
+        f"keep=['{t.node.type}'], --keep {t.node.type}",
+        t.node.place,
+    )
 
 
 def attributes_of(node: Node) -> dict[str, Any]:
