@@ -60,6 +60,13 @@ def _concat(b: Builder, op: Op) -> None:
         return
     axis = int(op.attrs["axis"]) % len(op.outputs[0].shape)
     blobs, at, steps = _along(b, [b.view(v) for v in values], axis)
+    if len({v.name for v in blobs}) == 1 and b.dialect.has("Tile"):
+        params: dict[str, Any] = {"axis": at} if at != 1 else {}
+        (x, *_), times = blobs, len(blobs)
+        wide = (*x.base[:at], times * x.base[at], *x.base[at + 1 :])
+        y = b.add("Tile", [x], wide, {"tile_param": {**params, "tiles": times}})
+        b.give(op.outputs[0], View(y.name, y.base, steps))
+        return
     total = sum(x.base[at] for x in blobs)
     shape = (*blobs[0].base[:at], total, *blobs[0].base[at + 1 :])
     y = b.add("Concat", blobs, shape, {"concat_param": {"axis": at} if at != 1 else {}})

@@ -52,7 +52,6 @@ class Builder:
         self.readers: dict[int, list[Op]] = {}
         self.read: dict[str, int] = {}
         self.mergeable: set[str] = set()
-        self.public: set[str] = set()
         self.inputs: set[str] = set()
         self.kept: list[Graph] = []
         self.custom: set[str] = set()

@@ -96,6 +96,15 @@ def _hard_swish(b: Builder, op: Op) -> None:
     b.give(op.outputs[0], on_blob(b, b.view(op.inputs[0]), make))
 
 
+def _swish(b: Builder, op: Op) -> None:
+    def make(x: View) -> View:
+        if b.dialect.has("Swish"):
+            return b.add("Swish", [x], x.base)
+        return eltwise(b, [x, b.add("Sigmoid", [x], x.base, suffix="gate")], "PROD")
+
+    b.give(op.outputs[0], on_blob(b, b.view(op.inputs[0]), make))
+
+
 def _selu(b: Builder, op: Op) -> None:
     alpha, gamma = number(op, "alpha", 1.6732632), number(op, "gamma", 1.0507010)
 
@@ -200,6 +209,7 @@ ELEMENTWISE: dict[str, Form] = {
     "Selu": _selu,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish,
+    "Swish": _swish,
     "Pow": _pow,
     "Greater": _compared(False),
     "Less": _compared(True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from anylayer.errors import LayerError, at
@@ -12,6 +13,7 @@ from anylayer.writers.caffe.builder import Builder, Form
 from anylayer.writers.caffe.combining import COMBINING
 from anylayer.writers.caffe.elementwise import ELEMENTWISE
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
+from anylayer.writers.caffe.patterns import recognised
 from anylayer.writers.caffe.products import PRODUCTS
 from anylayer.writers.caffe.views import Transpose, View
 from anylayer.writers.caffe.windows import WINDOWS
@@ -38,39 +40,39 @@ def graph_net(
 ) -> tuple[Layouts, Layouts]:
     """Add the layers of a graph to `net`; say how its inputs and outputs lie.
 
-    With `channels_last` an input (N, H, W, C) that is read only to be transposed lies (N, C, H, W) in Caffe, and
-    so does an output that is transposed last. `outputs` are the names of the graph's outputs.
+    With `channels_last` inputs (N, H, W, C) of a network that transposes maps so lie (N, C, H, W) in Caffe, and so
+    does an output that is transposed last. `outputs` are the names of the graph's outputs.
 
     Raises LayerError that names all operators that the dialect cannot express.
     """
-    graph = simplify(graph, exact=True)
+    graph = recognised(simplify(graph, exact=True))
     b = Builder(net, FORMS, places, fold=fold, blog_compat=blog_compat)
     inputs = _inputs(b, graph, channels_last)
     b.run(graph)
     ends = Layouts()
+    blobs = []
     for name, value in zip(outputs, graph.outputs):
         with at(f"output '{name}'"):
             view = b.view(value)
             if channels_last and view.perm == _TO_NHWC:
                 ends[name] = _TO_NCHW
                 view = View(view.name, view.base)
-            _output(b, name, b.settled(view))
+            blobs.append(b.settled(view))
+    shared = Counter(view.name for view in blobs)
+    for name, view in zip(outputs, blobs):
+        with at(f"output '{name}'"):
+            _output(b, name, view, shared=shared[view.name] > 1)
     return inputs, ends
 
 
 def _inputs(b: Builder, graph: Graph, channels_last: bool) -> Layouts:
     found = Layouts()
+    moved = any(o.op == "Transpose" and tuple(o.attrs["perm"]) == _TO_NCHW for o in graph.ops)
     for value in graph.inputs:
         if value.dtype.kind != "f":
             raise LayerError(f"input '{value.name}' is {value.dtype}, Caffe has float32 only")
         shape = tuple(int(d) for d in value.shape)
-        readers = [o for o in graph.ops if any(v is value for v in o.inputs)]
-        turned = (
-            channels_last
-            and len(shape) == 4
-            and bool(readers)
-            and all(o.op == "Transpose" and tuple(o.attrs["perm"]) == _TO_NCHW for o in readers)
-        )
+        turned = channels_last and len(shape) == 4 and moved
         if turned:
             shape = tuple(shape[p] for p in _TO_NCHW)
             found[value.name] = _TO_NCHW
@@ -92,18 +94,15 @@ def _input(b: Builder, value: Value, shape: tuple[int, ...]) -> None:
     b.net.layers.append(CaffeLayer(value.name, "Input", [], [value.name], params))
 
 
-def _output(b: Builder, name: str, view: View) -> None:
-    """Give a blob its public name; where it is read, or public already, by a layer that copies it."""
+def _output(b: Builder, name: str, view: View, *, shared: bool) -> None:
+    """Give a blob its public name; where it is read, or several outputs (`shared`), by a layer that copies it."""
     layer = b.layers.get(view.name)
     if name in b.inputs and view.name != name:
         raise LayerError("it has the name of an input: Caffe knows a blob by its name alone. Rename one of them")
-    if layer is None or b.reads(view.name) or view.name in b.public:
-        if view.name == name:
-            return
+    if layer is None or b.reads(view.name) or shared:
         with b.within(name):
             made = b.add("Split", [view], view.base)
             layer, view = b.layers[made.name], made
-    b.public.add(name)
     if view.name != name:
         _rename(b, name)
         layer.tops = [name if t == view.name else t for t in layer.tops]

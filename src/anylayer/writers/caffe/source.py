@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.graph import FORMS, graph_net
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 from anylayer.writers.caffe.network import add_node, input_layers, network_net, takes
+from anylayer.writers.caffe.patterns import recognised
 from anylayer.writers.caffe.views import View
 from anylayer.writers.source import Source, TracedNode
 
@@ -142,7 +144,7 @@ def _as_operators(b: Builder, t: TracedNode, values: dict[str, View]) -> None:
             b.scope = t.node.name
             values[value] = b.constant(np.asarray(t.constants[i]))
         return
-    body = simplify(t.body, exact=True)
+    body = recognised(simplify(t.body, exact=True))
     for op in body.ops:
         op.scope = t.node.name
     given = [values[v] for v, kind in zip(t.node.inputs, t.inputs) if kind is not None and v in values]
@@ -158,9 +160,10 @@ def _as_operators(b: Builder, t: TracedNode, values: dict[str, View]) -> None:
 def _outputs(b: Builder, source: Source, values: Mapping[str, View], result: Made) -> None:
     """Every output is a blob that nothing reads; what else nothing reads is silenced."""
     public: set[str] = set()
-    for name, value in source.outputs.items():
-        view = b.settled(values[value])
-        if b.reads(view.name) or view.name in public or view.name not in b.layers:
+    blobs = {name: b.settled(values[value]) for name, value in source.outputs.items()}
+    shared = Counter(view.name for view in blobs.values())
+    for name, view in blobs.items():
+        if b.reads(view.name) or shared[view.name] > 1 or view.name not in b.layers:
             with b.within(f"{name}/out"):
                 view = b.add("Split", [view], view.base)
         public.add(view.name)

@@ -1,0 +1,61 @@
+"""What the tests of the Caffe writer share: a function in NumPy and anylayer.ops becomes a Caffe network on disk,
+which is read back and must compute the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import anylayer
+from anylayer.network import Array, TensorType
+from anylayer.testing import assert_same
+from anylayer.tracing import Graph, trace
+from anylayer.writers.caffe import save
+from anylayer.writers.caffe.dialects import dialect_of
+from anylayer.writers.caffe.graph import graph_net
+from anylayer.writers.caffe.layers import CaffeNet
+
+SHARED = Path(__file__).resolve().parents[4] / "shared"
+
+
+def traced(function: Callable[..., Any], inputs: Sequence[Array]) -> Graph:
+    """The graph of a function, its inputs named x0, x1, ..."""
+
+    def listed(arrays: Sequence[Any]) -> list[Any]:
+        result = function(*arrays)
+        return list(result) if isinstance(result, (tuple, list)) else [result]
+
+    graph = trace(listed, [TensorType.of(x.shape, x.dtype) for x in inputs], scope="op")
+    for i, value in enumerate(graph.inputs):
+        value.name = f"x{i}"
+    return graph
+
+
+def layers_of(graph: Graph, dialect: str = "bvlc", **options: Any) -> CaffeNet:
+    """The graph as Caffe's layers; its outputs are y0, y1, ..."""
+    net = CaffeNet("test", dialect=dialect_of(dialect))
+    graph_net(graph, net, [f"y{i}" for i in range(len(graph.outputs))], {"op": "layer 'op'"}, **options)
+    return net
+
+
+def check(
+    folder: Path,
+    function: Callable[..., Any],
+    *inputs: Array,
+    dialect: str = "bvlc",
+    tolerance: float | None = None,
+    **options: Any,
+) -> list[str]:
+    """Write a function for Caffe, read it back, compare; the layers' types in order, without Input."""
+    graph = traced(function, inputs)
+    net = layers_of(graph, dialect, **options)
+    *_, weights, text = save(net, folder / "net.prototxt")
+    model = anylayer.read(text, weights, dialect=dialect).compile("numpy")
+    got = model({f"x{i}": x for i, x in enumerate(inputs) if f"x{i}" in model.inputs})
+    want = function(*inputs)
+    for i, array in enumerate(want if isinstance(want, (tuple, list)) else [want]):
+        assert_same(got[f"y{i}"], np.asarray(array, np.float32), f"{dialect}: y{i}", tolerance)
+    return [layer.type for layer in net.layers if layer.type != "Input"]
