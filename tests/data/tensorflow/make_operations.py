@@ -1,3 +1,4 @@
+# ruff: noqa: E501, E731
 """Make operations.npz: what TensorFlow itself computes, one small graph an operation and setting.
 
     python make_operations.py        (needs tensorflow-cpu; 2.21 made the file that lies here)
@@ -60,7 +61,9 @@ for padding in ("SAME", "VALID"):
         w = noise(3, 2, 4, m, seed=2)
         case(
             f"DepthwiseConv2dNative {padding} stride {s} times {m}",
-            lambda x, w=w, s=s, p=padding: raw.DepthwiseConv2dNative(input=x, filter=w, strides=[1, s, s, 1], padding=p),
+            lambda x, w=w, s=s, p=padding: raw.DepthwiseConv2dNative(
+                input=x, filter=w, strides=[1, s, s, 1], padding=p
+            ),
             X,
         )
     for s, k, height, width in ((2, 3, 13, 12), (2, 3, 14, 11), (1, 3, 7, 6), (3, 2, 21, 18)):
@@ -170,15 +173,14 @@ case("BiasAdd", lambda x: raw.BiasAdd(value=x, bias=F([1, 2, 3, 4])), X)
 case("BiasAdd NCHW", lambda x: raw.BiasAdd(value=x, bias=F([1, 2, 3, 4]), data_format="NCHW"), N)
 stats = [some(0.5, 2, 4, seed=i) for i in range(4)]
 for op, attrs in (
-    (raw.FusedBatchNorm, {}),
-    (raw.FusedBatchNormV2, {}),
-    (raw.FusedBatchNormV3, {}),
-    (raw.FusedBatchNormV3, {"data_format": "NCHW"}),
+    ("FusedBatchNorm", {}),
+    ("FusedBatchNormV2", {}),
+    ("FusedBatchNormV3", {}),
+    ("FusedBatchNormV3", {"data_format": "NCHW"}),
 ):
-    x = N if attrs else X
     case(
-        f"{op.__name__} {attrs}" if attrs else op.__name__,
-        lambda x, op=op, attrs=attrs: op(
+        " ".join([op, *attrs.values()]),
+        lambda x, op=op, attrs=attrs: getattr(raw, op)(
             x=x,
             scale=stats[0],
             offset=stats[1],
@@ -188,7 +190,7 @@ for op, attrs in (
             is_training=False,
             **attrs,
         )[0],
-        x,
+        N if attrs else X,
     )
 case(
     "FusedBatchNormV3 training",
@@ -203,23 +205,51 @@ case(
     lambda x: raw.MatMul(a=x, b=noise(3, 5, seed=1), transpose_a=True, transpose_b=True),
     noise(5, 2),
 )
-case("BatchMatMulV2", lambda a, b: raw.BatchMatMulV2(x=a, y=b, adj_y=True), noise(2, 1, 4, 5), noise(3, 6, 5, seed=1))
+case(
+    "BatchMatMulV2",
+    lambda a, b: raw.BatchMatMulV2(x=a, y=b, adj_y=True),
+    noise(2, 1, 4, 5),
+    noise(3, 6, 5, seed=1),
+)
 case("BatchMatMul", lambda a, b: raw.BatchMatMul(x=a, y=b, adj_x=True), noise(2, 5, 4), noise(2, 5, 3, seed=1))
-case("Einsum", lambda a, b: raw.Einsum(inputs=[a, b], equation="abc,cde->abde"), noise(2, 3, 4), noise(4, 2, 5, seed=1))
+case(
+    "Einsum",
+    lambda a, b: raw.Einsum(inputs=[a, b], equation="abc,cde->abde"),
+    noise(2, 3, 4),
+    noise(4, 2, 5, seed=1),
+)
 
 V = noise(3, 4, scale=2.0)
-for name in (
-    "Relu Relu6 Elu Selu Softplus Softsign LeakyRelu".split()
-):
+for name in ["Relu", "Relu6", "Elu", "Selu", "Softplus", "Softsign", "LeakyRelu"]:
     case(name, lambda x, n=name: getattr(raw, n)(features=x * 3), V)
 case("LeakyRelu 0.3", lambda x: raw.LeakyRelu(features=x, alpha=0.3), V)
-for name in "Abs Neg Sign Square Exp Expm1 Tanh Sinh Cosh Sin Cos Tan Atan Floor Ceil Round Rint Erf Sigmoid".split():
+for name in [
+    "Abs",
+    "Neg",
+    "Sign",
+    "Square",
+    "Exp",
+    "Expm1",
+    "Tanh",
+    "Sinh",
+    "Cosh",
+    "Sin",
+    "Cos",
+    "Tan",
+    "Atan",
+    "Floor",
+    "Ceil",
+    "Round",
+    "Rint",
+    "Erf",
+    "Sigmoid",
+]:
     case(name, lambda x, n=name: getattr(raw, n)(x=x), V)
-for name in "Sqrt Rsqrt Reciprocal Log Log1p".split():
+for name in ["Sqrt", "Rsqrt", "Reciprocal", "Log", "Log1p"]:
     case(name, lambda x, n=name: getattr(raw, n)(x=x), some(0.1, 4, 3, 4))
-for name in "Asin Acos".split():
+for name in ["Asin", "Acos"]:
     case(name, lambda x, n=name: getattr(raw, n)(x=x), some(-0.9, 0.9, 3, 4))
-for name in "ZerosLike OnesLike".split():
+for name in ["ZerosLike", "OnesLike"]:
     case(name, lambda x, n=name: getattr(raw, n)(x=x) + x, V)
 case("Softmax", lambda x: raw.Softmax(logits=x), V)
 case("LogSoftmax", lambda x: raw.LogSoftmax(logits=x), V)
@@ -228,9 +258,23 @@ case("Cast to bool", lambda x: raw.Cast(x=x, DstT=tf.bool), ints(-1, 2, 8))
 case("Cast to float32", lambda x: raw.Cast(x=x, DstT=tf.float32), ints(0, 200, 8, dtype=np.uint8))
 
 W = noise(4, seed=1)
-for name in "Add AddV2 Sub Mul RealDiv Div Maximum Minimum SquaredDifference Greater GreaterEqual Less LessEqual".split():
+for name in [
+    "Add",
+    "AddV2",
+    "Sub",
+    "Mul",
+    "RealDiv",
+    "Div",
+    "Maximum",
+    "Minimum",
+    "SquaredDifference",
+    "Greater",
+    "GreaterEqual",
+    "Less",
+    "LessEqual",
+]:
     case(name, lambda a, b, n=name: getattr(raw, n)(x=a, y=b), V, W)
-for name in "Div TruncateDiv FloorDiv FloorMod TruncateMod Maximum".split():
+for name in ["Div", "TruncateDiv", "FloorDiv", "FloorMod", "TruncateMod", "Maximum"]:
     case(f"{name} of int32", lambda a, b, n=name: getattr(raw, n)(x=a, y=b), ints(-9, 9, 5), i32(2, -3, 4, -5, 7))
 case("FloorMod", lambda a, b: raw.FloorMod(x=a, y=b), V, some(0.5, 2, 4))
 case("DivNoNan", lambda a, b: raw.DivNoNan(x=a, y=b), V, F([1, 0, -2, 0]))
@@ -244,7 +288,7 @@ case("AddN", lambda a, b: raw.AddN(inputs=[a, b, a]), V, noise(3, 4, seed=4))
 case("ClipByValue", lambda x: raw.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=0.7), V)
 case("SelectV2", lambda c, a: raw.SelectV2(condition=c > 0, t=a, e=F(7)), W, V)
 case("Select", lambda c, a, b: raw.Select(condition=c > 0, x=a, y=b), noise(3), V, noise(3, 4, seed=5))
-for name in "Mean Sum Prod Max Min".split():
+for name in ["Mean", "Sum", "Prod", "Max", "Min"]:
     case(f"{name} 1, -1", lambda x, n=name: getattr(raw, n)(input=x, axis=[1, -1]), X)
     case(f"{name} kept", lambda x, n=name: getattr(raw, n)(input=x, axis=2, keep_dims=True), X)
 case("Mean of int32", lambda x: raw.Mean(input=x, axis=[1]), ints(0, 50, 3, 4))
@@ -256,7 +300,11 @@ case("ArgMax", lambda x: raw.ArgMax(input=x, dimension=-1), V)
 case("ArgMin int32", lambda x: raw.ArgMin(input=x, dimension=0, output_type=tf.int32), V)
 for e in (False, True):
     case(f"Cumsum {e}", lambda x, e=e: raw.Cumsum(x=x, axis=1, exclusive=e, reverse=e), V)
-case("Shape Reshape", lambda x: raw.Reshape(tensor=x, shape=raw.Concat(concat_dim=0, values=[raw.Shape(input=x)[:1], [-1]])), X)
+case(
+    "Shape Reshape",
+    lambda x: raw.Reshape(tensor=x, shape=raw.Concat(concat_dim=0, values=[raw.Shape(input=x)[:1], [-1]])),
+    X,
+)
 case("Squeeze all", lambda x: raw.Squeeze(input=x), noise(1, 3, 1, 4))
 case("Squeeze one", lambda x: raw.Squeeze(input=x, axis=[2]), noise(1, 3, 1, 4))
 case("ExpandDims", lambda x: raw.ExpandDims(input=x, axis=-2), V)
@@ -286,13 +334,23 @@ case("StridedSlice all masks", lambda x: x[0, tf.newaxis, ::-1, 2:, tf.newaxis, 
 case("StridedSlice out of range", lambda x: x[-5:9, 3:100], X)
 case("Gather", lambda x: raw.Gather(params=x, indices=i32(2, 0, 2)), V)
 case("GatherV2", lambda x: raw.GatherV2(params=x, indices=[[1, 3], [0, 0]], axis=-1), V)
-case("GatherV2 of batches", lambda x: raw.GatherV2(params=x, indices=[[1, 3], [0, 0], [2, 1]], axis=1, batch_dims=1), V)
+case(
+    "GatherV2 of batches",
+    lambda x: raw.GatherV2(params=x, indices=[[1, 3], [0, 0], [2, 1]], axis=1, batch_dims=1),
+    V,
+)
 case("GatherV2 by data", lambda x, i: raw.GatherV2(params=x, indices=i, axis=0), V, i32(2, 1, 0, 2))
 case("GatherNd", lambda x: raw.GatherNd(params=x, indices=[[0, 3], [2, 1]]), V)
 case("OneHot", lambda i: raw.OneHot(indices=i, depth=4, on_value=F(2), off_value=F(-1), axis=-1), i32(1, 3, 0, 7))
-case("OneHot axis 0", lambda i: raw.OneHot(indices=i, depth=3, on_value=F(1), off_value=F(0), axis=0), ints(0, 3, 2, 2))
+case(
+    "OneHot axis 0",
+    lambda i: raw.OneHot(indices=i, depth=3, on_value=F(1), off_value=F(0), axis=0),
+    ints(0, 3, 2, 2),
+)
 case("TopKV2", lambda x: raw.TopKV2(input=x, k=2), V)
-case("ReverseSequence", lambda x: raw.ReverseSequence(input=x, seq_lengths=i32(2, 4, 1), seq_dim=1, batch_dim=0), V)
+case(
+    "ReverseSequence", lambda x: raw.ReverseSequence(input=x, seq_lengths=i32(2, 4, 1), seq_dim=1, batch_dim=0), V
+)
 case("SpaceToDepth", lambda x: raw.SpaceToDepth(input=x, block_size=2), noise(1, 4, 6, 3))
 case("DepthToSpace", lambda x: raw.DepthToSpace(input=x, block_size=2), noise(1, 2, 3, 8))
 case(
@@ -407,9 +465,7 @@ for peephole in (False, True):
     case(f"BlockLSTM {peephole}", block(raw.BlockLSTM, use_peephole=peephole), noise(5, 2, 3))
     case(f"BlockLSTMV2 {peephole}", block(raw.BlockLSTMV2, use_peephole=peephole, cell_clip=-1), noise(5, 2, 3))
 case("BlockLSTM of 3 steps", block(raw.BlockLSTM, steps=3), noise(5, 2, 3))
-case(
-    "FakeQuantWithMinMaxArgs", lambda x: raw.FakeQuantWithMinMaxArgs(inputs=x, min=-2.1, max=3.3, num_bits=6), V
-)
+case("FakeQuantWithMinMaxArgs", lambda x: raw.FakeQuantWithMinMaxArgs(inputs=x, min=-2.1, max=3.3, num_bits=6), V)
 case(
     "FakeQuantWithMinMaxVars",
     lambda x: raw.FakeQuantWithMinMaxVars(inputs=x, min=F(-1.5), max=F(2), narrow_range=True),
@@ -438,8 +494,7 @@ def graph_of(function, inputs):
 
     def named(*xs):
         done = function(*xs)
-        done = list(done) if isinstance(done, (list, tuple)) else [done]
-        return done
+        return list(done) if isinstance(done, (list, tuple)) else [done]
 
     concrete = tf.function(named, autograph=False).get_concrete_function(*specs)
     graph = concrete.graph.as_graph_def()
@@ -474,7 +529,11 @@ def main():
             }
         )
     target = Path(__file__).with_name("operations.npz")
-    np.savez_compressed(target, index=np.frombuffer(json.dumps(index).encode(), np.uint8), data=np.frombuffer(bytes(data), np.uint8))
+    np.savez_compressed(
+        target,
+        index=np.frombuffer(json.dumps(index).encode(), np.uint8),
+        data=np.frombuffer(bytes(data), np.uint8),
+    )
     print(len(CASES), "cases", target.stat().st_size, "bytes")
 
 

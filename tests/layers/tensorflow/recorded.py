@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+import anylayer
+from anylayer.testing import assert_same
+from tests.layers import harness
 
 FILE = Path(__file__).parents[2] / "data" / "tensorflow" / "operations.npz"
 
@@ -45,6 +49,34 @@ def recorded() -> dict[str, Recorded]:
     }
 
 
-def names() -> Iterator[str]:
-    """The cases' names."""
-    yield from recorded()
+WIDER = {"Tan": 3e-5, "FloorMod": 3e-4}
+"""OpenVINO's own functions, less exact than the rest."""
+
+
+def as_tensorflow(*operations: str, engines: Any = ("numpy", "onnxruntime", "openvino")) -> Any:
+    """A test that these operations give what TensorFlow gave, in every recorded setting and on every engine."""
+    mine = [name for name in recorded() if name.split()[0] in operations]
+    assert {name.split()[0] for name in mine} == set(operations), "an operation is not recorded"
+
+    @pytest.mark.parametrize("engine", engines)
+    @pytest.mark.parametrize("name", mine)
+    def test(name: str, engine: str, tmp_path: Path) -> None:
+        case = recorded()[name]
+        path = tmp_path / "graph.pb"
+        path.write_bytes(case.graph)
+        model = anylayer.read(path).compile(engine, threads=1)
+        assert not model.host_calls
+        got = model({f"in{i}": x for i, x in enumerate(case.inputs)})
+        assert sorted(got) == sorted(case.outputs)
+        for output, want in case.outputs.items():
+            wider = WIDER.get(name) if engine == "openvino" else None
+            assert_same(got[output], want, f"{name}, {output}", wider)
+
+    return test
+
+
+def rejects(type: str, attr: Any = None, *inputs: Any, text: str, tops: int = 1) -> Any:
+    """A test that an operation refuses these attributes or inputs with a message that contains `text`."""
+    return harness.rejects(
+        type, attr, inputs=[np.asarray(x) for x in inputs], text=text, tops=tops, format="tensorflow"
+    )
