@@ -4,6 +4,7 @@ links to other files are not followed, and no more memory is taken than the file
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,21 +131,37 @@ def mapped(dataset: Dataset, what: str, whole: Array, start: int = 0) -> Array:
     return seen
 
 
-def text(attribute: Any) -> str:
-    """An attribute that is one text, or "" where it is none."""
-    if isinstance(attribute, bytes):
-        return attribute.decode("utf-8", "replace")
-    return attribute if isinstance(attribute, str) else ""
+def text(group: Group, name: str) -> str:
+    """An attribute that is one text, or "" where there is none."""
+    return _text(_attribute(group, name)) if name in group.attrs else ""
 
 
 def texts(group: Group, name: str) -> list[str] | None:
     """An attribute that is a list of texts, or its pieces name0, name1, ... (one attribute holds 64 KiB)."""
-    if name in group.attrs:
-        pieces = [group.attrs[name]]
-    else:
-        pieces = []
-        while f"{name}{len(pieces)}" in group.attrs:
-            pieces.append(group.attrs[f"{name}{len(pieces)}"])
-        if not pieces:
-            return None
-    return [text(item) for piece in pieces for item in np.asarray(piece).reshape(-1).tolist()]
+    names = [name]
+    if name not in group.attrs:
+        names = []
+        while f"{name}{len(names)}" in group.attrs:
+            names.append(f"{name}{len(names)}")
+    if not names:
+        return None
+    pieces = [np.asarray(_attribute(group, piece)).reshape(-1).tolist() for piece in names]
+    return [_text(item) for piece in pieces for item in piece]
+
+
+def _attribute(group: Group, name: str) -> Any:
+    """An attribute's value, where the file is large enough for the values it claims."""
+    held = group.attrs.get_id(name)
+    size = math.prod(held.shape or ()) * max(held.dtype.itemsize, 1)
+    need(
+        size <= group.file.id.get_filesize(),
+        f"attribute '{name}' claims {size} bytes, more than the file",
+        FileError,
+    )
+    return group.attrs[name]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else ""

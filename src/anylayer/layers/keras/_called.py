@@ -46,7 +46,7 @@ class Called(KerasLayer):
         args, kwargs = placed(self.call["args"], inputs), placed(self.given, inputs)
         try:
             result = type(self).function(*args, **kwargs)
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             raise LayerError(f"does not take these arguments ({error})") from error
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         need(len(results) >= self.outputs, f"gives {len(results)} outputs, the node has {self.outputs}")

@@ -93,7 +93,7 @@ def _folder(path: Path) -> Iterator[Model]:
 @contextmanager
 def _whole(path: Path) -> Iterator[Model]:
     with h5py.opened(path) as file:
-        config = h5py.text(file.attrs.get("model_config"))
+        config = h5py.text(file, "model_config")
         need(
             config,
             "these are weights without the network. Give the network's JSON (model.to_json()) first: "
@@ -102,7 +102,7 @@ def _whole(path: Path) -> Iterator[Model]:
         )
         need(h5py.is_group(h5py.member(file, "model_weights")), "there is no group 'model_weights'", FileError)
         weights = _legacy(h5py.member(file, "model_weights"), path)
-        yield Model(parse(config.encode(), "model_config"), weights, h5py.text(file.attrs.get("keras_version")))
+        yield Model(parse(config.encode(), "model_config"), weights, h5py.text(file, "keras_version"))
 
 
 @contextmanager
@@ -128,8 +128,8 @@ def _bytes(path: Path) -> Any:
 
 
 def _legacy(group: Any, path: Path) -> Weights:
-    backend = h5py.text(group.attrs.get("backend"))
-    version = h5py.text(group.attrs.get("keras_version"))
+    backend = h5py.text(group, "backend")
+    version = h5py.text(group, "keras_version")
     need(
         backend in ("", "tensorflow", "jax", "torch", "numpy", "openvino"),
         f"the weights were saved with the backend '{backend}', which keeps convolution kernels turned by 180 "
