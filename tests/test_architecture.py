@@ -138,6 +138,8 @@ NAMES_TYPES = {
     "readers/openvino/legacy_types.py": "2018's IR spells Caffe's layers, and the reader says which they are",
     "readers/openvino/legacy_windows.py": "the same, for convolutions and pools",
     "engines/report.py": "ONNX operators of a graph, whose multiply-adds are counted",
+    "readers/tensorflow/structure.py": "a GraphDef spells inputs, constants, calls and control flow as operations",
+    "readers/tensorflow/factors.py": "the sub-graphs that OpenCV hands to a custom layer as blobs",
     "caffe/transfer.py": "which of Keras' layers has its weights in which of Caffe's",
 }
 """Files elsewhere that name layer types, with the reason."""
