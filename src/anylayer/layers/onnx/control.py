@@ -11,6 +11,7 @@ from anylayer.errors import TraceError, at, need
 from anylayer.layer import Bound, Definition, Layer, Registry, bind, layer
 from anylayer.layer.fields import attribute
 from anylayer.layer.registry import registered
+from anylayer.layers.onnx._record import is_static
 from anylayer.libraries.onnx import latest
 from anylayer.network import ABSENT, Node, Subgraph, TensorType
 from anylayer.tracing import is_traced
@@ -54,6 +55,13 @@ def _definitions(node: Node) -> list[Definition]:
     found = [users[node.type]] if node.type in users else Registry.of("onnx").find(node.type)
     need(found, f"nothing defines '{node.type}' inside a graph; register a class for it with @anylayer.layer")
     return found
+
+
+def _stack(rows: Sequence[Any], axis: int = 0) -> Any:
+    """The rows of all turns as one array."""
+    if not all(map(is_static, rows)):
+        raise TraceError("the size of its rows is known only when the network runs")
+    return np.stack(rows, axis)
 
 
 def _truth(x: Any, what: str) -> bool:
@@ -113,7 +121,7 @@ class Loop(_Control):
             if turn >= _TURNS_TRACED and any(map(is_traced, (*states, *outer))):
                 raise TraceError(f"it turns more than {_TURNS_TRACED} times")
         need(turn or not rows, "it turns not once: the size of its rows is unknown")
-        return [*states, *(np.stack(row) for row in rows)]
+        return [*states, *(_stack(row) for row in rows)]
 
 
 @layer("Scan")
@@ -159,4 +167,4 @@ class Scan(_Control):
         need(all(rows), "it takes not one step: the size of its rows is unknown")
         axes = self.scan_output_axes or (0,) * len(rows)
         back = self.scan_output_directions or (0,) * len(rows)
-        return [np.stack(row[::-1] if b else row, a) for row, a, b in zip(rows, axes, back)]
+        return [_stack(row[::-1] if b else row, a) for row, a, b in zip(rows, axes, back)]

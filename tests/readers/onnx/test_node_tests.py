@@ -1,0 +1,115 @@
+"""ONNX's own tests of its operators (onnx.backend.test), on the engines numpy and onnxruntime.
+
+excuses.txt lists those that are not passed, with reasons; one of them that passes is a failure, too.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+import anylayer
+from anylayer.network import Array
+
+EXCUSES = Path(__file__).parent / "excuses.txt"
+WRITTEN_FOR = "1.23"
+"""The onnx package whose tests excuses.txt names."""
+ENGINES = ("numpy", "onnxruntime")
+PARTS = 12
+
+
+def excuses() -> dict[str, set[str]]:
+    """name -> the engines it is not passed on."""
+    found: dict[str, set[str]] = {}
+    engines: set[str] = set()
+    for line in EXCUSES.read_text().splitlines():
+        if line.startswith("["):
+            engines = set(ENGINES) if line == "[all]" else {line.strip("[]")}
+        elif line and not line.startswith("#"):
+            found[line] = engines
+    return found
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Any]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.loader import load_model_tests
+
+        return list(load_model_tests(kind="node"))
+
+
+def array(value: Any) -> Any:
+    """A test's value as an array; lists and None stay what they are."""
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
+def wrong(got: Array, want: Array, rtol: float) -> str:
+    """How an output differs; "" where it does not."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f"{got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}"
+    if want.dtype.kind in "biu":
+        return "" if (got == want).all() else "values differ"
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    scale = float(np.abs(want[np.isfinite(want)]).max(initial=0.0))
+    same = np.isclose(got, want, rtol=rtol, atol=1e-5 * scale + 1e-7, equal_nan=True)
+    return "" if same.all() else f"{int((~same).sum())} of {same.size} values differ"
+
+
+def engines_for(case: Any) -> tuple[str, ...]:
+    """Tests that spell an operator out as others are run on one engine: NumPy has each of those by itself."""
+    return ENGINES[1:] if "_expanded" in case.name else ENGINES
+
+
+def failures(case: Any, folder: Path) -> Iterator[tuple[str, str]]:
+    """(engine, what is wrong) for each engine that a test is not passed on."""
+    path = folder / "model.onnx"
+    path.write_bytes(case.model.SerializeToString())
+    (inputs, outputs), *_ = case.data_sets
+    names = [i.name for i in case.model.graph.input]
+    feed = {name: array(value) for name, value in zip(names, inputs)}
+    wanted = {o.name: array(value) for o, value in zip(case.model.graph.output, outputs)}
+    if not all(isinstance(v, (np.ndarray, np.generic)) for v in [*feed.values(), *wanted.values()]):
+        yield from ((engine, "not arrays") for engine in engines_for(case))
+        return
+    for engine in engines_for(case):
+        try:
+            net = anylayer.read(path)
+            shapes = {n: v.shape for n, v in feed.items() if net.inputs[n] is None}
+            got = net.compile(engine, shapes, threads=1)(feed)
+        except anylayer.AnyLayerError as error:
+            yield engine, str(error)
+            continue
+        problems = {n: wrong(got[n], np.asarray(w), case.rtol) for n, w in wanted.items()}
+        if any(problems.values()):
+            yield engine, str(problems)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.filterwarnings("ignore")
+def test_nodes(part: int, cases: list[Any], tmp_path: Path) -> None:
+    excused, known = excuses(), re.match(r"\d+\.\d+", onnx.__version__)
+    same = known is not None and known[0] == WRITTEN_FOR
+    problems = []
+    for case in cases[part::PARTS]:
+        found = dict(failures(case, tmp_path))
+        for engine in engines_for(case):
+            expected = engine in excused.get(case.name, ())
+            if engine in found and not expected:
+                problems.append(f"{case.name} on {engine}: {found[engine][:300]}")
+            if engine not in found and expected and same:
+                problems.append(f"{case.name} on {engine} passes: it needs no excuse")
+    assert not problems if same else len(problems) < len(cases) // PARTS // 20, "\n".join(problems)
+
+
+def test_excuses_are_of_tests(cases: list[Any]) -> None:
+    if onnx.__version__.startswith(WRITTEN_FOR):
+        assert not set(excuses()) - {case.name for case in cases}
