@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,10 +12,13 @@ import numpy as np
 
 from anylayer.errors import TraceError
 from anylayer.layer import Enum, Layer, Message, layer, need
+from anylayer.layer.contract import MOST_VALUES
 from anylayer.network import Array, Node
 from anylayer.tracing import is_traced
 
 NEWEST = 17
+LARGEST = 1 << 24
+"""Values along an axis of what an attribute or a constant asks for."""
 
 
 class Operation(Layer):
@@ -80,6 +84,14 @@ def whole(x: Any, what: str) -> list[int]:
     values = known(x, what)
     need(values.dtype.kind in "iu", f"{what} must be whole numbers, got {values.dtype}")
     return [int(v) for v in values.reshape(-1)]
+
+
+def need_sizes(shape: Sequence[int], what: str = "the output") -> None:
+    """Refuse a shape that no memory holds, before anything of it is made."""
+    need(
+        all(0 <= d <= LARGEST for d in shape) and math.prod(shape) <= MOST_VALUES,
+        f"{what} would be of shape {tuple(shape)}; {LARGEST} along an axis and {MOST_VALUES} values are the most",
+    )
 
 
 def axis_of(axis: int, rank: int, what: str = "axis") -> int:

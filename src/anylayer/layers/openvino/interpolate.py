@@ -9,12 +9,13 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axes_of, known, whole
+from anylayer.layers.openvino._base import Operation, axes_of, known, need_sizes, whole
 
 _COORDINATES = Enum("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
 _NEAREST = Enum("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 _MODES = Enum("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow", "area")
 _EXACT = 1e-5
+_LARGEST = 1 << 15
 
 
 @layer("Interpolate")
@@ -47,6 +48,11 @@ class Interpolate(Operation):
             axes, sizes = self.asked(x, inputs)
             coordinates, nearest = self.coordinate_transformation_mode, self.nearest_mode
         need(len(axes) == len(sizes) and min(sizes, default=1) > 0, f"axes {axes} do not fit the sizes {sizes}")
+        need(max(sizes, default=1) <= _LARGEST, f"sizes of at most {_LARGEST} are supported, got {sizes}")
+        wanted = list(x.shape)
+        for axis, n in zip(axes, sizes):
+            wanted[axis] = n
+        need_sizes(wanted)
         changed = [(a, n) for a, n in zip(axes, sizes) if x.shape[a] != n]
         if self.mode == "nearest":
             for axis, n in changed:
@@ -77,6 +83,7 @@ class Interpolate(Operation):
         low, high = ((*p, *[0] * rank)[:rank] for p in (self.pads_begin, self.pads_end))
         need(len(self.pads_begin) <= rank >= len(self.pads_end), f"pads are for at most {rank} axes")
         need(min([*low, *high], default=0) >= 0, f"pads must not be negative, got {low} and {high}")
+        need_sizes([a + d + b for a, d, b in zip(low, x.shape, high)], "the padded map")
         return np.pad(x, list(zip(low, high))) if any([*low, *high]) else x
 
     def asked(self, x: Any, inputs: tuple[Any, ...]) -> tuple[list[int], list[int]]:

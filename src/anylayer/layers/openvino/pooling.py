@@ -14,6 +14,7 @@ from anylayer.layers.openvino._base import Operation, axis_of, whole
 from anylayer.layers.openvino._padding import Windowed, sizes
 
 ROUNDING = Enum("floor", "ceil", "ceil_torch")
+_MOST_WINDOWS = 1 << 12
 INDEX_TYPES = {"i32": np.int32, "i64": np.int64}
 
 
@@ -123,6 +124,7 @@ class AdaptiveAvgPool(Operation):
         need(
             len(wanted) == len(x.shape) - 2, f"the output's shape must have {len(x.shape) - 2} sizes, got {wanted}"
         )
+        need(max(wanted) <= _MOST_WINDOWS, f"at most {_MOST_WINDOWS} windows an axis are supported, got {wanted}")
         for axis, count in enumerate(wanted, 2):
             n = x.shape[axis]
             need(count > 0, f"the output's shape must be positive, got {wanted}")

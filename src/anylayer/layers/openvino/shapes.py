@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axes_of, axis_of, known, whole
+from anylayer.layers.openvino._base import Operation, axes_of, axis_of, known, need_sizes, whole
 from anylayer.layers.openvino.casting import dtype_of
 
 
@@ -176,6 +176,7 @@ class Broadcast(Operation):
             x = x.reshape(tuple(full))
         if self.mode == "bidirectional":
             wanted = np.broadcast_shapes(tuple(x.shape), wanted)
+        need_sizes(wanted)
         return np.broadcast_to(x, wanted)
 
 
@@ -187,7 +188,12 @@ class Tile(Operation):
     """
 
     def forward(self, x: Any, repeats: Any) -> Any:
-        return np.tile(x, tuple(whole(repeats, "the repeats")))
+        times = whole(repeats, "the repeats")
+        need(min(times, default=0) >= 0, f"the repeats must not be negative, got {times}")
+        rank = max(len(times), len(x.shape))
+        shape, times = [[1] * (rank - len(v)) + list(v) for v in (x.shape, times)]
+        need_sizes([d * n for d, n in zip(shape, times)])
+        return np.tile(x, tuple(times))
 
 
 @layer("Range")
@@ -203,8 +209,10 @@ class Range(Operation):
         limits = [known(v, what).reshape(-1)[0] for v, what in ((start, "start"), (stop, "stop"), (step, "step"))]
         need(limits[2] != 0, "step must not be 0")
         dtype = dtype_of(self.output_type, "output_type") if self.output_type else limits[0].dtype
-        count = max(0, int(np.ceil((limits[1] - limits[0]) / limits[2])))
-        need(count < 1 << 28, f"gives {count} numbers")
+        first, last, by = (float(v) for v in limits)
+        need(np.isfinite([first, last, by]).all(), f"its limits must be finite, got {first:g}, {last:g}, {by:g}")
+        count = max(0, int(np.ceil((last - first) / by)))
+        need_sizes([count])
         return (limits[0] + np.arange(count) * limits[2]).astype(dtype)
 
 

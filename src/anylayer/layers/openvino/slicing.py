@@ -9,7 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axes_of, axis_of, known, whole
+from anylayer.layers.openvino._base import Operation, axes_of, axis_of, known, need_sizes, whole
 from anylayer.layers.openvino.activations import number
 
 
@@ -202,6 +202,7 @@ class Pad(Operation):
         if any(min(a, b) < 0 for a, b in zip(low, high)):
             need(self.pad_mode == "constant", f"negative pads with pad_mode '{self.pad_mode}' are not supported")
             x = x[keys]
+        need_sizes([max(a, 0) + n + max(b, 0) for a, b, n in zip(low, high, x.shape)])
         pairs = [(max(a, 0), max(b, 0)) for a, b in zip(low, high)]
         if self.pad_mode != "constant":
             return np.pad(x, pairs, mode=self.pad_mode)  # type: ignore[call-overload]

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axis_of, whole
+from anylayer.layers.openvino._base import Operation, axis_of, need_sizes, whole
 
 BLOCKS = Enum("blocks_first", "depth_first")
 
@@ -106,6 +106,8 @@ class SpaceToBatch(Operation):
         blocks, low, high = (whole(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
         rank = len(x.shape)
         need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")
+        need(min([*low, *high]) >= 0, f"begin and end must not be negative, got {low} and {high}")
+        need_sizes([a + d + b for a, d, b in zip(low, x.shape, high)])
         y = np.pad(x, list(zip(low, high)))
         n, rest = y.shape[0], y.shape[1:]
         need(
