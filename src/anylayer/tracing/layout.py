@@ -186,13 +186,14 @@ class Arranger:
         if view.axes is not None:
             return view
         groups = view.groups()
-        filled = sorted((min(g), i) for i, g in enumerate(groups) if g)
-        at = [i for i, g in enumerate(groups) if not g] + [i for _, i in filled]
-        order = tuple(i for a in at for i in groups[a])
-        base = View(view.base, view.pieces, order, tuple(view.shape[i] for i in at))
-        if not base.in_order and (len(view.shape) != 4 or at == sorted(at)):
-            return None
-        return permuted(self.in_place(base), inverse(at))
+        for first in (min, max):
+            filled = sorted((first(g), i) for i, g in enumerate(groups) if g)
+            at = [i for i, g in enumerate(groups) if not g] + [i for _, i in filled]
+            order = tuple(i for a in at for i in groups[a])
+            base = View(view.base, view.pieces, order, tuple(view.shape[i] for i in at))
+            if base.in_order or (len(view.shape) == 4 and at[0] == 0 and at != sorted(at)):
+                return permuted(self.in_place(base), inverse(at))
+        return None
 
 
 def _countable(value: Value) -> bool:

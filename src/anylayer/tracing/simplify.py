@@ -160,7 +160,10 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False) ->
     importlib.import_module("anylayer.tracing.rewrites")  # enters its rules
     rules = [r for r in RULES if (not r.engines or engine in r.engines) and not (exact and r.inexact)]
     everywhere = [r for r in rules if not r.engines and not r.inexact]
-    done = arrange(_settled(graph, everywhere), exact=exact)
+    settled = _settled(graph, everywhere)
+    done = arrange(settled, exact=exact)
+    if done is not settled:
+        done = _settled(done, everywhere)
     if not exact:
         done = _settled(done, [r for r in rules if r.inexact and not r.late])
     own = [r for r in rules if r.late or (r.engines and not r.inexact)]  # these hide what the others look for

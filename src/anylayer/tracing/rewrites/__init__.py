@@ -1,6 +1,7 @@
 """The rules of the simplifier that make graphs faster, one theme a file. Importing this enters them all."""
 
 from anylayer.tracing.rewrites import (  # noqa: F401
+    absorbed,
     activations,
     blocks,
     convolutions,
