@@ -1,0 +1,382 @@
+"""What Keras' reader refuses, and with which words."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import AnyLayerError, FileError, LayerError, NetworkError
+from anylayer.readers import keras
+
+DATA = Path(__file__).parents[2] / "data" / "keras"
+PARTS = ("metadata.json", "config.json", "model.weights.h5")
+
+
+def parts(name: str = "old_functions") -> dict[str, bytes]:
+    with zipfile.ZipFile(DATA / f"{name}.keras") as archive:
+        return {part: archive.read(part) for part in PARTS}
+
+
+def packed(path: Path, files: dict[str, bytes], how: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", how) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+def refused(path: Path, weights: Path | None = None, kind: type[AnyLayerError] = FileError, **options: Any) -> str:
+    with pytest.raises(kind) as caught:
+        anylayer.read(path, weights, **options).compile("onnxruntime")
+    return str(caught.value).replace(str(path.parent) + "/", "")
+
+
+def changed(change: Callable[[dict[str, Any]], Any], name: str = "nested") -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((DATA / f"{name}.json").read_text())
+    found = change(config)
+    return config if found is None else dict(found)
+
+
+def written(folder: Path, config: Any) -> Path:
+    path = folder / "model.json"
+    path.write_text(config if isinstance(config, str) else json.dumps(config))
+    return path
+
+
+def layers(config: dict[str, Any]) -> dict[str, Any]:
+    return {layer["name"]: layer for layer in config["config"]["layers"]}
+
+
+# ---- archives
+
+
+def test_names_that_lead_out(tmp_path: Path) -> None:
+    for name in ("../x", "/x", "a/../../x", "..\\x", "C:/x"):
+        text = refused(packed(tmp_path / "m.keras", {**parts(), name: b""}))
+        assert text == f"m.keras: the archive holds '{name}', which leads out of it"
+
+
+def test_parts_that_lack(tmp_path: Path) -> None:
+    files = parts()
+    del files["model.weights.h5"]
+    assert refused(packed(tmp_path / "m.keras", files)) == "m.keras: the archive has no model.weights.h5"
+
+
+def test_bomb(tmp_path: Path) -> None:
+    files = {**parts(), "config.json": b" " * (1 << 27)}
+    text = refused(packed(tmp_path / "m.keras", files, zipfile.ZIP_DEFLATED))
+    assert text.startswith("m.keras: config.json claims 134217728 bytes, ")
+
+
+def test_weights_that_are_packed(tmp_path: Path) -> None:
+    path = packed(tmp_path / "m.keras", parts(), zipfile.ZIP_DEFLATED)
+    assert len(anylayer.read(path).network.nodes[0].blobs) == 2
+
+
+def test_archive_cut_off(tmp_path: Path) -> None:
+    whole = (DATA / "old_functions.keras").read_bytes()
+    for size in (100, 1000, len(whole) // 2, len(whole) - 30):
+        (tmp_path / "m.keras").write_bytes(whole[:size])
+        assert refused(tmp_path / "m.keras").startswith("m.keras: ")
+
+
+def test_folder(tmp_path: Path) -> None:
+    for name, data in parts().items():
+        (tmp_path / name).write_bytes(data)
+    assert keras.match(tmp_path)
+    assert anylayer.read(tmp_path).network.name == "sequential"
+    (tmp_path / "model.weights.h5").write_bytes(b"nothing")
+    assert refused(tmp_path).endswith("model.weights.h5: this is no HDF5 file, which Keras keeps weights in")
+
+
+# ---- JSON
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"class_name": "Sequential", "config": {', "the file is no readable JSON: Expecting "),
+        (
+            '{"class_name": "Net", "config": {"a": ' + "[" * 100000,
+            "the file is no readable JSON: maximum recursion",
+        ),
+        ('{"class_name": "Net", "config": 3}', "the JSON has no config, so it is no Keras model"),
+        (
+            '{"class_name": "MyNet", "config": {"width": 3}}',
+            "a model of class 'MyNet' is Python code: the file holds its weights, not its layers. Rebuild it as a "
+            "functional model, or export it (model.export) and read the SavedModel or ONNX file",
+        ),
+        ('{"class_name": "Sequential", "config": {"layers": []}}', "the model has no layers"),
+        ('{"class_name": "Sequential", "config": {"layers": [3]}}', "a layer must be an object, got 3"),
+        (
+            '{"class_name": "Sequential", "config": {"layers": [{"class_name": "Dense", "config": {}}]}}',
+            "a layer (Dense) has no name",
+        ),
+    ],
+)
+def test_json(tmp_path: Path, text: str, message: str) -> None:
+    assert refused(written(tmp_path, text)).startswith(f"model.json: {message}")
+
+
+def test_cycle(tmp_path: Path) -> None:
+    def change(config: dict[str, Any]) -> None:
+        history = layers(config)["both"]["inbound_nodes"][0]["args"][0][0]["config"]
+        history["keras_history"] = ["last", 0, 0]
+
+    text = refused(written(tmp_path, changed(change)), kind=NetworkError)
+    assert text.startswith("model.json: the layers form a cycle: ")
+    assert "both < " in text and "last" in text
+
+
+def test_a_call_that_is_not_there(tmp_path: Path) -> None:
+    def change(config: dict[str, Any]) -> None:
+        config["config"]["output_layers"] = [["shared", 7, 0]]
+
+    text = refused(written(tmp_path, changed(change)), kind=NetworkError)
+    assert text == "model.json: 'the model's outputs' reads call 7 of layer 'shared', which there is not"
+
+
+def test_an_output_that_is_not_there(tmp_path: Path) -> None:
+    def change(config: dict[str, Any]) -> None:
+        config["config"]["output_layers"] = [["pair", 1, 5]]
+
+    text = refused(written(tmp_path, changed(change)), kind=NetworkError)
+    assert text == "model.json: layer 'pair' has no output 5"
+
+
+def test_two_layers_of_one_name(tmp_path: Path) -> None:
+    def change(config: dict[str, Any]) -> None:
+        config["config"]["layers"].append(copy.deepcopy(config["config"]["layers"][-1]))
+
+    text = refused(written(tmp_path, changed(change)), kind=NetworkError)
+    assert text == "model.json: the model has two layers named 'last'"
+
+
+def test_an_unknown_layer_names_itself(tmp_path: Path) -> None:
+    def change(config: dict[str, Any]) -> None:
+        layers(config)["last"]["class_name"] = "Dens"
+
+    text = refused(written(tmp_path, changed(change)), kind=LayerError)
+    assert text.startswith("model.json: 1 unknown layer type: 'Dens' (layer 'last'); did you mean 'Dense'?")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("units", "3", "parameter 'units': must be an integer, got '3'"),
+        ("activation", "rleu", "there is no activation 'rleu' in Keras; did you mean 'relu'?"),
+        ("beta", 1, "config has no field 'beta'; it has: units, use_bias, activation"),
+        ("dtype", {"class_name": "QuantizedDTypePolicy", "config": {"mode": "int8"}}, "is quantised (dtype None)"),
+    ],
+)
+def test_fields(tmp_path: Path, field: str, value: Any, message: str) -> None:
+    def change(config: dict[str, Any]) -> None:
+        layers(config)["last"]["config"][field] = value
+
+    path = written(tmp_path, changed(change))
+    text = refused(path, DATA / "nested.weights.h5", LayerError)
+    assert text.startswith(f"model.json: layer 'last' (Dense): {message}")
+
+
+# ---- HDF5
+
+
+def test_weights_alone() -> None:
+    text = refused(DATA / "nested.weights.h5")
+    assert text == (
+        "nested.weights.h5: these are weights without the network. Give the network's JSON (model.to_json()) "
+        "first: anylayer.read('model.json', 'nested.weights.h5')"
+    )
+
+
+def test_weights_that_do_not_fit() -> None:
+    text = refused(DATA / "nested.json", DATA / "text.keras")
+    assert "' belong to no layer of the model" in text
+    text = refused(DATA / "nested.json", DATA / "text.h5")
+    assert "belong to no layer of the model" in text
+
+
+def test_a_weight_of_another_shape(tmp_path: Path) -> None:
+    def change(config: dict[str, Any]) -> None:
+        layers(config)["last"]["config"]["units"] = 5
+
+    text = refused(written(tmp_path, changed(change)), DATA / "nested.weights.h5", LayerError)
+    assert text == (
+        "model.json: layer 'last' (Dense): blob 0 (kernel) has shape (6, 3) in the weights file, (6, 5) is needed"
+    )
+
+
+def test_weights_of_another_instance(tmp_path: Path) -> None:
+    """Keras numbers layers without a name anew in each process: they are matched by order."""
+    shutil.copy(DATA / "k2_old_functions.h5", tmp_path / "w.h5")
+    with h5py.File(DATA / "k2_old_functions.h5") as file:
+        config = json.loads(file.attrs["model_config"])
+    (old,) = {item["config"]["name"] for item in config["config"]["layers"] if item["class_name"] == "Dense"}
+    for item in config["config"]["layers"]:
+        item["config"]["name"] = item["config"]["name"].replace(old, "dense_41")
+    net = anylayer.read(written(tmp_path, {**config, "keras_version": "2.15.0"}), tmp_path / "w.h5")
+    assert [b.shape for b in net.network.nodes[0].blobs] == [(4, 5), (5,)]
+
+
+def edited(folder: Path, edit: Callable[[Any], None], name: str = "k2_old_functions.h5") -> Path:
+    path = folder / "m.h5"
+    shutil.copy(DATA / name, path)
+    with h5py.File(path, "r+") as file:
+        edit(file)
+    return path
+
+
+def kernel_of(file: Any) -> tuple[Any, str]:
+    group = next(g for g in file["model_weights"].values() if len(g))
+    return group, next(iter(group.attrs["weight_names"]))
+
+
+def test_values_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(bytes(80))
+
+    def external(file: Any) -> None:
+        group, name = kernel_of(file)
+        del group[name]
+        group.create_dataset(name, (4, 5), np.float32, external=[(str(tmp_path / "raw"), 0, 80)])
+
+    assert "keeps its values in another file" in refused(edited(tmp_path, external))
+
+    def virtual(file: Any) -> None:
+        group, name = kernel_of(file)
+        del group[name]
+        layout = h5py.VirtualLayout((4, 5), np.float32)
+        layout[:] = h5py.VirtualSource(str(DATA / "k2_old_functions.h5"), "x", (4, 5))
+        group.create_virtual_dataset(name, layout)
+
+    assert "keeps its values in another file" in refused(edited(tmp_path, virtual))
+
+
+def test_links_elsewhere(tmp_path: Path) -> None:
+    def link(file: Any) -> None:
+        del file["model_weights"]
+        file["model_weights"] = h5py.ExternalLink(str(DATA / "k2_old_functions.h5"), "/model_weights")
+
+    assert refused(edited(tmp_path, link)) == "m.h5: there is no group 'model_weights'"
+
+
+def test_claims(tmp_path: Path) -> None:
+    def huge(file: Any) -> None:
+        group, name = kernel_of(file)
+        del group[name]
+        group.create_dataset(name, (1 << 20, 1 << 20), np.float32, chunks=(1 << 10, 1 << 10))
+
+    assert "claims shape (1048576, 1048576), 0 bytes are stored" in refused(edited(tmp_path, huge))
+
+
+def test_words_for_weights(tmp_path: Path) -> None:
+    def words(file: Any) -> None:
+        group, name = kernel_of(file)
+        del group[name]
+        group[name] = ["a", "b"]
+
+    assert "holds object, numbers are needed" in refused(edited(tmp_path, words))
+
+
+def test_old_keras(tmp_path: Path) -> None:
+    def old(file: Any) -> None:
+        file["model_weights"].attrs["keras_version"] = "1.2.2"
+
+    assert refused(edited(tmp_path, old)) == (
+        "m.h5: the weights are of Keras 1.2.2, whose layers differ. Load and save them in Keras 2"
+    )
+
+    def theano(file: Any) -> None:
+        file["model_weights"].attrs["backend"] = "theano"
+
+    assert refused(edited(tmp_path, theano)).startswith("m.h5: the weights were saved with the backend 'theano', ")
+
+
+def test_cut_off(tmp_path: Path) -> None:
+    whole = (DATA / "k2_old_functions.h5").read_bytes()
+    (tmp_path / "m.h5").write_bytes(whole[: len(whole) // 2])
+    assert refused(tmp_path / "m.h5").startswith("m.h5: this is no readable HDF5 file: ")
+
+
+# ---- Lambda
+
+
+def with_lambda(folder: Path) -> Path:
+    function = {"class_name": "__lambda__", "config": {"code": "4wEAAAA=", "defaults": None, "closure": None}}
+    config = {
+        "name": "net",
+        "layers": [
+            {"class_name": "InputLayer", "config": {"batch_shape": [None, 3], "dtype": "float32", "sparse": False,
+                                                    "name": "x"}},
+            {"class_name": "Lambda", "config": {"name": "twice", "function": function, "trainable": True}},
+        ],
+    }  # fmt: skip
+    return written(folder, {"class_name": "Sequential", "config": config})
+
+
+class Twice:
+    def __init__(self, params: dict[str, Any], blobs: Any) -> None:
+        pass
+
+    def forward(self, inputs: Any) -> Any:
+        return [2 * inputs[0]]
+
+
+def test_lambda(tmp_path: Path) -> None:
+    path = with_lambda(tmp_path)
+    assert refused(path, kind=LayerError) == (
+        "model.json: layer 'twice' (Lambda): is Python code stored in the file, which is not run. Write it as a "
+        "class registered under the layer's own name, @anylayer.layer('twice'), and give the file: -l layers.py"
+    )
+    model = anylayer.read(path, layers=[("twice", Twice)]).compile("onnxruntime")
+    assert model({"x": np.ones((1, 3), np.float32)})["twice"].tolist() == [[2, 2, 2]]
+
+
+class Scaled:
+    def __init__(self, params: dict[str, Any], blobs: Any) -> None:
+        self.factor, self.kernel = params["factor"], blobs[0]
+
+    def forward(self, inputs: Any) -> Any:
+        return [inputs[0] @ self.kernel * self.factor]
+
+
+def test_a_layer_of_ones_own(tmp_path: Path) -> None:
+    """Its configuration becomes params, its weights blobs."""
+
+    def rename(file: Any) -> None:
+        config = json.loads(file.attrs["model_config"])
+        dense = next(item for item in config["config"]["layers"] if item["class_name"] == "Dense")
+        dense["class_name"], dense["config"]["factor"] = "Scaled", 2.0
+        file.attrs["model_config"] = json.dumps(config)
+
+    path = edited(tmp_path, rename)
+    net = anylayer.read(path, layers=[("Scaled", Scaled)])
+    node = net.network.nodes[0]
+    x = np.ones((1, 4), np.float32)
+    first = next(iter(net.inputs))
+    got = next(iter(net.compile("onnxruntime", outputs=[node.name])({first: x}).values()))
+    assert np.allclose(got, 2 * node.blobs[0].sum(axis=0), atol=1e-5)
+
+
+def test_match() -> None:
+    files = ["nested.keras", "nested.h5", "nested.json", "k2_nested_weights.h5", "nested.weights.h5"]
+    assert all(keras.match(DATA / file) for file in files)
+    assert not keras.match(DATA / "nested.npz")
+    assert not keras.match(DATA / "make_models.py")
+
+
+def test_other_archives_are_not_taken(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("word/document.xml", "<x/>")
+    (tmp_path / "m.keras").write_bytes(data.getvalue())
+    assert not keras.match(tmp_path / "m.keras")
