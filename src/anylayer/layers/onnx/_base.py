@@ -6,7 +6,16 @@ from typing import Any, ClassVar
 
 from anylayer.errors import LayerError, TraceError, nearest, need
 from anylayer.layer import Field, Layer, Message
-from anylayer.layers.onnx._call import ANY_SIZE, MEANINGS, SHAPES_ONLY, SPELLED_OUT, TRACEABLE, Call, Uncovered
+from anylayer.layers.onnx._call import (
+    ANY_SIZE,
+    MEANINGS,
+    SHAPES_ONLY,
+    SPELLED_OUT,
+    TRACEABLE,
+    Call,
+    Uncovered,
+    is_plain,
+)
 from anylayer.layers.onnx._expand import EXPANDED, expanded
 from anylayer.layers.onnx._old import todays
 from anylayer.layers.onnx._record import at_least, attributes, default_value, is_static, recorded
@@ -104,7 +113,7 @@ class Standard(Layer):
     def computed(self, made: Call) -> Any:
         """The outputs of arrays."""
         found: Any = MEANINGS.get(made.op, self._reference)
-        if any(x is not None and x.dtype.isbuiltin != 1 for x in made.inputs):
+        if any(x is not None and not is_plain(x.dtype) for x in made.inputs):
             found = self._reference
         try:
             results = found(made, *made.inputs)

@@ -7,6 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+_PLAIN = frozenset(
+    ("bool", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)), "float16", "float32", "float64")
+)
+
+
+def is_plain(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is one that NumPy itself computes with; bfloat16, float8 and four bits are not."""
+    return dtype.name in _PLAIN
+
 
 class Uncovered(Exception):
     """A meaning does not cover this form of its operator: onnx's reference implementation does."""

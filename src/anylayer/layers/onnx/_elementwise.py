@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.onnx._call import Call, Uncovered, meaning
+from anylayer.layers.onnx._call import Call, Uncovered, is_plain, meaning
 from anylayer.libraries.onnx import helper
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
@@ -200,7 +200,7 @@ def _cast_like(call: Call, x: Any, like: Any) -> Any:
 
 
 def _cast_to(call: Call, x: Any, dtype: Any) -> Any:
-    if x.dtype.isbuiltin != 1 or dtype.isbuiltin != 1:
+    if not (is_plain(x.dtype) and is_plain(dtype)):
         raise Uncovered
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 4:
         return x.astype(np.int32).astype(dtype)

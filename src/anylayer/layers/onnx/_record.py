@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, TraceError
-from anylayer.layers.onnx._call import Call
+from anylayer.layers.onnx._call import Call, is_plain
 from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
 from anylayer.tracing import OPSET, Dim, is_traced, record_many
 
@@ -51,7 +51,7 @@ def recorded(call: Call) -> list[Any]:
         if found is None:
             raise TraceError(f"how many axes output {i} of {call.op} has is known only when the network runs")
         dtype, sizes = found
-        if dtype.isbuiltin != 1:
+        if not is_plain(dtype):
             raise TraceError(f"{call.op} gives {dtype.name}, which no engine is given")
         most = _most(given) if call.op in _SELECTING else _MOST
         results.append(([_size(d, known, call.op, most) for d in sizes], dtype))
@@ -63,7 +63,7 @@ def need_known(call: Call, written: Mapping[str, Any]) -> None:
     dtypes = tuple(None if x is None else x.dtype for x in call.inputs)
     least = least_version(call.op, OPSET, tuple(sorted(written)), dtypes)
     cubes = call.op == "GridSample" and len(call.inputs[0].shape) != 4
-    plain = all(d is None or d.isbuiltin == 1 for d in dtypes)
+    plain = all(d is None or is_plain(d) for d in dtypes)
     if least is None or least > _NEWEST or cubes or not plain:
         kinds = ", ".join("none" if d is None else d.name for d in dtypes)
         raise TraceError(f"engines are given no {call.op} of {kinds} (operator set {least or call.version})")

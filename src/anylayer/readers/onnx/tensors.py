@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -161,9 +162,12 @@ def _view(data: Any, start: int, stop: int, dtype: Any, name: str, shape: tuple[
         return _unpacked(bytes(data[start:stop]), name, shape)
     if not count:
         return np.zeros(shape, dtype)
-    return np.frombuffer(data, dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype, count, start).reshape(
-        shape
-    )
+    return np.frombuffer(data, _stored_as(dtype), count, start).reshape(shape)
+
+
+def _stored_as(dtype: Any) -> Any:
+    """The dtype of bytes in the file, little end first."""
+    return dtype if sys.byteorder == "little" else dtype.newbyteorder("<")
 
 
 def _unpacked(data: bytes, name: str, shape: tuple[int, ...]) -> Array:
