@@ -33,7 +33,10 @@ _ZIPPED = (
 )
 _MARKUP = (
     (rb"(?i)\s*<(!doctype\s+html|html)", "a web page: the download gave the page in place of the file"),
-    (rb"\s*(<\?xml[^>]*>\s*)?<net\b", "an OpenVINO model (IR)"),
+    (
+        rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*(<!DOCTYPE\s.*?)?<net\b",
+        "an OpenVINO model (IR)",
+    ),
     (rb"\s*<\?xml", "an XML file"),
     (rb"\s*(\{\s*(\"|\})|\[\s*[\[{\"])", "a JSON file"),
     (rb"(\s|#[^\n]*\n)*\[(net|network)\]", "a Darknet network (.cfg)"),

@@ -1,0 +1,202 @@
+"""Files that are no IR, or broken, or made to harm: each is answered with what is wrong, and where."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import AnyLayerError, FileError
+from anylayer.readers.openvino import match, read
+
+from .ir import Ir
+
+V11 = """<net name="n" version="11"><layers>
+<layer id="0" name="x" type="Parameter" version="opset1"><data shape="1,3" element_type="f32"/>
+ <output><port id="0" precision="FP32" names="x"><dim>1</dim><dim>3</dim></port></output></layer>
+<layer id="1" name="c" type="Const" version="opset1"><data element_type="f32" shape="3" offset="0" size="12"/>
+ <output><port id="0" precision="FP32"><dim>3</dim></port></output></layer>
+<layer id="2" name="y" type="Add" version="opset1"><data auto_broadcast="numpy"/>
+ <input><port id="0"/><port id="1"/></input><output><port id="2" names="y"/></output></layer>
+<layer id="3" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer></layers>
+<edges><edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
+<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>
+<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/></edges></net>"""
+VALUES = np.arange(3, dtype=np.float32)
+
+
+def save(folder: Path, text: str = V11, data: bytes | None = None) -> Path:
+    path = folder / "net.xml"
+    path.write_text(text)
+    path.with_suffix(".bin").write_bytes(VALUES.tobytes() if data is None else data)
+    return path
+
+
+def test_the_file_itself(tmp_path: Path) -> None:
+    x = np.ones((1, 3), np.float32)
+    got = anylayer.read(save(tmp_path)).compile("numpy")({"x": x})
+    assert np.array_equal(got["y"], x + VALUES)
+
+
+CHANGES = {
+    "a document type": (
+        ("<net name", '<!DOCTYPE net [<!ENTITY a "b">]><net name'),
+        "line 1: it declares a document type (DTD), which an IR has no use for",
+    ),
+    "laughs": (
+        (
+            "<net name",
+            '<!DOCTYPE n [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;">]><net name',
+        ),
+        "it declares a document type (DTD)",
+    ),
+    "an unknown entity": (('name="n"', 'name="&n;"'), "this is not XML: undefined entity"),
+    "cut off": (("</edges></net>", ""), "this is not XML: no element found"),
+    "crossed": (("</layers>", "</layer>"), "line 8: this is not XML: mismatched tag"),
+    "nothing of layers": (("layers", "players"), "there is no <layers> in it"),
+    "a version of words": (('version="11"', 'version="new"'), "its version is 'new', a number is needed"),
+    "a version to come": (
+        ('version="11"', 'version="12"'),
+        "its version is 12; versions 2 to 7, 10 and 11",
+    ),
+    "a version between": (
+        ('version="11"', 'version="8"'),
+        "its version is 8; versions 2 to 7, 10 and 11",
+    ),
+    "an opset to come": (
+        ('type="Add" version="opset1"', 'type="Add" version="opset99"'),
+        "layer 'y' (Add): is of version 'opset99', opset1 to opset17 are known",
+    ),
+    "an extension": (
+        ('type="Add" version="opset1"', 'type="Add" version="extension"'),
+        "An operation of an extension is defined by a class in a layers file",
+    ),
+    "a lying offset": (('offset="0"', 'offset="4"'), "layer 'c' (Const): 12 bytes at offset 4 are named"),
+    "an offset below": (('offset="0"', 'offset="-4"'), "'offset': a size is a whole number, got '-4'"),
+    "a lying size": (('size="12"', 'size="8"'), "3 values of type f32 need 12 bytes, size says 8"),
+    "a lying shape": (('shape="3"', 'shape="9999999999"'), "9999999999 values of type f32 need 39999999996 bytes"),
+    "an element type": (('f32" shape="3"', 'f8" shape="3"'), "values of type 'f8' are not supported"),
+    "an attribute": (
+        ('auto_broadcast="numpy"', 'auto_brodcast="numpy"'),
+        "data has no field 'auto_brodcast'; did you mean 'auto_broadcast'?",
+    ),
+    "a word": (
+        ('auto_broadcast="numpy"', 'auto_broadcast="nimpy"'),
+        "parameter 'auto_broadcast': must be one of numpy, none, pdpd, bidirectional, explicit, got nimpy",
+    ),
+    "a missing edge": (
+        ('<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>', ""),
+        "net.xml:6: layer 'y' (Add): no edge leads to its input port 1",
+    ),
+    "an edge twice": (
+        ('to-layer="2" to-port="1"', 'to-layer="2" to-port="0"'),
+        "layer 'y' (Add): two edges lead to its input port 0 (line 10)",
+    ),
+    "an edge to nowhere": (
+        ('to-layer="3"', 'to-layer="9"'),
+        "line 11: an edge has to-layer=9, which is no layer",
+    ),
+    "a port that is not": (
+        ('from-layer="2" from-port="2"', 'from-layer="2" from-port="0"'),
+        "it has no output port 0 (line 11); its output ports: 2",
+    ),
+    "a circle": (
+        ('from-layer="0" from-port="0" to-layer="2"', 'from-layer="2" from-port="2" to-layer="2"'),
+        "layers 'y', 'r' read each other's outputs in a circle",
+    ),
+    "one id twice": (('<layer id="1"', '<layer id="0"'), "layer 'c' (Const): its id 0 is taken by another layer"),
+    "one port twice": (('<port id="0"/><port id="1"/>', '<port id="0"/><port id="0"/>'), "one occurs twice"),
+    "no type": ((' type="Add"', ""), "line 6: a layer has no 'type'"),
+    "no outputs": (('type="Result"', 'type="Exp"'), "the network has no outputs"),
+    "a dim of words": (("<dim>1</dim>", "<dim>one</dim>"), "a size is a whole number, got 'one'"),
+    "an endless dim": (("<dim>1</dim>", f"<dim>{'9' * 5000}</dim>"), "a size is a whole number, got '9999"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changed(name: str, tmp_path: Path) -> None:
+    (old, new), text = CHANGES[name]
+    assert old in V11
+    path = save(tmp_path, V11.replace(old, new, 1) if old != "layers" else V11.replace(old, new))
+    start = time.perf_counter()
+    with pytest.raises(AnyLayerError) as caught:
+        anylayer.read(path).compile("numpy")({"x": VALUES[None]})
+    assert text in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert str(caught.value).count(str(path)) <= 2
+    assert time.perf_counter() - start < 5
+
+
+def test_nested_too_deeply(tmp_path: Path) -> None:
+    path = save(tmp_path, "<net>" + "<a>" * 100_000)
+    with pytest.raises(FileError, match=r"line 1: elements are nested more than 64 deep"):
+        read(path)
+
+
+def test_too_many_elements(tmp_path: Path) -> None:
+    path = save(tmp_path, '<net version="11">' + "<a/>" * 2_000_001)
+    with pytest.raises(FileError, match=r"it has more than 2000000 elements"):
+        read(path)
+
+
+def test_no_weights_beside_it(tmp_path: Path) -> None:
+    path = save(tmp_path)
+    path.with_suffix(".bin").unlink()
+    with pytest.raises(FileError, match=r"its weights are not beside it: there is no .*net\.bin"):
+        read(path)
+    other = tmp_path / "other.bin"
+    other.write_bytes(VALUES.tobytes())
+    assert read(path, other).weights == str(other)
+    with pytest.raises(FileError, match=r"there is no weights file .*none\.bin"):
+        read(path, tmp_path / "none.bin")
+
+
+def test_what_is_no_ir(tmp_path: Path) -> None:
+    for text in ("<opencv_storage/>", "not xml", "", '{"net": 1}', "<html><net/></html>"):
+        path = save(tmp_path, text)
+        assert not match(path)
+    assert not match(tmp_path)
+    assert match(save(tmp_path))
+    assert match(save(tmp_path, '<?xml version="1.0" encoding="UTF-8"?>\n<!-- made by hand -->\n' + V11))
+
+
+def test_unknown_operations_are_all_named(tmp_path: Path) -> None:
+    path = save(tmp_path, V11.replace('type="Add"', 'type="Loop"'))
+    net = anylayer.read(path)
+    assert [node.type for node in net.unknown] == ["Loop"]
+    with pytest.raises(AnyLayerError, match=re.escape("1 unknown layer type: 'Loop' (layer 'y')")):
+        net.compile("numpy")
+
+
+class Mine:
+    """x plus a blob."""
+
+    def __init__(self, params, blobs):  # type: ignore[no-untyped-def]
+        self.blob, self.scale = blobs[0], params["scale"]
+
+    def forward(self, inputs):  # type: ignore[no-untyped-def]
+        return [inputs[0] + self.blob * np.float32(self.scale)]
+
+
+def test_a_users_operation_gets_attributes_and_constants(tmp_path: Path) -> None:
+    text = V11.replace(
+        'type="Add" version="opset1"><data auto_broadcast="numpy"/>',
+        'type="Mine" version="extension"><data scale="2"/>',
+    )
+    net = anylayer.read(save(tmp_path, text), layers=[("Mine", Mine)])
+    got = net.compile("onnxruntime")({"x": np.ones((1, 3), np.float32)})
+    assert np.array_equal(got["y"], [[1, 3, 5]])
+
+
+def test_old_files_cut_off(tmp_path: Path) -> None:
+    ir = Ir(2)
+    ir.input("x", 1, 3, 4, 4)
+    ir.layer("y", "PReLU", ["x"], [(1, 3, 4, 4)], {}, {"weights": VALUES})
+    path = ir.save(tmp_path)
+    path.with_suffix(".bin").write_bytes(b"\0" * 8)
+    with pytest.raises(FileError, match=r"layer 'y' \(PReLU\): 12 bytes at offset 0 are named, .* has 8 bytes"):
+        read(path)
