@@ -159,6 +159,25 @@ def test_a_kept_layer_has_its_params_and_shapes(tmp_path: Path, cls: Any) -> Non
         assert done.unchecked == "nothing here computes what is kept: Mine"
 
 
+def test_a_layer_of_another_domain_stays_there(tmp_path: Path) -> None:
+    read(tmp_path).write(tmp_path / "kept.onnx", keep=["Mine"])
+    model = onnx.load(tmp_path / "kept.onnx")
+    for node in model.graph.node:
+        node.domain = node.domain and "com.acme"
+    model.opset_import[1].domain, model.opset_import[1].version = "com.acme", 3
+    onnx.save(model, tmp_path / "acme.onnx")
+    net = anylayer.read(tmp_path / "acme.onnx", layers=[("Mine", Mine)])
+    assert net.write(tmp_path / "again.onnx", keep=["Mine"]).checks[0].ok
+    again = onnx.load(tmp_path / "again.onnx")
+    assert {o.domain: o.version for o in again.opset_import} == {"": 18, "com.acme": 3}
+    assert [n for n in again.graph.node if n.domain] == [n for n in model.graph.node if n.domain]
+    assert net.write(tmp_path / "called.onnx", functions=True).checks[0].ok
+    assert [(f.domain, f.name) for f in onnx.load(tmp_path / "called.onnx").functions] == [
+        ("com.acme", "Mine"),
+        ("com.acme", "Mine_2"),
+    ]
+
+
 def test_a_kept_layer_has_its_weights(tmp_path: Path) -> None:
     read(tmp_path).write(tmp_path / "net.onnx", keep=["Convolution"])
     model = onnx.load(tmp_path / "net.onnx")

@@ -104,7 +104,7 @@ class _Joining:
             scope=t.node.name,
             place=t.node.place,
             names=t.node.outputs,
-            domain=DOMAIN,
+            domain=t.node.domain or DOMAIN,
             body=t.body,
         )
 
