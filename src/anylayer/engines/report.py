@@ -162,7 +162,7 @@ def _short(params: Mapping[str, Any]) -> str:
     for name, value in params.items():
         if (
             value is None
-            or value == []
+            or (isinstance(value, list) and not value)
             or name in _UNTOLD
             or name.startswith("_")
             or any(word in name for word in _TRAINING)
@@ -172,6 +172,8 @@ def _short(params: Mapping[str, Any]) -> str:
             parts.append(f"{name}={value['class_name']}" if "class_name" in value else _short(value))
         elif isinstance(value, list) and any(isinstance(v, Mapping) for v in value):
             parts.extend(_short(v) for v in value if isinstance(v, Mapping))
+        elif isinstance(value, np.ndarray):
+            parts.append(f"{name}={TensorType(value.shape, value.dtype)}")
         else:
             shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
             parts.append(f"{name}={shown}")
