@@ -273,8 +273,8 @@ def _raise_all(refused: list[LayerError]) -> None:
     if not refused:
         return
     first = refused[0]
-    if len(refused) > 1:
-        others = "; ".join(str(e).split(". ")[0] for e in refused[1:4])
-        more = "; ..." if len(refused) > 4 else ""
-        raise LayerError(f"{first.message}. {len(refused) - 1} more: {others}{more}", *first.places)
+    others = [text for text in dict.fromkeys(str(e).split(". ")[0] for e in refused) if text not in str(first)]
+    if others:
+        more = "; ..." if len(others) > 3 else ""
+        raise LayerError(f"{first.message}. {len(others)} more: {'; '.join(others[:3])}{more}", *first.places)
     raise first

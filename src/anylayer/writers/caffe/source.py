@@ -160,7 +160,11 @@ def _as_operators(b: Builder, t: TracedNode, values: dict[str, View]) -> None:
 def _outputs(b: Builder, source: Source, values: Mapping[str, View], result: Made) -> None:
     """Every output is a blob that nothing reads; what else nothing reads is silenced."""
     public: set[str] = set()
-    blobs = {name: b.settled(values[value]) for name, value in source.outputs.items()}
+    blobs = {}
+    makers = {v: t.node for t in source.nodes for v in t.node.outputs}
+    for name, value in source.outputs.items():
+        with at(makers[value].place if value in makers else f"output '{name}'"):
+            blobs[name] = b.settled(values[value])
     shared = Counter(view.name for view in blobs.values())
     for name, view in blobs.items():
         if b.reads(view.name) or shared[view.name] > 1 or view.name not in b.layers:

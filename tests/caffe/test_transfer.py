@@ -1,0 +1,205 @@
+"""Weights of Keras networks handed over by layer names, and the example that does it."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+import anylayer.caffe as caffe
+from anylayer.caffe import NetSpec, transfer_weights
+from anylayer.caffe import layers as L
+from anylayer.errors import AnyLayerError
+from anylayer.network import Network, Node, TensorType
+from tests.layers.harness import noise
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "keras_blog"
+
+
+def keras(*nodes: Node, **inputs: tuple[int, ...]) -> Network:
+    """A Keras network of these nodes."""
+    types = {name: TensorType.of(shape) for name, shape in inputs.items()}
+    return Network("k", "keras", dict(types), list(nodes), {nodes[-1].outputs[0]: nodes[-1].outputs[0]})
+
+
+def node(name: str, type_: str, blobs: Any = (), **config: Any) -> Node:
+    return Node(name, type_, ["x"], [name], {"config": config}, list(blobs))
+
+
+def target(folder: Path, *layers: Any, shape: tuple[int, ...] = (1, 3, 6, 6)) -> anylayer.Net:
+    """A Caffe network of these layers, each a function of the top before."""
+    n = NetSpec()
+    top = n.data = L.Input(shape={"dim": list(shape)})
+    for layer in layers:
+        top = layer(top)
+        n[top.fn.params["name"]] = top
+    return anylayer.read(n.to_proto().save(folder / "net.prototxt"))
+
+
+def blobs_of(net: anylayer.Net, name: str) -> list[Any]:
+    return next(n.blobs for n in net.network.nodes if n.name == name)
+
+
+def test_kernels_are_turned(tmp_path: Path) -> None:
+    w = noise(3, 2, 3, 5)
+    net = target(tmp_path, lambda x: L.Convolution(x, name="c", num_output=5, kernel_h=3, kernel_w=2))
+    report = transfer_weights(keras(node("c", "Conv2D", [w])), net)
+    kernel, bias = blobs_of(net, "c")
+    assert kernel.shape == (5, 3, 3, 2)
+    assert kernel[4, 1, 2, 0] == w[2, 0, 1, 4]
+    assert (bias == 0).all(), "a bias that Keras lacks is zeros"
+    assert str(report) == "c (Conv2D) -> c [5, 3, 3, 2] [5]"
+
+
+def test_depthwise_and_transposed_kernels(tmp_path: Path) -> None:
+    depthwise, transposed = noise(3, 3, 3, 2), noise(2, 2, 4, 6)
+    net = target(
+        tmp_path,
+        lambda x: L.Convolution(x, name="d", num_output=6, group=3, kernel_size=3, bias_term=False),
+        lambda x: L.Deconvolution(x, name="t", num_output=4, kernel_size=2, bias_term=False),
+    )
+    transfer_weights(
+        keras(node("d", "DepthwiseConv2D", [depthwise]), node("t", "Conv2DTranspose", [transposed])), net
+    )
+    (d,), (t,) = blobs_of(net, "d"), blobs_of(net, "t")
+    assert d.shape == (6, 1, 3, 3) and d[3, 0, 1, 2] == depthwise[1, 2, 1, 1]
+    assert t.shape == (6, 4, 2, 2) and t[5, 3, 1, 0] == transposed[1, 0, 3, 5]
+
+
+@pytest.mark.parametrize(("scale", "center"), [(True, True), (False, True), (True, False), (False, False)])
+def test_batch_normalisation(tmp_path: Path, scale: bool, center: bool) -> None:
+    """Caffe's own epsilon stands in its file: what is stored makes up for it."""
+    gamma, beta, mean, variance = noise(3), noise(3, seed=1), noise(3, seed=2), np.abs(noise(3, seed=3))
+    blobs = [*([gamma] if scale else []), *([beta] if center else []), mean, variance]
+    net = target(
+        tmp_path,
+        lambda x: L.BatchNorm(x, name="b", use_global_stats=True),
+        lambda x: L.Scale(x, name="other name", bias_term=True),
+    )
+    transfer_weights(keras(node("b", "BatchNormalization", blobs, epsilon=0.01, scale=scale, center=center)), net)
+    x = noise(1, 3, 6, 6)
+    (y,) = net.compile("numpy")({"data": x}).values()
+
+    def wide(v: Any) -> Any:
+        return v.reshape(1, 3, 1, 1)
+
+    want = (x - wide(mean)) / np.sqrt(wide(variance) + 0.01)
+    want = want * (wide(gamma) if scale else 1) + (wide(beta) if center else 0)
+    assert np.allclose(y, want, atol=1e-5)
+
+
+def test_the_recipes_epsilon(tmp_path: Path) -> None:
+    blobs = [*noise(3, 3), np.ones(3, np.float32)]
+    net = target(tmp_path, lambda x: L.BatchNorm(x, name="b"), lambda x: L.Scale(x, name="b_sc", bias_term=True))
+    report = transfer_weights(keras(node("b", "BatchNormalization", blobs, epsilon=1e-3)), net, blog_compat=True)
+    assert np.allclose(blobs_of(net, "b")[1], 1.001, atol=1e-7)
+    assert "both epsilons" in str(report)
+
+
+def test_dense_after_flatten(tmp_path: Path) -> None:
+    """Keras flattens (H, W, C), Caffe (C, H, W)."""
+    w = noise(2 * 3 * 4, 5)
+    flat = Node("f", "Flatten", ["x"], ["f"], {"config": {}})
+    dense = Node("d", "Dense", ["f"], ["d"], {"config": {"units": 5}}, [w])
+    network = keras(flat, dense, x=(1, 2, 3, 4))
+    net = target(tmp_path, lambda x: L.InnerProduct(x, name="d", num_output=5), shape=(1, 4, 2, 3))
+
+    class Shaped:
+        """As anylayer.Net: the network and its shapes."""
+
+        def __init__(self) -> None:
+            self.network = network
+
+        def inspect(self) -> Any:
+            return type("Report", (), {"nodes": []})
+
+    transfer_weights(Shaped(), net)
+    x = noise(1, 2, 3, 4)
+    (y,) = net.compile("numpy")({"data": x.transpose(0, 3, 1, 2)}).values()
+    assert np.allclose(y, x.reshape(1, -1) @ w, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("source", "layer", "text"),
+    [
+        (
+            node("c", "Conv2D", [noise(3, 3, 3, 4)]),
+            lambda x: L.Convolution(x, name="c", num_output=5, kernel_size=3),
+            r"layer 'c' \(Conv2D to Convolution\): has 4 outputs, the Caffe layer num_output=5",
+        ),
+        (
+            node("c", "Conv2D", [noise(3, 3, 3, 4), noise(4)]),
+            lambda x: L.Convolution(x, name="c", num_output=4, kernel_size=3, bias_term=False),
+            "has a bias, the Caffe layer bias_term: false",
+        ),
+        (
+            node("c", "Dense", [noise(3, 4)]),
+            lambda x: L.Convolution(x, name="c", num_output=4, kernel_size=3),
+            "needs InnerProduct in Caffe, got Convolution",
+        ),
+        (
+            node("c", "BatchNormalization", [*noise(3, 3), np.ones(3, np.float32)]),
+            lambda x: L.BatchNorm(x, name="c"),
+            "has gamma and beta, but no Scale layer reads the Caffe layer",
+        ),
+        (
+            node("c", "PReLU", [noise(6, 6, 3)]),
+            lambda x: L.PReLU(x, name="c"),
+            r"has slopes \[6, 6, 3\]; Caffe's PReLU has one a channel",
+        ),
+        (
+            node("c", "GRU", [noise(3, 3)]),
+            lambda x: L.PReLU(x, name="c"),
+            "weights of this type are not handed over; write the whole network",
+        ),
+        (
+            node("other", "Conv2D", [noise(3, 3, 3, 4)]),
+            lambda x: L.PReLU(x, name="c"),
+            "no layer with weights has the name of a Caffe layer; those are c",
+        ),
+    ],
+)  # fmt: skip
+def test_refused(tmp_path: Path, source: Node, layer: Any, text: str) -> None:
+    with pytest.raises(AnyLayerError, match=text):
+        transfer_weights(keras(source), target(tmp_path, layer))
+
+
+def test_networks_of_other_formats_are_refused(tmp_path: Path) -> None:
+    net = target(tmp_path, lambda x: L.PReLU(x, name="c"))
+    with pytest.raises(AnyLayerError, match="the source is a caffe network, a Keras one is needed"):
+        transfer_weights(net, net)
+
+
+def test_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Keras model in, prototxt and caffemodel out, by hand and in one call; each equal to what Keras computed."""
+    monkeypatch.setattr(sys, "argv", ["write_caffe.py", str(tmp_path)])
+    runpy.run_path(str(EXAMPLE / "write_caffe.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "bn1 (BatchNormalization) -> bn1 [8] [8] [1], bn1_sc [8] [8]" in printed
+    golden = np.load(EXAMPLE / "golden.npz")
+    for name in ("by_hand", "converted"):
+        net = anylayer.read(tmp_path / f"{name}.prototxt", tmp_path / f"{name}.caffemodel")
+        (key,) = net.inputs
+        (y,) = net.compile("numpy")({key: golden["x"].transpose(0, 3, 1, 2)}).values()
+        want = golden["y"].transpose(0, 3, 1, 2)
+        assert np.abs(y - want).max() <= 1e-5 * np.abs(want).max()
+
+
+def test_the_recipe_is_off_as_it_is_known_to_be(tmp_path: Path) -> None:
+    model = anylayer.read(EXAMPLE / "model.keras")
+    done = model.write(tmp_path / "net.prototxt", blog_compat=True)
+    assert done.unchecked == "blog_compat changes the numbers"
+    golden = np.load(EXAMPLE / "golden.npz")
+    net = anylayer.read(tmp_path / "net.prototxt", tmp_path / "net.caffemodel")
+    (y,) = net.compile("numpy")({next(iter(net.inputs)): golden["x"].transpose(0, 3, 1, 2)}).values()
+    want = golden["y"].transpose(0, 3, 1, 2)
+    assert 1e-6 < np.abs(y - want).max() / np.abs(want).max() < 5e-3
+
+
+def test_the_names_are_there() -> None:
+    assert {"NetSpec", "layers", "params", "to_proto", "transfer_weights"} <= set(caffe.__all__)

@@ -1,0 +1,122 @@
+"""Networks that came from Caffe, written again: what is read of the files is what was read of the originals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import LayerError
+from anylayer.network import Network
+from anylayer.testing import assert_same
+from anylayer.writers.caffe import save
+from anylayer.writers.caffe.dialects import dialect_of
+from anylayer.writers.caffe.network import network_net
+from tests.writers.caffe.harness import SHARED
+
+CASES = [p.parent for p in sorted((SHARED / "golden").glob("*/*/case.json"))]
+INFO: dict[Path, dict[str, Any]] = {c: json.loads((c / "case.json").read_text()) for c in CASES}
+COMPUTED = [c for c in CASES if not INFO[c].get("rejected")]
+FILES = sorted((SHARED / "prototxt").glob("*.prototxt"))
+DIALECTS = {
+    "ChenYingpeng+caffe-yolov3__": "mobilenet-yolo",
+    "MobileNet-YOLO__models__darknet__darknet19": "mobilenet-yolo",
+    "gklz1982+caffe-yolov2__examples__indoor": "yolov2",
+}
+
+golden = pytest.mark.skipif(not CASES, reason="../shared/golden is not here")
+wild = pytest.mark.skipif(not FILES, reason="../shared/prototxt is not here")
+
+BVLC_LACKS = {
+    *("DetectionOutput", "Permute", "PSROIPooling", "ROIAlignAvg", "ROIPooling", "SpatialTransformer"),
+    *("UpsampleSegNet", "YoloDetectionOutput", "Yolov3DetectionOutput"),
+}
+"""Folders of golden whose layers BVLC's Caffe cannot express by any others."""
+
+
+def plain(value: Any) -> Any:
+    """Params as float32: a text may have more digits than Caffe keeps."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    return float(np.float32(value)) if type(value) is float else value
+
+
+def assert_equal(one: Network, two: Network) -> None:
+    """Two networks are the same but for where they were read."""
+    assert one.inputs == two.inputs
+    assert one.outputs == two.outputs
+    assert [n.name for n in one.nodes] == [n.name for n in two.nodes]
+    for a, b in zip(one.nodes, two.nodes):
+        assert (a.type, a.inputs, a.outputs, a.in_place) == (b.type, b.inputs, b.outputs, b.in_place), a.name
+        assert plain(a.params) == plain(b.params), a.name
+        assert (a.phase, a.loss_weights) == (b.phase, b.loss_weights), a.name
+        assert len(a.blobs) == len(b.blobs), a.name
+        assert all(np.array_equal(x, y, equal_nan=True) for x, y in zip(a.blobs, b.blobs)), a.name
+    assert {k: (p.scale, p.crop) for k, p in one.preprocess.items()} == {
+        k: (p.scale, p.crop) for k, p in two.preprocess.items()
+    }
+
+
+def again(network: Network, folder: Path) -> list[Path]:
+    """The network's files."""
+    return save(network_net(network, dialect_of(network.dialect)), folder / "again.prototxt")
+
+
+def read(case: Path) -> anylayer.Net:
+    weights = case / "weights.caffemodel"
+    given = weights if weights.exists() else None
+    return anylayer.read(case / "deploy.prototxt", given, dialect=INFO[case]["dialect"])
+
+
+def name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem
+
+
+@golden
+@pytest.mark.parametrize("case", COMPUTED, ids=name)
+def test_golden_networks(case: Path, tmp_path: Path) -> None:
+    net = read(case)
+    proto, weights, text = again(net.network, tmp_path)
+    dialect = INFO[case]["dialect"]
+    assert_equal(net.network, anylayer.read(text, weights, dialect=dialect).network)
+    inputs = {k: np.load(case / f"input_{k}.npy") for k in INFO[case]["inputs"]}
+    want = net.compile("numpy")(inputs)
+    for options in ({"model": weights}, {"model": text, "weights": weights}):
+        got = anylayer.read(**options, dialect=dialect, proto=proto).compile("numpy")(inputs)
+        for k, array in want.items():
+            assert_same(got[k], array, k)
+
+
+@wild
+@pytest.mark.parametrize("file", FILES, ids=name)
+def test_files_from_the_wild(file: Path, tmp_path: Path) -> None:
+    dialect = next((d for part, d in DIALECTS.items() if part in file.name), None)
+    network = anylayer.read(file, dialect=dialect).network
+    if "template" in file.name:  # a template whose placeholders ("num_output: cls3x") are no numbers
+        with pytest.raises(LayerError, match="'num_output' must be an integer, got cls3x"):
+            again(network, tmp_path)
+        return
+    _, weights, text = again(network, tmp_path)
+    assert_equal(network, anylayer.read(text, weights, dialect=dialect).network)
+
+
+@golden
+@pytest.mark.parametrize("case", COMPUTED, ids=name)
+def test_golden_networks_for_bvlc(case: Path, tmp_path: Path) -> None:
+    """What BVLC's Caffe has no layer for becomes others that it has, or is refused by name."""
+    net = read(case)
+    inputs = {k: np.load(case / f"input_{k}.npy") for k in INFO[case]["inputs"]}
+    try:
+        done = net.write(tmp_path / "net.prototxt", dialect="bvlc", verify=inputs)
+    except LayerError as error:
+        assert case.parent.name in BVLC_LACKS
+        assert "deploy.prototxt" in str(error)
+        assert "Caffe (dialect 'bvlc') has no " in str(error)
+        return
+    assert all(check.ok for check in done.checks)

@@ -1,0 +1,217 @@
+"""The three files: text, binary and schema; what each holds, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import FileError, InputError, LayerError
+from anylayer.network import Flag, Word
+from anylayer.writers.caffe import binary, save
+from anylayer.writers.caffe.binary import varint, write_caffemodel
+from anylayer.writers.caffe.dialects import dialect_of
+from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
+from anylayer.writers.caffe.proto import proto_text
+from anylayer.writers.caffe.text import float_text, prototxt, quoted
+from tests.layers.harness import noise
+
+NET = """
+name: "net"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 4 dim: 6 dim: 5 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: "constant" value: 0.5 } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "shuffle" type: "ShuffleChannel" bottom: "conv" top: "out" shuffle_channel_param { group: 3 } }
+"""
+
+
+def network(folder: Path, text: str = NET, **options: Any) -> anylayer.Net:
+    (folder / "given.prototxt").write_text(text)
+    return anylayer.read(folder / "given.prototxt", **options)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1, "0.1"), (1, "1.0"), (1e-5, "1e-05"), (1 / 255, "0.003921569"), (1e6, "1000000.0"), (1e16, "1e+16"),
+        (-2.5, "-2.5"), (float("inf"), "inf"), (float("-inf"), "-inf"), (float("nan"), "nan"),
+        (123456789, "123456790.0"),
+    ],
+)  # fmt: skip
+def test_floats_are_the_shortest_that_are_the_same(value: float, text: str) -> None:
+    assert float_text(value) == text
+    assert np.float32(float(text)) == np.float32(value) or text == "nan"
+
+
+def test_strings_are_escaped() -> None:
+    assert quoted("a\"b\\c\n\té\x01'") == '"a\\"b\\\\c\\n\\té\\001\\\'"'
+
+
+def test_fields_stand_by_number_and_enums_by_name() -> None:
+    layer = CaffeLayer("p", "Pooling", ["x"], ["y"], {"pooling_param": {"stride": 2, "pool": 1, "kernel_size": 3}})
+    assert prototxt(CaffeNet(layers=[layer])).splitlines() == [
+        "layer {", '  name: "p"', '  type: "Pooling"', '  bottom: "x"', '  top: "y"', "  pooling_param {",
+        "    pool: AVE", "    kernel_size: 3", "    stride: 2", "  }", "}",
+    ]  # fmt: skip
+
+
+def test_unknown_layers_keep_what_they_have(tmp_path: Path) -> None:
+    """Their messages get a schema made of the values, with numbers that nobody else has."""
+    params = {
+        "mystery_param": {
+            "a": 3, "b": [0.5, 1.5], "c": "text", "d": Flag(True), "mode": Word("FAST"),
+            "inner": [{"x": 1}, {"y": -2}],
+        }
+    }  # fmt: skip
+    net = CaffeNet("n", [
+        CaffeLayer("data", "Input", [], ["data"], {"input_param": {"shape": {"dim": [1, 2]}}}),
+        CaffeLayer("m", "Mystery", ["data"], ["m"], params, [noise(2, 3), noise(3)]),
+    ])  # fmt: skip
+    proto, weights, text = save(net, tmp_path / "net.prototxt")
+    for read in (
+        anylayer.read(text, weights),
+        anylayer.read(text, weights, proto=proto),
+        anylayer.read(weights, proto=proto),
+    ):
+        (node,) = read.network.nodes
+        assert node.params == params
+        assert [b.shape for b in node.blobs] == [(2, 3), (3,)]
+    assert "optional MysteryParameter mystery_param = 100000;" in proto.read_text()
+    assert "enum Mode { FAST = 0; }" in proto.read_text()
+
+
+def test_numbers_are_the_dialects(tmp_path: Path) -> None:
+    net = network(tmp_path).fill()
+    found = {}
+    for dialect in ("ascend", "caffe2onnx", "synopsys"):
+        net.write(tmp_path / "net.prototxt", dialect=dialect)
+        text = (tmp_path / "net.proto").read_text()
+        found[dialect] = re.findall(r"shuffle_channel_param = (\d+)", text)
+    assert found == {"ascend": ["159"], "caffe2onnx": ["164"], "synopsys": ["166"]}
+
+
+def test_a_number_that_another_message_has_is_not_used_twice() -> None:
+    """Interp's common number is that of Caffe's Input."""
+    net = CaffeNet("n", [CaffeLayer("i", "Interp", ["x"], ["y"], {"interp_param": {"height": 3, "width": 3}})])
+    text = proto_text(net)
+    numbers = re.findall(r"_param = (\d+);", text)
+    assert len(numbers) == len(set(numbers))
+    assert "input_param = 143;" in text
+
+
+def test_old_forks_have_inputs_without_a_layer(tmp_path: Path) -> None:
+    net = network(tmp_path, NET.split('layer { name: "shuffle"')[0]).fill()
+    net.write(tmp_path / "net.prototxt", dialect="deeplab")
+    text = (tmp_path / "net.prototxt").read_text()
+    assert text.startswith('name: "net"\ninput: "data"\ninput_shape {\n  dim: 1\n')
+    assert '"Input"' not in text
+
+
+def test_layers_that_the_dialect_lacks_become_others(tmp_path: Path) -> None:
+    net = network(tmp_path).fill()
+    done = net.write(tmp_path / "net.prototxt", dialect="bvlc")
+    assert [c.ok for c in done.checks] == [True]
+    read = anylayer.read(tmp_path / "net.prototxt", tmp_path / "net.caffemodel")
+    assert [n.type for n in read.network.nodes] == ["Convolution", "ReLU", "Convolution"]
+    net.write(tmp_path / "net.prototxt", dialect="bvlc", keep=["ShuffleChannel"])
+    read = anylayer.read(tmp_path / "net.prototxt", tmp_path / "net.caffemodel")
+    assert [n.type for n in read.network.nodes] == ["Convolution", "ReLU", "ShuffleChannel"]
+
+
+def test_a_users_layers_are_written_as_they_are(tmp_path: Path) -> None:
+    class Mine:
+        """Doubles."""
+
+        def __init__(self, params: dict[str, Any], blobs: list[Any]) -> None:
+            self.factor = params["factor"]
+
+        def forward(self, inputs: list[Any]) -> list[Any]:
+            return [inputs[0] * np.float32(self.factor)]
+
+    text = NET.replace("ShuffleChannel", "Mine").replace(
+        "shuffle_channel_param { group: 3 }", "mine_param { factor: 2.5 }"
+    )
+    net = network(tmp_path, text, layers=[("Mine", Mine)]).fill()
+    done = net.write(tmp_path / "net.prototxt", dialect="bvlc")
+    assert [c.ok for c in done.checks] == [True]
+    assert "mine_param {\n    factor: 2.5\n  }" in (tmp_path / "net.prototxt").read_text()
+    assert "message MineParameter {\n  optional float factor = 1;\n}" in (tmp_path / "net.proto").read_text()
+
+
+def test_an_old_network_becomes_a_new_one(tmp_path: Path) -> None:
+    old = """
+    input: "data" input_dim: 1 input_dim: 1 input_dim: 4 input_dim: 4
+    layers { name: "pool" type: POOLING bottom: "data" top: "pool" pooling_param { pool: AVE kernel_size: 2 } }
+    """
+    network(tmp_path, old).write(tmp_path / "new.prototxt")
+    text = (tmp_path / "new.prototxt").read_text()
+    assert "layers" not in text
+    assert 'type: "Pooling"' in text and "pool: AVE" in text
+
+
+def test_what_is_silenced_stays_silenced(tmp_path: Path) -> None:
+    text = """
+    layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 } } }
+    layer { name: "s" type: "Slice" bottom: "x" top: "a" top: "b" }
+    layer { name: "q" type: "Silence" bottom: "b" }
+    """
+    net = network(tmp_path, text)
+    net.write(tmp_path / "net.prototxt")
+    assert list(anylayer.read(tmp_path / "net.prototxt").network.outputs) == ["a"]
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**31, 2**64 - 1, -1])
+def test_varints(value: int) -> None:
+    number = shift = 0
+    for byte in varint(value):
+        number |= (byte & 0x7F) << shift
+        shift += 7
+    assert number == value % 2**64
+
+
+def test_more_than_caffe_reads_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binary, "MOST_BYTES", 100)
+    net = CaffeNet("n", [CaffeLayer("a", "Scale", ["x"], ["y"], {}, [noise(100)])])
+    out = io.BytesIO()
+    with pytest.raises(
+        FileError, match=r"a \.caffemodel of 4\d\d bytes, 100 are the most that Caffe reads. Write ONNX"
+    ):
+        write_caffemodel(net, out)
+    assert out.getvalue() == b""
+
+
+def test_refused_networks_leave_no_file(tmp_path: Path) -> None:
+    text = NET.replace("ShuffleChannel", "Permute").replace(
+        "shuffle_channel_param { group: 3 }", "permute_param { order: 0 order: 2 }"
+    )
+    net = network(tmp_path, text).fill()
+    with pytest.raises(
+        LayerError, match=r"given.prototxt:7: layer 'shuffle' \(Permute\): Caffe \(dialect 'bvlc'\) has no Permute"
+    ):
+        net.write(tmp_path / "out" / "net.prototxt", dialect="bvlc")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_dialects_are_known(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no dialect 'bvcl'; did you mean 'bvlc'"):
+        network(tmp_path).fill().write(tmp_path / "net.prototxt", dialect="bvcl")
+    assert dialect_of("ssd").has("Permute") and not dialect_of("bvlc").has("Permute")
+    assert dialect_of("bvlc").has("Clip") and not dialect_of("ssd").has("Clip")
+
+
+def test_options_that_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="fold and blog_compat exclude each other"):
+        network(tmp_path).fill().write(tmp_path / "net.prototxt", fold=True, blog_compat=True)
+
+
+def test_open_sizes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Caffe's files have fixed sizes: give batch a number"):
+        network(tmp_path).fill().write(tmp_path / "net.prototxt", batch="N")
+    network(tmp_path).fill().write(tmp_path / "net.prototxt", batch=3)
+    assert anylayer.read(tmp_path / "net.prototxt").inputs["data"].shape == (3, 4, 6, 5)
