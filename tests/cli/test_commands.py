@@ -310,3 +310,13 @@ def test_layers_json(anylayer_command):
 def test_layers_names_the_nearest_type(anylayer_command):
     failed = anylayer_command("layers", "ShufleChannel", status=1)
     assert failed.stderr == "there is no built-in layer type 'ShufleChannel'; did you mean 'ShuffleChannel'?\n"
+
+
+def test_layers_of_other_formats(anylayer_command):
+    shown = anylayer_command("layers", "--format", "keras").stdout
+    assert rows_of(shown)["Conv2D"][1:3] == ["Convolution", "over"]
+    assert shown.endswith("; anylayer layers TYPE --format keras shows its fields\n")
+    shown = anylayer_command("layers", "conv2d", "--format", "tensorflow").stdout
+    assert rows_of(shown)["padding"][:4] == ["padding", "SAME", "|", "VALID"]
+    text = "there are no layers of format 'kera'; did you mean 'keras'?; formats: caffe, keras"
+    assert anylayer_command("layers", "--format", "kera", status=1).stderr.startswith(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,14 +20,21 @@ if TYPE_CHECKING:
     epilog="\b\nExample:\n  anylayer layers Interp",
 )
 @click.argument("types", metavar="[TYPE]...", nargs=-1)
+@click.option("--format", "fmt", default="caffe", metavar="NAME", help="keras, onnx ...: that format's [caffe].")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 @talk_options
-def command(types: tuple[str, ...], as_json: bool, quiet: bool, debug: bool) -> None:
+def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug: bool) -> None:
     """List the built-in layer types; for each TYPE given, its fields with their types, defaults and meaning."""
+    import anylayer
     from anylayer.cli.files import to_json
+    from anylayer.errors import InputError, nearest, need
     from anylayer.layer import Registry
 
-    registry = Registry.of("caffe")
+    folder = Path(anylayer.__file__).parent / "layers"
+    formats = sorted(p.name for p in folder.iterdir() if (p / "__init__.py").exists())
+    missing = f"there are no layers of format '{fmt}'{nearest(fmt, formats)}; formats: {', '.join(formats)}"
+    need(fmt in formats, missing, InputError)
+    registry = Registry.of(fmt)
     found = _find(registry, types) if types else registry.definitions()
     if as_json:
         click.echo(to_json([_plain(d) for d in found]))
@@ -40,7 +48,8 @@ def command(types: tuple[str, ...], as_json: bool, quiet: bool, debug: bool) -> 
         show(made)
         if not quiet:
             number = plural(len({d.type for d in found}), "layer type")
-            click.echo(f"{number}; anylayer layers TYPE shows its fields")
+            chosen = "" if fmt == "caffe" else f" --format {fmt}"
+            click.echo(f"{number}; anylayer layers TYPE{chosen} shows its fields")
 
 
 def _find(registry: Any, types: tuple[str, ...]) -> list[Definition]:
@@ -88,7 +97,7 @@ def _show_one(definition: Definition) -> None:
 
 def _rows(made: Any, message: Any, prefix: str) -> None:
     for name, field in message.fields.items():
-        made.add_row(f"{prefix}{name}", str(field.number), _kind(field), _default(field), field.doc)
+        made.add_row(f"{prefix}{name}", str(field.number or ""), _kind(field), _default(field), field.doc)
         if isinstance(field.kind, type) and prefix.count(".") < 3:
             _rows(made, field.kind, f"{prefix}{name}.")
 
