@@ -142,7 +142,8 @@ class Network:
     `notes` are what the reader did that its user may want to know.
     `dtype` is the one dtype every value has, in a format that knows only one (Caffe: float32).
     `open` holds, for an input whose file leaves sizes open, its shape with None for each such size; where only
-    the first (the batch) is open, `inputs` has 1 for it. `layouts` says of an input that takes pictures how they
+    the first (the batch) is open, `inputs` has 1 for it. `dtypes` has the dtype of an input whose type is None;
+    float32 where it is silent. `layouts` says of an input that takes pictures how they
     lie ("NHWC"); NCHW where it is silent.
     """
 
@@ -159,6 +160,7 @@ class Network:
     preprocess: dict[str, Preprocess] = field(default_factory=dict)
     dtype: np.dtype[Any] | None = None
     open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
+    dtypes: dict[str, np.dtype[Any]] = field(default_factory=dict)
     layouts: dict[str, str] = field(default_factory=dict)
 
 

@@ -85,7 +85,9 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) ->
             InputError,
         )
         known = types[name]
-        types[name] = TensorType.of((int(d) for d in shape), known.dtype if known else np.float32)
+        types[name] = TensorType.of(
+            (int(d) for d in shape), known.dtype if known else network.dtypes.get(name, np.float32)
+        )
     with at(network.source):
         for name, type_ in types.items():
             if type_ is not None:

@@ -251,7 +251,7 @@ def _input(network: Network, name: str, info: Any) -> None:
         tensor = info.type.tensor_type
         dtype = tensor_dtype(tensor.elem_type) if kind else np.dtype(np.float32)
         if not kind or not tensor.HasField("shape"):
-            network.inputs[name] = None
+            network.inputs[name], network.dtypes[name] = None, dtype
             return
         sizes = tuple(
             int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim
@@ -260,7 +260,7 @@ def _input(network: Network, name: str, info: Any) -> None:
     if None in sizes:
         network.open[name] = sizes
     if None in sizes[1:]:
-        network.inputs[name] = None
+        network.inputs[name], network.dtypes[name] = None, dtype
     else:
         network.inputs[name] = TensorType(tuple(1 if d is None else d for d in sizes), dtype)
 

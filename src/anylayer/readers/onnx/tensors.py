@@ -162,7 +162,9 @@ def _view(data: Any, start: int, stop: int, dtype: Any, name: str, shape: tuple[
         return _unpacked(bytes(data[start:stop]), name, shape)
     if not count:
         return np.zeros(shape, dtype)
-    return np.frombuffer(data, _stored_as(dtype), count, start).reshape(shape)
+    array = np.frombuffer(data, _stored_as(dtype), count, start).reshape(shape)
+    array.flags.writeable = False
+    return array
 
 
 def _stored_as(dtype: Any) -> Any:
