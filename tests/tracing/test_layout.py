@@ -307,3 +307,55 @@ def test_views_are_what_numpy_makes(steps: list[tuple[bool, int]]) -> None:
         np.testing.assert_array_equal(x.reshape(view.base.shape).transpose(view.axes), want)
     pieces, order = view.coarse()
     np.testing.assert_array_equal(x.reshape(pieces).transpose(order).reshape(-1), want.reshape(-1))
+
+
+# ------------------------------------------------------------------- random networks
+
+LAYERS: list[Callable[[Any, Any, np.random.Generator], Any]] = [
+    lambda y, _, r: conv(y, _weights(r, int(r.integers(1, 6)), y.shape[3], 3), pads=1),
+    lambda y, _, r: conv(np.pad(y, ((0, 0), (0, 1), (1, 0), (0, 0))), _weights(r, 4, y.shape[3], 2)),
+    lambda y, _, r: conv(y, _weights(r, y.shape[3], 1, 3), pads=1, group=y.shape[3]),
+    lambda y, _, r: np.clip(y + r.standard_normal(y.shape[3]).astype(np.float32), 0, 6),
+    lambda y, _, r: y * np.clip(y + f(3), 0, 6) / f(6),
+    lambda y, _, r: ops.batch_normalization(
+        y.transpose(FIRST), *(np.abs(r.standard_normal((4, y.shape[3]))).astype(np.float32) + f(0.1))
+    ).transpose(LAST),
+    lambda y, _, r: (
+        y * ops.sigmoid(conv(y.mean((1, 2)).reshape(-1, 1, 1, y.shape[3]), _weights(r, y.shape[3], y.shape[3], 1)))
+    ),
+    lambda y, old, r: np.concatenate([y, old], axis=3) if old.shape[:3] == y.shape[:3] else y,
+    lambda y, old, r: y + old if old.shape == y.shape else y,
+    lambda y, _, r: np.concatenate(np.split(y, 2, axis=3)[::-1], axis=-1) if y.shape[3] % 2 == 0 else y,
+    lambda y, _, r: ops.max_pool(y.transpose(FIRST), 3, pads=1).transpose(LAST),
+    lambda y, _, r: ops.average_pool(y.transpose(FIRST), 2, pads=(0, 0, 1, 1)).transpose(LAST),
+    lambda y, _, r: ops.resize(y.transpose(FIRST), (6, 6), mode="nearest").transpose(LAST),
+    lambda y, _, r: y.reshape(*y.shape[:3], 2, -1).swapaxes(3, 4).reshape(y.shape) if y.shape[3] % 2 == 0 else y,
+    lambda y, _, r: np.where(y > y.mean((1, 2), keepdims=True), y, y * f(0.1)),
+]
+
+
+def _weights(random: np.random.Generator, outputs: int, inputs: int, size: int) -> Any:
+    return (random.standard_normal((outputs, inputs, size, size)) / size / inputs**0.5).astype(np.float32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, len(LAYERS) - 1), st.integers(0, 99)), min_size=1, max_size=12),
+    st.booleans(),
+    st.integers(1, 2),
+)
+def test_random_networks_are_left_with_one_at_each_end(steps: list[tuple[int, int]], dense: bool, n: int) -> None:
+    def function(x: Any) -> Any:
+        made = [conv(x, _weights(np.random.default_rng(1), 4, 3, 3), pads=1)]
+        for kind, seed in steps:
+            random = np.random.default_rng(seed)
+            made.append(LAYERS[kind](made[-1], made[int(random.integers(len(made)))], random))
+        y = conv(made[-1], _weights(np.random.default_rng(2), 5, made[-1].shape[3], 1))
+        return y.reshape(n, -1) @ noise(y.size // n, 3) if dense else y
+
+    x = noise(n, 5, 4, 3)
+    want = function(x)
+    graph = simplify(traced(function, x))
+    turned = [o for o in graph.ops if o.op == "Transpose" and tuple(o.attrs["perm"]) in (LAST, FIRST)]
+    assert len(turned) <= (1 if dense else 2)
+    assert_same(run_graph(graph, [x], "onnxruntime")[0], want, tolerance=1e-4)
