@@ -1,0 +1,53 @@
+"""IRs that OpenVINO itself makes of real networks, in float32 and with halved weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+
+import anylayer
+from anylayer.testing import assert_same
+
+SHARED = Path(__file__).parents[4] / "shared"
+MODELS = [
+    "models/ultraface_RFB-320/version-RFB-320_without_postprocessing.onnx",
+    *(
+        f"tf_keras/{name}.pb"
+        for name in (
+            "blog", "deconv_upsample", "flatten_dense", "resize_bilinear", "resize_bilinear_align",
+            "resize_bilinear_factor", "stride_same_even",
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("halved", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_equal_to_openvino(name: str, halved: bool, tmp_path: Path) -> None:
+    if not (SHARED / name).is_file():
+        pytest.skip(f"../shared/{name} is absent")
+    path = tmp_path / "net.xml"
+    ov.save_model(ov.convert_model(str(SHARED / name)), str(path), compress_to_fp16=halved)
+    core = ov.Core()
+    compiled = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    net = anylayer.read(path)
+    shapes = _shapes(net)
+    random = np.random.default_rng(0)
+    feed = {name: random.random(shape).astype(np.float32) for name, shape in shapes.items()}
+    want = list(compiled(list(feed.values())).values())
+    for engine in ("numpy", "onnxruntime", "openvino"):
+        got = net.compile(engine=engine, shapes=shapes)(feed)
+        for output, array in zip(got, want):
+            assert_same(got[output], np.array(array), f"{engine}, {output}")
+
+
+def _shapes(net: anylayer.Net) -> dict[str, tuple[int, ...]]:
+    open_ = net.network.open
+    return {
+        name: tuple(d or 1 for d in open_[name]) if name in open_ else known.shape
+        for name, known in net.inputs.items()
+        if known is not None or name in open_
+    }
