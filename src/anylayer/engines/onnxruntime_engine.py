@@ -80,11 +80,11 @@ class _Weights:
             options.add_session_config_entry("session.disable_prepacking", "1")
 
 
-def _max_of_padded(graph: Graph) -> bool:
-    """Whether the largest of padded values is asked for: ONNX Runtime 1.31 makes the Pad a part of the MaxPool, whose
-    padding never wins, whatever value the Pad has."""
+def _pools_padded(graph: Graph) -> bool:
+    """Whether padded values are pooled: ONNX Runtime 1.31 makes the Pad a part of the pool, also where its padding
+    counts otherwise (in a MaxPool it never wins) or is more than the kernel may have."""
     padded = {id(value) for op in graph.ops if op.op == "Pad" for value in op.outputs}
-    return any(op.op == "MaxPool" and id(op.inputs[0]) in padded for op in graph.ops)
+    return any(op.op in ("MaxPool", "AveragePool") and id(op.inputs[0]) in padded for op in graph.ops)
 
 
 class OnnxRuntimeProgram:
@@ -116,7 +116,7 @@ class OnnxRuntimeProgram:
                 str(folder / "model.onnx"),
                 options,
                 providers=["CPUExecutionProvider"],
-                disabled_optimizers=["Pad_Fusion"] if _max_of_padded(graph) else None,
+                disabled_optimizers=["Pad_Fusion"] if _pools_padded(graph) else None,
             )
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
