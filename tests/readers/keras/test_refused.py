@@ -301,6 +301,15 @@ def test_old_keras(tmp_path: Path) -> None:
     assert refused(edited(tmp_path, theano)).startswith("m.h5: the weights were saved with the backend 'theano', ")
 
 
+def test_a_heap_that_never_ends(tmp_path: Path) -> None:
+    """libhdf5 goes round for ever in a heap of texts whose free space has no size."""
+    data = bytearray((DATA / "k2_old_functions.h5").read_bytes())
+    heap = data.find(b"GCOL\1")
+    data[heap + 16 : heap + 32] = bytes(16)
+    (tmp_path / "m.h5").write_bytes(data)
+    assert refused(tmp_path / "m.h5") == f"m.h5: the heap at byte {heap} is broken"
+
+
 def test_cut_off(tmp_path: Path) -> None:
     whole = (DATA / "k2_old_functions.h5").read_bytes()
     (tmp_path / "m.h5").write_bytes(whole[: len(whole) // 2])

@@ -92,6 +92,7 @@ def _folder(path: Path) -> Iterator[Model]:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Model]:
+    h5py.need_heaps(path)
     with h5py.opened(path) as file:
         config = h5py.text(file, "model_config")
         need(
@@ -115,6 +116,7 @@ def weights_file(path: Path) -> Iterator[Weights]:
                 yield model.weights
             return
         need(_is_hdf5(path), "this is no HDF5 file, which Keras keeps weights in", FileError)
+        h5py.need_heaps(path)
         with h5py.opened(path) as file:
             inner = h5py.member(file, "model_weights")
             if h5py.is_group(inner) or h5py.texts(file, "layer_names") is not None:
