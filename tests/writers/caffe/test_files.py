@@ -17,6 +17,7 @@ from anylayer.writers.caffe import binary, save
 from anylayer.writers.caffe.binary import varint, write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
+from anylayer.writers.caffe.network import network_net
 from anylayer.writers.caffe.proto import proto_text
 from anylayer.writers.caffe.text import float_text, prototxt, quoted
 from tests.layers.harness import noise
@@ -215,3 +216,19 @@ def test_open_sizes_are_refused(tmp_path: Path) -> None:
         network(tmp_path).fill().write(tmp_path / "net.prototxt", batch="N")
     network(tmp_path).fill().write(tmp_path / "net.prototxt", batch=3)
     assert anylayer.read(tmp_path / "net.prototxt").inputs["data"].shape == (3, 4, 6, 5)
+
+
+def test_fields_without_a_name_are_refused(tmp_path: Path) -> None:
+    text = NET.replace("group: 3", "group: 3 [some.extension]: 1").replace("ShuffleChannel", "Unheard")
+    net = network(tmp_path, text)
+    with pytest.raises(
+        LayerError, match=r"layer 'shuffle' \(Unheard\): field '\[some.extension\]' has no name that"
+    ):
+        save(network_net(net.network, dialect_of(None)), tmp_path / "net.prototxt")
+
+
+def test_an_input_and_a_layer_of_one_name(tmp_path: Path) -> None:
+    net = network(tmp_path, NET.replace('name: "conv"', 'name: "data"')).fill()
+    net.write(tmp_path / "net.prototxt")
+    read = anylayer.read(tmp_path / "net.prototxt", tmp_path / "net.caffemodel").network
+    assert [n.name for n in read.nodes][:2] == ["data_", "relu"]

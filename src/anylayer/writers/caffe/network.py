@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
+from anylayer.errors import at, need
 from anylayer.layer import Message
 from anylayer.network import Network, Node, Preprocess, TensorType
 from anylayer.writers.caffe.dialects import Dialect
@@ -70,6 +72,8 @@ def _transform(preprocess: Preprocess) -> dict[str, Any]:
 
 def node_layer(node: Node, names: Mapping[str, str]) -> CaffeLayer:
     """A node as the layer it was read from."""
+    with at(node.place):
+        _need_names(node.params)
     rest: dict[str, Any] = {}
     if any(node.loss_weights):
         rest["loss_weight"] = list(node.loss_weights)
@@ -87,6 +91,18 @@ def node_layer(node: Node, names: Mapping[str, str]) -> CaffeLayer:
         rest,
         node.place,
     )
+
+
+def _need_names(params: Mapping[str, Any]) -> None:
+    """Refuse fields that only a number or an extension's name is known of: no prototxt of Caffe has them."""
+    for name, value in params.items():
+        need(
+            name.isidentifier(),
+            f"field '{name}' has no name that a prototxt can have. Give the fork's caffe.proto",
+        )
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, Mapping):
+                _need_names(inner)
 
 
 def takes(dialect: Dialect, node: Node, ranks: Sequence[int]) -> bool:
@@ -116,13 +132,17 @@ def network_net(
 
 
 def add_node(net: CaffeNet, node: Node, names: Mapping[str, str]) -> CaffeLayer:
-    """Append a node's layer under a name of its own."""
+    """Append a node's layer under a name of its own: an input's may be a node's too."""
     layer = node_layer(node, names)
-    taken = {known.name for known in net.layers if known.type == "Input" or known.name == layer.name}
-    while layer.name in taken:
+    while layer.name in names_of_inputs(net):
         layer.name += "_"
     net.layers.append(layer)
     return layer
+
+
+def names_of_inputs(net: CaffeNet) -> set[str]:
+    """The names of the Input layers, which stand first."""
+    return {layer.name for layer in takewhile(lambda x: x.type == "Input", net.layers)}
 
 
 def _unread(network: Network) -> list[str]:

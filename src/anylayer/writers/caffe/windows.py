@@ -246,10 +246,13 @@ def _divisors(x: View, windows: Spatial, counts: list[int], op: Op) -> list[Arra
     return found
 
 
+_DEPTH = 8
+
+
 def nonnegative(b: Builder, value: Value | None, depth: int = 0) -> bool:
     """Whether no element is below 0, so that padding by zeros never wins a maximum (each window sees a cell)."""
     maker = b.makers.get(id(value)) if value is not None else None
-    if maker is None or depth > 20:
+    if maker is None or depth > _DEPTH:
         return False
     if maker.op in ("Relu", "Sigmoid", "Softmax", "Abs", "Exp", "Softplus", "HardSigmoid"):
         return True
