@@ -1,4 +1,4 @@
-"""Custom operations: attributes are params, constant inputs are blobs; and a user's class wins over a built-in one."""
+"""Custom operations: attributes are params, constant inputs are blobs; a user's class wins over a built-in one."""
 
 from __future__ import annotations
 

@@ -8,9 +8,11 @@ build.py     order, pruning, refusals, custom operations (factors.py) --> Networ
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from anylayer.errors import FileError, at, need
+from anylayer.errors import AnyLayerError, FileError, need
 from anylayer.network import Network
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers._recognise import describe
@@ -37,21 +39,28 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
     Raises FileError, NetworkError, each naming the file and the operation.
     """
     file = str(model)
-    need(
-        weights is None,
-        f"{file}: a frozen graph holds its weights itself, got {weights} besides",
-        FileError,
-    )
-    with at(file):
+    with _within(file):
+        need(weights is None, f"a frozen graph holds its weights itself, got {weights} besides", FileError)
         record = _graph(model)
         functions = library(record.record("library"))
         nodes = nodes_of(record.all("node"), file)
         outputs = ends(nodes, functions, user_types)
         inliner = Inliner(functions, file)
-        flat = by_name(inliner.graph(nodes), file)
+        flat = by_name(inliner.graph(nodes))
         return build(
             Graph(file, flat, outputs={o: inliner.resolved(o) for o in outputs}, weights=file), user_types
         )
+
+
+@contextmanager
+def _within(file: str) -> Iterator[None]:
+    """Put the file in front of a message that does not name it yet."""
+    try:
+        yield
+    except AnyLayerError as error:
+        if not error.places or not error.places[0].startswith(file):
+            error.places.insert(0, file)
+        raise
 
 
 def _graph(path: Path) -> Record:

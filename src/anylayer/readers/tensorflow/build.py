@@ -37,11 +37,11 @@ class Graph:
     notes: list[str] = field(default_factory=list)
 
 
-def by_name(nodes: Iterable[GraphNode], file: str) -> dict[str, GraphNode]:
+def by_name(nodes: Iterable[GraphNode]) -> dict[str, GraphNode]:
     """The operations by name; refuse a name given twice."""
     found: dict[str, GraphNode] = {}
     for node in nodes:
-        need(node.name not in found, f"{file}: two operations are named '{node.name}'", NetworkError)
+        need(node.name not in found, f"two operations are named '{node.name}'", NetworkError)
         found[node.name] = node
     return found
 
@@ -51,7 +51,7 @@ def build(graph: Graph, user_types: frozenset[str]) -> Network:
     outputs = graph.outputs
     need(
         outputs,
-        f"{graph.file}: the graph has no output: there is no operation that computes anything",
+        "the graph has no output: there is no operation that computes anything",
         NetworkError,
     )
     for name in outputs.values():
@@ -64,7 +64,7 @@ def build(graph: Graph, user_types: frozenset[str]) -> Network:
 def _known(graph: Graph, name: str, what: str) -> GraphNode:
     need(
         name in graph.nodes,
-        f"{graph.file}: {what}: there is no operation '{name}'{nearest(name, graph.nodes)}",
+        f"{what}: there is no operation '{name}'{nearest(name, graph.nodes)}",
         NetworkError,
     )
     return graph.nodes[name]
@@ -135,7 +135,7 @@ def _cycle(graph: Graph, names: Sequence[str]) -> NetworkError:
     if frames:
         return _no_control_flow(graph, [n for n in graph.nodes.values() if n.op in FRAMES])
     few = " -> ".join(f"'{n}'" for n in [*names[:5], *(["..."] if len(names) > 5 else []), names[0]])
-    return NetworkError(f"the operations depend on each other in a cycle: {few}", graph.file)
+    return NetworkError(f"the operations depend on each other in a cycle: {few}")
 
 
 def _refuse(graph: Graph, nodes: Sequence[GraphNode]) -> None:
@@ -146,7 +146,7 @@ def _refuse(graph: Graph, nodes: Sequence[GraphNode]) -> None:
     quantized = [n for n in nodes if n.op.startswith(QUANTIZED)]
     need(
         not quantized,
-        f"{graph.file}: {len(quantized)} quantised operations: {_listed(quantized)}. The network before its "
+        f"{len(quantized)} quantised operations: {_listed(quantized)}. The network before its "
         "quantisation (float32) can be read",
         NetworkError,
     )
@@ -157,7 +157,6 @@ def _no_control_flow(graph: Graph, nodes: Sequence[GraphNode]) -> NetworkError:
         f"{len(nodes)} operations of control flow: {_listed(nodes)}. A network has neither loops nor branches: "
         "freeze it for inference (training=False) and unroll its recurrent layers (Keras: unroll=True), or give "
         "the Keras file itself",
-        graph.file,
     )
 
 

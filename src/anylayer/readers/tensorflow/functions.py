@@ -87,7 +87,7 @@ class Inliner:
             seen += 1
             need(
                 seen <= len(self.alias),
-                f"{self.file}: the functions give each other's results in a cycle",
+                "the functions give each other's results in a cycle",
                 NetworkError,
             )
         return name
@@ -96,7 +96,7 @@ class Inliner:
         self._count += 1
         need(
             self._count <= MOST_NODES,
-            f"{self.file}: with its functions put in, the graph has more than {MOST_NODES} operations",
+            f"with its functions put in, the graph has more than {MOST_NODES} operations",
             NetworkError,
         )
         name = called(node, self.functions)
@@ -160,7 +160,7 @@ class _Scope:
         if text in self.arguments:
             return self.arguments[text]
         name, _, rest = text.partition(":")
-        argument, _, number = rest.partition(":")
+        argument, _, number = rest.partition(":") if not rest.isdigit() else ("", "", rest)
         need(
             number.isdigit() and len(number) < 7 if number else not rest,
             f"input '{text}' is none of a function's: 'argument' or 'node:result:number'",

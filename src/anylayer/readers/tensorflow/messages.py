@@ -94,9 +94,9 @@ MESSAGES: dict[str, _Fields] = {
         3: ("shard_id", "int"),
         4: ("offset", "int"),
         5: ("size", "int"),
-        7: ("slices", "Slice"),
+        7: ("slices", "TensorSliceProto"),
     },
-    "Slice": {},
+    "TensorSliceProto": {},
 }
 """message -> field number -> name and kind: a message's name, or int, float, double, bool, string, bytes (str and
 bytes), type (a DataType's number), content (raw bytes, as an array), floats, doubles, varints (packed)."""

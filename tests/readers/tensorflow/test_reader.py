@@ -1,0 +1,322 @@
+"""Graphs to networks: names, order, pruning, functions, values; and everything that is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import FileError, InputError, NetworkError
+from anylayer.network import TensorType
+from anylayer.readers import caffe, tensorflow
+from tests.readers.tensorflow.files import (
+    attr,
+    calls,
+    const,
+    field,
+    function,
+    graph,
+    library,
+    node,
+    placeholder,
+    shape,
+    varint,
+)
+
+X = placeholder("x", -1, 4, 4, 3)
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Any:
+    def read(data: bytes | str, name: str = "graph.pb") -> Any:
+        path = tmp_path / name
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        assert tensorflow.match(path)
+        assert not caffe.match(path)
+        return anylayer.read(path)
+
+    return read
+
+
+def run(net: Any, **inputs: Any) -> Any:
+    return net.compile("numpy")(inputs)
+
+
+def test_an_open_batch_is_one(read: Any) -> None:
+    network = read(graph(X, node("y", "Relu", "x", T="float32"))).network
+    assert network.inputs == {"x": TensorType((1, 4, 4, 3))}
+    assert network.open == {"x": (None, 4, 4, 3)}
+    assert network.layouts == {"x": "NHWC"}
+    assert network.outputs == {"y": "y"}
+    assert [n.params for n in network.nodes] == [{"attr": {"T": "float32"}}]
+
+
+def test_open_sizes_are_not_guessed(read: Any) -> None:
+    network = read(graph(placeholder("x", 1, -1, -1, 3), node("y", "Relu", "x"))).network
+    assert network.inputs == {"x": None}
+    assert network.open == {"x": (1, None, None, 3)}
+    unknown = read(graph(node("x", "Placeholder", dtype="float32"), node("y", "Relu", "x"))).network
+    assert unknown.inputs == {"x": None}
+    assert unknown.open == {}
+
+
+def test_nodes_are_put_in_order(read: Any) -> None:
+    net = read(graph(node("c", "Neg", "b"), node("b", "Abs", "a"), node("a", "Relu", "x", "^c2"), X))
+    assert [n.name for n in net.network.nodes] == ["a", "b", "c"]
+
+
+def test_what_nobody_asks_for_is_left_out(read: Any) -> None:
+    nodes = [X, const("k", np.float32(2)), node("y", "Mul", "x", "k"), const("unused", np.float32(1))]
+    nodes += [node("save", "SaveV2", "x"), node("all", "NoOp", "^y"), node("check", "Assert", "y")]
+    net = read(graph(*nodes, node("z", "Relu", "y")))
+    assert [n.name for n in net.network.nodes] == ["k", "y", "z"]
+    assert list(net.outputs) == ["z"]
+
+
+def test_further_outputs(read: Any) -> None:
+    nodes = [X, const("axis", np.int32(3)), node("s", "Split", "axis", "x", num_split=3), node("y", "Relu", "s:2")]
+    x = np.random.default_rng(0).standard_normal((1, 4, 4, 3)).astype(np.float32)
+    assert np.array_equal(run(read(graph(*nodes)), x=x)["y"], np.maximum(x[..., 2:], 0))
+    assert list(read(graph(*nodes[:3])).outputs) == ["s", "s:1", "s:2"]
+
+
+def test_a_function_is_put_where_it_is_called(read: Any) -> None:
+    inner = function("inner", ["a"], {"r": "n:y:0"}, node("n", "Neg", "a"))
+    outer = function(
+        "outer",
+        ["a", "b"],
+        {"sum": "s:z:0", "parts": "p:output:1"},
+        node("i", "PartitionedCall", "a", f=calls("inner")),
+        node("s", "AddV2", "i:output:0", "b"),
+        const("axis", np.int32(0)),
+        node("p", "Split", "axis:output:0", "b", num_split=2),
+    )
+    nodes = [
+        placeholder("x", 2),
+        node("call", "StatefulPartitionedCall", "x", "x", f=calls("outer")),
+        node("direct", "inner", "call:1"),
+    ]
+    net = read(graph(*nodes, library=library(inner, outer)))
+    got = run(net, x=np.float32([3, 5]))
+    assert list(got) == ["direct"]
+    assert got["direct"].tolist() == [-5]
+    assert [n.name for n in net.network.nodes] == ["call/axis", "call/p", "direct/n"]
+    both = read(graph(*nodes[:2], library=library(inner, outer)))
+    assert {k: v.tolist() for k, v in run(both, x=np.float32([3, 5])).items()} == {"call": [0, 0], "call:1": [5]}
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        (field(1, 1) + field(2, shape(2, 2)) + field(5, np.float32([1, 2, 3, 4]).tobytes()), [[1, 2], [3, 4]]),
+        (field(1, 1) + field(2, shape(3)) + field(5, np.float32([7]).tobytes()), [7, 7, 7]),
+        (field(1, 1) + field(2, shape(4)) + field(5, np.float32([7, 8]).tobytes()), [7, 8, 8, 8]),
+        (field(1, 1) + field(2, shape(2)) + (varint(5 << 3 | 5) + np.float32(3).tobytes()) * 2, [3, 3]),
+        (field(1, 1) + field(2, shape(2)), [0, 0]),
+        (field(1, 14) + field(2, shape(2)) + field(4, b"\x80\x3f\x00\xc0"), [1, -2]),
+    ],
+    ids=["listed", "one for all", "the last repeats", "unpacked", "zeros", "bfloat16"],
+)
+def test_values_of_a_tensor(read: Any, value: bytes, want: Any) -> None:
+    net = read(graph(node("k", "Const", value=field(8, value), dtype="float32"), node("y", "Identity", "k")))
+    got = run(net)["y"]
+    assert got.dtype == np.float32
+    assert got.tolist() == want
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "want"),
+    [
+        (field(1, 3) + field(2, shape(2)) + field(7, varint(-5) + varint(300)), "int32", [-5, 300]),
+        (field(1, 9) + field(2, shape(1)) + field(10, varint(-1)), "int64", [-1]),
+        (field(1, 10) + field(2, shape(2)) + field(11, b"\x01\x00"), "bool", [True, False]),
+        (field(1, 19) + field(2, shape(1)) + field(13, varint(0x3C00)), "float16", [1.0]),
+        (field(1, 4) + field(2, shape(2)) + field(4, b"\x01\xff"), "uint8", [1, 255]),
+    ],
+)
+def test_dtypes(read: Any, value: bytes, dtype: str, want: Any) -> None:
+    net = read(graph(node("k", "Const", value=field(8, value), dtype="float32"), node("y", "Identity", "k")))
+    got = run(net)["y"]
+    assert got.dtype == dtype
+    assert got.tolist() == want
+
+
+TEXT = r"""
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
+node { name: "input" op: "Const" attr { key: "value" value { tensor {
+       dtype: DT_FLOAT tensor_shape { dim { size: 2 } } tensor_content: "\000\000\200?\000\000\000\300" } } } }
+node { name: "i" op: "Const" attr { key: "value" value { tensor {
+       dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: -1 } } } }
+node { name: "m" op: "Mul" input: "x" input: "input" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "y" op: "Sum" input: "m" input: "i" attr { key: "keep_dims" value { b: true } } }
+library { }
+versions { producer: 21 }
+"""
+
+
+def test_the_text_form(read: Any) -> None:
+    net = read(TEXT, "graph.pbtxt")
+    assert run(net, x=np.float32([[3, 4]]))["y"].tolist() == [[-5]]
+    assert net.network.nodes[0].place.endswith("graph.pbtxt:4: layer 'input' (Const)")
+
+
+def test_the_text_form_begins_with_anything(read: Any) -> None:
+    assert list(read('# a comment\nversions { producer: 1 }\ninput: "x"\n' + TEXT).outputs) == ["y"]
+
+
+LOOP = [X, node("e", "Enter", "x"), node("m", "Merge", "e", "n"), node("n", "NextIteration", "m")]
+REFUSED = {
+    "a cycle": (
+        [X, node("a", "AddV2", "x", "b"), node("b", "Neg", "a"), node("y", "Relu", "b")],
+        r"the operations depend on each other in a cycle: 'b' -> 'a' -> 'b'",
+    ),
+    "a loop": (
+        [*LOOP, node("y", "Exit", "m")],
+        r"4 operations of control flow: 'e' \(Enter\), 'm' \(Merge\), 'n' \(NextIteration\), 'y' \(Exit\)",
+    ),
+    "a branch": (
+        [X, const("p", np.bool_(True)), node("s", "Switch", "x", "p"), node("y", "Relu", "s:1")],
+        r"1 operations of control flow: 's' \(Switch\)",
+    ),
+    "quantised": (
+        [X, node("q", "QuantizeV2", "x"), node("y", "Dequantize", "q")],
+        r"2 quantised operations: 'q' \(QuantizeV2\), 'y' \(Dequantize\)\. The network before its quantisation",
+    ),
+    "a missing input": (
+        [X, node("y", "Relu", "xx")],
+        r"layer 'y' \(Relu\) reads 'xx': there is no operation 'xx'; did",
+    ),
+    "a name twice": ([X, X, node("y", "Relu", "x")], "two operations are named 'x'"),
+    "no output": ([X, const("k", np.float32(1))], "the graph has no output"),
+    "strings": (
+        [placeholder("s", dtype="string"), node("y", "Relu", "s")],
+        r"layer 's' \(Placeholder\): an input of string: only numbers are given to a network",
+    ),
+    "a constant of strings": (
+        [node("s", "Const", value=field(8, field(1, 7) + field(8, "hi"))), node("y", "Identity", "s")],
+        r"layer 's' \(Const\): values of string are not read",
+    ),
+    "too few bytes": (
+        [
+            node("k", "Const", value=field(8, field(1, 1) + field(2, shape(9)) + field(4, bytes(8)))),
+            node("y", "Neg", "k"),
+        ],
+        r"layer 'k' \(Const\): has shape \(9,\) of float32, which is 36 bytes, but 8 are stored",
+    ),
+    "too many values": (
+        [
+            node("k", "Const", value=field(8, field(1, 1) + field(2, shape(1)) + field(5, bytes(8)))),
+            node("y", "Neg", "k"),
+        ],
+        r"has shape \(1,\), which is 1 values, but 2 are stored",
+    ),
+    "claimed values": (
+        [
+            node("k", "Const", value=field(8, field(1, 1) + field(2, shape(1 << 40)) + field(5, bytes(8)))),
+            node("y", "Neg", "k"),
+        ],
+        r"claims 1099511627776 values, but 2 are stored",
+    ),
+    "an open shape": (
+        [node("k", "Const", value=field(8, field(1, 1) + field(2, shape(-1)))), node("y", "Neg", "k")],
+        "a constant needs a known shape",
+    ),
+    "no value": ([node("k", "Const", dtype="float32"), node("y", "Neg", "k")], "a constant without a value"),
+    "a missing function": (
+        [X, node("y", "PartitionedCall", "x", f=calls("g"))],
+        r"layer 'y' \(PartitionedCall\): calls function 'g', which the graph lacks",
+    ),
+    "outputs without end": (
+        [X, const("a", np.int32(0)), node("y", "Split", "a", "x", num_split=1 << 40)],
+        r"layer 'y' \(Split\): has 1099511627776 outputs, 1 to 10000 are possible",
+    ),
+}
+
+
+@pytest.mark.parametrize("nodes, text", REFUSED.values(), ids=REFUSED)
+def test_refused(nodes: list[bytes], text: str, read: Any) -> None:
+    with pytest.raises((NetworkError, FileError), match=text) as caught:
+        run(read(graph(*nodes)))
+    assert "graph.pb: " in str(caught.value)
+
+
+FUNCTIONS = {
+    "calls itself": ([function("f", ["a"], {"r": "n:0"}, node("n", "f", "a"))], "call each other deeper than 64"),
+    "too many": (
+        [
+            *(
+                function(
+                    f"f{i}", ["a"], {"r": "p:0"}, node("n", f"f{i + 1}", "a"), node("p", f"f{i + 1}", "n:r:0")
+                )
+                for i in range(30)
+            ),
+            function("f30", ["a"], {"r": "n:0"}, node("n", "Neg", "a")),
+        ],
+        "has more than 200000 operations",
+    ),
+    "arguments": ([function("f", ["a", "b"], {"r": "a"})], "function 'f' takes 2 arguments, got 1"),
+    "no result": (
+        [field(1, field(1, "f") + field(2, field(1, "a")) + field(3, field(1, "r")))],
+        "function 'f' does not say what its result 'r' is",
+    ),
+}
+
+
+@pytest.mark.parametrize("functions, text", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_functions_refused(functions: list[bytes], text: str, read: Any) -> None:
+    name = "f0" if len(functions) > 1 else "f"
+    with pytest.raises(NetworkError, match=text):
+        read(graph(X, node("y", name, "x"), library=library(*functions)))
+
+
+def test_attributes_of_every_kind(read: Any) -> None:
+    attrs = {"s": "hi", "i": -3, "f": 0.5, "b": True, "t": "int32", "l": [1, -2], "sh": field(7, shape(2, -1))}
+    attrs |= {"n": field(7, field(3, 1)), "k": field(8, field(1, 1) + field(2, shape(1))), "g": calls("g")}
+    attrs |= {
+        "tl": field(1, field(6, varint(1) + varint(3))),
+        "e": field(1, b""),
+        "fl": field(1, field(4, bytes(4))),
+    }
+    params = read(graph(X, node("y", "Mine", "x", **attrs))).network.nodes[0].params["attr"]
+    k = params.pop("k")
+    assert k.tolist() == [0.0]
+    assert params == {
+        "s": "hi",
+        "i": -3,
+        "f": 0.5,
+        "b": True,
+        "t": "int32",
+        "l": [1, -2],
+        "sh": [2, None],
+        "g": "g",
+        "tl": ["float32", "int32"],
+        "e": [],
+        "fl": [0.0],
+    }
+
+
+def test_cut_short(tmp_path: Path) -> None:
+    data = graph(X, node("y", "Relu", "x", T="float32"))
+    for stop in range(len(data)):
+        (tmp_path / "graph.pb").write_bytes(data[:stop])
+        with pytest.raises((FileError, NetworkError), match=r"graph\.pb"):
+            anylayer.read(tmp_path / "graph.pb")
+
+
+def test_options_and_weights(tmp_path: Path) -> None:
+    path = tmp_path / "graph.pb"
+    path.write_bytes(graph(X, node("y", "Relu", "x")))
+    with pytest.raises(InputError, match="dialect is for Caffe networks, this is a TensorFlow graph"):
+        anylayer.read(path, dialect="ssd")
+    with pytest.raises(FileError, match="a frozen graph holds its weights itself, got w besides"):
+        anylayer.read(path, "w")
+
+
+def test_an_attribute_of_the_wrong_kind(read: Any) -> None:
+    bad = field(1, "y") + field(2, "Relu") + field(5, field(1, "T") + field(2, field(3, attr("float32"))))
+    with pytest.raises(FileError, match=r"field 'i' of AttrValue at byte \d+ has wire type 2, which it never has"):
+        read(graph(X, bad))
