@@ -137,6 +137,14 @@ def test_dialects_are_for_caffe(anylayer_command, small):
     assert shown.startswith("dialect: an ONNX model (.onnx) has no such option")
 
 
+def test_a_dialect_is_that_of_what_is_written(anylayer_command, small):
+    anylayer_command("convert", *WITH, "-o", "net.onnx")
+    result = anylayer_command("convert", "net.onnx", "-o", "again.prototxt", "--dialect", "ssd")
+    assert "again.prototxt, again.caffemodel, again.proto: 2 outputs, run by numpy" in result.stderr
+    shown = anylayer_command("convert", "net.onnx", "-o", "again.prototxt", "--dialect", "sdd", status=1).stderr
+    assert "'sdd'" in shown and "ssd" in shown
+
+
 @pytest.mark.parametrize("out", ["net.xyz", "net"])
 def test_a_suffix_that_tells_nothing(anylayer_command, small, out):
     shown = anylayer_command("convert", *WITH, "-o", out, status=1).stderr

@@ -200,6 +200,23 @@ def test_a_format_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
     assert "onnx" not in conversion.writers() and "openvino" in conversion.writers()
 
 
+class Flat(Layer):
+    """All but the same for every x."""
+
+    def forward(self, x: Any) -> Any:
+        return x * np.float32(1e-3) + np.float32(7)
+
+
+def test_an_output_that_tells_little_is_told(tmp_path: Path) -> None:
+    kinds: dict[str, TensorType | None] = {"x": TensorType((1, 40))}
+    network = Network("n", "caffe", kinds, [Node("f", "Flat", ["x"], ["f"])], {"f": "f"}, source="n")
+    done = Net(network, {"Flat": Definition("Flat", Flat, "here")}).write(tmp_path / "n.onnx")
+    (note,) = done.notes
+    assert (
+        note.startswith("the values of output 'f' differ by 0.00") and " of 7 only, which hides mistakes: " in note
+    )
+
+
 def test_deep_networks_round_more(tmp_path: Path) -> None:
     kinds: dict[str, TensorType | None] = {"x": TensorType((1, 4, 1, 1))}
     params = {"convolution_param": {"num_output": 4, "kernel_size": 1, "bias_term": 0}}

@@ -33,6 +33,8 @@ SHALLOW, DEEP = 1e-5, 1e-4
 """The largest difference, of an output's largest value, that rounding may make: in a network of a few layers that
 sum up many values, and in one of more than _FEW."""
 _FEW = 20
+_TELLING = 0.01
+"""The least spread of an output, of its largest value, that makes it worth comparing."""
 _SUMS = frozenset(("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN"))
 
 
@@ -40,7 +42,7 @@ _SUMS = frozenset(("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RN
 class OutputCheck:
     """How far an output of the file is from the source's: `error` is the largest difference, `scale` the largest
     absolute value; `ok` is error <= tolerance x scale. `note` says what else differs; `samples` is the number
-    tried, where the batch is open."""
+    tried, where the batch is open; `spread` is how far apart the source's values lie."""
 
     name: str
     error: float
@@ -49,6 +51,7 @@ class OutputCheck:
     ok: bool
     note: str = ""
     samples: int | None = None
+    spread: float | None = None
 
     def __str__(self) -> str:
         return self.note or f"off by {self.error:.3g} of {self.scale:.3g}"
@@ -287,11 +290,22 @@ def convert(
                 if not bad.ok:
                     given = inputs[i // len(outputs)]
                     raise ConversionError(_blame(check, writer, bad, given, folder / path.name), str(path))
+        done.notes += _weak(done.checks)
         for file in written.files:
             (folder / file.name).replace(path.parent / file.name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return done
+
+
+def _weak(checks: Sequence[OutputCheck]) -> list[str]:
+    """What to say of outputs that would hardly tell a difference: their values are all but the same."""
+    found = {c.name: c for c in checks if c.spread is not None and c.spread < _TELLING * c.scale}
+    return [
+        f"the values of output '{name}' differ by {c.spread:.3g} of {c.scale:.3g} only, which hides mistakes: "
+        "compare on inputs of the network's own kind, verify={...}, -i"
+        for name, c in found.items()
+    ]
 
 
 def _opener(job: Job, writer: Any, reopen: Reopen) -> Open:
@@ -368,7 +382,8 @@ def compare(name: str, want: Array, got: Array, tolerance: float) -> OutputCheck
         off = np.asarray(np.abs(got.astype(np.float64) - want.astype(np.float64)))
     off[(got == want) | (np.isnan(want) & np.isnan(got))] = 0
     error = float(np.nan_to_num(off, nan=np.inf).max(initial=0.0))
-    return OutputCheck(name, error, scale, tolerance, error <= tolerance * scale)
+    spread = float(np.ptp(want[np.isfinite(want)])) if finite.size > 1 and want.dtype.kind == "f" else None
+    return OutputCheck(name, error, scale, tolerance, error <= tolerance * scale, spread=spread)
 
 
 def _blame(check: _Check, writer: Any, bad: OutputCheck, given: Mapping[str, Array], path: Path) -> str:
