@@ -20,6 +20,7 @@ def explicit(call: Call) -> None:
         weights = call.input(3)
     kernel = call["kernel_shape"] or (tuple(weights.shape[2:]) if weights is not None else None)
     kernel = tuple(kernel or ())
+    need(axes > 0, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
     need(len(kernel) == axes, f"kernel_shape={kernel} does not fit an input of {axes} spatial axes")
     strides = tuple(call["strides"] or (1,) * axes)
     dilations = tuple(call["dilations"] or (1,) * axes)

@@ -38,4 +38,7 @@ def read(path: Path, weights: Path | None = None, *, user_types: frozenset[str] 
     """
     with at(str(path)):
         need(weights is None, "an ONNX model names its weights file itself: give the model alone", FileError)
-        return build(load(path), user_types)
+        try:
+            return build(load(path), user_types)
+        except UnicodeError as error:
+            raise FileError(f"a name in it is no text: {error}") from error

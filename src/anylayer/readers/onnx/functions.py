@@ -89,7 +89,7 @@ class Functions:
                 yield from self.flat(function.node, self._inside(node, function, scope))
 
     def _called(self, node: Any) -> Any:
-        if node.op_type in self._users:
+        if node.op_type in self._users or f"{domain_of(node.domain)}.{node.op_type}" in self._users:
             return None
         return self._known.get((domain_of(node.domain), node.op_type, getattr(node, "overload", "")))
 
