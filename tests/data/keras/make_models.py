@@ -226,6 +226,14 @@ def tf_functions(k: Any) -> tuple[Any, list[Any]]:
     return k.Model(x, outputs), [picture(2, 4, 6)]
 
 
+def steps(k: Any) -> tuple[Any, list[Any]]:
+    """A model applied to each step."""
+    layers = k.layers
+    inner = k.Sequential([layers.Input((3,)), layers.Dense(4), layers.BatchNormalization(), layers.Dense(2)])
+    x = layers.Input((5, 3), name="x")
+    return k.Model(x, layers.LSTM(2)(layers.TimeDistributed(inner)(x))), [picture(2, 5, 3)]
+
+
 def inputs_by_name(k: Any) -> tuple[Any, list[Any]]:
     """A model inside that takes a dict."""
     layers = k.layers
@@ -242,10 +250,12 @@ MODELS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "old_functions": (keras, old_functions),
     "operations": (keras, operations),
     "inputs_by_name": (keras, inputs_by_name),
+    "steps": (keras, steps),
     "k2_nested": (tf_keras, nested),
     "k2_text": (tf_keras, text),
     "k2_text_branches": (tf_keras, text_branches),
     "k2_old_functions": (tf_keras, old_functions),
+    "k2_steps": (tf_keras, steps),
     "k2_tf_functions": (tf_keras, tf_functions),
 }
 

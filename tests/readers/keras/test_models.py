@@ -14,7 +14,7 @@ DATA = Path(__file__).parents[2] / "data" / "keras"
 SHARED = Path(__file__).parents[4] / "shared" / "tf_keras"
 ENGINES = ("numpy", "onnxruntime", "openvino")
 
-NAMES = ("nested", "text", "text_branches", "old_functions")
+NAMES = ("nested", "text", "text_branches", "old_functions", "steps")
 FILES = [
     *(f"{name}.keras" for name in (*NAMES, "operations", "inputs_by_name")),
     *(f"k2_{name}.h5" for name in (*NAMES, "tf_functions")),

@@ -92,3 +92,22 @@ class TimeDistributed(KerasLayer):
         y = made.forward(x.reshape(n * t, *rest))
         self.adopt(made, 0)
         return y.reshape(n, t, *y.shape[1:])
+
+
+@layer("TimeDistributed.join")
+class Join(KerasLayer):
+    """The steps of sequences as items of one batch: what a TimeDistributed model begins with."""
+
+    def forward(self, x: Any) -> Any:
+        """(N, T, ...) to (N * T, ...)."""
+        need(len(x.shape) >= 2, f"takes a sequence of rank 2 or more, got {tuple(x.shape)}")
+        return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
+@layer("TimeDistributed.part")
+class Part(KerasLayer):
+    """The items of one batch as the steps of sequences again: what a TimeDistributed model ends with."""
+
+    def forward(self, y: Any, x: Any) -> Any:
+        """(N * T, ...) to (N, T, ...), as many as the sequences `x` have."""
+        return y.reshape(x.shape[0], x.shape[1], *y.shape[1:])

@@ -13,7 +13,7 @@ from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers.keras.calls import Call, Ref, calls_of, refs_of, replaced, tensors
-from anylayer.readers.keras.weights import Weights
+from anylayer.readers.keras.weights import NoWeights, Weights
 
 _DEPTH = 32
 _MOST = 1 << 20
@@ -303,6 +303,9 @@ class _Scope:
         data_format = layer.config.get("data_format")
         if isinstance(data_format, str):
             self.graph.formats.add(data_format)
+        wrapped = layer.config.get("layer")
+        if isinstance(wrapped, dict) and (held := _held(wrapped)) is not None:
+            return self._stepwise(layer, held, label, call, value)
         if layer.is_model:
             return self._nested(layer, label, call, value)
         need(len(self.graph.nodes) < _MOST, f"the network has more than {_MOST} layers", FileError)
@@ -341,6 +344,25 @@ class _Scope:
         found = _expand(self.graph, layer, weights, f"{label}/", inputs, self.depth + 1)
         self.graph.blobs.setdefault(label, found[0][1])
         return [v for _, v in found]
+
+    def _stepwise(
+        self, layer: Entry, held: Entry, label: str, call: Call, value: Callable[[Ref], str]
+    ) -> list[str]:
+        """Enter a wrapper that applies a model to each step: the steps become items of the batch and are parted
+        again behind it, by layers of their own."""
+        (begin, *_), more = [value(ref) for ref in Call(call.args).refs()], self.weights.get(layer.name, _NONE)
+
+        def node(part: str, inputs: list[str]) -> str:
+            name = self.graph.unique(f"{label}/{part}")
+            place = f"{self.graph.source}: layer '{name}' ({layer.kind})"
+            self.graph.nodes.append(
+                Node(name, f"{layer.kind}.{part}", inputs, [name], {"config": {}}, place=place)
+            )
+            return name
+
+        joined = node("join", [begin])
+        found = _expand(self.graph, held, more.wrapped(), f"{label}/", [joined], self.depth + 1)
+        return [node("part", [inner, begin]) for _, inner in found]
 
     def _mask(self, cls: Any, inputs: list[str], call: Call) -> str:
         """The mask that comes along with a layer's inputs, where it goes on by itself; else ""."""
@@ -415,16 +437,16 @@ _DTYPES: dict[str, Any] = {
 """What an input takes, by the file's dtype: networks are computed in float32."""
 
 
-class _Nothing:
-    def layers(self, layers: Sequence[tuple[str, str]]) -> dict[str, Weights]:
-        return {}
-
-    def arrays(self) -> list[Array]:
-        return []
-
-
-_NONE: Weights = _Nothing()
+_NONE: Weights = NoWeights()
 _MASK = Ref("", -1, 0)
+
+
+def _held(wrapped: dict[str, Any]) -> Entry | None:
+    """The model that a wrapper holds; None where it holds a single layer."""
+    config = wrapped.get("config")
+    if not isinstance(config, dict) or not isinstance(config.get("layers"), list):
+        return None
+    return entry(wrapped)
 
 
 def _class(kind: str) -> Any:

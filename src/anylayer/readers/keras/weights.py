@@ -36,6 +36,9 @@ class Weights(Protocol):
     def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
         """The weights of a model's layers, by name; `layers` lists all of them in the model's order."""
 
+    def wrapped(self) -> Weights:
+        """The weights of the layer that a wrapper holds."""
+
     def arrays(self) -> list[Array]:
         """A layer's weights in the order of get_weights; floats are float32."""
 
@@ -45,6 +48,9 @@ class NoWeights:
 
     def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
         return {name: self for name, _ in layers}
+
+    def wrapped(self) -> Weights:
+        return self
 
     def arrays(self) -> list[Array]:
         return []
@@ -76,6 +82,9 @@ class ObjectWeights:
             spare = child is not None and child.arrays()
             need(not spare, f"the weights in '{listed._path}/{key}' belong to no layer of the model", FileError)
         return {name: child for key, name in keys.items() if (child := listed._child(key)) is not None}
+
+    def wrapped(self) -> Weights:
+        return self._child("layer") or NoWeights()
 
     def arrays(self) -> list[Array]:
         variables = self._child("vars")
@@ -186,6 +195,9 @@ class NamedWeights:
             rest = "/".join(parts[parts.index(owner or "") + 1 :])
             found.setdefault(owner or "", NamedWeights(None, [], self._whole))._named.append((rest, member))
         return dict(found)
+
+    def wrapped(self) -> Weights:
+        return self
 
     def arrays(self) -> list[Array]:
         return [
