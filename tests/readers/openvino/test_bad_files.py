@@ -111,6 +111,11 @@ CHANGES = {
     "one id twice": (('<layer id="1"', '<layer id="0"'), "layer 'c' (Const): its id 0 is taken by another layer"),
     "one port twice": (('<port id="0"/><port id="1"/>', '<port id="0"/><port id="0"/>'), "one occurs twice"),
     "no type": ((' type="Add"', ""), "line 6: a layer has no 'type'"),
+    "an output that is read": (
+        ('type="Add" version="opset1"><data auto_broadcast="numpy"/>', 'type="Result" version="opset1">'),
+        "layer 'y' (Result): takes one input, got 2",
+    ),
+    "an input that reads": (('type="Add"', 'type="Parameter"'), "layer 'y' (Parameter): takes no input, got 2"),
     "no outputs": (('type="Result"', 'type="Exp"'), "the network has no outputs"),
     "a dim of words": (("<dim>1</dim>", "<dim>one</dim>"), "a size is a whole number, got 'one'"),
     "an endless dim": (("<dim>1</dim>", f"<dim>{'9' * 5000}</dim>"), "a size is a whole number, got '9999"),

@@ -60,6 +60,7 @@ def read_ir(root: Element, file: str, weights: Weights, user_types: frozenset[st
 
 def _input(reading: _Reading, layer: Drawn) -> None:
     need(len(layer.outputs) == 1, f"gives one output, got {len(layer.outputs)}", NetworkError)
+    need(not layer.inputs, f"takes no input, got {len(layer.inputs)}", NetworkError)
     name = layer.outputs[0].value
     shape = shape_of(layer.data.get("shape", ""))
     dtype = dtype_of(layer.data.get("element_type", ""))
@@ -79,6 +80,7 @@ def shape_of(text: str) -> OpenShape:
 
 def _output(network: Network, layer: Drawn) -> None:
     need(len(layer.inputs) == 1, f"takes one input, got {len(layer.inputs)}", NetworkError)
+    need(not layer.outputs, f"gives no output, got {len(layer.outputs)}", NetworkError)
     source = layer.inputs[0].source
     if source is None:
         return
