@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -158,3 +158,23 @@ def test_typed_layers_run_in_python_too(tmp_path: Path) -> None:
         assert np.array_equal(model(X)["z"], (X + 1) * 2)
     with pytest.raises(LayerError, match=r"layer 'mine' \(Mine\): output 0 of forward is float32\[1, 2\]"):
         model(X * 100)
+
+
+def test_a_named_tuple_is_a_tuple(tmp_path: Path) -> None:
+    class Pair(NamedTuple):
+        low: Any
+        high: Any
+
+    class Mine(Layer):
+        def forward(self, x: Any) -> Any:
+            return Pair(x + 1, x + 2) if x.max() < 50 else (x, x)
+
+    text = NET.replace('top: "m" }', 'top: "m" top: "n" }')
+    (tmp_path / "net.prototxt").write_text(text)
+    net = anylayer.read(tmp_path / "net.prototxt", layers=[("Mine", Mine)])
+    with pytest.warns(UserWarning, match="runs in Python"):
+        model = net.compile(engine="onnxruntime")
+    for _ in range(3):
+        got = model(X)
+        assert np.array_equal(got["z"], (X + 1) * 2)
+        assert np.array_equal(got["n"], X + 2)

@@ -53,19 +53,22 @@ class HostCall:
                 raise error
         except Exception as error:
             return self._fitting(after_error(bound, inputs, error))
-        outputs = [*result] if type(result) in (list, tuple) else [result] if bound.definition.typed else result
+        outputs = [*result] if isinstance(result, (list, tuple)) else result
+        outputs = [result] if outputs is result and bound.definition.typed else outputs
         given, result = (), None  # their references would count
         if not self._fits(outputs):
             outputs = [np.asarray(o) for o in bound.outputs(outputs)]
             return self._fitting(unshared(outputs))
-        return [np.asarray(o, order="C") for o in unshared(outputs)]
+        return unshared(outputs)
 
     def _fits(self, outputs: Any) -> bool:
-        """Whether the outputs are the arrays that are wanted."""
+        """Whether the outputs are the arrays that are wanted, as the next graphs take them."""
         if type(outputs) is not list or len(outputs) != len(self._wanted):
             return False
         for output, (shape, dtype) in zip(outputs, self._wanted):
             if type(output) is not np.ndarray or output.shape != shape or output.dtype != dtype:
+                return False
+            if not output.flags.c_contiguous:
                 return False
         return True
 

@@ -96,7 +96,7 @@ class Model:
     ) -> dict[str, Array]:
         """Outputs by name. `inputs` is name -> array, or one array for a network with one input; values are
         converted to the input's dtype. `out` may give C-contiguous arrays to write outputs into."""
-        if not isinstance(inputs, Mapping):
+        if type(inputs) is not dict and not isinstance(inputs, Mapping):
             need(
                 len(self._names) == 1,
                 f"the network has {len(self._names)} inputs ({', '.join(self._names)}): give a dict",
@@ -110,7 +110,7 @@ class Model:
                 f"the network has no input '{extra}'{nearest(extra, self._names)}; "
                 f"its inputs: {', '.join(self._names)}"
             )
-        runner = self._runner(tuple((a.shape, a.dtype) for a in arrays))
+        runner = self._runner(tuple([(a.shape, a.dtype) for a in arrays]))
         if not out:
             return runner(arrays, {})
         self._check_buffers(out, arrays)

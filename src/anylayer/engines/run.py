@@ -42,6 +42,7 @@ class PlanRunner:
                 node = step.traced.node
                 self._add(HostCall(step, plan, fixed), node.inputs, node.outputs)
         self._outputs = [(public, self._place(value)) for public, value in plan.outputs.items()]
+        self._public = list(plan.outputs)
         constants = {self._place(name): array for name, array in plan.constants.items()}
         self._later = [constants.get(i) for i in range(len(plan.inputs), len(self._places))]
         self._whole = self._single()
@@ -64,9 +65,8 @@ class PlanRunner:
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
         """Public output name -> array; an array in `out` is written and returned for its output."""
         if self._whole is not None:
-            wanted = [out.get(public) for public, _ in self._outputs] if out else None
-            results = self._whole(arrays, wanted)
-            return {public: r for (public, _), r in zip(self._outputs, results)}
+            wanted = [out.get(public) for public in self._public] if out else None
+            return dict(zip(self._public, self._whole(arrays, wanted)))
         values: list[Any] = [*arrays, *self._later]
         to = {place: out[public] for public, place in self._outputs if public in out} if out else None
         for program, inputs, outputs in self._steps:
