@@ -208,6 +208,16 @@ def test_an_output_that_is_an_input_a_constant_or_another(tmp_path: Path) -> Non
     assert all(c.ok for c in done.checks)
 
 
+def test_an_output_that_has_an_inputs_name(tmp_path: Path) -> None:
+    text = """layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+    layer { name: "x_out" type: "Power" bottom: "x" top: "x_out" power_param { scale: 3 } }
+    layer { name: "a" type: "Power" bottom: "x" top: "x" power_param { scale: 2 } }"""
+    done = read(tmp_path, text=text).write(tmp_path / "net.onnx")
+    assert [(c.name, c.ok) for c in done.checks] == [("x", True), ("x_out", True)]
+    assert done.notes == ["output 'x' is called 'x_out_' in the file: an input has its name"]
+    assert [o.name for o in onnx.load(tmp_path / "net.onnx").graph.output] == ["x_out_", "x_out"]
+
+
 def test_a_batch_in_numbers(tmp_path: Path) -> None:
     done = read(tmp_path).write(tmp_path / "net.onnx", batch=3)
     (given,) = onnx.load(tmp_path / "net.onnx").graph.input

@@ -361,7 +361,7 @@ def _differences(
     for name, array in want.items():
         order = written.transposed.get(name)
         turned = array if order is None else array.transpose(order)
-        found = got.get(written.renamed.get(name, name))
+        found = got.get(written.outputs.get(name) or written.renamed.get(name, name))
         if found is None:
             note = f"the file has no such output; it has {', '.join(got)}"
             checks.append(OutputCheck(name, math.inf, 0.0, tolerance, False, note))

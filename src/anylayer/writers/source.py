@@ -61,16 +61,32 @@ class Written:
 
     `files`: the one to open last, its weights (where they are a file to be named) before it. `notes` are what
     the user may want to know. `renamed` maps a public name of an input or output to the name it has in the file,
-    where that is another; `transposed` maps a public name to the order of axes in which the file has it: an input
-    x is given to the file as x.transpose(order), an output y of the source is compared as y.transpose(order).
-    Where what is kept prevents that the file is run, `stand_in` is one that is compared in its place (in the same
-    folder, not among `files`), in which kept layers compute their bodies; where there can be none, `unrun` says
-    why.
+    where that is another, `outputs` an output's alone. `transposed` maps a public name to the order of axes in
+    which the file has it: an input x is given to the file as x.transpose(order), an output y of the source is
+    compared as y.transpose(order). Where what is kept prevents that the file is run, `stand_in` is one that is
+    compared in its place (in the same folder, not among `files`), in which kept layers compute their bodies; where
+    there can be none, `unrun` says why.
     """
 
     files: list[Path]
     notes: list[str] = field(default_factory=list)
     renamed: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict, kw_only=True)
     transposed: dict[str, tuple[int, ...]] = field(default_factory=dict)
     stand_in: Path | None = None
     unrun: str = ""
+
+
+def other_outputs(source: Source) -> dict[str, str]:
+    """Other names for the outputs that have an input's (a blob rewritten in place), for a format that gives every
+    value a name of its own."""
+    taken = {*source.inputs, *source.outputs, *(name for node in source.network.nodes for name in node.outputs)}
+    found: dict[str, str] = {}
+    for name in source.outputs:
+        if name in source.inputs:
+            other = f"{name}_out"
+            while other in taken:
+                other += "_"
+            taken.add(other)
+            found[name] = other
+    return found

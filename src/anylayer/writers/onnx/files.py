@@ -15,7 +15,7 @@ from anylayer.network import Array
 from anylayer.tracing import Graph, Op, Value
 from anylayer.tracing.simplify import simplify
 from anylayer.writers.onnx.model import Public, to_onnx
-from anylayer.writers.source import Source, Written
+from anylayer.writers.source import Source, Written, other_outputs
 
 WHAT = "an ONNX model (.onnx)"
 SUFFIXES = (".onnx",)
@@ -51,7 +51,9 @@ def write(source: Source, path: Path, *, external: bool | None = None, **told: A
         beside = _Beside(file, data.name) if external else None
         _save(graph, source, path, beside)
         _check(path)
-        done = Written([*([data] if external else []), path])
+        done = Written([*([data] if external else []), path], outputs=other_outputs(source))
+        for ours, theirs in done.outputs.items():
+            done.notes.append(f"output '{ours}' is called '{theirs}' in the file: an input has its name")
         kept = [o for o in graph.ops if o.kept]
         if kept:
             done.unrun = _unknown(kept)
@@ -80,7 +82,9 @@ def _simplified(graph: Graph) -> Graph:
 def _save(graph: Graph, source: Source, path: Path, beside: _Beside | None) -> None:
     name = source.network.name or path.stem
     values = {name for node in source.network.nodes for name in node.outputs}
-    model = to_onnx(graph, name, beside, public=Public(list(source.outputs), values))
+    renamed = other_outputs(source)
+    public = Public([renamed.get(name, name) for name in source.outputs], values)
+    model = to_onnx(graph, name, beside, public=public)
     for opset in model.opset_import:
         opset.version = max(
             [opset.version, *(n.version for n in source.network.nodes if n.domain == opset.domain)]
