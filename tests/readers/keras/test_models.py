@@ -64,6 +64,15 @@ def test_json_with_weights(model: str, weights: str) -> None:
     check(net, (DATA / model).with_suffix(".npz"), "numpy")
 
 
+def test_json_alone_has_no_weights() -> None:
+    net = anylayer.read(DATA / "nested.json")
+    assert net.network.weights == ""
+    net.fill()
+    model = net.compile("onnxruntime")
+    feeds = {name: np.zeros(type_.shape, np.float32) for name, type_ in net.inputs.items() if type_ is not None}
+    assert [y.shape for y in model(feeds).values()] == [(1, 3), (1, 4, 4, 6), (1, 4, 4, 4)]
+
+
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared is not there")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["blog", "deconv_upsample", "flatten_dense", "stride_same_even"])

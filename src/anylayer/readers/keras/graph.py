@@ -141,7 +141,7 @@ def network_of(
         blobs=graph.blobs,
         dialect="keras2" if version.startswith("2") else None,
         source=source,
-        weights=source,
+        weights="" if isinstance(weights, NoWeights) else source,
         open=graph.open,
         layouts={name: "NHWC" for name in graph.inputs if _is_picture(graph, name)},
     )
