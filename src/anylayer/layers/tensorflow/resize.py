@@ -11,6 +11,7 @@ from anylayer.layers.tensorflow._base import Operation, attribute, layer, need, 
 from anylayer.layers.tensorflow._spatial import as_before, channels_first
 
 _f = np.float32
+_MOST = 1 << 20
 _TABLE = 1 << 10
 """Steps in which the cubic weights are tabulated (core/kernels/image/resize_bicubic_op.cc, kTableSize)."""
 
@@ -39,6 +40,7 @@ class _Resize(Operation):
             len(wanted) == 2 and min(wanted) > 0,
             f"size must be a height and a width of 1 or more, got {wanted}",
         )
+        need(max(wanted) <= _MOST, f"a side of {max(wanted)} pixels, {_MOST} are the most")
         need(min(x.shape[1:3]) > 0, f"a picture of {tuple(x.shape)} has no cells")
         return wanted
 
