@@ -6,7 +6,8 @@ import importlib
 import math
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from anylayer.engines import load_engine
 from anylayer.engines.nodes import Definitions, input_types, needed_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.engines.whole import Calls, whole
-from anylayer.errors import AnyLayerError, ConversionError, InputError, TraceError, at, nearest, need
+from anylayer.errors import AnyLayerError, ConversionError, InputError, LayerError, TraceError, at, nearest, need
 from anylayer.network import Array, Network, TensorType
 from anylayer.tracing import Graph
 from anylayer.tracing.batch import with_open_batch
@@ -108,9 +109,10 @@ class Job:
         """The traced network."""
         if not self.batch:
             return whole(self.network, self.definitions, self.types, outputs, self.calls)
-        two, three = (
-            whole(self.network, self.definitions, self.sized(n), outputs, self.calls) for n in _TRACED_WITH
-        )
+        with _told(f"So it is with {_TRACED_WITH[0]} samples: the batch cannot be left open; give a number"):
+            two, three = (
+                whole(self.network, self.definitions, self.sized(n), outputs, self.calls) for n in _TRACED_WITH
+            )
         with at(self.network.source):
             graph = _opened(two.graph, three.graph, self.batch)
         return replace(two, graph=graph, inputs={v.name: v.type for v in graph.inputs}, batch=self.batch)
@@ -181,6 +183,16 @@ def _batched(network: Network, types: Mapping[str, TensorType | None]) -> list[s
     """The inputs whose first size is the number of samples: those that the file leaves open, or else all."""
     left_open = [name for name, shape in network.open.items() if shape and shape[0] is None]
     return left_open or [name for name, kind in types.items() if kind is None or kind.shape]
+
+
+@contextmanager
+def _told(more: str) -> Iterator[None]:
+    """Say more behind the message of a layer's error."""
+    try:
+        yield
+    except LayerError as error:
+        error.message = f"{error.message}. {more}"
+        raise
 
 
 def with_batch(
@@ -332,7 +344,8 @@ class _Check:
         runner = NumpyRunner(network, self.job.definitions, self.outputs)
         checks = []
         for given in inputs:
-            want = runner([given[name] for name in network.inputs], {})
+            with _told("So it is with the inputs to compare on: give others, verify={...}, -i, or --no-verify"):
+                want = runner([given[name] for name in network.inputs], {})
             found = _differences(want, _run_file(run, written, given), written, self.tolerance)
             samples = next(len(given[name]) for name in self.job.batched) if self.job.batch else None
             checks += [replace(check, samples=samples) for check in found]

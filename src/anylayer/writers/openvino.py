@@ -15,7 +15,7 @@ from anylayer.tracing import Graph, Op, Value
 from anylayer.tracing.simplify import simplify
 from anylayer.writers.onnx import to_onnx
 from anylayer.writers.onnx.model import Public
-from anylayer.writers.source import Source, Written
+from anylayer.writers.source import Source, Written, other_outputs
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 SUFFIXES = (".xml",)
@@ -36,7 +36,9 @@ def write(source: Source, path: Path, **told: Any) -> Written:
     graph = source.graph if source.batch is not None else simplify(source.graph, "openvino")
     weights = path.with_suffix(".bin")
     _save(graph, source, path)
-    done = Written([weights, path])
+    done = Written([weights, path], outputs=other_outputs(source))
+    for ours, theirs in done.outputs.items():
+        done.notes.append(f"output '{ours}' is called '{theirs}' in the file: an input has its name")
     kept = [o for o in graph.ops if o.kept]
     unknown = dict.fromkeys(o.op for o in kept if o.body is None)
     if unknown:
@@ -81,7 +83,8 @@ def _model(graph: Graph, source: Source, held: list[Array]) -> Any:
         return True
 
     values = {name for node in source.network.nodes for name in node.outputs}
-    names = [*source.outputs, *(f"{v.name}/kept" for v in cut.read)]
+    renamed = other_outputs(source)
+    names = [*(renamed.get(n, n) for n in source.outputs), *(f"{v.name}/kept" for v in cut.read)]
     proto = to_onnx(cut.graph, source.network.name or "net", lift=lift, public=Public(names, values))
     model = shared_core().read_model(proto.SerializeToString())
     for node in model.get_ops():

@@ -1,0 +1,29 @@
+"""Writers as one more runtime: what real Caffe computed is written, and compared with its source there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+
+from .test_golden import CASES, INFO, computed, key
+
+pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden is not here")
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".prototxt"])
+@pytest.mark.parametrize("case", computed, ids=key)
+def test_a_file_of_every_format_computes_the_same(case: Path, suffix: str, tmp_path: Path) -> None:
+    weights = case / "weights.caffemodel"
+    net = anylayer.read(
+        case / "deploy.prototxt", weights if weights.exists() else None, dialect=INFO[case]["dialect"]
+    )
+    inputs = {name: np.load(case / f"input_{name}.npy") for name in INFO[case]["inputs"]}
+    shapes = {name: array.shape for name, array in inputs.items()}
+    done = net.write(tmp_path / f"net{suffix}", shapes=shapes, verify=inputs)
+    assert done.checks and all(check.ok for check in done.checks)
+    shutil.rmtree(tmp_path)
