@@ -215,6 +215,7 @@ HAND = [
     ),
     by_hand("Gather", X, (1, 3, 9, 12), [4, 5, 6], axis=1),
     by_hand("Gather", X, (1, 8, 9), -2, axis=3),
+    by_hand("GlobalAveragePool", X, (1, 8, 1, 1)),
     by_hand("ReduceL1", X, (1, 8), [2, 3], keepdims=0),
     by_hand("ReduceL2", X, (1, 1, 9, 12), [1], keepdims=1),
     by_hand("ReduceSumSquare", X, (1, 8, 9), [3], keepdims=0),

@@ -123,13 +123,19 @@ def test_other_padding_stays(function: Function) -> None:
     check(function, X)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_mean_of_a_map_is_a_pool(engine: str) -> None:
+@pytest.mark.parametrize("engine", [*ENGINES, "ncnn", None])
+def test_the_mean_of_a_map_is_a_pool(engine: str | None) -> None:
     assert rewritten(lambda x: x.mean((2, 3), keepdims=True), X, engine=engine) == ["GlobalAveragePool"]
     assert rewritten(lambda x: x.mean((2, 3)), X, engine=engine) == ["GlobalAveragePool", "Reshape"]
+    assert rewritten(lambda x: x.mean((2, 3)).reshape(2, 4, 1, 1), X, engine=engine) == ["GlobalAveragePool"]
     assert rewritten(lambda x: x.mean((2, 3)), X, engine=engine, exact=True) == ["ReduceMean"]
     assert "GlobalAveragePool" not in rewritten(lambda x: x.mean((1, 3)), X, engine=engine)
+
+
+def test_means_of_maps_on_engines() -> None:
     check(lambda x: x.mean((2, 3)), X)
+    check(lambda x: np.maximum(x, 0).mean((2, 3), keepdims=True) * x, X[:1], engines=("ncnn",))
+    check(lambda x: np.sqrt(np.exp(x).mean((2, 3))) @ noise(4, 3), X[:1], engines=("ncnn",))
 
 
 @pytest.mark.parametrize("order", [[2, 0, 3, 1], [1, 2, 3, 0], [0, 2, 1, 3], [-1, 0, 1, 2]])

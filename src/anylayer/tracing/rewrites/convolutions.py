@@ -170,7 +170,6 @@ def _never_negative(new: Rewriter, value: Value | None, depth: int = 6) -> bool:
 
 @rule(
     "ReduceMean",
-    engines=("onnxruntime", "openvino"),
     inexact=True,
     figure="joins the layout of the convolutions around it",
 )

@@ -11,7 +11,7 @@ from anylayer.tracing import Graph, Op, Value
 _PASS = frozenset(
     [
         *("Identity", "Reshape", "Transpose", "Slice", "Split", "Expand", "MaxPool"),
-        *("ReduceMax", "ReduceMin", "ReduceMean"),
+        *("ReduceMax", "ReduceMin", "ReduceMean", "GlobalAveragePool"),
     ]
 )
 _FROM_ZERO = frozenset(["Exp", "Relu", "Abs", "Sigmoid", "Softmax"])

@@ -165,6 +165,11 @@ def _pool(b: Builder, op: Op) -> list[str]:
     return [b.one("Pooling", [x], tuple(op.outputs[0].shape[1:]), params)]
 
 
+def _global_pool(b: Builder, op: Op) -> list[str]:
+    x, (channels, _, _) = _planes(b, op.inputs[0])
+    return [b.one("Pooling", [x], (channels,), {0: 1, 4: 1})]
+
+
 def _resize(b: Builder, op: Op) -> list[str]:
     x, (channels, height, width) = _planes(b, op.inputs[0])
     out = natural(op.outputs[0].shape)
@@ -200,6 +205,7 @@ WINDOWS: dict[str, Form] = {
     "ConvTranspose": _conv_transpose,
     "MaxPool": _pool,
     "AveragePool": _pool,
+    "GlobalAveragePool": _global_pool,
     "LRN": _lrn,
     "Resize": _resize,
 }
