@@ -162,6 +162,25 @@ def test_files_move_together_or_not_at_all(tmp_path: Path, use: Any) -> None:
     assert (tmp_path / "n.test").read_text() == "file"
 
 
+def test_the_source_is_not_overwritten(tmp_path: Path, use: Any) -> None:
+    def write(source: Source, path: Path) -> Written:
+        for name in ("net.weights", path.name):
+            (path.parent / name).write_text("new")
+        return Written([path.parent / "net.weights", path], unrun="nothing runs it")
+
+    use(writer(write))
+    subject = net()
+    subject.network.source, subject.network.weights = str(tmp_path / "net.test"), str(tmp_path / "net.weights")
+    for name in ("net.test", "net.weights"):
+        (tmp_path / name).write_text("old")
+    for name in ("net.test", "other.test"):
+        with pytest.raises(
+            InputError, match=r"net\.\w+ is a file of the source, which would be lost: give another"
+        ):
+            subject.write(tmp_path / name, "test")
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"net.test": "old", "net.weights": "old"}
+
+
 def test_the_node_that_differs_cannot_always_be_told(tmp_path: Path, use: Any) -> None:
     def write(source: Source, path: Path) -> Written:
         if len(source.outputs) > 1:

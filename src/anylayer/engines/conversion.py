@@ -289,6 +289,7 @@ def convert(
     try:
         source = job.source(outputs)
         written: Written = writer.write(source, folder / path.name, **job.options)
+        _keep_source(job.network, path.parent, written)
         done = Conversion(fmt, [path.parent / f.name for f in written.files], notes=list(written.notes))
         if not inputs:
             done.unchecked = "not asked for"
@@ -308,6 +309,19 @@ def convert(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return done
+
+
+def _keep_source(network: Network, folder: Path, written: Written) -> None:
+    """Refuse to put a file where one of the source's own is."""
+    sources = [Path(name) for name in (network.source, network.weights) if name]
+    for file in written.files:
+        target = folder / file.name
+        for source in sources:
+            need(
+                not (target.exists() and source.exists() and target.samefile(source)),
+                f"{target} is a file of the source, which would be lost: give another name",
+                InputError,
+            )
 
 
 def _weak(checks: Sequence[OutputCheck]) -> list[str]:
