@@ -9,11 +9,12 @@ import pytest
 from openvino import opset1 as o1
 from openvino import opset2 as o2
 from openvino import opset3 as o3
+from openvino import opset4 as o4
 from openvino import opset6 as o6
 from openvino import opset9 as o9
 from openvino import opset15 as o15
 
-from .harness import agrees, const, noise, refuses
+from .harness import agrees, const, noise, read_net, reference, refuses, save
 
 X = noise(1, 3, 8, 9)
 F = np.float32
@@ -96,3 +97,45 @@ test_max = refuses(
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)
+
+
+def leading(path: Path, inputs: list[np.ndarray], rows: int) -> None:
+    """The rows before the first marked by -1 are those here."""
+    net = read_net(path)
+    got = next(iter(net.compile(engine="numpy")(dict(zip(net.inputs, inputs))).values())).reshape(-1, rows)
+    want = reference(path, inputs)[0].reshape(-1, rows)
+    ends = np.flatnonzero(want[:, 0] < 0)
+    count = int(ends[0]) if len(ends) else len(want)
+    assert 0 < len(got) == count
+    assert np.abs(got - want[:count]).max() < 1e-4 * np.abs(want).max()
+
+
+def test_proposal(tmp_path: Path) -> None:
+    whole = {"base_size": 16, "pre_nms_topn": 60, "post_nms_topn": 8, "feat_stride": 16, "min_size": 4}
+    options = {
+        **{name: np.uint64(value) for name, value in whole.items()},
+        "nms_thresh": F(0.5),
+        "ratio": np.array([0.5, 1, 2], F),
+        "scale": np.array([2, 4], F),
+    }
+    random = np.random.default_rng(0)
+    inputs = [random.random((1, 12, 5, 6)).astype(F), noise(1, 24, 5, 6) * F(0.1), np.array([80, 96, 1], F)]
+    save(lambda s, d, i: [o4.proposal(s, d, i, options).outputs()[0]], inputs, tmp_path / "net.xml")
+    leading(tmp_path / "net.xml", inputs, 5)
+
+
+def test_detection_output(tmp_path: Path) -> None:
+    options = {
+        "background_label_id": 0, "top_k": 10, "variance_encoded_in_target": False, "keep_top_k": [5],
+        "code_type": "caffe.PriorBoxParameter.CENTER_SIZE", "share_location": True, "nms_threshold": 0.45,
+        "confidence_threshold": 0.2, "normalized": True, "num_classes": 4,
+    }  # fmt: skip
+    random = np.random.default_rng(0)
+    low = random.random((20, 2)) * 0.7
+    boxes = np.concatenate([low, low + 0.1 + random.random((20, 2)) * 0.2], 1).astype(F)
+    priors = np.stack([boxes.ravel(), np.tile(VARIANCE, 20)])[None]
+    scores = np.exp(2 * noise(1, 20, 4))
+    scores = (scores / scores.sum(-1, keepdims=True)).reshape(1, -1).astype(F)
+    inputs = [noise(1, 80) * F(0.3), scores, priors]
+    save(lambda x, c, p: o1.detection_output(x, c, p, options), inputs, tmp_path / "net.xml")
+    leading(tmp_path / "net.xml", inputs, 7)

@@ -308,3 +308,29 @@ def test_without_weights_it_can_be_looked_at(tmp_path: Path) -> None:
     assert "4, 6, 7" in str(net.inspect())
     with pytest.raises(AnyLayerError, match="weights"):
         net.compile(engine="numpy")({"x": X})
+
+
+def test_back_to_caffe(tmp_path: Path) -> None:
+    import anylayer
+
+    ir = Ir(2)
+    ir.input("x", *X.shape)
+    pads = {
+        "kernel-x": 3,
+        "kernel-y": 3,
+        "stride-x": 2,
+        "stride-y": 2,
+        "pad-x": 0,
+        "pad-y": 0,
+        "pad-r": 1,
+        "pad-b": 1,
+    }
+    shape = ops.conv(X, W, B, strides=2, pads=[0, 0, 1, 1]).shape
+    ir.layer("c", "Convolution", ["x"], [shape], {**pads, "output": 4}, {"weights": W, "biases": B})
+    ir.layer("s", "ScaleShift", ["c"], [shape], {}, {"weights": B, "biases": B})
+    ir.layer("y", "Activation", ["s"], [shape], {"type": "elu", "alpha": 0.5})
+    net = anylayer.read(ir.save(tmp_path))
+    done = net.write(tmp_path / "deploy.prototxt")
+    assert all(check.ok for check in done.checks)
+    again = anylayer.read(tmp_path / "deploy.prototxt", tmp_path / "deploy.caffemodel")
+    near(again.compile(engine="numpy")({"x": X})["y"], net.compile(engine="numpy")({"x": X})["y"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from anylayer import ops
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import Operation
@@ -27,6 +29,29 @@ class MatMul(Operation):
         if self.transpose_b and len(b.shape) > 1:
             b = np.swapaxes(b, -1, -2)
         return a @ b
+
+
+@layer("ScaledDotProductAttention")
+class ScaledDotProductAttention(Operation):
+    """softmax(q @ k^T * scale + mask) @ v, scale 1 / sqrt(size of q's last axis) where it is not given.
+
+    A boolean mask says where to look; `causal` leaves out what comes later. Source: OpenVINO,
+    ScaledDotProductAttention-13.
+    """
+
+    causal: bool = attribute("bool", False)
+
+    def forward(self, q: Any, k: Any, v: Any, mask: Any = None, scale: Any = None, sink: Any = None) -> Any:
+        need(sink is None, "a sixth input (sink) is not supported")
+        factor = q.dtype.type(1 / math.sqrt(q.shape[-1])) if scale is None else scale
+        scores = (q * factor) @ np.swapaxes(k, -1, -2)
+        lowest = np.asarray(-np.inf, q.dtype)
+        if self.causal:
+            seen = np.tril(np.ones((q.shape[-2], k.shape[-2]), np.bool_))
+            scores = np.where(seen, scores, lowest)
+        elif mask is not None:
+            scores = np.where(mask, scores, lowest) if mask.dtype == np.bool_ else scores + mask
+        return ops.softmax(scores, axis=len(scores.shape) - 1) @ v
 
 
 @layer("Einsum")

@@ -30,10 +30,7 @@ class BatchNormInference(Operation):
             x, gamma, beta, mean, variance = inputs
         else:
             gamma, beta, x, mean, variance = inputs
-        ends = [1] * (len(x.shape) - 2)
-        gamma, beta, mean, variance = (v.reshape(-1, *ends) for v in (gamma, beta, mean, variance))
-        factor = gamma / np.sqrt(variance + x.dtype.type(self.epsilon))
-        return x * factor + (beta - mean * factor)
+        return ops.batch_normalization(x, gamma, beta, mean, variance, epsilon=self.epsilon)
 
 
 @layer("LRN")

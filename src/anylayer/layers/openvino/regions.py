@@ -25,7 +25,7 @@ class FromCaffe(Operation):
             name=self.name,
             type=type_,
             inputs=[f"in{i}" for i in range(len(inputs))],
-            outputs=["out"],
+            outputs=[f"out{i}" for i in range(self.outputs)],
             params=dict(params),
         )
         types = [TensorType(tuple(x.shape), x.dtype) for x in inputs]
@@ -208,6 +208,41 @@ class DetectionOutput(FromCaffe):
             "confidence_threshold": self.confidence_threshold,
         }
         return self.by_caffe("DetectionOutput", {"detection_output_param": params}, [loc, conf, priors])
+
+
+@layer("Proposal")
+class Proposal(FromCaffe):
+    """Faster R-CNN's regions of interest, best first: rows [0, x1, y1, x2, y2], as many as there are, and scores.
+
+    OpenVINO writes N * post_nms_topn rows and marks the first that counts no more by -1; this gives the rows
+    before. Source: OpenVINO, Proposal-1, Proposal-4.
+    """
+
+    base_size: int = attribute("int64")
+    pre_nms_topn: int = attribute("int64")
+    post_nms_topn: int = attribute("int64")
+    nms_thresh: float = attribute("float")
+    feat_stride: int = attribute("int64")
+    min_size: int = attribute("int64")
+    ratio: tuple[float, ...] = attribute("float", repeated=True)
+    scale: tuple[float, ...] = attribute("float", repeated=True)
+    clip_before_nms: bool = attribute("bool", True)
+    clip_after_nms: bool = attribute("bool", False)
+    normalize: bool = attribute("bool", False)
+    box_size_scale: float = attribute("float", 1.0)
+    box_coordinate_scale: float = attribute("float", 1.0)
+    framework: str = attribute("string", "")
+
+    def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
+        for name, value in (("clip_before_nms", True), ("clip_after_nms", False), ("normalize", False)):
+            need(getattr(self, name) == value, f"{name}: {str(not value).lower()} is not supported")
+        for name in ("box_size_scale", "box_coordinate_scale"):
+            need(getattr(self, name) == 1, f"a {name} other than 1 is not supported, got {getattr(self, name):g}")
+        need(not self.framework, f"framework '{self.framework}' is not supported")
+        names = ("base_size", "pre_nms_topn", "post_nms_topn", "nms_thresh", "feat_stride", "min_size")
+        params = {name: getattr(self, name) for name in names}
+        params.update(ratio=list(self.ratio), scale=list(self.scale))
+        return self.by_caffe("Proposal", {"proposal_param": params}, [scores, deltas, info])
 
 
 @layer("PSROIPooling")
