@@ -398,6 +398,31 @@ def attentions() -> dict[str, Case]:
     }
 
 
+def conv_lstms() -> dict[str, Case]:
+    clip = x(1, 3, 5, 4, 2)
+    return {
+        "one_axis": c(L.ConvLSTM1D(2, 3), x(2, 3, 6, 2)),
+        "two_axes": c(L.ConvLSTM2D(2, 3, padding="same", return_sequences=True), clip),
+        "even": c(L.ConvLSTM2D(2, 2, strides=2, padding="same", go_backwards=True), clip),
+        "states": c(L.ConvLSTM2D(2, 3, return_state=True, use_bias=False), clip),
+        "functions": c(L.ConvLSTM2D(2, 3, activation="relu", recurrent_activation="hard_sigmoid"), clip),
+        "three_axes": c(L.ConvLSTM3D(2, 2), x(1, 2, 3, 3, 3, 1)),
+    }
+
+
+def cells() -> dict[str, Case]:
+    s = x(2, 5, 3)
+    mask = np.array([[1, 1, 0, 1, 0], [0, 1, 1, 1, 1]], bool)
+    return {
+        "lstm": c(L.RNN(L.LSTMCell(4)), s),
+        "gru": c(L.RNN(L.GRUCell(4), return_sequences=True, go_backwards=True), s),
+        "simple": c(L.RNN(L.SimpleRNNCell(4, use_bias=False), return_state=True), s),
+        "stacked": c(L.RNN([L.LSTMCell(4), L.LSTMCell(3)], return_sequences=True), s),
+        "stacked_gru": c(L.RNN([L.GRUCell(4), L.GRUCell(3)]), s),
+        "masked": c(L.RNN(L.LSTMCell(4), return_sequences=True), s, mask=mask),
+    }
+
+
 FILES = {
     "conv": convolutions,
     "conv_transpose": transposed,
@@ -420,6 +445,8 @@ FILES = {
     "recurrent": recurrents,
     "wrappers": wrappers,
     "attention": attentions,
+    "conv_lstm": conv_lstms,
+    "cells": cells,
 }
 
 

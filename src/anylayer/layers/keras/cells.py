@@ -1,0 +1,83 @@
+"""RNN: recurrent layers made of cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.errors import LayerError
+from anylayer.layer import layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.keras._base import KerasLayer
+from anylayer.layers.keras.recurrent import GRU, LSTM, Recurrent, SimpleRNN
+
+
+@layer("LSTMCell")
+class LSTMCell(LSTM):
+    """One step of an LSTM, as part of an RNN (keras/src/layers/rnn/lstm.py)."""
+
+
+@layer("GRUCell")
+class GRUCell(GRU):
+    """One step of a GRU, as part of an RNN (keras/src/layers/rnn/gru.py)."""
+
+
+@layer("SimpleRNNCell")
+class SimpleRNNCell(SimpleRNN):
+    """One step of a SimpleRNN, as part of an RNN (keras/src/layers/rnn/simple_rnn.py)."""
+
+
+@layer("RNN")
+class RNN(KerasLayer):
+    """A sequence through one cell, or through several one after the other (keras/src/layers/rnn/rnn.py).
+
+    Weights: those of the cells. Several cells are of one class: the file does not tell the order of others.
+    """
+
+    harmless = frozenset({"unroll"})
+    masks = "takes"
+    called_with = frozenset({"mask"})
+
+    cell: Any = attribute("any", doc="the cell, a list of cells, or StackedRNNCells")
+    return_sequences: bool = attribute("bool", False, doc="whether every step is given, or the last one")
+    return_state: bool = attribute("bool", False, doc="whether the last states are given too")
+    go_backwards: bool = attribute("bool", False, doc="whether the sequence is taken from its end")
+    stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
+    zero_output_for_mask: bool = attribute("bool", False, doc="whether masked steps give zeros")
+
+    def forward(self, x: Any, mask: Any = None) -> Any:
+        """(N, T, C) to (N, units), or every step; then the last states where returned."""
+        cells = self._cells()
+        first, states = 0, []
+        for i, spec in enumerate(cells):
+            made = self._made(spec, first, i == len(cells) - 1)
+            made.go_backwards = self.go_backwards and i == 0
+            x, *last = made.run(x, [], mask)
+            self.adopt(made, first)
+            first += 2 + made.use_bias
+            states += last
+        return [x, *(states if self.return_state else ())][: self.outputs]
+
+    def _cells(self) -> list[Any]:
+        spec = self.cell
+        if isinstance(spec, dict) and isinstance(spec.get("config"), dict) and "cells" in spec["config"]:
+            spec = spec["config"]["cells"]
+        cells = spec if isinstance(spec, list) else [spec]
+        need(
+            cells and all(isinstance(c, dict) for c in cells), f"parameter 'cell' must be cells, got {self.cell!r}"
+        )
+        kinds = {str(c.get("class_name")) for c in cells}
+        need(
+            len(kinds) == 1, f"mixes {' and '.join(sorted(kinds))}: the file does not tell whose weights are whose"
+        )
+        need(not (self.go_backwards and len(cells) > 1), "go_backwards with several cells is not supported")
+        return cells
+
+    def _made(self, spec: Any, first: int, last: bool) -> Recurrent:
+        use_bias = isinstance(spec.get("config"), dict) and spec["config"].get("use_bias", True)
+        made = self.inner(spec, first, 2 + bool(use_bias))
+        if not isinstance(made, Recurrent):
+            raise LayerError(f"its cell is a {made.type}, which is not recurrent")
+        made.return_sequences = self.return_sequences or not last
+        made.return_state = True
+        made.zero_output_for_mask = self.zero_output_for_mask
+        return made

@@ -1,0 +1,93 @@
+"""ConvLSTM1D, ConvLSTM2D, ConvLSTM3D."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import layer, need
+from anylayer.layer.fields import attribute
+from anylayer.layers.keras._activations import activation
+from anylayer.layers.keras._base import channels_first, restored
+from anylayer.layers.keras._spatial import Convolution, kernel_first
+
+
+class ConvLSTM(Convolution):
+    """An LSTM whose products are convolutions (arXiv 1506.04214; keras/src/layers/rnn/conv_lstm.py).
+
+    Weights: kernel (k ..., C, 4 filters), recurrent kernel (k ..., filters, 4 filters), bias (4 filters,), for the
+    gates i, f, c, o.
+    """
+
+    harmless = frozenset({"unit_forget_bias", "dropout", "recurrent_dropout", "unroll", "zero_output_for_mask"})
+    masks = "refuses"
+    called_with = frozenset({"initial_state"})
+
+    filters: int = attribute("int64", doc="number of channels of the state and of the output")
+    activation: Any = attribute("any", "tanh", doc="function of the new values")
+    recurrent_activation: Any = attribute("any", "sigmoid", doc="function of the gates")
+    return_sequences: bool = attribute("bool", False, doc="whether every step is given, or the last one")
+    return_state: bool = attribute("bool", False, doc="whether the last state is given too")
+    go_backwards: bool = attribute("bool", False, doc="whether the sequence is taken from its end")
+    stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
+    time_major: bool = attribute("bool", False, doc="whether the sequence is (T, N, ...); not supported")
+
+    def setup(self) -> None:
+        super().setup()
+        need(not self.time_major, "time_major is not supported")
+        need(self.groups == 1, f"groups={self.groups} has no meaning here")
+        if self.stateful:
+            self.note("stateful: the state is 0 before the first step of each call; Keras keeps it")
+
+    def forward(self, *inputs: Any) -> Any:
+        """(N, T, ..., C) to (N, ..., filters), or every step; then the last state's arrays where returned."""
+        args, kwargs = self.arguments(inputs)
+        x, given = args[0], kwargs.get("initial_state", args[1:])
+        need(len(x.shape) == self.rank + 3, f"takes a sequence of rank {self.rank + 3}, got {tuple(x.shape)}")
+        n, t = x.shape[:2]
+        parts = self._of_inputs(x.reshape(n * t, *x.shape[2:]))
+        parts = parts.reshape(n, t, *parts.shape[1:])
+        first = np.zeros((n, self.filters, *parts.shape[3:]), np.float32)
+        state = [channels_first(s, self.data_format) for s in given] or [first, first]
+        w = kernel_first(self.blob(1, (*self.kernel, self.filters, 4 * self.filters), what="recurrent kernel"))
+        before, steps = [(k - 1) // 2 for k in self.kernel], []
+        pads = [*before, *(k - 1 - b for k, b in zip(self.kernel, before))]
+        f, g = self.function, activation(self.recurrent_activation, self.dialect)
+        for i in range(t)[:: -1 if self.go_backwards else 1]:
+            h, c = state
+            gates = np.split(parts[:, i] + ops.conv(h, w, pads=pads), 4, axis=1)
+            c = g(gates[1]) * c + g(gates[0]) * f(gates[2])
+            state = [g(gates[3]) * f(c), c]
+            steps.append(restored(state[0], self.data_format))
+        output = np.stack(steps, axis=1) if self.return_sequences else steps[-1]
+        last = [restored(s, self.data_format) for s in state] if self.return_state else []
+        return [output, *last][: self.outputs]
+
+    def _of_inputs(self, x: Any) -> Any:
+        """What the inputs (items, ..., C) give to the gates: (items, 4 filters, ...)."""
+        x = channels_first(x, self.data_format)
+        w = self.blob(0, (*self.kernel, x.shape[1], 4 * self.filters), what="kernel")
+        pads = self.pads(x.shape[2:], self.kernel, self.steps, self.dilations)
+        bias = self.bias(2, 4 * self.filters)
+        return ops.conv(x, kernel_first(w), bias, strides=self.steps, pads=pads, dilations=self.dilations)
+
+
+@layer("ConvLSTM1D")
+class ConvLSTM1D(ConvLSTM):
+    """An LSTM of convolutions over one axis (keras/src/layers/rnn/conv_lstm1d.py)."""
+
+    rank = 1
+
+
+@layer("ConvLSTM2D")
+class ConvLSTM2D(ConvLSTM):
+    """An LSTM of convolutions over two axes (keras/src/layers/rnn/conv_lstm2d.py)."""
+
+
+@layer("ConvLSTM3D")
+class ConvLSTM3D(ConvLSTM):
+    """An LSTM of convolutions over three axes (keras/src/layers/rnn/conv_lstm3d.py)."""
+
+    rank = 3
