@@ -56,7 +56,7 @@ ANY_SIZE = frozenset(("Transpose", "Dropout"))
 TRACEABLE: set[str] = set()
 """Those whose meaning can be traced: it is recorded in their place where engines lack the dtype."""
 SHAPES_ONLY: set[str] = set()
-"""Those that ask for nothing but the shapes of their inputs."""
+"""Those that ask for nothing but the shapes of their inputs, or give an input back."""
 
 
 def meaning(*ops: str, traceable: bool = False, shapes_only: bool = False) -> Callable[[Meaning], Meaning]:

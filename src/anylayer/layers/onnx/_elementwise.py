@@ -41,7 +41,6 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "Softplus": ops.softplus,
     "Erf": ops.erf,
     "IsNaN": np.isnan,
-    "Identity": lambda x: x,
     "Reciprocal": lambda x: x.dtype.type(1) / x,
     "Softsign": lambda x: x / (x.dtype.type(1) + np.abs(x)),
     "Mish": lambda x: x * np.tanh(ops.softplus(x)),

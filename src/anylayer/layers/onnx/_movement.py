@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.errors import need
+from anylayer.errors import TraceError, need
 from anylayer.layers.onnx._call import SPELLED_OUT, Call, meaning
 from anylayer.tracing import is_traced
 
@@ -25,6 +25,11 @@ def _room(shape: Any, dtype: Any) -> None:
 def ints(x: Any) -> list[int]:
     """The values of an array of whole numbers."""
     return [int(v) for v in np.asarray(x).reshape(-1)]
+
+
+@meaning("Identity", shapes_only=True)
+def _identity(call: Call, x: Any) -> Any:
+    return x
 
 
 @meaning("Shape", shapes_only=True)
@@ -272,6 +277,7 @@ def _order(call: Call) -> None:
 SPELLED_OUT.update(Dropout=_no_training, Transpose=_order)
 
 
-@meaning("Dropout")
+@meaning("Dropout", shapes_only=True)
 def _dropout(call: Call, x: Any, ratio: Any = None, training: Any = None) -> Any:
+    need(not is_traced(training), "whether it is training is known only when the network runs", TraceError)
     return [x, np.ones(x.shape, bool)]

@@ -1,0 +1,158 @@
+"""Networks inside nodes: If, Loop, Scan."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+import anylayer
+from anylayer.errors import LayerError
+from tests.readers.onnx.files import model, save, value
+
+node = helper.make_node
+SAMPLE = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def graph(nodes: Any, inputs: Any, outputs: list[str], **constants: Any) -> Any:
+    given = [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()]
+    return helper.make_graph(nodes, "inside", inputs, [value(n, None) for n in outputs], given)
+
+
+def run(path: Path, feed: dict[str, Any], host: int = 0) -> list[np.ndarray]:
+    """The outputs, the same on every engine; `host` layers run in Python."""
+    net = anylayer.read(path)
+    want = net.compile("numpy")(feed)
+    for engine in ("onnxruntime", "openvino"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = net.compile(engine)
+        got = made(feed)
+        assert len(made.host_calls) == host
+        for name, array in want.items():
+            np.testing.assert_allclose(got[name], array, rtol=1e-5)
+    return list(want.values())
+
+
+def either(condition: Any = None) -> Path:
+    """y = x + 1 where c, else x * w: both read the value around them, one has a weight of its own."""
+    then = graph([node("Add", ["x", "one"], ["a"])], [], ["a"], one=np.float32(1))
+    other = graph([node("Mul", ["x", "w"], ["b"])], [], ["b"])
+    nodes = [node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
+    constants = {"w": np.float32([1, 2, 3]), **({} if condition is None else {"c": np.array(condition)})}
+    inputs = [value("x", [2, 3]), *([value("c", [], bool)] if condition is None else [])]
+    return save(model(nodes, inputs, ["y"], constants))
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_if_whose_condition_is_known_is_one_branch(condition: bool) -> None:
+    want = SAMPLE + 1 if condition else SAMPLE * np.float32([1, 2, 3])
+    path = either(condition)
+    np.testing.assert_array_equal(run(path, {"x": SAMPLE})[0], want)
+    (step,) = anylayer.read(path).compile("onnxruntime").plan.steps
+    assert [o.op for o in step.graph.ops] == ["Add" if condition else "Mul"]
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_if_whose_condition_is_data_chooses_between_both(condition: bool) -> None:
+    want = SAMPLE + 1 if condition else SAMPLE * np.float32([1, 2, 3])
+    np.testing.assert_array_equal(run(either(), {"x": SAMPLE, "c": np.array(condition)})[0], want)
+
+
+def test_if_whose_branches_differ_in_shape_runs_in_python() -> None:
+    then = graph([node("Slice", ["x", "p", "q"], ["a"])], [], ["a"], p=np.int64([0]), q=np.int64([1]))
+    other = graph([node("Identity", ["x"], ["b"])], [], ["b"])
+    nodes = [node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
+    path = save(model(nodes, [value("x", [2, 3]), value("c", [], bool)], ["y"]))
+    assert run(path, {"x": SAMPLE, "c": np.array(True)}, host=1)[0].shape == (1, 3)
+    assert run(path, {"x": SAMPLE, "c": np.array(False)}, host=1)[0].shape == (2, 3)
+
+
+def loop(most: Any, condition: str = "go") -> Path:
+    """s doubles and grows by x in each turn; each s is a row."""
+    body = graph(
+        [
+            node("Identity", ["go"], ["again"]),
+            node("Add", ["s", "s"], ["d"]),
+            node("Add", ["d", "x"], ["t"]),
+            node("Identity", ["t"], ["row"]),
+        ],
+        [value("turn", [], np.int64), value("go", [], bool), value("s", [2, 3])],
+        ["again", "t", "row"],
+    )
+    nodes = [node("Loop", ["m", "", "x"], ["last", "rows"], body=body)]
+    known = isinstance(most, int)
+    inputs = [value("x", [2, 3]), *([] if known else [value("m", [], np.int64)])]
+    return save(model(nodes, inputs, ["last", "rows"], {"m": np.int64(most)} if known else {}))
+
+
+def test_loop_of_known_length_is_unrolled() -> None:
+    last, rows = run(loop(3), {"x": SAMPLE})
+    np.testing.assert_array_equal(last, 15 * SAMPLE)
+    np.testing.assert_array_equal(rows, np.stack([3 * SAMPLE, 7 * SAMPLE, 15 * SAMPLE]))
+
+
+def test_loop_that_data_ends() -> None:
+    body = graph(
+        [
+            node("Add", ["s", "s"], ["d"]),
+            node("ReduceMax", ["d"], ["top"], keepdims=0),
+            node("Less", ["top", "e"], ["on"]),
+        ],
+        [value("turn", [], np.int64), value("go", [], bool), value("s", [2, 3])],
+        ["on", "d"],
+        e=np.float32(30),
+    )
+    path = save(
+        model([node("Loop", ["", "c", "x"], ["y"], body=body)], [value("x", [2, 3])], ["y"], {"c": np.array(True)})
+    )
+    np.testing.assert_array_equal(run(path, {"x": SAMPLE}, host=1)[0], 8 * SAMPLE)
+
+
+def test_loop_without_an_end_is_refused() -> None:
+    body = graph(
+        [node("Identity", ["go"], ["again"]), node("Identity", ["s"], ["t"])],
+        [value("turn", [], np.int64), value("go", [], bool), value("s", [2, 3])],
+        ["again", "t"],
+    )
+    path = save(model([node("Loop", ["", "", "x"], ["y"], body=body)], [value("x", [2, 3])], ["y"]))
+    with pytest.raises(LayerError, match="it turns more than 1000000 times"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        anylayer.read(path).compile("onnxruntime")
+
+
+@pytest.mark.parametrize("back", [0, 1])
+def test_scan_along_an_axis(back: int) -> None:
+    body = graph(
+        [node("Add", ["s", "c"], ["t"]), node("Mul", ["t", "two"], ["row"])],
+        [value("s", [2]), value("c", [2])],
+        ["t", "row"],
+        two=np.float32(2),
+    )
+    nodes = [
+        node(
+            "Scan",
+            ["start", "x"],
+            ["last", "rows"],
+            body=body,
+            num_scan_inputs=1,
+            scan_input_axes=[1],
+            scan_output_axes=[1],
+            scan_input_directions=[back],
+            scan_output_directions=[back],
+        )
+    ]
+    path = save(model(nodes, [value("x", [2, 3])], ["last", "rows"], {"start": np.zeros(2, np.float32)}))
+    last, rows = run(path, {"x": SAMPLE})
+    sums = np.cumsum(SAMPLE[:, ::-1], 1)[:, ::-1] if back else np.cumsum(SAMPLE, 1)
+    np.testing.assert_array_equal(last, SAMPLE.sum(1))
+    np.testing.assert_array_equal(rows, 2 * sums)

@@ -1,0 +1,139 @@
+"""Operators of older operator sets, against ONNX Runtime on the file itself; the others are in
+tests/readers/onnx/test_node_tests.py, where ONNX's own tests run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from onnx import helper, numpy_helper
+
+import anylayer
+from anylayer.errors import LayerError
+from anylayer.layer import Registry
+from tests.readers.onnx.files import model, save, value
+
+node = helper.make_node
+PICTURE = np.random.default_rng(0).standard_normal((1, 4, 6, 8)).astype(np.float32)
+STATISTICS = {n: np.float32([0.5, 1, 1.5, 2]) for n in ("scale", "bias", "mean", "var")}
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+CASES: list[tuple[int, Any, dict[str, Any]]] = [
+    (7, node("Upsample", ["x"], ["y"], scales=[1.0, 1.0, 2.0, 3.0], mode="nearest"), {}),
+    (9, node("Upsample", ["x", "s"], ["y"], mode="linear"), {"s": np.float32([1, 1, 2, 2])}),
+    (10, node("Resize", ["x", "s"], ["y"], mode="linear"), {"s": np.float32([1, 1, 2, 1.5])}),
+    (7, node("Clip", ["x"], ["y"], min=-0.5, max=0.25), {}),
+    (7, node("Softmax", ["x"], ["y"], axis=2), {}),
+    (11, node("LogSoftmax", ["x"], ["y"]), {}),
+    (7, node("Slice", ["x"], ["y"], axes=[1, 3], starts=[1, -4], ends=[3, 1000]), {}),
+    (7, node("Pad", ["x"], ["y"], pads=[0, 0, 1, 2, 0, 0, 3, 0], value=1.5), {}),
+    (7, node("Pad", ["x"], ["y"], pads=[0, 0, 1, 2, 0, 0, 3, 0], mode="reflect"), {}),
+    (7, node("Squeeze", ["x"], ["y"], axes=[0]), {}),
+    (7, node("Unsqueeze", ["x"], ["y"], axes=[1, 3]), {}),
+    (7, node("Split", ["x"], ["y", "z"], axis=1, split=[1, 3]), {}),
+    (7, node("Split", ["x"], ["y", "z"], axis=2), {}),
+    (7, node("TopK", ["x"], ["y", "z"], axis=3, k=3), {}),
+    (7, node("Dropout", ["x"], ["y"], ratio=0.5), {}),
+    (7, node("ReduceMean", ["x"], ["y"], axes=[2, -1], keepdims=0), {}),
+    (11, node("ReduceSum", ["x"], ["y"], axes=[1]), {}),
+    (7, node("BatchNormalization", ["x", *STATISTICS], ["y"], epsilon=0.01), STATISTICS),
+    (7, node("Cast", ["x"], ["y"], to=7), {}),
+    (
+        7,
+        node("Gemm", ["m", "w", "b"], ["y"], transB=1, alpha=0.5),
+        {"m": PICTURE[0, 0], "w": PICTURE[0, 1], "b": np.float32(1)},
+    ),
+    (7, node("MaxPool", ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 2], auto_pad="SAME_UPPER"), {}),
+    (7, node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]), {}),
+    (7, node("Conv", ["x", "w"], ["y"], auto_pad="SAME_LOWER", strides=[2, 1]), {"w": PICTURE[:, :, :3, :2]}),
+    (7, node("Flatten", ["x"], ["y"], axis=2), {}),
+    (9, node("Scatter", ["x", "i", "u"], ["y"], axis=1), {"i": np.int64([[[[2]]]]), "u": np.float32([[[[9]]]])}),
+    (7, node("PRelu", ["x", "w"], ["y"]), {"w": np.float32([[[0.1]], [[0.2]], [[0.3]], [[0.4]]])}),
+    (
+        16,
+        node("GridSample", ["x", "g"], ["y"], mode="bicubic"),
+        {"g": PICTURE[:, :1, :4, :2].reshape(1, 2, 2, 2) / 3},
+    ),
+    (
+        20,
+        node("GridSample", ["x", "g"], ["y"], mode="cubic"),
+        {"g": PICTURE[:, :1, :4, :2].reshape(1, 2, 2, 2) / 3},
+    ),
+    (20, node("Gelu", ["x"], ["y"], approximate="tanh"), {}),
+    (21, node("GroupNormalization", ["x", "w", "w"], ["y"], num_groups=2), {"w": np.float32([1, 2, 3, 4])}),
+    (13, node("Softmax", ["x"], ["y"], axis=1), {}),
+    (19, node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], dilations=[2, 2]), {}),
+]
+
+
+def path_of(opset: int, made: Any, constants: dict[str, Any]) -> Path:
+    return save(model([made], [value("x", list(PICTURE.shape))], list(made.output), constants, opset))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[1].op_type}-{c[0]}")
+def test_as_onnx_runtime_has_it(case: tuple[int, Any, dict[str, Any]]) -> None:
+    opset, made, constants = case
+    path = path_of(opset, made, constants)
+    want = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"x": PICTURE})
+    net = anylayer.read(path)
+    for engine in ("numpy", "onnxruntime", "openvino"):
+        got = net.compile(engine)(PICTURE)
+        for name, array in zip(made.output, want):
+            assert got[name].dtype == array.dtype
+            np.testing.assert_allclose(got[name], array, rtol=1e-4, atol=1e-5, err_msg=f"{engine}, {name}")
+
+
+@pytest.mark.parametrize(
+    ("opset", "made", "message"),
+    [
+        (7, node("Dropout", ["x"], ["y"], seed=1), "Dropout has no attribute 'seed' in operator set 7"),
+        (6, node("BatchNormalization", ["x", *STATISTICS], ["y", "a"]), "it has the outputs of training"),
+        (6, node("Add", ["x", "scale"], ["y"]), r"without broadcast=1 its inputs must be of one shape"),
+        (18, node("Reshape", ["x", "shape"], ["y"]), "layer 'Reshape_0' .Reshape.:"),
+    ],
+)
+def test_what_is_refused(opset: int, made: Any, message: str) -> None:
+    path = path_of(opset, made, {**STATISTICS, "shape": np.int64([5, -1])})
+    with pytest.raises(LayerError, match=message):
+        anylayer.read(path).compile("onnxruntime")
+
+
+def test_training_is_refused() -> None:
+    constants = {"r": np.float32(0.5), "t": np.array(True)}
+    path = path_of(18, node("Dropout", ["x", "r", "t"], ["y"]), constants)
+    with pytest.raises(LayerError, match="training_mode is true: what it gives is random"):
+        anylayer.read(path).compile("onnxruntime")
+
+
+def test_random_numbers_run_in_python() -> None:
+    path = path_of(18, node("RandomNormalLike", ["x"], ["y"]), {})
+    with pytest.warns(UserWarning, match="RandomNormalLike draws random numbers"):
+        made = anylayer.read(path).compile("onnxruntime")
+    assert made(PICTURE)["y"].shape == PICTURE.shape
+
+
+def test_every_operator_has_a_class_with_its_attributes() -> None:
+    found = {d.type: d.cls for d in Registry.of("onnx").definitions()}
+    assert len(found) > 170
+    assert {"strides", "pads", "auto_pad"} <= set(found["Conv"].fields)
+    assert found["Conv"].__doc__ and "convolution" in found["Conv"].__doc__.lower()
+
+
+def test_an_unchanged_operator_is_recorded_as_itself() -> None:
+    weights = {"w": PICTURE[:, :, :3, :2]}
+    path = path_of(18, node("Conv", ["x", "w"], ["y"], pads=[1, 0, 1, 0]), weights)
+    (step,) = anylayer.read(path).compile("onnxruntime").plan.steps
+    (conv,) = step.graph.ops
+    assert (conv.op, conv.attrs["pads"]) == ("Conv", [1, 0, 1, 0])
+    assert (
+        np.shares_memory(conv.inputs[1].const, numpy_helper.to_array(numpy_helper.from_array(weights["w"])))
+        is False
+    )
