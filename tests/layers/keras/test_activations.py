@@ -1,5 +1,43 @@
 """Activations."""
 
+from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("activations"))
+
+test_name_refused = rejects(
+    "Activation",
+    {"activation": "rleu"},
+    inputs=[ramp(2)],
+    text="there is no activation 'rleu' in Keras; did you mean 'relu'?",
+    format="keras",
+)
+test_number_refused = rejects(
+    "ReLU",
+    {"max_value": "6"},
+    inputs=[ramp(2)],
+    text="must be a number, got '6'",
+    format="keras",
+)
+test_shared_refused = rejects(
+    "PReLU",
+    {"shared_axes": [0]},
+    inputs=[ramp(2, 3)],
+    text="shared_axes holds the batch",
+    format="keras",
+)
+test_kind_refused = rejects(
+    "Activation",
+    {"activation": 3},
+    inputs=[ramp(2)],
+    text="parameter 'activation' must be a name, got 3",
+    format="keras",
+)
+test_code_refused = rejects(
+    "Activation",
+    {"activation": {"class_name": "MyAct", "config": {}}},
+    inputs=[ramp(2)],
+    text="activation 'MyAct' is Python code, which is not run. Save the model with the activation as a "
+    "layer of its own, and define that layer's class",
+    format="keras",
+)

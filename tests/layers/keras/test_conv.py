@@ -1,5 +1,78 @@
 """Conv1D, Conv2D, Conv3D."""
 
+from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("conv"))
+
+test_groups_refused = rejects(
+    "Conv2D",
+    {"filters": 3, "kernel_size": 1, "groups": 2},
+    inputs=[ramp(1, 4, 4, 4)],
+    text="groups=2 does not divide 4 channels and 3 filters",
+    format="keras",
+)
+test_rank_refused = rejects(
+    "Conv2D",
+    {"filters": 3, "kernel_size": 1},
+    inputs=[ramp(1, 4, 4)],
+    text="takes an input of rank 4 (batch, 2 axes, channels), got (1, 4, 4)",
+    format="keras",
+)
+test_padding_refused = rejects(
+    "Conv2D",
+    {"filters": 3, "kernel_size": 1, "padding": "causal"},
+    inputs=[ramp(1, 4, 4, 4)],
+    text="parameter 'padding' must be one of valid, same, got 'causal'",
+    format="keras",
+)
+test_data_format_refused = rejects(
+    "Conv2D",
+    {"filters": 3, "kernel_size": 1, "data_format": "NHWC"},
+    inputs=[ramp(1, 4, 4, 4)],
+    text="parameter 'data_format' must be one of channels_last, channels_first, got 'NHWC'",
+    format="keras",
+)
+test_kernel_size_refused = rejects(
+    "Conv2D",
+    {"filters": 3, "kernel_size": [1, 2, 3]},
+    inputs=[ramp(1, 4, 4, 4)],
+    text="parameter 'kernel_size' must be 2 integers, got [1, 2, 3]",
+    format="keras",
+)
+test_strides_refused = rejects(
+    "Conv2D",
+    {"filters": 3, "kernel_size": 1, "strides": 0},
+    inputs=[ramp(1, 4, 4, 4)],
+    text="parameter 'strides' must be at least 1, got 0",
+    format="keras",
+)
+test_kernel_refused = rejects(
+    "Conv2D",
+    {"filters": 3, "kernel_size": 1},
+    inputs=[ramp(1, 4, 4, 4)],
+    blobs=[ramp(1, 1, 3, 3), ramp(3)],
+    text="blob 0 (kernel) has shape (1, 1, 3, 3) in the weights file, (1, 1, 4, 3) is needed",
+    format="keras",
+)
+test_unknown_field_refused = rejects(
+    "Conv2D",
+    {"filters": 3, "kernel_size": 1, "dilatation": 2},
+    inputs=[ramp(1, 4, 4, 4)],
+    text="config has no field 'dilatation'",
+    format="keras",
+)
+test_quantised_refused = rejects(
+    "Conv2D",
+    {"filters": 3, "kernel_size": 1, "dtype": {"class_name": "QuantizedDTypePolicy", "config": {}}},
+    inputs=[ramp(1, 4, 4, 4)],
+    text="is quantised (dtype None), which is not supported. Save the model before model.quantize()",
+    format="keras",
+)
+test_activation_of_ones_own_refused = rejects(
+    "Conv2D",
+    {"filters": 3, "kernel_size": 1, "activation": {"class_name": "function", "config": "act"}},
+    inputs=[ramp(1, 4, 4, 4)],
+    text="there is no activation 'act' in Keras",
+    format="keras",
+)
