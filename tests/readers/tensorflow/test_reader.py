@@ -256,7 +256,7 @@ FUNCTIONS = {
             ),
             function("f30", ["a"], {"r": "n:0"}, node("n", "Neg", "a")),
         ],
-        "has more than 200000 operations",
+        "has more than 100000 operations",
     ),
     "arguments": ([function("f", ["a", "b"], {"r": "a"})], "function 'f' takes 2 arguments, got 1"),
     "no result": (

@@ -130,6 +130,18 @@ class GatherV2(_Picked):
         return done.reshape(*x.shape[:lead], *done.shape[1:])
 
 
+@layer("ResourceGather")
+class ResourceGather(_Picked):
+    """Rows of a variable by number."""
+
+    batch_dims: int = attribute("int64", 0)
+    harmless = frozenset({"validate_indices", "dtype"})
+
+    def forward(self, x: Any, indices: Any) -> Any:
+        need(self.batch_dims == 0, f"batch_dims must be 0, got {self.batch_dims}")
+        return ops.gather(x, _checked(indices, x.shape[0]), axis=0)
+
+
 @layer("GatherNd")
 class GatherNd(_Picked):
     """Parts by lists of indices."""

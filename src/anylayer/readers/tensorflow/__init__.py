@@ -3,6 +3,7 @@
 messages.py  protobuf to Records           tensors.py   dtypes, shapes, values
 graph.py     operations with attributes    functions.py the library's functions put where they are called
 structure.py the operations that are structure: inputs, constants, calls, control flow
+saved_model.py signatures and variables (bundle.py: the table that holds their values)
 build.py     order, pruning, refusals, custom operations (factors.py) --> Network
 """
 
@@ -21,16 +22,29 @@ from anylayer.readers.tensorflow.build import Graph, build, by_name, ends
 from anylayer.readers.tensorflow.functions import Inliner, library
 from anylayer.readers.tensorflow.graph import nodes_of
 from anylayer.readers.tensorflow.messages import Record, convert, decode
+from anylayer.readers.tensorflow.saved_model import graph_of
 
-WHAT = "a TensorFlow graph (.pb, .pbtxt)"
+WHAT = "a TensorFlow graph (.pb, .pbtxt) or SavedModel"
 OPTIONS: frozenset[str] = frozenset()
 _BINARY = "a TensorFlow graph"
 _TEXT = "a TensorFlow graph (text)"
+_SAVED = "a TensorFlow SavedModel"
+_SAVED_TEXT = "a TensorFlow SavedModel (text)"
+_MESSAGES = {_BINARY: "GraphDef", _TEXT: "GraphDef", _SAVED: "SavedModel", _SAVED_TEXT: "SavedModel"}
 
 
 def match(path: Path) -> bool:
-    """Whether the file is a GraphDef."""
-    return path.is_file() and describe(path) in (_BINARY, _TEXT)
+    """Whether the file is a GraphDef, or the folder (or the file in it) a SavedModel."""
+    file = _file(path)
+    return file.is_file() and describe(file) in _MESSAGES
+
+
+def _file(path: Path) -> Path:
+    """The graph's file: in a folder its saved_model.pb or .pbtxt."""
+    if not path.is_dir():
+        return path
+    names = [path / "saved_model.pb", path / "saved_model.pbtxt"]
+    return next((n for n in names if n.is_file()), names[0])
 
 
 def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str] = frozenset()) -> Network:
@@ -38,10 +52,13 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
 
     Raises FileError, NetworkError, each naming the file and the operation.
     """
-    file = str(model)
+    path = _file(model)
+    file = str(path)
     with _within(file):
         need(weights is None, f"a frozen graph holds its weights itself, got {weights} besides", FileError)
-        record = _graph(model)
+        record = _record(path)
+        if record.message == "SavedModel":
+            return build(graph_of(record, path.parent, file), user_types)
         functions = library(record.record("library"))
         nodes = nodes_of(record.all("node"), file)
         outputs = ends(nodes, functions, user_types)
@@ -63,12 +80,12 @@ def _within(file: str) -> Iterator[None]:
         raise
 
 
-def _graph(path: Path) -> Record:
+def _record(path: Path) -> Record:
     what = describe(path)
-    if what == _TEXT:
+    need(what in _MESSAGES, f"this is {what or 'no protobuf file'}, not {_BINARY}", FileError)
+    if what in (_TEXT, _SAVED_TEXT):
         size = path.stat().st_size
         need(size <= MAX_BYTES, f"a text of {size >> 20} MiB, {MAX_BYTES >> 20} MiB is the most", FileError)
-        return convert(parse(path.read_bytes(), str(path), raw=True), "GraphDef")
-    need(what == _BINARY, f"this is {what or 'no protobuf file'}, not {_BINARY}", FileError)
+        return convert(parse(path.read_bytes(), str(path), raw=True), _MESSAGES[what])
     buffer = Buffer(path)
-    return decode(buffer, "GraphDef", 0, buffer.size)
+    return decode(buffer, _MESSAGES[what], 0, buffer.size)

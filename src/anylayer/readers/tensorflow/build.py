@@ -14,7 +14,7 @@ from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers.tensorflow.factors import factors
 from anylayer.readers.tensorflow.functions import Body, called, reference, spelled
 from anylayer.readers.tensorflow.graph import Function, GraphNode, Placeholder, Tensor
-from anylayer.readers.tensorflow.structure import CONSTANT, FRAMES, INPUTS, PASSES, QUANTIZED, SILENT
+from anylayer.readers.tensorflow.structure import CONSTANT, FRAMES, INPUTS, PASSES, QUANTIZED, SILENT, VARIABLES
 from anylayer.readers.tensorflow.tensors import NUMPY
 
 _MOST_OUTPUTS = 10_000
@@ -62,11 +62,8 @@ def build(graph: Graph, user_types: frozenset[str]) -> Network:
 
 
 def _known(graph: Graph, name: str, what: str) -> GraphNode:
-    need(
-        name in graph.nodes,
-        f"{what}: there is no operation '{name}'{nearest(name, graph.nodes)}",
-        NetworkError,
-    )
+    if name not in graph.nodes:
+        raise NetworkError(f"{what}: there is no operation '{name}'{nearest(name, graph.nodes)}")
     return graph.nodes[name]
 
 
@@ -143,6 +140,13 @@ def _refuse(graph: Graph, nodes: Sequence[GraphNode]) -> None:
     flow = [n for n in nodes if n.op in FRAMES]
     if flow:
         raise _no_control_flow(graph, flow)
+    variables = [n for n in nodes if n.op in VARIABLES and n.name not in graph.values]
+    need(
+        not variables,
+        f"{len(variables)} variables without values: {_listed(variables)}. Freeze the graph, or read the folder "
+        "of its SavedModel",
+        NetworkError,
+    )
     quantized = [n for n in nodes if n.op.startswith(QUANTIZED)]
     need(
         not quantized,

@@ -68,6 +68,7 @@ class Inliner:
         self.alias: dict[str, str] = {}
         """An output of a call -> what it is, spelled as inputs are."""
         self._count = 0
+        self._bodies: dict[str, list[GraphNode]] = {}
 
     def graph(self, nodes: Sequence[GraphNode]) -> list[GraphNode]:
         """The nodes with every call replaced, and every input named anew."""
@@ -104,11 +105,10 @@ class Inliner:
             flat.append(node)
             return
         with at(node.place(self.file)):
-            need(
-                name in self.functions,
-                f"calls function '{name}', which the graph lacks{nearest(name, self.functions)}",
-                NetworkError,
-            )
+            if name not in self.functions:
+                raise NetworkError(
+                    f"calls function '{name}', which the graph lacks{nearest(name, self.functions)}"
+                )
             need(depth < _DEEPEST, f"functions call each other deeper than {_DEEPEST}", NetworkError)
             function = node.attrs.get("f")
             attrs = function.attrs if isinstance(function, Function) else node.attrs
@@ -124,12 +124,19 @@ class Inliner:
             NetworkError,
         )
         scope = _Scope(call.name + "/", dict(zip(body.inputs, given)))
-        inner = nodes_of(list(body.nodes), self.file)
-        scope.ops = {n.name: n for n in inner}
-        for node in inner:
-            node.inputs = [scope.input(i) for i in node.inputs]
-            node.attrs = {k: _given(v, attrs) for k, v in node.attrs.items()}
-            node.name = scope.prefix + node.name
+        if body.name not in self._bodies:
+            self._bodies[body.name] = nodes_of(list(body.nodes), self.file)
+        scope.ops = {n.name: n for n in self._bodies[body.name]}
+        inner = [
+            GraphNode(
+                scope.prefix + node.name,
+                node.op,
+                [scope.input(i) for i in node.inputs],
+                {k: _given(v, attrs) for k, v in node.attrs.items()},
+                node.line,
+            )
+            for node in self._bodies[body.name]
+        ]
         for number, name in enumerate(body.outputs):
             need(
                 name in body.gives,

@@ -11,7 +11,7 @@ from anylayer.network import Array
 from anylayer.readers.tensorflow.messages import Record, numbers, pairs
 from anylayer.readers.tensorflow.tensors import dtype_name, shape_of, tensor
 
-MOST_NODES = 200_000
+MOST_NODES = 100_000
 """Operations of one graph, its functions put in."""
 _MOST_ENTRIES = 1 << 16
 

@@ -1,0 +1,102 @@
+"""SavedModels: signatures, variables, and folders that are not what they claim."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import AnyLayerError, FileError, NetworkError
+from anylayer.readers import tensorflow
+from anylayer.readers.tensorflow.bundle import Bundle
+from anylayer.testing import assert_same
+from tests.hostile import mutations
+from tests.readers.tensorflow.files import field, graph, node, placeholder
+
+DATA = Path(__file__).parents[2] / "data" / "tensorflow"
+ENGINES = ["numpy", "onnxruntime", "openvino"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(DATA / "saved_model", tmp_path / "saved_model"))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["", "saved_model.pb"])
+def test_as_tensorflow(engine: str, name: str, folder: Path) -> None:
+    assert tensorflow.match(folder / name)
+    net = anylayer.read(folder / name)
+    assert list(net.inputs) == ["picture"]
+    assert net.network.open == {"picture": (None, 8, 8, 3)}
+    assert net.network.notes == ["signature 'serving_default' is read; there are: serve, serving_default"]
+    with np.load(DATA / "saved_model.npz") as want:
+        got = net.compile(engine)({"picture": want["picture"]})
+        assert sorted(got) == ["features", "prob"]
+        for key, value in got.items():
+            assert_same(value, want[key], key)
+
+
+def test_the_table_of_variables() -> None:
+    bundle = Bundle(DATA / "saved_model" / "variables" / "variables")
+    keys = [f"_all_variables/{i}/.ATTRIBUTES/VARIABLE_VALUE" for i in range(7)]
+    assert all(key in bundle for key in keys)
+    assert {bundle.array(k).shape for k in keys} == {(3, 3, 3, 4), (4,), (4, 3), (3,)}
+
+
+def test_without_its_variables(folder: Path) -> None:
+    (folder / "variables" / "variables.data-00000-of-00001").unlink()
+    with pytest.raises(FileError, match=r"lies in variables\.data-00000-of-00001, which is missing"):
+        anylayer.read(folder)
+    (folder / "variables" / "variables.index").unlink()
+    with pytest.raises(FileError, match=r"there is no variables\.index beside it, which tells its variables"):
+        anylayer.read(folder)
+
+
+def test_cut_short(folder: Path) -> None:
+    path = folder / "variables" / "variables.data-00000-of-00001"
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(FileError, match=r"lies at bytes \d+ to \d+, its shard has 300"):
+        anylayer.read(folder)
+    index = folder / "variables" / "variables.index"
+    index.write_bytes(index.read_bytes()[:-1])
+    with pytest.raises(FileError, match="this is no table of variables: its last 8 bytes differ"):
+        anylayer.read(folder)
+
+
+def test_compressed_blocks(folder: Path) -> None:
+    index = folder / "variables" / "variables.index"
+    data = bytearray(index.read_bytes())
+    data[-48 - 5] = 1  # the kind of the last block, which is the index
+    index.write_bytes(bytes(data))
+    with pytest.raises(FileError, match="its blocks are compressed, which is not read"):
+        anylayer.read(folder)
+
+
+def test_no_signature(tmp_path: Path) -> None:
+    meta = field(1, field(4, "serve")) + field(2, graph(placeholder("x", 1, 2), node("y", "Relu", "x")))
+    (tmp_path / "saved_model.pb").write_bytes(field(1, 1) + field(2, meta))
+    with pytest.raises(NetworkError, match=r"saved_model\.pb: it has no signature, which would tell its inputs"):
+        anylayer.read(tmp_path)
+
+
+def test_a_graph_with_variables_is_not_frozen(tmp_path: Path) -> None:
+    (tmp_path / "graph.pb").write_bytes(graph(node("v", "VarHandleOp"), node("y", "ReadVariableOp", "v")))
+    with pytest.raises(NetworkError, match=r"1 variables without values: 'v' \(VarHandleOp\)\. Freeze the graph"):
+        anylayer.read(tmp_path / "graph.pb")
+
+
+@pytest.mark.parametrize("name", ["saved_model.pb", "variables/variables.index"])
+def test_changed_files(name: str, folder: Path) -> None:
+    random, path = Random(name), folder / name
+    source = path.read_bytes()
+    for _ in range(60):
+        path.write_bytes(mutations.data(source, random))
+        try:
+            str(anylayer.read(folder).inspect())
+        except AnyLayerError as error:
+            assert "saved_model" in str(error)
