@@ -129,6 +129,30 @@ def test_columns_are_made_in_the_order_they_are_read(samples: int, dense: Functi
     check(function, x)
 
 
+@pytest.mark.parametrize("samples", [1, 3])
+def test_also_behind_an_activation_of_the_map(samples: int) -> None:
+    def function(x: Any) -> Any:
+        y = (x @ noise(6, 4 * 5 * 3)).reshape(-1, 4, 5, 3)
+        return ops.conv(ops.leaky_relu(y, 0.2).transpose(FIRST), W)
+
+    x = noise(samples, 6)
+    assert rewritten(function, x, engine=None) == ["Conv", "LeakyRelu", "MatMul", "Reshape"]
+    check(function, x)
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_between_two_convolutions(samples: int) -> None:
+    """The map before lies as convolutions want it."""
+
+    def function(x: Any) -> Any:
+        y = from_batch(conv(to_batch(conv(x, noise(3, 3, 1, 1)), 2, 2, (2, 3, 2, 3)), W), 2, 2, (1, 1))
+        return conv(np.maximum(y, 0), noise(2, 5, 1, 1))
+
+    x = noise(samples, 9, 9, 3)
+    assert rewritten(function, x, engine=None) == ["Conv", "Conv", "Conv", "Relu", "Transpose", "Transpose"]
+    check(function, x)
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -20,11 +20,12 @@ _FRONT, _LAST = (0, 1, 2, 3), (0, 3, 1, 2)  # where the samples, channels, rows 
 
 
 def _view(new: Rewriter, value: Value) -> View | None:
-    """What a value is a view of, through reshapes and at most one transposition, to a map before that."""
+    """What a value is a view of, through reshapes, at most one transposition, and the reshape before that."""
     steps: list[Op] = []
     turned = False
     while (maker := new.maker(value)) is not None and maker.op in ("Reshape", "Transpose"):
-        if maker.inputs[0] is None or (turned and (maker.op == "Transpose" or len(value.shape) == 4)):
+        before = steps[-1].op if steps else ""
+        if maker.inputs[0] is None or (turned and (maker.op == "Transpose" or before == "Reshape")):
             break
         turned = turned or maker.op == "Transpose"
         steps.append(maker)
@@ -148,8 +149,10 @@ def _cropped(new: Rewriter, o: Op) -> list[Value] | None:
 @rule("Transpose", figure="a pass over the array less")
 def _columns_in_order(new: Rewriter, o: Op) -> list[Value] | None:
     """Rows made by a matrix product, each then put into another order, are made in that order."""
-    split = new.maker(o.inputs[0], "Reshape")
-    if split is None or split.inputs[0] is None or o.inputs[0] is None or not plain(o):
+    if o.inputs[0] is None or not plain(o):
+        return None
+    behind, split = _chain(new, o.inputs[0])
+    if split is None or split.op != "Reshape":
         return None
     links, maker = _chain(new, split.inputs[0])
     if maker is None or not is_static(maker.outputs[0].shape):
@@ -158,7 +161,7 @@ def _columns_in_order(new: Rewriter, o: Op) -> list[Value] | None:
     y = _reordered(new, o, maker, order) if order is not None else None
     if y is None:
         return None
-    return [reshaped(new, o, _again(new, o, links, y), o.outputs[0].shape)]
+    return [reshaped(new, o, _again(new, o, [*behind, *links], y), o.outputs[0].shape)]
 
 
 def _order(matrix: tuple[int, ...], split: tuple[int, ...], perm: list[int]) -> np.ndarray | None:
