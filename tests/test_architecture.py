@@ -155,12 +155,13 @@ def literals(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_nothing_outside_layers_names_a_layer_type() -> None:
-    types = layer_types()
+    types, operators = layer_types(), set(Registry.of("onnx").types())
     wrong = {}
     for path in FILES:
         where = path.relative_to(SRC).as_posix()
         if room(path) not in ["layers", *ONNX_VOCABULARY] and where not in NAMES_TYPES:
-            named = [f"{text} (line {line})" for text, line in literals(path) if text in types]
+            meant = types if room(path) == "readers" else types - operators  # an engine speaks of a graph's
+            named = [f"{text} (line {line})" for text, line in literals(path) if text in meant]
             if named:
                 wrong[where] = named
     assert not wrong
