@@ -232,3 +232,50 @@ def test_an_input_and_a_layer_of_one_name(tmp_path: Path) -> None:
     net.write(tmp_path / "net.prototxt")
     read = anylayer.read(tmp_path / "net.prototxt", tmp_path / "net.caffemodel").network
     assert [n.name for n in read.nodes][:2] == ["data_", "relu"]
+
+
+def test_defaults_that_differ_are_spelled_out(tmp_path: Path) -> None:
+    """Ascend's ROIPooling takes a scale of 1 where others take 1/16; OpenCV's PriorBox clips."""
+    text = """
+    layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 8 dim: 8 } } }
+    layer { name: "r" type: "Input" top: "r" input_param { shape { dim: 1 dim: 5 } } }
+    layer { name: "p" type: "ROIPooling" bottom: "x" bottom: "r" top: "y"
+      roi_pooling_param { pooled_h: 2 pooled_w: 2 } }
+    """
+    rois = np.array([[0, 0, 0, 6, 7]], np.float32)
+    network(tmp_path, text).write(
+        tmp_path / "net.prototxt", dialect="ascend", verify={"x": noise(1, 2, 8, 8), "r": rois}
+    )
+    assert "spatial_scale: " in (tmp_path / "net.prototxt").read_text()
+    boxes = """
+    layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 4 } } }
+    layer { name: "i" type: "Input" top: "i" input_param { shape { dim: 1 dim: 3 dim: 32 dim: 32 } } }
+    layer { name: "p" type: "PriorBox" bottom: "x" bottom: "i" top: "y"
+      prior_box_param { min_size: 30 variance: [0.1, 0.1, 0.2, 0.2] } }
+    """
+    network(tmp_path, boxes, dialect="ssd").write(tmp_path / "net.prototxt", dialect="opencv")
+    assert "clip: false" in (tmp_path / "net.prototxt").read_text()
+
+
+def test_a_layer_that_means_something_else_is_refused(tmp_path: Path) -> None:
+    """OpenCV pads the rows of DetectionOutput."""
+    text = """
+    layer { name: "l" type: "Input" top: "l" input_param { shape { dim: 1 dim: 8 } } }
+    layer { name: "c" type: "Input" top: "c" input_param { shape { dim: 1 dim: 4 } } }
+    layer { name: "p" type: "Input" top: "p" input_param { shape { dim: 1 dim: 2 dim: 8 } } }
+    layer { name: "d" type: "DetectionOutput" bottom: "l" bottom: "c" bottom: "p" top: "y"
+      detection_output_param { num_classes: 2 } }
+    """
+    text_ = r"layer 'd' \(DetectionOutput\): DetectionOutput means something else in dialect 'opencv' \(OpenCV's"
+    with pytest.raises(LayerError, match=text_):
+        network(tmp_path, text, dialect="ssd").write(tmp_path / "net.prototxt", dialect="opencv")
+
+
+def test_a_layer_of_the_fork_among_blobs_in_place(tmp_path: Path) -> None:
+    """Taken apart, its blobs keep out of the way of those that are rewritten later."""
+    text = NET.replace('type: "Convolution"', 'type: "DepthwiseConvolution"').replace(
+        "num_output: 6", "num_output: 4"
+    )
+    net = network(tmp_path, text.split('layer { name: "shuffle"')[0]).fill()
+    done = net.write(tmp_path / "net.prototxt", dialect="bvlc")
+    assert [c.ok for c in done.checks] == [True]

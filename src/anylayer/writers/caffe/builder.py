@@ -28,9 +28,10 @@ class Builder:
     """Takes operators one after the other and adds layers for them to `net`.
 
     `places` name the source's nodes by scope, for errors. `fold`: batch normalisation goes into the weights before
-    it where it can. `blog_compat`: its epsilon is added to the variance, and Caffe's own once more.
-    `custom` are types that are the target's own. `kept` are graphs whose values are known by their identity.
-    `mergeable` are the blobs whose layer may take over a bias that is being added.
+    it where it can. `blog_compat`: its epsilon is added to the variance, and Caffe's own once more. `taken` are
+    the names of layers, `blobs` those of blobs. `custom` are types that are the target's own. `kept` are graphs
+    whose values are known by their identity. `mergeable` are the blobs whose layer may take over a bias that is
+    being added.
     """
 
     def __init__(
@@ -56,8 +57,8 @@ class Builder:
         self.kept: list[Graph] = []
         self.custom: set[str] = set()
         self.makers: dict[int, Op] = {}
-        self.taken: set[str] = {layer.name for layer in net.layers} | {t for x in net.layers for t in x.tops}
-        self.taken |= set(net.inputs)
+        self.taken: set[str] = {layer.name for layer in net.layers}
+        self.blobs: set[str] = {t for x in net.layers for t in x.tops} | set(net.inputs)
         self._settled: dict[tuple[str, Any], tuple[View, View]] = {}
 
     def run(self, graph: Graph) -> None:
@@ -208,7 +209,8 @@ class Builder:
         for source in sources:
             self.read[source] = self.read.get(source, 0) + 1
         name = self.name(suffix, type_)
-        tops = [name if len(shapes) == 1 else self._free(f"{name}/{i}") for i in range(len(shapes))]
+        wanted = [name] if len(shapes) == 1 else [f"{name}/{i}" for i in range(len(shapes))]
+        tops = [free(top, self.blobs) for top in wanted]
         given = {k: v for k, v in (params or {}).items() if v}
         layer = CaffeLayer(name, type_, sources, tops, given, [np.asarray(b) for b in blobs])
         layer.place = self.places.get(self.scope, "")
@@ -222,16 +224,8 @@ class Builder:
         """A free name for a layer of the current scope."""
         scope = self.scope or type_.lower()
         if not suffix and scope not in self.taken:
-            return self._free(scope)
-        return self._free(scope + (suffix if suffix.startswith("_") else f"/{suffix or type_.lower()}"))
-
-    def _free(self, name: str) -> str:
-        found, i = name, 1
-        while found in self.taken:
-            i += 1
-            found = f"{name}_{i}"
-        self.taken.add(found)
-        return found
+            return free(scope, self.taken)
+        return free(scope + (suffix if suffix.startswith("_") else f"/{suffix or type_.lower()}"), self.taken)
 
     @contextmanager
     def within(self, scope: str) -> Iterator[None]:
@@ -267,6 +261,16 @@ class Builder:
             if n > 1 and (array == first).all():
                 array = first
         return array
+
+
+def free(name: str, taken: set[str]) -> str:
+    """A name that is not taken yet; it is from then on."""
+    found, i = name, 1
+    while found in taken:
+        i += 1
+        found = f"{name}_{i}"
+    taken.add(found)
+    return found
 
 
 def _raise_all(refused: list[LayerError]) -> None:

@@ -9,7 +9,7 @@ from anylayer.errors import LayerError, at
 from anylayer.tracing import Graph, Value
 from anylayer.tracing.simplify import simplify
 from anylayer.writers.caffe.arranging import ARRANGING
-from anylayer.writers.caffe.builder import Builder, Form
+from anylayer.writers.caffe.builder import Builder, Form, free
 from anylayer.writers.caffe.combining import COMBINING
 from anylayer.writers.caffe.elementwise import ELEMENTWISE
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
@@ -84,6 +84,7 @@ def _inputs(b: Builder, graph: Graph, channels_last: bool) -> Layouts:
 
 def _input(b: Builder, value: Value, shape: tuple[int, ...]) -> None:
     b.taken.add(value.name)
+    b.blobs.add(value.name)
     b.inputs.add(value.name)
     b.views[id(value)] = View(value.name, shape)
     b.shapes[value.name] = shape
@@ -125,7 +126,7 @@ def _rename(b: Builder, name: str) -> None:
     holder = b.layers.get(name)
     if holder is None:
         return
-    other = b._free(f"{name}/blob")
+    other = free(f"{name}/blob", b.blobs)
     for layer in b.net.layers:
         layer.tops = [other if t == name else t for t in layer.tops]
         layer.bottoms = [other if t == name else t for t in layer.bottoms]

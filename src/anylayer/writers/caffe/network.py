@@ -98,7 +98,7 @@ def _need_names(params: Mapping[str, Any]) -> None:
     for name, value in params.items():
         need(
             name.isidentifier(),
-            f"field '{name}' has no name that a prototxt can have. Give the fork's caffe.proto",
+            f"field '{name}' has no name that a prototxt can have",
         )
         for inner in value if isinstance(value, list) else [value]:
             if isinstance(inner, Mapping):
@@ -118,12 +118,13 @@ def network_net(
     dialect: Dialect,
     types: Mapping[str, TensorType | None] | None = None,
     classes: Mapping[str, type[Message]] | None = None,
+    nodes: Sequence[Node] | None = None,
 ) -> CaffeNet:
-    """The network's nodes as layers, in place where they are in the file."""
+    """The network's nodes (or `nodes` in their places) as layers, in place where they are in the file."""
     names = blob_names(network)
     net = CaffeNet(network.name, dialect=dialect, classes=dict(classes or {}))
     input_layers(network, types or network.inputs, names, net)
-    for node in network.nodes:
+    for node in network.nodes if nodes is None else nodes:
         add_node(net, node, names)
     unread = _unread(network)
     if unread:

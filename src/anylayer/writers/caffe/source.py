@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, need
-from anylayer.layer import Message
-from anylayer.network import TensorType
+from anylayer.errors import AnyLayerError, LayerError, at, need
+from anylayer.layer import Definition, Message, Registry, bind
+from anylayer.network import Node, TensorType
 from anylayer.tracing.simplify import simplify
 from anylayer.writers.caffe.builder import Builder
 from anylayer.writers.caffe.dialects import Dialect
@@ -46,12 +47,13 @@ def made(source: Source, how: How) -> Made:
     """The source as Caffe's layers. Raises LayerError for what the dialect cannot express."""
     if source.network.format != "caffe":
         return _of_graph(source, how)
-    own = [_keeps(t, how, source) for t in source.nodes]
+    own = [_kept(t, how, source) for t in source.nodes]
     same = set(source.outputs.values()) == set(source.network.outputs.values())
     whole = len(source.nodes) == len(source.network.nodes)
-    if all(own) and same and whole:
+    nodes = [node for node in own if node is not None]
+    if len(nodes) == len(own) and same and whole:
         types: dict[str, TensorType | None] = dict(source.inputs)
-        return Made(network_net(source.network, how.dialect, types, classes(source)))
+        return Made(network_net(source.network, how.dialect, types, classes(source), nodes))
     return _mixed(source, how, own)
 
 
@@ -65,11 +67,68 @@ def classes(source: Source) -> dict[str, type[Message]]:
     return found
 
 
-def _keeps(t: TracedNode, how: How, source: Source) -> bool:
+def _kept(t: TracedNode, how: How, source: Source) -> Node | None:
+    """The node as the dialect may have it; None where it lacks such a layer."""
     if t.node.type in source.user_types or t.node.type in how.keep:
-        return True
+        return t.node
     ranks = [0 if kind is None else len(kind.shape) for kind in t.inputs]
-    return takes(how.dialect, t.node, ranks)
+    if not takes(how.dialect, t.node, ranks):
+        return None
+    other = _other(t, how.dialect)
+    if other is not None:
+        return _translated(t, other, how.dialect.name)
+    if t.bound is None or how.dialect.name in ("", t.bound.instance.dialect):
+        return t.node
+    return _spelled_out(t, _cls(t.bound.definition), how.dialect.name)
+
+
+_MOST_TRIED = 1 << 22
+"""Elements of the inputs on which a layer is tried in two dialects."""
+
+
+def _spelled_out(t: TracedNode, theirs: Any, dialect: str) -> Node:
+    """The node with the fields written that the dialect would give another value than the source where they are
+    absent."""
+    if t.bound is None or not t.bound.definition.typed or not theirs.message:
+        return t.node
+    instance = t.bound.instance
+    values = dict(t.node.params.get(theirs.message, {}))
+    added = {}
+    for name, declared in type(instance).fields.items():
+        if name in values or declared.repeated or isinstance(declared.kind, type) or name not in theirs.fields:
+            continue
+        value = getattr(instance, name)
+        if value is not None and theirs.fields[name].default_for(dialect) != value:
+            added[name] = value
+    return replace(t.node, params={**t.node.params, theirs.message: {**values, **added}}) if added else t.node
+
+
+def _translated(t: TracedNode, other: Definition, dialect: str) -> Node | None:
+    """The node in the other dialect's words, where it then computes the same."""
+    kinds = [kind for kind in t.inputs if kind is not None]
+    if t.bound is None or len(kinds) < len(t.inputs) or sum(math.prod(k.shape) for k in kinds) > _MOST_TRIED:
+        return None
+    node = _spelled_out(t, _cls(other), dialect)
+    random = np.random.default_rng(0)
+    inputs = [random.standard_normal(kind.shape).astype(kind.dtype) for kind in kinds]
+    try:
+        here = bind(t.node, [t.bound.definition], kinds, t.bound.instance.dialect)(inputs)
+        there = bind(node, [other], kinds, dialect)(inputs)
+    except AnyLayerError:
+        return None
+    same = (x.shape == y.shape and np.allclose(x, y, rtol=1e-6, atol=1e-7) for x, y in zip(here, there))
+    return node if all(same) else None
+
+
+def _cls(definition: Definition) -> Any:
+    return definition.cls
+
+
+def _other(t: TracedNode, dialect: Dialect) -> Definition | None:
+    """What the node's type means in the dialect, where that is something else than in the source."""
+    named = [d for d in Registry.of("caffe").find(t.node.type) if dialect.name in d.dialects]
+    own = t.bound.definition.cls if t.bound is not None else None
+    return named[0] if named and own is not None and named[0].cls is not own else None
 
 
 def _of_graph(source: Source, how: How) -> Made:
@@ -92,7 +151,7 @@ def _of_graph(source: Source, how: How) -> Made:
 # ---- nodes, and operators of those that the dialect lacks
 
 
-def _mixed(source: Source, how: How, own: list[bool]) -> Made:
+def _mixed(source: Source, how: How, own: Sequence[Node | None]) -> Made:
     """Each node by itself, and each value a blob of its own name; a value that is an output and read is copied."""
     net = CaffeNet(source.network.name, dialect=how.dialect, classes=classes(source))
     types: dict[str, TensorType | None] = dict(source.inputs)
@@ -100,35 +159,45 @@ def _mixed(source: Source, how: How, own: list[bool]) -> Made:
     names = _in_place(source, own)
     places = {t.node.name: t.node.place for t in source.nodes}
     b = Builder(net, FORMS, places, fold=how.fold, blog_compat=how.blog_compat)
+    b.taken |= {node.name for node in own if node is not None}
+    b.blobs |= {v for node in own if node is not None for v in node.outputs}
     values = {name: View(name, tuple(t.shape)) for name, t in source.inputs.items()}
     b.shapes.update({v.name: v.base for v in values.values()})
-    for t, keeps in zip(source.nodes, own):
+    for t, node in zip(source.nodes, own):
         with at(t.node.place):
-            if keeps:
-                _as_node(b, t, names, values)
-            else:
+            if node is not None:
+                _as_node(b, node, t, names, values)
+                continue
+            try:
                 _as_operators(b, t, values)
+            except LayerError as error:
+                other = _other(t, how.dialect)
+                if other is None:
+                    raise
+                meant = f"{t.node.type} means something else in dialect '{how.dialect.name}' ({other.summary})"
+                raise LayerError(f"{meant}, and {error.message}", *error.places) from error
     result = Made(net)
     _outputs(b, source, values, result)
     return result
 
 
-def _in_place(source: Source, own: list[bool]) -> dict[str, str]:
+def _in_place(source: Source, own: Sequence[Node | None]) -> dict[str, str]:
     """A layer that has another meaning in place stays so: its output has its input's name."""
     return {
-        t.node.outputs[0]: t.node.inputs[0]
-        for t, keeps in zip(source.nodes, own)
-        if keeps and t.node.in_place and t.node.type == "Eltwise"
+        node.outputs[0]: node.inputs[0]
+        for node in own
+        if node is not None and node.in_place and node.type == "Eltwise"
     }
 
 
-def _as_node(b: Builder, t: TracedNode, names: Mapping[str, str], values: dict[str, View]) -> None:
+def _as_node(b: Builder, node: Node, t: TracedNode, names: Mapping[str, str], values: dict[str, View]) -> None:
     """The node's own layer. What it reads is blobs."""
     bottoms = [b.settled(values[v]) for v in t.node.inputs]
     blobs = {v: x.name for v, x in zip(t.node.inputs, bottoms)}
     blobs.update({v: blobs.get(names.get(v, v), v) for v in t.node.outputs})
-    layer = add_node(b.net, t.node, blobs)
-    b.taken.update((layer.name, *layer.tops))
+    layer = add_node(b.net, node, blobs)
+    b.taken.add(layer.name)
+    b.blobs.update(layer.tops)
     for name in layer.bottoms:
         b.read[name] = b.read.get(name, 0) + 1
     for value, top, kind in zip(t.node.outputs, layer.tops, t.outputs):
