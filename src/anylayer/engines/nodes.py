@@ -273,6 +273,12 @@ def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[],
     """A host call's output types: as it declares them, else by one dry run on zeros."""
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]
+    unsized = [t for t in known if not all(isinstance(d, int) for d in t.shape)]
+    need(
+        not unsized,
+        f"has to run in Python, on {unsized[0] if unsized else ''}, whose size only the data tell. Engine 'numpy' "
+        "runs such a network",
+    )
     need_memory(sum(map(size, known)), "trying it")
     outputs = run_bound(rebuild(), [None if t is ABSENT else np.zeros(t.shape, t.dtype) for t in known])
     return [TensorType(o.shape, o.dtype) for o in outputs]

@@ -10,7 +10,9 @@ from openvino import opset1 as o1
 from openvino import opset9 as o9
 from openvino import opset11 as o11
 
-from .harness import agrees, const, noise, refuses
+from anylayer.errors import AnyLayerError
+
+from .harness import agrees, const, noise, read_net, refuses, save
 
 RANDOM = np.random.default_rng(1)
 LOW = RANDOM.random((2, 12, 2)).astype(np.float32)
@@ -54,3 +56,20 @@ test_soft = refuses(
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)
+
+
+def counted(b: object, s: object) -> object:
+    """The number of boxes kept, taken from the shape of what is kept."""
+    nms = o9.non_max_suppression(b, s, const(4), const(0.4, F), const(0.3, F), const(0, F), "corner", True, "i32")
+    return o9.shape_of(nms.outputs()[0])
+
+
+CASES["the shape of what is kept"] = agrees(counted, BOXES, SCORES, engines=["numpy"])
+
+
+def test_sizes_that_only_the_data_tell(tmp_path: Path) -> None:
+    save(counted, [BOXES, SCORES], tmp_path / "net.xml")
+    with pytest.raises(
+        AnyLayerError, match=r"on int32\[<=24, 3\], whose size only the data tell"
+    ):
+        read_net(tmp_path / "net.xml").compile(engine="onnxruntime")
