@@ -7,6 +7,7 @@ import json
 import sys
 
 import numpy as np
+import onnx
 import pytest
 
 from anylayer import AnyLayerError
@@ -320,3 +321,17 @@ def test_layers_of_other_formats(anylayer_command):
     assert rows_of(shown)["padding"][:4] == ["padding", "SAME", "|", "VALID"]
     text = "there are no layers of format 'kera'; did you mean 'keras'?; formats: caffe, keras"
     assert anylayer_command("layers", "--format", "kera", status=1).stderr.startswith(text)
+
+
+def test_inspect_shows_sizes_that_are_open(anylayer_command, small):
+    anylayer_command("convert", *WITH, "-o", "net.onnx", "--batch", "n", "-q")
+    assert "inputs: data float32[1, 3, 4, 6]\n" in anylayer_command("inspect", "net.onnx").stdout
+    model = onnx.load("net.onnx")
+    for axis, name in ((2, "height"), (3, "width")):
+        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = name
+    onnx.save(model, "open.onnx")
+    shown = anylayer_command("inspect", "open.onnx").stdout
+    assert "inputs: data [?, 3, ?, ?]\n" in shown
+    assert "To know the shapes: anylayer inspect open.onnx --shape data=?,3,?,?\n" in shown
+    shown = anylayer_command("verify", "open.onnx", status=1).stderr
+    assert "open.onnx: the shape of input 'data' is [?, 3, ?, ?] in the file: give --shape data=N,C,H,W" in shown

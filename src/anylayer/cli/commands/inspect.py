@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from anylayer.cli.command import (
 
 if TYPE_CHECKING:
     from anylayer.engines.report import NodeReport, Report
+    from anylayer.network import Network
 
 
 @click.command(
@@ -50,7 +51,7 @@ def command(shapes: Any, every: bool, as_json: bool, quiet: bool, debug: bool, *
     weights = bool(network["weights"]) or any(node.blobs for node in net.network.nodes)
     _show(report, report.nodes if every else report.layers, weights)
     if not quiet:
-        _notes(report, network["model"], net.network.open)
+        _notes(report, network["model"], net.network)
 
 
 def _show(report: Report, nodes: Sequence[NodeReport], weights: bool) -> None:
@@ -90,16 +91,19 @@ def _where(row: NodeReport) -> Any:
     return _text(where + (f": {row.reason}" if row.reason else ""))
 
 
-def _notes(report: Report, model: Path, open_: Mapping[str, tuple[int | None, ...]]) -> None:
+def _notes(report: Report, model: Path, network: Network) -> None:
     from anylayer.network import open_text
 
-    known = {n: open_text(shape) for n, shape in open_.items()}
+    known = {n: open_text(shape) for n, shape in network.open.items()}
     for name, kind in (("inputs", report.inputs), ("outputs", report.outputs)):
-        shown = ", ".join(f"{n} {t or known.get(n, '(shape not known)')}" for n, t in kind)
-        click.echo(f"{name}: {shown or 'none'}")
+        parts = [f"{n} {t or known.get(n, '(shape not known)')}" for n, t in kind]
+        if name == "inputs":
+            laid = [network.layouts.get(n, "") for n, _ in kind]
+            parts = [f"{part} {layout}".rstrip() for part, layout in zip(parts, laid)]
+        click.echo(f"{name}: {', '.join(parts) or 'none'}")
     blank = next((n for n, t in report.inputs if t is None), None)
     if blank is not None:
-        sizes = ",".join("?" if d is None else str(d) for d in open_.get(blank, ())) or "N,C,H,W"
+        sizes = ",".join("?" if d is None else str(d) for d in network.open.get(blank, ())) or "N,C,H,W"
         click.echo(f"To know the shapes: anylayer inspect {model} --shape {blank}={sizes}")
     if report.dialect:
         click.echo(f"dialect: {report.dialect}")
