@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from anylayer.api import Net
-from anylayer.engines import conversion, onnxruntime_engine
+from anylayer.engines import conversion, load_engine, onnxruntime_engine
 from anylayer.engines.conversion import compare, load_writer, noise
-from anylayer.errors import ConversionError, InputError, LayerError
+from anylayer.errors import ConversionError, EngineError, InputError, LayerError
 from anylayer.layer import Layer
 from anylayer.layer.registry import Definition
 from anylayer.network import Network, Node, TensorType
@@ -247,3 +247,20 @@ def test_deep_networks_round_more(tmp_path: Path) -> None:
         ]
         network = Network("n", "caffe", kinds, nodes, {names[-1]: names[-1]}, source="n")
         assert Net(network, {}).write(tmp_path / "n.onnx").checks[0].tolerance == tolerance
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_a_file_that_an_engine_refuses(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "n.onnx").write_bytes(b"nothing")
+    with pytest.raises(EngineError, match=f"n.onnx: engine '{engine}' refuses the file: "):
+        load_engine(engine).open_file(tmp_path / "n.onnx")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_a_file_as_a_function(engine: str, tmp_path: Path) -> None:
+    net().write(tmp_path / "n.onnx")
+    run = load_engine(engine).open_file(tmp_path / "n.onnx")  # type: ignore[attr-defined]
+    x, k = np.ones((1, 4, 5, 3), np.float32), np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(run({"x": x, "k": k})["b"], 2 * x + k)
+    with pytest.raises(EngineError, match=f"n.onnx: engine '{engine}' stops: "):
+        run({"x": x[:, :1], "k": k})
