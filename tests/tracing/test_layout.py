@@ -190,6 +190,51 @@ def test_outputs_keep_their_names() -> None:
     assert [v.name for v in arrange(graph).outputs] == [v.name for v in graph.outputs]
 
 
+def by_hand(op: str, shape: tuple[int, ...], *constants: Any, **attrs: Any) -> Graph:
+    """An operator behind a transposition, as a file may spell it."""
+    graph = Graph()
+    x = graph.input("x", (2, 3, 4, 5), np.dtype(np.float32))
+    turned = graph.emit("Transpose", [x], [((2, 4, 5, 3), x.dtype)], {"perm": [0, 2, 3, 1]})
+    inputs = [*turned, *(None if c is None else graph.constant(np.asarray(c)) for c in constants)]
+    made = graph.emit(op, inputs, [(shape, x.dtype)], attrs)
+    graph.outputs = [graph.emit("Neg", made, [(shape, x.dtype)])[0]]
+    return graph
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        by_hand("ReduceMax", (1, 1, 1, 1), np.zeros(0, np.int64)),
+        by_hand("ReduceMax", (1, 1, 1, 1)),
+        by_hand("ReduceMax", (2, 4, 5, 3), np.zeros(0, np.int64), noop_with_empty_axes=1),
+        by_hand("ReduceMin", (2, 4, 1, 3), np.array([-2])),
+        by_hand("ArgMin", (2, 4, 5), axis=-1, keepdims=0),
+        by_hand("Softmax", (2, 4, 5, 3)),
+        by_hand("Split", (2, 4, 5, 2), np.array([2, 1]), axis=-1),
+        by_hand("Pad", (2, 4, 6, 3), np.array([1, 0]), np.float32(3), np.array([2])),
+        by_hand("Pad", (2, 4, 6, 3), np.array([0, 0, 1, 0, 0, 0, 0, 0]), np.float32(3)),
+        by_hand("Slice", (2, 2, 5, 3), np.array([1]), np.array([3]), np.array([-3])),
+        by_hand("Slice", (1, 3, 5, 3), np.array([1, 1]), np.array([2, 9])),
+        by_hand("Expand", (2, 2, 4, 5, 3), np.array([2, 1, 1, 1, 1])),
+        by_hand("Gather", (4, 5, 3), np.int64(1)),
+        by_hand("Resize", (2, 8, 5, 3), None, np.array([1, 2, 1, 1], np.float32), mode="nearest"),
+        by_hand("Resize", (2, 8, 5, 3), None, None, np.array([8]), mode="nearest", axes=[1]),
+        by_hand("CumSum", (2, 4, 5, 3), np.array(-1), reverse=1),
+    ],
+    ids=lambda g: g.ops[1].op,
+)
+def test_operators_as_files_spell_them(graph: Graph) -> None:
+    if graph.ops[1].op == "ArgMin":
+        for o in graph.ops[1:]:
+            o.outputs[0].dtype = np.dtype(np.int64)
+    if graph.ops[1].op == "Split":
+        graph.ops[1].outputs.append(graph.emit("Neg", [graph.inputs[0]], [((2, 4, 5, 1), np.float32)])[0])
+        graph.ops.pop()
+    x = noise(2, 3, 4, 5)
+    want, got = (run_graph(g, [x], "onnxruntime")[0] for g in (graph, arrange(graph)))
+    np.testing.assert_array_equal(got, want)
+
+
 # ------------------------------------------------------------------------- random graphs
 
 Step = Callable[[Any], Any]

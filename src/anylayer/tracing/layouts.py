@@ -192,6 +192,8 @@ def _resize(do: Arranger, o: Op, views: Views) -> list[View] | None:
     x = _first(do, views)
     if x is None or len(views) != 4 or views[1] is not None or views[2] is not None or "axes" in o.attrs:
         return None
+    if o.attrs.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return None
     axes = _axes(x)
     shape = _to_base(o.outputs[0].shape, axes)
     return _back(do.emit(o, [x.base, None, None, do.ints(shape)], [shape]), axes)
@@ -239,7 +241,7 @@ def _softmax(do: Arranger, o: Op, views: Views) -> list[View] | None:
 def _channels(do: Arranger, o: Op, views: Views) -> list[View] | None:
     """Where the channels are axis 1 in the base, too, and the batch axis 0."""
     x = _first(do, views)
-    if x is None or _axes(x)[:2] != (0, 1):
+    if x is None or _axes(x)[:2] != (0, 1) or len(o.outputs) != 1:
         return None
     inputs = [x.base, *(do.in_place(v) for v in _present(views[1:]))]
     return _back(do.emit(o, inputs, [x.base.shape]), _axes(x))
@@ -251,7 +253,7 @@ _SUMS = ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "Reduc
 @handles(*_SUMS, "ReduceMax", "ReduceMin")
 def _reduce(do: Arranger, o: Op, views: Views) -> list[View] | None:
     x, named = _first(do, views), _ints(views[1]) if len(views) > 1 else None
-    if x is None or named is None or (do.exact and o.op in _SUMS):
+    if x is None or not named or (do.exact and o.op in _SUMS):
         return None
     axes = _axes(x)
     gone = sorted(axes[a % len(axes)] for a in named)

@@ -19,7 +19,7 @@ def _normalised(o: Op) -> tuple[Value, Array, Array] | None:
     """(x, scale, shift) of a BatchNormalization with constant statistics."""
     x, *others = o.inputs
     known = [v.const.astype(np.float64) for v in others if v is not None and v.const is not None]
-    if x is None or len(known) != 4:
+    if x is None or len(known) != 4 or o.attrs.get("training_mode"):
         return None
     scale, bias, mean, variance = known
     factor = scale / np.sqrt(variance + o.attrs.get("epsilon", 1e-5))
