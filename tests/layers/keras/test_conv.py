@@ -1,9 +1,47 @@
 """Conv1D, Conv2D, Conv3D."""
 
-from tests.layers.harness import ramp, rejects
-from tests.layers.keras.recorded import recorded
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.layers.harness import noise, ramp, rejects
+from tests.layers.keras.recorded import KerasCase, recorded
 
 globals().update(recorded("conv"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "blobs"),
+    [
+        (
+            "Conv2D",
+            {"filters": 3, "kernel_size": 3, "strides": 2, "padding": "same"},
+            [noise(3, 3, 4, 3), ramp(3)],
+        ),
+        ("Conv2DTranspose", {"filters": 3, "kernel_size": 3, "strides": 2}, [noise(3, 3, 3, 4), ramp(3)]),
+        ("DepthwiseConv2D", {"kernel_size": 3, "padding": "same"}, [noise(3, 3, 4, 1), ramp(4)]),
+        ("MaxPooling2D", {"pool_size": 2, "padding": "same"}, []),
+        ("AveragePooling2D", {"pool_size": 3, "strides": 1, "padding": "same"}, []),
+        ("UpSampling2D", {"size": 2, "interpolation": "bilinear"}, []),
+        ("GlobalMaxPooling2D", {"keepdims": True}, []),
+    ],
+)
+def test_channels_first(kind: str, params: dict[str, Any], blobs: list[Any]) -> None:
+    """The same numbers with the channels first (TensorFlow on a CPU does not compute them so)."""
+    x = noise(2, 5, 6, 4)
+    last = KerasCase(kind, {"config": params}, [x], blobs=blobs, format="keras").bind()([x])[0]
+    first = KerasCase(
+        kind,
+        {"config": {**params, "data_format": "channels_first"}},
+        [x.transpose(0, 3, 1, 2)],
+        [last.transpose(0, 3, 1, 2)],
+        blobs,
+        format="keras",
+    )
+    first.run()
+
 
 test_groups_refused = rejects(
     "Conv2D",

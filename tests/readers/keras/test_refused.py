@@ -316,6 +316,52 @@ def test_cut_off(tmp_path: Path) -> None:
     assert refused(tmp_path / "m.h5").startswith("m.h5: this is no readable HDF5 file: ")
 
 
+# ---- masks that go along by themselves
+
+
+def masked(folder: Path, kind: str, config: dict[str, Any]) -> Path:
+    """An Embedding with mask_zero, a Conv1D behind it where the mask ends, and a layer that reads both."""
+
+    def item(kind: str, name: str, config: dict[str, Any], *sources: str) -> dict[str, Any]:
+        nodes = [[[source, 0, 0, {}] for source in sources]] if sources else []
+        return {"class_name": kind, "name": name, "config": {"name": name, **config}, "inbound_nodes": nodes}
+
+    listed = [
+        item("InputLayer", "x", {"batch_input_shape": [None, 4], "dtype": "int32", "sparse": False}),
+        item("Embedding", "e", {"input_dim": 5, "output_dim": 3, "mask_zero": True}, "x"),
+        item("Conv1D", "c", {"filters": 3, "kernel_size": 1}, "e"),
+        item(kind, "last", config, "e", "c"),
+    ]
+    inside = {"name": "net", "layers": listed, "input_layers": [["x", 0, 0]], "output_layers": [["last", 0, 0]]}
+    return written(folder, {"class_name": "Functional", "config": inside, "keras_version": "2.15.0"})
+
+
+def test_different_masks_do_not_join(tmp_path: Path) -> None:
+    text = refused(masked(tmp_path, "Add", {}), kind=NetworkError)
+    assert text == "model.json: layer 'last' (Add): joins inputs with different masks, which is not supported"
+
+
+def test_attention_with_a_mask_of_its_inputs(tmp_path: Path) -> None:
+    text = refused(masked(tmp_path, "MultiHeadAttention", {"num_heads": 1, "key_dim": 2}), kind=NetworkError)
+    assert text == (
+        "model.json: layer 'last' (MultiHeadAttention): is given a mask by a layer before it (as mask_zero asks), "
+        "which is not supported here"
+    )
+
+
+# ---- files of Keras 2.2
+
+
+def test_a_list_of_layers_alone(tmp_path: Path) -> None:
+    """A sequential model of Keras 2.2: its configuration is the list, and its first layer has the input's shape."""
+    dense = {"name": "d", "units": 2, "batch_input_shape": [None, 3], "dtype": "float32", "activation": "relu"}
+    path = written(tmp_path, {"class_name": "Sequential", "config": [{"class_name": "Dense", "config": dense}]})
+    net = anylayer.read(path)
+    assert {name: str(type_) for name, type_ in net.inputs.items()} == {"d_input": "float32[1, 3]"}
+    assert net.network.open == {"d_input": (None, 3)}
+    assert str(net.fill().outputs["d"]) == "float32[1, 2]"
+
+
 # ---- Lambda
 
 

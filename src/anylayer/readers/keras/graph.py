@@ -370,13 +370,13 @@ class _Scope:
             return ""
         found = {self.graph.masks.get(name, "") for name in inputs} or {""}
         need(
-            cls.masks not in ("joins", "refuses") or len(found) == 1,
-            "joins inputs with different masks, which is not supported",
+            cls.masks != "refuses" or found == {""},
+            "is given a mask by a layer before it (as mask_zero asks), which is not supported here",
             NetworkError,
         )
         need(
-            cls.masks != "refuses" or found == {""},
-            "is given a mask by a layer before it (Masking or mask_zero), which is not supported here",
+            cls.masks != "joins" or len(found) == 1,
+            "joins inputs with different masks, which is not supported",
             NetworkError,
         )
         return self.graph.masks.get(inputs[0], "") if inputs else ""
