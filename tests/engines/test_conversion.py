@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -243,7 +244,7 @@ def test_deep_networks_round_more(tmp_path: Path) -> None:
         names = ["x", *(f"c{i}" for i in range(count))]
         nodes = [
             Node(b, "Convolution", [a], [b], params, [np.eye(4, dtype=np.float32).reshape(4, 4, 1, 1)])
-            for a, b in zip(names, names[1:])
+            for a, b in pairwise(names)
         ]
         network = Network("n", "caffe", kinds, nodes, {names[-1]: names[-1]}, source="n")
         assert Net(network, {}).write(tmp_path / "n.onnx").checks[0].tolerance == tolerance

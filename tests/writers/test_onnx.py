@@ -128,8 +128,8 @@ def test_functions_hold_a_layer_once_for_each_body(tmp_path: Path) -> None:
     assert {name: n.op_type for name, n in calls.items()} == {"mine": "Mine", "again": "Mine", "other": "Mine_2"}
     assert [f.name for f in model.functions] == ["Mine", "Mine_2"]
     assert all(f.domain == "anylayer" for f in model.functions)
-    assert list(calls["mine"].input)[0] == "conv" and len(calls["mine"].input) == 2, "the table is an input"
-    assert list(calls["mine"].input)[1] == list(calls["other"].input)[1]
+    assert calls["mine"].input[0] == "conv" and len(calls["mine"].input) == 2, "the table is an input"
+    assert calls["mine"].input[1] == calls["other"].input[1]
 
 
 def test_functions_by_name(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_an_open_batch(tmp_path: Path, how: Any) -> None:
 @pytest.mark.parametrize("how", [{}, {"functions": True}])
 def test_a_batch_that_cannot_be_open(tmp_path: Path, how: Any) -> None:
     with pytest.raises(
-        TraceError, match="net.prototxt: node 'mine' computes otherwise for 2 samples than for 3: "
+        TraceError, match=r"net.prototxt: node 'mine' computes otherwise for 2 samples than for 3: "
     ):
         read(tmp_path, Telling).write(tmp_path / "net.onnx", batch="N", **how)
     assert read(tmp_path, Telling).write(tmp_path / "net.onnx", batch=2, **how).checks[0].ok
@@ -325,10 +325,10 @@ def test_a_type_nobody_has(tmp_path: Path, option: str) -> None:
 
 def test_options_of_other_formats(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match="dialect: an ONNX model .* has no such option; its options: batch, external"
+        InputError, match=r"dialect: an ONNX model .* has no such option; its options: batch, external"
     ):
         read(tmp_path).write(tmp_path / "net.onnx", dialect="ssd")
-    with pytest.raises(InputError, match="extrenal: an ONNX model .* did you mean 'external'"):
+    with pytest.raises(InputError, match=r"extrenal: an ONNX model .* did you mean 'external'"):
         read(tmp_path).write(tmp_path / "net.onnx", extrenal=True)
 
 
@@ -343,7 +343,7 @@ def test_formats(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").mkdir()
-    with pytest.raises(InputError, match="net.onnx is a folder, a file was to be written there"):
+    with pytest.raises(InputError, match=r"net.onnx is a folder, a file was to be written there"):
         read(tmp_path).write(tmp_path / "net.onnx")
 
 
@@ -391,6 +391,6 @@ def test_what_the_checker_refuses_is_not_written(tmp_path: Path, monkeypatch: py
         return done
 
     monkeypatch.setattr(files, "simplify", nonsense)
-    with pytest.raises(FileError, match="net.onnx: onnx's checker refuses what was written: .*nonsense"):
+    with pytest.raises(FileError, match=r"net.onnx: onnx's checker refuses what was written: .*nonsense"):
         read(tmp_path).write(tmp_path / "net.onnx")
     assert [p.name for p in tmp_path.iterdir()] == ["net.prototxt"]
