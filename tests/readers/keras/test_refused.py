@@ -353,7 +353,7 @@ def test_attention_with_a_mask_of_its_inputs(tmp_path: Path) -> None:
 
 
 def test_a_list_of_layers_alone(tmp_path: Path) -> None:
-    """A sequential model of Keras 2.2: its configuration is the list, and its first layer has the input's shape."""
+    """A sequential model of Keras 2.2: its configuration is the list, its first layer has the input's shape."""
     dense = {"name": "d", "units": 2, "batch_input_shape": [None, 3], "dtype": "float32", "activation": "relu"}
     path = written(tmp_path, {"class_name": "Sequential", "config": [{"class_name": "Dense", "config": dense}]})
     net = anylayer.read(path)
