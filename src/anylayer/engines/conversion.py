@@ -377,7 +377,7 @@ def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[st
     for name, array in given.items():
         order = written.transposed.get(name)
         turned = array if order is None else array.transpose(order)
-        feed[written.renamed.get(name, name)] = np.ascontiguousarray(turned).reshape(turned.shape)  # of rank 0 too
+        feed[written.renamed.get(name, name)] = np.ascontiguousarray(turned).reshape(turned.shape)
     return run(feed)
 
 
