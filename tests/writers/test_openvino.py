@@ -142,3 +142,12 @@ def test_weights_are_not_halved(tmp_path: Path) -> None:
     net(tmp_path).write(tmp_path / "net.xml")
     assert (tmp_path / "net.bin").stat().st_size >= 4 * 4 * 4 * 9
     assert "f16" not in (tmp_path / "net.xml").read_text()
+
+
+def test_how_an_input_lies_is_written(tmp_path: Path) -> None:
+    source = net(tmp_path)
+    source.network.layouts["data"] = "NHWC"
+    source.write(tmp_path / "net.xml")
+    parameter = ov.Core().read_model(tmp_path / "net.xml").get_parameters()[0]
+    assert parameter.get_layout() == ov.Layout("NHWC")
+    assert anylayer.read(tmp_path / "net.xml").network.layouts == {"data": "NHWC"}

@@ -95,6 +95,9 @@ def _model(graph: Graph, source: Source, held: list[Array]) -> Any:
         _put_constant(model, parameters[name], array, held)
     if cut.kept:
         cut.put_back(model, len(source.outputs))
+    for name, layout in source.network.layouts.items():
+        if name in parameters:
+            parameters[name].set_layout(_openvino().Layout(layout))
     model.validate_nodes_and_infer_types()
     fold_constants(model)
     return model

@@ -69,7 +69,5 @@ CASES["the shape of what is kept"] = agrees(counted, BOXES, SCORES, engines=["nu
 
 def test_sizes_that_only_the_data_tell(tmp_path: Path) -> None:
     save(counted, [BOXES, SCORES], tmp_path / "net.xml")
-    with pytest.raises(
-        AnyLayerError, match=r"on int32\[<=24, 3\], whose size only the data tell"
-    ):
+    with pytest.raises(AnyLayerError, match=r"on int32\[<=24, 3\], whose size only the data tell"):
         read_net(tmp_path / "net.xml").compile(engine="onnxruntime")

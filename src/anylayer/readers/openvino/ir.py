@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,19 @@ def _input(reading: _Reading, layer: Drawn) -> None:
     reading.network.inputs[name] = TensorType(sizes, dtype) if open_ in ([], [0]) else None
     if open_:
         reading.network.open[name] = shape
+    if _layout(layer) == "NHWC" and len(shape) == 4:
+        reading.network.layouts[name] = "NHWC"
+
+
+def _layout(layer: Drawn) -> str:
+    """How an input lies, as its layer or its port says: "NHWC"; "" where they are silent."""
+    output = layer.element.child("output")
+    for holder in (layer.element, *(output.children if output is not None else ())):
+        told = holder.child("rt_info")
+        for entry in told.children if told is not None else ():
+            if entry.attributes.get("name") == "layout":
+                return re.sub(r"[^A-Z]", "", entry.attributes.get("layout", ""))
+    return ""
 
 
 def shape_of(text: str) -> OpenShape:

@@ -14,7 +14,7 @@ _MOST_BYTES = 1 << 28
 _MOST_ELEMENTS = 2_000_000
 _MOST_DEPTH = 64
 _SKIPPED = frozenset({"rt_info", "cli_parameters", "meta_data", "statistics", "quantization_parameters"})
-"""Elements that say how a model was made; what is in them is not kept."""
+"""Elements that say how a model was made; what is in them is not kept (of a layer and its ports it is)."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,8 @@ class _Builder:
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         line = self.parser.CurrentLineNumber
-        if self.skipped or (self.stack and tag in _SKIPPED):
+        told = tag == "rt_info" and bool(self.stack) and self.stack[-1].tag in ("layer", "port")
+        if self.skipped or (self.stack and tag in _SKIPPED and not told):
             self.skipped += 1
             return
         self.count += 1
