@@ -47,6 +47,18 @@ def test_a_picture_lies_as_the_network_takes_it(folder):
     assert_array_equal(loaded.arrays["other"], loaded.arrays["data"].transpose(0, 3, 1, 2))
 
 
+def test_a_shape_that_takes_pictures_with_channels_last_only(folder):
+    net = net_of(data=(1, 2, 4, 3))
+    loader = loader_of(net)
+    item = Item({"data": folder / "b.png"})
+    assert loader.load(item).arrays["data"].shape == (1, 2, 4, 3)
+    (line,) = loader.describe(item)
+    assert line.endswith(", channels last, as its shape says")
+    net.network.layouts["data"] = "NCHW"
+    with pytest.raises(AnyLayerError, match="has 2"):
+        loader_of(net).load(item)
+
+
 def test_an_input_with_channels_last_that_takes_no_pictures(folder):
     net = net_of(data=(1, 3, 8, 8))
     net.network.layouts["data"] = "NHWC"

@@ -26,6 +26,7 @@ _OTHERS = {
     **dict.fromkeys((".prototxt", ".onnx", ".pb", ".keras", ".xml"), "a network"),
     ".py": "Python code (layers are given with -l)",
 }
+_CHANNELS = (1, 3)
 _MOST = 1 << 33  # bytes of one array of an .npz
 
 
@@ -80,7 +81,7 @@ class Loader:
                 self._recipes[name] = recipe_for(
                     self.types[name],
                     own,
-                    last=self._last(name),
+                    last=self.last(name),
                     size=w.size,
                     mean=mean,
                     scale=w.scale,
@@ -90,9 +91,17 @@ class Loader:
                 )
         return self._recipes[name]
 
-    def _last(self, name: str) -> bool:
-        """Whether the input takes pictures as (N, H, W, C)."""
-        return self.net.network.layouts.get(name) == "NHWC"
+    def last(self, name: str) -> bool:
+        """Whether the input takes pictures as (N, H, W, C): as the file says, or because its shape takes them in
+        no other way."""
+        told = self.net.network.layouts.get(name)
+        return told == "NHWC" if told else self._only_last(name)
+
+    def _only_last(self, name: str) -> bool:
+        known = self.types[name]
+        if known is None or len(known.shape) != 4 or name in self.net.network.layouts:
+            return False
+        return known.shape[1] not in _CHANNELS and known.shape[3] in _CHANNELS
 
     def load(self, item: Item) -> Loaded:
         """Read an item's files."""
@@ -119,7 +128,7 @@ class Loader:
             array, place = prepare(picture, recipe)
         if loaded.picture is None:
             loaded.picture, loaded.place = picture, place
-        return np.ascontiguousarray(array.transpose(1, 2, 0) if self._last(name) else array)[None]
+        return np.ascontiguousarray(array.transpose(1, 2, 0) if self.last(name) else array)[None]
 
     def _npz(self, path: Path, name: str) -> dict[str, Array]:
         arrays = {k: _numeric(a, path) for k, a in read_npz(path).items()}
@@ -141,7 +150,8 @@ class Loader:
         """A line for each input that pictures go to: what is done to them."""
         for name, source in item.sources.items():
             if isinstance(source, Path) and source.suffix.lower() not in _ARRAYS:
-                yield f"input '{name}': {self.recipe(name)}"
+                lies = ", channels last, as its shape says" if self._only_last(name) else ""
+                yield f"input '{name}': {self.recipe(name)}{lies}"
 
     def batches(self, items: Sequence[Item], size: int) -> Iterator[list[Item]]:
         """The items in groups that can run as one batch: pictures, for a network with nothing but them."""

@@ -368,7 +368,12 @@ class _Check:
 
 def _tolerance(graph: Graph) -> float:
     """What rounding may make of an output, of its largest value."""
-    return SHALLOW if sum(o.op in _SUMS for o in graph.ops) <= _FEW else DEEP
+    return SHALLOW if _sums(graph) <= _FEW else DEEP
+
+
+def _sums(graph: Graph) -> int:
+    """How many of the operators, those of what is called included, sum up many values."""
+    return sum(_sums(o.body) if o.body is not None else o.op in _SUMS for o in graph.ops)
 
 
 def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:

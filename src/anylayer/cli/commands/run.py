@@ -135,17 +135,16 @@ def command(**given: Any) -> None:
     network = {k: given[k] for k in _NETWORK}
     net = read_net(**network)
     labels = read_labels(given["labels"]) if given["labels"] else ()
-    last = "NHWC" in net.network.layouts.values()
-    options = Options(given["show"], given["top"], given["threshold"], labels, last)
     wanted = Wanted(given["size"], **_pixels(given), cover=given["cover"], gray=given["gray"])
     types = input_types(net.network, shapes_of(net, given["shapes"]))
+    loader = Loader(net, types, wanted)
+    last = any(map(loader.last, types))
+    options = Options(given["show"], given["top"], given["threshold"], labels, last)
     items = items_of(given["inputs"], list(types))
     targets = [Target(out) for out in given["outs"]]
     for target in targets:
         target.check(items)
-    runner = Runner(
-        net, Loader(net, types, wanted), given["engine"], given["threads"], given["blobs"], given["batch"]
-    )
+    runner = Runner(net, loader, given["engine"], given["threads"], given["blobs"], given["batch"])
     Talk(runner, options, targets, quiet=given["quiet"], as_json=given["as_json"]).all(items)
 
 
