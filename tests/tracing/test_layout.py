@@ -109,6 +109,16 @@ def test_one_is_left_before_a_dense_layer(inner: Function) -> None:
     assert left(around(inner, keep=False), IMAGE) == 1
 
 
+def test_many_weights_stay_where_they_are() -> None:
+    few, many = np.zeros((2048, 1024), np.float32), np.zeros((2048, 5000), np.float32)
+    for weights, count in ((few, 1), (many, 2)):
+        graph = simplify(traced(lambda x, w=weights: around(np.tanh)(x).reshape(1, -1) @ w, noise(1, 32, 32, 3)))
+        assert moved(graph) == count
+        product = next(o for o in graph.ops if o.op == "MatMul")
+        assert product.inputs[1] is not None
+        assert (product.inputs[1].const is weights) == (count == 2)
+
+
 def test_padding_of_the_input_goes_into_the_convolution() -> None:
     w = noise(4, 3, 3, 3)
 

@@ -13,6 +13,8 @@ from anylayer.tracing.layout import Arranger, fitted, handles
 from anylayer.tracing.views import View, inverse, permuted, whole
 
 Views = list["View | None"]
+_MOST_BYTES = 1 << 25
+"""The most bytes of weights that are copied to spare their input a transposition."""
 
 
 def _present(views: Views) -> list[View]:
@@ -302,12 +304,13 @@ def _top_k(do: Arranger, o: Op, views: Views) -> list[View] | None:
 
 @handles("MatMul", "Gemm")
 def _product(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """Of rows whose elements lie in another order, the weights' rows are put into that order instead."""
+    """Of rows whose elements lie in another order, the weights' rows are put into that order instead; not where
+    these are so many that they had better stay where they are mapped from a file: then the few elements move."""
     x, weights = views[0], views[1]
     if x is None or weights is None or weights.base.const is None or do.exact or o.attrs.get("transA"):
         return None
     array = weights.base.const
-    if array.ndim != 2 or len(x.shape) < 2 or x.in_order:
+    if array.ndim != 2 or len(x.shape) < 2 or x.in_order or array.nbytes > _MOST_BYTES:
         return None
     row = x.groups()[-1]
     others = len(x.order) - len(row)

@@ -11,6 +11,7 @@ from anylayer.tracing.rewrites.matching import ints, last, plain, reshaped, step
 from anylayer.tracing.simplify import Rewriter, rule
 from anylayer.tracing.views import View, inverse, permuted, whole
 
+_MOST_BYTES = 1 << 25  # of weights that are copied to spare their result a transposition
 _KEEPS = frozenset(
     ("Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "Tanh", "Clip", "Softplus", "Exp", "Neg", "Abs")
 )
@@ -179,6 +180,8 @@ def _reordered(new: Rewriter, o: Op, product: Op, order: np.ndarray) -> Value | 
     weights = product.inputs[1] if product.op in ("MatMul", "Gemm") else None
     bias = product.inputs[2] if product.op == "Gemm" and len(product.inputs) > 2 else None
     if weights is None or weights.const is None or weights.const.ndim != 2 or set(product.attrs) - {"transB"}:
+        return None
+    if weights.const.nbytes > _MOST_BYTES:
         return None
     inputs = [
         product.inputs[0],
