@@ -455,10 +455,20 @@ def _class(kind: str) -> Any:
     return found[0].cls if found and found[0].typed else None
 
 
+def _plain(config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration whose dtype is a name, where the file has a policy that says no more than that."""
+    policy = config.get("dtype")
+    if not isinstance(policy, dict) or policy.get("class_name") not in ("DTypePolicy", "Policy"):
+        return config
+    inner = policy.get("config")
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return {**config, "dtype": name} if isinstance(name, str) else config
+
+
 def _params(layer: Entry, call: Call) -> dict[str, Any]:
     """The configuration, and the call where it is more than tensors one after the other: in it tensors stand as
     {"input": index}."""
-    params: dict[str, Any] = {"config": layer.config}
+    params: dict[str, Any] = {"config": _plain(layer.config)}
     kwargs = {key: value for key, value in call.kwargs.items() if key not in _TRAINING}
     args = call.args[0] if len(call.args) == 1 and isinstance(call.args[0], list) else call.args
     function = layer.is_operation or layer.kind.endswith("OpLambda")
