@@ -2,6 +2,7 @@
 
 messages.py  protobuf to Records           tensors.py   dtypes, shapes, values
 graph.py     operations with attributes    functions.py the library's functions put where they are called
+branches.py  branches whose condition is a constant
 structure.py the operations that are structure: inputs, constants, calls, control flow
 saved_model.py signatures and variables (bundle.py: the table that holds their values)
 build.py     order, pruning, refusals, custom operations (factors.py) --> Network

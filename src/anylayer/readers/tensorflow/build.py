@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.errors import FileError, NetworkError, at, nearest, need
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
+from anylayer.readers.tensorflow.branches import take_known
 from anylayer.readers.tensorflow.factors import factors
 from anylayer.readers.tensorflow.functions import Body, called, reference, spelled
 from anylayer.readers.tensorflow.graph import Function, GraphNode, Placeholder, Tensor
@@ -48,6 +49,7 @@ def by_name(nodes: Iterable[GraphNode]) -> dict[str, GraphNode]:
 
 def build(graph: Graph, user_types: frozenset[str]) -> Network:
     """The Network of what the outputs depend on. Raises NetworkError for what it cannot hold."""
+    take_known(graph.nodes)
     outputs = graph.outputs
     need(
         outputs,

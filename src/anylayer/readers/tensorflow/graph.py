@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from anylayer.errors import FileError, at, need
+from anylayer.errors import AnyLayerError, FileError, need
 from anylayer.network import Array
 from anylayer.readers.tensorflow.messages import Record, numbers, pairs
 from anylayer.readers.tensorflow.tensors import dtype_name, shape_of, tensor
 
-MOST_NODES = 100_000
+MOST_NODES = 50_000
 """Operations of one graph, its functions put in."""
 _MOST_ENTRIES = 1 << 16
 
@@ -71,11 +71,14 @@ def nodes_of(records: list[Record], file: str) -> list[GraphNode]:
 
 def _node(record: Record, file: str) -> GraphNode:
     node = GraphNode(record.last("name", ""), record.last("op", ""), list(record.all("input")), {}, record.line)
-    with at(node.place(file)):
+    name = ""
+    try:
         need(node.op, "an operation without a type", FileError)
         for name, value in pairs(record.all("attr")):
-            with at(f"attribute '{name}'"):
-                node.attrs[name] = attribute(value)
+            node.attrs[name] = attribute(value)
+    except AnyLayerError as error:
+        error.places[:0] = [node.place(file), *([f"attribute '{name}'"] if name else [])]
+        raise
     return node
 
 

@@ -102,6 +102,11 @@ MESSAGES: dict[str, _Fields] = {
 bytes), type (a DataType's number), content (raw bytes, as an array), floats, doubles, varints (packed)."""
 
 _NAMED = {name: dict(fields.values()) for name, fields in MESSAGES.items()}
+_PACKED: dict[str, np.dtype[Any]] = {
+    "floats": np.dtype("<f4"),
+    "doubles": np.dtype("<f8"),
+    "varints": np.dtype("u1"),
+}
 _WIRES = {"int": VARINT, "type": VARINT, "bool": VARINT, "float": FIXED32, "double": FIXED64}
 
 
@@ -136,7 +141,8 @@ class Record:
 
 def decode(buffer: Buffer, message: str, start: int, stop: int, depth: int = 0) -> Record:
     """The message between two bytes. Arrays of numbers are views of the map."""
-    need(depth < _DEPTH, f"messages are nested deeper than {_DEPTH}", FileError)
+    if depth >= _DEPTH:
+        raise FileError(f"messages are nested deeper than {_DEPTH}")
     kinds = MESSAGES[message]
     found: dict[str, list[Any]] = {}
     for number, wire, low, high in buffer.fields(start, stop):
@@ -154,11 +160,14 @@ def decode(buffer: Buffer, message: str, start: int, stop: int, depth: int = 0) 
 def _value(buffer: Buffer, message: str, name: str, kind: str, wire: int, low: int, high: int, depth: int) -> Any:
     if kind in ("floats", "doubles", "varints"):
         single = {"floats": FIXED32, "doubles": FIXED64, "varints": VARINT}[kind]
-        need(wire in (BYTES, single), _wire_text(message, name, low, wire), FileError)
-        dtype = np.dtype({"floats": "<f4", "doubles": "<f8", "varints": "u1"}[kind])
-        need((high - low) % dtype.itemsize == 0, f"'{name}' at byte {low} holds no whole values", FileError)
+        if wire not in (BYTES, single):
+            raise _wrong_wire(message, name, low, wire)
+        dtype = _PACKED[kind]
+        if (high - low) % dtype.itemsize:
+            raise FileError(f"'{name}' at byte {low} holds no whole values")
         return np.frombuffer(buffer.data, dtype, (high - low) // dtype.itemsize, low)
-    need(wire == _WIRES.get(kind, BYTES), _wire_text(message, name, low, wire), FileError)
+    if wire != _WIRES.get(kind, BYTES):
+        raise _wrong_wire(message, name, low, wire)
     if kind in MESSAGES:
         return decode(buffer, kind, low, high, depth + 1)
     if kind == "string":
@@ -173,8 +182,8 @@ def _value(buffer: Buffer, message: str, name: str, kind: str, wire: int, low: i
     return signed(number) if kind == "int" else number & 0xFFFFFFFF if kind == "type" else bool(number)
 
 
-def _wire_text(message: str, name: str, low: int, wire: int) -> str:
-    return f"field '{name}' of {message} at byte {low} has wire type {wire}, which it never has"
+def _wrong_wire(message: str, name: str, low: int, wire: int) -> FileError:
+    return FileError(f"field '{name}' of {message} at byte {low} has wire type {wire}, which it never has")
 
 
 def varints(data: Array) -> Array:

@@ -59,6 +59,11 @@ FRAMES = frozenset(
     }
 )
 """Control flow, of the first kind (frames) and of the second (functions)."""
+SWITCHES = frozenset({"Switch", "RefSwitch"})
+MERGES = frozenset({"Merge", "RefMerge"})
+LOOPS = frozenset({"Enter", "RefEnter", "NextIteration", "RefNextIteration", "LoopCond"})
+DEFAULTED = frozenset({"PlaceholderWithDefault"})
+"""Operations that give their input where nothing else is fed."""
 VARIABLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 ASSIGNS = frozenset({"AssignVariableOp", "Assign"})
 RESTORE = "RestoreV2"

@@ -142,6 +142,7 @@ def _filled(values: Array, count: int) -> Array:
     """`count` values, of which the last one given repeats."""
     if len(values) == count:
         return values
+    need(count < 1 << 31, f"claims {count} values, but {len(values)} are stored", FileError)
     if len(values) <= 1:
         return np.broadcast_to(values[0] if len(values) else values.dtype.type(0), (count,))
     need(count <= _MOST_FILLED, f"claims {count} values, but {len(values)} are stored", FileError)
