@@ -50,7 +50,7 @@ def off(net: anylayer.Net) -> float:
 def main(folder: Path) -> None:
     """Write and compare."""
     keras = anylayer.read(HERE / "model.keras")
-    by_hand = anylayer.read(network().to_proto().save(folder / "by_hand.prototxt"))
+    by_hand = anylayer.read(network().to_proto().save(folder / "net_spec.prototxt"))
     print(caffe.transfer_weights(keras, by_hand))
     by_hand.write(folder / "by_hand.prototxt")
     keras.write(folder / "converted.prototxt")
