@@ -107,6 +107,13 @@ def test_names_are_those_of_the_network(tmp_path: Path) -> None:
     assert (model.producer_name, model.producer_version) == ("anylayer", anylayer.__version__)
 
 
+def test_how_pictures_lie_goes_along(tmp_path: Path) -> None:
+    net = read(tmp_path)
+    net.network.layouts["data"] = "NHWC"
+    net.write(tmp_path / "net.onnx")
+    assert anylayer.read(tmp_path / "net.onnx").network.layouts == {"data": "NHWC"}
+
+
 def test_no_file_tells_of_this_machine(tmp_path: Path) -> None:
     read(tmp_path).write(tmp_path / "net.onnx", functions=True)
     content = (tmp_path / "net.onnx").read_bytes()

@@ -39,6 +39,10 @@ def build(model: Model, user_types: frozenset[str]) -> Network:
     builder = _Builder(tensors, Functions(proto, user_types), user_types)
     constants = {s.proto.name: tensors.stored(s) for s in model.stored if s.proto.name}
     network = builder.network(proto.graph, Scope(known), constants, str(model.path), {})
+    for told in proto.metadata_props:  # as anylayer's own writer says how pictures lie
+        name = told.key.removeprefix("layout:")
+        if name != told.key and name in network.inputs and told.value in ("NCHW", "NHWC"):
+            network.layouts[name] = told.value
     if proto.training_info:
         network.notes.append("what the file has for training is left out")
     return network
