@@ -243,6 +243,10 @@ REFUSED = {
         ],
         r"claims 1099511627776 values, but 2 are stored",
     ),
+    "claimed by one value": (
+        [node("k", "Const", value=field(8, field(1, 1) + field(2, shape(1 << 61)))), node("y", "Neg", "k")],
+        "claims 2305843009213693952 values, but 0 are stored",
+    ),
     "an open shape": (
         [node("k", "Const", value=field(8, field(1, 1) + field(2, shape(-1)))), node("y", "Neg", "k")],
         "a constant needs a known shape",
