@@ -144,6 +144,7 @@ def trace_nodes(
     types: dict[str, TensorType | None] = {**inputs, "": ABSENT}
     constants: dict[str, Any] = {"": None}
     budget = Budget()
+    empty: dict[str, Node] = {}
     for node in nodes:
         known = [types.get(name) for name in node.inputs]
         given = {i: constants[name] for i, name in enumerate(node.inputs) if name in constants}
@@ -152,6 +153,7 @@ def trace_nodes(
             try:
                 with at(node.place):
                     _trace_node(traced, network, definitions[node.type], given, check, budget)
+                    _need_elements(traced, empty)
             except AnyLayerError as error:
                 if not lenient:
                     raise
@@ -159,9 +161,22 @@ def trace_nodes(
         else:
             traced.problem = UNSHAPED if definitions.get(node.type) else NO_DEFINITION
         types.update(zip(node.outputs, traced.outputs))
+        if traced.is_host_call:
+            empty.update({n: node for n, t in zip(node.outputs, traced.outputs) if t is not None and 0 in t.shape})
         if node.type not in opaque:
             constants.update({node.outputs[i]: c for i, c in traced.constants.items()})
         yield traced
+
+
+def _need_elements(traced: Traced, empty: Mapping[str, Node]) -> None:
+    """Refuse to take as known what was computed of what a layer in Python gave for zeros: nothing. Its size
+    depends on data."""
+    for name in traced.node.inputs if traced.constants else ():
+        if name in empty:
+            raise LayerError(
+                f"reads '{name}', whose size depends on data: layer '{empty[name].name}' runs in Python, and for "
+                "zeros gives no elements. Engine 'numpy' needs no sizes before it runs"
+            )
 
 
 def _trace_node(

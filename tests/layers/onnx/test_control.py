@@ -156,3 +156,18 @@ def test_scan_along_an_axis(back: int) -> None:
     sums = np.cumsum(SAMPLE[:, ::-1], 1)[:, ::-1] if back else np.cumsum(SAMPLE, 1)
     np.testing.assert_array_equal(last, SAMPLE.sum(1))
     np.testing.assert_array_equal(rows, 2 * sums)
+
+
+def test_what_is_read_of_a_layer_in_python_has_elements() -> None:
+    """A branch that is empty for zeros: that is no reason to take what reads it as known."""
+    then = graph([node("Slice", ["x", "p", "q"], ["a"])], [], ["a"], p=np.int64([0]), q=np.int64([1]))
+    other = graph([node("Slice", ["x", "p", "q"], ["b"])], [], ["b"], p=np.int64([0]), q=np.int64([0]))
+    nodes = [
+        node("If", ["c"], ["part"], then_branch=then, else_branch=other),
+        node("Neg", ["part"], ["y"]),
+    ]
+    path = save(model(nodes, [value("x", [2, 3]), value("c", [], bool)], ["y"]))
+    feed = {"x": SAMPLE, "c": np.array(True)}
+    assert anylayer.read(path).compile("numpy")(feed)["y"].tolist() == [[0, -1, -2]]
+    with pytest.raises(LayerError, match="reads 'part', whose size depends on data: layer 'If_0' runs in Python"):
+        anylayer.read(path).compile("onnxruntime")
