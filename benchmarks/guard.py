@@ -235,8 +235,8 @@ def _follow(shared: Any) -> None:
 
 
 def _fma() -> float:
-    """Seconds of a fixed number of multiply-adds on this core: the median of fifteen, so that the few at either end
-    that run while the other core rests do not count."""
+    """Seconds of a fixed number of multiply-adds on this core: the median of fifteen, so that the few at either
+    end that run while the other core rests do not count."""
     a = np.ones((48, 48), np.float32)
     b, seconds = a.copy(), []
     for _ in range(15):

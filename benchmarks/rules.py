@@ -277,10 +277,10 @@ CASES = (
 PAGE = Path(__file__).parent.parent / "docs" / "rewrites.md"
 _INTRODUCTION = """# What is rewritten
 
-Before an engine gets a network's operators they are rewritten into equal ones that it computes faster. Each rule stands
-here with the engines it pays on and what it brought when it was measured; `python -m benchmarks.rules` measures them
-all again, each against the network without it. Engine `numpy` and `verify` rewrite nothing that changes a bit, nor does
-`net.compile(exact=True)`.
+Before an engine gets a network's operators they are rewritten into equal ones that it computes
+faster. Each rule stands here with the engines it pays on and what it brought when it was measured;
+`python -m benchmarks.rules` measures them all again, each against the network without it. Engine
+`numpy` and `verify` rewrite nothing that changes a bit, nor does `net.compile(exact=True)`.
 
 The rules are the functions of `src/anylayer/tracing/rewrites/`; this page is made of them by
 `python -m benchmarks.rules --docs`.
@@ -312,7 +312,7 @@ def page() -> str:
         engines = ", ".join(sorted(r.engines)) or "all"
         pattern, figure = (text.replace("|", "\\|") for text in (_sentence(r.rewrite), r.figure))
         lines.append(
-            f"| {pattern} | {', '.join(operators)} | {engines} | {'last ones' if r.inexact else 'same'} | {figure} |"
+            f"| {pattern} | {', '.join(operators)} | {engines} | {'last' if r.inexact else 'same'} | {figure} |"
         )
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 

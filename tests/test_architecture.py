@@ -126,7 +126,7 @@ def test_files_are_short_and_hold_no_assert(path: Path) -> None:
 
 
 def layer_types() -> set[str]:
-    """Every built-in layer type of every format but ONNX, whose types are the operators that graphs are made of."""
+    """Every built-in layer type of every format but ONNX, whose types are the operators of our graphs."""
     return {name for fmt in FORMATS if fmt != "onnx" for name in Registry.of(fmt).types()}
 
 

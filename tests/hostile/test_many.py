@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.readers.files import message, shape, string
 from tests.readers.files import layer as stored
+from tests.readers.files import message, shape, string
 
 from .networks import SMALL, input_, layer
 from .trial import Trials

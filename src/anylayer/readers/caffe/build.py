@@ -82,7 +82,9 @@ def _draft(block: Block, options: Options) -> Draft:
     name, type_ = block.text("name"), block.entry("type")
     if type_ is None or not type_.value:
         raise block.fail(f"layer '{name}' has no type")
-    draft = Draft(block, name, _type(block, block.string(type_), options), block.texts("bottom"), block.texts("top"))
+    draft = Draft(
+        block, name, _type(block, block.string(type_), options), block.texts("bottom"), block.texts("top")
+    )
     draft.role = _role(draft.type, options)
     weights = block.numbers("loss_weight")
     with at(draft.place):
@@ -95,7 +97,7 @@ def _draft(block: Block, options: Options) -> Draft:
 
 
 def _type(block: Block, type_: str, options: Options) -> str:
-    """A layer's type; of a layer that pycaffe runs, the name of its class, unless a built-in layer has that name."""
+    """A layer's type; of one that pycaffe runs, the name of its class, unless a built-in layer has that name."""
     own = block.block("python_param") if type_ == "Python" else None
     name = own.text("layer") if own is not None else ""
     if not name or (name not in options.user_types and Registry.of("caffe").find(name)):
