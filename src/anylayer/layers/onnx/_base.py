@@ -25,6 +25,8 @@ from anylayer.network import Node
 from anylayer.tracing import is_traced
 
 _ENGINES_LACK = frozenset(("bool", "int8", "int16", "uint8", "uint16", "uint32", "uint64"))
+_SELVES = frozenset(("Max", "Min", "Sum"))
+"""Operators that of one input give that."""
 _RANDOM = frozenset(
     ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 )
@@ -108,6 +110,8 @@ class Standard(Layer):
         static = all(map(is_static, made.inputs))
         if static and (made.op in SHAPES_ONLY or (made.op in TRACEABLE and _engines_lack(made))):
             return MEANINGS[made.op](made, *made.inputs)
+        if static and (_rounds_up(made) or (made.op in _SELVES and len(made.inputs) == 1)):
+            return MEANINGS[made.op](made, *made.inputs)
         return expanded(made) if made.op in EXPANDED else recorded(made)
 
     def computed(self, made: Call) -> Any:
@@ -148,6 +152,12 @@ def _engines_lack(made: Call) -> bool:
     if made.op == "Mod" and made.inputs[0].dtype.kind == "f":
         return not made["fmod"]  # the remainder with the divisor's sign, which ONNX has for whole numbers only
     return any(x.dtype.name in _ENGINES_LACK for x in made.inputs if x is not None)
+
+
+def _rounds_up(made: Call) -> bool:
+    """Whether it is a pool whose rounding engines disagree on: anylayer.ops spells it out as pads."""
+    dilated = any(d != 1 for d in made["dilations"] or ())
+    return made.op in ("MaxPool", "AveragePool") and bool(made["ceil_mode"]) and made.outputs == 1 and not dilated
 
 
 def fields_of(versions: list[Any]) -> dict[str, Field]:
