@@ -112,6 +112,16 @@ def test_import_anylayer_loads_numpy_and_nothing_heavier() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_telling_a_format_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, pathlib\nfrom anylayer.api import _reader_of\n"
+        "try: _reader_of(pathlib.Path('.'))\nexcept Exception: pass\n"
+        f"print([m for m in {HEAVY + FACES} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_import_anylayer_imports_no_layer() -> None:
     code = "import sys, anylayer; print([m for m in sys.modules if m.startswith('anylayer.layers.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

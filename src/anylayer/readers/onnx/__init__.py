@@ -13,8 +13,6 @@ from pathlib import Path
 from anylayer.errors import FileError, at, need
 from anylayer.network import Network
 from anylayer.readers._recognise import describe
-from anylayer.readers.onnx.build import build
-from anylayer.readers.onnx.file import load
 
 WHAT = "an ONNX model (.onnx)"
 OPTIONS: frozenset[str] = frozenset()
@@ -36,6 +34,10 @@ def read(path: Path, weights: Path | None = None, *, user_types: frozenset[str] 
 
     Raises FileError, NetworkError.
     """
+    # These load the onnx package, which telling a file's format can do without.
+    from anylayer.readers.onnx.build import build
+    from anylayer.readers.onnx.file import load
+
     with at(str(path)):
         need(weights is None, "an ONNX model names its weights file itself: give the model alone", FileError)
         try:
