@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.engines.limits import need_few
 from anylayer.engines.recycling import Recycled, Slot
-from anylayer.errors import EngineError
+from anylayer.errors import EngineError, need
 from anylayer.libraries.openvino import ov, shared_core
 from anylayer.network import Array
 from anylayer.tracing import Graph, Value
@@ -60,6 +60,13 @@ class OpenVinoProgram:
         self._places = [
             places.get(value.name) for value in graph.inputs
         ]  # None: OpenVINO drops what nothing reads
+        read = {id(v) for o in graph.ops for v in o.inputs} | {id(v) for v in graph.outputs}
+        for value, place in zip(graph.inputs, self._places):
+            need(
+                place is not None or id(value) not in read,
+                f"engine 'openvino' loses input '{value.name}' of the graph",
+                EngineError,
+            )
         self._local = threading.local()
 
     def _read(self, graph: Graph) -> Any:

@@ -224,6 +224,14 @@ def _identity(new: Rewriter, o: Op) -> list[Value] | None:
     return [_input(o)]
 
 
+@rule("Max", "Min", "Sum", "Mean", "Dropout")
+def _of_one(new: Rewriter, o: Op) -> list[Value] | None:
+    """The largest of one array, their sum and so on is the array; Dropout gives what it gets. (OpenVINO 2026.4
+    leaves these out while it reads, and with them the name of an input.)"""
+    alone = len(o.inputs) == 1 or (o.op == "Dropout" and len(o.outputs) == 1 and o.inputs[2:] in ([], [None]))
+    return [_input(o)] if alone and _input(o).shape == o.outputs[0].shape else None
+
+
 @rule("Cast")
 def _cast(new: Rewriter, o: Op) -> list[Value] | None:
     """A cast that changes nothing goes; one that undoes a widening one, too."""
