@@ -21,9 +21,9 @@ from anylayer.network import Array, Network, TensorType
 from anylayer.tracing import Graph
 
 _KEPT = 8
-_TRIAL_SECONDS = 0.4
-_TURN_SECONDS = 0.01
-_SPINNING = 0.03
+_TRIAL_SECONDS = 0.5
+_TURN_SECONDS = 0.03
+_SPINNING = 0.06
 """For so long ONNX Runtime's threads keep the processors busy after a call (2**20 pauses of some 50 cycles):
 another engine that is measured meanwhile takes twice its time."""
 
