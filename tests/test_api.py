@@ -37,6 +37,23 @@ def test_other_files(tmp_path: Path, content: bytes, text: str) -> None:
         anylayer.read(tmp_path / "f")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        (
+            "m.pb",
+            b"\x0a\x10\x0a\x01a",
+            "m.pb: this is no protobuf file, or one that is cut off, not a TensorFlow graph",
+        ),
+        ("m.keras", b"PK\x03\x04" + bytes(26) + b"config.json{", "m.keras: this is no readable zip archive"),
+    ],
+)
+def test_files_that_are_cut_off(tmp_path: Path, name: str, content: bytes, text: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError, match=text):
+        anylayer.read(tmp_path / name)
+
+
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="there is no such file"):
         anylayer.read(tmp_path / "nothing")

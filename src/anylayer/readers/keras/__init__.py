@@ -42,7 +42,8 @@ def _is_archive(path: Path) -> bool:
             names = set(archived.namelist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, OverflowError):
         return b"config.json" in path.open("rb").read(_HEAD)
-    return archive.CONFIG in names and bool(names & {archive.WEIGHTS, "metadata.json"})
+    known = bool(names & {archive.WEIGHTS, "metadata.json"})
+    return archive.CONFIG in names and (known or path.suffix.lower() == ".keras")
 
 
 def _is_hdf5(path: Path) -> bool:

@@ -54,7 +54,7 @@ def parse(text: bytes, what: str) -> dict[str, Any]:
 def opened(path: Path, weights: Path | None) -> Iterator[Model]:
     """The model that lies at `path`, with the weights of the file `weights` where one is given."""
     with at(str(path)):
-        if path.is_dir() or zipfile.is_zipfile(path):
+        if path.is_dir() or _is_zip(path):
             source = _folder(path) if path.is_dir() else _archive(path)
         elif _is_hdf5(path):
             source = _whole(path)
@@ -111,7 +111,7 @@ def weights_file(path: Path) -> Iterator[Weights]:
     """The weights of an HDF5 file of Keras 3 (.weights.h5) or of Keras 2, or of a whole model."""
     with at(str(path)):
         need(path.is_file(), "there is no such file", FileError)
-        if zipfile.is_zipfile(path):
+        if _is_zip(path):
             with _archive(path) as model:
                 yield model.weights
             return
@@ -144,6 +144,12 @@ def _legacy(group: Any, path: Path) -> Weights:
         FileError,
     )
     return NamedWeights.of(group, _bytes(path))
+
+
+def _is_zip(path: Path) -> bool:
+    """By its first bytes: the directory of one that is cut off is missing at its end."""
+    with path.open("rb") as handle:
+        return handle.read(4) == b"PK\x03\x04"
 
 
 @contextmanager

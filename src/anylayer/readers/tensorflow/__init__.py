@@ -37,7 +37,10 @@ _MESSAGES = {_BINARY: "GraphDef", _TEXT: "GraphDef", _SAVED: "SavedModel", _SAVE
 def match(path: Path) -> bool:
     """Whether the file is a GraphDef, or the folder (or the file in it) a SavedModel."""
     file = _file(path)
-    return file.is_file() and describe(file) in _MESSAGES
+    if not file.is_file():
+        return False
+    what = describe(file)
+    return what in _MESSAGES or (not what and file.suffix.lower() == ".pb")
 
 
 def _file(path: Path) -> Path:
@@ -83,7 +86,8 @@ def _within(file: str) -> Iterator[None]:
 
 def _record(path: Path) -> Record:
     what = describe(path)
-    need(what in _MESSAGES, f"this is {what or 'no protobuf file'}, not {_BINARY}", FileError)
+    found = what or "no protobuf file, or one that is cut off"
+    need(what in _MESSAGES, f"this is {found}, not {_BINARY}", FileError)
     if what in (_TEXT, _SAVED_TEXT):
         size = path.stat().st_size
         need(size <= MAX_BYTES, f"a text of {size >> 20} MiB, {MAX_BYTES >> 20} MiB is the most", FileError)
