@@ -88,7 +88,8 @@ def networks(results: Results) -> tuple[Table, list[Behind]]:
         best = ratio(ours, least(row, ENGINES))
         peer = ratio(seconds(row, "opencv"), ours)
         late = near is not None and near > NETWORK
-        close = peer is not None and peer < PEER
+        engines = ratio(seconds(row, "opencv"), least(row, ENGINES[:2]))
+        close = peer is not None and peer < PEER <= (engines or 0)  # wherever an engine is as far ahead
         runs_on = row["columns"].get("anylayer", {}).get("facts", {}).get("engine", "-")
         cells = [cell(row, c, 1e-3) for c in ("anylayer", *ENGINES, "opencv")]
         last = [factor(near, late), factor(best), factor(peer, close)]
