@@ -1,6 +1,6 @@
-"""Normalization, Rescaling."""
+"""Normalization, Rescaling, LayerScale."""
 
-from tests.layers.harness import ramp, rejects
+from tests.layers.harness import case, ramp, rejects
 from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("normalization"))
@@ -10,5 +10,14 @@ test_variance_refused = rejects(
     {"mean": 1.0},
     inputs=[ramp(1, 2)],
     text="parameter 'variance' is missing beside 'mean'",
+    format="keras",
+)
+
+test_layer_scale = case(
+    "LayerScale",
+    {"init_values": 1e-6, "projection_dim": 3},
+    inputs=[ramp(1, 2, 2, 3)],
+    blobs=[[0.5, -1.0, 2.0]],
+    outputs=[ramp(1, 2, 2, 3) * [0.5, -1.0, 2.0]],
     format="keras",
 )

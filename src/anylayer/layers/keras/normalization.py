@@ -1,4 +1,4 @@
-"""Normalization, Rescaling."""
+"""Normalization, Rescaling, LayerScale."""
 
 from __future__ import annotations
 
@@ -56,6 +56,20 @@ def _aligned(value: Any, axes: tuple[int, ...], wide: tuple[int, ...]) -> Any:
             shape[axis] = size
         array = array.reshape(shape)
     return np.broadcast_to(array, wide) if array.ndim == len(wide) else array
+
+
+@layer("LayerScale")
+class LayerScale(KerasLayer):
+    """x times a weight a channel: ConvNeXt's own layer (keras/src/applications/convnext.py)."""
+
+    masks = "passes"
+    harmless = frozenset({"init_values"})
+
+    projection_dim: int = attribute("int64", doc="number of channels")
+
+    def forward(self, x: Any) -> Any:
+        """(..., C) to the same shape."""
+        return x * self.blob(0, (self.projection_dim,), what="gamma")
 
 
 @layer("Rescaling")
