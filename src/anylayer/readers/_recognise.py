@@ -100,6 +100,8 @@ def _protobuf(head: bytes, size: int) -> str:
         return "a TensorFlow graph"
     if kinds == {(1, 0), (2, 2)}:
         return "a TensorFlow SavedModel"
+    if len(nodes) == 1 and kinds <= _META and sum(f[:2] == (2, 2) for f in fields) == 1 and _is_info(*nodes[0]):
+        return "a TensorFlow checkpoint's graph"
     if kinds & {(2, 2), (100, 2)} and (1, 0) not in kinds:
         return "a Caffe model (binary)"
     return ""
@@ -109,6 +111,17 @@ _ONNX = {(n, 0) for n in (1, 5)} | {(n, 2) for n in (2, 3, 4, 6, 7, 8, 14, 20, 2
 
 
 _GRAPH = {(1, 2), (2, 2), (3, 0), (4, 2), (5, 2)}
+
+
+_META = {(n, 2) for n in range(1, 9)}
+"""The fields of a MetaGraphDef."""
+
+
+def _is_info(text: bytes, size: int) -> bool:
+    """Whether the first bytes of a message are a MetaInfoDef's (a Caffe network has its name there): lists of
+    operations, and TensorFlow's version."""
+    found = {(n, k) for n, k, _, _ in _fields(text, size)}
+    return (2, 2) in found and found <= {(n, 2) for n in range(1, 7)} | {(7, 0), (8, 2)}
 
 
 def _is_node(text: bytes, size: int) -> bool:

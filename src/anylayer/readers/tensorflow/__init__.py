@@ -23,13 +23,14 @@ from anylayer.readers.tensorflow.build import Graph, build, by_name, ends
 from anylayer.readers.tensorflow.functions import Inliner, library
 from anylayer.readers.tensorflow.graph import nodes_of
 from anylayer.readers.tensorflow.messages import Record, convert, decode
-from anylayer.readers.tensorflow.saved_model import graph_of
+from anylayer.readers.tensorflow.saved_model import checkpoint_of, graph_of
 
-WHAT = "a TensorFlow graph (.pb, .pbtxt) or SavedModel"
+WHAT = "a TensorFlow graph (.pb, .pbtxt), SavedModel or checkpoint (.meta)"
 OPTIONS: frozenset[str] = frozenset()
 _BINARY = "a TensorFlow graph"
 _TEXT = "a TensorFlow graph (text)"
 _SAVED = "a TensorFlow SavedModel"
+_CHECKPOINT = "a TensorFlow checkpoint's graph"
 _SAVED_TEXT = "a TensorFlow SavedModel (text)"
 _MESSAGES = {_BINARY: "GraphDef", _TEXT: "GraphDef", _SAVED: "SavedModel", _SAVED_TEXT: "SavedModel"}
 
@@ -39,8 +40,15 @@ def match(path: Path) -> bool:
     file = _file(path)
     if not file.is_file():
         return False
+    if _is_checkpoint(file):
+        return True
     what = describe(file)
     return what in _MESSAGES or (not what and file.suffix.lower() == ".pb")
+
+
+def _is_checkpoint(file: Path) -> bool:
+    """Whether this is the graph of a checkpoint, which has an .index beside it."""
+    return file.with_suffix(".index").is_file() and describe(file) == _CHECKPOINT
 
 
 def _file(path: Path) -> Path:
@@ -60,6 +68,10 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
     file = str(path)
     with _within(file):
         need(weights is None, f"a frozen graph holds its weights itself, got {weights} besides", FileError)
+        if _is_checkpoint(path):
+            buffer = Buffer(path)
+            meta = decode(buffer, "MetaGraphDef", 0, buffer.size)
+            return build(checkpoint_of(meta, path.with_suffix(""), file, user_types), user_types)
         record = _record(path)
         if record.message == "SavedModel":
             return build(graph_of(record, path.parent, file), user_types)

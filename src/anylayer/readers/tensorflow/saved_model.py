@@ -1,4 +1,5 @@
 """SavedModel: a folder with a graph, what it calls its inputs and outputs, and the values of its variables.
+A checkpoint of TensorFlow 1 is a graph (.meta) and the values of its variables, and says nothing of outputs.
 
 Which value belongs to which variable the graph tells itself: its restore operations assign each its own
 (python/training/saver.py, python/checkpoint/functional_saver.py).
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from anylayer.errors import FileError, NetworkError, need
 from anylayer.network import Array
-from anylayer.readers.tensorflow.build import Graph, by_name
+from anylayer.readers.tensorflow.build import Graph, by_name, ends
 from anylayer.readers.tensorflow.bundle import Bundle
 from anylayer.readers.tensorflow.functions import Inliner, library, reference, spelled
 from anylayer.readers.tensorflow.graph import GraphNode, Tensor, nodes_of
@@ -31,7 +32,7 @@ def graph_of(record: Record, folder: Path, file: str) -> Graph:
     definition = meta.record("graph_def")
     inliner = Inliner(library(definition.record("library")), file)
     nodes = by_name(inliner.graph(nodes_of(definition.all("node"), file)))
-    values = _variables(nodes, folder)
+    values = _variables(nodes, folder / "variables" / "variables")
     return Graph(
         file,
         nodes,
@@ -69,12 +70,32 @@ def _signature(meta: Record, notes: list[str]) -> tuple[dict[str, str], dict[str
     return inputs, dict(sorted(outputs.items()))
 
 
-def _variables(nodes: Mapping[str, GraphNode], folder: Path) -> dict[str, Array]:
+def checkpoint_of(meta: Record, prefix: Path, file: str, user_types: frozenset[str]) -> Graph:
+    """The graph of a MetaGraphDef, its variables filled from the tensors below `prefix`. Its outputs are those of
+    operations nobody reads, without what serves saving and restoring."""
+    definition = meta.record("graph_def")
+    functions = library(definition.record("library"))
+    nodes = nodes_of(definition.all("node"), file)
+    need(nodes, "there is no graph in it", FileError)
+    scope = meta.record("saver_def").last("restore_op_name", "").rpartition("/")[0]
+    outputs = [o for o in ends(nodes, functions, user_types) if not (scope and o.startswith(f"{scope}/"))]
+    inliner = Inliner(functions, file)
+    flat = by_name(inliner.graph(nodes))
+    return Graph(
+        file,
+        flat,
+        outputs={o: inliner.resolved(o) for o in outputs},
+        values=_variables(flat, prefix),
+        weights=f"{prefix}.index",
+    )
+
+
+def _variables(nodes: Mapping[str, GraphNode], prefix: Path) -> dict[str, Array]:
     """The values of the variables, by the name of their operation."""
     keys = dict(_restored(nodes, nodes.values()))
     if not keys:
         return {}
-    bundle = Bundle(folder / "variables" / "variables")
+    bundle = Bundle(prefix)
     return {name: bundle.array(key) for name, key in keys.items() if key in bundle}
 
 
