@@ -92,6 +92,17 @@ def at(place: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def within(file: str) -> Iterator[None]:
+    """As `at`, for a file that the message may lead with already, followed by a line or a part of it."""
+    try:
+        yield
+    except AnyLayerError as error:
+        if not error.places or not error.places[0].startswith(file):
+            error.places.insert(0, file)
+        raise
+
+
 def need(condition: object, rule: str, error: type[AnyLayerError] = LayerError) -> None:
     """Raise `error(rule)` unless `condition` is true."""
     if not condition:

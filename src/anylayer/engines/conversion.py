@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.engines import load_engine
-from anylayer.engines.nodes import Definitions, input_types, needed_nodes
+from anylayer.engines.nodes import Definitions, input_arrays, input_types, needed_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.engines.whole import Calls, whole
 from anylayer.errors import AnyLayerError, ConversionError, InputError, LayerError, TraceError, at, nearest, need
@@ -123,15 +123,7 @@ class Job:
 
     def fed(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """The inputs given, as arrays of the inputs' types. Raises InputError where one is missing."""
-        arrays = {}
-        for name, kind in self.types.items():
-            need(
-                name in inputs,
-                f"input '{name}' is missing; the network's inputs: {', '.join(self.types)}",
-                InputError,
-            )
-            arrays[name] = np.ascontiguousarray(inputs[name], kind.dtype if kind else np.float32)
-        return arrays
+        return input_arrays(self.types, inputs)
 
     def noise(self, seed: int) -> list[dict[str, Array]]:
         """Seeded inputs to compare on: one set, or one of each of two batch sizes."""

@@ -95,6 +95,19 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) ->
     return types
 
 
+def input_arrays(types: Mapping[str, TensorType | None], inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """The inputs given, as arrays of these types. Raises InputError where one is missing."""
+    arrays: dict[str, Array] = {}
+    for name, kind in types.items():
+        need(
+            name in inputs,
+            f"input '{name}' is missing; the network's inputs: {', '.join(types)}",
+            InputError,
+        )
+        arrays[name] = np.ascontiguousarray(inputs[name], kind.dtype if kind else np.float32)
+    return arrays
+
+
 def needed_nodes(network: Network, outputs: Mapping[str, str]) -> list[Node]:
     """The nodes that the outputs depend on, in order."""
     wanted = set(outputs.values())

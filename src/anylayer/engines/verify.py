@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.engines import load_engine
-from anylayer.engines.nodes import needed_nodes, trace_nodes
+from anylayer.engines.nodes import input_arrays, needed_nodes, trace_nodes
 from anylayer.engines.run import NumpyRunner
-from anylayer.errors import EngineError, InputError, need
+from anylayer.errors import EngineError
 from anylayer.network import Array, Node, TensorType
 from anylayer.tracing.simplify import simplify
 
@@ -43,14 +43,7 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
     module = load_engine(engine)
     network = net.network
     net.require_known(network.nodes)
-    arrays: dict[str, Array] = {}
-    for name, kind in network.inputs.items():
-        need(
-            name in inputs,
-            f"input '{name}' is missing; the network's inputs: {', '.join(network.inputs)}",
-            InputError,
-        )
-        arrays[name] = np.ascontiguousarray(inputs[name], kind.dtype if kind else np.float32)
+    arrays = input_arrays(network.inputs, inputs)
     types = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
     traced = iter(trace_nodes(network, needed_nodes(network, network.outputs), net.definitions, types))
     found: list[NodeCheck] = []

@@ -198,6 +198,29 @@ class Graph:
         self._known[key] = outputs
         return outputs
 
+    def again(
+        self,
+        o: Op,
+        inputs: Sequence[Value | None],
+        *,
+        types: Sequence[tuple[Sequence[Any], Any]] | None = None,
+        scope: str | None = None,
+        body: Graph | None = None,
+    ) -> list[Value]:
+        """Append an operator of another graph, on inputs of this one; what is not given is as it was there."""
+        return self.emit(
+            o.op,
+            inputs,
+            [(v.shape, v.dtype) for v in o.outputs] if types is None else types,
+            o.attrs,
+            place=o.place,
+            scope=o.scope if scope is None else scope,
+            names=[v.name for v in o.outputs],
+            domain=o.domain,
+            body=o.body if body is None else body,
+            kept=o.kept,
+        )
+
     def _wish(self, name: str) -> str:
         if not name or name in self._names:
             return ""
@@ -238,18 +261,7 @@ class Graph:
             return found
 
         for o in other.ops:
-            outputs = self.emit(
-                o.op,
-                [None if v is None else mapped(v) for v in o.inputs],
-                [(v.shape, v.dtype) for v in o.outputs],
-                o.attrs,
-                place=o.place,
-                scope=scope or o.scope,
-                names=[v.name for v in o.outputs],
-                domain=o.domain,
-                body=o.body,
-                kept=o.kept,
-            )
+            outputs = self.again(o, [None if v is None else mapped(v) for v in o.inputs], scope=scope or o.scope)
             known.update((id(v), new) for v, new in zip(o.outputs, outputs))
         self.notes.extend(n for n in other.notes if n not in self.notes)
         return [mapped(v) for v in other.outputs]

@@ -81,19 +81,7 @@ class Arranger:
 
     def _as_it_stands(self, o: Op) -> None:
         inputs = [None if v is None else self.value(v) for v in o.inputs]
-        types = [(v.shape, v.dtype) for v in o.outputs]
-        made = self.graph.emit(
-            o.op,
-            inputs,
-            types,
-            o.attrs,
-            place=o.place,
-            scope=o.scope,
-            names=[v.name for v in o.outputs],
-            domain=o.domain,
-            body=o.body,
-            kept=o.kept,
-        )
+        made = self.graph.again(o, inputs)
         for old, new in zip(o.outputs, made):
             self.values[id(old)] = new
             if _countable(new):

@@ -134,18 +134,7 @@ class Rewriter:
 
     def call(self, o: Op) -> list[Value]:
         """A call, as it stands."""
-        return self.graph.emit(
-            o.op,
-            o.inputs,
-            [(v.shape, v.dtype) for v in o.outputs],
-            o.attrs,
-            place=o.place,
-            scope=o.scope,
-            names=[v.name for v in o.outputs],
-            domain=o.domain,
-            body=o.body,
-            kept=o.kept,
-        )
+        return self.graph.again(o, o.inputs)
 
     def constant(self, array: Any) -> Value:
         """A constant."""

@@ -10,11 +10,9 @@ legacy.py     v2 to v7: Caffe's layers by another spelling; legacy_types.py each
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from anylayer.errors import AnyLayerError, FileError, need
+from anylayer.errors import FileError, need, within
 from anylayer.network import Network
 from anylayer.readers._recognise import describe
 from anylayer.readers.openvino.ir import read_ir
@@ -39,7 +37,7 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
     Layer types that the user defines (`user_types`) get their constant inputs as blobs.
     Raises FileError, NetworkError, LayerError, each naming the file and, where there is one, the line.
     """
-    with _within(str(model)):
+    with within(str(model)):
         need(describe(model) == _IR, f"this is {describe(model) or 'no XML'}, not {_IR}", FileError)
         root = parse(model)
         need(root.tag == "net", f"this is <{root.tag}>, a network is <net>", FileError)
@@ -59,17 +57,6 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
             return read_ir(root, str(model), file, user_types)
         need(2 <= int(version) <= 7, f"its version is {version}; versions 2 to 7, 10 and 11 are known", FileError)
         return read_legacy(root, str(model), file, user_types)
-
-
-@contextmanager
-def _within(file: str) -> Iterator[None]:
-    """Put the file in front of a message that does not name it yet."""
-    try:
-        yield
-    except AnyLayerError as error:
-        if not error.places or not error.places[0].startswith(file):
-            error.places.insert(0, file)
-        raise
 
 
 def _weights(model: Path, weights: Path | None) -> Weights:

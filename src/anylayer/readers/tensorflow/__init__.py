@@ -10,11 +10,9 @@ build.py     order, pruning, refusals, custom operations (factors.py) --> Networ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from anylayer.errors import AnyLayerError, FileError, need
+from anylayer.errors import FileError, need, within
 from anylayer.network import Network
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers._recognise import describe
@@ -66,7 +64,7 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
     """
     path = _file(model)
     file = str(path)
-    with _within(file):
+    with within(file):
         need(weights is None, f"a frozen graph holds its weights itself, got {weights} besides", FileError)
         if _is_checkpoint(path):
             buffer = Buffer(path)
@@ -83,17 +81,6 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
         return build(
             Graph(file, flat, outputs={o: inliner.resolved(o) for o in outputs}, weights=file), user_types
         )
-
-
-@contextmanager
-def _within(file: str) -> Iterator[None]:
-    """Put the file in front of a message that does not name it yet."""
-    try:
-        yield
-    except AnyLayerError as error:
-        if not error.places or not error.places[0].startswith(file):
-            error.places.insert(0, file)
-        raise
 
 
 def _record(path: Path) -> Record:
