@@ -144,15 +144,12 @@ class Net:
         arrays = [] if verify is False else job.noise(0) if verify is True else [job.fed(verify)]
         return conversion.convert(job, self.network.outputs, writer, fmt, path, arrays, self._reopened)
 
-    def _reopened(
-        self, written: Written, dialect: str | None
-    ) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-        """A file that was written of this network, read by the layers that it has here, in NumPy."""
+    def _reopened(self, written: Written) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+        """Read a file that was written of this network with the layers that it has here, to run it in NumPy."""
         *others, main = [written.stand_in] if written.stand_in else written.files
         weights = others[-1] if others else None
         layers = [(type_, definition.cls) for type_, definition in self.user_layers.items()]
-        spoken = dialect or self.network.dialect
-        return read(main, weights, layers=layers, dialect=spoken).compile("numpy")
+        return read(main, weights, layers=layers, dialect=written.dialect).compile("numpy")
 
     def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:
         """The table of nodes: params, shapes, weights, multiply-adds, where each runs. Works without weights,

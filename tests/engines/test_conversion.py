@@ -120,7 +120,7 @@ def test_a_file_that_has_other_names_and_axes(tmp_path: Path, use: Any) -> None:
         path.write_text("file")
         return Written([path], ["turned"], {"x": "data", "b": "out"}, {"x": (0, 3, 1, 2), "b": (0, 3, 1, 2)})
 
-    def reopened(written: Written, dialect: str | None) -> Any:
+    def reopened(written: Written) -> Any:
         return lambda feed: {"out": feed["data"] * 2 + feed["k"][:, None, None]}
 
     subject = net()

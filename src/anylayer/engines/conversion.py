@@ -28,7 +28,7 @@ from anylayer.writers.source import Source, Written
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 """A file that has been read back: outputs by name, of inputs by name."""
 Open = Callable[[Written], Run]
-Reopen = Callable[[Written, "str | None"], Run]
+Reopen = Callable[[Written], Run]
 
 SHALLOW, DEEP = 1e-5, 1e-4
 """The largest difference, of an output's largest value, that rounding may make: in a network of a few layers that
@@ -288,7 +288,7 @@ def convert(
         elif written.unrun:
             done.unchecked = written.unrun
         else:
-            check = _Check(job, outputs, _opener(job, writer, reopen), _tolerance(source.graph))
+            check = _Check(job, outputs, _opener(writer, reopen), _tolerance(source.graph))
             done.runs = writer.RUNS
             done.checks = check.compared(written, inputs)
             for i, bad in enumerate(done.checks):
@@ -326,10 +326,10 @@ def _weak(checks: Sequence[OutputCheck]) -> list[str]:
     ]
 
 
-def _opener(job: Job, writer: Any, reopen: Reopen) -> Open:
+def _opener(writer: Any, reopen: Reopen) -> Open:
     """How a writer's files are run."""
     if writer.RUNS == "numpy":
-        return lambda written: reopen(written, job.options.get("dialect"))
+        return reopen
     engine: Any = load_engine(writer.RUNS)
     return lambda written: engine.open_file(written.stand_in or written.files[-1])
 

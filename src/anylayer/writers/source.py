@@ -65,7 +65,8 @@ class Written:
     which the file has it: an input x is given to the file as x.transpose(order), an output y of the source is
     compared as y.transpose(order). Where what is kept prevents that the file is run, `stand_in` is one that is
     compared in its place (in the same folder, not among `files`), in which kept layers compute their bodies; where
-    there can be none, `unrun` says why.
+    there can be none, `unrun` says why. `dialect` is the dialect to read the files back with, where the format has
+    dialects.
     """
 
     files: list[Path]
@@ -75,6 +76,7 @@ class Written:
     transposed: dict[str, tuple[int, ...]] = field(default_factory=dict)
     stand_in: Path | None = None
     unrun: str = ""
+    dialect: str | None = None
 
 
 def other_outputs(source: Source) -> dict[str, str]:

@@ -67,7 +67,7 @@ def write(
     unrun = f"what {', '.join(sorted(unknown))} computes is the target's affair" if unknown else ""
     if blog_compat:
         unrun = unrun or "blog_compat changes the numbers"
-    return Written(files, notes, result.renamed, result.transposed, unrun=unrun)
+    return Written(files, notes, result.renamed, result.transposed, unrun=unrun, dialect=chosen.name or None)
 
 
 def _letters(order: tuple[int, ...]) -> str:
