@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 
 from anylayer.engines.limits import need_few
 from anylayer.errors import EngineError
+from anylayer.libraries.onnxruntime import ort
 from anylayer.network import Array, TensorType
 from anylayer.tracing import Graph, Value
 from anylayer.writers.onnx import to_onnx

@@ -1,11 +1,51 @@
-"""OpenVINO: the only file that imports it. Whoever imports this file must expect that it is not installed."""
+"""OpenVINO, with its telemetry switched off. This is the only file that imports it.
+
+Importing this file raises ImportError where OpenVINO is not installed.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import openvino
+_TELEMETRY = "openvino_telemetry"
+
+
+def _user_consents() -> bool:
+    """Return whether the user has agreed to OpenVINO's telemetry: its `opt_in_out --opt_in` writes 1 to this file."""
+    try:
+        return (Path.home() / "intel" / _TELEMETRY).read_text().strip() == "1"
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def _without_telemetry() -> contextlib.AbstractContextManager[None]:
+    """Return a context in which importing OpenVINO does not load its telemetry package.
+
+    That package sends an event for each import. OpenVINO uses a stand-in where the package cannot be imported.
+    Nothing is changed where the user has agreed to telemetry or has loaded either package already.
+    """
+    if "openvino" in sys.modules or _TELEMETRY in sys.modules or _user_consents():
+        return contextlib.nullcontext()
+    return _hidden(_TELEMETRY)
+
+
+@contextlib.contextmanager
+def _hidden(module: str) -> Iterator[None]:
+    """Make every import of a module raise ImportError until the context ends."""
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+
+
+with _without_telemetry():
+    import openvino
 
 ov: Any = openvino
 _core: Any = None
