@@ -32,14 +32,29 @@ needs_strace = pytest.mark.skipif(
 
 def environment(home: Path, **variables: str) -> dict[str, str]:
     """Return the environment of a user's process: not a CI job, where OpenVINO's telemetry is off by itself."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("CI", "TF_BUILD", "JENKINS_URL", "ORT_DISABLE_TELEMETRY")}
+    kept = {
+        k: v for k, v in os.environ.items() if k not in ("CI", "TF_BUILD", "JENKINS_URL", "ORT_DISABLE_TELEMETRY")
+    }
     return {**kept, "HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), **variables}
 
 
 def traced(code: str, *arguments: str, home: Path, log: Path, **variables: str) -> list[str]:
     """Run Python code under strace; return its calls that open or use an internet socket."""
     home.mkdir()
-    command = ["strace", "-f", "-qq", "-s", "80", "-e", "trace=%network", "-o", str(log), sys.executable, "-c", code]
+    command = [
+        "strace",
+        "-f",
+        "-qq",
+        "-s",
+        "80",
+        "-e",
+        "trace=%network",
+        "-o",
+        str(log),
+        sys.executable,
+        "-c",
+        code,
+    ]
     done = subprocess.run(
         [*command, *arguments], env=environment(home, **variables), capture_output=True, text=True, timeout=300
     )

@@ -16,7 +16,7 @@ _TELEMETRY = "openvino_telemetry"
 
 
 def _user_consents() -> bool:
-    """Return whether the user has agreed to OpenVINO's telemetry: its `opt_in_out --opt_in` writes 1 to this file."""
+    """Return whether the user has agreed to OpenVINO's telemetry (`opt_in_out --opt_in` writes 1 to a file)."""
     try:
         return (Path.home() / "intel" / _TELEMETRY).read_text().strip() == "1"
     except (OSError, RuntimeError, ValueError):
