@@ -56,6 +56,11 @@ def around(inner: Function, *, channels: int = 4, keep: bool = True) -> Function
     return function
 
 
+def _shuffled(y: Any) -> Any:
+    """Four channels, the halves interleaved."""
+    return y.reshape(*y.shape[:3], 2, -1).swapaxes(3, 4).reshape(y.shape)
+
+
 IMAGE = noise(2, 6, 5, 3)
 TALL = noise(4, seed=3)
 
@@ -93,6 +98,18 @@ TALL = noise(4, seed=3)
 )
 def test_one_is_left_at_each_end(inner: Function) -> None:
     assert left(around(inner), IMAGE) == 2
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda y: np.concatenate([_shuffled(y), _shuffled(y)], axis=3)[..., 2:6],
+        lambda y: np.concatenate([_shuffled(y), y], axis=3)[..., 2:6],
+    ],
+)
+def test_a_concat_of_shuffled_channels_adds_the_shuffle_alone(inner: Function) -> None:
+    """One transposition at each end, and the one that shuffles."""
+    assert left(around(inner), IMAGE) == 3
 
 
 @pytest.mark.parametrize(

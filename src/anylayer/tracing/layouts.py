@@ -126,7 +126,13 @@ def _to_base(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
 
 @handles("Concat")
 def _concat(do: Arranger, o: Op, views: Views) -> list[View] | None:
+    """Concat in the layout of one of the parts: the cheapest for all of them together. A part whose axes are taken
+    apart (shuffled channels) offers the layout that it has once its pieces are brought together."""
     parts = _present(views)
+    return _joined(do, o, parts) or _joined(do, o, [do.by_axes(v) or v for v in parts])
+
+
+def _joined(do: Arranger, o: Op, parts: Sequence[View]) -> list[View] | None:
     best, least = None, sum(map(do.cost, parts)) + 1
     for axes in {v.axes for v in parts if v.axes is not None and v.moves_axes}:
         moved = [v.transposed(inverse(axes)) for v in parts]
