@@ -1,5 +1,7 @@
 # make demo    run the example network on the example picture
 # make test    run the tests
+# make test-fresh     run the property tests on examples that no run has seen
+# make test-versions  run the tests with the lowest and the highest dependencies, on each Python found
 # make check   lint, formatting and types
 # make clean   remove what the other targets made
 #
@@ -14,7 +16,7 @@ HED := examples/hed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check clean
+.PHONY: demo test test-fresh test-versions check clean
 
 demo: $(VENV)/run.stamp
 	@mkdir -p $(OUT)
@@ -24,6 +26,12 @@ demo: $(VENV)/run.stamp
 
 test: $(VENV)/dev.stamp
 	$(PY) -m pytest -n auto $(ARGS)
+
+test-fresh: $(VENV)/dev.stamp
+	$(PY) -m pytest -n auto -m hypothesis --hypothesis-profile=fresh $(ARGS)
+
+test-versions: $(VENV)/dev.stamp
+	$(PY) -m tests.versions $(ARGS)
 
 check: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check .
@@ -43,8 +51,8 @@ $(VENV)/dev.stamp: pyproject.toml $(PY)
 
 # Debian without python3-venv has no ensurepip: there the pip outside installs the one inside.
 $(PY):
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-		{ echo "anylayer needs Python 3.10 or newer as '$(PYTHON)'; choose another: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "anylayer needs Python 3.11 or newer as '$(PYTHON)'; choose another: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 \
 		|| { rm -rf $(VENV) && $(PYTHON) -m venv --without-pip $(VENV) \
 			&& $(PYTHON) -m pip --quiet --python $(PY) install pip; } \

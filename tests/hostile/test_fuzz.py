@@ -25,9 +25,7 @@ def refuses_well(found: End) -> bool:
 
 @settings(
     max_examples=400,
-    derandomize=True,
     deadline=None,
-    database=None,
     suppress_health_check=list(HealthCheck),
     print_blob=False,
 )

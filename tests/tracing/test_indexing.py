@@ -13,7 +13,7 @@ from anylayer.testing import run_graph
 from anylayer.tracing import trace
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
-_quiet = settings(max_examples=60, deadline=None, derandomize=True)
+_quiet = settings(max_examples=60, deadline=None)
 
 
 def _slices(size: int) -> st.SearchStrategy[Any]:

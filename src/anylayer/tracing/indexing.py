@@ -136,7 +136,7 @@ def _is_array(p: Any) -> bool:
 
 
 def _is_mask(p: Any) -> bool:
-    return isinstance(p, np.ndarray) and type(p) is not Traced and p.dtype == BOOL
+    return isinstance(p, np.ndarray) and not isinstance(p, Traced) and p.dtype == BOOL
 
 
 def _put_mask(key: Key, mask: Any, shape: Sequence[Any], axis: int) -> None:

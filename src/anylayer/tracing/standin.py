@@ -154,7 +154,7 @@ def _is_users(f: types.FunctionType) -> bool:
 
 def _constant(x: Any, owner: str) -> Any:
     """An attribute's arrays as traced constants."""
-    if isinstance(x, np.ndarray) and type(x) is not Traced and x.dtype.kind in "biuf":
+    if isinstance(x, np.ndarray) and not isinstance(x, Traced) and x.dtype.kind in "biuf":
         made = creation.made(x)
         made._owner = owner
         return made

@@ -65,7 +65,8 @@ class Priors(Layer):
             return np.float32(self.step_h), np.float32(self.step_w)
         if self.step:
             return np.float32(self.step), np.float32(self.step)
-        return tuple(np.float32(i) / np.float32(c) for i, c in zip(image, cells))
+        down, across = (np.float32(i) / np.float32(c) for i, c in zip(image, cells))
+        return down, across
 
     def offsets(self) -> tuple[float, float]:
         """Where in its cell a centre lies, downwards and sideways."""

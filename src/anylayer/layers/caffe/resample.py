@@ -45,7 +45,7 @@ class Resample(Layer):
         across = np.arange(wide, dtype=np.float32) * fx + fy / np.float32(2) - half
         if self.type == "NEAREST":
             return _picked(x, _nearest(down, h, "row"), _nearest(across, w, "column"))
-        wider = self.antialias and (fx > 1 or fy > 1)
+        wider = self.antialias and bool(fx > 1 or fy > 1)
         rows = self._weights(down, h, fy, wider)
         return by_matrices(x, rows, self._weights(across, w, fx, wider))
 

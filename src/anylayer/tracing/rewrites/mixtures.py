@@ -128,7 +128,7 @@ class _Reader:
         if matrix.size > _MATRIX:
             return None
         wide = matrix.T.astype(np.float64) if inner else matrix.astype(np.float64)
-        sparse = 4 * np.count_nonzero(wide) <= wide.size or max(np.count_nonzero(wide, axis=1)) <= 4
+        sparse = bool(4 * np.count_nonzero(wide) <= wide.size or np.count_nonzero(wide, axis=1).max() <= 4)
         return [_applied(t, wide, inner, sparse) for t in self.terms(x)]
 
     def resize(self, o: Op) -> list[_Term] | None:
