@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import anylayer.errors
 import anylayer.network
-from anylayer.errors import AnyLayerError, LayerError, at, nearest, need
+from anylayer.errors import AnyLayerError, LayerError, at, command_line, nearest, need, wording
 
 
 def test_places_lead_to_the_rule() -> None:
@@ -29,6 +33,52 @@ def test_a_place_is_put_once() -> None:
 def test_nearest() -> None:
     assert nearest("poling", ["Pooling", "ReLU"]) == "; did you mean 'Pooling'?"
     assert nearest("xyz", ["Pooling"]) == ""
+
+
+def test_remedies_are_worded_for_their_reader() -> None:
+    def found() -> str:
+        return wording("keep=['A']", "--keep A")
+
+    with command_line():
+        assert found() == "--keep A"
+    assert found() == "keep=['A']"
+
+
+ROOT = Path(anylayer.errors.__file__).parent
+
+
+def texts(file: Path) -> Iterator[tuple[int, str]]:
+    """The string literals of a source file with their lines, but for docstrings and the arguments of `wording`."""
+    tree = ast.parse(file.read_text())
+    apart: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            apart.add(node.value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "wording":
+            apart.update(ast.walk(node))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in apart:
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize(
+    ("rooms", "stranger"),
+    [
+        (
+            "not cli",
+            r"(?<![\w-])(?<!anylayer )--[a-z]|(?<!\w) ?-[lio] [a-zA-Z]",
+        ),  # a caller in Python has no options
+        ("cli", r"\b(shapes|dialect|layers|proto|keep|verify)=[\[{('.]"),  # a command has no keyword arguments
+        ("all", r"pip install [\"'\[(]*anylayer"),  # no index has the package
+    ],
+)
+def test_no_message_names_what_its_reader_does_not_have(rooms: str, stranger: str) -> None:
+    files = [
+        f for f in ROOT.rglob("*.py") if rooms == "all" or (f.parts[len(ROOT.parts)] == "cli") == (rooms == "cli")
+    ]
+    found = [f"{f.name}:{line}: {text}" for f in files for line, text in texts(f) if re.search(stranger, text)]
+    assert len(files) > 10
+    assert found == []
 
 
 @pytest.mark.parametrize("module", [anylayer.errors, anylayer.network])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.errors import FileError, InputError, nearest, need
+from anylayer.errors import FileError, InputError, nearest, need, wording
 from anylayer.layer.alignment import align
 from anylayer.layer.registry import Definition, Registry, load_layers, registered
 from anylayer.network import Array, Network, Node, TensorType
@@ -222,7 +222,7 @@ def read(
     for option in asked:
         need(
             option in reader.OPTIONS,
-            f"{model}: {option} is for Caffe networks, this is {reader.WHAT}",
+            f"{model}: {_option(option)} is for Caffe networks, this is {reader.WHAT}",
             InputError,
         )
     if dialect is not None:
@@ -233,6 +233,10 @@ def read(
     if dialect == "hed":
         align(network, net.definitions)
     return net
+
+
+def _option(name: str) -> str:
+    return wording(name, "--" + name.removesuffix("s"))
 
 
 def read_options(model: PathLike) -> frozenset[str]:

@@ -109,6 +109,34 @@ def need(condition: object, rule: str, error: type[AnyLayerError] = LayerError) 
         raise error(rule)
 
 
+_on_command_line = False
+
+
+@contextmanager
+def command_line() -> Iterator[None]:
+    """Word remedies for the command line inside: its user is told of options, a caller in Python of arguments."""
+    global _on_command_line
+    before, _on_command_line = _on_command_line, True
+    try:
+        yield
+    finally:
+        _on_command_line = before
+
+
+def wording(argument: str, option: str) -> str:
+    """Return the remedy that exists where the message is read: a Python argument, or a command's option.
+
+    >>> wording("dialect='hed'", "--dialect hed")
+    "dialect='hed'"
+    """
+    return option if _on_command_line else argument
+
+
+def shape_wording(name: str) -> str:
+    """Return how the shape of input `name` is given: `shapes={'data': (1, 3, 224, 224)}`, or --shape."""
+    return wording(f"shapes={{{name!r}: (1, 3, 224, 224)}}", f"--shape {name}=1,3,224,224")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`"; did you mean 'x'?"` for the known name closest to `name`, or nothing."""
     by_lower = {k.lower(): k for k in known}

@@ -221,11 +221,11 @@ def test_verify_takes_the_engines_there_are(monkeypatch, capsys):
 
     def load_engine(name):
         if name == "openvino":
-            raise EngineError("engine 'openvino' needs: pip install anylayer[openvino]")
+            raise EngineError("engine 'openvino' needs: pip install openvino")
 
     monkeypatch.setattr("anylayer.engines.load_engine", load_engine)
     assert verify_command._engines(("all",), False) == ["onnxruntime"]
-    assert capsys.readouterr().err == "left out: engine 'openvino' needs: pip install anylayer[openvino]\n"
+    assert capsys.readouterr().err == "left out: engine 'openvino' needs: pip install openvino\n"
 
 
 def test_bench_shows_engines_side_by_side(anylayer_command, small):

@@ -117,7 +117,7 @@ def test_options_of_the_writer(anylayer_command, small):
         "wrote net.onnx, net.onnx.data: 2 outputs"
     )
     shown = anylayer_command(*words, "--set", "internal=1", status=1).stderr
-    assert shown.startswith("internal: an ONNX model (.onnx) has no such option; did you mean 'external'?")
+    assert shown.startswith("--set internal: an ONNX model (.onnx) has no such option; did you mean 'external'?")
     assert (
         "an option is NAME=VALUE, got 'external'" in anylayer_command(*words, "--set", "external", status=2).stderr
     )
@@ -135,7 +135,7 @@ def test_a_difference_is_an_error(anylayer_command, small, monkeypatch):
 def test_dialects_are_for_caffe(anylayer_command, small):
     anylayer_command("convert", *WITH, "-o", "net.onnx", "--dialect", "ssd")
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "--to-dialect", "ssd", status=1).stderr
-    assert shown.startswith("dialect: an ONNX model (.onnx) has no such option")
+    assert shown.startswith("--to-dialect: an ONNX model (.onnx) has no such option")
 
 
 def test_a_dialect_is_that_of_what_is_written(anylayer_command, small):

@@ -45,7 +45,7 @@ def test_shapes(file: Path) -> None:
 @pytest.mark.parametrize("file", [f for f in FILES if entry(DIALECTS, f)], ids=lambda f: f.stem)
 def test_what_the_file_does_not_tell_is_asked_for(file: Path) -> None:
     with pytest.raises(
-        DialectError, match=r"layer '.*' \((Upsample|Reorg)\): '.*' can mean \d things, give --dialect"
+        DialectError, match=r"layer '.*' \((Upsample|Reorg)\): '.*' can mean \d things, give dialect="
     ):
         anylayer.read(file).compile(engine="onnxruntime")
 

@@ -158,7 +158,7 @@ def test_random_weights_follow_the_shapes_asked_for(net: Any) -> None:
     found = net(None, f"{text[0]}layer {{{text[1]}{dense}").fill(shapes={"data": (1, 2, 5, 5)})
     assert found.network.nodes[0].blobs[0].shape == (2, 50)
     unshaped = net(None, f'input: "data" {dense}')
-    with pytest.raises(InputError, match=r"the shape of input 'data' is not in the file. Give shapes=\{...\}"):
+    with pytest.raises(InputError, match=r"the shape of input 'data' is not .* Give shapes=\{'data': \(1, 3"):
         unshaped.fill()
 
 

@@ -451,7 +451,7 @@ def test_a_mean_file_elsewhere_is_not_read(tmp_path: Path) -> None:
     network = read(Path("net/deploy.prototxt"))
     assert network.preprocess["data"].mean is None
     assert network.notes == [
-        "the mean file '../mean.binaryproto' is not beside the network: give the mean with --mean"
+        "the mean file '../mean.binaryproto' is not beside the network: subtract the mean from pictures yourself"
     ]
 
 

@@ -190,7 +190,7 @@ def test_v1_data_transform() -> None:
         (
             "layers { name: 'a' type: 41 bottom: 'data' top: 'a' }",
             "deploy.prototxt:2: layer type number 41 is not Caffe's own: forks differ in it. Give the fork's "
-            "caffe.proto with --proto",
+            "caffe.proto with proto=...",
         ),
     ],
 )

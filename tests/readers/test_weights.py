@@ -281,7 +281,7 @@ def test_hdf5_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         return real(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    assert refused(ip("a"), file) == "reading net.caffemodel.h5 needs: pip install anylayer[hdf5]"
+    assert refused(ip("a"), file) == "reading net.caffemodel.h5 needs: pip install h5py"
 
 
 # ---- a caffemodel alone
@@ -384,22 +384,22 @@ def one(type_: str, *params: bytes) -> bytes:
         (
             one("Mystery", message(199, integer(1, 1))),
             "net.caffemodel: layer 'a': the meaning of parameter message 199 is not known. Give the prototxt, or "
-            "the fork's caffe.proto with --proto",
+            "the fork's caffe.proto with proto=...",
         ),
         (
             one("ReLU", message(123, integer(9, 1))),
             "net.caffemodel: layer 'a': field 9 of relu_param is not known. Give the prototxt, or the fork's "
-            "caffe.proto with --proto",
+            "caffe.proto with proto=...",
         ),
         (
             one("ReLU", message(123, integer(1, 1))),
             "net.caffemodel: layer 'a': field 1 ('negative_slope') has wire type 0, expected 5: the file was "
-            "written with another caffe.proto. Give the prototxt, or the fork's caffe.proto with --proto",
+            "written with another caffe.proto. Give the prototxt, or the fork's caffe.proto with proto=...",
         ),
         (
             message(2, string(4, "a"), integer(5, 41)),
             "net.caffemodel: layer type number 41 is not Caffe's own: forks differ in it. Give the fork's "
-            "caffe.proto with --proto",
+            "caffe.proto with proto=...",
         ),
         (
             string(1, "net") + string(3, "x"),
@@ -425,7 +425,7 @@ def test_numbers_that_two_forks_of_one_age_use_differently() -> None:
         read_binary_net(data)
     assert str(caught.value) == (
         "net.caffemodel: layer 'a': 'Convolution' has different parameters in different forks (deeplab), "
-        "give --dialect"
+        "give dialect=..."
     )
     found = node(read_binary_net(data, dialect="deeplab"), "a").params["convolution_param"]
     assert found == {"num_output": 4, "kernel_size": 3, "hole_h": 2}

@@ -318,7 +318,7 @@ def test_a_layer_in_python_is_refused_by_name(tmp_path: Path) -> None:
         LayerError, match=r"layer 'mine' \(Mine\): runs in Python, which a file cannot hold: .*test_on"
     ):
         read(tmp_path, Branching).write(tmp_path / "net.onnx")
-    with pytest.raises(LayerError, match=r"or keep it for a runtime that has it: keep=\['Mine'\], --keep Mine"):
+    with pytest.raises(LayerError, match=r"or keep it for a runtime that has it: keep=\['Mine'\]$"):
         read(tmp_path, Branching).write(tmp_path / "net.onnx")
 
 

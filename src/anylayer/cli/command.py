@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from anylayer.errors import AnyLayerError
+from anylayer.errors import AnyLayerError, command_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +29,10 @@ class Command(click.Command):
     interrupted. With --debug the exception itself is raised."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        with command_line():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Any:
         if ctx.params.get("debug"):
             return super().invoke(ctx)
         try:

@@ -44,4 +44,4 @@ def load_engine(name: str) -> Engine:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("anylayer"):
             raise
-        raise EngineError(f"engine '{name}' needs: pip install anylayer[{name}]") from None
+        raise EngineError(f"engine '{name}' needs: pip install {name}") from None

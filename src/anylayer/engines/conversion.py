@@ -18,7 +18,17 @@ from anylayer.engines import load_engine
 from anylayer.engines.nodes import Definitions, input_arrays, input_types, needed_nodes
 from anylayer.engines.run import NumpyRunner
 from anylayer.engines.whole import Calls, whole
-from anylayer.errors import AnyLayerError, ConversionError, InputError, LayerError, TraceError, at, nearest, need
+from anylayer.errors import (
+    AnyLayerError,
+    ConversionError,
+    InputError,
+    LayerError,
+    TraceError,
+    at,
+    nearest,
+    need,
+    wording,
+)
 from anylayer.network import Array, Network, TensorType
 from anylayer.tracing import Graph
 from anylayer.tracing.batch import with_open_batch
@@ -132,6 +142,7 @@ class Job:
 
 
 _TRACED_WITH = (2, 3)
+_NOT_THESE = "The inputs to compare on do not suit the network: give others, "
 
 
 def _opened(two: Graph, three: Graph, name: str) -> Graph:
@@ -155,8 +166,8 @@ def job_of(
     for name in given:
         need(
             name in writer.OPTIONS,
-            f"{name}: {writer.WHAT} has no such option{nearest(name, writer.OPTIONS)}; its options: "
-            f"{', '.join(sorted(writer.OPTIONS)) or 'none'}",
+            f"{_option(name)}: {writer.WHAT} has no such option{nearest(name, writer.OPTIONS)}; its options: "
+            f"{', '.join(map(_option, sorted(writer.OPTIONS))) or 'none'}",
             InputError,
         )
     functions, keep, batch = given.get("functions", ()), given.get("keep", ()), given.get("batch")
@@ -169,6 +180,14 @@ def job_of(
         types = with_batch(types, batch, batched)
     name = "N" if batch is True else batch if isinstance(batch, str) else ""
     return Job(network, definitions, types, calls, given, name, batched)
+
+
+_OPTIONS = {"functions": "functions", "keep": "keep", "batch": "batch", "dialect": "to-dialect"}
+
+
+def _option(name: str) -> str:
+    """A writer's option as it is spelled where the message is read."""
+    return wording(name, f"--{_OPTIONS.get(name, f'set {name}')}")
 
 
 def _batched(network: Network, types: Mapping[str, TensorType | None]) -> list[str]:
@@ -321,7 +340,7 @@ def _weak(checks: Sequence[OutputCheck]) -> list[str]:
     found = {c.name: c for c in checks if c.spread is not None and c.spread < _TELLING * c.scale}
     return [
         f"the values of output '{name}' differ by {c.spread:.3g} of {c.scale:.3g} only, which hides mistakes: "
-        "compare on inputs of the network's own kind, verify={...}, -i"
+        "compare on inputs of the network's own kind, " + wording("verify={...}", "-i")
         for name, c in found.items()
     ]
 
@@ -350,7 +369,7 @@ class _Check:
         runner = NumpyRunner(network, self.job.definitions, self.outputs)
         checks = []
         for given in inputs:
-            with _told("So it is with the inputs to compare on: give others, verify={...}, -i, or --no-verify"):
+            with _told(_NOT_THESE + wording("verify={...}, or verify=False", "-i, or --no-verify")):
                 want = runner([given[name] for name in network.inputs], {})
             found = _differences(want, _run_file(run, written, given), written, self.tolerance)
             samples = next(len(given[name]) for name in self.job.batched) if self.job.batch else None

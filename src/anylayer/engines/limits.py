@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anylayer.errors import AnyLayerError, EngineError, LayerError, need
+from anylayer.errors import AnyLayerError, EngineError, LayerError, need, wording
 from anylayer.network import Array, TensorType
 from anylayer.tracing import Graph, Value
 
@@ -122,7 +122,7 @@ def need_memory(count: int, what: str) -> None:
     if free is not None and count > free:
         raise EngineError(
             f"{what} takes {shown(count)} of memory or more, {shown(free)} are free. Give smaller inputs: "
-            "shapes={...}, or --shape"
+            + wording("shapes={...}", "--shape")
         )
 
 

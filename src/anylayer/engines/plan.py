@@ -8,7 +8,7 @@ from typing import Any
 
 from anylayer.engines.limits import graph_memory, need_memory
 from anylayer.engines.nodes import Check, Definitions, Traced, needed_nodes, trace_nodes
-from anylayer.errors import InputError, LayerError, NetworkError, need
+from anylayer.errors import InputError, LayerError, NetworkError, need, shape_wording, wording
 from anylayer.network import Array, Network, TensorType, open_text
 from anylayer.tracing import Graph, Value
 
@@ -82,10 +82,7 @@ def require_types(network: Network, inputs: Mapping[str, TensorType | None]) -> 
         if t is None:
             known = network.open.get(name)
             what = f"is {open_text(known)} in the file" if known else "is not in the file"
-            raise InputError(
-                f"{network.source}: the shape of input '{name}' {what}. "
-                "Give shapes={...}, or --shape NAME=1,3,224,224"
-            )
+            raise InputError(f"{network.source}: the shape of input '{name}' {what}. Give {shape_wording(name)}")
     return {name: t for name, t in inputs.items() if t is not None}
 
 
@@ -99,7 +96,7 @@ def refuse_unfilled(network: Network, traced: Sequence[Traced]) -> None:
     others = f" (and those of {len(bare) - 1} more)" if len(bare) > 1 else ""
     file = f"are not in {network.weights}" if network.weights else "are not given"
     remedy = "Give the .caffemodel that belongs to this file" + (
-        "" if network.weights else ", or random weights: net.fill(), --random-weights"
+        "" if network.weights else ", or random weights: " + wording("net.fill()", "--random-weights")
     )
     raise LayerError(f"its {what}{others} {file}. {remedy}", first.node.place)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.engines.nodes import NO_DEFINITION, Definitions, Traced, input_types, trace_nodes
-from anylayer.errors import InputError, need
+from anylayer.errors import InputError, need, shape_wording
 from anylayer.network import Array, Network, TensorType, size_text
 from anylayer.tracing import Graph
 
@@ -275,7 +275,7 @@ def fill_weights(
     need(
         not missing,
         f"{network.source}: the shape of input '{', '.join(missing)}' is not in the file. "
-        "Give shapes={...}, or --shape NAME=1,3,224,224",
+        f"Give {shape_wording(missing[0] if missing else '')}",
         InputError,
     )
     for traced in trace_nodes(network, network.nodes, definitions, types):

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.engines.nodes import Definitions, Traced, needed_nodes, trace_nodes
 from anylayer.engines.plan import refuse_unfilled, require_types
-from anylayer.errors import InputError, LayerError, nearest, need
+from anylayer.errors import InputError, LayerError, nearest, need, wording
 from anylayer.layer.bound import opencv_params
 from anylayer.network import Network, Node, TensorType
 from anylayer.tracing import Graph, Value
@@ -53,7 +53,8 @@ def whole(
 
 def _require_there(nodes: Sequence[Node], calls: Calls) -> None:
     there = {node.type for node in nodes}
-    for option, named in (("functions", calls.functions), ("keep", calls.keep)):
+    options = (wording("functions", "--function"), calls.functions), (wording("keep", "--keep"), calls.keep)
+    for option, named in options:
         for type_ in named:
             need(
                 type_ in there,
@@ -157,7 +158,7 @@ def _refuse_host_call(t: Traced) -> None:
     remedy = "Write its forward so that it can be recorded, or keep" if own else "Keep"
     raise LayerError(
         f"runs in Python, which a file cannot hold: {t.reason}. {remedy} it for a runtime that has it: "
-        f"keep=['{t.node.type}'], --keep {t.node.type}",
+        + wording(f"keep=['{t.node.type}']", f"--keep {t.node.type}"),
         t.node.place,
     )
 

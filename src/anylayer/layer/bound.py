@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import AnyLayerError, DialectError, LayerError, at, nearest, need
+from anylayer.errors import AnyLayerError, DialectError, LayerError, at, nearest, need, wording
 from anylayer.layer.registry import Definition
 from anylayer.network import Flag, Node, Shape, TensorType, Word
 
@@ -38,7 +38,8 @@ def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -
     shown = fitting or definitions
     candidates = "; ".join(f"{' or '.join(d.dialects) or 'any other'}: {d.summary}" for d in shown)
     what = "can mean" if fitting else "fits none of"
-    need(False, f"'{node.type}' {what} {len(shown)} things, give --dialect: {candidates}", DialectError)
+    option = wording("dialect=...", "--dialect")
+    need(False, f"'{node.type}' {what} {len(shown)} things, give {option}: {candidates}", DialectError)
     raise AssertionError
 
 

@@ -27,7 +27,7 @@ def _h5py(path: Path) -> Any:
     try:
         import h5py
     except ImportError:
-        raise FileError(f"reading {path} needs: pip install anylayer[hdf5]") from None
+        raise FileError(f"reading {path} needs: pip install h5py") from None
     return h5py
 
 

@@ -65,7 +65,7 @@ def _openvino() -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("anylayer"):
             raise
-        raise EngineError("writing OpenVINO models needs: pip install anylayer[openvino]") from None
+        raise EngineError("writing OpenVINO models needs: pip install openvino") from None
     return ov
 
 

@@ -28,7 +28,7 @@ test_segnet_learn = case(
     ],
 )
 test_ambiguous = rejects(
-    "BN", inputs=[X], blobs=[A, B], text="'BN' can mean 2 things, give --dialect: pspnet or synopsys: "
+    "BN", inputs=[X], blobs=[A, B], text="'BN' can mean 2 things, give dialect=...: pspnet or synopsys: "
 )
 test_neither = rejects("BN", {"gamma": 1}, inputs=[X], text="bn_param has no field 'gamma'")
 test_rank = rejects(

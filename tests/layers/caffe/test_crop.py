@@ -8,7 +8,7 @@ test_corner = case(
     "Crop",
     inputs=[X, ramp(1, 1, 2, 2)],
     outputs=[[[[[0, 1], [5, 6]]]]],
-    notes=["give --dialect hed, or write crop_param { offset: ... }"],
+    notes=["give dialect='hed', or write crop_param { offset: ... }"],
 )
 test_offset = case("Crop", {"offset": 1}, inputs=[X, ramp(1, 1, 2, 2)], outputs=[[[[[6, 7], [11, 12]]]]])
 test_offset_each = case(

@@ -43,7 +43,7 @@ test_ambiguous = rejects(
     "Region",
     {"num": 2, "classes": 3},
     inputs=[X],
-    text="'Region' can mean 2 things, give --dialect: darknet: Darknet's region activations",
+    text="'Region' can mean 2 things, give dialect=...: darknet: Darknet's region activations",
 )
 test_tree = rejects(
     "Region",

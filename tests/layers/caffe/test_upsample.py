@@ -83,7 +83,7 @@ test_to_input_1_by_dialect = case(
 )
 
 AMBIGUOUS = (
-    "'Upsample' can mean 2 things, give --dialect: ascend or darknet: Each pixel becomes `stride` x `stride`"
+    "'Upsample' can mean 2 things, give dialect=...: ascend or darknet: Each pixel becomes `stride` x `stride`"
 )
 test_scale_alone_is_ambiguous = rejects("Upsample", {"scale": 2}, inputs=[X], text=AMBIGUOUS)
 test_scale_1_is_ambiguous = rejects("Upsample", {"scale": 1}, inputs=[X], text=AMBIGUOUS)
@@ -91,7 +91,7 @@ test_nothing_is_ambiguous = rejects("Upsample", inputs=[X], text=AMBIGUOUS)
 test_two_bare_inputs_are_ambiguous = rejects(
     "Upsample",
     inputs=[X, X],
-    text="'Upsample' can mean 2 things, give --dialect: segnet or synopsys: Undo a maximum pooling",
+    text="'Upsample' can mean 2 things, give dialect=...: segnet or synopsys: Undo a maximum pooling",
 )
 test_fits_none = rejects("Upsample", {"factor": 2}, inputs=[X], text="upsample_param has no field 'factor'")
 test_darknet_scale_alone = rejects(

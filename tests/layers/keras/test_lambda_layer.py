@@ -7,6 +7,6 @@ test_code_is_not_run = rejects(
     {"name": "double", "function": {"class_name": "__lambda__", "config": {"code": "4wEAAAA="}}},
     inputs=[[1, 2]],
     text="is Python code stored in the file, which is not run. Write it as a class registered under the layer's "
-    "own name, @anylayer.layer('layer1'), and give the file: -l layers.py",
+    "own name, @anylayer.layer('layer1'), and give the file: layers=['layers.py']",
     format="keras",
 )

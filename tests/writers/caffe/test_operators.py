@@ -212,7 +212,7 @@ def test_epsilon_as_the_recipe_has_it() -> None:
 
 def test_all_that_cannot_be_written_is_said_at_once() -> None:
     graph = traced(lambda x: (np.floor(x), np.sign(x)), [X])
-    text = "has no layer for Floor. Keep the layer as one of the target's own (keep=[...], --keep TYPE), name a "
+    text = "has no layer for Floor. Keep the layer as one of the target's own (keep=[...]), name a "
     with pytest.raises(LayerError, match=re.escape(text) + r".* 1 more: .* has no layer for Sign"):
         layers_of(graph)
 

@@ -96,7 +96,7 @@ def _engines(asked: tuple[str, ...], quiet: bool) -> list[str]:
         except EngineError as error:
             say(f"left out: {error}", quiet)
     if not found:
-        raise EngineError("there is no engine to compare with NumPy: pip install anylayer[all]")
+        raise EngineError("there is no engine to compare with NumPy: pip install onnxruntime")
     return found
 
 

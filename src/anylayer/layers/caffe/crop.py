@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from anylayer.errors import wording
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layer.contract import Map
 from anylayer.layers.caffe._axes import canonical
@@ -35,7 +36,9 @@ class Crop(Layer):
         if not self._given:
             self.note(
                 "Crop without crop_param cuts from the corner (offset 0), as BVLC Caffe does; HED's fork aligns "
-                "by the network's geometry instead: give --dialect hed, or write crop_param { offset: ... }"
+                "by the network's geometry instead: give "
+                + wording("dialect='hed'", "--dialect hed")
+                + ", or write crop_param { offset: ... }"
             )
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")
         need(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.errors import wording
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layers.caffe._resampling import align_corners, by_matrices, need_plane, plane_of, repeat_pixels
 
@@ -42,7 +43,8 @@ class Upsample(Layer):
             need(
                 self.dialect != "darknet",
                 f"scale={self.scale:g} without stride multiplies the values in Darknet, and is the size's factor "
-                "in what converters from Darknet write: give stride, or --dialect darknet2caffe",
+                "in what converters from Darknet write: give stride, or "
+                + wording("dialect='darknet2caffe'", "--dialect darknet2caffe"),
             )
             self.note(f"scale={self.scale:g} multiplies the values; the size is {tall} x {wide} times the input's")
         if tall < 0 and self.dialect == "darknet":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anylayer.errors import LayerError
+from anylayer.errors import LayerError, wording
 from anylayer.layer import layer
 from anylayer.layers.keras._base import KerasLayer
 
@@ -17,5 +17,6 @@ class Lambda(KerasLayer):
     def setup(self) -> None:
         raise LayerError(
             "is Python code stored in the file, which is not run. Write it as a class registered "
-            f"under the layer's own name, @anylayer.layer({self.name!r}), and give the file: -l layers.py"
+            f"under the layer's own name, @anylayer.layer({self.name!r}), and give the file: "
+            + wording("layers=['layers.py']", "-l layers.py")
         )

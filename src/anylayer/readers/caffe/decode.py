@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from anylayer.errors import DialectError, FileError, at, need
+from anylayer.errors import DialectError, FileError, at, need, wording
 from anylayer.layer import Definition, Enum, Field, Registry
 from anylayer.network import Flag, Word
 from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer
@@ -23,7 +23,6 @@ from anylayer.readers.caffe.schema import SCALARS, EnumType, FieldType, MessageT
 from anylayer.readers.caffe.upgrade import v2_type_name
 from anylayer.readers.caffe.wire import MAX_DEPTH, read_blob
 
-_REMEDY = "Give the prototxt, or the fork's caffe.proto with --proto"
 _MOST_BLOBS = 1000
 _FORMATS = {
     "float": "<f",
@@ -43,6 +42,10 @@ def read_binary(path: Path, schema: Schema | None = None, dialect: str | None = 
         net = (schema or core()).messages["NetParameter"]
         _Decoder(buffer, schema, dialect).message(root, net, 0, buffer.size, 0)
         return root
+
+
+def _remedy() -> str:
+    return f"Give the prototxt, or the fork's caffe.proto with {wording('proto=...', '--proto')}"
 
 
 class _Decoder:
@@ -66,7 +69,7 @@ class _Decoder:
             elif depth > 1 and self.trains:
                 block.add(f"#{number}", Word("?"))  # its class refuses it, should the layer be asked to compute
             elif depth > 1:
-                raise FileError(f"field {number} of {message.name} is not known. {_REMEDY}")
+                raise FileError(f"field {number} of {message.name} is not known. {_remedy()}")
 
     def layer(self, block: Block, message: MessageType, start: int, stop: int, depth: int) -> None:
         """A layer without a schema: the generic fields first, then what its type makes of its parameters."""
@@ -106,7 +109,7 @@ class _Decoder:
         if not meant:
             if self.trains or (own is not None and definitions):
                 return None
-            raise FileError(f"the meaning of parameter message {number} is not known. {_REMEDY}")
+            raise FileError(f"the meaning of parameter message {number} is not known. {_remedy()}")
         found = self.agreed(meant, used, self.type(layer), own is not None and era == "LayerParameter")
         return FieldType(found.name, number, found.name, type=found)
 
@@ -119,7 +122,10 @@ class _Decoder:
             views = {_view(message_type(_cls(d)), used) for d in fitting}
         if len(views) > 1:
             names = ", ".join(sorted({name for d in fitting for name in d.dialects}))
-            raise DialectError(f"'{type_}' has different parameters in different forks ({names}), give --dialect")
+            raise DialectError(
+                f"'{type_}' has different parameters in different forks ({names}), "
+                f"give {wording('dialect=...', '--dialect')}"
+            )
         return message_type(_cls(fitting[0]))
 
     def definitions(self, layer: Block) -> list[Definition]:
@@ -193,7 +199,7 @@ def _expect(declared: FieldType, kind: int, wanted: int) -> None:
     need(
         kind == wanted,
         f"field {declared.number} ('{declared.name}') has wire type {kind}, expected {wanted}: the file was "
-        f"written with another caffe.proto. {_REMEDY}",
+        f"written with another caffe.proto. {_remedy()}",
         FileError,
     )
 

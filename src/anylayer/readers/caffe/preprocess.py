@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from anylayer.errors import at
+from anylayer.errors import at, wording
 from anylayer.network import Preprocess
 from anylayer.readers._tree import Block
 from anylayer.readers.caffe.mean import read_mean
@@ -37,7 +37,8 @@ def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | Non
     elif found.mean_file:
         path = _beside(folder, found.mean_file)
         if path is None:
-            notes.append(f"the mean file '{found.mean_file}' is not beside the network: give the mean with --mean")
+            remedy = wording("subtract the mean from pictures yourself", "give the mean with --mean")
+            notes.append(f"the mean file '{found.mean_file}' is not beside the network: " + remedy)
         else:
             with at(transform.place()):
                 found.mean = read_mean(path)

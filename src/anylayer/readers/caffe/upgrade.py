@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from anylayer.errors import nearest
+from anylayer.errors import nearest, wording
 from anylayer.network import Word
 from anylayer.readers._tree import Block, Entry, shown
 from anylayer.readers.caffe.proto_file import core
@@ -218,7 +218,7 @@ def _v2_type(layer: Block, entry: Entry, spelled: dict[str, str]) -> str:
         if value not in words:
             raise layer.fail(
                 f"layer type number {value} is not Caffe's own: forks differ in it. Give the fork's caffe.proto "
-                "with --proto",
+                f"with {wording('proto=...', '--proto')}",
                 entry.line,
             )
         return v2_type_name(words[value], spelled)

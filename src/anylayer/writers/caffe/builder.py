@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, need
+from anylayer.errors import LayerError, at, need, wording
 from anylayer.network import Array, Shape
 from anylayer.tracing import Graph, Op, Value
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
@@ -101,8 +101,8 @@ class Builder:
         """The error for something that the dialect cannot express."""
         name = f" (dialect '{self.dialect.name}')" if self.dialect.name else ""
         return LayerError(
-            f"Caffe{name} has {what}. Keep the layer as one of the target's own (keep=[...], --keep TYPE), name a "
-            "dialect that has it, or write ONNX"
+            f"Caffe{name} has {what}. Keep the layer as one of the target's own "
+            f"({wording('keep=[...]', '--keep TYPE')}), name a dialect that has it, or write ONNX"
         )
 
     def need(self, condition: Any, what: str) -> None:
