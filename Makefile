@@ -39,7 +39,7 @@ check: $(VENV)/dev.stamp
 	$(VENV)/bin/mypy
 
 clean:
-	rm -rf $(VENV) $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-versions $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/run.stamp: pyproject.toml $(PY)
 	$(PY) -m pip install --quiet --editable .

@@ -1,9 +1,51 @@
-"""Settings of the whole suite."""
+"""Settings of the whole suite: fixed examples, and tests that need an optional package that is not installed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
 from hypothesis import settings
+
+OPTIONAL = ("cv2", "h5py", "ncnn", "openvino")
+"""The packages without which `make test` skips tests, saying which package is missing."""
 
 settings.register_profile("fixed", derandomize=True, database=None)
 settings.register_profile("fresh", database=None, print_blob=True)
 settings.load_profile("fixed")  # --hypothesis-profile=fresh draws new examples; see `make test-fresh`
+
+
+def missing_package(error: BaseException | None) -> str | None:
+    """Return the optional package whose absence led to an error, or None where the error has another cause."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL and find_spec(error.name) is None:
+            return error.name
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def skip_if_missing(
+    report: pytest.TestReport | pytest.CollectReport, info: pytest.ExceptionInfo[BaseException] | None, path: str
+) -> None:
+    """Turn the report of a failure into one of a skip where the failure is the absence of an optional package."""
+    package = missing_package(info.value) if info else None
+    if report.outcome == "failed" and package:
+        report.outcome = "skipped"
+        report.longrepr = (path, 0, f"Skipped: {package} is not installed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Iterator[pytest.TestReport | None]:
+    report: pytest.TestReport = yield
+    skip_if_missing(report, call.excinfo, str(item.path))
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.CollectReport | None]:
+    report: pytest.CollectReport = yield
+    skip_if_missing(report, report.call.excinfo if report.outcome == "failed" else None, str(collector.path))
+    return report
