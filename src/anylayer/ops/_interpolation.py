@@ -18,21 +18,30 @@ COORDINATES = (
     "align_corners",
     "asymmetric",
     "tf_crop_and_resize",
+    "tf_half_pixel_for_nn",
 )
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 _f = np.float32
 
 
-def positions(old: int, new: int, coordinates: str, roi: tuple[float, float] | None = None) -> Any:
-    """Where each of `new` points lies on an axis of `old` cells (float32, cell 0 is at 0).
+def positions(
+    old: int,
+    new: int,
+    coordinates: str,
+    roi: tuple[float, float] | None = None,
+    scale: float | None = None,
+) -> Any:
+    """Return the position of each of `new` points on an axis of `old` cells (float32, cell 0 is at 0).
 
     `roi` is the part of the axis, from 0 to 1, that "tf_crop_and_resize" takes. With sizes given,
-    "half_pixel_symmetric" is "half_pixel".
+    "half_pixel_symmetric" is "half_pixel". `scale` is used in place of new / old.
     """
     need(coordinates in COORDINATES, f"coordinates must be one of {', '.join(COORDINATES)}, got {coordinates!r}")
-    point, scale = np.arange(new, dtype=_f), _f(new) / _f(old)
+    point, scale = np.arange(new, dtype=_f), _f(new) / _f(old) if scale is None else _f(scale)
     if coordinates == "asymmetric":
         return point / scale
+    if coordinates == "tf_half_pixel_for_nn":
+        return (point + _f(0.5)) / scale
     if coordinates == "align_corners":
         return point * _f(old - 1) / _f(new - 1) if new > 1 else point * _f(0)
     if coordinates == "tf_crop_and_resize":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -30,21 +30,25 @@ def resize(
     antialias: bool = False,
     roi: Sequence[float] | None = None,
     extrapolation: float = 0.0,
+    scales: Sequence[float] | None = None,
 ) -> Any:
     """Resize `axes` (default: the last ones) of `x` to `size`, axis by axis (ONNX Resize-18).
 
     `coordinates` maps a point back onto the axis: with s = new / old,
     half_pixel (i + .5) / s - .5 · pytorch_half_pixel the same, 0 where new is 1 · asymmetric i / s ·
-    align_corners i * (old - 1) / (new - 1) · half_pixel_symmetric = half_pixel when a size is given ·
-    tf_crop_and_resize: of the part `roi` (starts, then ends, 0 to 1), `extrapolation` outside the map.
+    tf_half_pixel_for_nn (i + .5) / s · align_corners i * (old - 1) / (new - 1) · half_pixel_symmetric the same as
+    half_pixel when a size is given · tf_crop_and_resize: of the part `roi` (starts, then ends, 0 to 1),
+    `extrapolation` outside the map.
     `nearest` settles ties and fractions: round_prefer_floor, round_prefer_ceil, floor or ceil. `cubic_a` shapes
-    the cubic. `exclude_outside`, `antialias`: see `mixing` in ops/_interpolation.py.
+    the cubic. `exclude_outside`, `antialias`: see `mixing` in ops/_interpolation.py. `scales`, one number per
+    axis, replaces s in the rules that use it: for a scale that does not give a whole number of cells.
     """
     wanted = _plan(x, size, axes, mode, coordinates, roi)
+    factors = _factors(x, axes, coordinates, scales, antialias)
     y = x
     for axis, new, part in wanted:
         old = y.shape[axis]
-        at = positions(old, new, coordinates, part)
+        at = positions(old, new, coordinates, part, factors.get(axis))
         if mode == "nearest":
             y = np.take(y, picks(at, old, nearest), axis)
         else:
@@ -78,6 +82,21 @@ def _plan(
     for axis in where:
         need(x.shape[axis] > 0, f"axis {axis} of {tuple(x.shape)} has no cells to resize")
     return [(a, n, p) for a, n, p in zip(where, sizes, parts) if crop or x.shape[a] != n]
+
+
+def _factors(x: Any, axes: Any, coordinates: str, scales: Any, antialias: bool) -> dict[int, float]:
+    """The scale of each axis, where `scales` names them."""
+    if scales is None:
+        return {}
+    rules = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn")
+    need(
+        coordinates in rules and not antialias,
+        f"scales belong to coordinates={', '.join(rules)} without antialias, got {coordinates!r}",
+    )
+    rank = len(x.shape)
+    where = [a % rank for a in axes] if axes is not None else list(range(rank - len(scales), rank))
+    need(len(where) == len(scales), f"scales must be {len(where)} numbers, got {len(scales)}")
+    return dict(zip(where, scales))
 
 
 def _mixed(y: Any, axis: int, cells: Any, weights: Any) -> Any:
@@ -116,26 +135,28 @@ def _(
     antialias: bool = False,
     roi: Sequence[float] | None = None,
     extrapolation: float = 0.0,
+    scales: Sequence[float] | None = None,
 ) -> Any:
     """Cells and weights are computed here, so that every engine picks the same ones; ONNX's Resize is recorded
     where its own picks are certain, or where the axes are long (3 x 480 x 480 to 320 x 320 on ONNX Runtime: Resize
     0.3 ms, matrices 5.6 ms; 8 x 65 x 65 to 129 x 129: 0.14 and 0.15 ms, on OpenVINO 0.5 and 0.3 ms; cubic: 12 and
     0.15 ms)."""
     wanted = _plan(x, size, axes, mode, coordinates, roi)
+    factors = _factors(x, axes, coordinates, scales, antialias)
     if not wanted:
         return record("Identity", [x], x.shape, x.dtype)
-    plain = not (exclude_outside or antialias or coordinates == "tf_crop_and_resize")
+    plain = not (factors or exclude_outside or antialias or coordinates == "tf_crop_and_resize")
     planar = len(x.shape) == 4 and all(axis >= 2 for axis, _, _ in wanted)
     y = x
     if mode == "nearest":
-        y = _picked(x, wanted, coordinates, nearest)
+        y = _picked(x, wanted, coordinates, nearest, factors)
     elif mode == "linear" and plain and planar and max(x.shape[axis] for axis, _, _ in wanted) > _LONG:
         rule = "half_pixel" if coordinates == "half_pixel_symmetric" else coordinates
         y = _engines_resize(x, wanted, mode="linear", coordinate_transformation_mode=rule)
     else:
         for axis, new, part in sorted(wanted, key=lambda w: w[1] / x.shape[w[0]]):  # what shrinks most goes first
             old = x.shape[axis]
-            at = positions(old, new, coordinates, part)
+            at = positions(old, new, coordinates, part, factors.get(axis))
             cells, weights = mixing(at, old, new, mode, cubic_a, exclude_outside, antialias)
             y = _product(y, axis, as_matrix(cells, weights, old).astype(x.dtype))
     outside = _outside(x, wanted, coordinates)
@@ -151,11 +172,12 @@ def _engines_resize(x: Any, wanted: Any, **attrs: Any) -> Any:
     return record("Resize", [x, None, None, np.array(shape, np.int64)], shape, x.dtype, **attrs)
 
 
-def _picked(x: Any, wanted: Any, coordinates: str, rule: str) -> Any:
+def _picked(x: Any, wanted: Any, coordinates: str, rule: str, factors: Mapping[int, float]) -> Any:
     """Repetitions are ONNX's Resize (2 x 2 of 256 x 13 x 13: 0.03 ms, as Gathers 0.36); the rest is picked."""
     chosen = [
-        (axis, x.shape[axis], new, picks(positions(x.shape[axis], new, coordinates, part), x.shape[axis], rule))
+        (axis, x.shape[axis], new, picks(at, x.shape[axis], rule))
         for axis, new, part in wanted
+        for at in [positions(x.shape[axis], new, coordinates, part, factors.get(axis))]
     ]
     if all(new % old == 0 and (cells == np.arange(new) * old // new).all() for _, old, new, cells in chosen):
         if all((new // old).bit_count() == 1 for _, old, new, _ in chosen):  # i / 2^k is exact everywhere

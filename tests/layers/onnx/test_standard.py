@@ -26,10 +26,28 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
+_PYTORCH = {"mode": "linear", "coordinate_transformation_mode": "pytorch_half_pixel"}
+_FOR_NEAREST = {"coordinate_transformation_mode": "tf_half_pixel_for_nn"}
+_BY_SCALES = {"e": np.zeros(0, np.float32), "s": np.float32([1, 1, 2, 1.3])}
 CASES: list[tuple[int, Any, dict[str, Any]]] = [
     (7, node("Upsample", ["x"], ["y"], scales=[1.0, 1.0, 2.0, 3.0], mode="nearest"), {}),
     (9, node("Upsample", ["x", "s"], ["y"], mode="linear"), {"s": np.float32([1, 1, 2, 2])}),
     (10, node("Resize", ["x", "s"], ["y"], mode="linear"), {"s": np.float32([1, 1, 2, 1.5])}),
+    (  # as PyTorch 1.3 to 1.6 writes it
+        11,
+        node("Resize", ["x", "e", "e", "z"], ["y"], mode="nearest", coordinate_transformation_mode="asymmetric"),
+        {"e": np.zeros(0, np.float32), "z": np.int64([1, 4, 9, 16])},
+    ),
+    (11, node("Resize", ["x", "e", "s"], ["y"], **_PYTORCH), _BY_SCALES),
+    *(
+        (
+            11,
+            node("Resize", ["x", "e", "s"], ["y"], mode=mode, **_FOR_NEAREST),
+            {**_BY_SCALES, "s": np.float32(scales)},
+        )
+        for mode in ("nearest", "linear", "cubic")
+        for scales in ([1, 1, 2, 1.5], [1, 1, 1.7, 2.3])
+    ),
     (7, node("Clip", ["x"], ["y"], min=-0.5, max=0.25), {}),
     (7, node("Softmax", ["x"], ["y"], axis=2), {}),
     (11, node("LogSoftmax", ["x"], ["y"]), {}),
@@ -94,6 +112,7 @@ def test_as_onnx_runtime_has_it(case: tuple[int, Any, dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("opset", "made", "message"),
     [
+        (11, node("Resize", ["x", "e", "e", "e"], ["y"]), "needs scales or sizes, both are missing"),
         (7, node("Dropout", ["x"], ["y"], seed=1), "Dropout has no attribute 'seed' in operator set 7"),
         (6, node("BatchNormalization", ["x", *STATISTICS], ["y", "a"]), "it has the outputs of training"),
         (6, node("Add", ["x", "scale"], ["y"]), r"without broadcast=1 its inputs must be of one shape"),
@@ -101,9 +120,16 @@ def test_as_onnx_runtime_has_it(case: tuple[int, Any, dict[str, Any]]) -> None:
     ],
 )
 def test_what_is_refused(opset: int, made: Any, message: str) -> None:
-    path = path_of(opset, made, {**STATISTICS, "shape": np.int64([5, -1])})
+    path = path_of(opset, made, {**STATISTICS, "shape": np.int64([5, -1]), "e": np.zeros(0, np.float32)})
     with pytest.raises(LayerError, match=message):
-        anylayer.read(path).compile("onnxruntime")
+        anylayer.read(path).compile("onnxruntime")(PICTURE)
+
+
+def test_empty_scales_convert(tmp_path: Path) -> None:
+    constants = {"e": np.zeros(0, np.float32), "z": np.int64([1, 4, 12, 16])}
+    path = path_of(11, node("Resize", ["x", "e", "e", "z"], ["y"], mode="linear"), constants)
+    for name in ("done.onnx", "done.xml", "done.prototxt"):
+        assert anylayer.read(path).write(tmp_path / name).checks[0].ok
 
 
 def test_training_is_refused() -> None:

@@ -210,6 +210,15 @@ def _resize(call: Call) -> None:
     call.attrs.update(coordinate_transformation_mode="asymmetric", nearest_mode="floor")
 
 
+@before(1 << 30, "Resize")
+def _empty_inputs(call: Call) -> None:
+    """An empty array stands for an input that is left out: PyTorch 1.3 to 1.6 write scales and sizes so."""
+    call.inputs[1:] = [None if x is not None and tuple(x.shape) == (0,) else x for x in call.inputs[1:]]
+    while call.inputs[-1] is None:
+        call.inputs.pop()
+    need(len(call.inputs) > 2, "needs scales or sizes, both are missing")
+
+
 @before(16, "RoiAlign")
 def _no_half_pixel(call: Call) -> None:
     call.attrs["coordinate_transformation_mode"] = "output_half_pixel"

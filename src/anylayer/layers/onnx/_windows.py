@@ -221,14 +221,20 @@ def _lrn(call: Call, x: Any) -> Any:
     return ops.lrn(x, call["size"], alpha=call["alpha"], beta=call["beta"], bias=call["bias"])
 
 
+_BY_SCALE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn")
+"""Coordinates that follow from the scale alone."""
+
+
 @meaning("Resize")
 def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
-    """By anylayer.ops.resize where the sizes are given or follow exactly from the scales; else by onnx."""
+    """Use anylayer.ops.resize where positions follow from the sizes or the scales alone; else onnx's meaning."""
     wanted = _sizes(call, x, scales, sizes)
     if wanted is None:
         raise Uncovered
-    axes, new = wanted
+    axes, new, factors = wanted
     rule, mode = call["coordinate_transformation_mode"], call["mode"]
+    if factors is not None and (call["antialias"] or rule not in _BY_SCALE):
+        raise Uncovered
     box = None
     if rule == "tf_crop_and_resize":
         box = [float(v) for v in np.asarray(roi).reshape(-1)]
@@ -244,23 +250,24 @@ def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any 
         antialias=bool(call["antialias"]),
         roi=box,
         extrapolation=call["extrapolation_value"],
+        scales=factors,
     )
 
 
-def _sizes(call: Call, x: Any, scales: Any, sizes: Any) -> tuple[list[int], list[int]] | None:
-    """The axes and their new sizes; None where scales and sizes do not say the same."""
+def _sizes(call: Call, x: Any, scales: Any, sizes: Any) -> tuple[list[int], list[int], list[float] | None] | None:
+    """Return the axes, their new sizes, and the scales where they are not new / old; None for sizes that keep an
+    aspect ratio."""
     axes = [a % len(x.shape) for a in call["axes"] or range(len(x.shape))]
     old = [x.shape[a] for a in axes]
     if sizes is not None and np.size(sizes):
         if (call["keep_aspect_ratio_policy"] or "stretch") != "stretch":
             return None
-        return axes, [int(v) for v in np.asarray(sizes)]
+        return axes, [int(v) for v in np.asarray(sizes)], None
     factors = [float(v) for v in np.asarray(scales).reshape(-1)]
     need(len(factors) == len(axes), f"scales must be {len(axes)} numbers, got {len(factors)}")
     new = [math.floor(n * f) for n, f in zip(old, factors)]
-    if any(n * f != m for n, f, m in zip(old, factors, new)):
-        return None
-    return axes, new
+    exact = all(n * f == m for n, f, m in zip(old, factors, new))
+    return axes, new, None if exact else factors
 
 
 @meaning("GridSample")
