@@ -16,6 +16,17 @@ settings.register_profile("fresh", database=None, print_blob=True)
 settings.load_profile("fixed")  # --hypothesis-profile=fresh draws new examples; see `make test-fresh`
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for package in mark.args:
+            if find_spec(package) is None:
+                pytest.skip(f"{package} is not installed")
+
+
 def missing_package(error: BaseException | None) -> str | None:
     """Return the optional package whose absence led to an error, or None where the error has another cause."""
     while error is not None:

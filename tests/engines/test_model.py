@@ -60,6 +60,7 @@ def test_a_users_layer_runs_on_every_engine(net: Any, engine: str) -> None:
     assert model.host_calls == []
 
 
+@pytest.mark.needs("openvino")
 def test_auto_measures_and_takes_the_fastest(net: Any) -> None:
     model = net().compile()
     assert {"onnxruntime", "openvino"} <= set(model.timings)

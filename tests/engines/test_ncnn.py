@@ -26,6 +26,8 @@ from anylayer.testing import assert_same, check_function
 from anylayer.tracing import Graph, trace
 from anylayer.writers.ncnn import FORMS, to_ncnn
 
+pytestmark = pytest.mark.needs("ncnn", "openvino")
+
 DEEP = 1e-4
 
 

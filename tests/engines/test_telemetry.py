@@ -63,7 +63,10 @@ def traced(code: str, *arguments: str, home: Path, log: Path, **variables: str) 
 
 
 @needs_strace
-@pytest.mark.parametrize("engine", ["auto", "numpy", *ENGINES, *SPECIALISTS])
+@pytest.mark.parametrize(
+    "engine",
+    ["auto", "numpy", *(pytest.param(e, marks=pytest.mark.needs(e)) for e in (*ENGINES, *SPECIALISTS))],
+)
 def test_engine_opens_no_internet_socket_and_writes_nothing_at_home(engine: str, tmp_path: Path) -> None:
     model = tmp_path / "net.prototxt"
     model.write_text(NET)
