@@ -274,5 +274,5 @@ def test_one_file_of_arrays_holds_all_inputs(tmp_path):
     target = Target(f"{tmp_path}/out.npz")
     target.check(TWO)
     assert target.joins
-    target.write_all([MAP, MAP])
+    target.write_all([("a", MAP), ("b", MAP)])
     assert np.load(tmp_path / "out.npz")["m"].shape == (2, 1, 2, 2)

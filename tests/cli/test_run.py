@@ -143,6 +143,53 @@ def test_a_folder_runs_in_batches(anylayer_command, small):
     assert "median of 3 runs" in result.stderr
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_broken_picture_does_not_end_the_run_of_a_folder(anylayer_command, small, batch):
+    (small / "in").mkdir()
+    for i in range(4):
+        Image.new("RGB", (6, 4), (0, 0, 10 * i)).save(small / "in" / f"{i}.png")
+    whole = (small / "in" / "1.png").read_bytes()
+    (small / "in" / "1.png").write_bytes(b"no picture")
+    words = ("-i", "in", "--batch", batch, "--blob", "means")
+    result = anylayer_command(*NET, *words, "-o", "each/{name}.npy", "-o", "all.npy", status=1)
+    assert result.stdout.splitlines()[::5] == [f"in/{i}.png:" for i in (0, 2, 3)]
+    assert "left out: in/1.png: this is no picture Pillow knows\n" in result.stderr
+    assert result.stderr.endswith("1 of 4 inputs could not be read and was left out\n")
+    assert sorted(p.name for p in (small / "each").iterdir()) == ["0.npy", "2.npy", "3.npy"]
+    assert_array_equal(np.load("all.npy")[:, 0], [0, 10, 15])
+    data = json.loads(anylayer_command(*NET, *words, "--json", status=1).stdout)
+    assert [r["input"] for r in data["results"]] == [f"in/{i}.png" for i in range(4)]
+    assert data["results"][1]["error"] == "in/1.png: this is no picture Pillow knows"
+    (small / "in" / "1.png").write_bytes(whole)
+    anylayer_command(*NET, *words)
+
+
+def test_a_folder_of_broken_pictures_only(anylayer_command, small):
+    (small / "in").mkdir()
+    for name in "ab":
+        (small / "in" / f"{name}.png").write_bytes(b"no picture")
+    result = anylayer_command(*NET, "-i", "in", "-o", "all.npz", status=1)
+    assert result.stderr.endswith("2 of 2 inputs could not be read and were left out\n")
+    assert result.stdout == ""
+    assert not (small / "all.npz").exists()
+
+
+def test_one_broken_picture_is_an_error(anylayer_command, small):
+    (small / "picture.png").write_bytes(b"no picture")
+    result = anylayer_command(*NET, "-i", "picture.png", status=1)
+    assert result.stderr.endswith("picture.png: this is no picture Pillow knows\n")
+    assert "left out" not in result.stderr
+
+
+def test_json_of_several_inputs_names_their_files(anylayer_command, small):
+    Image.new("RGB", (6, 4), (0, 0, 20)).save(small / "b.png")
+    anylayer_command(*NET, "-i", "picture.png", "b.png", "--blob", "means", "-o", "all.json")
+    assert json.loads((small / "all.json").read_text()) == [
+        {"input": "picture.png", "outputs": {"means": [MEANS]}},
+        {"input": "b.png", "outputs": {"means": [[10, 0, 0]]}},
+    ]
+
+
 def test_many_files_are_not_all_listed(anylayer_command, small):
     specs = [f"data={small / 'picture.png'}"]
     for i in range(23):

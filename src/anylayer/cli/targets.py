@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anylayer.cli.files import write_arrays
+from anylayer.cli.files import to_json, write_arrays, write_text
 from anylayer.cli.inputs import Item, Loaded
 from anylayer.cli.pictures import Box, colours, to_picture
 from anylayer.cli.results import PICTURES, Options, channels_first, detections, join, kind_of
@@ -90,10 +90,12 @@ class Target:
         )
         return [_draw(self._path(item, name), name, outputs[name], loaded, options) for name in drawn]
 
-    def write_all(self, results: Sequence[Mapping[str, Array]]) -> list[str]:
-        """Write all inputs' results into one file of arrays."""
+    def write_all(self, results: Sequence[tuple[str, Mapping[str, Array]]]) -> list[str]:
+        """Write all inputs' results, each with its input's file, into one file of arrays; JSON has the files."""
+        if Path(self.text).suffix.lower() == ".json" and len(results) > 1 and "{blob}" not in self.text:
+            return [_results(Path(self.text), results)]
         with at(f"-o {self.text}"):
-            joined = join(results)
+            joined = join([outputs for _, outputs in results])
         if "{blob}" in self.text:
             return [_arrays(_filled(self.text, "", n), {n: a}) for n, a in joined.items()]
         return [_arrays(Path(self.text), joined)]
@@ -135,6 +137,14 @@ def _described(item: tuple[str, Array]) -> str:
 def _arrays(path: Path, arrays: Mapping[str, Array]) -> str:
     write_arrays(path, arrays)
     return f"wrote {path}: {', '.join(map(_described, arrays.items()))}"
+
+
+def _results(path: Path, results: Sequence[tuple[str, Mapping[str, Array]]]) -> str:
+    plain = [
+        {"input": source, "outputs": {n: a.tolist() for n, a in outputs.items()}} for source, outputs in results
+    ]
+    write_text(path, to_json(plain) + "\n")
+    return f"wrote {path}: the outputs of {len(results)} inputs"
 
 
 def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: Options) -> str:

@@ -145,7 +145,9 @@ def command(**given: Any) -> None:
     for target in targets:
         target.check(items)
     runner = Runner(net, loader, given["engine"], given["threads"], given["blobs"], given["batch"])
-    Talk(runner, options, targets, quiet=given["quiet"], as_json=given["as_json"]).all(items)
+    left = Talk(runner, options, targets, quiet=given["quiet"], as_json=given["as_json"]).all(items)
+    if left:
+        click.get_current_context().exit(1)
 
 
 _NETWORK = ("model", "weights", "layers", "dialect", "proto", "phase", "level", "stage")
@@ -174,22 +176,39 @@ class Runner:
     model: Model | None = None
     seconds: list[float] = field(default_factory=list)
 
-    def results(self, items: Sequence[Item]) -> Iterator[tuple[Item, Loaded, dict[str, Array]]]:
-        """Each item with what was read for it and its outputs."""
+    def results(self, items: Sequence[Item]) -> Iterator[tuple[Item, Loaded | None, dict[str, Array] | str]]:
+        """Each item with what was read for it and its outputs; of several, also None and why one is left out."""
         import numpy as np
 
         from anylayer.cli.results import split
 
         for group in self.loader.batches(items, self._size(len(items))):
-            loaded = [self.loader.load(item) for item in group]
-            shapes = {tuple((n, a.shape) for n, a in one.arrays.items()) for one in loaded}
-            batches = [loaded] if len(shapes) == 1 else [[one] for one in loaded]
-            parts = []
-            for batch in batches:
+            loaded = [self._load(item, alone=len(items) == 1) for item in group]
+            read = [one for one in loaded if not isinstance(one, str)]
+            shapes = {tuple((n, a.shape) for n, a in one.arrays.items()) for one in read}
+            parts: list[dict[str, Array]] = []
+            for batch in [read] if len(shapes) == 1 else [[one] for one in read]:
                 names = batch[0].arrays
                 arrays = {n: np.concatenate([one.arrays[n] for one in batch]) for n in names}
                 parts.extend(split(self._run(arrays, len(batch)), len(batch)))
-            yield from zip(group, loaded, parts)
+            done = iter(parts)
+            for item, one in zip(group, loaded):
+                yield (item, None, one) if isinstance(one, str) else (item, one, next(done))
+
+    def _load(self, item: Item, alone: bool) -> Loaded | str:
+        """What was read for an item; of one among several that cannot be read, why."""
+        from anylayer.errors import AnyLayerError
+
+        try:
+            return self.loader.load(item)
+        except AnyLayerError as error:
+            if alone:
+                raise
+            return str(error)
+        except OSError as error:
+            if alone:
+                raise
+            return f"{error.filename or item.source}: {error.strerror or error}"
 
     def _size(self, items: int) -> int:
         if self.batch is not None:
@@ -235,30 +254,39 @@ class Talk:
     quiet: bool = False
     as_json: bool = False
 
-    def all(self, items: Sequence[Item]) -> None:
-        """Run the items; results to stdout and files, the report to stderr."""
+    def all(self, items: Sequence[Item]) -> int:
+        """Run the items; results to stdout and files, the report to stderr. How many could not be read."""
         for line in self.runner.loader.describe(items[0]):
             say(line, self.quiet)
-        kept: list[dict[str, Array]] = []
+        kept: list[tuple[str, dict[str, Array]]] = []
         data: list[dict[str, Any]] = []
         written: list[str] = []
+        left = 0
         joining = [t for t in self.targets if t.joins]
-        with progress(len(items), self.quiet) as (advance, echo):
+        with progress(len(items), self.quiet) as (advance, echo, warn):
             for item, loaded, outputs in self.runner.results(items):
-                data.append(self._one(item, loaded, outputs, len(items) > 1, echo))
-                for target in self.targets:
-                    if not target.joins:
-                        written += target.write(item, loaded, outputs, self.options)
-                if joining:
-                    kept.append(outputs)
+                if loaded is None or isinstance(outputs, str):
+                    warn(f"left out: {outputs}")
+                    data.append({"input": item.source or item.name, "error": outputs})
+                    left += 1
+                else:
+                    data.append(self._one(item, loaded, outputs, len(items) > 1, echo))
+                    for target in self.targets:
+                        if not target.joins:
+                            written += target.write(item, loaded, outputs, self.options)
+                    if joining:
+                        kept.append((item.source or item.name, outputs))
                 advance()
         for target in joining:
-            written += target.write_all(kept)
+            written += target.write_all(kept) if kept else []
         self._report(written)
         if self.as_json:
             from anylayer.cli.files import to_json
 
             click.echo(to_json(self._plain(data, written)))
+        if left:
+            say(f"{left} of {plural(len(items), 'input')} could not be read and {_were(left)} left out")
+        return left
 
     def _one(
         self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool, echo: Callable[[str], None]
@@ -309,6 +337,10 @@ class Talk:
         }
 
 
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
 def layer_lines(net: Net, model: Model) -> Iterator[str]:
     """Which layers came from the user's files, and which run in Python, and why."""
     host = model.host_calls
@@ -327,16 +359,18 @@ def layer_lines(net: Net, model: Model) -> Iterator[str]:
 
 
 @contextmanager
-def progress(total: int, quiet: bool) -> Iterator[tuple[Callable[[], None], Callable[[str], None]]]:
+def progress(
+    total: int, quiet: bool
+) -> Iterator[tuple[Callable[[], None], Callable[[str], None], Callable[[str], None]]]:
     """A progress bar on stderr, for more than one item on a terminal.
 
-    Gives a function that counts one item, and one that prints a line to stdout (above the bar, where both are
-    the terminal).
+    Gives a function that counts one item, one that prints a line to stdout (above the bar, where both are the
+    terminal), and one that prints a line to stderr.
     """
     import sys
 
     if quiet or total < 2 or not sys.stderr.isatty():
-        yield (lambda: None), click.echo
+        yield (lambda: None), click.echo, say
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
@@ -350,4 +384,4 @@ def progress(total: int, quiet: bool) -> Iterator[tuple[Callable[[], None], Call
 
     with Progress(*columns, console=screen, transient=True, redirect_stdout=False) as bar:
         task = bar.add_task("", total=total)
-        yield (lambda: bar.advance(task)), (above if sys.stdout.isatty() else click.echo)
+        yield (lambda: bar.advance(task)), (above if sys.stdout.isatty() else click.echo), above
