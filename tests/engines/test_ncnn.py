@@ -344,6 +344,28 @@ def test_an_input_that_does_not_lie_in_one_piece() -> None:
     assert_same(program([turned])[0], ops.conv(X, W, B))
 
 
+@pytest.mark.parametrize("width", [5, 6, 7, 8])
+@pytest.mark.parametrize(("group", "kernel"), [(2, 1), (2, 3), (3, 3), (6, 3)])
+def test_grouped_convolution_reads_the_networks_input(width: int, group: int, kernel: int) -> None:
+    x, w = noise(1, 6, 5, width), noise(12, 6 // group, kernel, kernel, seed=1)
+    check_function(lambda x: ops.conv(x, w, group=group), x, engines=["ncnn"])
+
+
+def test_forked_process_computes_on_one_thread() -> None:
+    code = (
+        "import os, sys\nimport numpy as np\nfrom anylayer import ops\nfrom anylayer.engines import load_engine\n"
+        "from anylayer.network import TensorType\nfrom anylayer.tracing import trace\n"
+        "x = np.ones((1, 16, 64, 64), np.float32)\nw = np.ones((16, 16, 3, 3), np.float32)\n"
+        "graph = trace(lambda a: [ops.conv(a[0], w)], [TensorType.of(x.shape, x.dtype)])\n"
+        "program = load_engine('ncnn').compile(graph, 2)\nprogram([x])\n"
+        "if (child := os.fork()) == 0:\n"
+        "    again = load_engine('ncnn').compile(graph, 2)\n"
+        "    os._exit(int(not np.allclose([program([x])[0], again([x])[0]], 144)))\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
 def test_an_input_that_nothing_reads() -> None:
     program = load_engine("ncnn").compile(traced(lambda x, y: y * 2, X, noise(1, 3)))
     assert_same(program([X, noise(1, 3)])[0], noise(1, 3) * 2)

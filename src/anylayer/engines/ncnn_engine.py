@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,20 @@ def _imported() -> Any:
 
 ncnn: Any = _imported()
 
+_alone = False
+"""Whether this process was forked from one that ncnn had started threads in. A fork takes no threads along, and
+ncnn's libgomp waits for them forever, so such a process computes on one."""
+_started = False
+
+
+def _after_fork() -> None:
+    global _alone
+    _alone = _alone or _started
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 _address = ctypes.pythonapi.PyCapsule_GetPointer
 _address.restype, _address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
@@ -68,19 +83,36 @@ class NcnnProgram:
     """A network, with one extractor a call."""
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
-        model = to_ncnn(graph)
-        self._net = ncnn.Net()
-        _settle(self._net.opt, threads)
+        self._graph = graph
+        self._lock = threading.Lock()
+        self._load(threads)
+
+    def _load(self, threads: int | None) -> None:
+        global _started
+        self._threads = 1 if _alone else threads
+        model = to_ncnn(self._graph)
+        net = ncnn.Net()
+        _settle(net.opt, self._threads)
         weights = _Weights(model.weights)
-        if self._net.load_param_mem(model.text) or self._net.load_model(weights) or not weights.done:
+        if net.load_param_mem(model.text) or net.load_model(weights) or not weights.done:
             raise EngineError("engine 'ncnn' refuses the graph")
         self._inputs = [
             None if place is None else (*place, changed)
             for place, changed in zip(model.inputs, model.changed_in_place)
         ]
-        self._outputs = [(name, v.shape) for name, v in zip(model.outputs, graph.outputs)]
+        self._outputs = [(name, v.shape) for name, v in zip(model.outputs, self._graph.outputs)]
+        self._net = net
+        _started = _started or self._threads != 1
+
+    def _reload(self) -> None:
+        """Load again in a forked process: some layers keep the number of threads that they were loaded with."""
+        with self._lock:
+            if self._threads != 1:
+                self._load(1)
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
+        if _alone and self._threads != 1:
+            self._reload()
         extractor = self._net.create_extractor()
         held = [np.ascontiguousarray(x, np.float32) for x in inputs]  # ncnn reads them where they lie
         for place, array in zip(self._inputs, held):
