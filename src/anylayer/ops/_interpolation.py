@@ -37,11 +37,12 @@ def positions(
     "half_pixel_symmetric" is "half_pixel". `scale` is used in place of new / old.
     """
     need(coordinates in COORDINATES, f"coordinates must be one of {', '.join(COORDINATES)}, got {coordinates!r}")
-    point, scale = np.arange(new, dtype=_f), _f(new) / _f(old) if scale is None else _f(scale)
+    point = np.arange(new, dtype=_f)
+    ratio = _f(new) / _f(old) if scale is None else _f(scale)
     if coordinates == "asymmetric":
-        return point / scale
+        return point / ratio
     if coordinates == "tf_half_pixel_for_nn":
-        return (point + _f(0.5)) / scale
+        return (point + _f(0.5)) / ratio
     if coordinates == "align_corners":
         return point * _f(old - 1) / _f(new - 1) if new > 1 else point * _f(0)
     if coordinates == "tf_crop_and_resize":
@@ -51,7 +52,7 @@ def positions(
         return _f(0.5) * (start + end) * _f(old - 1) + point
     if coordinates == "pytorch_half_pixel" and new == 1:
         return point * _f(0)
-    return (point + _f(0.5)) / scale - _f(0.5)
+    return (point + _f(0.5)) / ratio - _f(0.5)
 
 
 def picks(at: Any, old: int, rule: str) -> Any:
