@@ -480,6 +480,62 @@ case("Identity", lambda x: raw.Identity(input=raw.StopGradient(input=x)) + 1.0, 
 case("Where", lambda x: raw.Where(condition=x > 0), V)
 
 
+def quantized(array, kind):
+    dtype = tf.dtypes.as_dtype(kind)
+    return tf.constant(np.ascontiguousarray(array).view(dtype.as_numpy_dtype), dtype)
+
+
+QUANTIZED = {"quint8": np.uint8, "qint8": np.int8, "quint16": np.uint16, "qint16": np.int16, "qint32": np.int32}
+for kind, dtype in QUANTIZED.items():
+    bounds = np.iinfo(dtype)
+    q = np.random.default_rng(3).integers(bounds.min, bounds.max, (2, 3, 4), dtype, endpoint=True)
+    modes = [("MIN_COMBINED", {}), ("SCALED", {}), *([("MIN_FIRST", {})] if dtype().nbytes == 1 else [])]
+    if bounds.min and dtype().nbytes < 4:
+        modes.append(("SCALED", {"narrow_range": True}))
+    if dtype().nbytes < 4:
+        modes += [(mode, {"axis": 1}) for mode in ("MIN_COMBINED", "SCALED")]
+    for mode, more in modes:
+        low, high = (F([-1.5, -0.3, -2]), F([2.5, 1, 0.7])) if "axis" in more else (F(-1.2), F(2.7))
+        case(
+            f"Dequantize {kind} {mode} {more}",
+            lambda x, q=q, kind=kind, mode=mode, low=low, high=high, more=more: raw.AddV2(
+                x=x,
+                y=raw.Dequantize(input=quantized(q, kind), min_range=low, max_range=high, mode=mode, **more),
+            ),
+            noise(2, 3, 4),
+        )
+# One picture: of further ones TensorFlow's fused kernels give something else than the operations that they fuse.
+for mode in ("REFLECT", "SYMMETRIC"):
+    pads = np.array([[0, 0], [1, 2], [2, 0], [0, 0]], np.int32)
+    case(
+        f"FusedPadConv2D {mode}",
+        lambda x, mode=mode, pads=pads: raw.FusedPadConv2D(
+            input=x,
+            paddings=pads,
+            filter=noise(3, 2, 4, 3, seed=1),
+            mode=mode,
+            strides=[1, 2, 2, 1],
+            padding="VALID",
+        ),
+        X[:1],
+    )
+    for corners in (False, True):
+        case(
+            f"FusedResizeAndPadConv2D {mode} {corners}",
+            lambda x, mode=mode, pads=pads, corners=corners: raw.FusedResizeAndPadConv2D(
+                input=x,
+                size=i32(11, 9),
+                paddings=pads,
+                filter=noise(3, 2, 4, 3, seed=1),
+                resize_align_corners=corners,
+                mode=mode,
+                strides=[1, 1, 1, 1],
+                padding="SAME",
+            ),
+            X[:1],
+        )
+
+
 @tf.function
 def _inner(a, b):
     first, second = tf.split(a * b, 2, axis=1)

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from openvino import opset15 as o15
 
-from .harness import agrees, const, noise
+from anylayer.errors import LayerError
+from anylayer.testing import assert_same
+
+from .harness import agrees, const, noise, read_net, reference, save
 
 X, W, T = noise(1, 3, 8, 9), noise(4, 3, 3, 3), noise(3, 4, 3, 3)
 CASES = {
@@ -56,3 +59,19 @@ CASES["transposed groups"] = agrees(
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["convolution", "group_convolution"])
+def test_output_padding_of_zeros_is_ignored(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.xml"
+    weights = W if kind == "convolution" else noise(3, 2, 1, 3, 3)
+    save(lambda x: getattr(o15, kind)(x, const(weights), [1, 1], [1, 1], [1, 1], [1, 1]), [X], path)
+    want = reference(path, [X])[0]
+    written = path.read_text()
+    path.write_text(written.replace('auto_pad="explicit"', 'auto_pad="explicit" output_padding="0, 0"'))
+    for engine in ("numpy", "onnxruntime", "openvino"):
+        (got,) = read_net(path).compile(engine, threads=1)(X).values()
+        assert_same(got, want, engine)
+    path.write_text(written.replace('auto_pad="explicit"', 'auto_pad="explicit" output_padding="0, 1"'))
+    with pytest.raises(LayerError, match=r"output_padding=\[0, 1\] belongs to a transposed convolution"):
+        read_net(path).compile("numpy")(X)

@@ -190,6 +190,26 @@ def test_a_branch_that_is_known_is_taken(read: Any) -> None:
     assert [n.name for n in read(graph(*other)).network.nodes] == ["train", "y"]
 
 
+def test_a_switch_with_a_known_condition_needs_no_merge(read: Any) -> None:
+    net = read(graph(*PHASE[:5], node("y", "Abs", "s")))
+    assert [n.name for n in net.network.nodes] == ["y"]
+    other = [*PHASE[:5], node("y", "Abs", "s:1")]
+    with pytest.raises(NetworkError, match=r"1 operations of control flow: 's' \(Switch\)"):
+        read(graph(*other))
+
+
+def test_a_switch_of_a_constant_is_the_constant(read: Any) -> None:
+    """slim's batch normalization, cut for inference: statistics behind a Switch on the training phase."""
+    nodes = [X, placeholder("phase", dtype="bool"), const("mean", np.float32([1, 2, 3]))]
+    nodes += [node("kept", "Identity", "mean"), node("s", "Switch", "kept", "phase")]
+    net = read(graph(*nodes, node("y", "Sub", "x", "s")))
+    x = np.zeros((1, 4, 4, 3), np.float32)
+    assert list(net.inputs) == ["x"]
+    assert run(net, x=x)["y"][0, 0, 0].tolist() == [-1, -2, -3]
+    with pytest.raises(NetworkError, match="operations of control flow"):
+        read(graph(*nodes, node("a", "Sub", "x", "s"), node("y", "Sub", "a", "s:1")))
+
+
 LOOP = [X, node("e", "Enter", "x"), node("m", "Merge", "e", "n"), node("n", "NextIteration", "m")]
 REFUSED = {
     "a cycle": (

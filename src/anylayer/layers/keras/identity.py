@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anylayer.layer import layer
+from anylayer.layer import layer, need
 from anylayer.layers.keras._base import KerasLayer
 
 
@@ -21,6 +21,23 @@ class Unchanged(KerasLayer):
         """(N, ...) to the same."""
         for index, blob in enumerate(self._blobs):
             self.blob(index, blob.shape, what="state of random numbers")
+        return x
+
+
+@layer("Layer")
+class Base(KerasLayer):
+    """Keras 2's base class of layers itself: the input as it is. (That of Keras 3 cannot be called.)"""
+
+    masks = "passes"
+    called_with = frozenset({"mask"})
+
+    def forward(self, x: Any, mask: Any = None) -> Any:
+        """(N, ...) to the same."""
+        need(
+            not self._blobs,
+            f"is of type Layer, Keras' base class, but has {len(self._blobs)} weights: it is a class of its own. "
+            "Give a class for it",
+        )
         return x
 
 

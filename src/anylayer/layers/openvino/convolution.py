@@ -17,8 +17,10 @@ from anylayer.layers.openvino._padding import Windowed, joined, sizes
 class Convolution(Windowed):
     """Cross-correlate (N, C, ...) with kernels (M, C, ...).
 
-    Source: OpenVINO, Convolution-1.
+    Source: OpenVINO, Convolution-1. The Model Optimizer of 2019 and 2020 also writes `output_padding` zeros.
     """
+
+    output_padding: tuple[int, ...] = attribute("int64", (), repeated=True)
 
     def forward(self, x: Any, w: Any) -> Any:
         return self.convolved(x, w, 1)
@@ -28,6 +30,10 @@ class Convolution(Windowed):
         need(
             len(x.shape) == len(w.shape) >= 3,
             f"needs a map and kernels of one rank, got shapes {tuple(x.shape)} and {tuple(w.shape)}",
+        )
+        need(
+            not any(self.output_padding),
+            f"output_padding={list(self.output_padding)} belongs to a transposed convolution; expected zeros",
         )
         strides, dilations = self.steps(len(x.shape) - 2)
         pads = self.pads(x.shape[2:], w.shape[2:])

@@ -177,9 +177,14 @@ class MirrorPad(Operation):
     mode: str = attribute("string")
 
     def forward(self, x: Any, paddings: Any) -> Any:
-        need(self.mode in ("REFLECT", "SYMMETRIC"), f"mode must be REFLECT or SYMMETRIC, got '{self.mode}'")
-        pairs = _pairs(paddings, len(x.shape))
-        for axis, (n, pair) in enumerate(zip(x.shape, pairs)):
-            most = n - (self.mode == "REFLECT")
-            need(max(pair) <= most, f"paddings {pair} of axis {axis} are more than its {most} cells to mirror")
-        return np.pad(x, pairs, mode="reflect" if self.mode == "REFLECT" else "symmetric")
+        return mirrored(x, paddings, self.mode)
+
+
+def mirrored(x: Any, paddings: Any, mode: str) -> Any:
+    """Pad with mirrored values: REFLECT leaves the edge out, SYMMETRIC repeats it."""
+    need(mode in ("REFLECT", "SYMMETRIC"), f"mode must be REFLECT or SYMMETRIC, got '{mode}'")
+    pairs = _pairs(paddings, len(x.shape))
+    for axis, (n, pair) in enumerate(zip(x.shape, pairs)):
+        most = n - (mode == "REFLECT")
+        need(max(pair) <= most, f"paddings {pair} of axis {axis} are more than its {most} cells to mirror")
+    return np.pad(x, pairs, mode="reflect" if mode == "REFLECT" else "symmetric")

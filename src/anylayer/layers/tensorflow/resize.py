@@ -16,6 +16,19 @@ _TABLE = 1 << 10
 """Steps in which the cubic weights are tabulated (core/kernels/image/resize_bicubic_op.cc, kTableSize)."""
 
 
+def resized(x: Any, size: Any) -> list[int]:
+    """Return the height and width that pictures (N, H, W, C) are resized to."""
+    need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
+    wanted = whole(size, "size")
+    need(
+        len(wanted) == 2 and min(wanted) > 0,
+        f"size must be a height and a width of 1 or more, got {wanted}",
+    )
+    need(max(wanted) <= _MOST, f"a side of {max(wanted)} pixels, {_MOST} are the most")
+    need(min(x.shape[1:3]) > 0, f"a picture of {tuple(x.shape)} has no cells")
+    return wanted
+
+
 class _Resize(Operation):
     """Pictures (N, H, W, C) to `size` = (height, width).
 
@@ -32,18 +45,6 @@ class _Resize(Operation):
             "align_corners and half_pixel_centers exclude each other, both are given",
         )
 
-    def sizes(self, x: Any, size: Any) -> list[int]:
-        """The new height and width."""
-        need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
-        wanted = whole(size, "size")
-        need(
-            len(wanted) == 2 and min(wanted) > 0,
-            f"size must be a height and a width of 1 or more, got {wanted}",
-        )
-        need(max(wanted) <= _MOST, f"a side of {max(wanted)} pixels, {_MOST} are the most")
-        need(min(x.shape[1:3]) > 0, f"a picture of {tuple(x.shape)} has no cells")
-        return wanted
-
     def rule(self) -> str:
         """Which of the coordinates of `ops.resize` hold."""
         return "align_corners" if self.align_corners else "half_pixel" if self.half_pixel_centers else "asymmetric"
@@ -58,7 +59,7 @@ class ResizeBilinear(_Resize):
     """Resize, mixing the four nearest pixels."""
 
     def forward(self, x: Any, size: Any) -> Any:
-        wanted = self.sizes(x, size)
+        wanted = resized(x, size)
         y = channels_first(x.astype(np.float32), "NHWC")
         return as_before(ops.resize(y, wanted, mode="linear", coordinates=self.rule()), "NHWC")
 
@@ -69,7 +70,7 @@ class ResizeNearestNeighbor(_Resize):
     half_pixel_centers floor((y + 0.5) * scale)."""
 
     def forward(self, x: Any, size: Any) -> Any:
-        wanted = self.sizes(x, size)
+        wanted = resized(x, size)
         y = channels_first(x, "NHWC")
         axes = [(2, wanted[0]), (3, wanted[1])]
         if all(self._repeats(y.shape[axis], new) for axis, new in axes):
@@ -102,7 +103,7 @@ class ResizeBicubic(_Resize):
     repeated edges; with half_pixel_centers a = -0.5, and what lies outside weighs nothing."""
 
     def forward(self, x: Any, size: Any) -> Any:
-        height, width = self.sizes(x, size)
+        height, width = resized(x, size)
         y = channels_first(x.astype(np.float32), "NHWC")
         y = self._mixing(y.shape[2], height) @ y
         return as_before(y @ self._mixing(y.shape[3], width).T, "NHWC")

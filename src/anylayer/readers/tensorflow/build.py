@@ -49,7 +49,7 @@ def by_name(nodes: Iterable[GraphNode]) -> dict[str, GraphNode]:
 
 def build(graph: Graph, user_types: frozenset[str]) -> Network:
     """The Network of what the outputs depend on. Raises NetworkError for what it cannot hold."""
-    take_known(graph.nodes)
+    take_known(graph.nodes, graph.values)
     outputs = graph.outputs
     need(
         outputs,
@@ -151,7 +151,7 @@ def _refuse(graph: Graph, nodes: Sequence[GraphNode]) -> None:
     )
     quantized = [n for n in nodes if n.op.startswith(QUANTIZED)]
     need(
-        not quantized,
+        all(_class(n.op) is not None for n in quantized),
         f"{len(quantized)} quantised operations: {_listed(quantized)}. The network before its "
         "quantisation (float32) can be read",
         NetworkError,

@@ -49,6 +49,8 @@ _SPELLED = {
 _INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 NUMPY = frozenset({"float16", "float32", "float64", "bfloat16", "bool", *_INTEGERS})
 """The dtypes whose values are read; bfloat16 is read as float32."""
+_QUANTIZED = {"qint8": "int8", "quint8": "uint8", "qint16": "int16", "quint16": "uint16", "qint32": "int32"}
+"""The dtypes of quantised constants, and the dtype that their values are read as."""
 _FIELDS = {
     "float32": "float_val",
     "float64": "double_val",
@@ -86,10 +88,12 @@ def shape_of(record: Record) -> list[int | None] | None:
 def tensor(record: Record) -> Array:
     """The values of a TensorProto: a view of the file where they are stored as raw bytes or floats.
 
-    Values that are not written repeat the last one, as TensorFlow has it. Raises FileError where shape and values
+    Values that are not written repeat the last one, as TensorFlow has it. Quantised values are read as the whole
+    numbers they are. Raises FileError where shape and values
     do not agree, or where the dtype is none of NUMPY.
     """
     name = dtype_name(record.last("dtype", 0))
+    name = _QUANTIZED.get(name, name)
     need(name in NUMPY, f"values of {name} are not read", FileError)
     shape = shape_of(record.record("tensor_shape"))
     need(shape is not None and None not in shape, "a constant needs a known shape", FileError)

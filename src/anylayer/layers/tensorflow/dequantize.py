@@ -1,0 +1,63 @@
+"""Dequantize: whole numbers of a quantised tensor as real numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.layers.tensorflow._base import Enum, Operation, attribute, axis_of, known, layer, need
+
+_f = np.float32
+
+
+@layer("Dequantize")
+class Dequantize(Operation):
+    """Map whole numbers onto the range min_range..max_range, one for all or one per slice of `axis`.
+
+    Source: core/kernels/dequantize_op.cc, core/kernels/quantization_utils.h.
+    """
+
+    mode: str = attribute(Enum("MIN_COMBINED", "MIN_FIRST", "SCALED"), "MIN_COMBINED")
+    narrow_range: bool = attribute("bool", False)
+    axis: int = attribute("int64", -1)
+    dtype: str = attribute("string", "float32")
+
+    def forward(self, x: Any, low: Any, high: Any) -> Any:
+        need(x.dtype.kind in "iu", f"takes whole numbers, got {x.dtype}")
+        need(self.dtype == "float32", f"dtype must be float32, got {self.dtype}")
+        need(self.mode != "MIN_FIRST" or self.axis == -1, f"axis={self.axis} needs another mode than MIN_FIRST")
+        bottom, top = (self._bound(x, v, n) for v, n in ((low, "min_range"), (high, "max_range")))
+        least, most = (int(v) for v in (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max))
+        if self.mode == "SCALED":
+            return x.astype(np.float32) * self._scale(bottom, top, least, most)
+        if self.mode == "MIN_FIRST":
+            step = (top - bottom) / _f(most - least)
+            rounded = np.where(top == bottom, bottom, _away(bottom / step) * step).astype(np.float32)
+            return (x.astype(np.float32) - _f(least)) * step + rounded
+        half = _f((most - least + 1) / 2 if least else 0)
+        return (x.astype(np.float32) + half) * ((top - bottom) / _f(most - least)) + bottom
+
+    def _scale(self, bottom: Any, top: Any, least: int, most: int) -> Any:
+        """The real number that one step is worth."""
+        if not least:
+            return top / _f(most)
+        return np.maximum(bottom / _f(least + self.narrow_range), top / _f(most))
+
+    def _bound(self, x: Any, given: Any, what: str) -> Any:
+        """A bound of the range, as an array that broadcasts to `x`."""
+        values = np.asarray(known(given, what), np.float32)
+        if self.axis == -1:
+            need(values.size == 1, f"{what} must be one number, got shape {values.shape}")
+            return values.reshape(())
+        axis = axis_of(self.axis, len(x.shape))
+        need(
+            values.size == x.shape[axis],
+            f"{what} must be {x.shape[axis]} numbers, one per slice of axis {axis}, got {values.size}",
+        )
+        return values.reshape([-1 if i == axis else 1 for i in range(len(x.shape))])
+
+
+def _away(x: Any) -> Any:
+    """The nearest whole number, halves away from 0."""
+    return np.copysign(np.floor(np.abs(x) + _f(0.5)), x)

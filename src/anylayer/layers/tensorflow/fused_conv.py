@@ -1,0 +1,39 @@
+"""Convolutions fused with what prepares their input: a resize, mirrored padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer import ops
+from anylayer.layers.tensorflow._base import Enum, attribute, layer
+from anylayer.layers.tensorflow._spatial import as_before, channels_first
+from anylayer.layers.tensorflow.arranging import mirrored
+from anylayer.layers.tensorflow.conv import Conv2D
+from anylayer.layers.tensorflow.resize import resized
+
+
+@layer("FusedPadConv2D")
+class FusedPadConv2D(Conv2D):
+    """MirrorPad, then Conv2D (core/kernels/conv_ops_fused_image_transform.cc).
+
+    Every picture of a batch is computed alike. TensorFlow 2.21 gives other values from the second one on.
+    """
+
+    mode: str = attribute(Enum("REFLECT", "SYMMETRIC"))
+    padding: str = attribute(Enum("SAME", "VALID"))
+
+    def forward(self, x: Any, paddings: Any, w: Any) -> Any:
+        return super().forward(mirrored(x, paddings, self.mode), w)
+
+
+@layer("FusedResizeAndPadConv2D")
+class FusedResizeAndPadConv2D(FusedPadConv2D):
+    """ResizeBilinear, then MirrorPad, then Conv2D (core/kernels/conv_ops_fused_image_transform.cc)."""
+
+    resize_align_corners: bool = attribute("bool", False)
+
+    def forward(self, x: Any, size: Any, paddings: Any, w: Any) -> Any:
+        rule = "align_corners" if self.resize_align_corners else "asymmetric"
+        wanted = resized(x, size)
+        y = ops.resize(channels_first(x, "NHWC"), wanted, mode="linear", coordinates=rule)
+        return super().forward(as_before(y, "NHWC"), paddings, w)
