@@ -231,8 +231,8 @@ def _write(b: Builder, op: Op, forms: Mapping[str, Form]) -> None:
 
 
 _COPYING = ("Convolution", "Pooling", "InnerProduct", "Permute")
-"""Layers that read a blob plane by plane wherever its planes lie. ConvolutionDepthWise does not: ncnn cuts its groups
-out of the blob as if each plane began on a multiple of 16 bytes, which the caller's arrays do not promise."""
+"""Layers that read a blob plane by plane wherever its planes lie. ConvolutionDepthWise does not: ncnn cuts its
+groups out of the blob as if each plane began on a multiple of 16 bytes, which a caller's arrays do not promise."""
 
 
 def _only_copied(b: Builder, blob: str) -> bool:
