@@ -165,7 +165,7 @@ def literals(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_nothing_outside_layers_names_a_layer_type() -> None:
-    types, operators = layer_types(), set(Registry.of("onnx").types())
+    types, operators = layer_types() - {"Layer"}, set(Registry.of("onnx").types())  # Keras' base class, and ours
     wrong = {}
     for path in FILES:
         where = path.relative_to(SRC).as_posix()

@@ -22,7 +22,7 @@ class FusedPadConv2D(Conv2D):
     mode: str = attribute(Enum("REFLECT", "SYMMETRIC"))
     padding: str = attribute(Enum("SAME", "VALID"))
 
-    def forward(self, x: Any, paddings: Any, w: Any) -> Any:
+    def forward(self, x: Any, paddings: Any, w: Any) -> Any:  # type: ignore[override]
         return super().forward(mirrored(x, paddings, self.mode), w)
 
 
@@ -32,7 +32,7 @@ class FusedResizeAndPadConv2D(FusedPadConv2D):
 
     resize_align_corners: bool = attribute("bool", False)
 
-    def forward(self, x: Any, size: Any, paddings: Any, w: Any) -> Any:
+    def forward(self, x: Any, size: Any, paddings: Any, w: Any) -> Any:  # type: ignore[override]
         rule = "align_corners" if self.resize_align_corners else "asymmetric"
         wanted = resized(x, size)
         y = ops.resize(channels_first(x, "NHWC"), wanted, mode="linear", coordinates=rule)
