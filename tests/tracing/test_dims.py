@@ -35,6 +35,14 @@ CASES: list[tuple[str, Callable[[Any], Any]]] = [
     ("transpose", lambda x: x.transpose(2, 0, 1)),
     ("reshape", lambda x: x.reshape(-1, 12)),
     ("ravel of the rest", lambda x: x.reshape(x.shape[0], 2, 6)),
+    ("flat", lambda x: x.reshape(-1)),
+    ("in one row", lambda x: x.reshape(1, -1)),
+    ("in one row and back", lambda x: x.reshape(1, 1, -1, 1).reshape(-1, 3, 4)),
+    ("in one row of products", lambda x: x.reshape(x.shape[0] * x.shape[1], x.shape[2])),
+    ("a part of a product", lambda x: x.reshape(-1, 4).reshape(-1, 6, 2)),
+    ("quotients", lambda x: x.reshape(-1).reshape(x.shape[0] * 12 // 6, 6)),
+    ("in Fortran's order", lambda x: x.reshape((-1, 3), order="F")),
+    ("two products", lambda x: x.reshape(-1, 2) + x.reshape(x.shape[0] * 6, 2)),
     ("sum over others", lambda x: x.sum(axis=(1, 2))),
     ("sum over it", lambda x: x.sum(axis=0)),
     ("mean over others", lambda x: x.mean(axis=-1, keepdims=True)),
@@ -82,18 +90,25 @@ def test_as_numpy_for_any_size(engine: str) -> None:
                 assert isinstance(d, Dim) or d == size, name
 
 
-UNKNOWN = r"the size rows<=10 is known only when the network runs"
+UNKNOWN = r"the size rows(\*\d+)?<=\d+ is known only when the network runs"
 
 
 @pytest.mark.parametrize(
     "misuse",
     [
-        lambda x: x.shape[0] * 4,
+        lambda x: np.zeros(x.shape[0] * 4),
+        lambda x: x.shape[0] * x.shape[0],
+        lambda x: x.shape[0] * -1,
+        lambda x: x.shape[0] % 2,
+        lambda x: x.shape[0] * 4 // 3,
+        lambda x: 12 // x.shape[0],
+        lambda x: x.reshape(-1, 5),
+        lambda x: x.reshape(12),
         lambda x: 1 + x.shape[0],
         lambda x: x.shape[0] // 2,
         lambda x: list(range(x.shape[0])),
         lambda x: np.zeros((x.shape[0], 3)),
-        lambda x: np.prod(x.shape),
+        lambda x: int(np.prod(x.shape)),
         lambda x: x.size,
         lambda x: len(x),
         lambda x: list(x),
@@ -102,7 +117,6 @@ UNKNOWN = r"the size rows<=10 is known only when the network runs"
         lambda x: int(x.shape[0]),
         lambda x: x[: x.shape[0] - 1],
         lambda x: x[1:],
-        lambda x: x.reshape(-1),
         lambda x: np.pad(x, 1),
     ],
 )
@@ -126,6 +140,22 @@ def test_what_would_misuse_it_refuses(misuse: Callable[[Any], Any]) -> None:
 def test_refused_by_name(misuse: Callable[[Any], Any], text: str) -> None:
     with pytest.raises(TraceError, match=text):
         graph_of(misuse)
+
+
+def test_products_of_a_size_are_sizes() -> None:
+    twice = N * 2
+    assert twice is 2 * N is np.int64(2) * N
+    assert (repr(twice), twice.maximum) == ("rows*2<=20", 20)
+    assert twice // 2 is N and N // 1 is N and twice * 3 // 2 is 3 * N
+    assert (twice % 2, twice // N, N * 84 // (N * 4), twice % N, N * 0) == (0, 2, 21, 0, 0)
+
+
+def test_sizes_change_places_in_a_reshape_only_where_they_are_told_apart() -> None:
+    other = Dim("columns", 5)
+    with pytest.raises(TraceError, match=r"to \(columns<=5, rows<=10\): two sizes are known only when"):
+        graph_of(lambda x: x.reshape(other, N), (N, other))
+    with pytest.raises(TraceError, match="a size is known only when the network runs"):
+        graph_of(lambda x: x.reshape(-1), (N, other))
 
 
 def test_two_dims_do_not_mix() -> None:

@@ -26,6 +26,7 @@ from anylayer.ops.max_roi_pool import max_roi_pool
 from anylayer.ops.max_unpool import max_unpool
 from anylayer.ops.nms import nms
 from anylayer.ops.one_hot import one_hot
+from anylayer.ops.pad_to_maximum import pad_to_maximum
 from anylayer.ops.prelu import prelu
 from anylayer.ops.relu import relu
 from anylayer.ops.resize import resize
@@ -67,6 +68,7 @@ __all__ = [
     "max_unpool",
     "nms",
     "one_hot",
+    "pad_to_maximum",
     "prelu",
     "relu",
     "resize",

@@ -12,6 +12,7 @@ from anylayer.ops._interpolation import COORDINATES, as_matrix, mixing, picks, p
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import need_room, per_axis
 from anylayer.tracing import record
+from anylayer.tracing.dim import is_static
 
 _LONG = 72  # axes longer than this are left to the engine's Resize
 
@@ -169,7 +170,11 @@ def _engines_resize(x: Any, wanted: Any, **attrs: Any) -> Any:
     shape = list(x.shape)
     for axis, new, _ in wanted:
         shape[axis] = new
-    return record("Resize", [x, None, None, np.array(shape, np.int64)], shape, x.dtype, **attrs)
+    sizes = shape
+    if not is_static(shape):  # what is not known before the network runs is not resized
+        attrs["axes"] = [axis for axis, _, _ in wanted]
+        sizes = [new for _, new, _ in wanted]
+    return record("Resize", [x, None, None, np.array(sizes, np.int64)], shape, x.dtype, **attrs)
 
 
 def _picked(x: Any, wanted: Any, coordinates: str, rule: str, factors: Mapping[int, float]) -> Any:

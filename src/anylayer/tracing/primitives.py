@@ -137,6 +137,8 @@ def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
     if len(dims) <= 1:
         return [-1 if isinstance(d, Dim) else d for d in new]
     target = [0 if isinstance(d, Dim) and i < len(old) and old[i] is d else d for i, d in enumerate(new)]
+    if sum(isinstance(d, Dim) for d in target) > 1:
+        raise refusal(f"reshaping {tuple(old)} to {tuple(new)}: two sizes are known only when the network runs")
     return [-1 if isinstance(d, Dim) else d for d in target]
 
 

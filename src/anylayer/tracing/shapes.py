@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer.tracing import primitives
 from anylayer.tracing.array import Traced, static, view_of
-from anylayer.tracing.dim import Dim, axes_of, axis_of, broadcast, is_one, is_static
+from anylayer.tracing.dim import Dim, axes_of, axis_of, broadcast, is_one, is_static, product
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.place import refusal
 from anylayer.tracing.primitives import known
@@ -39,32 +39,24 @@ def _wanted(x: Traced, shape: Any) -> tuple[Any, ...]:
     if type(shape) is Traced or isinstance(shape, np.ndarray):
         sizes = tuple(np.asarray(shape).reshape(-1))
     sizes = tuple(d if isinstance(d, Dim) else d.__index__() for d in sizes)
-    old = list(x.shape)
-    rest = []
-    for d in sizes:  # the same Dim on both sides cancels out
-        if isinstance(d, Dim):
-            if d not in old:
-                raise refusal(f"reshaping {x!r} to {sizes}: the size {d} is known only when the network runs")
-            old.remove(d)
-        else:
-            rest.append(d)
-    open_dims = [d for d in old if isinstance(d, Dim)]
-    free = [d for d in rest if d == -1]
+    free = [i for i, d in enumerate(sizes) if not isinstance(d, Dim) and d == -1]
     if len(free) > 1:
         raise ValueError("can only specify one unknown dimension")
-    fixed = math.prod(d for d in rest if d != -1)
-    have = math.prod(d for d in old if not isinstance(d, Dim))
-    if open_dims:
-        if len(open_dims) == 1 and free and fixed == have:
-            return tuple(open_dims[0] if not isinstance(d, Dim) and d == -1 else d for d in sizes)
+    have, left = product(x.shape)
+    fixed, taken = product([d for i, d in enumerate(sizes) if i not in free])
+    for d in taken:  # the same Dim on both sides cancels out
+        if d not in left:
+            raise refusal(f"reshaping {x!r} to {sizes}: the size {d} is known only when the network runs")
+        left.remove(d)
+    divides = fixed != 0 and have % fixed == 0 if free else fixed == have
+    if left and not (free and divides and len(left) == 1):
         raise refusal(f"reshaping {x!r} to {sizes}: a size is known only when the network runs")
-    if free:
-        if fixed == 0 or have % fixed:
-            raise ValueError(f"cannot reshape array of size {have} into shape {_shown(sizes)}")
-        return tuple(have // fixed if not isinstance(d, Dim) and d == -1 else d for d in sizes)
-    if fixed != have:
+    if not divides:
         raise ValueError(f"cannot reshape array of size {have} into shape {_shown(sizes)}")
-    return sizes
+    if not free:
+        return sizes
+    rest = left[0].times(have // fixed) if left else have // fixed
+    return (*sizes[: free[0]], rest, *sizes[free[0] + 1 :])
 
 
 def _shown(sizes: Sequence[Any]) -> str:

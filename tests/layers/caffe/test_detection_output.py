@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,18 @@ test_own_boxes_top_k = agrees(
     {**CENTER, "share_location": 0, "nms_param": {"top_k": 6}, "keep_top_k": 4, "confidence_threshold": 0.3},
     n=2,
 )
-test_no_background = agrees({**CENTER, "background_label_id": -1, "confidence_threshold": 0.5})
+test_no_background = agrees({**CENTER, "background_label_id": 3, "confidence_threshold": 0.5})
+test_no_background_own_boxes = agrees(
+    {**CENTER, "background_label_id": -1, "share_location": 0, "confidence_threshold": 0.5}
+)
+test_no_background_of_shared_boxes = rejects(
+    "DetectionOutput",
+    {**CENTER, "background_label_id": -1},
+    inputs=inputs(CENTER),
+    text="background_label_id: -1 with share_location: true is not defined: Caffe and OpenCV abort, because they "
+    "mark shared boxes by -1 too. Where no class is the background give a number that is no class, for example "
+    "background_label_id: 3",
+)
 test_background_in_the_middle = agrees({**CENTER, "background_label_id": 1, "confidence_threshold": 0.5})
 test_no_threshold = agrees(CENTER)
 test_corner = agrees({"num_classes": 2, "code_type": "CORNER", "confidence_threshold": 0.2})
@@ -211,9 +223,12 @@ test_ascend_defaults = ascend({"num_classes": 3}, {"variance_encoded_in_target":
 test_intel_fields = ascend({**CENTER, "normalized": 1, "input_width": 300}, {}, None)
 
 
-def opencv(loc: Array, conf: Array, prior: Array, p: dict[str, Any]) -> Array:
-    """OpenCV's layer in pixels, one box at a time: rows by falling score, then zeros."""
+def opencv(loc: Array, conf: Array, prior: Array, p: dict[str, Any], size: tuple[int, int] | None) -> Array:
+    """OpenCV's layer, one box at a time: rows by falling score, then zeros. Boxes are in pixels of an image of
+    `size`, or normalized where that is None."""
     n, count, classes = loc.shape[0], prior.shape[2] // 4, p["num_classes"]
+    extra = F(0) if size is None else F(1)
+    high = np.array([1, 1] * 2 if size is None else [size[1] - 1, size[0] - 1] * 2, F)
     table = []
     for i in range(n):
         kept = []
@@ -221,31 +236,69 @@ def opencv(loc: Array, conf: Array, prior: Array, p: dict[str, Any]) -> Array:
             boxes = []
             for j in range(count):
                 start, v = prior[0, 0].reshape(-1, 4)[j], prior[0, 1].reshape(-1, 4)[j] * loc[i].reshape(-1, 4)[j]
-                size = start[2:] - start[:2] + F(1)
-                centre, half = v[:2] * size + start[:2] + size / F(2), np.exp(v[2:]) * size / F(2)
-                boxes.append(np.concatenate([centre - half, centre + half]))
+                sides = start[2:] - start[:2] + extra
+                centre, half = v[:2] * sides + start[:2] + sides / F(2), np.exp(v[2:]) * sides / F(2)
+                box = np.concatenate([centre - half, centre + half])
+                boxes.append(np.maximum(np.minimum(box, high), F(0)) if p.get("clip") else box)
             scores = conf[i].reshape(count, classes)[:, c]
             order = sorted((j for j in range(count) if scores[j] > 0.2), key=lambda j: -scores[j])
-            kept += [[i, c, scores[j], *boxes[j]] for j in greedy(boxes, order, lambda o: o > F(0.4), 1.0)]
+            kept += [[i, c, scores[j], *boxes[j]] for j in greedy(boxes, order, lambda o: o > F(0.4), extra)]
         table += sorted(kept, key=lambda row: -row[2])[: p["keep_top_k"]]
     table += [[0] * 7] * (n * p["keep_top_k"] - len(table))
     return np.array(table, F)[None, None]
 
 
-def opencv_case(keep: int, n: int) -> Any:
-    p = {**CENTER, "nms_param": {"nms_threshold": 0.4}, "keep_top_k": keep, "confidence_threshold": 0.2}
+def opencv_case(keep: int, n: int, size: tuple[int, int] | None = (100, 100), **more: Any) -> Any:
+    p = {**CENTER, "nms_param": {"nms_threshold": 0.4}, "keep_top_k": keep, "confidence_threshold": 0.2, **more}
     loc, conf, prior = inputs(p, n=n)
-    prior[:, 0] *= 100
+    if size is not None:
+        prior[:, 0] *= 100
+    image = [np.zeros((n, 3, *size), F)] if size is not None and "clip" in more else []
     return case(
         "DetectionOutput",
-        {**p, "normalized_bbox": 0},
-        inputs=[loc, conf, prior],
-        outputs=[opencv(loc, conf, prior, p)],
+        {**p, "normalized_bbox": int(size is None)},
+        inputs=[loc, conf, prior, *image],
+        outputs=[opencv(loc, conf, prior, p, size)],
     )
 
 
 test_opencv_pixels = opencv_case(5, 2)
 test_opencv_fills_with_zeros = opencv_case(100, 2)
+test_opencv_normalized = opencv_case(20, 1, None)
+test_opencv_clip = opencv_case(50, 2, None, clip=1)
+test_opencv_clip_of_pixels = opencv_case(50, 2, (60, 80), clip=1)
+test_opencv_clip_may_be_false = opencv_case(5, 1, None, clip=0)
+test_opencv_clip_is_told_by_its_field = case(
+    "DetectionOutput",
+    {**CENTER, "keep_top_k": 4, "confidence_threshold": 2.0, "clip": 1},
+    inputs=inputs(CENTER),
+    outputs=[np.zeros((1, 1, 4, 7), F)],
+)
+test_opencv_clip_of_pixels_needs_the_image = rejected(
+    {"normalized_bbox": 0, "clip": 1, "keep_top_k": 5},
+    "clip with normalized_bbox: false needs the image (N, C, H, W) as a fourth input, to know its size",
+)
+
+
+def test_opencv_itself_cuts_boxes_off(tmp_path: Path) -> None:
+    cv2 = pytest.importorskip("cv2")
+    if not hasattr(cv2.dnn, "readNetFromCaffe"):
+        pytest.skip("this OpenCV reads no Caffe files")
+    p = {**CENTER, "nms_param": {"nms_threshold": 0.4}, "keep_top_k": 50, "confidence_threshold": 0.2, "clip": 1}
+    xs = inputs(p)
+    shapes = [" ".join(f"dim: {d}" for d in x.shape) for x in xs]
+    head = "".join(f'input: "in{i}" input_shape {{ {s} }}\n' for i, s in enumerate(shapes))
+    (tmp_path / "net.prototxt").write_text(
+        head
+        + 'layer { name: "o" type: "DetectionOutput" bottom: "in0" bottom: "in1" bottom: "in2" top: "o" '
+        + "detection_output_param { num_classes: 3 share_location: true background_label_id: 0 "
+        + "code_type: CENTER_SIZE nms_param { nms_threshold: 0.4 } "
+        + "keep_top_k: 50 confidence_threshold: 0.2 clip: true } }"
+    )
+    net = cv2.dnn.readNetFromCaffe(str(tmp_path / "net.prototxt"))
+    for i, x in enumerate(xs):
+        net.setInput(x, f"in{i}")
+    np.testing.assert_allclose(net.forward(), opencv(*xs, p, None), atol=1e-6)
 
 
 def refinedet(xs: list[Array], p: dict[str, Any]) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,11 @@ _MOST_THRESHOLDS = 64
 CODES = Enum(CORNER=1, CENTER_SIZE=2, CORNER_SIZE=3)
 
 
+def padded(priors: Any) -> Any:
+    """Priors (P, 1, 4), with further ones up to the maximum where P depends on data."""
+    return ops.pad_to_maximum(priors, 0.0)
+
+
 class NonMaximumSuppression(Message):
     """SSD's NonMaximumSuppressionParameter."""
 
@@ -44,6 +50,7 @@ class SaveOutput(Message):
     label_map_file: str = field(4, "string", "")
     name_size_file: str = field(5, "string", "")
     num_test_image: int = field(6, "uint32", 0)
+    resize_param: Any = field(7, "any", None, doc="how the images were resized, for the files")
 
 
 class SsdDetectionOutput(Layer):
@@ -90,6 +97,12 @@ class SsdDetectionOutput(Layer):
             f"num_classes={self.num_classes} leaves none beside background_label_id={self.background_label_id}",
         )
         need(self.keep_top_k != 0, "keep_top_k=0 keeps no box; -1 keeps all")
+        need(
+            not (self.share_location and self.background_label_id == -1),
+            "background_label_id: -1 with share_location: true is not defined: Caffe and OpenCV abort, because "
+            "they mark shared boxes by -1 too. Where no class is the background give a number that is no class, "
+            f"for example background_label_id: {self.num_classes}",
+        )
 
     def suppression(self) -> tuple[float, int]:
         """The threshold of the suppression, and how many boxes a class enter it (negative: all)."""
@@ -108,34 +121,34 @@ class SsdDetectionOutput(Layer):
         return self.written(*self.suppress(boxes, scores), boxes.shape[0])
 
     def three(self, inputs: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
-        """Locations (N, P, L, 4), confidences (N, P, C), priors (P, 1, 4) and their variances, or None."""
+        """Locations (N, P, L, 4), confidences (N, P, C), priors (P, 1, 4) and their variances, or None.
+
+        Where the number of priors depends on data (regions of a Proposal), further ones of the lowest score are
+        put behind them, up to its maximum: no such score exceeds confidence_threshold.
+        """
         need(len(inputs) == 3, f"takes 3 inputs (locations, confidences, priors), got {len(inputs)}")
         loc, conf, prior = inputs
         n, shape = loc.shape[0], prior.shape
         need(
-            len(shape) >= 3
-            and shape[0] > 0
-            and shape[1] in (1, 2)
-            and shape[2] % 4 == 0
-            and int(np.prod(shape[2:])) == shape[2],
+            len(shape) >= 3 and shape[0] > 0 and shape[1] in (1, 2) and shape[2] % 4 == 0 and prod(shape[3:]) == 1,
             f"priors must be of shape (1, 2, 4 * number of priors), got {tuple(shape)}",
         )
         need(
             shape[1] == 2 or self.variance_encoded_in_target,
             f"priors {tuple(shape)} hold no variances, which variance_encoded_in_target: false needs",
         )
-        need(shape[2] > 0, "there are no priors")
+        need(shape[2] != 0, "there are no priors")
         p, sides = shape[2] // 4, 1 if self.share_location else self.num_classes
         for what, x, wanted in (("locations", loc, p * sides * 4), ("confidences", conf, p * self.num_classes)):
-            size = int(np.prod(x.shape[1:]))
             need(
-                size == wanted and x.shape[0] == n,
+                prod(x.shape[1:]) == wanted and x.shape[0] == n,
                 f"{p} priors and num_classes={self.num_classes} need {what} of shape ({n}, {wanted}), "
                 f"got {tuple(x.shape)}",
             )
-        variance = None if self.variance_encoded_in_target else prior[0, 1].reshape(p, 1, 4)
+        variance = None if self.variance_encoded_in_target else padded(prior[0, 1].reshape(p, 1, 4))
         loc, conf = loc.reshape(n, p, sides, 4), conf.reshape(n, p, self.num_classes)
-        return loc, conf, prior[0, 0].reshape(p, 1, 4), variance
+        conf = ops.pad_to_maximum(conf, float(LOWEST), axis=1)
+        return ops.pad_to_maximum(loc, 0.0, axis=1), conf, padded(prior[0, 0].reshape(p, 1, 4)), variance
 
     def decode(self, loc: Any, prior: Any, variance: Any) -> Any:
         """Boxes (N, P, L, 4) of locations (N, P, L, 4), priors ([N,] P, 1, 4) and variances (P, 1, 4) or None.
@@ -331,15 +344,42 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
     Source: opencv/opencv modules/dnn/src/layers/detection_output_layer.cpp, src/caffe/opencv-caffe.proto.
     """
 
-    own = frozenset({"normalized_bbox"})
+    own = frozenset({"normalized_bbox", "clip"})
     confidence_threshold: float = field(9, "float", 0.0, doc="scores must exceed it")
     normalized_bbox: bool = field(10, "bool", True, doc="false: boxes are in pixels, their ends included")
+    clip: bool = field(1000, "bool", False, doc="cut the boxes off at the image's border, before the suppression")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return super().fits(values, min(inputs, 3) if inputs < 5 else inputs, outputs)
 
     def setup(self) -> None:
         super().setup()
         need(self.keep_top_k > 0, f"keep_top_k must be at least 1 for OpenCV's layer, got {self.keep_top_k}")
         need(self.code_type != "CORNER_SIZE", "code_type must be CORNER or CENTER_SIZE for OpenCV's layer")
         self.extra = 0.0 if self.normalized_bbox else 1.0
+
+    def forward(self, *inputs: Any) -> Any:
+        """As SSD's; with `clip` and boxes in pixels input 3, of shape (N, C, H, W), tells the image's size."""
+        need(
+            len(inputs) in (3, 4),
+            f"takes 3 or 4 inputs (locations, confidences, priors, image), got {len(inputs)}",
+        )
+        loc, conf, prior, variance = self.three(inputs[:3])
+        boxes = self.decode(loc, prior, variance)
+        return self.found(self.clipped(boxes, inputs[3:]) if self.clip else boxes, conf)
+
+    def clipped(self, boxes: Any, image: Sequence[Any]) -> Any:
+        """Boxes (..., 4) cut off at the border of the image: at 0 and 1, or at its first and last pixel."""
+        if self.normalized_bbox:
+            return np.clip(boxes, np.float32(0), np.float32(1))
+        need(
+            len(image) == 1 and len(image[0].shape) == 4,
+            "clip with normalized_bbox: false needs the image (N, C, H, W) as a fourth input, to know its size",
+        )
+        height, width = image[0].shape[2:]
+        last = np.array([width - 1, height - 1] * 2, np.float32)
+        return np.maximum(np.minimum(boxes, last), np.float32(0))
 
     def sides(self, start: Any, end: Any) -> Any:
         return end - start + np.float32(self.extra) if self.extra else end - start

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -44,7 +43,7 @@ class Reshape(Layer):
         sizes = self._sizes(tuple(x.shape), start, end)
         return x.reshape((*x.shape[:start], *sizes, *x.shape[end:]))
 
-    def _sizes(self, shape: tuple[int, ...], start: int, end: int) -> list[int]:
+    def _sizes(self, shape: tuple[Any, ...], start: int, end: int) -> list[Any]:
         sizes = list(self.shape.dim)
         for i, size in enumerate(sizes):
             if size == 0:
@@ -54,10 +53,7 @@ class Reshape(Layer):
                 )
                 sizes[i] = shape[start + i]
         old = shape[start:end]
-        held, known = _number(old), _number(s for s in sizes if s != -1)
-        open_ = [d for d in old if not isinstance(d, int)]
-        if -1 in sizes and open_ and not any(s is d for s in sizes for d in open_):
-            sizes[sizes.index(-1)] = open_[0]
+        held, known = prod(old), prod(s for s in sizes if s != -1)
         if -1 in sizes:
             need(
                 known != 0 and held % known == 0,
@@ -65,12 +61,7 @@ class Reshape(Layer):
             )
             sizes[sizes.index(-1)] = held // known
         need(
-            _number(sizes) == held and [s for s in sizes if not isinstance(s, int)] == open_,
-            f"shape {list(self.shape.dim)} has {_number(sizes)} elements, the input's {old} has {held}",
+            prod(sizes) == held,
+            f"shape {list(self.shape.dim)} has {prod(sizes)} elements, the input's {old} has {held}",
         )
         return sizes
-
-
-def _number(sizes: Iterable[Any]) -> int:
-    """How many elements these sizes make, but for those that only the data tell (which are no int)."""
-    return prod(s for s in sizes if isinstance(s, int))

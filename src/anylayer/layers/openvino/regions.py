@@ -197,10 +197,11 @@ class DetectionOutput(FromCaffe):
             count = priors.shape[-1] // 4
             need(count and conf.shape[1] % count == 0, f"{conf.shape[1]} confidences do not fit {count} priors")
             classes = conf.shape[1] // count
+        background = self.background_label_id if self.background_label_id >= 0 else classes  # no class
         params = {
             "num_classes": classes,
             "share_location": int(self.share_location),
-            "background_label_id": self.background_label_id,
+            "background_label_id": background,
             "nms_param": {"nms_threshold": self.nms_threshold, "top_k": self.top_k},
             "code_type": self.code_type.rpartition(".")[2].upper(),
             "keep_top_k": self.keep_top_k[0],

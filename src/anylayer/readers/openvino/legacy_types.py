@@ -339,7 +339,10 @@ def detection_output(layer: Legacy) -> None:
     for name in ("decrease_label_id", "clip_before_nms", "clip_after_nms", "clip"):
         need(not layer.flag(name), f"{name}=1 is not supported")
     Same("DetectionOutput", "detection_output_param", fields, words=("code_type",), dropped=quiet)(layer)
-    layer.nodes[-1].params["detection_output_param"]["nms_param"] = suppression
+    params = layer.nodes[-1].params["detection_output_param"]
+    params["nms_param"] = suppression
+    if params.get("background_label_id") == -1:  # to Intel's layer there is none; Caffe's aborts
+        params["background_label_id"] = params["num_classes"]
 
 
 def region(layer: Legacy) -> None:

@@ -1,0 +1,167 @@
+"""Layers behind a Proposal or a Filter: the number of samples depends on data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.layer import Registry, bind
+from anylayer.network import Array, TensorType
+from anylayer.testing import assert_same, run_graph
+from anylayer.tracing import Dim, trace
+from tests.layers.harness import Case, cases, noise
+
+NOT = {
+    "Accuracy": "counts the labels",
+    "CTCGreedyDecoder": "axis 0 is time",
+    "DetectionOutput": "axis 0 are images, the boxes are another axis",
+    "Filter": "orders the samples",
+    "LSTM": "axis 0 is time",
+    "PSROIPooling": "axis 0 of the map are images; the regions may be dynamic",
+    "Proposal": "takes one image",
+    "RNN": "axis 0 is time",
+    "SoftmaxWithLoss": "counts the labels",
+    "SpatialTransform": "samples a map of each image",
+    "SpatialTransformer": "samples a map of each image",
+    "YoloDetectionOutput": "takes one image",
+    "Yolov3DetectionOutput": "takes one image",
+}
+ONE_BY_ONE = {  # what these cases ask for concerns axis 0 itself, or is counted in advance
+    "arg_max.test_axis", "bias.test_all_axes", "bias.test_negative_axis", "inner_product.test_axis_0",
+    "pooling.test_mask_of_an_empty_window", "power.test_power_0_is_1",
+    "power.test_scale_0_is_the_power_of_the_shift", "reshape.test_all", "reshape.test_scalar",
+    "reverse.test_ascend_takes_the_first", "roi_align.test_rois_in_a_row",
+    "reverse.test_model_optimizer_takes_the_first",
+}  # fmt: skip
+
+
+def samples(case: Case) -> int:
+    """How many samples all inputs have, 0 where they do not agree."""
+    shapes = [x.shape for x in case.inputs]
+    return shapes[0][0] if shapes and all(len(s) > 1 and s[0] == shapes[0][0] for s in shapes) else 0
+
+
+CASES: dict[str, list[tuple[str, Case]]] = defaultdict(list)
+for _name, _case in cases():
+    _short = _name.removeprefix("caffe.test_")
+    if _name.startswith("caffe.") and _case.type not in NOT and _short not in ONE_BY_ONE and samples(_case) > 0:
+        CASES[_case.type].append((_short, _case))
+
+
+@pytest.mark.parametrize("type", sorted(CASES))
+def test_the_number_of_samples_may_depend_on_data(type: str) -> None:
+    for name, case in CASES[type]:
+        if name.startswith("upsample.test_unpool"):  # counts the cells of all samples
+            continue
+        rows = Dim("rows", samples(case) + 3)
+        types = [TensorType((rows, *x.shape[1:]), x.dtype) for x in case.inputs]
+        definitions = Registry.of("caffe").find(case.type)
+        graph = trace(
+            lambda xs, c=case, d=definitions, t=types: bind(c.node(), d, t, c.dialect)(xs),  # type: ignore[misc]
+            types,
+        )
+        for got, wanted in zip(run_graph(graph, list(case.inputs), "onnxruntime"), case.outputs):
+            assert_same(got, wanted, name, case.tolerance)
+
+
+HEAD = """
+input: "data" input_shape { dim: 1 dim: 6 dim: 6 dim: 8 }
+input: "info" input_shape { dim: 1 dim: 3 }
+layer { name: "cls" type: "Convolution" bottom: "data" top: "cls"
+  convolution_param { num_output: 18 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "box" type: "Convolution" bottom: "data" top: "box"
+  convolution_param { num_output: 36 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "cls2" type: "Reshape" bottom: "cls" top: "cls2"
+  reshape_param { shape { dim: 0 dim: 2 dim: -1 dim: 0 } } }
+layer { name: "soft" type: "Softmax" bottom: "cls2" top: "soft" }
+layer { name: "prob" type: "Reshape" bottom: "soft" top: "prob"
+  reshape_param { shape { dim: 0 dim: 18 dim: -1 dim: 0 } } }
+layer { name: "proposal" type: "Proposal" bottom: "prob" bottom: "box" bottom: "info" top: "rois"
+  proposal_param { ratio: 0.5 ratio: 1 ratio: 2 scale: 1 scale: 2 scale: 4 nms_thresh: 0.3 post_nms_topn: 200 } }
+"""
+FASTER_RCNN = """
+layer { name: "roi" type: "ROIPooling" bottom: "data" bottom: "rois" top: "roi"
+  roi_pooling_param { pooled_w: 3 pooled_h: 3 spatial_scale: 0.0625 } }
+layer { name: "flat" type: "Flatten" bottom: "roi" top: "flat" }
+layer { name: "fc" type: "InnerProduct" bottom: "flat" top: "fc"
+  inner_product_param { num_output: 16 weight_filler { type: "xavier" } } }
+layer { name: "score" type: "InnerProduct" bottom: "fc" top: "score"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "move" type: "InnerProduct" bottom: "fc" top: "move"
+  inner_product_param { num_output: 20 weight_filler { type: "xavier" } } }
+layer { name: "chance" type: "Softmax" bottom: "score" top: "chance" }
+"""
+R_FCN = """
+layer { name: "maps" type: "Convolution" bottom: "data" top: "maps"
+  convolution_param { num_output: 45 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "moves" type: "Convolution" bottom: "data" top: "moves"
+  convolution_param { num_output: 180 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "bins" type: "PSROIPooling" bottom: "maps" bottom: "rois" top: "bins"
+  psroi_pooling_param { spatial_scale: 0.0625 output_dim: 5 group_size: 3 } }
+layer { name: "mbins" type: "PSROIPooling" bottom: "moves" bottom: "rois" top: "mbins"
+  psroi_pooling_param { spatial_scale: 0.0625 output_dim: 20 group_size: 3 } }
+layer { name: "mean" type: "Pooling" bottom: "bins" top: "mean"
+  pooling_param { pool: AVE kernel_size: 3 stride: 3 } }
+layer { name: "mmean" type: "Pooling" bottom: "mbins" top: "mmean"
+  pooling_param { pool: AVE kernel_size: 3 stride: 3 } }
+layer { name: "soft2" type: "Softmax" bottom: "mean" top: "soft2" }
+layer { name: "chance" type: "Reshape" bottom: "soft2" top: "chance" reshape_param { shape { dim: -1 dim: 5 } } }
+layer { name: "move" type: "Reshape" bottom: "mmean" top: "move" reshape_param { shape { dim: -1 dim: 20 } } }
+"""
+DETECTION = """
+layer { name: "chances" type: "Reshape" bottom: "chance" top: "chances"
+  reshape_param { shape { dim: 1 dim: -1 } } }
+layer { name: "places" type: "Reshape" bottom: "move" top: "places" reshape_param { shape { dim: 1 dim: -1 } } }
+layer { name: "cut" type: "Slice" bottom: "rois" top: "image" top: "boxes" slice_param { axis: 1 slice_point: 1 } }
+layer { name: "priors" type: "Reshape" bottom: "boxes" top: "priors"
+  reshape_param { shape { dim: 1 dim: 1 dim: -1 dim: 1 } } }
+layer { name: "found" type: "DetectionOutput" bottom: "places" bottom: "chances" bottom: "priors" top: "found"
+  detection_output_param { num_classes: 5 share_location: false code_type: CENTER_SIZE keep_top_k: 90
+    variance_encoded_in_target: true nms_param { nms_threshold: 0.3 top_k: 12 } confidence_threshold: 0.1 %s } }
+"""
+NETWORKS = {
+    "faster-rcnn": HEAD + FASTER_RCNN,
+    "faster-rcnn with detections": HEAD + FASTER_RCNN + DETECTION % "",
+    "faster-rcnn as OpenCV has it": HEAD + FASTER_RCNN + DETECTION % "normalized_bbox: false",
+    "r-fcn": HEAD + R_FCN,
+    "r-fcn with detections": HEAD + R_FCN + DETECTION % "",
+}
+INPUTS: dict[str, Array] = {
+    "data": noise(1, 6, 6, 8, scale=0.5),
+    "info": np.array([[96, 128, 1]], np.float32),
+}
+
+
+@pytest.fixture(scope="module", params=sorted(NETWORKS))
+def network(request: Any, tmp_path_factory: Any) -> tuple[anylayer.Net, dict[str, Array]]:
+    path = tmp_path_factory.mktemp("dynamic") / "deploy.prototxt"
+    path.write_text(NETWORKS[request.param])
+    net = anylayer.read(path).fill(3)
+    answer = net.compile(engine="numpy")(INPUTS)
+    rows = {len(a) for name, a in answer.items() if name in ("move", "chance", "image")}
+    assert len(rows) == 1 and 1 < rows.pop() < 200  # fewer regions than the most there can be
+    return net, answer
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_networks_with_regions_run(network: Any, engine: str) -> None:
+    net, wanted = network
+    got = net.compile(engine=engine, threads=1)(INPUTS)
+    for name, array in wanted.items():
+        assert_same(got[name], array, name, 1e-4)
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".xml", ".prototxt"])
+def test_networks_with_regions_are_written(network: Any, suffix: str, tmp_path: Path) -> None:
+    net, wanted = network
+    file = tmp_path / f"written{suffix}"
+    net.write(file)
+    weights = [file.with_suffix(".caffemodel")] if suffix == ".prototxt" else []
+    got = anylayer.read(file, *weights).compile(engine="numpy")(INPUTS)
+    for name, array in wanted.items():
+        assert_same(got[name], array, name, 1e-4)
