@@ -25,8 +25,9 @@ deploy.prototxt: layer 'shuffle1' (ShuffleChannel): group=4 does not divide 6 ch
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class AnyLayerError(Exception):
@@ -101,6 +102,35 @@ def within(file: str) -> Iterator[None]:
         if not error.places or not error.places[0].startswith(file):
             error.places.insert(0, file)
         raise
+
+
+class Stopped(Exception):
+    """The end of the program that a user's code asked for (`sys.exit()` and its like), as an ordinary
+    exception.
+    """
+
+
+def call_contained(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a user's function. Raise Stopped in place of an exception that would end the program; an interrupt from
+    the keyboard passes."""
+    try:
+        return function(*args)
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise Stopped(": ".join(kind_and_text(error))).with_traceback(error.__traceback__) from error
+
+
+def kind_and_text(error: BaseException) -> tuple[str, str]:
+    """Return the name of an exception's class and its text, also where making the text fails."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its text cannot be shown)"
+    if isinstance(error, Stopped):
+        kind, _, text = text.partition(": ")
+        return kind, text
+    return type(error).__name__, text
 
 
 def need(condition: object, rule: str, error: type[AnyLayerError] = LayerError) -> None:

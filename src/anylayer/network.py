@@ -95,7 +95,9 @@ class Node:
     `{"data": {...}}`. An optional input that is left out has the name "".
     `lines` maps a dotted path into params ("convolution_param.kernel_size") to its line in the file.
     `defaults` are values that a schema given with the network (--proto) declares for absent fields.
-    `layout` is "NHWC" where its format has channels last.
+    `layout` is the order of axes of its values of rank 4: "NHWC", "NCHW", or "" where the file does not say it;
+    "mixed" where layers around it differ. `opencv_layout` is the order in which OpenCV gives them to a layer's
+    class, where that is not the file's.
     `place` leads an error message: "deploy.prototxt:41: layer 'conv1' (Convolution)".
     """
 
@@ -112,6 +114,7 @@ class Node:
     phase: str = "TEST"
     loss_weights: list[float] = field(default_factory=list)
     layout: str = ""
+    opencv_layout: str = ""
     domain: str = ""
     version: int = 0
 

@@ -10,8 +10,8 @@ import pytest
 
 from anylayer.errors import DialectError, LayerError
 from anylayer.layer import Definition, Layer, bind, field
-from anylayer.layer.bound import opencv_params
 from anylayer.layer.contract import Filler
+from anylayer.layer.opencv import opencv_params
 from anylayer.network import Flag, Node, TensorType, Word
 
 X = np.arange(6, dtype=np.float32).reshape(1, 6)

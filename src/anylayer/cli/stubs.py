@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from anylayer.layer.bound import opencv_params
-from anylayer.network import Flag, Network, Node
+from anylayer.layer.opencv import opencv_params
+from anylayer.layer.order import ORDERS, permuted
+from anylayer.network import Flag, Network, Node, TensorType
 
 if TYPE_CHECKING:
     from anylayer.engines.report import NodeReport
@@ -53,15 +54,35 @@ def _class(network: Network, type_: str, name: str, nodes: Sequence[tuple[Node, 
         f'    """{_doc(type_)}: {len(nodes)} in the network.',
         "",
     ]
+    order = _order(nodes)
     for (node, report), values in list(zip(nodes, flat))[:_MANY]:
         lines += [f"    {line}".rstrip() for line in _describe(network, node, report, values)]
     if len(nodes) > _MANY:
         lines.append(f"    ... and {len(nodes) - _MANY} more.")
-    lines += ['    """', "", "    def __init__(self, params, blobs):"]
+    lines += ['    """', ""]
+    if order is not None:
+        file, seen = order
+        other = f'as in OpenCV; "{file}" is the file\'s' if seen != file else "as in the file"
+        lines += [f'    layout = "{seen}"  # the order of axes of arrays of rank 4, {other}', ""]
+    lines += ["    def __init__(self, params, blobs):"]
     lines += [f"        {line}" for line in _fields(nodes, flat)]
     lines += ["", "    def forward(self, inputs):"]
     lines += [f"        {line}" for line in _forward(type_, nodes)]
     return "\n".join(lines)
+
+
+def _order(nodes: Sequence[tuple[Node, NodeReport]]) -> tuple[str, str] | None:
+    """The order of axes in the file, and the one that the class sees; None where it is told by the format."""
+    found = {(n.layout, n.opencv_layout or n.layout) for n, _ in nodes}
+    file, seen = found.pop()
+    return (file, seen) if not found and file in ORDERS and "NHWC" in (file, seen) else None
+
+
+def _seen(node: Node, kind: TensorType | None) -> TensorType | None:
+    """A value's type as the class sees it."""
+    if kind is None or node.layout not in ORDERS:
+        return kind
+    return TensorType(permuted(kind.shape, node.layout, node.opencv_layout or node.layout), kind.dtype)
 
 
 def _describe(network: Network, node: Node, report: NodeReport, values: Mapping[str, Any]) -> list[str]:
@@ -72,7 +93,7 @@ def _describe(network: Network, node: Node, report: NodeReport, values: Mapping[
         *((i, "in ") for i in report.inputs),
         *((o, "out") for o in report.outputs),
     ]:
-        line = f"  {what} {_doc(name)}: {kind or 'shape not known'}"
+        line = f"  {what} {_doc(name)}: {_seen(node, kind) or 'shape not known'}"
         if what == "out":
             readers = [f"{_doc(n.name)} ({_doc(n.type)})" for n in network.nodes if name in n.inputs]
             public = [_doc(p) for p, v in network.outputs.items() if v == name]
@@ -116,7 +137,7 @@ def _forward(type_: str, nodes: Sequence[tuple[Node, NodeReport]]) -> list[str]:
     if len(counts) == 1 and 1 <= (number := counts.pop()) <= 8:
         names = _names(number)
         lines.append(f"({names[0]},) = inputs" if number == 1 else f"{', '.join(names)} = inputs")
-        lines[-1] += "  # " + "; ".join(_types(nodes[0][1].inputs))
+        lines[-1] += "  # " + "; ".join(_types(*nodes[0]))
     outputs = sorted({len(n.outputs) for n, _ in nodes})
     several = " or ".join(map(str, outputs))
     arrays = "array" if outputs == [1] else "arrays"
@@ -133,8 +154,8 @@ def _names(number: int) -> list[str]:
     return ["x"] if number == 1 else [f"x{i}" for i in range(number)]
 
 
-def _types(named: Sequence[tuple[str, Any]]) -> list[str]:
-    return [str(kind) if kind else "shape not known" for _, kind in named]
+def _types(node: Node, report: NodeReport) -> list[str]:
+    return [str(_seen(node, kind)) if kind else "shape not known" for _, kind in report.inputs]
 
 
 def _test(test: str, name: str, nodes: Sequence[tuple[Node, NodeReport]]) -> str:
@@ -148,7 +169,8 @@ def _test(test: str, name: str, nodes: Sequence[tuple[Node, NodeReport]]) -> str
         f"    params = {{{inner}\n    }}" if inner else "    params = {}",
         f"    blobs = [{', '.join(_noise(b.shape) for b in node.blobs)}]",
     ]
-    shapes = [tuple(kind.shape) if kind else None for _, kind in report.inputs]
+    seen = [_seen(node, kind) for _, kind in report.inputs]
+    shapes = [tuple(kind.shape) if kind else None for kind in seen]
     known = [s for s in shapes if s is not None]
     lines.append(f"    inputs = [{', '.join(_noise(s or (1, 3, 8, 8)) for s in shapes)}]")
     if len(known) < len(shapes):

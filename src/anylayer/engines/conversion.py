@@ -173,7 +173,8 @@ def job_of(
     functions, keep, batch = given.get("functions", ()), given.get("keep", ()), given.get("batch")
     if functions is True:
         functions = [t for t, found in definitions.items() if any(not d.built_in for d in found)]
-    calls = Calls(frozenset(functions) - frozenset(keep), frozenset(keep))
+    layout: str = getattr(writer, "LAYOUT", "")
+    calls = Calls(frozenset(functions) - frozenset(keep), frozenset(keep), layout)
     types = input_types(network, shapes)
     batched = _batched(network, types)
     if type(batch) is int:

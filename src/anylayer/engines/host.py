@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from anylayer.network import Array, TensorType
 
 
 class HostCall:
-    """A layer that runs in Python, one thread at a time (its class may keep state).
+    """A layer that runs in Python, one thread at a time in its class (it may keep state).
 
     An output that a graph reads (named in `fixed`) must have the shape that graph was compiled for; another
     may have a size that depends on data. What cannot change is checked in the first call alone.
@@ -29,11 +28,10 @@ class HostCall:
         self._bound: Bound = bound  # type: ignore[assignment]
         self._wanted = [(t.shape, t.dtype) for t in (plan.types[name] for name in step.traced.node.outputs)]
         self._fixed = [name in fixed for name in step.traced.node.outputs]
-        self._lock = threading.Lock()
         self._called = False
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
-        with self._lock:
+        with self._bound.turn:
             if not self._called or self._bound.definition.built_in:
                 outputs = self._fitting(run_bound(self._bound, inputs))
                 self._called = True
@@ -46,8 +44,7 @@ class HostCall:
         bound = self._bound
         given: Sequence[Any] = guarded(bound, inputs)
         try:
-            forward = bound.instance.forward
-            result = forward(*given) if bound.definition.typed else forward(given)
+            result = bound.raw(given)
         except AnyLayerError as error:
             with at(bound.node.place):
                 raise error

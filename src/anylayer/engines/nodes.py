@@ -25,11 +25,11 @@ from anylayer.errors import (
     TraceError,
     UnknownLayers,
     at,
+    kind_and_text,
     nearest,
     need,
 )
 from anylayer.layer import Bound, Definition, bind
-from anylayer.layer.bound import user_line
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.tracing import Graph, TooManyOperators, trace, trace_checked
 
@@ -203,10 +203,8 @@ def _trace_node(
     node = traced.node
     known = [t for t in traced.inputs if t is not None]
 
-    def rebuild() -> Bound:
-        return bind(node, definitions, known, network.dialect, network.dtype)
-
-    bound = traced.bound = rebuild()
+    bound = traced.bound = bind(node, definitions, known, network.dialect, network.dtype)
+    rebuild = bound.renewer()
     free = [i for i in range(len(known)) if i not in given]
     if not free:  # everything it reads is known: so is what it gives
         if bound.definition.built_in:
@@ -335,10 +333,8 @@ def after_error(bound: Bound, inputs: Sequence[Array | None], error: Exception) 
     if isinstance(error, ValueError) and "read-only" in str(error) and not bound.writes:
         bound.writes = True
         return run_bound(bound, inputs)
-    raise LayerError(
-        f"forward raises {type(error).__name__}: {error}{user_line(error, bound.definition.origin)}",
-        bound.node.place,
-    ) from error
+    with at(bound.node.place):
+        raise bound.raised(error) from error
 
 
 def guarded(bound: Bound, inputs: Sequence[Array | None]) -> list[Array | None]:
@@ -365,7 +361,8 @@ def _compare(
         with np.errstate(all="ignore"):
             want = [np.asarray(o) for o in forward([x.copy() for x in inputs])]
     except Exception as error:
-        raise TraceError(f"forward raises {type(error).__name__} on noise: {error}") from error
+        kind, text = kind_and_text(error)
+        raise TraceError(f"forward raises {kind} on noise: {text}") from error
     for i, (got, array) in enumerate(zip(check(body, inputs), want)):
         scale = max(float(np.abs(array).max(initial=0.0)), 1e-6)
         with np.errstate(invalid="ignore"):

@@ -11,7 +11,8 @@ import numpy as np
 from anylayer.engines.nodes import Definitions, Traced, needed_nodes, trace_nodes
 from anylayer.engines.plan import refuse_unfilled, require_types
 from anylayer.errors import InputError, LayerError, nearest, need, wording
-from anylayer.layer.bound import opencv_params
+from anylayer.layer.opencv import opencv_params
+from anylayer.layer.order import ORDERS, permutation, permuted
 from anylayer.network import Network, Node, TensorType
 from anylayer.tracing import Graph, Value
 from anylayer.writers.source import Source
@@ -27,6 +28,9 @@ class Calls:
 
     functions: frozenset[str] = frozenset()
     keep: frozenset[str] = frozenset()
+    layout: str = ""
+    """The order of axes in which the target gives arrays of rank 4 to a kept layer of the user's; "" for the one
+    that the layer's class sees."""
 
 
 def whole(
@@ -115,39 +119,59 @@ class _Joining:
         return [v for v in values if v.const is None]
 
     def kept(self, t: Traced) -> list[Value]:
-        """The values of a node that stands as it is, its weights behind its inputs."""
-        node = t.node
-        inputs = [self.values[name] if name else None for name in node.inputs]
+        """The values of a node that stands as it is, its weights behind its inputs. A class that sees another
+        order of axes than the file's is given that one in the written file, too."""
+        node, orders = t.node, self.orders(t)
+        inputs = [self.turned(self.values[name], orders) if name else None for name in node.inputs]
         blobs = [self.graph.constant(np.ascontiguousarray(b), trusted=True) for b in node.blobs]
         types = [kind for kind in t.outputs if kind is not None]
-        return self.graph.emit(
+        results = self.graph.emit(
             node.type,
             [*inputs, *blobs],
-            [(kind.shape, kind.dtype) for kind in types],
+            [(permuted(kind.shape, *orders), kind.dtype) for kind in types],
             attributes_of(node),
             scope=node.name,
             place=node.place,
-            names=node.outputs,
+            names=[name if orders[0] == orders[1] else f"{name}/{orders[1]}" for name in node.outputs],
             domain=node.domain or DOMAIN,
-            body=self.called(t),
+            body=self.called(t, orders),
             kept=True,
         )
+        return [self.turned(value, orders[::-1]) for value in results]
 
-    def called(self, t: Traced) -> Graph | None:
-        """What was traced of a node, over all of its inputs, those that are known included."""
+    def orders(self, t: Traced) -> tuple[str, str]:
+        """The file's order of axes at a kept node, and the one in which the target gives them to it."""
+        file, bound = t.node.layout, t.bound
+        if file not in ORDERS or bound is None or bound.definition.built_in or bound.definition.typed:
+            return "", ""
+        return file, self.calls.layout or (bound.order.seen if bound.order else file)
+
+    def turned(self, value: Value, orders: tuple[str, str], graph: Graph | None = None) -> Value:
+        """A value of rank 4 from the first order of axes to the second."""
+        if orders[0] == orders[1] or len(value.shape) != 4:
+            return value
+        into = graph or self.graph
+        if value.const is not None:
+            return into.constant(np.ascontiguousarray(value.const.transpose(permutation(*orders))), trusted=True)
+        kind = (permuted(value.shape, *orders), value.dtype)
+        return into.emit("Transpose", [value], [kind], {"perm": list(permutation(*orders))})[0]
+
+    def called(self, t: Traced, orders: tuple[str, str]) -> Graph | None:
+        """What was traced of a node, over all of its inputs, those that are known included, between `orders`."""
         if t.is_host_call:
             return None
         graph = Graph(f"{t.node.name}/")
         free = []
         for i, name in enumerate(name for name in t.node.inputs if name):
             value = self.values[name]
-            own = graph.input(f"{t.node.name}/input_{i}", value.shape, value.dtype)
+            own = graph.input(f"{t.node.name}/input_{i}", permuted(value.shape, *orders), value.dtype)
             if value.const is None:
-                free.append(own)
+                free.append(self.turned(own, orders[::-1], graph))
         if t.body is None:
             graph.outputs = [graph.constant(t.constants[i], trusted=True) for i in range(len(t.node.outputs))]
         else:
             graph.outputs = graph.inline(t.body, free, scope=t.node.name)
+        graph.outputs = [self.turned(value, orders, graph) for value in graph.outputs]
         return graph
 
 

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from anylayer.errors import AnyLayerError, DialectError, LayerError, at, nearest, need, wording
+from anylayer.errors import (
+    AnyLayerError,
+    DialectError,
+    LayerError,
+    Stopped,
+    at,
+    call_contained,
+    kind_and_text,
+    nearest,
+    need,
+    wording,
+)
+from anylayer.layer.exclusive import exclusive
+from anylayer.layer.opencv import METHODS, Made, make, opencv_params, require_numbers
+from anylayer.layer.order import Order
 from anylayer.layer.registry import Definition
-from anylayer.network import Flag, Node, Shape, TensorType, Word
+from anylayer.layer.state import copied
+from anylayer.network import Node, Shape, TensorType
 
 
 def call_user(function: Any, *args: Any) -> Any:
@@ -61,48 +77,13 @@ def _fits(definition: Definition, node: Node) -> bool:
     return isinstance(values, Mapping) and bool(cls.fits(values, len(node.inputs), len(node.outputs)))
 
 
-def opencv_params(params: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Params as OpenCV hands them to a Python layer: one flat dict (with signs and lists kept, unlike OpenCV).
-
-    Every field of every message stands under its own name; where two messages have the same field, the outer
-    or earlier one keeps the name.
-    """
-    flat: dict[str, Any] = {}
-
-    def put(values: Mapping[str, Any]) -> None:
-        nested = []
-        for name, value in values.items():
-            if isinstance(value, Mapping):
-                nested.append(value)
-            elif isinstance(value, list):
-                if any(isinstance(v, Mapping) for v in value):
-                    nested.extend(v for v in value if isinstance(v, Mapping))
-                else:
-                    flat.setdefault(name, tuple(map(_plain, value)))
-            else:
-                flat.setdefault(name, _plain(value))
-        for message in nested:
-            put(message)
-
-    put(params)
-    if defaults:
-        put(defaults)
-    return flat
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Word) and not isinstance(value, Flag) else value
-
-
-_METHODS = "__init__(self, params, blobs), getMemoryShapes(self, inputs), forward(self, inputs)"
-
-
 class Bound:
     """A node with an instance of its class. Calling it with one array an input gives a list, one an output.
 
     Arrays may be NumPy's or traced; an output of another dtype than `dtype` (when given) is cast to it.
     `notes` and `unfilled` are complete after a call. `writes` says that the class was found to write to its
-    inputs, and so must be given copies.
+    inputs, and so must be given copies. A user's class is called by one thread at a time: whoever calls `raw`
+    holds `turn`.
     """
 
     def __init__(
@@ -112,60 +93,76 @@ class Bound:
         types: Sequence[TensorType],
         dialect: str | None = None,
         dtype: np.dtype[Any] | None = None,
+        made: Made | None = None,
     ) -> None:
         self.node, self.definition, self.types, self.dtype = node, definition, tuple(types), dtype
+        self._dialect = dialect
         self.declared: list[Shape] | None = None
+        self.order: Order | None = None
         self.writes = False
+        self.turn: Any = nullcontext() if definition.built_in else exclusive(definition.cls)
         self._notes: list[str] = []
         self._admitted: set[int] = set()
-        with at(node.place):
+        with at(node.place), self.turn:
             if definition.typed:
                 cls: Any = definition.cls
-                instance = cls.__new__(cls)
-                self._prepare(instance, dialect)
+                self.instance: Any = cls.__new__(cls)
+                self._prepare(self.instance, dialect)
             else:
-                instance = self._opencv()
-            self.instance: Any = instance
+                made = made or make(self.user, node, definition, types)
+                self.instance, self.declared, self.order = made.instance, made.declared, made.order
+                self._notes += made.notes
 
     def _prepare(self, instance: Any, dialect: str | None) -> None:
         """Give a typed layer its params; what a built-in one's rules do not foresee is refused with them."""
+        if not self.definition.built_in:
+            self.user(instance.prepare, self.node, dialect, name="setup")
+            return
         try:
             instance.prepare(self.node, dialect)
         except _UNFORESEEN as error:
-            if not self.definition.built_in:
-                raise
             raise LayerError(
                 f"does not take the parameters {self.node.params} ({type(error).__name__}: {error})"
             ) from error
 
-    def _opencv(self) -> Any:
-        node, definition = self.node, self.definition
-        blobs = tuple(np.ascontiguousarray(b, np.float32 if b.dtype.kind == "f" else b.dtype) for b in node.blobs)
-        instance = self._user(definition.cls, opencv_params(node.params, node.defaults), blobs)
-        need(hasattr(instance, "forward"), "the class has no forward(inputs)")
-        if node.layout == "NHWC" and getattr(definition.cls, "layout", "") == "NCHW":
-            instance = _Turned(instance)
-        if hasattr(instance, "getMemoryShapes"):
-            shapes = self._user(instance.getMemoryShapes, [list(t.shape) for t in self.types])
-            self.declared = _shapes(shapes)
-            need(
-                len(self.declared) == len(node.outputs),
-                f"getMemoryShapes gives {len(self.declared)} shapes, the node has {len(node.outputs)} outputs",
-            )
-        return instance
+    def renewer(self) -> Callable[[], Bound]:
+        """Return a function that gives Bounds of the state this one has now. The class is not called for them
+        where its instance can be copied; otherwise it is made again."""
+        kept = None if self.definition.typed else copied(self.instance)
 
-    def _user(self, function: Any, *args: Any) -> Any:
+        def renew() -> Bound:
+            instance = None if kept is None else copied(kept)
+            made = None if instance is None else Made(instance, self.declared, self.order, list(self._notes))
+            return Bound(self.node, self.definition, self.types, self._dialect, self.dtype, made)
+
+        return renew
+
+    def user(self, function: Any, *args: Any, name: str = "") -> Any:
         """Call the user's code; an exception in it becomes a LayerError that names its line."""
         try:
-            return function(*args)
+            return call_contained(function, *args)
         except AnyLayerError:
             raise
         except Exception as error:
-            name = getattr(function, "__name__", type(function).__name__)
-            line = user_line(error, self.definition.origin)
-            if isinstance(error, TypeError) and not line:  # the call itself does not fit
-                line = f". Its methods are {_METHODS}"
-            raise LayerError(f"{name} raises {type(error).__name__}: {error}{line}") from error
+            raise self.raised(error, name or getattr(function, "__name__", type(function).__name__)) from error
+
+    def raised(self, error: BaseException, name: str = "forward") -> LayerError:
+        """Return the LayerError that says what a method of the user's class raised, and where."""
+        kind, text = kind_and_text(error)
+        line = user_line(error, self.definition.origin)
+        if isinstance(error, TypeError) and not line:  # the call itself does not fit
+            line = f". Its methods are {METHODS}"
+        if isinstance(error, Stopped):
+            return LayerError(f"{name} ends the program ({kind}: {text}){line}. Raise an exception instead")
+        params = opencv_params(self.node.params, self.node.defaults)
+        if (
+            isinstance(error, KeyError)
+            and not self.definition.typed
+            and error.args
+            and error.args[0] not in params
+        ):
+            line += f"; the params of this node are: {', '.join(map(str, params)) or 'none'}"
+        return LayerError(f"{name} raises {kind}: {text}{line}")
 
     @property
     def notes(self) -> list[str]:
@@ -176,16 +173,21 @@ class Bound:
         return list(self.instance.unfilled) if self.definition.typed else []
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        with at(self.node.place):
-            if not self.definition.typed:
-                result = call_user(self.instance.forward, list(inputs))
-            elif self.definition.built_in:
+        with at(self.node.place), self.turn:
+            if self.definition.typed:
                 self._admit(len(inputs))
-                result = self._built_in(inputs)
-            else:
-                self._admit(len(inputs))
-                result = call_user(self.instance.forward, *inputs)
+            result = self._built_in(inputs) if self.definition.built_in else self.raw(inputs)
             return self._outputs(result)
+
+    def raw(self, inputs: Sequence[Any]) -> Any:
+        """Call a user's forward; give what it gives. Whoever calls this holds `turn` and answers for
+        exceptions.
+        """
+        if self.definition.typed:
+            return call_user(self.instance.forward, *inputs)
+        if self.order is None:
+            return call_user(self.instance.forward, list(inputs))
+        return self.order.taken(call_user(self.instance.forward, self.order.given(inputs)), inputs)
 
     def outputs(self, result: Any) -> list[Any]:
         """What forward gave as a list of one array an output, checked and cast."""
@@ -223,8 +225,8 @@ class Bound:
         wanted = len(self.node.outputs)
         need(len(outputs) == wanted, f"forward gives {len(outputs)} outputs, the node has {wanted}")
         for i, output in enumerate(outputs):
-            if not (hasattr(output, "shape") and hasattr(output, "dtype")):
-                raise LayerError(f"output {i} of forward is a {type(output).__name__}, not an array")
+            if not self.definition.built_in:
+                require_numbers(output, i)
             shape = None if self.declared is None else self.declared[i]
             if shape is not None and tuple(output.shape) != shape:
                 raise LayerError(f"output {i} has shape {tuple(output.shape)}, getMemoryShapes declares {shape}")
@@ -237,31 +239,12 @@ class Bound:
         return outputs
 
 
-class _Turned:
-    """An instance of a class with `layout = "NCHW"`: it sees arrays of four axes as OpenCV would hand them to it,
-    where the network has channels last."""
-
-    def __init__(self, instance: Any) -> None:
-        self._instance = instance
-        if hasattr(instance, "getMemoryShapes"):
-            self.getMemoryShapes = self._shapes
-
-    def _shapes(self, shapes: Sequence[Sequence[int]]) -> list[list[int]]:
-        first = [[s[0], s[3], s[1], s[2]] if len(s) == 4 else list(s) for s in shapes]
-        found = [list(s) for s in self._instance.getMemoryShapes(first)]
-        return [[s[0], s[2], s[3], s[1]] if len(s) == 4 else s for s in found]
-
-    def forward(self, inputs: Sequence[Any]) -> Any:
-        given = [x.transpose(0, 3, 1, 2) if len(x.shape) == 4 else x for x in inputs]
-        found = self._instance.forward(given)
-        if not isinstance(found, (tuple, list)):
-            return found
-        return [y.transpose(0, 2, 3, 1) if len(getattr(y, "shape", ())) == 4 else y for y in found]
-
-
 def _takes(forward: Any, given: int) -> None:
     """Refuse a number of inputs that `forward` has no places for."""
-    places = list(inspect.signature(forward).parameters.values())
+    try:
+        places = list(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError):
+        raise LayerError(f"forward must be a method, got {type(forward).__name__}") from None
     named = [p for p in places if p.kind != p.VAR_POSITIONAL]
     least, most = sum(p.default is p.empty for p in named), len(named)
     open_end = most < len(places)
@@ -270,13 +253,6 @@ def _takes(forward: Any, given: int) -> None:
         least <= given and (open_end or given <= most),
         f"takes {count} {'input' if count == '1' else 'inputs'}, got {given}",
     )
-
-
-def _shapes(shapes: Any) -> list[Shape]:
-    try:
-        return [tuple(int(d) for d in shape) for shape in shapes]
-    except TypeError:
-        raise LayerError(f"getMemoryShapes must return a list of shapes, got {shapes!r}") from None
 
 
 def user_line(error: BaseException, file: str) -> str:

@@ -66,8 +66,7 @@ def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
             fmt = module.removeprefix(_PACKAGE).split(".")[0]
             Registry.of(fmt).add(Definition(type, cls, "built-in", tuple(dialects)))
             return cls
-        file = getattr(sys.modules.get(module), "__file__", None) or module
-        found = Definition(type, cls, file, tuple(dialects))
+        found = Definition(type, cls, origin_of(cls), tuple(dialects))
         collected = _collecting.get()
         if collected is None:
             _users[type] = found
@@ -81,6 +80,14 @@ def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
         return cls
 
     return register
+
+
+def origin_of(cls: Any) -> str:
+    """Return the file that a class stands in, as its code names it, or else its module."""
+    code = getattr(getattr(cls, "forward", None), "__code__", None)
+    module = getattr(cls, "__module__", "") or "given"
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file or (code.co_filename if code is not None else module)
 
 
 class Registry:
@@ -169,7 +176,7 @@ def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
     for source in sources:
         if isinstance(source, tuple):
             type_, cls = source
-            found[type_] = Definition(type_, cls, getattr(cls, "__module__", "") or "given")
+            found[type_] = Definition(type_, cls, origin_of(cls))
             continue
         text = str(source)
         type_, _, rest = text.partition("=")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from anylayer.errors import AnyLayerError, TraceError
+from anylayer.errors import AnyLayerError, TraceError, kind_and_text
 from anylayer.network import TensorType
 from anylayer.tracing.graph import Graph, Value
 from anylayer.tracing.place import place_of_error
@@ -70,9 +70,8 @@ def _once(function: Function, types: Sequence[TensorType], prefix: str, limit: i
         raise
     except Exception as error:
         place = place_of_error(error)
-        raise _Raised(
-            f"raises {type(error).__name__} on traced arrays: {error}", *([place] if place else [])
-        ) from error
+        kind, text = kind_and_text(error)
+        raise _Raised(f"raises {kind} on traced arrays: {text}", *([place] if place else [])) from error
 
 
 def compare(a: Graph, b: Graph) -> tuple[str, str] | None:

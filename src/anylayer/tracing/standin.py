@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.errors import call_contained
 from anylayer.tracing import creation, joining
 from anylayer.tracing.array import Traced
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, handles
@@ -174,10 +175,10 @@ def standing_in() -> Iterator[None]:
 
 
 def call_user(function: Function, *args: Any) -> Any:
-    """Call a user's function; in a second attempt, its copy."""
+    """Call a user's function; in a second attempt, its copy. Raise Stopped where it ends the program."""
     active = _active.get()
     if active is None:
-        return function(*args)
+        return call_contained(function, *args)
     if isinstance(function, types.MethodType):
-        return active.call_method(function, args)
-    return active.value(function)(*args)
+        return call_contained(active.call_method, function, args)
+    return call_contained(active.value(function), *args)

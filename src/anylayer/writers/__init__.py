@@ -8,6 +8,7 @@ A writer of files is a module `anylayer.writers.<format>` with
               "dialect", and its own. Net.write refuses every other one by name
     RUNS      what runs a file of it, to compare it with the source: an engine whose module has `open_file`
               ("onnxruntime", "openvino"), or "numpy": it is read by anylayer.read and run layer by layer
+    LAYOUT    optional: "NCHW" where the target gives arrays of rank 4 to a user's layer in this order alone
     write(source: Source, path: Path, **options) -> Written
 
 `write` puts `path` and what belongs to it into path's folder, which is empty and temporary. Net.write compares

@@ -129,6 +129,7 @@ def _node(layer: Draft, options: Options) -> Node:
         in_place=bool(layer.tops and layer.bottoms and layer.tops[0] == layer.bottoms[0]),
         phase=phase_of(block, options.state.phase),
         loss_weights=block.numbers("loss_weight"),
+        layout="NCHW",
     )
 
 

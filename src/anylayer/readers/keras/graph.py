@@ -87,6 +87,13 @@ class Graph:
     masks: dict[str, str] = field(default_factory=dict)
     """The masks that go along with values by themselves."""
 
+    @property
+    def layout(self) -> str:
+        """The order of axes of pictures: see Node.layout."""
+        if {"channels_first", "channels_last"} <= self.formats:
+            return "mixed"
+        return "NCHW" if "channels_first" in self.formats else "NHWC"
+
     def unique(self, name: str) -> str:
         """`name`, or with a number behind it where it is taken."""
         found, count = name, 1
@@ -132,6 +139,8 @@ def network_of(
                 label, count = f"{name}_{count}", count + 1
             public[label] = value
         need(public, "the model has no outputs", NetworkError)
+    for node in graph.nodes:
+        node.layout = graph.layout
     return Network(
         name=model.name,
         format="keras",

@@ -128,6 +128,7 @@ class Legacy:
             params=params or {},
             blobs=given,
             place=self.drawn.place,
+            layout="NCHW",
         )
         self.nodes.append(node)
         return own

@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.errors import FileError, NetworkError, at, nearest, need
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
+from anylayer.readers.tensorflow.axes import Axes
 from anylayer.readers.tensorflow.branches import take_known
 from anylayer.readers.tensorflow.factors import factors
 from anylayer.readers.tensorflow.functions import Body, called, reference, spelled
@@ -177,6 +178,7 @@ class _Builder:
     def __init__(self, graph: Graph, nodes: Sequence[GraphNode], user_types: frozenset[str]) -> None:
         self.graph, self.nodes, self.user_types = graph, nodes, user_types
         self.renamed = {value: name for name, value in graph.inputs.items() if value != name}
+        self.axes = Axes(graph.nodes, self._known)
         self.read: dict[str, int] = {}
         for node in nodes:
             for text in node.inputs:
@@ -266,7 +268,8 @@ class _Builder:
             params={"attr": _plain(node.attrs)},
             blobs=blobs,
             place=node.place(self.graph.file),
-            layout="NHWC",
+            layout=self.axes.of(node) if custom else "",
+            opencv_layout="NCHW" if custom else "",
         )
 
     def _blobs(self, node: GraphNode) -> tuple[list[str], list[Array]]:

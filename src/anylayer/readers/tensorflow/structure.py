@@ -67,5 +67,8 @@ DEFAULTED = frozenset({"PlaceholderWithDefault"})
 VARIABLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 ASSIGNS = frozenset({"AssignVariableOp", "Assign"})
 RESTORE = "RestoreV2"
+TRANSPOSE = "Transpose"
+RESHAPES = frozenset(("Reshape", "ExpandDims", "Squeeze", "Shape", "Size", "Rank", "MatMul", "Pack", "Unpack"))
+"""Operations behind which the axes mean something else."""
 QUANTIZED = ("Quantize", "Dequantize", "Requantiz", "_QuantizedConv", "QuantizedConv", "Uniform")
 """How the names of quantised operations begin."""

@@ -28,6 +28,8 @@ WHAT = "a Caffe network (.prototxt)"
 SUFFIXES = (".prototxt",)
 OPTIONS = frozenset({"keep", "batch", "dialect", "fold", "blog_compat"})
 RUNS = "numpy"
+LAYOUT = "NCHW"
+"""Caffe gives arrays of rank 4 to its layers in this order alone."""
 
 
 def write(

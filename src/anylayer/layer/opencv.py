@@ -1,0 +1,184 @@
+"""OpenCV's contract for a layer's class: its params, its instance, the shapes it declares, the arrays it gives."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import LayerError, TraceError, need
+from anylayer.layer.order import Order, order_seen, permuted, stated_order
+from anylayer.layer.registry import Definition
+from anylayer.network import ABSENT, Flag, Node, Shape, TensorType, Word
+
+METHODS = "__init__(self, params, blobs), getMemoryShapes(self, inputs), forward(self, inputs)"
+
+CallUser = Callable[..., Any]
+"""Calls a function of the user's with arguments, and names it in the error where it raises one."""
+
+
+@dataclass(slots=True)
+class Made:
+    """An instance of a user's class. `declared` are its output shapes in the file's order of axes, `order` is the
+    way to the order that it sees, None where that is the file's."""
+
+    instance: Any
+    declared: list[Shape] | None = None
+    order: Order | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def opencv_params(params: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Params as OpenCV hands them to a Python layer: one flat dict (with signs and lists kept, unlike OpenCV).
+
+    Every field of every message stands under its own name; where two messages have the same field, the outer
+    or earlier one keeps the name.
+    """
+    flat: dict[str, Any] = {}
+
+    def put(values: Mapping[str, Any]) -> None:
+        nested = []
+        for name, value in values.items():
+            if isinstance(value, Mapping):
+                nested.append(value)
+            elif isinstance(value, list):
+                if any(isinstance(v, Mapping) for v in value):
+                    nested.extend(v for v in value if isinstance(v, Mapping))
+                else:
+                    flat.setdefault(name, tuple(map(_plain, value)))
+            else:
+                flat.setdefault(name, _plain(value))
+        for message in nested:
+            put(message)
+
+    put(params)
+    if defaults:
+        put(defaults)
+    return flat
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Word) and not isinstance(value, Flag) else value
+
+
+def make(call: CallUser, node: Node, definition: Definition, types: Sequence[TensorType]) -> Made:
+    """Make an instance for these input types: `__init__`, getMemoryShapes and finalize are called once, in
+    turn.
+    """
+    need(callable(definition.cls), f"a layer's class is needed, got {type(definition.cls).__name__}")
+    seen = order_seen(definition.cls, node)
+    stated = bool(stated_order(definition.cls))
+    blobs = tuple(np.array(b, np.float32 if b.dtype.kind == "f" else b.dtype, order="C") for b in node.blobs)
+    made = Made(call(definition.cls, opencv_params(node.params, node.defaults), blobs))
+    if node.layout and seen != node.layout:
+        made.order = Order(node.layout, seen, stated)
+        if not stated and any(len(t.shape) == 4 for t in types):
+            made.notes.append(
+                f"the class sees arrays of rank 4 as {seen}, as in OpenCV, where the file has {node.layout}; "
+                f'layout = "{node.layout}" in the class gives it those'
+            )
+    need(_method(call, made.instance, "forward") is not None, "the class has no forward(inputs)")
+    shapes_of = _method(call, made.instance, "getMemoryShapes")
+    if shapes_of is not None:
+        made.declared = _declared(call, shapes_of, made.order, node, types)
+    finalize = _method(call, made.instance, "finalize")
+    if finalize is not None and _takes_two(finalize):
+        _finalize(call, finalize, made, types)
+    return made
+
+
+def _method(call: CallUser, instance: Any, name: str) -> Any:
+    """A method of the instance, or None."""
+    found = call(getattr, instance, name, None, name=name)
+    need(found is None or callable(found), f"{name} must be a method, got {type(found).__name__}")
+    return found
+
+
+def _declared(
+    call: CallUser, shapes_of: Any, order: Order | None, node: Node, types: Sequence[TensorType]
+) -> list[Shape]:
+    """The shapes of the outputs that getMemoryShapes gives, in the file's order of axes."""
+    file = [t.shape for t in types]
+    given = file if order is None else [permuted(s, order.file, order.seen) for s in file]
+    shapes = _read_shapes(call(shapes_of, [list(s) for s in given]))
+    need(
+        len(shapes) == len(node.outputs),
+        f"getMemoryShapes gives {len(shapes)} shapes, the node has {len(node.outputs)} outputs",
+    )
+    if order is None:
+        return shapes
+    for i, shape in enumerate(shapes):
+        order.check(shape, file, f"output {i} of getMemoryShapes")
+    return [permuted(s, order.seen, order.file) for s in shapes]
+
+
+def _read_shapes(found: Any) -> list[Shape]:
+    """What getMemoryShapes gave, as shapes. Raise LayerError where it is not a list of lists of sizes."""
+    try:
+        shapes = [tuple(map(operator.index, shape)) for shape in found]
+    except TraceError:
+        raise
+    except Exception:
+        shapes = []
+        wrong = True
+    else:
+        wrong = isinstance(found, (str, Mapping))
+    need(
+        not wrong,
+        f"getMemoryShapes must return a list of shapes, got {_brief(found)}. Return one list of integers per "
+        "output, such as [[1, 64, 28, 28]]",
+    )
+    negative = next((shape for shape in shapes if any(d < 0 for d in shape)), None)
+    need(negative is None, f"getMemoryShapes gives {negative}, a size cannot be negative")
+    return shapes
+
+
+def _brief(value: Any) -> str:
+    """A value in an error, shortened."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _takes_two(function: Any) -> bool:
+    """Whether a method takes two arguments. OpenCV never calls finalize in Python, so it may be anything."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _finalize(call: CallUser, finalize: Any, made: Made, types: Sequence[TensorType]) -> None:
+    """Call finalize(inputs, outputs). The arrays hold zeros and cannot be written to: only their shapes count."""
+    declared = made.declared
+    if declared is None:
+        raise LayerError("finalize(inputs, outputs) needs getMemoryShapes, which says the shapes of the outputs")
+    unsized = [t for t in types if not all(isinstance(d, int) for d in t.shape)]
+    need(not unsized, f"finalize needs the sizes of {unsized[0] if unsized else ''}, which only the data tell")
+    inputs = [None if t is ABSENT else np.broadcast_to(np.zeros((), t.dtype), t.shape) for t in types]
+    outputs = [np.broadcast_to(np.float32(0), shape) for shape in declared]
+    if made.order is not None:
+        inputs, outputs = made.order.given(inputs), made.order.given(outputs)
+    call(finalize, inputs, outputs)
+
+
+def require_numbers(output: Any, index: int) -> None:
+    """Raise LayerError for an output of a user's forward that is not an array of numbers."""
+    kind = type(output).__name__
+    need(
+        isinstance(output, (np.ndarray, np.generic)),  # a traced array says that it is one
+        f"output {index} of forward is a {kind}, not an array. Return NumPy arrays",
+    )
+    masked = type(output) is np.ma.MaskedArray
+    need(
+        output.dtype.kind in "biuf" and not masked,
+        f"output {index} of forward is {'a masked array' if masked else f'an array of {output.dtype}'}. Return "
+        "arrays of real numbers, such as float32",
+    )

@@ -1,0 +1,95 @@
+"""The order of axes in which a user's class sees arrays of rank 4."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import LayerError, need
+from anylayer.network import Node, Shape
+
+ORDERS = ("NCHW", "NHWC")
+
+
+def order_seen(cls: Any, node: Node) -> str:
+    """Return "NCHW" or "NHWC": the order in which a class with OpenCV's contract sees arrays of rank 4 at a node.
+
+    The class's own `layout` decides, then what OpenCV does with the node's format, then the file. Return "" where
+    none of them says it; the class then sees arrays as the network has them.
+    """
+    stated = stated_order(cls)
+    need(
+        not stated or node.layout in ("", *ORDERS),
+        f'the class says layout = "{stated}", and the network has channels-first and channels-last layers: '
+        "remove the line and use the arrays as they come",
+    )
+    return stated or node.opencv_layout or node.layout
+
+
+def stated_order(cls: Any) -> str:
+    """Return the `layout` that a class states, or "". Raise LayerError for any other text than NCHW or NHWC."""
+    stated = getattr(cls, "layout", "")
+    if not isinstance(stated, str) or not stated:
+        return ""
+    need(stated in ORDERS, f'the class says layout = "{stated}", expected "NCHW" or "NHWC"')
+    return stated
+
+
+def permuted(shape: Sequence[Any], source: str, target: str) -> tuple[Any, ...]:
+    """Return a shape of rank 4 in another order of axes; any other shape as it is."""
+    turned = source != target and len(shape) == 4
+    return tuple(shape[i] for i in permutation(source, target)) if turned else tuple(shape)
+
+
+def permutation(source: str, target: str) -> tuple[int, ...]:
+    """Return the axes of one order in the sequence of the other, as np.transpose takes them."""
+    return tuple(source.index(axis) for axis in target)
+
+
+class Order:
+    """The way between the file's order of axes and the one that a class sees."""
+
+    def __init__(self, file: str, seen: str, stated: bool) -> None:
+        self.file, self.seen, self.stated = file, seen, stated
+        self._in, self._out = permutation(file, seen), permutation(seen, file)
+
+    def given(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return inputs as the class sees them. NumPy arrays are contiguous, as OpenCV gives them."""
+        turned = []
+        for x in arrays:
+            if x is not None and len(x.shape) == 4:
+                x = x.transpose(self._in)
+                x = np.ascontiguousarray(x) if type(x) is np.ndarray and any(x.strides) else x
+            turned.append(x)
+        return turned
+
+    def taken(self, result: Any, inputs: Sequence[Any]) -> Any:
+        """Return the outputs of forward in the file's order. Raise LayerError where one has the file's order
+        already. A result that is not a list of arrays is returned as it is, to be refused later."""
+        if not isinstance(result, (tuple, list)):
+            return result
+        shapes = [x.shape for x in inputs if x is not None]
+        outputs = []
+        for i, y in enumerate(result):
+            shape = getattr(y, "shape", ())
+            if isinstance(shape, tuple) and len(shape) == 4 and hasattr(y, "transpose"):
+                self.check(shape, shapes, f"output {i} of forward")
+                y = y.transpose(self._out)
+            outputs.append(y)
+        return outputs
+
+    def check(self, shape: Shape, inputs: Sequence[Shape], what: str) -> None:
+        """Raise LayerError for an output shape that is an input's shape in the file's order of axes, unless the
+        class states its order. `inputs` are shapes in the file's order."""
+        if self.stated or len(shape) != 4:
+            return
+        for given in inputs:
+            seen = permuted(given, self.file, self.seen)
+            if len(given) == 4 and tuple(shape) == tuple(given) != seen:
+                raise LayerError(
+                    f"{what} has shape {tuple(shape)}, which is {self.file}; the class is given {self.seen}, here "
+                    f'{seen}, and must return it. To work on {self.file}, write layout = "{self.file}" in the '
+                    f'class; if the shape is meant, layout = "{self.seen}"'
+                )

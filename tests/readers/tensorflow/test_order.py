@@ -1,0 +1,262 @@
+"""A class with OpenCV's contract sees NCHW in a TensorFlow network, unless it says otherwise."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import LayerError
+from anylayer.layer import Layer
+from tests.readers.tensorflow.graphs import operation, placeholder, transpose, vector
+
+ENGINES = ["numpy", "onnxruntime", "openvino"]
+X = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)  # NHWC: 3 rows, 4 columns, 5 channels
+ONE = placeholder("x", (2, 3, 4, 5)) + operation("mine", "Mine", ["x"])
+
+
+class Rows:
+    """Keep the first two rows; write down what it is given."""
+
+    seen: Any = []  # noqa: RUF012
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        type(self).seen = [tuple(b.shape) for b in blobs]
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        n, c, _, w = inputs[0]
+        type(self).seen = [*type(self).seen, tuple(inputs[0])]
+        return [[n, c, 2, w]]
+
+    def forward(self, inputs: Any) -> Any:
+        type(self).seen = [*type(self).seen, tuple(inputs[0].shape)]
+        return [inputs[0][:, :, :2] * np.float32(2)]
+
+
+def model(tmp_path: Path, text: str, cls: Any, engine: str = "numpy", **options: Any) -> anylayer.Model:
+    (tmp_path / "net.pbtxt").write_text(text)
+    return anylayer.read(tmp_path / "net.pbtxt", layers=[("Mine", cls)]).compile(engine, **options)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_class_sees_channels_first_and_the_network_goes_on_with_channels_last(
+    tmp_path: Path, engine: str
+) -> None:
+    made = model(tmp_path, ONE + operation("y", "Relu", ["mine"]), Rows, engine)
+    assert np.array_equal(made({"x": X})["y"], X[:, :2] * 2)
+    assert set(Rows.seen) == {(2, 5, 3, 4)}
+    assert not made.host_calls
+
+
+class Last(Rows):
+    layout = "NHWC"
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        n, _, w, c = inputs[0]
+        return [[n, 2, w, c]]
+
+    def forward(self, inputs: Any) -> Any:
+        return [inputs[0][:, :2] * np.float32(2)]
+
+
+class Typed(Layer):
+    def forward(self, x: Any) -> Any:
+        return x[:, :2] * np.float32(2)
+
+
+@pytest.mark.parametrize("cls", [Last, Typed])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_class_that_says_so_and_the_typed_form_see_the_files_order(
+    tmp_path: Path, cls: Any, engine: str
+) -> None:
+    assert np.array_equal(model(tmp_path, ONE, cls, engine)({"x": X})["mine"], X[:, :2] * 2)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_host_call_sees_channels_first_contiguous_and_may_write(tmp_path: Path, engine: str) -> None:
+    class Host(Rows):
+        def forward(self, inputs: Any) -> Any:
+            x = inputs[0]
+            if x.max() > 1e9:
+                return [x]
+            assert x.flags.c_contiguous and x.shape == (2, 5, 3, 4)
+            x += 1
+            return [x[:, :, :2]]
+
+    with pytest.warns(UserWarning, match="runs in Python") if engine != "numpy" else _nothing():
+        made = model(tmp_path, ONE, Host, engine)
+    given = X.copy()
+    for _ in range(3):
+        assert np.array_equal(made({"x": given})["mine"], X[:, :2] + 1)
+    assert np.array_equal(given, X)
+
+
+def _nothing() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def test_a_class_that_writes_into_an_array_is_traced_in_the_order_it_sees(tmp_path: Path) -> None:
+    class Writes(Rows):
+        def forward(self, inputs: Any) -> Any:
+            out = np.zeros((2, 5, 2, 4), np.float32)
+            out[:, :, 0] = inputs[0][:, :, 1]
+            return [out]
+
+    made = model(tmp_path, ONE, Writes, "onnxruntime")
+    assert not made.host_calls
+    want = np.zeros((2, 2, 4, 5), np.float32)
+    want[:, 0] = X[:, 1]
+    assert np.array_equal(made({"x": X})["mine"], want)
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (3, 4, 5), (1, 2, 3, 4, 5)])
+def test_arrays_of_other_ranks_come_as_the_file_has_them(tmp_path: Path, shape: Any) -> None:
+    class Plain:
+        def __init__(self, params: Any, blobs: Any) -> None:
+            pass
+
+        def forward(self, inputs: Any) -> Any:
+            return [inputs[0] + np.arange(shape[-1], dtype=np.float32)]
+
+    x = np.ones(shape, np.float32)
+    got = model(tmp_path, placeholder("x", shape) + operation("mine", "Mine", ["x"]), Plain)({"x": x})["mine"]
+    assert np.array_equal(got, x + np.arange(shape[-1], dtype=np.float32))
+
+
+def test_constants_come_as_the_file_has_them(tmp_path: Path) -> None:
+    text = placeholder("x", (2, 3, 4, 5)) + vector("c", [7, 8]) + operation("mine", "Mine", ["x", "c"])
+    model(tmp_path, text, Rows)({"x": X})
+    assert Rows.seen[0] == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "order"),
+    [
+        (operation("a", "Relu", ["x"], data_format="NCHW"), "", "NCHW"),
+        (operation("a", "Relu", ["x"], data_format="NHWC"), "", "NHWC"),
+        (operation("a", "Relu", ["x"]), operation("b", "Relu", ["mine"], data_format="NCHW"), "NCHW"),
+        (transpose("a", "x", (0, 3, 1, 2)), "", "NCHW"),
+        (transpose("a", "x", (0, 2, 3, 1)), "", "NHWC"),
+        (operation("a", "Relu", ["x"]), transpose("b", "mine", (0, 2, 3, 1)), "NCHW"),
+        (operation("a", "Relu", ["x"]), "", "NHWC"),
+    ],
+)
+def test_the_files_order_is_that_of_the_nearest_operation_that_states_one(
+    tmp_path: Path, before: str, behind: str, order: str
+) -> None:
+    (tmp_path / "net.pbtxt").write_text(
+        placeholder("x", (2, 3, 4, 5)) + before + operation("mine", "Mine", ["a"]) + behind
+    )
+    net = anylayer.read(tmp_path / "net.pbtxt", layers=[("Mine", Rows)])
+    assert next(n.layout for n in net.network.nodes if n.type == "Mine") == order
+
+
+def test_a_class_sees_channels_first_in_a_network_of_channels_first(tmp_path: Path) -> None:
+    text = placeholder("x", (2, 3, 4, 5)) + operation("mine", "Mine", ["x"], data_format="NCHW")
+    assert np.array_equal(model(tmp_path, text, Rows)({"x": X})["mine"], X[:, :, :2] * 2)
+    text = placeholder("x", (2, 3, 4, 5)) + operation("mine", "Mine", ["x"], data_format="NCHW")
+    want = X[:, :, :, :][:, :, :2]
+    assert np.array_equal(model(tmp_path, text, Last)({"x": X})["mine"], want * 2)
+
+
+class BackLast:
+    """Give channels last, as it was never given them."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def forward(self, inputs: Any) -> Any:
+        return [np.transpose(inputs[0], (0, 2, 3, 1))]
+
+
+def test_a_result_in_the_files_order_is_refused(tmp_path: Path) -> None:
+    rule = (
+        "output 0 of forward has shape (2, 3, 4, 5), which is NHWC; the class is given NCHW, here (2, 5, 3, 4), "
+        'and must return it. To work on NHWC, write layout = "NHWC" in the class; if the shape is meant, '
+        'layout = "NCHW"'
+    )
+    for engine in ("numpy", "onnxruntime"):
+        with pytest.raises(LayerError, match=re.escape(f"layer 'mine' (Mine): {rule}")):
+            model(tmp_path, ONE, BackLast, engine)({"x": X})
+
+    class Meant(BackLast):
+        layout = "NCHW"
+
+    assert model(tmp_path, ONE, Meant)({"x": X})["mine"].shape == (2, 4, 5, 3)
+
+    class Declares(BackLast):
+        def getMemoryShapes(self, inputs: Any) -> Any:
+            n, c, h, w = inputs[0]
+            return [[n, h, w, c]]
+
+    with pytest.raises(LayerError, match=r"output 0 of getMemoryShapes has shape \(2, 3, 4, 5\), which is NHWC"):
+        model(tmp_path, ONE, Declares)({"x": X})
+
+
+def test_another_word_for_the_order_is_refused(tmp_path: Path) -> None:
+    class Odd(Rows):
+        layout = "channels_last"
+
+    with pytest.raises(LayerError, match='the class says layout = "channels_last", expected "NCHW" or "NHWC"'):
+        model(tmp_path, ONE, Odd)({"x": X})
+
+
+@pytest.mark.parametrize("cls", [Rows, Last])
+@pytest.mark.parametrize("name", ["net.onnx", "net.prototxt"])
+def test_a_kept_layer_is_given_the_order_that_its_class_sees(tmp_path: Path, name: str, cls: Any) -> None:
+    (tmp_path / "net.pbtxt").write_text(ONE + operation("y", "Relu", ["mine"]))
+    net = anylayer.read(tmp_path / "net.pbtxt", layers=[("Mine", cls)])
+    net.write(tmp_path / name, keep=["Mine"])
+    again = anylayer.read(
+        tmp_path / name,
+        *([tmp_path / "net.caffemodel"] if (tmp_path / "net.caffemodel").exists() else []),
+        layers=[("Mine", cls)],
+    ).compile("numpy")
+    caffe = name.endswith("prototxt")
+    (got,) = again({n: X.transpose(0, 3, 1, 2) if caffe else X for n in again.inputs}).values()
+    assert np.array_equal(got.transpose(0, 2, 3, 1) if caffe else got, X[:, :2] * 2)
+
+
+def test_a_class_that_states_its_order_is_given_it_in_a_caffe_network(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(
+        'layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 2 dim: 5 dim: 3 dim: 4 } } }\n'
+        'layer { name: "m" type: "Mine" bottom: "d" top: "m" }\n'
+    )
+    first = X.transpose(0, 3, 1, 2).copy()
+    got = anylayer.read(tmp_path / "net.prototxt", layers=[("Mine", Last)]).compile("numpy")({"d": first})["m"]
+    assert np.array_equal(got, first[:, :, :2] * 2)
+
+
+def test_inspect_says_which_order_the_class_sees(tmp_path: Path) -> None:
+    (tmp_path / "net.pbtxt").write_text(ONE)
+    notes = anylayer.read(tmp_path / "net.pbtxt", layers=[("Mine", Rows)]).inspect().notes
+    assert any(
+        n.endswith(
+            "layer 'mine' (Mine): the class sees arrays of rank 4 as NCHW, as in OpenCV, where the file has NHWC; "
+            'layout = "NHWC" in the class gives it those'
+        )
+        for n in notes
+    )
+    assert not any(
+        "rank 4" in n for n in anylayer.read(tmp_path / "net.pbtxt", layers=[("Mine", Last)]).inspect().notes
+    )
+
+
+def test_a_stub_writes_the_order_out(tmp_path: Path) -> None:
+    from anylayer.cli.stubs import stub_file
+
+    (tmp_path / "net.pbtxt").write_text(ONE)
+    net = anylayer.read(tmp_path / "net.pbtxt")
+    text = stub_file(net.network, net.inspect().nodes, ["Mine"], "anylayer run")
+    assert (
+        '    layout = "NCHW"  # the order of axes of arrays of rank 4, as in OpenCV; "NHWC" is the file\'s\n'
+        in text
+    )
+    assert "(x,) = inputs  # float32[2, 5, 3, 4]\n" in text
+    assert "noise.standard_normal((2, 5, 3, 4), np.float32)" in text
