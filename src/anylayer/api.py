@@ -142,14 +142,14 @@ class Net:
         asked = {"functions": functions, "keep": tuple(keep), "batch": batch, "dialect": dialect, **options}
         job = conversion.job_of(self.network, self.definitions, shapes, writer, fmt, asked)
         arrays = [] if verify is False else job.noise(0) if verify is True else [job.fed(verify)]
-        return conversion.convert(job, self.network.outputs, writer, fmt, path, arrays, self._reopened)
+        return conversion.convert(job, self.network.outputs, writer, fmt, path, arrays, self._reopened, _prove)
 
     def _reopened(self, written: Written) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
         """Read a file that was written of this network with the layers that it has here, to run it in NumPy."""
         *others, main = [written.stand_in] if written.stand_in else written.files
         weights = others[-1] if others else None
         layers = [(type_, definition.cls) for type_, definition in self.user_layers.items()]
-        return read(main, weights, layers=layers, dialect=written.dialect).compile("numpy")
+        return read(main, weights, layers=layers, **written.reading).compile("numpy")
 
     def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:
         """The table of nodes: params, shapes, weights, multiply-adds, where each runs. Works without weights,
@@ -176,9 +176,17 @@ class Net:
         return f"<anylayer.Net {self.network.name!r}: {len(self.network.nodes)} nodes, {ends}>"
 
 
+def _prove(written: Written) -> None:
+    """Have the format's reader compare the parameters in written files with the source's, where it can."""
+    if written.params is not None:
+        reader = _reader_of(written.files[-1])[1]
+        reader.prove(written.files, written.params)
+
+
 def _readers() -> list[str]:
     """The readers: modules with WHAT (what they read, in words), OPTIONS (which of _UNASKED they take),
-    match(path) -> bool and read(path, weights, *, user_types, **options) -> Network."""
+    match(path) -> bool and read(path, weights, *, user_types, **options) -> Network; and prove(files, params)
+    where the format's writer gives parameters to compare (see writers.source.Written)."""
     folder = Path(__file__).parent / "readers"
     files = [p for p in folder.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
     return sorted(p.name.removesuffix(".py") for p in files if not p.name.startswith("_"))

@@ -147,7 +147,8 @@ class Network:
     `open` holds, for an input whose file leaves sizes open, its shape with None for each such size; where only
     the first (the batch) is open, `inputs` has 1 for it. `dtypes` has the dtype of an input whose type is None;
     float32 where it is silent. `layouts` says of an input that takes pictures how they
-    lie ("NHWC"); NCHW where it is silent.
+    lie ("NHWC"); NCHW where it is silent. `fields` are the fields of a layer (layer.Field) that a schema given
+    with the network (--proto) declares, by name.
     """
 
     name: str
@@ -165,6 +166,7 @@ class Network:
     open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
     dtypes: dict[str, np.dtype[Any]] = field(default_factory=dict)
     layouts: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

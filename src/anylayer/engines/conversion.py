@@ -39,6 +39,7 @@ Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 """A file that has been read back: outputs by name, of inputs by name."""
 Open = Callable[[Written], Run]
 Reopen = Callable[[Written], Run]
+Prove = Callable[[Written], None]
 
 SHALLOW, DEEP = 1e-5, 1e-4
 """The largest difference, of an output's largest value, that rounding may make: in a network of a few layers that
@@ -289,9 +290,11 @@ def convert(
     path: Path,
     inputs: Sequence[Mapping[str, Array]],
     reopen: Reopen,
+    prove: Prove,
 ) -> Conversion:
     """Write the network as `path` and what belongs to it; on each of `inputs` (none: no comparison) the file must
-    give what the source's layers give in NumPy. `reopen` reads a file back where the writer's RUNS is "numpy".
+    give what the source's layers give in NumPy. `reopen` reads a file back where the writer's RUNS is "numpy";
+    `prove` compares the parameters in the file with the source's.
 
     Raises what tracing and the writer raise, and ConversionError where a value is off; then no file is left.
     """
@@ -303,6 +306,8 @@ def convert(
         written: Written = writer.write(source, folder / path.name, **job.options)
         _keep_source(job.network, path.parent, written)
         done = Conversion(fmt, [path.parent / f.name for f in written.files], notes=list(written.notes))
+        if inputs:
+            prove(written)
         if not inputs:
             done.unchecked = "not asked for"
         elif written.unrun:

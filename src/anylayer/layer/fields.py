@@ -20,10 +20,10 @@ from anylayer.network import Flag, Word
 
 MISSING: Any = object()
 _INTEGERS = {
-    "int32": (-(2**31), 2**31 - 1),
-    "int64": (-(2**63), 2**63 - 1),
-    "uint32": (0, 2**32 - 1),
-    "uint64": (0, 2**64 - 1),
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), (-(2**31), 2**31 - 1)),
+    **dict.fromkeys(("int64", "sint64", "sfixed64"), (-(2**63), 2**63 - 1)),
+    **dict.fromkeys(("uint32", "fixed32"), (0, 2**32 - 1)),
+    **dict.fromkeys(("uint64", "fixed64"), (0, 2**64 - 1)),
 }
 _NUMBERS = {"inf": math.inf, "infinity": math.inf, "nan": math.nan}
 
@@ -45,7 +45,7 @@ Kind = str | Enum | type["Message"]
 class Field:
     """One declared parameter.
 
-    `kind` is a protobuf scalar ("int32", "uint32", "int64", "uint64", "float", "double", "bool", "string"),
+    `kind` is a protobuf scalar ("int32", "uint32", "int64", "uint64", "float", "double", "bool", "string" ...),
     "any" (taken as the file has it), an Enum or a nested Message class. A repeated field is a tuple. `default`
     MISSING makes it required. `dialects` are defaults that differ by dialect.
     """

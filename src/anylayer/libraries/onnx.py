@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import TensorProto, checker, defs, helper, numpy_helper, shape_inference
 
+from anylayer.libraries.protobuf import DecodeError
 from anylayer.network import Array
 
 __all__ = [

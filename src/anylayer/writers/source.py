@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from anylayer.layer import Bound
 from anylayer.network import Array, Network, Node, TensorType
@@ -65,8 +65,9 @@ class Written:
     which the file has it: an input x is given to the file as x.transpose(order), an output y of the source is
     compared as y.transpose(order). Where what is kept prevents that the file is run, `stand_in` is one that is
     compared in its place (in the same folder, not among `files`), in which kept layers compute their bodies; where
-    there can be none, `unrun` says why. `dialect` is the dialect to read the files back with, where the format has
-    dialects.
+    there can be none, `unrun` says why. `reading` are the options of anylayer.read to read the files back with.
+    `params` are the parameters that layers of the file have as the source has them, by the layers' names in it;
+    the reader's `prove` compares them.
     """
 
     files: list[Path]
@@ -76,7 +77,8 @@ class Written:
     transposed: dict[str, tuple[int, ...]] = field(default_factory=dict)
     stand_in: Path | None = None
     unrun: str = ""
-    dialect: str | None = None
+    reading: dict[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Mapping[str, Any]] | None = None
 
 
 def other_outputs(source: Source) -> dict[str, str]:

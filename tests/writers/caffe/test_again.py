@@ -12,9 +12,11 @@ import pytest
 import anylayer
 from anylayer.errors import LayerError
 from anylayer.network import Network
+from anylayer.readers.caffe import prove
 from anylayer.testing import assert_same
 from anylayer.writers.caffe import save
 from anylayer.writers.caffe.dialects import dialect_of
+from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.network import network_net
 from tests.writers.caffe.harness import SHARED
 
@@ -64,8 +66,11 @@ def assert_equal(one: Network, two: Network) -> None:
 
 
 def again(network: Network, folder: Path) -> list[Path]:
-    """The network's files."""
-    return save(network_net(network, dialect_of(network.dialect)), folder / "again.prototxt")
+    """Write the network's files; protobuf must read every parameter in them as it is in the network."""
+    net = network_net(network, CaffeNet(network.name, dialect=dialect_of(network.dialect)))
+    files = save(net, folder / "again.prototxt")
+    prove(files, {layer.name: layer.given for layer in net.layers if layer.given is not None})
+    return files
 
 
 def read(case: Path) -> anylayer.Net:

@@ -224,7 +224,7 @@ def test_fields_without_a_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         LayerError, match=r"layer 'shuffle' \(Unheard\): field '\[some.extension\]' has no name that"
     ):
-        save(network_net(net.network, dialect_of(None)), tmp_path / "net.prototxt")
+        save(network_net(net.network, CaffeNet()), tmp_path / "net.prototxt")
 
 
 def test_an_input_and_a_layer_of_one_name(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 proto_file.py a fork's caffe.proto ...                 decode.py    a binary network's layers
 schema.py     ... and what it says about the fields    hdf5.py      weights in HDF5
                      \\                                 mean.py      mean images
+                                                       protobuf.py  what was written, read by protobuf
 ../_tree.py   Block: the fields of either --> upgrade.py: V0, V1 and old inputs to today's form
                      |
 build.py      rules.py (phase, stages), wiring.py (blobs to values), fields.py (params), blobs.py (weights),
@@ -13,8 +14,9 @@ build.py      rules.py (phase, stages), wiring.py (blobs to values), fields.py (
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from anylayer.errors import FileError, at, need
 from anylayer.layer import Registry
@@ -87,6 +89,14 @@ def read(
     state = network_state(net, phase, level, tuple(stages))
     options = Options(state, dialect, user_types, schema)
     return build(net, stored, str(weights) if weights is not None else "", options)
+
+
+def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> None:
+    """Check with protobuf that the written files (.proto, .caffemodel, prototxt) agree and have these parameters
+    of layers. Raises ConversionError naming the layer and the field."""
+    from anylayer.readers.caffe.protobuf import prove as prove_files
+
+    prove_files(files, params)
 
 
 def _file(path: Path, what: str) -> Path:

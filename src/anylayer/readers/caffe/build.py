@@ -14,7 +14,7 @@ from anylayer.layer import Definition, Registry
 from anylayer.network import Network, Node, TensorType
 from anylayer.readers._tree import Block
 from anylayer.readers.caffe.blobs import StoredLayer, fill
-from anylayer.readers.caffe.fields import absent, check_net, params
+from anylayer.readers.caffe.fields import GENERIC, absent, check_net, params
 from anylayer.readers.caffe.preprocess import preprocess
 from anylayer.readers.caffe.rules import State, phase_of, takes_part
 from anylayer.readers.caffe.schema import Schema
@@ -48,6 +48,8 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
         name=net.text("name"), format="caffe", inputs={}, nodes=[], outputs={}, dialect=options.dialect,
         source=net.file, weights=weights, dtype=np.dtype(np.float32),
     )  # fmt: skip
+    if options.schema is not None:
+        network.fields = {n: f for n, f in options.schema.fields().items() if n not in GENERIC}
     network.notes += drop_training(layers)
     name_versions(blobs)
     arrays = fill(layers, stored, weights or net.file)

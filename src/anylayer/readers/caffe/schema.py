@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import FileError, nearest
+from anylayer.layer import Enum, Field, Message
 from anylayer.network import Flag, Word
 from anylayer.readers._tree import Block, Entry, shown
 
@@ -108,12 +109,39 @@ class Schema:
         self.enums = {**base.enums, **self.enums}
         self.resolve()
 
+    def fields(self) -> dict[str, Field]:
+        """Return LayerParameter's fields as layers' classes declare theirs, but for those whose type is not
+        known."""
+        made: dict[str, type[Message]] = {}
+        return _fields(self.messages["LayerParameter"], made)
+
     def check(self, block: Block, message: str = "NetParameter") -> None:
         """Give every value its declared type, in place; refuse what is not declared, by name and line.
 
         Each block learns which of its fields are repeated and which values its absent fields have.
         """
         _check(block, self.messages[message], self.file, self.partial)
+
+
+def _fields(message: MessageType, made: dict[str, type[Message]]) -> dict[str, Field]:
+    """Return a message's fields; `made` are the classes of messages that are made already or being made."""
+    found: dict[str, Field] = {}
+    for name, declared in message.fields.items():
+        kind: Any = declared.kind
+        if isinstance(declared.type, EnumType):
+            kind = Enum()
+            kind.numbers.update(declared.type.numbers)
+        elif isinstance(declared.type, MessageType):
+            inner = declared.type
+            kind = made.get(inner.name)
+            if kind is None:
+                kind = made[inner.name] = type(inner.name.rpartition(".")[2], (Message,), {})
+                kind.fields = _fields(inner, made)
+        elif kind not in SCALARS:
+            continue
+        default = None if declared.repeated else _default(declared)
+        found[name] = Field(declared.number, kind, default, declared.repeated, name=name)
+    return found
 
 
 def _check(block: Block, message: MessageType, file: str, partial: bool) -> None:

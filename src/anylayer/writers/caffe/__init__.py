@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from anylayer.errors import InputError, need
 from anylayer.layer import Registry
@@ -69,7 +70,11 @@ def write(
     unrun = f"what {', '.join(sorted(unknown))} computes is the target's affair" if unknown else ""
     if blog_compat:
         unrun = unrun or "blog_compat changes the numbers"
-    return Written(files, notes, result.renamed, result.transposed, unrun=unrun, dialect=chosen.name or None)
+    reading: dict[str, Any] = {"dialect": chosen.name or None}
+    if source.network.fields:
+        reading["proto"] = files[0]
+    given = {layer.name: layer.given for layer in result.net.layers if layer.given is not None}
+    return Written(files, notes, result.renamed, result.transposed, unrun=unrun, reading=reading, params=given)
 
 
 def _letters(order: tuple[int, ...]) -> str:

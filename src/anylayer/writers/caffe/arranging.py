@@ -368,6 +368,7 @@ def _kept(b: Builder, op: Op) -> None:
     shapes = [tuple(v.shape) for v in op.outputs]
     blobs = [np.asarray(v.const) for v in weights]
     tops = b.add_many(op.op, inputs, shapes, {message: dict(op.attrs)}, blobs)
+    b.net.layers[-1].given = {message: dict(op.attrs)} if op.attrs else {}
     for value, top in zip(op.outputs, tops):
         b.give(value, top)
 

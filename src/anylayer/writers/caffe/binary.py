@@ -16,8 +16,8 @@ from anylayer.errors import FileError, at, need
 from anylayer.layer import Enum, Field
 from anylayer.network import Array
 from anylayer.writers.caffe.base import NET
+from anylayer.writers.caffe.inference import Fields
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
-from anylayer.writers.caffe.schema import Fields
 from anylayer.writers.caffe.text import fields_of, in_order, listed
 
 MOST_BYTES = 2**31 - 1
@@ -112,6 +112,9 @@ def encode(values: Mapping[str, Any], fields: Fields) -> bytes:
     return bytes(out)
 
 
+_FIXED = {"double": "<d", "fixed64": "<Q", "sfixed64": "<q", "fixed32": "<I", "sfixed32": "<i"}
+
+
 def _one(value: Any, declared: Field) -> bytes:
     kind, number = declared.kind, declared.number
     if isinstance(value, Mapping):
@@ -119,18 +122,24 @@ def _one(value: Any, declared: Field) -> bytes:
         return tag(number, _BYTES) + varint(len(inner)) + inner
     if isinstance(kind, Enum):
         return tag(number, _VARINT) + varint(kind.numbers[value] if isinstance(value, str) else int(value))
-    if kind == "string" or (kind == "any" and isinstance(value, str)):
+    if kind in ("string", "bytes") or (kind == "any" and isinstance(value, str)):
         text = str(value).encode()
         return tag(number, _BYTES) + varint(len(text)) + text
     if kind == "bool":
         return tag(number, _VARINT) + varint(int(value in (1, "t", "True", "true")))
-    if kind == "double":
-        return tag(number, _FIXED64) + struct.pack("<d", value)
-    if kind == "float" or isinstance(value, float):
+    if kind == "float" or (kind == "any" and isinstance(value, float)):
         with np.errstate(over="ignore"):
             return tag(number, _FIXED32) + bytes(np.float32(value).astype("<f4").tobytes())
-    need(isinstance(value, (int, np.integer)), f"parameter '{declared.name}' must be an integer, got {value}")
-    return tag(number, _VARINT) + varint(int(value))
+    if kind != "double":
+        whole = isinstance(value, (int, np.integer, np.bool_))
+        need(whole, f"parameter '{declared.name}' must be an integer, got {value}")
+    if kind in _FIXED:
+        form = _FIXED[str(kind)]
+        return tag(number, _FIXED64 if form in ("<d", "<Q", "<q") else _FIXED32) + struct.pack(form, value)
+    whole_number = int(value)
+    if kind in ("sint32", "sint64"):
+        whole_number = 2 * whole_number if whole_number >= 0 else -2 * whole_number - 1
+    return tag(number, _VARINT) + varint(whole_number)
 
 
 def tag(number: int, kind: int) -> bytes:

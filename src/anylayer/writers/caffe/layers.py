@@ -9,13 +9,17 @@ from typing import Any
 from anylayer.layer import Message
 from anylayer.network import Array
 from anylayer.writers.caffe.dialects import Dialect
-from anylayer.writers.caffe.schema import Fields, Schema
+from anylayer.writers.caffe.inference import Fields
+from anylayer.writers.caffe.schema import Schema, Use
 
 
 @dataclass(slots=True)
 class CaffeLayer:
-    """One layer. `params` are its parameter messages by name; `rest` its other fields (loss_weight, include ...);
-    `place` leads an error message."""
+    """One layer.
+
+    `params` are its parameter messages by name; `rest` its other fields (loss_weight, include ...); `place` leads
+    an error message. `given` are the parameters as the source has them, of a layer that is written as it is.
+    """
 
     name: str
     type: str
@@ -25,6 +29,7 @@ class CaffeLayer:
     blobs: list[Array] = field(default_factory=list)
     rest: dict[str, Any] = field(default_factory=dict)
     place: str = ""
+    given: Mapping[str, Any] | None = None
 
     def values(self) -> dict[str, Any]:
         """LayerParameter's values, but for the blobs."""
@@ -34,13 +39,18 @@ class CaffeLayer:
 
 @dataclass(slots=True)
 class CaffeNet:
-    """Layers in the order they compute. `inputs` are name and shape of inputs that no layer gives (old forks)."""
+    """Layers in the order they compute.
+
+    `inputs` are name and shape of inputs that no layer gives (old forks). `classes` and `declared` are what a user
+    declares: see Schema.
+    """
 
     name: str = ""
     layers: list[CaffeLayer] = field(default_factory=list)
     inputs: dict[str, tuple[int, ...] | None] = field(default_factory=dict)
     dialect: Dialect = field(default_factory=lambda: Dialect(""))
-    classes: Mapping[str, type[Message]] = field(default_factory=dict)
+    classes: Mapping[str, type[Message] | None] = field(default_factory=dict)
+    declared: Fields = field(default_factory=dict)
 
     def values(self) -> dict[str, Any]:
         """NetParameter's values, but for the layers."""
@@ -52,7 +62,6 @@ class CaffeNet:
 
     def fields(self) -> tuple[Schema, list[Fields]]:
         """The schema of all the layers together, and each layer's fields."""
-        schema = Schema(self.dialect, self.classes)
-        for layer in self.layers:
-            schema.layer_fields(layer.type, layer.params | layer.rest)
-        return schema, [schema.layer_fields(layer.type, layer.params | layer.rest) for layer in self.layers]
+        uses = [Use(layer.type, layer.params | layer.rest, layer.place) for layer in self.layers]
+        schema = Schema(self.dialect, uses, self.classes, self.declared)
+        return schema, [schema.layer_fields(use.params) for use in uses]

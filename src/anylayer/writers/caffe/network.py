@@ -7,7 +7,6 @@ from itertools import takewhile
 from typing import Any
 
 from anylayer.errors import at, need
-from anylayer.layer import Message
 from anylayer.network import Network, Node, Preprocess, TensorType
 from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
@@ -90,6 +89,7 @@ def node_layer(node: Node, names: Mapping[str, str]) -> CaffeLayer:
         list(node.blobs),
         rest,
         node.place,
+        node.params,
     )
 
 
@@ -97,7 +97,7 @@ def _need_names(params: Mapping[str, Any]) -> None:
     """Refuse fields that only a number or an extension's name is known of: no prototxt of Caffe has them."""
     for name, value in params.items():
         need(
-            name.isidentifier(),
+            name.isidentifier() and name.isascii(),
             f"field '{name}' has no name that a prototxt can have",
         )
         for inner in value if isinstance(value, list) else [value]:
@@ -115,14 +115,12 @@ def takes(dialect: Dialect, node: Node, ranks: Sequence[int]) -> bool:
 
 def network_net(
     network: Network,
-    dialect: Dialect,
+    net: CaffeNet,
     types: Mapping[str, TensorType | None] | None = None,
-    classes: Mapping[str, type[Message]] | None = None,
     nodes: Sequence[Node] | None = None,
 ) -> CaffeNet:
-    """The network's nodes (or `nodes` in their places) as layers, in place where they are in the file."""
+    """Fill `net` with the network's nodes (or `nodes` in their places), in place where they are in the file."""
     names = blob_names(network)
-    net = CaffeNet(network.name, dialect=dialect, classes=dict(classes or {}))
     input_layers(network, types or network.inputs, names, net)
     for node in network.nodes if nodes is None else nodes:
         add_node(net, node, names)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anylayer.layer import Enum, Field, Message, Registry
 from anylayer.layer.contract import Filler
 from anylayer.layer.fields import MISSING
 from anylayer.writers.caffe.base import GENERIC, MESSAGES, NET, NUMBERS, title
+from anylayer.writers.caffe.inference import Fields
 from anylayer.writers.caffe.layers import CaffeNet
-from anylayer.writers.caffe.schema import Fields, Schema
+from anylayer.writers.caffe.schema import Schema
 from anylayer.writers.caffe.text import quoted, scalar_text
 
 _HEAD = """\
@@ -24,37 +26,41 @@ _PACKED = {("BlobShape", "dim"), ("BlobProto", "data"), ("BlobProto", "diff")} |
 }
 
 
+_TAKEN = ("NetParameter", "LayerParameter", "Phase", "TRAIN", "TEST")
+"""Names of the package that no message of a parameter may have."""
+
+
 def proto_text(net: CaffeNet) -> str:
     """The .proto of a network: it reads the network's prototxt and caffemodel."""
     schema, _ = net.fields()
-    messages = _messages(schema)
     writer = _Writer()
-    parameters = {name: writer.name(cls, title(name)) for name, cls in messages.items()}
-    layer = [_declaration(n, f, writer) for n, f in GENERIC.items()]
-    numbers = {name: schema.numbers.get(name, NUMBERS.get(name, 0)) for name in messages}
-    for name in sorted(messages, key=lambda n: numbers[n]):
-        repeated = "repeated" if name in _repeated(net) else "optional"
-        layer.append(f"  {repeated} {parameters[name]} {name} = {numbers[name]};")
-    layer += [_declaration(n, f, writer) for n, f in _plain(net, schema).items()]
-    whole = [_declaration(n, f, writer) for n, f in NET.items()]
-    whole.append("  repeated LayerParameter layer = 100;")
-    writer.out["NetParameter"] = ["message NetParameter {", *whole, "}"]
-    writer.out["LayerParameter"] = ["message LayerParameter {", *layer, "}"]
+    own = _own_fields(schema, _repeated(net))
+    taken = {f.number for f in own.values()}
+    generic = {n: f for n, f in GENERIC.items() if f.number not in taken}
+    writer.add("NetParameter", NET, ["  repeated LayerParameter layer = 100;"])
+    writer.add("LayerParameter", {**generic, **dict(sorted(own.items(), key=lambda item: item[1].number))})
     dialect = f"the dialect '{net.dialect.name}'" if net.dialect.name else "they are spelled in it"
     head = _HEAD.format(what=f"network '{net.name}'" if net.name else "the network", dialect=dialect)
     enum = "enum Phase { TRAIN = 0; TEST = 1; }"
     return "\n\n".join([head.rstrip(), enum, *("\n".join(lines) for lines in writer.out.values())]) + "\n"
 
 
-def _messages(schema: Schema) -> dict[str, type[Message]]:
-    """The parameter messages of the network, and all of Caffe's own whose numbers nothing else takes."""
-    found = dict(schema.messages)
-    taken = {schema.numbers[name] for name in found}
+def _own_fields(schema: Schema, repeated: set[str]) -> Fields:
+    """Return LayerParameter's fields but the generic ones: those of the network, those of the schema given with
+    it, and Caffe's own whose numbers nothing else takes."""
+    found: dict[str, Field] = {}
+    for name, cls in schema.messages.items():
+        given = schema.declared.get(name)
+        many = name in repeated or (given is not None and given.repeated)
+        found[name] = Field(schema.numbers[name], cls, repeated=many)
+    found.update(schema.plain)
+    found.update({n: f for n, f in schema.declared.items() if n not in found and n not in GENERIC})
+    taken = {f.number for f in found.values()}
     classes: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed and not d.dialects]
     own = {c.message: c for c in reversed(classes) if c.message in NUMBERS and c.message not in MESSAGES}
     for name, cls in {**own, **MESSAGES}.items():
         if name not in found and NUMBERS[name] not in taken:
-            found[name] = schema._adapted(name, cls)
+            found[name] = Field(NUMBERS[name], schema.adapted(name, cls))
     return found
 
 
@@ -62,82 +68,102 @@ def _repeated(net: CaffeNet) -> set[str]:
     return {n for layer in net.layers for n, v in layer.params.items() if isinstance(v, list)}
 
 
-def _plain(net: CaffeNet, schema: Schema) -> Fields:
-    """Fields that layers have outside of any message (of a user's layers)."""
-    found: dict[str, Field] = {}
-    for layer in net.layers:
-        fields = schema.layer_fields(layer.type, layer.params | layer.rest)
-        found.update({n: f for n, f in fields.items() if n not in GENERIC and n not in schema.messages})
-    return found
-
-
 class _Writer:
     """Messages as they are met, each once; `out` holds their lines by name."""
 
     def __init__(self) -> None:
         self.out: dict[str, list[str]] = {}
-        self.shapes: dict[str, str] = {}
+        self.shapes: dict[str, Any] = dict.fromkeys(_TAKEN)
 
     def name(self, cls: type[Message], wanted: str = "") -> str:
-        """The name of a message's type; its declaration is entered."""
+        """Return the name of a message's type; its declaration is entered."""
         wanted = wanted or ("FillerParameter" if cls is Filler else cls.__name__)
-        shape = repr([(n, f.number, str(f.kind), f.repeated) for n, f in cls.fields.items()])
+        shape = _shape(cls)
         name, i = wanted, 1
         while self.shapes.get(name, shape) != shape:
             i += 1
             name = f"{wanted}{i}"
-        if name in self.shapes:
-            return name
-        self.shapes[name] = shape
-        self.out[name] = []
-        lines = [f"message {name} {{"]
-        enums: dict[str, dict[str, int]] = {}
-        body = [_declaration(n, f, self, enums) for n, f in _distinct(cls.fields).items()]
-        for enum, numbers in enums.items():
-            words = " ".join(f"{word} = {number};" for word, number in numbers.items())
-            lines.append(f"  enum {enum} {{ {words} }}")
-        self.out[name] = [*lines, *body, "}"]
+        if name not in self.shapes:
+            self.shapes[name] = shape
+            self.add(name, _distinct(cls.fields))
         return name
+
+    def add(self, name: str, fields: Fields, more: Sequence[str] = ()) -> None:
+        """Enter the declaration of a message."""
+        self.out[name] = []
+        enums: dict[str, dict[str, int]] = {}
+        body = [self._declaration(name, n, f, fields, enums) for n, f in fields.items()]
+        lines = [_enum_line(stem, numbers) for stem, numbers in enums.items()]
+        self.out[name] = [f"message {name} {{", *(f"  {line}" for line in lines), *body, *more, "}"]
+
+    def _declaration(
+        self, message: str, name: str, declared: Field, fields: Fields, enums: dict[str, dict[str, int]]
+    ) -> str:
+        kind = declared.kind
+        if isinstance(kind, Enum):
+            phase = kind.numbers == {"TRAIN": 0, "TEST": 1}
+            spelled = "Phase" if phase else self._enum(message, name, kind, fields, enums)
+        elif isinstance(kind, type):
+            spelled = self.name(kind, title(name) if message == "LayerParameter" and name not in GENERIC else "")
+        else:
+            spelled = "string" if kind == "any" else str(kind)
+        label = "repeated" if declared.repeated else "optional"
+        options = []
+        default = declared.default
+        scalar = not isinstance(kind, type)
+        if scalar and not declared.repeated and default is not MISSING and default is not None:
+            options.append(f"default = {_default(default, declared)}")
+        if (message, name) in _PACKED:
+            options.append("packed = true")
+        tail = f" [{', '.join(options)}]" if options else ""
+        return f"  {label} {spelled} {name} = {declared.number}{tail};"
+
+    def _enum(self, message: str, name: str, kind: Enum, fields: Fields, enums: dict[str, dict[str, int]]) -> str:
+        """Return the name of an enum inside its message, or inside a message of its own where another name of the
+        message is one of its words: words stand in the scope of the message that the enum is in."""
+        stem = "".join(part.capitalize() for part in name.split("_"))
+        for known, numbers in enums.items():
+            if numbers == kind.numbers:
+                return known
+        names = {*fields, *enums, *(word for numbers in enums.values() for word in numbers)}
+        if stem not in kind.numbers and not names.intersection((stem, *kind.numbers)):
+            enums[stem] = kind.numbers
+            return stem
+        own, inner = f"{message}{stem}", "Values"
+        while own in self.shapes:
+            own += "_"
+        while inner in kind.numbers:
+            inner += "_"
+        self.shapes[own] = None
+        self.out[own] = [f"message {own} {{", f"  {_enum_line(inner, kind.numbers)}", "}"]
+        return f"{own}.{inner}"
+
+
+def _enum_line(name: str, numbers: Mapping[str, int]) -> str:
+    alias = "option allow_alias = true; " if len(set(numbers.values())) < len(numbers) else ""
+    words = " ".join(f"{word} = {number};" for word, number in numbers.items())
+    return f"enum {name} {{ {alias}{words} }}"
+
+
+def _shape(cls: type[Message], around: tuple[type[Message], ...] = ()) -> Any:
+    """Return what distinguishes two messages of one name: numbers, types, defaults, those of messages inside
+    too."""
+    if cls in around:
+        return cls.__name__
+    found = []
+    for name, declared in cls.fields.items():
+        kind = declared.kind
+        inner = _shape(kind, (*around, cls)) if isinstance(kind, type) else str(kind)
+        default = None if isinstance(kind, type) or declared.repeated else repr(declared.default)
+        numbers = tuple(kind.numbers.values()) if isinstance(kind, Enum) else ()
+        found.append((name, declared.number, inner, numbers, declared.repeated, default))
+    return tuple(found)
 
 
 def _distinct(fields: Fields) -> Fields:
     """The fields in the order of their numbers; of two with one number the later declared counts."""
     by_number = {f.number: (n, f) for n, f in fields.items()}
     return dict(by_number[number] for number in sorted(by_number) if number > 0)
-
-
-def _declaration(
-    name: str, declared: Field, writer: _Writer, enums: dict[str, dict[str, int]] | None = None
-) -> str:
-    kind = declared.kind
-    if isinstance(kind, Enum):
-        spelled = "Phase" if kind.numbers == {"TRAIN": 0, "TEST": 1} else _enum(name, kind, enums)
-    elif isinstance(kind, type):
-        spelled = writer.name(kind)
-    else:
-        spelled = "string" if kind == "any" else str(kind)
-    label = "repeated" if declared.repeated else "optional"
-    options = []
-    default = declared.default
-    scalar = not isinstance(kind, type)
-    if scalar and not declared.repeated and default is not MISSING and default is not None:
-        options.append(f"default = {_default(default, declared)}")
-    if any(name == field and writer.out.get(message) == [] for message, field in _PACKED):
-        options.append("packed = true")
-    tail = f" [{', '.join(options)}]" if options else ""
-    return f"  {label} {spelled} {name} = {declared.number}{tail};"
-
-
-def _enum(name: str, kind: Enum, enums: dict[str, dict[str, int]] | None) -> str:
-    """The name of an enum inside its message."""
-    stem = "".join(part.capitalize() for part in name.split("_"))
-    if enums is None:
-        return stem
-    for known, numbers in enums.items():
-        if numbers == kind.numbers:
-            return known
-    enums[stem] = kind.numbers
-    return stem
 
 
 def _default(value: Any, declared: Field) -> str:

@@ -3,61 +3,115 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
-from anylayer.layer import Enum, Field, Message, Registry
-from anylayer.network import Flag, Word
+from anylayer.errors import LayerError, at, need
+from anylayer.layer import Field, Message, Registry
 from anylayer.writers.caffe.base import GENERIC, MESSAGES, NUMBERS
 from anylayer.writers.caffe.dialects import Dialect
+from anylayer.writers.caffe.inference import Fields, Placed, inferred_field, inferred_fields, made_message
 
-Fields = Mapping[str, Field]
 _FIRST_FREE = 100_000
 """Parameter messages that nobody has given a number get one from here on."""
 
 
-class Schema:
-    """The messages of one network to write: each parameter message's class and number, and who uses it.
+class Use(NamedTuple):
+    """One layer's fields besides the generic ones. `place` leads an error message."""
 
-    `classes` are the typed classes that a user defines, by layer type.
+    type: str
+    params: Mapping[str, Any]
+    place: str = ""
+
+
+class Schema:
+    """The messages of one network to write: the class and the number of each parameter message, told from all of
+    its layers together.
+
+    `classes` are the layer types that a user defines, each with its class where that declares its fields, else
+    None. `declared` are LayerParameter's fields as the schema given with the source (--proto) declares them.
+
+    Raises LayerError where the values of a field fit no type.
     """
 
-    def __init__(self, dialect: Dialect, classes: Mapping[str, type[Message]] | None = None) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        uses: Sequence[Use] = (),
+        classes: Mapping[str, type[Message] | None] | None = None,
+        declared: Fields | None = None,
+    ) -> None:
         self.dialect = dialect
         self.classes = dict(classes or {})
+        self.declared = dict(declared or {})
         self.messages: dict[str, type[Message]] = {}
         self.numbers: dict[str, int] = {}
+        self.plain: dict[str, Field] = {}
+        given: dict[str, list[tuple[Use, Any]]] = {}
+        for use in uses:
+            for name, value in use.params.items():
+                if name not in GENERIC:
+                    given.setdefault(name, []).append((use, value))
+        for name, found in given.items():
+            self._enter(name, found)
 
-    def layer_fields(self, type_: str, params: Mapping[str, Any]) -> dict[str, Field]:
-        """The fields of a layer: the generic ones and one for each parameter message it has."""
+    def layer_fields(self, params: Mapping[str, Any]) -> dict[str, Field]:
+        """Return the fields of a layer: the generic ones and one for each parameter message it has."""
         found: dict[str, Field] = dict(GENERIC)
         for name, values in params.items():
-            if name in found:
-                continue
-            if not isinstance(values, (Mapping, list)):
-                found[name] = _inferred_field(name, values, self._number(name, None))
-                continue
-            cls = self.message(type_, name, values)
-            found[name] = Field(self._number(name, cls), cls, repeated=isinstance(values, list))
+            if name in self.messages:
+                message = self.messages[name]
+                found[name] = Field(self.numbers[name], message, repeated=isinstance(values, list))
+            elif name in self.plain:
+                found[name] = self.plain[name]
         return found
 
-    def message(self, type_: str, name: str, values: Any) -> type[Message]:
-        """The class that declares a parameter message of a layer type; made of the values where there is none."""
-        given = set().union(*(v for v in _each(values)))
-        candidates = self._candidates(type_, name)
-        fitting = [c for c in candidates if given <= set(c.fields)] or candidates
-        if fitting:
-            cls = self._adapted(name, fitting[0])
+    def _enter(self, name: str, found: Sequence[tuple[Use, Any]]) -> None:
+        """Decide what a field of LayerParameter is."""
+        own = self.declared.get(name)
+        each = [(use, one) for use, value in found for one in (value if isinstance(value, list) else [value])]
+        if any(isinstance(one, Mapping) for _, one in each):
+            for use, one in each:
+                with at(use.place):
+                    need(isinstance(one, Mapping), f"'{name}' is {one} here and a message elsewhere")
+            cls = self._message(name, each)
+            self._number(name, cls)
+            self.messages[name] = cls
+        elif own is not None and not isinstance(own.kind, type):
+            self.plain[name] = own
         else:
-            cls = _inferred(name, _each(values))
-        known = self.messages.get(name)
-        if known is not None and known is not cls:
-            cls = known if set(cls.fields) <= set(known.fields) else _joined(known, cls)
-        self.messages[name] = cls
-        return cls
+            values = [(use.place, value) for use, value in found]
+            self.plain[name] = inferred_field(name, self._number(name, None), values)
+
+    def _message(self, name: str, each: Sequence[tuple[Use, Mapping[str, Any]]]) -> type[Message]:
+        """Return the class of a parameter message: what its layers' classes declare, widened to hold all
+        values."""
+        classes: list[type[Message]] = []
+        for type_ in dict.fromkeys(use.type for use, _ in each):
+            given = set().union(*(values for use, values in each if use.type == type_))
+            candidates = self._candidates(type_, name)
+            fitting = [c for c in candidates if given <= set(c.fields)] or candidates
+            classes += [c for c in fitting[:1] if c not in classes]
+        placed = [(use.place, values) for use, values in each]
+        if not classes:
+            return made_message(name, inferred_fields(placed, {}))
+        every: list[Fields] = [self.adapted(name, c).fields for c in classes]
+        fields = reduce(_joined, every)
+        free = len(classes) > 1 or any(self._is_free(use.type) for use, _ in each)
+        fields = {n: _holding(n, f, placed) if free else f for n, f in fields.items()}
+        return made_message(classes[0].__name__, inferred_fields(placed, fields), classes[0])
+
+    def _is_free(self, type_: str) -> bool:
+        """Whether no class declares what fields layers of this type have."""
+        known = self.classes[type_] is not None if type_ in self.classes else Registry.of("caffe").find(type_)
+        return not known
 
     def _candidates(self, type_: str, name: str) -> list[type[Message]]:
+        given = self.declared.get(name)
+        if given is not None and isinstance(given.kind, type):
+            return [given.kind]
         own = self.classes.get(type_)
         if own is not None and getattr(own, "message", "") == name:
             return [own]
@@ -74,91 +128,64 @@ class Schema:
         every: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed]
         return [c for c in every if c.message == name]
 
-    def _adapted(self, name: str, cls: type[Message]) -> type[Message]:
-        """The class with the dialect's numbers, and without the fields it lacks."""
+    def adapted(self, name: str, cls: type[Message]) -> type[Message]:
+        """Return the class with the dialect's numbers, and without the fields it lacks."""
+        if name in self.declared:
+            return cls
         changed = self.dialect.fields.get(name, {})
-        known = self.messages.get(name)
-        if known is not None and getattr(known, "origin", None) is cls:
-            return known
         fields = {
             n: replace(f, number=changed.get(n, f.number or i))
             for i, (n, f) in enumerate(cls.fields.items(), 1)
             if self.dialect.has_field(name, n)
         }
-        return _made(cls.__name__, fields, cls)
+        return made_message(cls.__name__, fields, cls)
 
     def _number(self, name: str, cls: type[Message] | None) -> int:
-        """LayerParameter's number of a message: the dialect's, the common one, else a free one."""
-        known = self.numbers.get(name)
-        if known is not None:
-            return known
+        """Return LayerParameter's number of a field: the given schema's, the dialect's, the common one, else a
+        free one."""
         origin: Any = getattr(cls, "origin", cls)
         declared: dict[str, int] = dict(getattr(origin, "numbers", {}))
         every: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed and not declared]
         for other in every:
             if name and other.message == name:
                 declared.update(other.numbers)
+        given = self.declared.get(name)
         wanted = [declared.get(self.dialect.name), NUMBERS.get(name), declared.get(""), *declared.values()]
-        taken = set(self.numbers.values()) | (
-            {NUMBERS["input_param"]} if not self.dialect.legacy_inputs else set()
-        )
+        taken: set[int | None] = set(self.numbers.values())
+        taken |= {NUMBERS["input_param"]} if not self.dialect.legacy_inputs else set()
         if NUMBERS.get(name) in wanted:
             taken -= {NUMBERS.get(name)}
+        taken |= {f.number for n, f in self.declared.items() if n != name}
         free = next(n for n in range(_FIRST_FREE, _FIRST_FREE + len(taken) + 2) if n not in taken)
         number = next((n for n in wanted if n is not None and n not in taken), free)
-        self.numbers[name] = number
-        return number
+        self.numbers[name] = number if given is None else given.number
+        return self.numbers[name]
 
 
-def _each(values: Any) -> list[Mapping[str, Any]]:
-    listed = values if isinstance(values, list) else [values]
-    return [v for v in listed if isinstance(v, Mapping)]
-
-
-def _made(name: str, fields: Fields, origin: Any = None) -> type[Message]:
-    """A message class of these fields."""
-    return type(name, (Message,), {**fields, "origin": origin})
-
-
-def _joined(a: type[Message], b: type[Message]) -> type[Message]:
-    """The fields of both, `a` first; of a number's two names the second one gets another number."""
-    fields = dict(a.fields)
+def _joined(a: Fields, b: Fields) -> Fields:
+    """Return the fields of both, `a` first; of two fields with one number the second one gets another number."""
+    fields = dict(a)
     taken = {f.number for f in fields.values()}
-    for name, declared in b.fields.items():
+    for name, declared in b.items():
         if name not in fields:
             number = declared.number if declared.number not in taken else max(taken) + 1
             fields[name] = replace(declared, number=number)
             taken.add(number)
-    return _made(a.__name__, fields, getattr(a, "origin", None))
+    return fields
 
 
-def _inferred(name: str, values: Iterable[Mapping[str, Any]]) -> type[Message]:
-    """A message class made of what a file has, its fields numbered as they come."""
-    fields: dict[str, Field] = {}
-    for message in values:
-        for key, value in message.items():
-            fields[key] = _inferred_field(key, value, fields[key].number if key in fields else len(fields) + 1)
-    return _made(name, fields)
+def _holding(name: str, declared: Field, placed: Sequence[Placed]) -> Field:
+    """Return the field as it is declared where it holds all values, else as the values tell it."""
+    values = [(place, message[name]) for place, message in placed if name in message]
+    try:
+        for _, value in values:
+            declared.convert(value)
+    except LayerError:
+        return inferred_field(name, declared.number, values)
+    return inferred_field(name, declared.number, values) if declared.kind == "any" and values else declared
 
 
-def _inferred_field(name: str, value: Any, number: int) -> Field:
-    repeated = isinstance(value, (list, tuple))
-    values: Sequence[Any] = value if repeated else [value]
-    kind: Any = "string"
-    if any(isinstance(v, Mapping) for v in values):
-        kind = _inferred(name, [v for v in values if isinstance(v, Mapping)])
-    elif any(isinstance(v, Word) for v in values):
-        kind = Enum(*dict.fromkeys(str(v) for v in values))
-    elif values and all(isinstance(v, (Flag, bool)) for v in values):
-        kind = "bool"
-    elif values and all(isinstance(v, int) for v in values):
-        kind = "int32" if all(-(2**31) <= v < 2**31 for v in values) else "int64"
-    elif values and all(isinstance(v, (int, float)) for v in values):
-        kind = "float"
-    return Field(number, kind, None, repeated, name=name)
-
-
-def own_message(type_: str, classes: Mapping[str, type[Message]] | None = None) -> str:
+def own_message(type_: str, classes: Mapping[str, type[Message] | None] | None = None) -> str:
     """The name of the message in which a layer type's parameters stand: declared, else made of the type's name."""
     cls: Any = (classes or {}).get(type_)
     found: list[Any] = [cls] if cls is not None else [d.cls for d in Registry.of("caffe").find(type_) if d.typed]

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import AnyLayerError, LayerError, at, need
-from anylayer.layer import Definition, Message, Registry, bind
+from anylayer.layer import Definition, Field, Message, Registry, bind
 from anylayer.network import Node, TensorType
 from anylayer.tracing.simplify import simplify
+from anylayer.writers.caffe.base import MESSAGES, NUMBERS
 from anylayer.writers.caffe.builder import Builder
 from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.graph import FORMS, graph_net
@@ -53,18 +54,35 @@ def made(source: Source, how: How) -> Made:
     nodes = [node for node in own if node is not None]
     if len(nodes) == len(own) and same and whole:
         types: dict[str, TensorType | None] = dict(source.inputs)
-        return Made(network_net(source.network, how.dialect, types, classes(source), nodes))
+        return Made(network_net(source.network, started(source, how), types, nodes))
     return _mixed(source, how, own)
 
 
-def classes(source: Source) -> dict[str, type[Message]]:
-    """The typed classes that the user defines, by layer type."""
-    found: dict[str, type[Message]] = {}
+def started(source: Source, how: How) -> CaffeNet:
+    """The network that is to be filled, with what the user declares."""
+    return CaffeNet(
+        source.network.name, dialect=how.dialect, classes=classes(source), declared=declared(source, how)
+    )
+
+
+def classes(source: Source) -> dict[str, type[Message] | None]:
+    """The layer types that the user defines, with their classes where those declare their fields."""
+    found: dict[str, type[Message] | None] = dict.fromkeys(source.user_types)
     for t in source.nodes:
         if t.node.type in source.user_types and t.bound is not None and t.bound.definition.typed:
             cls: Any = t.bound.definition.cls
             found[t.node.type] = cls
     return found
+
+
+def declared(source: Source, how: How) -> Mapping[str, Field]:
+    """LayerParameter's fields as the schema given with the source has them; for another dialect only those that no
+    built-in layer has."""
+    fields: Mapping[str, Field] = source.network.fields
+    if how.dialect.name in ("", source.network.dialect):
+        return fields
+    known = {*NUMBERS, *MESSAGES, *Registry.of("caffe").messages()}
+    return {name: field for name, field in fields.items() if name not in known}
 
 
 def _kept(t: TracedNode, how: How, source: Source) -> Node | None:
@@ -77,7 +95,7 @@ def _kept(t: TracedNode, how: How, source: Source) -> Node | None:
     other = _other(t, how.dialect)
     if other is not None:
         return _translated(t, other, how.dialect.name)
-    if t.bound is None or how.dialect.name in ("", t.bound.instance.dialect):
+    if t.bound is None or (how.dialect.name in ("", t.bound.instance.dialect) and not t.node.defaults):
         return t.node
     return _spelled_out(t, _cls(t.bound.definition), how.dialect.name)
 
@@ -132,7 +150,7 @@ def _other(t: TracedNode, dialect: Dialect) -> Definition | None:
 
 
 def _of_graph(source: Source, how: How) -> Made:
-    net = CaffeNet(source.network.name, dialect=how.dialect, classes=classes(source))
+    net = started(source, how)
     places = {t.node.name: t.node.place for t in source.nodes}
     channels_last = bool(source.network.layouts) or source.network.format in ("tensorflow", "keras")
     with at(source.network.source):
@@ -153,7 +171,7 @@ def _of_graph(source: Source, how: How) -> Made:
 
 def _mixed(source: Source, how: How, own: Sequence[Node | None]) -> Made:
     """Each node by itself, and each value a blob of its own name; a value that is an output and read is copied."""
-    net = CaffeNet(source.network.name, dialect=how.dialect, classes=classes(source))
+    net = started(source, how)
     types: dict[str, TensorType | None] = dict(source.inputs)
     input_layers(source.network, types, {}, net)
     names = _in_place(source, own)

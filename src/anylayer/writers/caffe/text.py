@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, Field, Message
-from anylayer.network import Flag, Word
+from anylayer.network import Word
 from anylayer.writers.caffe.base import NET
+from anylayer.writers.caffe.inference import Fields, is_truth
 from anylayer.writers.caffe.layers import CaffeNet
-from anylayer.writers.caffe.schema import Fields
+
+INTEGERS = frozenset(f"{kind}{bits}" for kind in ("int", "uint", "sint", "fixed", "sfixed") for bits in (32, 64))
+NUMERIC = INTEGERS | {"float", "double"}
+"""Protobuf's types that are numbers."""
 
 _ESCAPES = {'"': '\\"', "'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -63,17 +67,19 @@ def scalar_text(value: Any, declared: Field | None) -> str:
         return _enum_text(kind, value)
     if kind == "bool":
         return "true" if value in (1, "t", "True", "true") else "false"
-    if isinstance(value, (Flag, bool, np.bool_)):
-        return "true" if value else "false"
+    if kind in ("string", "bytes"):
+        return quoted(str(value))
+    if is_truth(value):
+        return str(int(value)) if kind in NUMERIC else "true" if value else "false"
     if isinstance(value, Word):
         return str(value)
     if isinstance(value, str):
         return quoted(value)
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
     if kind == "double" or (kind == "any" and isinstance(value, float)):
         return _special(value) or repr(float(value))
-    if kind == "float" or isinstance(value, (float, np.floating)):
-        return float_text(value)
-    return str(int(value))
+    return float_text(value)
 
 
 def _enum_text(kind: Enum, value: Any) -> str:

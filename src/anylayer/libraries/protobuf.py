@@ -1,0 +1,33 @@
+"""Google's protobuf: the one file that imports it. It comes with the onnx package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf.message import DecodeError
+
+__all__ = ["DecodeError", "descriptor_pb2", "message_class", "parse_text"]
+
+_NO_SUCH_TYPE = (TypeError, KeyError)
+
+
+def message_class(file: Any, name: str) -> Any:
+    """Return the class of a message that a FileDescriptorProto declares.
+
+    Raises ValueError where the declarations do not fit together.
+    """
+    pool = descriptor_pool.DescriptorPool()
+    try:
+        pool.Add(file)
+        return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+    except _NO_SUCH_TYPE as error:
+        raise ValueError(str(error)) from None
+
+
+def parse_text(text: str, message: Any) -> None:
+    """Fill a message from its text form. Raises ValueError with line and column."""
+    try:
+        text_format.Parse(text, message)
+    except text_format.ParseError as error:
+        raise ValueError(str(error)) from None

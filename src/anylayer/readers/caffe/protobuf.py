@@ -1,0 +1,194 @@
+"""What protobuf itself reads of a Caffe network's three files: prototxt, .caffemodel and the .proto of both.
+
+Caffe and every other reader of these files go through protobuf. Here Google's protobuf reads them, and each field
+must be what it is in the source.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import ConversionError, at, need
+from anylayer.libraries.protobuf import DecodeError, descriptor_pb2, message_class, parse_text
+from anylayer.readers._protobuf import BYTES, Buffer
+from anylayer.readers.caffe.fields import GENERIC
+from anylayer.readers.caffe.proto_file import read_proto
+from anylayer.readers.caffe.schema import EnumType, FieldType, MessageType, Schema
+
+_LAYER, _BLOBS = 100, 7
+_TRUE = ("t", "True", "true")
+
+
+def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> None:
+    """Check with protobuf that a prototxt and a .caffemodel are one network and that the layers of these names
+    have these parameters. `files` are the .proto, the .caffemodel and the prototxt.
+
+    Raises ConversionError naming the layer and the field.
+    """
+    proto, weights, text = files
+    from_text, from_binary = _networks(proto, weights, text)
+    layers: dict[str, Any] = {}
+    for one, other in zip(from_text.layer, from_binary.layer):
+        with at(f"layer '{one.name}' ({one.type})"):
+            same = one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True)
+            need(same, f"protobuf reads {text.name} and {weights.name} differently", ConversionError)
+        layers.setdefault(one.name, one)
+    need(
+        len(from_text.layer) == len(from_binary.layer),
+        f"{text.name} has {len(from_text.layer)} layers, {weights.name} has {len(from_binary.layer)}",
+        ConversionError,
+    )
+    for name, wanted in params.items():
+        need(name in layers, f"protobuf finds no layer '{name}' in {text.name}", ConversionError)
+        with at(f"layer '{name}' ({layers[name].type})"):
+            own = {n: v for n, v in wanted.items() if n not in GENERIC}
+            _compare(layers[name], own, "", GENERIC)
+
+
+def _networks(proto: Path, weights: Path, text: Path) -> tuple[Any, Any]:
+    """The network in the prototxt and the one in the .caffemodel, without its blobs."""
+    try:
+        net = message_class(descriptor(read_proto(proto)), "caffe.NetParameter")
+    except ValueError as error:
+        raise ConversionError(f"protobuf refuses {proto.name}: {error}") from None
+    one, other = net(), net()
+    try:
+        parse_text(text.read_text(encoding="utf-8"), one)
+    except ValueError as error:
+        raise ConversionError(f"protobuf refuses {text.name}, read by {proto.name}: {error}") from None
+    try:
+        other.ParseFromString(_without_blobs(Buffer(weights)))
+    except DecodeError as error:
+        raise ConversionError(f"protobuf refuses {weights.name}, read by {proto.name}: {error}") from None
+    return one, other
+
+
+def _compare(message: Any, wanted: Mapping[str, Any], path: str, besides: Iterable[str] = ()) -> None:
+    """Refuse a message that has other fields or other values than `wanted`; fields named in `besides` may be
+    there."""
+    found = {field.name: (field, value) for field, value in message.ListFields() if field.name not in besides}
+    for name in wanted:
+        values = _listed(wanted[name])
+        there = name in found or not values
+        need(there, f"field '{path}{name}' is {_shown(wanted[name])} in the source and not read", ConversionError)
+    for name, (field, value) in found.items():
+        need(
+            name in wanted,
+            f"field '{path}{name}' is not in the source, and read as {_shown(value)}",
+            ConversionError,
+        )
+        read = list(value) if field.is_repeated else [value]
+        given = _listed(wanted[name])
+        need(
+            len(read) == len(given),
+            f"field '{path}{name}' has {len(given)} values in the source, {len(read)} are read",
+            ConversionError,
+        )
+        for one, other in zip(given, read):
+            if isinstance(one, Mapping) and field.message_type is not None:
+                _compare(other, one, f"{path}{name}.")
+                continue
+            need(
+                field.message_type is None and _same(one, other, field),
+                f"field '{path}{name}' is {_shown(one)} in the source and read as {_shown(_value(other, field))}",
+                ConversionError,
+            )
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+def _value(read: Any, field: Any) -> Any:
+    """A value as the prototxt spells it."""
+    if field.enum_type is not None:
+        return field.enum_type.values_by_number[read].name
+    return read
+
+
+def _same(given: Any, read: Any, field: Any) -> bool:
+    """Whether a value of the source is the one that protobuf reads."""
+    if isinstance(given, Mapping):
+        return False
+    if field.enum_type is not None:
+        return (str(given) == _value(read, field)) if isinstance(given, str) else bool(int(given) == read)
+    if field.cpp_type == field.CPPTYPE_BOOL:
+        truth = given in _TRUE if isinstance(given, str) else bool(given)
+        return bool(truth == read)
+    if isinstance(read, (str, bytes)) or isinstance(given, str):
+        text = read.decode("utf-8", "backslashreplace") if isinstance(read, bytes) else read
+        return bool(given == text)
+    if field.cpp_type == field.CPPTYPE_FLOAT:
+        with np.errstate(over="ignore"):
+            given = float(np.float32(given))
+    return bool(given == read) or (math.isnan(given) and math.isnan(read))
+
+
+def _shown(value: Any) -> str:
+    text = f'"{value}"' if type(value) is str else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _without_blobs(buffer: Buffer) -> bytes:
+    """The bytes of a NetParameter without the blobs of its layers."""
+    out = bytearray()
+    for number, kind, low, high in buffer.fields(0, buffer.size):
+        value = bytes(buffer.data[low:high]) if number != _LAYER else b""
+        if number == _LAYER:
+            for inner, of, start, stop in buffer.fields(low, high):
+                if inner != _BLOBS:
+                    value += _field(inner, of, bytes(buffer.data[start:stop]))
+        out += _field(number, kind, value)
+    return bytes(out)
+
+
+def _field(number: int, kind: int, value: bytes) -> bytes:
+    return _varint(number << 3 | kind) + (_varint(len(value)) if kind == BYTES else b"") + value
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+# ---- a Schema as protobuf has it
+
+
+def descriptor(schema: Schema) -> Any:
+    """Return a schema as a FileDescriptorProto of package caffe."""
+    file = descriptor_pb2.FileDescriptorProto(name="net.proto", package="caffe", syntax="proto2")
+    holders: dict[str, Any] = {"": file}
+    for name in sorted(schema.messages, key=lambda n: n.count(".")):
+        scope, _, own = name.rpartition(".")
+        inside = holders[scope].nested_type if scope else file.message_type
+        holders[name] = made = inside.add(name=own)
+        for declared in schema.messages[name].fields.values():
+            _add_field(made, declared)
+    for name, enum in schema.enums.items():
+        scope, _, own = name.rpartition(".")
+        added = holders[scope].enum_type.add(name=own)
+        added.options.allow_alias = len(set(enum.numbers.values())) < len(enum.numbers)
+        for word, number in enum.numbers.items():
+            added.value.add(name=word, number=number)
+    return file
+
+
+def _add_field(message: Any, declared: FieldType) -> None:
+    kinds = descriptor_pb2.FieldDescriptorProto
+    label = kinds.LABEL_REPEATED if declared.repeated else kinds.LABEL_OPTIONAL
+    field = message.field.add(name=declared.name, number=declared.number, label=label)
+    if isinstance(declared.type, (MessageType, EnumType)):
+        is_message = isinstance(declared.type, MessageType)
+        field.type = kinds.TYPE_MESSAGE if is_message else kinds.TYPE_ENUM
+        field.type_name = f".caffe.{declared.type.name}"
+        return
+    field.type = getattr(kinds, f"TYPE_{declared.kind.upper()}")
