@@ -85,6 +85,11 @@ def _is_rows(output: Array) -> bool:
     return whole and bool((rows[:, 1] >= -1).all()) and bool(((rows[:, 2] >= 0) & (rows[:, 2] <= 1)).all())
 
 
+def detected(output: Array) -> Array:
+    """An output without the rows of detections that hold none."""
+    return output[:, :, output[0, 0, :, 0] >= 0] if _is_rows(output) else output
+
+
 def split(outputs: Mapping[str, Array], batch: int) -> list[dict[str, Array]]:
     """The outputs of each of the `batch` items that ran together; detections go by their image number."""
     if batch == 1:

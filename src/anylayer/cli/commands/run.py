@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +28,9 @@ from anylayer.cli.command import (
 
 if TYPE_CHECKING:
     from anylayer import Net
-    from anylayer.cli.inputs import Item, Loaded, Loader
+    from anylayer.cli.inputs import Item, Loaded
     from anylayer.cli.results import Options
+    from anylayer.cli.running import Runner
     from anylayer.cli.targets import Target
     from anylayer.engines.model import Model
     from anylayer.network import Array
@@ -43,7 +42,6 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
 }
 """The modes of keras.applications' preprocess_input (imagenet_utils.py): mean, scale, RGB."""
 _LISTED = 20  # files that the report names
-_AGAIN = 0.5  # a single run that took less is timed a second time, when everything is warm
 
 
 def picture_options(function: Any) -> Any:
@@ -129,6 +127,7 @@ def command(**given: Any) -> None:
     """
     from anylayer.cli.inputs import Loader, Wanted, items_of
     from anylayer.cli.results import Options, read_labels
+    from anylayer.cli.running import Runner
     from anylayer.cli.targets import Target
     from anylayer.engines.nodes import input_types
 
@@ -161,87 +160,6 @@ def _pixels(given: dict[str, Any]) -> dict[str, Any]:
     if any(own.values()):
         raise click.UsageError("--pixels stands for --mean, --scale and --swap-rb: give it or them")
     return CONVENTIONS[given["pixels"]]
-
-
-@dataclass
-class Runner:
-    """Runs items in batches on one compiled model, and keeps the time."""
-
-    net: Net
-    loader: Loader
-    engine: str
-    threads: int | None = None
-    blobs: Sequence[str] = ()
-    batch: int | None = None
-    model: Model | None = None
-    seconds: list[float] = field(default_factory=list)
-
-    def results(self, items: Sequence[Item]) -> Iterator[tuple[Item, Loaded | None, dict[str, Array] | str]]:
-        """Each item with what was read for it and its outputs; of several, also None and why one is left out."""
-        import numpy as np
-
-        from anylayer.cli.results import split
-
-        for group in self.loader.batches(items, self._size(len(items))):
-            loaded = [self._load(item, alone=len(items) == 1) for item in group]
-            read = [one for one in loaded if not isinstance(one, str)]
-            shapes = {tuple((n, a.shape) for n, a in one.arrays.items()) for one in read}
-            parts: list[dict[str, Array]] = []
-            for batch in [read] if len(shapes) == 1 else [[one] for one in read]:
-                names = batch[0].arrays
-                arrays = {n: np.concatenate([one.arrays[n] for one in batch]) for n in names}
-                parts.extend(split(self._run(arrays, len(batch)), len(batch)))
-            done = iter(parts)
-            for item, one in zip(group, loaded):
-                yield (item, None, one) if isinstance(one, str) else (item, one, next(done))
-
-    def _load(self, item: Item, alone: bool) -> Loaded | str:
-        """What was read for an item; of one among several that cannot be read, why."""
-        from anylayer.errors import AnyLayerError
-
-        try:
-            return self.loader.load(item)
-        except AnyLayerError as error:
-            if alone:
-                raise
-            return str(error)
-        except OSError as error:
-            if alone:
-                raise
-            return f"{error.filename or item.source}: {error.strerror or error}"
-
-    def _size(self, items: int) -> int:
-        if self.batch is not None:
-            return self.batch
-        types = list(self.loader.types.values())
-        return types[0].shape[0] if items > 1 and types[0] is not None and types[0].shape else 1
-
-    def _run(self, arrays: dict[str, Array], frames: int) -> dict[str, Array]:
-        from anylayer.errors import InputError, need
-
-        for name in self.loader.types:
-            need(name in arrays, f"input '{name}' is missing: give -i {name}=FILE", InputError)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # host calls: reported at the end
-            if self.model is None:
-                shapes = {n: a.shape for n, a in arrays.items() if n in self.loader.types}
-                self.model = self.net.compile(self.engine, shapes, self.threads, list(self.blobs) or None)
-            start = time.perf_counter()
-            outputs = self.model(arrays)
-            spent = time.perf_counter() - start
-            if not self.seconds and spent < _AGAIN:
-                start = time.perf_counter()
-                outputs = self.model(arrays)
-                spent = min(spent, time.perf_counter() - start)
-        self.seconds.append(spent / frames)
-        return outputs
-
-    @property
-    def milliseconds(self) -> float:
-        """The median time of a frame."""
-        from statistics import median
-
-        return median(self.seconds) * 1e3 if self.seconds else 0.0
 
 
 @dataclass
@@ -313,9 +231,11 @@ class Talk:
         if len(written) > _LISTED:
             say(f"... and {len(written) - _LISTED} more files")
         measured = ", ".join(f"{n} {s * 1e3:.3g} ms" for n, s in sorted(model.timings.items(), key=lambda t: t[1]))
-        frames = plural(len(runner.seconds), "run") if len(runner.seconds) > 1 else ""
+        runs = f", median of {len(runner.seconds)} runs" if len(runner.seconds) > 1 else ""
         engine = model.engine + (f" (measured: {measured})" if measured else "")
-        say(f"engine {engine}: {runner.milliseconds:.3g} ms a frame" + (f", median of {frames}" if frames else ""))
+        say(f"engine {engine}: {runner.milliseconds:.3g} ms a frame{runs}")
+        if runner.why_alone:
+            say(runner.why_alone)
         for line in layer_lines(runner.net, model):
             say(line)
         for note in runner.net.network.notes:
@@ -330,6 +250,7 @@ class Talk:
             "engine": model.engine if model else None,
             "measured_ms": {n: s * 1e3 for n, s in model.timings.items()} if model else {},
             "ms_a_frame": runner.milliseconds,
+            "batch": runner.together,
             "layers": {t: d.origin for t, d in runner.net.user_layers.items()},
             "host_calls": [{"node": n, "type": t, "reason": r} for n, t, r in (model.host_calls if model else ())],
             "results": data,

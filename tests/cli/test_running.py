@@ -1,0 +1,84 @@
+"""Frames run in batches where that is faster, else one by one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from PIL import Image
+
+from anylayer.cli import running
+
+NET = (
+    "run",
+    "net.prototxt",
+    "-l",
+    "layers.py",
+    "-e",
+    "onnxruntime",
+    "-i",
+    "in",
+    "--blob",
+    "means",
+    "-o",
+    "all.npy",
+)
+
+
+@pytest.fixture
+def folder(small, monkeypatch):
+    """Five pictures; `seconds(frame=, batch=)` sets what calls take, and returns the sizes called."""
+    (small / "in").mkdir()
+    for i in range(5):
+        Image.new("RGB", (6, 4), (0, 0, 10 * i)).save(small / "in" / f"{i}.png")
+
+    def seconds(frame: float, batch: float) -> list[int]:
+        called: list[int] = []
+
+        def timed(model, arrays):
+            called.append(len(arrays["data"]))
+            return model(arrays), frame if called[-1] == 1 else batch
+
+        monkeypatch.setattr(running, "_timed", timed)
+        return called
+
+    return seconds
+
+
+def test_frames_run_one_by_one_where_a_batch_is_slower(anylayer_command, folder):
+    called = folder(frame=1, batch=3)
+    result = anylayer_command(*NET, "--batch", 2)
+    assert called == [1, 1, 2, 2, 1, 1, 1]
+    assert "one by one, which is faster here: 1.5e+03 ms a frame in a batch of 2, 1e+03 alone\n" in result.stderr
+    assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])
+    assert json.loads(anylayer_command(*NET, "--batch", 2, "--json").stdout)["batch"] == 1
+
+
+def test_a_batch_is_kept_where_it_is_faster_and_the_last_one_is_filled(anylayer_command, folder):
+    called = folder(frame=1, batch=1.5)
+    result = anylayer_command(*NET, "--batch", 2, "--json")
+    assert called == [1, 1, 2, 2, 2]
+    assert "one by one" not in result.stderr
+    assert json.loads(result.stdout)["batch"] == 2
+    assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])
+
+
+def test_a_batch_is_kept_where_its_samples_are_mixed(anylayer_command, folder, small):
+    layers = (small / "layers.py").read_text()
+    mixing = "inputs[0].mean(axis=(2, 3)) - inputs[0].mean(axis=(0, 2, 3))"
+    (small / "layers.py").write_text(layers.replace("inputs[0].mean(axis=(2, 3))", mixing))
+    called = folder(frame=1, batch=10)
+    anylayer_command(*NET, "--batch", 5)
+    assert called == [1, 1, 1, 1, 1, 5, 5]
+    assert_array_equal(np.load("all.npy")[:, 0], [-10, -5, 0, 5, 10])
+
+
+def test_frames_run_one_by_one_where_the_network_takes_no_batch(anylayer_command, folder, small):
+    layers = (small / "layers.py").read_text()
+    (small / "layers.py").write_text(layers.replace("inputs[0].mean(", "inputs[0].reshape(1, 3, 4, 6).mean("))
+    folder(frame=1, batch=1)
+    result = anylayer_command(*NET, "--batch", 2)
+    assert "one by one: net.prototxt:5: layer 'means' (Means)" in result.stderr
+    assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])
