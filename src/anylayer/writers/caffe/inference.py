@@ -96,8 +96,8 @@ def _kind(name: str, given: Sequence[Placed]) -> Kind:
     (first, (here, one)), (second, (there, other)) = list(sorts.items())[:2]
     elsewhere = there if there != here else "the same layer"
     raise LayerError(
-        f"field '{name}' is {first} ({_shown(one)}) here and {second} ({_shown(other)}) in {elsewhere}, but a field "
-        "of protobuf has one type. Write it alike in both",
+        f"field '{name}' is {first} ({_shown(one)}) here and {second} ({_shown(other)}) in {elsewhere}, but a "
+        "field of protobuf has one type. Write it alike in both",
         here,
     )
 
