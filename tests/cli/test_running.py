@@ -65,6 +65,22 @@ def test_a_batch_is_kept_where_it_is_faster_and_the_last_one_is_filled(anylayer_
     assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])
 
 
+def test_batches_with_broken_pictures_are_filled(anylayer_command, folder, small):
+    (small / "in" / "1.png").write_bytes(b"")
+    called = folder(frame=1, batch=1.5)
+    anylayer_command(*NET, "--batch", 3, status=1)
+    assert called == [1, 1, 3, 3]
+    assert_array_equal(np.load("all.npy")[:, 0], [0, 10, 15, 20])
+
+
+def test_a_frame_of_another_size_runs_alone(anylayer_command, folder, small):
+    Image.new("RGB", (3, 3), (0, 0, 60)).save(small / "in" / "5.png")
+    called = folder(frame=1, batch=1.5)
+    anylayer_command(*NET, "--batch", 2, "--size", "keep")
+    assert called == [1, 1, 2, 2, 2, 1]
+    assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20, 30])
+
+
 def test_a_batch_is_kept_where_its_samples_are_mixed(anylayer_command, folder, small):
     layers = (small / "layers.py").read_text()
     mixing = "inputs[0].mean(axis=(2, 3)) - inputs[0].mean(axis=(0, 2, 3))"

@@ -85,18 +85,19 @@ class Runner:
 
     def _outputs(self, frames: Sequence[Mapping[str, Array]], size: int) -> list[Outputs]:
         """The outputs of frames of one shape, of which `size` run together."""
-        if len(frames) == 1 and self.together == 1:
-            return [self._run(frames[0])]
-        if not self._decided:
+        if len(frames) > 1 and not self._decided:
             self._decided = True
-            return self._decide(frames)
-        if self.together == 1:
+            return self._decide(frames, size)
+        is_new = (
+            tuple((n, (self.together * a.shape[0], *a.shape[1:])) for n, a in frames[0].items())
+            not in self._shapes
+        )
+        if self.together == 1 or (len(frames) == 1 and is_new):
             return [self._run(frame) for frame in frames]
         return self._batch(frames, self.together)
 
-    def _decide(self, frames: Sequence[Mapping[str, Array]]) -> list[Outputs]:
+    def _decide(self, frames: Sequence[Mapping[str, Array]], count: int) -> list[Outputs]:
         """Run the first frames one by one and together, and keep the faster way for all others."""
-        count = len(frames)
         if self.engine == "numpy":  # slow enough as it is
             self.together = count
             return self._batch(frames, count)
