@@ -35,7 +35,7 @@ MAY_IMPORT = {
 }
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 
-HEAVY = ["google", "onnx", "onnxruntime", "openvino", "ncnn", "h5py", "PIL"]
+HEAVY = ["google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL"]
 """Packages that exactly one file imports."""
 
 FACES = ["click", "rich"]

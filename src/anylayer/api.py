@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.errors import FileError, InputError, nearest, need, wording
+from anylayer.errors import FileError, InputError, nearest, need, within, wording
 from anylayer.layer.alignment import align
 from anylayer.layer.registry import Definition, Registry, load_layers, registered
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import Array, Network, Node, TensorType, need_produced
 from anylayer.readers._recognise import describe
 
 if TYPE_CHECKING:
@@ -237,6 +237,8 @@ def read(
         _require_dialect(name, dialect)
     file = Path(weights) if weights is not None else None
     network = reader.read(path, file, user_types=frozenset(users), **asked)
+    with within(str(path)):
+        need_produced(network)
     net = Net(network, users)
     if dialect == "hed":
         align(network, net.definitions)

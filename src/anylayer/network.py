@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from anylayer.errors import NetworkError, need
+
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
@@ -182,3 +184,18 @@ class Subgraph:
 
     def __str__(self) -> str:
         return f"<{len(self.network.nodes)} nodes>"
+
+
+def need_produced(network: Network) -> None:
+    """Raise NetworkError for a value that is read, or is an output, and that no input or earlier node produces;
+    and for an input or output without a name."""
+    for name in [*network.inputs, *network.outputs]:
+        need(name, "an input or output of the network has no name", NetworkError)
+    known = {"", *network.inputs}
+    for node in network.nodes:
+        for name in node.inputs:
+            if name not in known:
+                raise NetworkError(f"reads '{name}', which no layer before it produces", node.place)
+        known.update(node.outputs)
+    for name, value in network.outputs.items():
+        need(value in known, f"output '{name}' is '{value}', which no layer produces", NetworkError)

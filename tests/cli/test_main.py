@@ -42,7 +42,7 @@ def test_help_loads_nothing_heavy():
         "for words in (['--help'], ['run', '--help'], ['bench', '--help']):\n"
         "    done = CliRunner().invoke(main, words)\n"
         "    assert done.exit_code == 0, done.output\n"
-        "heavy = ['PIL', 'rich', 'onnx', 'onnxruntime', 'openvino', 'h5py', 'anylayer.engines.model']\n"
+        "heavy = ['PIL', 'rich', 'onnx', 'onnxruntime', 'openvino', 'pyfive', 'anylayer.engines.model']\n"
         "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

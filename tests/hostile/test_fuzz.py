@@ -56,6 +56,7 @@ def test_changed_files(kind: str, trials: Trials) -> None:
 
 def test_what_ends_the_process_is_named() -> None:
     with Trials(memory=8000, seconds=2) as brief:
-        assert brief.job({"sleep": 60}).end == "hung"
+        assert brief.job({"sleep": 60}).text == "no answer in 20 s"
+        assert brief.job({"spin": 60}).text == "took more than 2 s of the processor"
         assert brief.job({"exit": 3}) == End("died", "exit status 3")
         assert brief.run(SMALL + layer("ReLU"), engines=()).end == "ok"

@@ -1,11 +1,11 @@
 """Try networks the way a user does, in a process of its own.
 
 `python -m tests.hostile.trial` reads a job a line (JSON) from stdin and answers each with a line. A job is
-{"files": {name: base64}, "model": name, "weights": name or null, "options": {...}, "engines": [...]} (or, to try
-the limits themselves, {"sleep": seconds} or {"exit": status}), the answer
-{"end": "ok" | the error's class, "text": what it says, or what inspect refuses, "trace": ..., "seconds": ...,
-"peak": MiB}. `Trials` is the other end: it starts the process, holds it to limits of memory and time, and names
-what ends it.
+{"files": {name: base64}, "model": name, "weights": name or null, "options": {...}, "engines": [...], "write":
+[names of files to write]} (or, to try the limits themselves, {"sleep": seconds} or {"exit": status}), the answer
+{"end": "ok" | the error's class, "text": what it says, or what inspect refuses, "trace": ..., "seconds": of the
+processor, "peak": MiB}. `Trials` is the other end: it starts the process, holds it to limits of memory and
+processor time, and names what ends it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import os
 import resource
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,7 +58,7 @@ def _errors() -> frozenset[str]:
 
 class Trials:
     """A process that tries networks, started anew where one kills it. `memory` is its address space in MiB,
-    `seconds` what a single job may take."""
+    `seconds` the processor time that a single job may take; ten times as long it may wait."""
 
     def __init__(self, memory: int = 8000, seconds: float = 20.0) -> None:
         self.memory, self.seconds = memory, seconds
@@ -82,6 +83,7 @@ class Trials:
         weights: bytes | None = None,
         *,
         engines: Sequence[str] = ENGINES,
+        write: Sequence[str] = (),
         name: str = "deploy.prototxt",
         weights_name: str = "net.caffemodel",
         options: Mapping[str, Any] | None = None,
@@ -97,26 +99,35 @@ class Trials:
                 "weights": weights_name if weights is not None else None,
                 "options": dict(options or {}),
                 "engines": list(engines),
+                "write": list(write),
             }
         )
+
+    def files(self, files: Mapping[str, bytes], model: str, weights: str | None = None, **more: Any) -> End:
+        """Do what `run` does with files of any number and names."""
+        packed = {n: base64.b64encode(d).decode() for n, d in files.items()}
+        job = {"files": packed, "model": model, "weights": weights, "options": {}, "engines": list(ENGINES)}
+        return self.job({**job, **more})
 
     def job(self, job: Mapping[str, Any]) -> End:
         """Do one job."""
         process = self._started()
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("the process has no pipes")
-        process.stdin.write(json.dumps(job).encode() + b"\n")
+        process.stdin.write(json.dumps({**job, "limit": self.seconds}).encode() + b"\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], self.seconds)
+        ready, _, _ = select.select([process.stdout], [], [], 10 * self.seconds)
         line = process.stdout.readline() if ready else b""
         if line:
             return End(**json.loads(line))
         if ready:
             self._process = None
             process.wait()
+            if process.returncode == -signal.SIGXCPU:
+                return End("hung", f"took more than {self.seconds} s of the processor")
             return End("died", f"exit status {process.returncode}")
         self.stop()
-        return End("hung", f"no answer in {self.seconds} s")
+        return End("hung", f"no answer in {10 * self.seconds} s")
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -143,6 +154,8 @@ def attempt(job: Mapping[str, Any]) -> str:
 
     if "sleep" in job:
         time.sleep(job["sleep"])
+    while job.get("spin"):
+        pass
     if "exit" in job:
         os._exit(job["exit"])
     model, weights = Path(job["model"]), job["weights"]
@@ -154,6 +167,9 @@ def attempt(job: Mapping[str, Any]) -> str:
         return refused
     for engine in job["engines"]:
         _engine(net, report, engine)
+    for name in job.get("write", ()):
+        net.fill()
+        net.write(name)
     return refused
 
 
@@ -177,11 +193,14 @@ def _engine(net: Any, report: Any, engine: str) -> None:
 
 
 def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
-    start = time.perf_counter()
+    start = time.process_time()
+    limit = int(start + job.get("limit", 3600)) + 2
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     answer: dict[str, Any] = {"end": "ok"}
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for name, data in job.get("files", {}).items():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_bytes(base64.b64decode(data))
         try:
             answer["text"] = attempt(job)[:3000]
@@ -190,7 +209,7 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
             answer = {"end": type(error).__name__, "text": str(error)[:3000], "trace": shown}
         os.chdir(ROOT)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {**answer, "seconds": time.perf_counter() - start, "peak": peak}
+    return {**answer, "seconds": time.process_time() - start, "peak": peak}
 
 
 def main(memory: int) -> None:

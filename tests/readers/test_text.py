@@ -168,7 +168,7 @@ def test_comments_may_hold_any_bytes() -> None:
         ("a: 0x", "net.prototxt:1: '0x' is not a number"),
         ("a: 09", "net.prototxt:1: '09' is not a number"),
         ("a: 1e", "net.prototxt:1: '1e' is not a number"),
-        ("a: " + "9" * 500, "net.prototxt:1: a number of 500 characters"),
+        ("a: " + "9" * 500, "net.prototxt:1: a number has more than 400 characters"),
         ("\na: 'x\n'", "net.prototxt:2: a string is not closed in its line"),
         ("a: 'x", "net.prototxt:1: a string is not closed in its line"),
         (r"a: '\q'", r"net.prototxt:1: '\q' is no escape in a string"),

@@ -243,7 +243,7 @@ def test_hdf5_claims() -> None:
     with h5py.File("net.caffemodel.h5", "w") as h5:
         h5.create_dataset("data/a/0", (1 << 40,), np.float32, chunks=(1 << 20,))
     assert refused(ip("a"), "net.caffemodel.h5") == (
-        "net.caffemodel.h5: layer 'a': blob 0 claims shape (1099511627776,), 0 bytes are stored"
+        "net.caffemodel.h5: layer 'a': blob 0 claims shape (1099511627776,), 0 bytes are stored in this file"
     )
     with h5py.File("net.caffemodel.h5", "w") as h5:
         h5.create_dataset("data/a/0", (1 << 40,), np.float32)
@@ -255,13 +255,14 @@ def test_hdf5_stays_in_its_file() -> None:
     with h5py.File("net.caffemodel.h5", "w") as h5:
         h5["data"] = h5py.ExternalLink("other.h5", "/data")
     assert refused(ip("a"), "net.caffemodel.h5") == (
-        "net.caffemodel.h5: there is no group 'data', so these are no Caffe weights"
+        "net.caffemodel.h5: this is no readable HDF5 file: a part of it is damaged, or a link leads to another "
+        "file, which is not followed"
     )
     Path("raw").write_bytes(bytes(4))
     with h5py.File("net.caffemodel.h5", "w") as h5:
         h5.create_dataset("data/a/0", (1,), np.float32, external=[("raw", 0, 4)])
     assert refused(ip("a"), "net.caffemodel.h5") == (
-        "net.caffemodel.h5: layer 'a': blob 0 keeps its values in another file"
+        "net.caffemodel.h5: layer 'a': blob 0 claims shape (1,), 0 bytes are stored in this file"
     )
 
 
@@ -276,12 +277,12 @@ def test_hdf5_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def without(name: str, *args: Any, **options: Any) -> Any:
-        if name == "h5py":
+        if name == "pyfive":
             raise ImportError(name)
         return real(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    assert refused(ip("a"), file) == "reading net.caffemodel.h5 needs: pip install h5py"
+    assert refused(ip("a"), file) == "net.caffemodel.h5: to read HDF5 files: pip install pyfive"
 
 
 # ---- a caffemodel alone

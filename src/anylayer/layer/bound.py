@@ -36,7 +36,7 @@ def call_user(function: Any, *args: Any) -> Any:
     return tracing.call_user(function, *args)
 
 
-_UNFORESEEN = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+_UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
 
 def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -> Definition:

@@ -16,10 +16,12 @@ from anylayer.readers._tree import Block, shown
 
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 26
+MAX_NUMBER = 400
+"""The limit for the characters of a number."""
 _TOKEN = re.compile(
     r"(?P<space>(?:[ \t\r\n\f\v]|\#[^\n]*)+)"
     r"|(?P<word>[A-Za-z_][A-Za-z_0-9]*)"
-    r"|(?P<number>\.?[0-9](?:[eE][+-](?=[0-9])|[A-Za-z_0-9.])*)"
+    r"|(?P<number>\.?[0-9](?:[eE][+-](?=[0-9])|[A-Za-z_0-9.]){0,400})"
     r"|(?P<quote>[\"'])"
     r"|(?P<sign>[{}<>\[\]:,;/.-])",
 )
@@ -197,12 +199,12 @@ class _Parser:
     def number(self, sign: str) -> Any:
         token, line = self.token, self.token_line
         self.next()
-        if len(token) > 400:
-            raise self.fail(f"a number of {len(token)} characters", line)
+        if len(token) > MAX_NUMBER:
+            raise self.fail(f"a number has more than {MAX_NUMBER} characters", line)
         if _INTEGER.fullmatch(token):
             octal = token.startswith("0") and token.isdigit()
             value = int(sign + token, 8 if octal else 16 if token[:2] in ("0x", "0X") else 10)
-            return value if -(2**63) <= value < 2**64 else float(value)
+            return value if -(2**63) <= value < 2**64 else _float(value)
         if _DECIMAL.fullmatch(token) and not (token.isdigit() and token.startswith("0")):
             return float(sign + token.rstrip("fF"))
         raise self.fail(f"'{shown(Word(token))}' is not a number", line)
@@ -249,3 +251,11 @@ class _Parser:
         if code > 0x10FFFF or 0xD800 <= code < 0xE000:
             raise self.fail(f"'\\{escape.group()}' is no character")
         return chr(code).encode()
+
+
+def _float(value: int) -> float:
+    """Return the float nearest to a whole number: infinity beyond the largest float."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")

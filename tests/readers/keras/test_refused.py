@@ -249,7 +249,7 @@ def test_values_elsewhere(tmp_path: Path) -> None:
         del group[name]
         group.create_dataset(name, (4, 5), np.float32, external=[(str(tmp_path / "raw"), 0, 80)])
 
-    assert "keeps its values in another file" in refused(edited(tmp_path, external))
+    assert "claims shape (4, 5), 0 bytes are stored in this file" in refused(edited(tmp_path, external))
 
     def virtual(file: Any) -> None:
         group, name = kernel_of(file)
@@ -266,7 +266,10 @@ def test_links_elsewhere(tmp_path: Path) -> None:
         del file["model_weights"]
         file["model_weights"] = h5py.ExternalLink(str(DATA / "k2_old_functions.h5"), "/model_weights")
 
-    assert refused(edited(tmp_path, link)) == "m.h5: there is no group 'model_weights'"
+    assert refused(edited(tmp_path, link)) == (
+        "m.h5: this is no readable HDF5 file: a part of it is damaged, or a link leads to another file, which is "
+        "not followed"
+    )
 
 
 def test_claims(tmp_path: Path) -> None:
@@ -284,7 +287,7 @@ def test_words_for_weights(tmp_path: Path) -> None:
         del group[name]
         group[name] = ["a", "b"]
 
-    assert "holds object, numbers are needed" in refused(edited(tmp_path, words))
+    assert "holds object, expected numbers" in refused(edited(tmp_path, words))
 
 
 def test_old_keras(tmp_path: Path) -> None:
@@ -302,12 +305,12 @@ def test_old_keras(tmp_path: Path) -> None:
 
 
 def test_a_heap_that_never_ends(tmp_path: Path) -> None:
-    """libhdf5 goes round for ever in a heap of texts whose free space has no size."""
+    """libhdf5 loops for ever in a heap of texts whose free space has no size."""
     data = bytearray((DATA / "k2_old_functions.h5").read_bytes())
     heap = data.find(b"GCOL\1")
     data[heap + 16 : heap + 32] = bytes(16)
     (tmp_path / "m.h5").write_bytes(data)
-    assert refused(tmp_path / "m.h5") == f"m.h5: the heap at byte {heap} is broken"
+    assert refused(tmp_path / "m.h5").startswith("m.h5: this is no readable HDF5 file: its structure is damaged")
 
 
 def test_cut_off(tmp_path: Path) -> None:

@@ -74,6 +74,11 @@ class KerasLayer(Layer):
         args, kwargs = placed(self.call["args"], inputs), placed(self.call["kwargs"], inputs)
         if len(args) == 1 and isinstance(args[0], list):
             args = args[0]
+        need(args, "takes at least 1 input, got 0")
+        for name, value in [*((f"input {i}", v) for i, v in enumerate(args)), *kwargs.items()]:
+            missing = value is None and name == "input 0"
+            fits = name in _SWITCHES or (_is_tensors(value) and not missing)
+            need(fits, f"{name} must be a tensor, got {_shown(value)}")
         return args, kwargs
 
     def inner(self, spec: Any, first: int, count: int | None = None) -> KerasLayer:
@@ -108,6 +113,23 @@ class KerasLayer(Layer):
         )
         if name not in (None, "float32") and not str(name).startswith(("int", "uint", "bool")):
             self.note(f"dtype {name}: computed in float32")
+
+
+_SWITCHES = frozenset({"return_attention_scores", "use_causal_mask", "training"})
+"""The arguments of a layer's call that are not tensors."""
+
+
+def _is_tensors(value: Any) -> bool:
+    """Whether a value is a tensor, None, or a list of those."""
+    if isinstance(value, list):
+        return all(map(_is_tensors, value))
+    return value is None or (hasattr(value, "shape") and hasattr(value, "dtype"))
+
+
+def _shown(value: Any) -> str:
+    """Return a value of the file for a message, shortened."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def placed(value: Any, inputs: Sequence[Any]) -> Any:

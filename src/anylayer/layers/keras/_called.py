@@ -50,6 +50,9 @@ class Called(KerasLayer):
             raise LayerError(f"does not take these arguments ({error})") from error
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         need(len(results) >= self.outputs, f"gives {len(results)} outputs, the node has {self.outputs}")
+        for result in results:
+            kind = getattr(np.asarray(result) if np.isscalar(result) else result, "dtype", np.dtype(object)).kind
+            need(kind in "fiub", f"gives a {type(result).__name__} that is not a tensor of numbers")
         return [_narrow(np.asarray(r) if np.isscalar(r) else r) for r in results][: self.outputs]
 
 

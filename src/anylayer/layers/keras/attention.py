@@ -56,8 +56,9 @@ class Heads(KerasLayer):
         args, kwargs = self.arguments(inputs)
         given = {**dict(zip(("query", "value", "key"), args)), **kwargs}
         need("query" in given and "value" in given, f"takes query and value, got {len(inputs)} inputs")
-        query, value = given.pop("query"), given.pop("value")
-        return query, value, given.pop("key", value), given
+        query, value, key = given.pop("query"), given.pop("value"), given.pop("key", None)
+        need(query is not None and value is not None, "takes query and value, got None")
+        return query, value, value if key is None else key, given
 
     def projected(self, index: int, x: Any, heads: int, size: int, what: str) -> tuple[Any, int]:
         """`x` (..., C) as (..., heads, size), and the index of the next weight."""

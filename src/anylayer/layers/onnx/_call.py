@@ -51,7 +51,7 @@ MEANINGS: dict[str, Meaning] = {}
 """Operators with a NumPy meaning of their own; the others mean what onnx's reference implementation computes."""
 SPELLED_OUT: dict[str, Callable[[Call], None]] = {}
 """What writes an operator's attributes out before it is computed or recorded, in place."""
-ANY_SIZE = frozenset(("Transpose", "Dropout"))
+ANY_SIZE = frozenset(("Transpose", "Dropout", "LRN"))
 """Operators of which that is done whatever their inputs' sizes; of the others, where all sizes are known."""
 TRACEABLE: set[str] = set()
 """Those whose meaning can be traced: it is recorded in their place where engines lack the dtype."""

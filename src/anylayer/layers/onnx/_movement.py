@@ -271,7 +271,9 @@ def _no_training(call: Call) -> None:
 
 
 def _order(call: Call) -> None:
-    call.attrs["perm"] = call["perm"] or tuple(range(len(call.inputs[0].shape)))[::-1]
+    rank = len(call.inputs[0].shape)
+    perm = call.attrs["perm"] = call["perm"] or tuple(range(rank))[::-1]
+    need(sorted(perm) == [*range(rank)], f"perm {list(perm)} is not an order of the {rank} axes of its input")
 
 
 SPELLED_OUT.update(Dropout=_no_training, Transpose=_order)

@@ -216,6 +216,15 @@ def _max_unpool(call: Call, x: Any, indices: Any, shape: Any = None) -> Any:
     return y
 
 
+def _sums_channels(call: Call) -> None:
+    shape, size = tuple(call.inputs[0].shape), call["size"]
+    need(len(shape) >= 2, f"takes an input (N, C, ...), got shape {shape}")
+    need(size >= 1, f"size must be at least 1, got {size}")
+
+
+SPELLED_OUT["LRN"] = _sums_channels
+
+
 @meaning("LRN")
 def _lrn(call: Call, x: Any) -> Any:
     return ops.lrn(x, call["size"], alpha=call["alpha"], beta=call["beta"], bias=call["bias"])

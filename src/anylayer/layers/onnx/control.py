@@ -16,8 +16,8 @@ from anylayer.libraries.onnx import latest
 from anylayer.network import ABSENT, Node, Subgraph, TensorType
 from anylayer.tracing import is_traced
 
-_TURNS_TRACED = 30_000
-_TURNS = 1_000_000
+_TURNS = 30_000
+"""The limit for the turns of a Loop and the steps of a Scan."""
 
 
 class _Control(Layer):
@@ -117,9 +117,7 @@ class Loop(_Control):
                 row.append(value)
             go = _truth(again, "its condition")
             turn += 1
-            need(turn < _TURNS, f"it turns more than {_TURNS} times")
-            if turn >= _TURNS_TRACED and any(map(is_traced, (*states, *outer))):
-                raise TraceError(f"it turns more than {_TURNS_TRACED} times")
+            need(turn <= _TURNS, f"its loop runs more than {_TURNS} times, which is the limit")
         need(turn or not rows, "it turns not once: the size of its rows is unknown")
         return [*states, *(_stack(row) for row in rows)]
 
@@ -150,7 +148,7 @@ class Scan(_Control):
         lengths = {x.shape[a] for a, x in zip(axes, cut)}
         need(len(lengths) == 1, f"its inputs are of different lengths: {', '.join(map(str, sorted(lengths)))}")
         steps = int(lengths.pop())
-        need(steps <= _TURNS_TRACED, f"it takes {steps} steps, {_TURNS_TRACED} are the most")
+        need(steps <= _TURNS, f"it takes {steps} steps, the limit is {_TURNS}")
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
         for t in range(steps):
             slices = [

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import FileError, at, need
+from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Definition, Registry
 from anylayer.network import Network, Node, TensorType
 from anylayer.readers._tree import Block
@@ -90,6 +90,8 @@ def _draft(block: Block, options: Options) -> Draft:
     draft.role = _role(draft.type, options)
     weights = block.numbers("loss_weight")
     with at(draft.place):
+        for k, top in enumerate(draft.tops):
+            need(top, f"top {k} has no name", NetworkError)
         need(draft.role != "sink" or not draft.tops, f"gives no output, got {len(draft.tops)} tops")
         need(
             len(weights) in (0, len(draft.tops)),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from anylayer.errors import FileError, at, need
-from anylayer.libraries import h5py
+from anylayer.libraries import hdf5
 from anylayer.network import Array
 from anylayer.readers.caffe.wire import float32
 
@@ -32,34 +31,31 @@ class Hdf5Layer:
 
 
 def read_hdf5(path: Path) -> list[Hdf5Layer]:
-    """The layers of a .caffemodel.h5. Raises FileError, also where h5py is not installed."""
-    with h5py.opened(path) as file:
+    """The layers of a .caffemodel.h5. Raises FileError, also where pyfive is not installed."""
+    with hdf5.opened(path) as file:
         return _layers(file)
 
 
-def _layers(file: Any) -> list[Hdf5Layer]:
-    data = h5py.member(file, "data")
-    need(
-        h5py.is_group(data),
-        "there is no group 'data', so these are no Caffe weights"
-        + (" (this is a Keras model)" if "model_weights" in file or "layer_names" in file.attrs else ""),
-        FileError,
-    )
+def _layers(file: hdf5.Group) -> list[Hdf5Layer]:
+    data = file.member("data")
+    if not isinstance(data, hdf5.Group):
+        keras = " (this is a Keras model)" if "model_weights" in file or file.has("layer_names") else ""
+        raise FileError(f"there is no group 'data', so these are no Caffe weights{keras}")
     layers: list[Hdf5Layer] = []
     _collect(data, "", layers, 0)
     return layers
 
 
-def _collect(group: Any, name: str, layers: list[Hdf5Layer], depth: int) -> None:
+def _collect(group: hdf5.Group, name: str, layers: list[Hdf5Layer], depth: int) -> None:
     """Enter a group's datasets as a layer's blobs. A layer's name may hold slashes: groups in groups."""
     need(depth < 32, "groups are nested deeper than 32", FileError)
     indexed: dict[int, Hdf5Blob] = {}
     for key in group:
-        member = h5py.member(group, key)
+        member = group.member(key)
         inner = f"{name}/{key}" if name else key
-        if h5py.is_group(member):
+        if isinstance(member, hdf5.Group):
             _collect(member, inner, layers, depth + 1)
-        elif h5py.is_dataset(member):
+        elif isinstance(member, hdf5.Dataset):
             with at(f"layer '{name}'"):
                 need(key.isdigit() and int(key) < 1000, f"dataset '{key}' is no blob's index", FileError)
                 indexed[int(key)] = Hdf5Blob(_values(member, f"blob {key}"))
@@ -67,6 +63,6 @@ def _collect(group: Any, name: str, layers: list[Hdf5Layer], depth: int) -> None
         layers.append(Hdf5Layer(name, [indexed.get(i) for i in range(max(indexed) + 1)]))
 
 
-def _values(dataset: Any, what: str) -> Array:
+def _values(dataset: hdf5.Dataset, what: str) -> Array:
     need(dataset.dtype.kind == "f", f"{what} holds {dataset.dtype}, float or double are Caffe's", FileError)
-    return float32(h5py.values(dataset, what))
+    return float32(dataset.values(what))

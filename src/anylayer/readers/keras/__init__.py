@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from anylayer.errors import FileError
-from anylayer.libraries import h5py
+from anylayer.libraries import hdf5
 from anylayer.network import Network
 from anylayer.readers.keras import archive
 from anylayer.readers.keras.graph import network_of
@@ -49,9 +49,9 @@ def _is_archive(path: Path) -> bool:
 def _is_hdf5(path: Path) -> bool:
     """Whether the groups are Keras'; a file that cannot be opened is taken, so that reading says why."""
     try:
-        with h5py.opened(path) as file:
-            return bool({"layers", "model_weights", "_layer_checkpoint_dependencies"} & set(file)) or bool(
-                {"model_config", "layer_names"} & set(file.attrs)
+        with hdf5.opened(path) as file:
+            return bool({"layers", "model_weights", "_layer_checkpoint_dependencies"} & set(file)) or any(
+                map(file.has, ("model_config", "layer_names"))
             )
     except FileError:
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import stat
 import zipfile
 import zlib
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import FileError, at, need
-from anylayer.libraries import h5py
+from anylayer.libraries import hdf5
 from anylayer.readers.keras.weights import NamedWeights, NoWeights, ObjectWeights, Weights
 
 CONFIG = "config.json"
@@ -92,18 +93,18 @@ def _folder(path: Path) -> Iterator[Model]:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Model]:
-    h5py.need_heaps(path)
-    with h5py.opened(path) as file:
-        config = h5py.text(file, "model_config")
+    with hdf5.opened(path) as file:
+        config = file.text("model_config")
         need(
             config,
             "these are weights without the network. Give the network's JSON (model.to_json()) first: "
             f"anylayer.read('model.json', '{path.name}')",
             FileError,
         )
-        need(h5py.is_group(h5py.member(file, "model_weights")), "there is no group 'model_weights'", FileError)
-        weights = _legacy(h5py.member(file, "model_weights"), path)
-        yield Model(parse(config.encode(), "model_config"), weights, h5py.text(file, "keras_version"))
+        inner = file.member("model_weights")
+        if not isinstance(inner, hdf5.Group):
+            raise FileError("there is no group 'model_weights'")
+        yield Model(parse(config.encode(), "model_config"), _legacy(inner), file.text("keras_version"))
 
 
 @contextmanager
@@ -116,22 +117,16 @@ def weights_file(path: Path) -> Iterator[Weights]:
                 yield model.weights
             return
         need(_is_hdf5(path), "this is no HDF5 file, which Keras keeps weights in", FileError)
-        h5py.need_heaps(path)
-        with h5py.opened(path) as file:
-            inner = h5py.member(file, "model_weights")
-            if h5py.is_group(inner) or h5py.texts(file, "layer_names") is not None:
-                yield _legacy(inner if h5py.is_group(inner) else file, path)
+        with hdf5.opened(path) as file:
+            inner = file.member("model_weights")
+            if isinstance(inner, hdf5.Group) or file.texts("layer_names") is not None:
+                yield _legacy(inner if isinstance(inner, hdf5.Group) else file)
             else:
-                yield ObjectWeights(file, "", _bytes(path), 0)
+                yield ObjectWeights(file, "")
 
 
-def _bytes(path: Path) -> Any:
-    return np.memmap(path, np.uint8, "c")
-
-
-def _legacy(group: Any, path: Path) -> Weights:
-    backend = h5py.text(group, "backend")
-    version = h5py.text(group, "keras_version")
+def _legacy(group: hdf5.Group) -> Weights:
+    backend, version = group.text("backend"), group.text("keras_version")
     need(
         backend in ("", "tensorflow", "jax", "torch", "numpy", "openvino"),
         f"the weights were saved with the backend '{backend}', which keeps convolution kernels turned by 180 "
@@ -143,7 +138,7 @@ def _legacy(group: Any, path: Path) -> Weights:
         f"the weights are of Keras {version or '1'}, whose layers differ. Load and save them in Keras 2",
         FileError,
     )
-    return NamedWeights.of(group, _bytes(path))
+    return NamedWeights.of(group)
 
 
 def _is_zip(path: Path) -> bool:
@@ -166,13 +161,14 @@ def _archive(path: Path) -> Iterator[Model]:
             need(WEIGHTS in infos, f"the archive has no {WEIGHTS}", FileError)
             info = infos[WEIGHTS]
             if info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1:
-                whole, (start, stop) = _bytes(path), _part(path, info)
+                start, stop = _part(path, info)
+                data = hdf5.mapped(path)[start:stop]
             else:
-                whole = np.frombuffer(_unpacked(archive, info, 1 << 40), np.uint8)
-                start, stop = 0, len(whole)
+                data = np.frombuffer(_unpacked(archive, info, 1 << 40), np.uint8)
     except (
         zipfile.BadZipFile,
         zlib.error,
+        lzma.LZMAError,
         NotImplementedError,
         RuntimeError,
         EOFError,
@@ -181,8 +177,8 @@ def _archive(path: Path) -> Iterator[Model]:
         OverflowError,
     ) as error:
         raise FileError(f"this is no readable zip archive: {error}") from None
-    with h5py.opened(path, memoryview(whole)[start:stop]) as file:
-        yield Model(config, ObjectWeights(file, "", whole, start), version)
+    with hdf5.opened(path, data, info.compress_size) as file:
+        yield Model(config, ObjectWeights(file, ""), version)
 
 
 def _version(metadata: bytes) -> str:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from anylayer.errors import FileError, need
 
 _DEPTH = 64
+_MOST_OUTPUTS = 1 << 16
+"""The limit for the outputs of a layer's call."""
 
 
 class Ref(NamedTuple):
@@ -96,10 +98,21 @@ def _ref(history: Any) -> Ref:
         and len(history) == 3
         and isinstance(history[0], str)
         and all(type(i) is int and i >= 0 for i in history[1:]),
-        f"a tensor is [layer, call, output], got {history!r}",
+        f"a tensor is [layer, call, output], got {_shown(history)}",
+        FileError,
+    )
+    need(
+        history[2] < _MOST_OUTPUTS,
+        f"output {history[2]} of layer '{history[0]}' is read; the limit is {_MOST_OUTPUTS} outputs",
         FileError,
     )
     return Ref(*history)
+
+
+def _shown(value: Any) -> str:
+    """Return a value of the file for a message, shortened."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def refs_of(spec: Any) -> list[Ref]:
@@ -110,15 +123,15 @@ def refs_of(spec: Any) -> list[Ref]:
         return [ref for item in spec for ref in refs_of(item)]
     if isinstance(spec, dict):
         return [ref for key in sorted(spec) for ref in refs_of(spec[key])]
-    raise FileError(f"a tensor is [layer, call, output], got {spec!r}")
+    raise FileError(f"a tensor is [layer, call, output], got {_shown(spec)}")
 
 
 def _old(node: Any, layers: Collection[str]) -> Call:
-    need(isinstance(node, (list, dict)), f"an inbound node must be a list, got {node!r}", FileError)
+    need(isinstance(node, (list, dict)), f"an inbound node must be a list, got {_shown(node)}", FileError)
     if _is_history(node):
         return Call([_constant_or_ref(node)], _options([node], layers))
     items = [item for item in node if item != []]
-    need(all(_is_history(item) for item in items), f"an inbound node lists tensors, got {node!r}", FileError)
+    need(all(_is_history(item) for item in items), f"an inbound node lists tensors, got {_shown(node)}", FileError)
     found = [_constant_or_ref(item) for item in items]
     return Call([found[0] if len(found) == 1 else found] if found else [], _options(items, layers))
 
@@ -133,7 +146,7 @@ def _constant_or_ref(item: list[Any]) -> Any:
 
 def _options(items: list[Any], layers: Collection[str]) -> dict[str, Any]:
     given = items[0][3] if items and len(items[0]) == 4 else {}
-    need(isinstance(given, dict), f"a call's options must be an object, got {given!r}", FileError)
+    need(isinstance(given, dict), f"a call's options must be an object, got {_shown(given)}", FileError)
     return {key: _tensors_in(value, layers) for key, value in given.items() if value is not None and key != "name"}
 
 

@@ -243,6 +243,7 @@ class _Scope:
                 counts[ref[:2]] = max(counts.get(ref[:2], 1), ref.output + 1)
         for ref in outputs:
             counts[ref[:2]] = max(counts.get(ref[:2], 1), ref.output + 1)
+        need(sum(counts.values()) <= _MOST, f"the layers have more than {_MOST} outputs", FileError)
         order = {key: i for i, key in enumerate(calls)}
         readers: dict[tuple[str, int], list[tuple[str, int]]] = {}
         missing: dict[tuple[str, int], int] = {}
@@ -351,6 +352,7 @@ class _Scope:
             self.graph.masks[name] = value(ref)
         weights = self.weights.get(layer.name, _NONE)
         found = _expand(self.graph, layer, weights, f"{label}/", inputs, self.depth + 1)
+        need(found, "the nested model has no outputs", NetworkError)
         self.graph.blobs.setdefault(label, found[0][1])
         return [v for _, v in found]
 
@@ -359,7 +361,9 @@ class _Scope:
     ) -> list[str]:
         """Enter a wrapper that applies a model to each step: the steps become items of the batch and are parted
         again behind it, by layers of their own."""
-        (begin, *_), more = [value(ref) for ref in Call(call.args).refs()], self.weights.get(layer.name, _NONE)
+        begins, more = [value(ref) for ref in Call(call.args).refs()], self.weights.get(layer.name, _NONE)
+        need(len(begins) == 1, f"takes 1 input, got {len(begins)}", NetworkError)
+        begin = begins[0]
 
         def node(part: str, inputs: list[str]) -> str:
             name = self.graph.unique(f"{label}/{part}")

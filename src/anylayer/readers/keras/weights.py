@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from anylayer.errors import FileError, at, need
-from anylayer.libraries import h5py
+from anylayer.libraries import hdf5
 from anylayer.network import Array
 
 LayerName = tuple[str, str]
@@ -60,16 +60,14 @@ class ObjectWeights:
     """A group of Keras 3's files: variables in `vars/0`, `vars/1` ..., parts in groups named after attributes,
     a model's layers in `layers/<class>_<number>` (keras/src/saving/saving_lib.py)."""
 
-    def __init__(self, group: Any, path: str, whole: Array, start: int, depth: int = 0) -> None:
+    def __init__(self, group: hdf5.Group, path: str, depth: int = 0) -> None:
         need(depth < _DEPTH, f"groups are nested deeper than {_DEPTH}", FileError)
-        self._group, self._path, self._whole, self._start, self._depth = group, path, whole, start, depth
+        self._group, self._path, self._depth = group, path, depth
 
     def _child(self, name: str) -> ObjectWeights | None:
-        member = h5py.member(self._group, name)
+        member = self._group.member(name)
         path = f"{self._path}/{name}" if self._path else name
-        if not h5py.is_group(member):
-            return None
-        return ObjectWeights(member, path, self._whole, self._start, self._depth + 1)
+        return ObjectWeights(member, path, self._depth + 1) if isinstance(member, hdf5.Group) else None
 
     def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
         listed = self._child("layers") or self._child("_layer_checkpoint_dependencies")
@@ -97,9 +95,7 @@ class ObjectWeights:
                 FileError,
             )
             for key in keys:
-                member = h5py.member(variables._group, key)
-                need(h5py.is_dataset(member), f"'{variables._path}/{key}' is no array", FileError)
-                found.append(_values(member, f"'{variables._path}/{key}'", self._whole, self._start))
+                found.append(_values(variables._group.member(key), f"'{variables._path}/{key}'"))
         for key in sorted(self._group, key=_part_order):
             if key != "vars" and key not in _TRAINING:
                 child = self._child(key)
@@ -140,23 +136,22 @@ class NamedWeights:
     its weights (keras/src/legacy/saving/legacy_h5_format.py). A nested model's group holds those of all its
     layers, led by their names."""
 
-    def __init__(self, groups: dict[str, Any] | None, named: list[tuple[str, Any]], whole: Array) -> None:
-        self._groups, self._named, self._whole = groups, named, whole
+    def __init__(self, groups: dict[str, hdf5.Group] | None, named: list[tuple[str, Any]]) -> None:
+        self._groups, self._named = groups, named
 
     @classmethod
-    def of(cls, group: Any, whole: Array) -> NamedWeights:
+    def of(cls, group: hdf5.Group) -> NamedWeights:
         """From a group with `layer_names`."""
-        names = h5py.texts(group, "layer_names")
+        names = group.texts("layer_names")
         if names is None:
             raise FileError("the weights have no list 'layer_names'")
         groups = {}
         for name in names:
-            member = h5py.member(group, name)
-            need(
-                h5py.is_group(member), f"the weights have no group '{name}', which 'layer_names' lists", FileError
-            )
+            member = group.member(name)
+            if not isinstance(member, hdf5.Group):
+                raise FileError(f"the weights have no group '{name}', which 'layer_names' lists")
             groups[name] = member
-        return cls(groups, [], whole)
+        return cls(groups, [])
 
     def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
         if self._groups is None:
@@ -168,17 +163,17 @@ class NamedWeights:
             held = _by_order(held, filled, names)
         return {name: held[name] for name in names if name in held}
 
-    def _weights(self, layer: str, group: Any) -> NamedWeights:
+    def _weights(self, layer: str, group: hdf5.Group) -> NamedWeights:
         found = []
-        for name in h5py.texts(group, "weight_names") or []:
-            member = h5py.member(group, name)
+        for name in group.texts("weight_names") or []:
+            member = group.member(name)
             need(
-                h5py.is_dataset(member),
+                isinstance(member, hdf5.Dataset),
                 f"the weights of layer '{layer}' have no '{name}', which is listed",
                 FileError,
             )
             found.append((name, member))
-        return NamedWeights(None, found, self._whole)
+        return NamedWeights(None, found)
 
     def _split(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
         """A nested model's weights by the layer that their names lead with."""
@@ -193,7 +188,7 @@ class NamedWeights:
                 FileError,
             )
             rest = "/".join(parts[parts.index(owner or "") + 1 :])
-            found.setdefault(owner or "", NamedWeights(None, [], self._whole))._named.append((rest, member))
+            found.setdefault(owner or "", NamedWeights(None, []))._named.append((rest, member))
         return dict(found)
 
     def wrapped(self) -> Weights:
@@ -201,7 +196,7 @@ class NamedWeights:
 
     def arrays(self) -> list[Array]:
         return [
-            _values(member, f"weight '{name}'", self._whole, 0)
+            _values(member, f"weight '{name}'")
             for name, member in self._named
             if not any(part in _TRAINING for part in name.split("/"))
         ]
@@ -228,9 +223,10 @@ def _by_order(
     return found
 
 
-def _values(dataset: Any, what: str, whole: Array, start: int) -> Array:
+def _values(found: Any, what: str) -> Array:
+    if not isinstance(found, hdf5.Dataset):
+        raise FileError(f"{what} is no array")
     with at("weights"):
-        need(dataset.dtype.kind in "fiub", f"{what} holds {dataset.dtype}, numbers are needed", FileError)
-        values = h5py.mapped(dataset, what, whole, start)
+        values = found.values(what)
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(np.float32) if values.dtype.kind == "f" and values.dtype.itemsize != 4 else values

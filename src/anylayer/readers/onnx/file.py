@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,8 @@ def load(path: Path) -> Model:
     model = _parsed(onnx.ModelProto, rest.bytes())
     need(graph.found or stored, "this is no ONNX model: it has no graph", FileError)
     model.graph.CopyFrom(_parsed(onnx.GraphProto, graph.bytes()))
+    _need_names(_names(model))
+    _need_names(name for s in stored for name in _of_tensor(s.proto))
     return Model(path, buffer, model, stored)
 
 
@@ -107,3 +109,61 @@ def _parsed(kind: Any, data: bytes) -> Any:
         return kind.FromString(data)
     except (DecodeError, RuntimeError, ValueError) as error:
         raise FileError("this is no ONNX model, or it is damaged: protobuf does not take it") from error
+
+
+def _need_names(names: Iterable[Any]) -> None:
+    """Refuse names that are not UTF-8, which protobuf gives as bytes."""
+    for name in names:
+        if not isinstance(name, str):
+            raise FileError(f"the name {name!r:.80} in it is not UTF-8")
+
+
+def _names(model: Any) -> Iterator[Any]:
+    """Every name in a model that is used."""
+    for pair in model.metadata_props:
+        yield from (pair.key, pair.value)
+    yield from (opset.domain for opset in model.opset_import)
+    yield from _of_graph(model.graph)
+    for function in model.functions:
+        yield from (function.name, function.domain, *function.input, *function.output, *function.attribute)
+        yield from (opset.domain for opset in function.opset_import)
+        for one in function.attribute_proto:
+            yield from _of_attribute(one)
+        for node in function.node:
+            yield from _of_node(node)
+
+
+def _of_graph(graph: Any) -> Iterator[Any]:
+    yield graph.name
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        yield info.name
+        if info.type.WhichOneof("value") == "tensor_type":
+            yield from (d.dim_param for d in info.type.tensor_type.shape.dim)
+    for tensor in graph.initializer:
+        yield from _of_tensor(tensor)
+    for sparse in graph.sparse_initializer:
+        yield from _of_tensor(sparse.values)
+    for node in graph.node:
+        yield from _of_node(node)
+
+
+def _of_node(node: Any) -> Iterator[Any]:
+    yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+    for one in node.attribute:
+        yield from _of_attribute(one)
+
+
+def _of_attribute(one: Any) -> Iterator[Any]:
+    yield from (one.name, one.ref_attr_name)
+    if one.HasField("t"):
+        yield from _of_tensor(one.t)
+    if one.HasField("g"):
+        yield from _of_graph(one.g)
+    for graph in one.graphs:
+        yield from _of_graph(graph)
+
+
+def _of_tensor(tensor: Any) -> Iterator[Any]:
+    yield tensor.name
+    for pair in tensor.external_data:
+        yield from (pair.key, pair.value)

@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.errors import FileError, NetworkError, at, nearest, need
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
+from anylayer.readers._tree import shown
 from anylayer.readers.tensorflow.axes import Axes
 from anylayer.readers.tensorflow.branches import take_known
 from anylayer.readers.tensorflow.factors import factors
@@ -221,6 +222,7 @@ class _Builder:
 
     def _input(self, node: GraphNode) -> None:
         dtype = node.attrs.get("dtype", node.attrs.get("T", "float32"))
+        need(isinstance(dtype, str), f"its dtype must be a type, got {shown(dtype)}", FileError)
         need(
             dtype in NUMPY and dtype != "bfloat16",
             f"an input of {dtype}: only numbers are given to a network. Decode pictures before it, and cut the "
@@ -232,6 +234,8 @@ class _Builder:
         self.inputs[name] = None
         if not isinstance(sizes, list) or (not sizes and "_output_shapes" not in node.attrs):
             return
+        for d in sizes:
+            need(d is None or type(d) is int, f"its shape must be a list of sizes, got {shown(sizes)}", FileError)
         if None in sizes:
             self.open[name] = tuple(sizes)
         if None not in sizes[1:]:

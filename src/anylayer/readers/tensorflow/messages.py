@@ -226,7 +226,7 @@ def _text_value(block: Block, entry: Entry, kind: str) -> Any:
         return text if kind == "bytes" else np.frombuffer(text, np.uint8)
     if kind == "type" and isinstance(value, Word):
         return str(value)
-    if kind == "varints" and isinstance(value, Word):
+    if kind == "varints" and isinstance(value, Word) and entry.name == "type":
         return np.array([value], object)
     if not isinstance(value, (int, float)):
         raise block.fail(f"'{entry.name}' must be a number, got {shown(value)}", entry.line)

@@ -1,0 +1,315 @@
+"""HDF5 files, also damaged ones: pyfive parses their structure in Python, so that a damaged file raises an
+exception where libhdf5 ends the process.
+
+This is the only file that imports pyfive, when a file is opened. Links to other files are not followed. Arrays
+stored without a filter are views of the mapped file. The bytes read and unpacked are limited in proportion to the
+file's size.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from anylayer.errors import AnyLayerError, FileError, at, need
+from anylayer.network import Array
+
+T = TypeVar("T")
+
+_RATIO = 100
+"""The limit for the size of unpacked values, in file sizes. Weights hardly shrink."""
+_FLOOR = 1 << 26
+"""Bytes that any file may unpack to."""
+_EACH = 64
+"""What a read counts besides its bytes."""
+_MOST_MEMBERS = 1 << 20
+_NOWHERE = (1 << 64) - 1
+"""The address of values that are not in the file."""
+_DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3
+
+
+@contextmanager
+def opened(path: Path, data: Array | None = None, size: int = 0) -> Iterator[Group]:
+    """Open an HDF5 file and give its root group; `data` are its bytes where it is a part of the file at `path`.
+
+    `size` is how many bytes that part has while it is packed. Raises FileError for what cannot be read.
+    """
+    with at(str(path)):
+        pyfive = _pyfive()
+        whole = mapped(path) if data is None else data
+        source = _Source(pyfive, whole, max(_FLOOR, _RATIO * (size or len(whole))))
+        yield Group(_read(lambda: pyfive.File(_Part(whole))), source)
+
+
+def mapped(path: Path) -> Array:
+    """Return the bytes of a file, mapped. The map is private: OpenVINO shares weights only from memory that it may
+    write, and what is written never reaches the file."""
+    need(path.stat().st_size > 0, "the file is empty", FileError)
+    return np.memmap(path, np.uint8, "c")
+
+
+def _pyfive() -> Any:
+    try:
+        import pyfive
+    except ImportError:
+        raise FileError("to read HDF5 files: pip install pyfive") from None
+    return pyfive
+
+
+def _read(function: Callable[[], T]) -> T:
+    """Call pyfive; whatever its code does not foresee in a damaged file becomes a FileError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function()
+    except AnyLayerError:
+        raise
+    except AssertionError:
+        rule = "a part of it is damaged, or a link leads to another file, which is not followed"
+        raise FileError(f"this is no readable HDF5 file: {rule}") from None
+    except Exception as error:
+        rule = f"its structure is damaged ({type(error).__name__}: {error!s:.200})"
+        raise FileError(f"this is no readable HDF5 file: {rule}") from error
+
+
+@dataclass(slots=True)
+class _Source:
+    """An open file: its bytes, how many may still be unpacked, and how many members may still be entered."""
+
+    pyfive: Any
+    whole: Array
+    unpackable: int
+    members: int = _MOST_MEMBERS
+
+    def take(self, size: int, what: str) -> None:
+        """Count bytes that are unpacked."""
+        self.unpackable -= size
+        need(
+            self.unpackable >= 0,
+            f"{what} unpacks to {size} bytes; the limit for the whole file is {_RATIO} times its size",
+            FileError,
+        )
+
+
+class _Part(io.RawIOBase):
+    """Bytes as a file. The structure of a file is read once or a few times over; a structure that leads back to
+    itself is read for ever, and refused."""
+
+    def __init__(self, data: Array) -> None:
+        self._data, self._at = memoryview(data.data), 0
+        self._left = _FLOOR + _EACH * len(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        begin = min(max(self._at, 0), len(self._data))
+        stop = len(self._data) if size is None or size < 0 else min(begin + size, len(self._data))
+        self._left -= _EACH + stop - begin
+        need(self._left >= 0, "its structure leads back to itself", FileError)
+        self._at += stop - begin
+        return bytes(self._data[begin:stop])
+
+
+class Group:
+    """A group: members by name, and attributes."""
+
+    def __init__(self, raw: Any, source: _Source) -> None:
+        self._raw, self._source = raw, source
+        self._members: dict[str, Group | Dataset | None] = {}
+        self._attributes: dict[str, Any] | None = None
+        self._names: dict[str, None] = _read(lambda: dict.fromkeys(raw))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def member(self, path: str) -> Group | Dataset | None:
+        """Return a member by its path within the group; None where there is none."""
+        found: Group | Dataset | None = self
+        for name in filter(None, path.split("/")):
+            found = found._member(name) if isinstance(found, Group) else None
+        return found
+
+    def _member(self, name: str) -> Group | Dataset | None:
+        if name not in self._members:
+            self._source.members -= 1
+            need(self._source.members >= 0, f"it has more than {_MOST_MEMBERS} members", FileError)
+            self._members[name] = self._entered(name)
+        return self._members[name]
+
+    def _entered(self, name: str) -> Group | Dataset | None:
+        if name not in self or name in (".", ".."):
+            return None
+        raw = _read(lambda: self._raw.get_lazy_view(name))
+        if isinstance(raw, self._source.pyfive.Dataset):
+            return Dataset(raw, self._source)
+        return Group(raw, self._source) if isinstance(raw, self._source.pyfive.Group) else None
+
+    def has(self, name: str) -> bool:
+        """Return whether there is an attribute."""
+        return name in self._attrs()
+
+    def text(self, name: str) -> str:
+        """Return an attribute that is one text; "" where there is none."""
+        return _text(self._attrs().get(name))
+
+    def texts(self, name: str) -> list[str] | None:
+        """Return an attribute that is a list of texts, or its pieces name0, name1, ...; None where there is none.
+
+        An attribute holds at most 64 KiB, so Keras splits longer lists.
+        """
+        held = self._attrs()
+        names = [name]
+        if name not in held:
+            names = []
+            while f"{name}{len(names)}" in held:
+                names.append(f"{name}{len(names)}")
+        if not names:
+            return None
+        pieces = [np.asarray(held[piece]).reshape(-1).tolist() for piece in names]
+        return [_text(item) for piece in pieces for item in piece]
+
+    def _attrs(self) -> dict[str, Any]:
+        if self._attributes is None:
+            self._attributes = _read(lambda: dict(self._raw.attrs))
+        return self._attributes
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else ""
+
+
+class Dataset:
+    """An array of the file."""
+
+    def __init__(self, raw: Any, source: _Source) -> None:
+        self._raw, self._source = raw, source
+        self.shape: tuple[int, ...] = tuple(_read(lambda: raw.shape) or ())
+        self.dtype: np.dtype[Any] = _read(lambda: np.dtype(raw.dtype))
+
+    def values(self, what: str) -> Array:
+        """Return the values: a view of the mapped file where they lie there as they are.
+
+        Raises FileError, which calls the array `what`, for values in another file, for shapes that the file has no
+        bytes for, and for filters other than deflate, shuffle and Fletcher32.
+        """
+        need(self.dtype.kind in "fiub", f"{what} holds {self.dtype}, expected numbers", FileError)
+        layout = _read(lambda: self._raw.id.layout_class)
+        need(layout in (0, 1, 2), f"{what} keeps its values in another file", FileError)
+        if layout == 2:
+            return self._joined(what)
+        if layout == 1:
+            return self._contiguous(what)
+        return np.asarray(_read(lambda: self._raw[()]), self.dtype).reshape(self.shape)
+
+    def _contiguous(self, what: str) -> Array:
+        start = _read(lambda: int(self._raw.id.data_offset))
+        size = math.prod(self.shape) * self.dtype.itemsize
+        if not size:
+            return np.zeros(self.shape, self.dtype)
+        need(start != _NOWHERE, f"{what} claims shape {self.shape}, 0 bytes are stored in this file", FileError)
+        whole = self._source.whole
+        need(
+            start + size <= len(whole),
+            f"{what} claims shape {self.shape}, {size} bytes at byte {start}; the file has {len(whole)}",
+            FileError,
+        )
+        found = whole[start : start + size]
+        if found.ctypes.data % self.dtype.alignment:
+            found = found.copy()
+        seen: Array = found.view(self.dtype).reshape(self.shape)
+        return seen if self.dtype.isnative else seen.astype(self.dtype.newbyteorder("="))
+
+    def _joined(self, what: str) -> Array:
+        """Return the values of an array that is stored in chunks."""
+        ident = self._raw.id
+        chunk = tuple(_read(lambda: ident.chunks) or ())
+        need(
+            len(chunk) == len(self.shape) and all(c > 0 for c in chunk),
+            f"{what} of shape {self.shape} has chunks of shape {chunk}",
+            FileError,
+        )
+        index = _read(lambda: dict(ident.index))
+        steps = [range(0, d, c) for d, c in zip(self.shape, chunk)]
+        wanted, stored = math.prod(map(len, steps)), sum(int(one.size) for one in index.values())
+        need(
+            len(index) >= wanted,
+            f"{what} claims shape {self.shape}, {stored} bytes are stored in this file",
+            FileError,
+        )
+        self._source.take(math.prod(self.shape) * self.dtype.itemsize, what)
+        values = np.empty(self.shape, self.dtype.newbyteorder("="))
+        filters = [(f["filter_id"], f.get("client_data", ())) for f in ident.filter_pipeline or ()]
+        for place in product(*steps):
+            need(place in index, f"{what} lacks its chunk at {place}", FileError)
+            cut = tuple(slice(p, p + c) for p, c in zip(place, chunk))
+            part = values[cut]
+            one = self._chunk(index[place], chunk, filters, what)
+            part[...] = one[tuple(slice(n) for n in part.shape)]
+        return values
+
+    def _chunk(self, stored: Any, chunk: tuple[int, ...], filters: list[Any], what: str) -> Array:
+        start, size = int(stored.byte_offset), int(stored.size)
+        whole, wanted = self._source.whole, math.prod(chunk) * self.dtype.itemsize
+        need(start + size <= len(whole), f"{what} has a chunk that ends behind the file", FileError)
+        self._source.take(wanted, what)
+        data = whole[start : start + size].tobytes()
+        for i, (number, told) in reversed(list(enumerate(filters))):
+            if not stored.filter_mask & (1 << i):
+                data = _unfiltered(data, number, told, wanted, what)
+        need(len(data) == wanted, f"{what} has a chunk of {len(data)} bytes, expected {wanted}", FileError)
+        return np.frombuffer(data, self.dtype).reshape(chunk)
+
+
+def _unfiltered(data: bytes, number: int, told: Any, wanted: int, what: str) -> bytes:
+    """Undo a filter (HDF5 File Format Specification 3.0, IV.A.2.l). `wanted` is the size of the chunk's values."""
+    if number == _DEFLATE:
+        packed = zlib.decompressobj()
+        try:
+            return packed.decompress(data, wanted + 4)
+        except zlib.error as error:
+            raise FileError(f"{what} is damaged: {error}") from None
+    if number == _SHUFFLE:
+        size = int(told[0]) if len(told) else 0
+        need(size > 0 and len(data) % size == 0, f"{what} is shuffled by {size} bytes", FileError)
+        planes = np.frombuffer(data, np.uint8).reshape(size, -1)
+        return bytes(planes.T.tobytes())
+    if number == _FLETCHER32:
+        need(len(data) >= 4 and _sums_agree(data), f"{what} is damaged: its checksum differs", FileError)
+        return data[:-4]
+    raise FileError(f"{what} is packed with filter {number}; deflate, shuffle and Fletcher32 are read")
+
+
+def _sums_agree(data: bytes) -> bool:
+    """Compare the Fletcher32 sum behind a chunk's bytes with theirs (H5_checksum_fletcher32 of H5checksum.c)."""
+    body = data[:-4] + b"\0" * (len(data) % 2)
+    words = np.frombuffer(body, ">u2").astype(np.uint64)
+    weights = np.arange(len(words), 0, -1, dtype=np.uint64) % np.uint64(65535)
+    sums = (int(words.sum() % 65535), int((words * weights % np.uint64(65535)).sum() % 65535))
+    stored = int.from_bytes(data[-4:], "little")
+    return sums == ((stored & 0xFFFF) % 65535, (stored >> 16) % 65535)
