@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import settings
 
-OPTIONAL = ("cv2", "h5py", "ncnn", "openvino")
+OPTIONAL = ("cv2", "h5py", "ncnn", "openvino", "pyfive")
 """The packages without which `make test` skips tests, saying which package is missing."""
 
 settings.register_profile("fixed", derandomize=True, database=None)
