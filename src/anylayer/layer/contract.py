@@ -89,6 +89,9 @@ class Layer(Message):
     and gives way where its labels do; "training" always gives way; "sink" consumes
     without an output."""
 
+    modules: ClassVar[Sequence[str]] = ()
+    """For a layer that pycaffe runs (type "Python"): the modules whose class of this name it computes."""
+
     elementwise: ClassVar[bool] = False
     """Whether each output pixel stands where its input pixel stands."""
     aligned: ClassVar[bool] = False

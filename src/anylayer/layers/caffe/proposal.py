@@ -9,8 +9,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._detections import LOWEST, among_best, for_overlap
-from anylayer.network import Array, Node
+from anylayer.layers.caffe._proposals import anchors, best, boxes, check_shapes, clipped, foreground, large
+from anylayer.network import Node
 
 
 @layer("Proposal")
@@ -47,60 +47,13 @@ class Proposal(Layer):
 
         R, at most post_nms_topn, is known only when running. A fourth value of `info` is the scale of the width.
         """
-        n, _, h, w = scores.shape
-        count = len(self.ratio) * len(self.scale)
-        need(n == 1, f"takes one image, got a batch of {n}")
-        for what, x, each in (("scores", scores, 2), ("box deltas", deltas, 4)):
-            wanted = (1, each * count, h, w)
-            need(
-                tuple(x.shape) == wanted,
-                f"{count} anchors (ratio x scale) need {what} of shape {wanted}, got {tuple(x.shape)}",
-            )
-        boxes = self.boxes(deltas.reshape(count, 4, h, w).transpose(2, 3, 0, 1).reshape(-1, 4), h, w)
-        size = int(np.prod(info.shape))
-        need(size >= 3, f"needs image height, width and scale, got {size} values")
+        first = anchors(self.base_size, self.ratio, self.scale)
+        check_shapes(scores, deltas, info, len(first))
         info = info.reshape(-1)
-        boxes = np.maximum(np.minimum(boxes, info[[1, 0, 1, 0]] - np.float32(1)), np.float32(0))
-        least = info[[3, 2] if size >= 4 else [2, 2]] * np.float32(self.min_size)
-        large = (boxes[:, 2:] - boxes[:, :2] + np.float32(1) >= least).all(axis=1)
-        score = scores[0, count:].transpose(1, 2, 0).reshape(-1) * large.astype(np.float32)
-        return self.best(boxes, score)
-
-    def boxes(self, deltas: Any, h: int, w: int) -> Any:
-        """Boxes (H * W * A, 4) that `deltas` (dx, dy, log w, log h) make of the anchors, unclipped."""
-        column, row = np.meshgrid(np.arange(w), np.arange(h))
-        shift = np.stack([column, row, column, row], axis=-1).reshape(-1, 1, 4) * self.feat_stride
-        anchors = (shift.astype(np.float32) + self.anchors()).reshape(-1, 4)
-        sides = anchors[:, 2:] - anchors[:, :2] + np.float32(1)
-        centre = deltas[:, :2] * sides + (anchors[:, :2] + np.float32(0.5) * sides)
-        half = np.float32(0.5) * (np.exp(deltas[:, 2:]) * sides)
-        return np.concatenate([centre - half, centre + half], axis=1)
-
-    def anchors(self) -> Array:
-        """(A, 4): the anchors of the first cell, by ratio, then scale; sides rounded to whole pixels."""
-        area, centre = np.float32(self.base_size**2), np.float32(0.5) * np.float32(self.base_size - 1)
-        found = []
-        for ratio in np.array(self.ratio, np.float32):
-            width = np.floor(np.sqrt(area / ratio) + np.float32(0.5))
-            height = np.floor(width * ratio + np.float32(0.5))
-            for scale in np.array(self.scale, np.float32):
-                half = np.float32(0.5) * (np.stack([width, height]) * scale - np.float32(1))
-                found.append(np.concatenate([centre - half, centre + half]))
-        return np.stack(found).astype(np.float32)
-
-    def best(self, boxes: Any, score: Any) -> Any:
-        """The rois that stay, best first, and where asked their scores."""
-        k = min(self.pre_nms_topn, score.shape[0])
-        most = min(self.post_nms_topn, k)
-        selected, count = ops.nms(
-            for_overlap(boxes, 1.0)[None],
-            np.where(among_best(score, k), score, LOWEST)[None, None],
-            max_per_class=most,
-            iou_threshold=self.nms_thresh,
-            score_threshold=float(LOWEST),
-        )
-        at = np.maximum(selected[:, 2], 0)
-        rois = np.concatenate([np.zeros((most, 1), np.float32), boxes[at]], axis=1)
+        found = clipped(boxes(deltas, first, self.feat_stride), info)
+        least = info[[3, 2] if info.shape[0] >= 4 else [2, 2]] * np.float32(self.min_size)
+        score = foreground(scores) * large(found, least).astype(np.float32)
+        at, count, rois = best(found, score, (self.pre_nms_topn, self.post_nms_topn), self.nms_thresh)
         return [ops.head(rois, count), ops.head(score[at], count)][: self.outputs]
 
 

@@ -101,12 +101,13 @@ def _draft(block: Block, options: Options) -> Draft:
 
 
 def _type(block: Block, type_: str, options: Options) -> str:
-    """A layer's type; of one that pycaffe runs, the name of its class, unless a built-in layer has that name."""
+    """The layer's type; of one that pycaffe runs, its class's name, unless a layer in C++ has that name."""
     own = block.block("python_param") if type_ == "Python" else None
     name = own.text("layer") if own is not None else ""
-    if not name or (name not in options.user_types and Registry.of("caffe").find(name)):
+    if not name:
         return type_
-    return name
+    built_in = [] if name in options.user_types else Registry.of("caffe").find(name)
+    return name if all(getattr(d.cls, "modules", ()) for d in built_in) else type_
 
 
 def _definitions(type_: str, options: Options) -> list[Definition]:

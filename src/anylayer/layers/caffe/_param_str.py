@@ -1,0 +1,44 @@
+"""The `param_str` of a layer of pycaffe: YAML, of which such files write one mapping of numbers and lists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from anylayer.errors import need
+
+_KEY = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|(\w+))\s*:\s*""")
+_VALUE = re.compile(r"""(\[[^\[\]]*\]|'[^']*'|"[^"]*"|[^,\n\[\]{}'"]+)\s*(?:[,\n]\s*|$)""")
+_TAG = re.compile(r"!!python/tuple\s*")
+
+
+def read_param_str(text: str) -> dict[str, Any]:
+    """The values of a flow mapping, `'feat_stride': 16, 'scales': [8, 16]`, or one per line, braces or not.
+
+    Raises LayerError where it is written otherwise.
+    """
+    rest = _TAG.sub("", text).strip()
+    if rest.startswith("{") and rest.endswith("}"):
+        rest = rest[1:-1].strip()
+    found: dict[str, Any] = {}
+    while rest:
+        key = _KEY.match(rest)
+        value = _VALUE.match(rest, key.end()) if key is not None else None
+        need(
+            key is not None and value is not None,
+            f"param_str must be a mapping of numbers and lists of numbers, got {text!r}; it cannot be read from "
+            f"{rest[:20]!r} on",
+        )
+        if key is not None and value is not None:
+            found[key[1] or key[2] or key[3]] = _number(value[1].strip())
+            rest = rest[value.end() :].strip()
+    return found
+
+
+def _number(text: str) -> Any:
+    """A number, a string or a list of them; what is none of them stays text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,97 @@
+"""What the proposal layers of Faster R-CNN share: anchors, the boxes made of them, their suppression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import need
+from anylayer.layers.caffe._detections import LOWEST, among_best, for_overlap
+from anylayer.network import Array
+
+
+def check_shapes(scores: Any, deltas: Any, info: Any, anchors: int) -> None:
+    """Refuse inputs that are not (1, 2A, H, W), (1, 4A, H, W) and at least 3 values."""
+    n, _, h, w = scores.shape
+    need(n == 1, f"takes one image, got a batch of {n}")
+    for what, x, each in (("scores", scores, 2), ("box deltas", deltas, 4)):
+        wanted = (1, each * anchors, h, w)
+        need(
+            tuple(x.shape) == wanted,
+            f"{anchors} anchors (ratio x scale) need {what} of shape {wanted}, got {tuple(x.shape)}",
+        )
+    size = prod(info.shape)
+    need(size >= 3, f"needs image height, width and scale, got {size} values")
+
+
+def anchors(base_size: int, ratios: Sequence[float], scales: Sequence[float], *, half_even: bool = False) -> Array:
+    """Return the anchors of the first cell (A, 4), by ratio, then scale, with their ends included.
+
+    Sides are rounded to whole pixels before they are scaled: half up (C++), or half to even (NumPy).
+    """
+    area, centre = np.float32(base_size**2), np.float32(0.5) * np.float32(base_size - 1)
+    found = []
+    for ratio in np.array(ratios, np.float32):
+        width = _rounded(np.sqrt(area / ratio), half_even)
+        height = _rounded(width * ratio, half_even)
+        for scale in np.array(scales, np.float32):
+            half = np.float32(0.5) * (np.stack([width, height]) * scale - np.float32(1))
+            found.append(np.concatenate([centre - half, centre + half]))
+    return np.stack(found).astype(np.float32)
+
+
+def _rounded(side: Any, half_even: bool) -> Any:
+    return np.round(side) if half_even else np.floor(side + np.float32(0.5))
+
+
+def boxes(deltas: Any, first: Array, stride: int) -> Any:
+    """Boxes (H * W * A, 4) that `deltas` (1, 4A, H, W) of dx, dy, log w, log h make of the anchors, unclipped.
+
+    `first` are the anchors of the first cell (A, 4), `stride` the pixels per cell.
+    """
+    h, w = deltas.shape[2:]
+    deltas = deltas.reshape(len(first), 4, h, w).transpose(2, 3, 0, 1).reshape(-1, 4)
+    column, row = np.meshgrid(np.arange(w), np.arange(h))
+    shift = np.stack([column, row, column, row], axis=-1).reshape(-1, 1, 4) * stride
+    every = (shift.astype(np.float32) + first).reshape(-1, 4)
+    sides = every[:, 2:] - every[:, :2] + np.float32(1)
+    centre = deltas[:, :2] * sides + (every[:, :2] + np.float32(0.5) * sides)
+    half = np.float32(0.5) * (np.exp(deltas[:, 2:]) * sides)
+    return np.concatenate([centre - half, centre + half], axis=1)
+
+
+def clipped(found: Any, info: Any) -> Any:
+    """The boxes cut off at the border of an image of the height and width that `info` begins with."""
+    return np.maximum(np.minimum(found, info[[1, 0, 1, 0]] - np.float32(1)), np.float32(0))
+
+
+def large(found: Any, least: Any) -> Any:
+    """Which boxes (N, 4), their ends included, are at least `least` wide and high."""
+    return (found[:, 2:] - found[:, :2] + np.float32(1) >= least).all(axis=1)
+
+
+def foreground(scores: Any) -> Any:
+    """The scores (H * W * A,) of something: the second half of the channels of (1, 2A, H, W)."""
+    return scores[0, scores.shape[1] // 2 :].transpose(1, 2, 0).reshape(-1)
+
+
+def best(found: Any, score: Any, most: tuple[int, int], threshold: float) -> tuple[Any, Any, Any]:
+    """Suppress the boxes (N, 4): the indices of those that stay, best first, how many do, and their rois.
+
+    `most` are how many boxes enter and leave the suppression. Boxes with the score LOWEST do not take part.
+    """
+    entering = min(most[0], score.shape[0])
+    leaving = min(most[1], entering)
+    selected, count = ops.nms(
+        for_overlap(found, 1.0)[None],
+        np.where(among_best(score, entering), score, LOWEST)[None, None],
+        max_per_class=leaving,
+        iou_threshold=threshold,
+        score_threshold=float(LOWEST),
+    )
+    at = np.maximum(selected[:, 2], 0)
+    return at, count, np.concatenate([np.zeros((leaving, 1), np.float32), found[at]], axis=1)
