@@ -48,13 +48,17 @@ ROOT = Path(anylayer.errors.__file__).parent
 
 
 def texts(file: Path) -> Iterator[tuple[int, str]]:
-    """The string literals of a source file with their lines, but for docstrings and the arguments of `wording`."""
+    """The string literals of a source file with their lines, but for docstrings and what depends on the reader."""
     tree = ast.parse(file.read_text())
     apart: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             apart.add(node.value)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "wording":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("wording", "offers")
+        ):
             apart.update(ast.walk(node))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in apart:

@@ -139,18 +139,23 @@ def need(condition: object, rule: str, error: type[AnyLayerError] = LayerError) 
         raise error(rule)
 
 
-_on_command_line = False
+_command_options: frozenset[str] | None = None
 
 
 @contextmanager
-def command_line() -> Iterator[None]:
-    """Word remedies for the command line inside: its user is told of options, a caller in Python of arguments."""
-    global _on_command_line
-    before, _on_command_line = _on_command_line, True
+def command_line(options: Iterable[str] = ()) -> Iterator[None]:
+    """Word remedies for a command with these options inside: a caller in Python is told of arguments instead."""
+    global _command_options
+    before, _command_options = _command_options, frozenset(options)
     try:
         yield
     finally:
-        _on_command_line = before
+        _command_options = before
+
+
+def offers(option: str) -> bool:
+    """Whether a remedy can be taken where the message is read: in Python, or by a command that has the option."""
+    return _command_options is None or option in _command_options
 
 
 def wording(argument: str, option: str) -> str:
@@ -159,7 +164,7 @@ def wording(argument: str, option: str) -> str:
     >>> wording("dialect='hed'", "--dialect hed")
     "dialect='hed'"
     """
-    return option if _on_command_line else argument
+    return argument if _command_options is None else option
 
 
 def shape_wording(name: str) -> str:

@@ -200,6 +200,63 @@ def test_verify_names_the_first_node_that_differs(anylayer_command, small, monke
     assert data["onnxruntime"]["nodes"][1]["error"] == 0.5
 
 
+def refusing(monkeypatch, kept):
+    """Let every engine but `kept` refuse, as one that is not installed does."""
+    from anylayer import engines
+    from anylayer.errors import EngineError
+
+    load = engines.load_engine
+
+    def load_engine(name):
+        if name != kept:
+            raise EngineError(f"engine '{name}' needs: pip install {name}")
+        return load(name)
+
+    for room in ("engines.verify", "engines.model", "engines.run", "engines"):
+        monkeypatch.setattr(f"anylayer.{room}.load_engine", load_engine, raising=False)
+
+
+def test_verify_shows_an_engine_that_refuses_beside_the_others(anylayer_command, small, monkeypatch):
+    refusing(monkeypatch, "onnxruntime")
+    words = ("verify", *WITH, "-e", "openvino", "-e", "onnxruntime")
+    shown = anylayer_command(*words, status=1).stdout
+    assert shown.splitlines()[-2:] == [
+        "onnxruntime: all 4 nodes compared agree with NumPy",
+        "openvino: engine 'openvino' needs: pip install openvino",
+    ]
+    data = json.loads(anylayer_command(*words, "--json", status=1).stdout)
+    assert data["onnxruntime"]["ok"]
+    assert data["openvino"] == {"ok": False, "error": "engine 'openvino' needs: pip install openvino"}
+    alone = anylayer_command("verify", *WITH, "-e", "openvino", status=1)
+    assert (alone.stdout, alone.stderr) == ("", "engine 'openvino' needs: pip install openvino\n")
+
+
+def test_verify_says_of_a_node_that_an_engine_refuses_it(anylayer_command, small, monkeypatch):
+    checks = [
+        NodeCheck("a", "A", 1e-7, 1.0, True),
+        NodeCheck("b", "B", float("inf"), 0.0, False, "engine 'x' has no form for 'B'", refused=True),
+    ]
+    monkeypatch.setattr("anylayer.engines.verify.verify", lambda *a, **k: iter(checks))
+    shown = anylayer_command("verify", *WITH, "-e", "onnxruntime", status=1).stdout
+    assert rows_of(shown)["b"][:3] == ["b", "B", "refused"]
+    assert shown.endswith("onnxruntime: 1 node refused, the first is 'b' (B): engine 'x' has no form for 'B'\n")
+
+
+def test_verify_without_weights_says_what_to_do(anylayer_command, small):
+    text = (
+        (small / "net.prototxt")
+        .read_text()
+        .replace('"Flat"', '"InnerProduct" inner_product_param { num_output: 9 }')
+    )
+    (small / "net.prototxt").write_text(text)
+    assert anylayer_command("verify", *WITH, "-e", "onnxruntime", status=1).stderr == (
+        "net.prototxt:6: layer 'flat' (InnerProduct): its weights are not given. Give the .caffemodel that "
+        "belongs to this file, or random weights: --random-weights\n"
+    )
+    said = anylayer_command("run", *WITH, "-e", "onnxruntime", "-i", "x.npy", status=1).stderr
+    assert said.endswith("Give the .caffemodel that belongs to this file\n")  # run has no --random-weights
+
+
 def test_verify_with_inputs_given(anylayer_command, small):
     data = json.loads(anylayer_command("verify", *WITH, "-i", "x.npy", "-e", "onnxruntime", "--json").stdout)
     scales = {n["name"]: n["scale"] for n in data["onnxruntime"]["nodes"]}
@@ -232,6 +289,21 @@ def test_bench_shows_engines_side_by_side(anylayer_command, small):
     shown = anylayer_command("bench", *WITH, "-e", "numpy", "-e", "onnxruntime", "-n", 5).stdout
     rows = rows_of(shown)
     assert (rows["numpy"][4:], rows["onnxruntime"][4]) == (["5", "1.00"], "5")
+
+
+def test_bench_shows_an_engine_that_refuses_as_a_row(anylayer_command, small, monkeypatch):
+    refusing(monkeypatch, "onnxruntime")
+    words = ("bench", *WITH, "-e", "openvino", "-e", "onnxruntime", "-n", 2)
+    shown = anylayer_command(*words, status=1).stdout
+    rows = rows_of(shown)
+    assert rows["openvino"] == ["openvino", "refused", "-", "-", "-", "-"]
+    assert rows["onnxruntime"][4:] == ["2", "1.00"]
+    assert shown.endswith("openvino: engine 'openvino' needs: pip install openvino\n")
+    data = json.loads(anylayer_command(*words, "--json", status=1).stdout)["engines"]
+    assert data["openvino"]["error"] == "engine 'openvino' needs: pip install openvino"
+    assert data["onnxruntime"]["ms"]["runs"] == 2
+    alone = anylayer_command("bench", *WITH, "-e", "openvino", "-n", 2, status=1)
+    assert alone.stderr == "engine 'openvino' needs: pip install openvino\n"
 
 
 def test_bench_json_and_profile(anylayer_command, small):

@@ -29,7 +29,7 @@ class Command(click.Command):
     interrupted. With --debug the exception itself is raised."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        with command_line():
+        with command_line(option for parameter in self.params for option in parameter.opts):
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:

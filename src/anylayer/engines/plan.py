@@ -8,8 +8,8 @@ from typing import Any
 
 from anylayer.engines.limits import graph_memory, need_memory
 from anylayer.engines.nodes import Check, Definitions, Traced, needed_nodes, trace_nodes
-from anylayer.errors import InputError, LayerError, NetworkError, need, shape_wording, wording
-from anylayer.network import Array, Network, TensorType, open_text
+from anylayer.errors import InputError, LayerError, NetworkError, need, offers, shape_wording, wording
+from anylayer.network import Array, Network, Node, TensorType, open_text
 from anylayer.tracing import Graph, Value
 
 
@@ -92,13 +92,22 @@ def refuse_unfilled(network: Network, traced: Sequence[Traced]) -> None:
     if not bare:
         return
     first = bare[0]
-    what = " and ".join(first.bound.unfilled) if first.bound else ""
-    others = f" (and those of {len(bare) - 1} more)" if len(bare) > 1 else ""
+    others = f" and those of {len(bare) - 1} more" if len(bare) > 1 else ""
+    raise no_weights(network, first.node, first.bound.unfilled if first.bound else [], others)
+
+
+def no_weights(network: Network, node: Node, unfilled: Sequence[str], others: str = "") -> LayerError:
+    """The error for a node without its weights, which are called `unfilled`; `others` tells of more nodes."""
+    what = "weights" if set(unfilled) <= {"weights"} else f"weights ({', '.join(unfilled)})"
     file = f"are not in {network.weights}" if network.weights else "are not given"
-    remedy = "Give the .caffemodel that belongs to this file" + (
-        "" if network.weights else ", or random weights: " + wording("net.fill()", "--random-weights")
-    )
-    raise LayerError(f"its {what}{others} {file}. {remedy}", first.node.place)
+    remedy = f"Give the {_WEIGHTS.get(network.format, 'weights file')} that belongs to this file"
+    if not network.weights and offers("--random-weights"):
+        remedy += ", or random weights: " + wording("net.fill()", "--random-weights")
+    return LayerError(f"its {what}{others} {file}. {remedy}", node.place)
+
+
+_WEIGHTS = {"caffe": ".caffemodel", "keras": ".weights.h5", "openvino": ".bin"}
+"""What the weights of a format's networks are in."""
 
 
 def _cut(

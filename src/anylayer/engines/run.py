@@ -12,8 +12,8 @@ from anylayer.engines import Program, load_engine
 from anylayer.engines.host import HostCall
 from anylayer.engines.limits import MOST_IN_LAYER, Budget, graph_memory, need_memory
 from anylayer.engines.nodes import Definitions, needed_nodes, run_bound
-from anylayer.engines.plan import GraphStep, HostStep, Plan
-from anylayer.errors import LayerError, TraceError, at
+from anylayer.engines.plan import GraphStep, HostStep, Plan, no_weights
+from anylayer.errors import TraceError, at
 from anylayer.layer import Bound, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.tracing import trace
@@ -123,7 +123,7 @@ class NumpyRunner:
                 with self._lock:
                     outputs = run_bound(bound, inputs)
             if bound.unfilled:
-                raise LayerError(f"its weights ({', '.join(bound.unfilled)}) are not given", node.place)
+                raise no_weights(self._network, node, bound.unfilled)
             if watch is not None:
                 watch(node, bound, inputs, outputs)
             values.update(zip(node.outputs, outputs))

@@ -25,7 +25,8 @@ TOLERANCE = 1e-5
 class NodeCheck:
     """How far an engine is from NumPy at one node: `error` is the largest difference, `scale` the output's
     largest absolute value, or that of the inputs up to 1 where it is larger (an output small beside its inputs
-    carries their rounding); `ok` is error <= 1e-5 x scale. `note` says why a node was not compared."""
+    carries their rounding); `ok` is error <= 1e-5 x scale. `note` says why a node was not compared;
+    `refused`, that the engine did not run it."""
 
     name: str
     type: str
@@ -33,6 +34,7 @@ class NodeCheck:
     scale: float
     ok: bool
     note: str = ""
+    refused: bool = False
 
 
 def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> Iterator[NodeCheck]:
@@ -61,7 +63,7 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
         try:
             results = module.compile(simplify(t.body, engine, exact=True), None)(feed)
         except EngineError as error:
-            found.append(NodeCheck(node.name, node.type, float("inf"), 0.0, False, str(error)))
+            found.append(NodeCheck(node.name, node.type, float("inf"), 0.0, False, str(error), refused=True))
             return
         found.append(_compare(node, [x for x in given if x is not None], results, outputs))
 

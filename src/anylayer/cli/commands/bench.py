@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from anylayer.cli.command import (
 if TYPE_CHECKING:
     from anylayer import Net
     from anylayer.engines.model import Model
+    from anylayer.errors import AnyLayerError
 
 
 @click.command(
@@ -74,19 +75,42 @@ def command(
     if random_weights:
         net.fill(seed, {name: array.shape for name, array in arrays.items()})
     asked = list(dict.fromkeys(engine))
-    models = {name: _compile(net, name, arrays, threads, quiet) for name in asked}
+    models, refused = _models(net, asked, arrays, threads, quiet)
+    asked = list(models)
     times = take_turns({n: partial(m, arrays) for n, m in models.items()}, runs, seconds * len(models))
     named = {n: m.engine for n, m in models.items()}
     profiles = {n: _profile(net, arrays, named[n], threads) for n in asked} if profiled else {}
     if as_json:
         from anylayer.cli.files import to_json
 
-        click.echo(to_json(_plain(times, named, models, profiles, arrays, threads)))
-        return
-    _show(times, named, threads)
-    for name, rows in profiles.items():
-        click.echo()
-        _show_profile(named[name], rows)
+        shown = _plain(times, named, models, profiles, arrays, threads)
+        shown["engines"].update({name: {"engine": name, "error": str(error)} for name, error in refused.items()})
+        click.echo(to_json(shown))
+    else:
+        _show(times, named, threads, refused)
+        for name, rows in profiles.items():
+            click.echo()
+            _show_profile(named[name], rows)
+    if refused:
+        click.get_current_context().exit(1)
+
+
+def _models(
+    net: Net, asked: Sequence[str], arrays: dict[str, Any], threads: int | None, quiet: bool
+) -> tuple[dict[str, Model], dict[str, AnyLayerError]]:
+    """The models that ran once, by engine; and the errors of the engines that refuse, if not all do."""
+    from anylayer.errors import AnyLayerError
+
+    models: dict[str, Model] = {}
+    refused: dict[str, AnyLayerError] = {}
+    for name in asked:
+        try:
+            models[name] = _compile(net, name, arrays, threads, quiet)
+        except AnyLayerError as error:
+            refused[name] = error
+    if not models:
+        raise next(iter(refused.values()))
+    return models, refused
 
 
 def _compile(net: Net, engine: str, arrays: dict[str, Any], threads: int | None, quiet: bool) -> Model:
@@ -138,8 +162,10 @@ def _numbers(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _show(times: dict[str, list[float]], named: dict[str, str], threads: int | None) -> None:
-    several = len(times) > 1
+def _show(
+    times: dict[str, list[float]], named: dict[str, str], threads: int | None, refused: Mapping[str, object]
+) -> None:
+    several = len(times) + len(refused) > 1
     columns = ["median ms", "p95 ms", "best ms", "runs"] + (["ratio"] if several else [])
     made = table(None, "engine", *columns, right=columns)
     first = _numbers(next(iter(times.values())))["median"]
@@ -148,7 +174,11 @@ def _show(times: dict[str, list[float]], named: dict[str, str], threads: int | N
         cells = [f"{n['median']:.3f}", f"{n['p95']:.3f}", f"{n['best']:.3f}", str(n["runs"])]
         shown = name if named[name] == name else f"{name}: {named[name]}"
         made.add_row(shown, *cells, *([f"{n['median'] / first:.2f}"] if several else []))
+    for name in refused:
+        made.add_row(name, "refused", *["-"] * (len(columns) - 1))
     show(made)
+    for name, reason in refused.items():
+        click.echo(f"{name}: {reason}")
     if threads:
         click.echo(plural(threads, "thread"))
 

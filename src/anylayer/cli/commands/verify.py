@@ -57,23 +57,31 @@ def command(
     """
     from anylayer.cli.inputs import feed
     from anylayer.engines.verify import verify
+    from anylayer.errors import EngineError
 
     net = read_net(**network)
     arrays = feed(net, inputs, shapes_of(net, shapes), seed)
     if random_weights:
         net.fill(seed, {name: array.shape for name, array in arrays.items()})
     checks: dict[str, list[NodeCheck]] = {}
+    refused: dict[str, EngineError] = {}
     for name in _engines(engine, quiet):
-        checks[name] = []
-        for check in verify(net, arrays, engine=name):
-            checks[name].append(check)
+        try:
+            checks[name] = list(verify(net, arrays, engine=name))
+        except EngineError as error:
+            refused[name] = error
+    if not checks:
+        raise next(iter(refused.values()))
     if as_json:
         from anylayer.cli.files import to_json
 
-        click.echo(to_json({name: _plain(found) for name, found in checks.items()}))
+        shown = {name: _plain(found) for name, found in checks.items()}
+        click.echo(to_json({**shown, **{name: {"ok": False, "error": str(e)} for name, e in refused.items()}}))
     else:
         _show(checks)
-    if any(not c.ok for found in checks.values() for c in found):
+        for name, reason in refused.items():
+            click.echo(f"{name}: {reason}")
+    if refused or any(not c.ok for found in checks.values() for c in found):
         click.get_current_context().exit(1)
 
 
@@ -86,7 +94,6 @@ def _engines(asked: tuple[str, ...], quiet: bool) -> list[str]:
         for name in asked:
             if name == "numpy":
                 raise click.UsageError("numpy is what the engines are compared with")
-            load_engine(name)
         return list(dict.fromkeys(asked))
     found = []
     for name in ENGINES:
@@ -121,6 +128,8 @@ def _show(checks: dict[str, list[NodeCheck]]) -> None:
 
 
 def _cell(check: NodeCheck) -> str:
+    if check.refused:
+        return "refused"
     if check.note and check.ok:
         return "-"
     relative = check.error / max(check.scale, 1e-6)
@@ -136,8 +145,11 @@ def _verdict(found: list[NodeCheck]) -> str:
         return f"all {plural(len(compared), 'node')} compared agree with NumPy{tail}"
     first = wrong[0]
     why = first.note or f"off by {first.error:.3g} of {first.scale:.3g}"
-    differ = "1 node differs" if len(wrong) == 1 else f"{len(wrong)} nodes differ"
-    return f"{differ}, the first is '{first.name}' ({first.type}): {why}{tail}"
+    refused = sum(c.refused for c in wrong)
+    differ = len(wrong) - refused
+    counts = [f"{plural(refused, 'node')} refused"] if refused else []
+    counts += [f"{plural(differ, 'node')} {'differs' if differ == 1 else 'differ'}"] if differ else []
+    return f"{', '.join(counts)}, the first is '{first.name}' ({first.type}): {why}{tail}"
 
 
 def _plain(found: list[NodeCheck]) -> dict[str, Any]:
