@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -97,6 +98,38 @@ def test_an_interrupted_process_ends_cleanly(small):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_terminated_process_leaves_no_temporary_folder(small, name):
+    (small / "slow.py").write_text(
+        "import os, signal, time\n"
+        "class Slow:\n"
+        "    def __init__(self, params, blobs): pass\n"
+        "    def forward(self, inputs):\n"
+        "        if any(n.startswith('.out.onnx') for n in os.listdir('.')):\n"
+        f"            os.kill(os.getpid(), signal.{name})\n"
+        "            time.sleep(60)\n"
+        "        return [inputs[0] * 1]\n"
+    )
+    words = ["convert", "net.prototxt", "-o", "out.onnx", "-l", "layers.py", "-l", "Times=slow.py:Slow"]
+    before = sorted(small.iterdir())
+    done = subprocess.run([sys.executable, "-c", _RUN, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (128 + getattr(signal, name), "")
+    assert [p for p in sorted(small.iterdir()) if p.name != "__pycache__"] == before
+
+
+def test_a_layer_that_ends_the_program_is_an_error(small):
+    (small / "exits.py").write_text(
+        "import sys\n"
+        "class Exits:\n"
+        "    def __init__(self, params, blobs): pass\n"
+        "    def forward(self, inputs): sys.exit(0)\n"
+    )
+    words = ["run", "net.prototxt", "-l", "layers.py", "-l", "Times=exits.py:Exits", "-i", "x.npy"]
+    done = subprocess.run([sys.executable, "-c", _RUN, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "layer 'half' (Times): forward ends the program (SystemExit: 0) (exits.py:4)" in done.stderr
 
 
 def test_a_process_of_its_own_runs():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from anylayer.cli.signals import Terminated, ending
 from anylayer.errors import AnyLayerError, command_line
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ _ENGINES = ("auto", "numpy", "onnxruntime", "openvino", "ncnn")
 
 class Command(click.Command):
     """A command that ends with one clear message: status 1 for mistakes in files, 2 for usage, 130 when
-    interrupted. With --debug the exception itself is raised."""
+    interrupted, 143 when terminated. With --debug the exception itself is raised."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        with command_line(option for parameter in self.params for option in parameter.opts):
+        with ending(), command_line(option for parameter in self.params for option in parameter.opts):
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
@@ -39,6 +40,8 @@ class Command(click.Command):
             return super().invoke(ctx)
         except AnyLayerError as error:
             _fail(ctx, str(error))
+        except Terminated as signal:
+            ctx.exit(signal.status)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(130)

@@ -15,12 +15,12 @@ from anylayer.engines import ENGINES, SPECIALISTS, load_engine
 from anylayer.engines.choice import agree, candidates
 from anylayer.engines.nodes import Definitions, input_types
 from anylayer.engines.plan import GraphStep, Plan, make_plan
-from anylayer.engines.run import NumpyRunner, PlanRunner
+from anylayer.engines.run import SHAPES_KEPT, NumpyRunner, PlanRunner
 from anylayer.errors import EngineError, InputError, nearest, need
+from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
 from anylayer.tracing import Graph
 
-_KEPT = 8
 _TRIAL_SECONDS = 0.5
 _TURN_SECONDS = 0.03
 _SPINNING = 0.06
@@ -62,7 +62,8 @@ class Model:
         self._names = list(self._types)
         self._runners: OrderedDict[Any, PlanRunner | NumpyRunner] = OrderedDict()
         self._warned = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._compiling: set[tuple[int, Any]] = set()
         self.engine = engine
         self.timings: dict[str, float] = {}
         self.plan: Plan | None = None
@@ -153,12 +154,32 @@ class Model:
         runner = self._runners.get(key)
         if runner is not None:
             return runner
-        with self._lock:
-            runner = self._runners.get(key)
-            if runner is None:
-                runner = self._runners[key] = self._compile(key)
-                if len(self._runners) > _KEPT:
-                    self._runners.popitem(last=False)
+        # A thread in a user's forward does not wait: the thread that compiles may be waiting for that forward to
+        # end.
+        held = self._lock.acquire(blocking=not in_user_code())
+        try:
+            return self._runners.get(key) or self._compiled(key)
+        finally:
+            if held:
+                self._lock.release()
+
+    def _compiled(self, key: tuple[Any, ...]) -> PlanRunner:
+        """Compile for these input types, and keep that. Raise LayerError where this very compilation asks for
+        it.
+        """
+        mine = (threading.get_ident(), key)
+        need(
+            mine not in self._compiling,
+            "a forward calls the model that it is a layer of, which is being compiled for the same shapes. Write "
+            "getMemoryShapes, so that forward needs no trial call, or let it call another model",
+        )
+        self._compiling.add(mine)
+        try:
+            runner = self._runners[key] = self._compile(key)
+        finally:
+            self._compiling.discard(mine)
+        while len(self._runners) > SHAPES_KEPT:
+            self._runners.popitem(last=False)
         return runner
 
     def _compile(self, key: tuple[Any, ...]) -> PlanRunner:
@@ -171,7 +192,7 @@ class Model:
         if plan.host_calls and not self._warned:
             self._warned = True
             lines = [f"layer '{n}' ({t}) runs in Python: {reason}" for n, t, reason in plan.host_calls]
-            warnings.warn("; ".join(lines), stacklevel=5)
+            warnings.warn("; ".join(lines), stacklevel=6)
         if self.engine != "auto":
             try:
                 return PlanRunner(plan, self.engine, self._threads, self._precision, self._exact)

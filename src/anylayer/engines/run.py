@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.tracing import trace
 from anylayer.tracing.simplify import simplify
 
+SHAPES_KEPT = 8
+"""Input shapes for which a model keeps what it made for them."""
 Watch = Callable[[Node, Bound, list[Any], list[Array]], None]
 
 
@@ -96,7 +99,7 @@ class NumpyRunner:
         self._last: dict[str, int] = {}
         for i, node in enumerate(self._nodes):
             self._last.update(dict.fromkeys([*node.inputs, *node.outputs], i))
-        self._bounds: dict[Any, Bound] = {}
+        self._bounds: dict[int, OrderedDict[Any, Bound]] = {i: OrderedDict() for i in range(len(self._nodes))}
         self._lock = threading.Lock()
 
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
@@ -117,11 +120,7 @@ class NumpyRunner:
         for i, node in enumerate(self._nodes):
             inputs = [values[name] for name in node.inputs]
             bound = self._bound(i, node, inputs)
-            if bound.definition.built_in:
-                outputs = run_bound(bound, inputs)
-            else:
-                with self._lock:
-                    outputs = run_bound(bound, inputs)
+            outputs = run_bound(bound, inputs)
             if bound.unfilled:
                 raise no_weights(self._network, node, bound.unfilled)
             if watch is not None:
@@ -133,15 +132,22 @@ class NumpyRunner:
             yield values
 
     def _bound(self, i: int, node: Node, inputs: Sequence[Array]) -> Bound:
+        """The node's layer for inputs of these types; those of the last types are kept. No lock is held while it
+        is made: a user's class is called."""
         types = tuple(ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs)
+        kept = self._bounds[i]
         with self._lock:
-            bound = self._bounds.get((i, types))
-            if bound is None:
-                network = self._network
-                bound = bind(node, self._definitions[node.type], types, network.dialect, network.dtype)
-                if bound.definition.built_in:
-                    _need_memory(bound, types)
-                self._bounds[i, types] = bound
+            if types in kept:
+                kept.move_to_end(types)
+                return kept[types]
+        network = self._network
+        bound = bind(node, self._definitions[node.type], types, network.dialect, network.dtype)
+        if bound.definition.built_in:
+            _need_memory(bound, types)
+        with self._lock:
+            bound = kept.setdefault(types, bound)
+            while len(kept) > SHAPES_KEPT:
+                kept.popitem(last=False)
         return bound
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -259,8 +260,9 @@ def user_line(error: BaseException, file: str) -> str:
     """ " (file:line)" for the deepest line of `file` that an exception passed through, or nothing."""
     line = None
     trace = error.__traceback__
+    there = os.path.abspath(file)  # noqa: PTH100 (resolve would follow links)
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
+        if os.path.abspath(trace.tb_frame.f_code.co_filename) == there:  # noqa: PTH100
             line = trace.tb_lineno
         trace = trace.tb_next
     return f" ({file}:{line})" if line else ""
