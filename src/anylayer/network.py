@@ -150,7 +150,8 @@ class Network:
     the first (the batch) is open, `inputs` has 1 for it. `dtypes` has the dtype of an input whose type is None;
     float32 where it is silent. `layouts` says of an input that takes pictures how they
     lie ("NHWC"); NCHW where it is silent. `fields` are the fields of a layer (layer.Field) that a schema given
-    with the network (--proto) declares, by name.
+    with the network (--proto) declares, by name. `declared` holds the types that the file states for values of layers
+    (ONNX: value_info; OpenVINO: ports), as far as it states them; they hold for the inputs' types in the file.
     """
 
     name: str
@@ -169,6 +170,7 @@ class Network:
     dtypes: dict[str, np.dtype[Any]] = field(default_factory=dict)
     layouts: dict[str, str] = field(default_factory=dict)
     fields: dict[str, Any] = field(default_factory=dict)
+    declared: dict[str, TensorType] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -199,3 +201,8 @@ def need_produced(network: Network) -> None:
         known.update(node.outputs)
     for name, value in network.outputs.items():
         need(value in known, f"output '{name}' is '{value}', which no layer produces", NetworkError)
+
+
+def as_written(value: Any) -> float:
+    """Return a float32 as the shortest decimal number that means it: -0.3, not -0.30000001192092896."""
+    return float(str(np.float32(value)))

@@ -60,6 +60,7 @@ class Traced:
     constants: dict[int, Array] = field(default_factory=dict)
     reason: str = ""
     problem: AnyLayerError | None = None
+    notes: list[str] = field(default_factory=list)
 
     @property
     def is_constant(self) -> bool:
@@ -153,7 +154,11 @@ def trace_nodes(
 ) -> Iterator[Traced]:
     """Trace the nodes one after the other. `lenient` records a node's problem and goes on behind it;
     `check` runs a graph, to compare a user's layer with what was traced of it. What layers of `opaque` types give
-    is not known to the nodes behind them, also where it is a constant."""
+    is not known to the nodes behind them, also where it is a constant.
+
+    A user's layer must give the shapes that the file declares for it. Where a node
+    cannot be traced and `lenient` is set, the declared types stand for its outputs."""
+    declared = declared_types(network, inputs)
     types: dict[str, TensorType | None] = {**inputs, "": ABSENT}
     constants: dict[str, Any] = {"": None}
     budget = Budget()
@@ -167,18 +172,46 @@ def trace_nodes(
                 with at(node.place):
                     _trace_node(traced, network, definitions[node.type], given, check, budget)
                     _need_elements(traced, empty)
+                    _compare_declared(traced, declared, network.format)
             except AnyLayerError as error:
                 if not lenient:
                     raise
                 traced.problem = error
         else:
             traced.problem = UNSHAPED if definitions.get(node.type) else NO_DEFINITION
+        if traced.problem is not None:
+            traced.outputs = [declared.get(name) for name in node.outputs]
         types.update(zip(node.outputs, traced.outputs))
         if traced.is_host_call:
             empty.update({n: node for n, t in zip(node.outputs, traced.outputs) if t is not None and 0 in t.shape})
         if node.type not in opaque:
             constants.update({node.outputs[i]: c for i, c in traced.constants.items()})
         yield traced
+
+
+def declared_types(network: Network, inputs: Mapping[str, TensorType | None]) -> Mapping[str, TensorType]:
+    """The types that the file declares for values; none where an input has another type than in the file."""
+    same = all(inputs.get(name) == kind for name, kind in network.inputs.items() if kind is not None)
+    return network.declared if same else {}
+
+
+def _compare_declared(traced: Traced, declared: Mapping[str, TensorType], fmt: str) -> None:
+    """Refuse a user's layer that gives other shapes than the file declares. An ONNX file may be out of date there:
+    it is told in a note."""
+    bound = traced.bound
+    if bound is None or bound.definition.built_in:
+        return
+    for i, (name, kind) in enumerate(zip(traced.node.outputs, traced.outputs)):
+        wanted = declared.get(name)
+        if wanted is None or kind is None or not all(isinstance(d, int) for d in kind.shape):
+            continue
+        if wanted.shape == kind.shape:
+            continue
+        text = f"output {i} has shape {kind.shape}, the file declares {wanted.shape}"
+        if fmt == "onnx":
+            traced.notes.append(text)
+        else:
+            raise LayerError(f"{text}. Correct the class in {bound.definition.origin}")
 
 
 def _need_elements(traced: Traced, empty: Mapping[str, Node]) -> None:

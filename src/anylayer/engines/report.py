@@ -235,7 +235,7 @@ def _notes(t: Traced) -> list[str]:
     notes = list(t.bound.notes) if t.bound is not None else []
     if t.bound is not None and not t.bound.definition.built_in and t.body is not None:
         notes += t.body.notes
-    return notes
+    return notes + t.notes
 
 
 def multiply_adds(graph: Graph) -> int:

@@ -378,3 +378,47 @@ def test_damaged_files_end_in_our_errors() -> None:
         Path("bad.onnx").write_bytes(data)
         with contextlib.suppress(AnyLayerError):
             anylayer.read("bad.onnx").inspect()
+
+
+# ---------------------------------------------------------------------------------------------------- value_info
+
+
+def declaring(shape: Any = (1, 2, 3)) -> Path:
+    """A network whose first operator nobody knows; value_info has the shape of what it gives."""
+    made = model(
+        [node("Twice", ["x"], ["a"], domain="my", gain=-0.3, more=[0.1, 2.5]), node("Relu", ["a"], ["y"])],
+        [value("x", ["n", 3])],
+        ["y"],
+        domains=["my"],
+    )
+    made.graph.value_info.append(value("a", shape))
+    made.graph.value_info.append(helper.make_tensor_value_info("s", TensorProto.STRING, [1]))
+    return save(made)
+
+
+def test_value_info_gives_the_shapes_behind_an_unknown_operator() -> None:
+    net = anylayer.read(declaring(["n", 2, 3]))
+    report = net.inspect()
+    assert [(n.where, [str(t) for _, t in n.outputs]) for n in report.nodes] == [
+        ("unknown", ["float32[1, 2, 3]"]),
+        ("engine", ["float32[1, 2, 3]"]),
+    ]
+    assert net.inspect({"x": (2, 3)}).nodes[1].where == "unshaped"
+    assert anylayer.read(declaring(["n", 2, "w"])).inspect().nodes[1].where == "unshaped"
+
+
+def test_a_class_that_gives_another_shape_than_value_info_is_noted() -> None:
+    class Twice:
+        def __init__(self, params: Any, blobs: Any) -> None: ...
+
+        def forward(self, inputs: Any) -> Any:
+            return [inputs[0] * 2]
+
+    report = anylayer.read(declaring(), layers=[("Twice", Twice)]).inspect()
+    assert report.nodes[0].notes == ["output 0 has shape (1, 3), the file declares (1, 2, 3)"]
+
+
+def test_floats_print_as_written() -> None:
+    network = anylayer.read(declaring()).network
+    assert network.nodes[0].params["attribute"] == {"gain": -0.3, "more": [0.1, 2.5]}
+    assert "gain=-0.3 more=0.1,2.5" in str(anylayer.read(declaring()).inspect())

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import anylayer
 from anylayer import ops
 from anylayer.api import Net
-from anylayer.errors import AnyLayerError
+from anylayer.errors import AnyLayerError, LayerError
 from anylayer.network import Array
 from anylayer.readers.openvino import read
 
@@ -231,9 +232,47 @@ class Mine:
         return [inputs[0] * np.float32(self.scale) + self.blob.reshape(-1, 1, 1)]
 
 
-def test_an_unknown_type_keeps_attributes_and_blobs(tmp_path: Path) -> None:
-    import anylayer
+class Halved:
+    """A layer in OpenCV's contract: every second column."""
 
+    def __init__(self, params: Any, blobs: Any) -> None:
+        self.wide = params.get("wide", 2)
+
+    def forward(self, inputs: Any) -> Any:
+        return [inputs[0][..., :: self.wide]]
+
+
+def halving(folder: Path, width: int) -> Path:
+    """An IR with a layer nobody knows, whose port says that it gives `width` columns."""
+    ir = Ir()
+    ir.input("data", 1, 2, 3, 4)
+    ir.layer("mine", "Mine", ["data"], [(1, 2, 3, width)], {"wide": 2})
+    ir.layer("end", "ReLU", ["mine"], [(1, 2, 3, width)])
+    return ir.save(folder)
+
+
+def test_ports_give_the_shapes_behind_an_unknown_layer(tmp_path: Path) -> None:
+    net = anylayer.read(halving(tmp_path, 2))
+    report = net.inspect()
+    assert [(n.where, [t.shape for _, t in n.outputs if t]) for n in report.nodes] == [
+        ("unknown", [(1, 2, 3, 2)]),
+        ("engine", [(1, 2, 3, 2)]),
+    ]
+    assert net.inspect({"data": (1, 2, 3, 8)}).nodes[1].where == "unshaped"
+
+
+def test_a_class_must_give_the_shapes_of_the_ports(tmp_path: Path) -> None:
+    x = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
+    net = anylayer.read(halving(tmp_path, 2), layers=[("Mine", Halved)])
+    for engine in ("numpy", "onnxruntime"):
+        np.testing.assert_array_equal(next(iter(net.compile(engine)(x).values())), x[..., ::2])
+    wrong = anylayer.read(halving(tmp_path, 4), layers=[("Mine", Halved)])
+    with pytest.raises(LayerError, match=r"output 0 has shape \(1, 2, 3, 2\), the file declares \(1, 2, 3, 4\)"):
+        wrong.compile("onnxruntime")
+    assert wrong.compile("onnxruntime", {"data": (1, 2, 3, 8)})(np.zeros((1, 2, 3, 8)))
+
+
+def test_an_unknown_type_keeps_attributes_and_blobs(tmp_path: Path) -> None:
     path = one(tmp_path, "Mine", {"scale": "1.5", "axes": "1,2"}, X.shape, blobs={"custom": V}, version=2)
     node = read(path).nodes[0]
     assert node.params == {"data": {"scale": 1.5, "axes": [1, 2]}}
@@ -243,8 +282,6 @@ def test_an_unknown_type_keeps_attributes_and_blobs(tmp_path: Path) -> None:
 
 
 def test_a_user_may_define_a_known_type(tmp_path: Path) -> None:
-    import anylayer
-
     path = one(tmp_path, "ReLU", {"scale": 2}, X.shape, blobs={"custom": V})
     net = anylayer.read(path, layers=[("ReLU", Mine)])
     near(net.compile(engine="numpy")({"x": X})["y"], X * np.float32(2) + V.reshape(-1, 1, 1))
@@ -300,8 +337,6 @@ def test_quantised_weights(tmp_path: Path) -> None:
 
 
 def test_without_weights_it_can_be_looked_at(tmp_path: Path) -> None:
-    import anylayer
-
     path = one(tmp_path, "Convolution", {"kernel": "3,3", "output": 4}, (1, 4, 6, 7), blobs={"weights": W})
     path.with_suffix(".bin").unlink()
     net = anylayer.read(path)
@@ -311,7 +346,6 @@ def test_without_weights_it_can_be_looked_at(tmp_path: Path) -> None:
 
 
 def test_back_to_caffe(tmp_path: Path) -> None:
-    import anylayer
 
     ir = Ir(2)
     ir.input("x", *X.shape)

@@ -12,6 +12,7 @@ import numpy as np
 from anylayer.errors import LayerError, TraceError
 from anylayer.layers.onnx._call import Call, is_plain
 from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
+from anylayer.network import as_written
 from anylayer.tracing import OPSET, Dim, is_traced, record_many
 
 _FEW = 4096
@@ -127,6 +128,8 @@ def default_value(proto: Any) -> Any:
     value = helper.get_attribute_value(proto)
     if isinstance(value, bytes):
         return value.decode()
+    if isinstance(value, float):
+        return as_written(value)
     return [v.decode() if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
 
 

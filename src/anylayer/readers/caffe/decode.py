@@ -15,7 +15,7 @@ from typing import Any
 
 from anylayer.errors import DialectError, FileError, at, need, wording
 from anylayer.layer import Definition, Enum, Field, Registry
-from anylayer.network import Flag, Word
+from anylayer.network import Flag, Word, as_written
 from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer
 from anylayer.readers._tree import Block, Entry
 from anylayer.readers.caffe.proto_file import core
@@ -184,7 +184,8 @@ class _Decoder:
             if kind != BYTES:
                 _expect(declared, kind, FIXED32 if size == 4 else FIXED64)
             need((high - low) % size == 0, f"'{declared.name}': {high - low} bytes are no whole values", FileError)
-            return [v for (v,) in struct.iter_unpack(form, self.buffer.data[low:high])]
+            values = [v for (v,) in struct.iter_unpack(form, self.buffer.data[low:high])]
+            return [as_written(v) for v in values] if declared.kind == "float" else values
         if kind != BYTES:
             _expect(declared, kind, VARINT)
         convert = _varint(declared)

@@ -11,8 +11,8 @@ import numpy as np
 
 from anylayer.errors import NetworkError, at, nearest, need
 from anylayer.layer import Registry
-from anylayer.libraries.onnx import latest, onnx
-from anylayer.network import Array, Network, Node, Subgraph, TensorType
+from anylayer.libraries.onnx import TensorProto, latest, onnx
+from anylayer.network import Array, Network, Node, Subgraph, TensorType, as_written
 from anylayer.readers.onnx.file import Model
 from anylayer.readers.onnx.functions import Functions, Scope, bound_attributes, domain_of, opsets
 from anylayer.readers.onnx.tensors import Tensors, tensor_dtype
@@ -21,6 +21,7 @@ _CONSTANT = "Constant"
 _FORMAT = "onnx"
 _DEEP = 32
 _AXES = 32
+_ARRAYS = frozenset(int(n) for n in TensorProto.DataType.values()) - {TensorProto.UNDEFINED, TensorProto.STRING}
 _KIND = onnx.AttributeProto
 
 
@@ -80,6 +81,8 @@ class _Builder:
             if name not in own and name not in outer:
                 raise NetworkError(f"output '{info.name}' is produced by no node{nearest(name, own)}")
             network.outputs[info.name] = name
+        for info in (*graph.value_info, *graph.output):
+            _declare(network, scope.value(info.name), info)
         _place_constants(network, constants)
         return network
 
@@ -198,11 +201,11 @@ class _Builder:
             if kind == _KIND.STRINGS:
                 return [s.decode("utf-8", "backslashreplace") for s in one.strings]
             if kind == _KIND.FLOAT:
-                return float(one.f)
+                return as_written(one.f)
             if kind == _KIND.INT:
                 return int(one.i)
             if kind == _KIND.FLOATS:
-                return [float(v) for v in one.floats]
+                return [as_written(v) for v in one.floats]
             if kind == _KIND.INTS:
                 return [int(v) for v in one.ints]
             if kind == _KIND.SPARSE_TENSOR:
@@ -267,6 +270,21 @@ def _input(network: Network, name: str, info: Any) -> None:
         network.inputs[name], network.dtypes[name] = None, dtype
     else:
         network.inputs[name] = TensorType(tuple(1 if d is None else d for d in sizes), dtype)
+
+
+def _declare(network: Network, name: str, info: Any) -> None:
+    """Enter the type of a value where the file states all of it; a batch left open is 1, as that of the inputs."""
+    tensor = info.type.tensor_type
+    if info.type.WhichOneof("value") != "tensor_type" or not tensor.HasField("shape"):
+        return
+    if tensor.elem_type not in _ARRAYS:
+        return
+    sizes = [int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim]
+    if sizes and sizes[0] is None and network.open and None not in sizes[1:]:
+        batched = all(network.inputs[n] is not None and shape[0] is None for n, shape in network.open.items())
+        sizes[0] = 1 if batched else None
+    if None not in sizes:
+        network.declared[name] = TensorType(tuple(d or 0 for d in sizes), tensor_dtype(tensor.elem_type))
 
 
 def _sorted(nodes: list[Node], known: set[str], own: Mapping[str, Any]) -> list[Node]:

@@ -10,9 +10,9 @@ from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Definition, Registry
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers.openvino.attributes import typed
-from anylayer.readers.openvino.layers import Drawn, OpenShape, read_layers, size
+from anylayer.readers.openvino.layers import Drawn, OpenShape, Port, read_layers, size
 from anylayer.readers.openvino.markup import Element
-from anylayer.readers.openvino.weights import Weights, dtype_of
+from anylayer.readers.openvino.weights import Weights, dtype_of, is_known
 
 _STORED = ("offset", "size", "element_type", "shape")
 """Attributes that say where a constant's values lie in the weights file."""
@@ -49,6 +49,7 @@ def read_ir(root: Element, file: str, weights: Weights, user_types: frozenset[st
             role = reading.role(layer.type)
             for port in layer.outputs:
                 network.blobs.update(dict.fromkeys((*port.names, port.value), port.value))
+                _declare(network, port)
             if role == "input":
                 _input(reading, layer)
             elif role == "sink":
@@ -57,6 +58,12 @@ def read_ir(root: Element, file: str, weights: Weights, user_types: frozenset[st
                 network.nodes.append(_node(reading, layer))
     need(network.outputs, f"{file}: the network has no outputs", NetworkError)
     return network
+
+
+def _declare(network: Network, port: Port) -> None:
+    """Enter the type of a port, where the file states all of it."""
+    if is_known(port.precision) and None not in port.shape:
+        network.declared[port.value] = TensorType(tuple(d or 0 for d in port.shape), dtype_of(port.precision))
 
 
 def _input(reading: _Reading, layer: Drawn) -> None:

@@ -36,6 +36,8 @@ def read_legacy(root: Element, file: str, weights: Weights, user_types: frozense
         with at(layer.place):
             for port in layer.outputs:
                 network.blobs[port.value] = port.value
+                if port.shape and None not in port.shape:
+                    network.declared[port.value] = TensorType(tuple(d or 0 for d in port.shape))
             if layer.type.lower() == _INPUT:
                 _input(network, layer)
                 continue

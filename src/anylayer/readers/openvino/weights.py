@@ -30,6 +30,11 @@ def element_type(name: str) -> str:
     return _LEGACY.get(name.upper(), name)
 
 
+def is_known(name: str) -> bool:
+    """Return whether an element type has a dtype."""
+    return element_type(name) in {**_DTYPES, **_READ_AS}
+
+
 def dtype_of(name: str) -> np.dtype[Any]:
     """The dtype that values of an element type are read as: NumPy's own, or a wider one that holds them exactly.
 

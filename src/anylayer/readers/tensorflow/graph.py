@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anylayer.errors import AnyLayerError, FileError, need
-from anylayer.network import Array
+from anylayer.network import Array, as_written
 from anylayer.readers.tensorflow.messages import Record, numbers, pairs
 from anylayer.readers.tensorflow.tensors import dtype_name, shape_of, tensor
 
@@ -130,7 +130,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 _LISTS: dict[str, Callable[[Record], list[Any]]] = {
     "s": _each("s", _text),
     "i": _numbers("i", int),
-    "f": _numbers("f", float),
+    "f": _numbers("f", as_written),
     "b": _numbers("b", bool),
     "type": _numbers("type", dtype_name),
     "shape": _each("shape", shape_of),

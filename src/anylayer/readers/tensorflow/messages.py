@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from anylayer.errors import FileError, need
-from anylayer.network import Array, Flag, Word
+from anylayer.network import Array, Flag, Word, as_written
 from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer, signed
 from anylayer.readers._tree import Block, Entry, shown
 
@@ -176,8 +176,10 @@ def _value(buffer: Buffer, message: str, name: str, kind: str, wire: int, low: i
         return bytes(buffer.data[low:high])
     if kind == "content":
         return np.frombuffer(buffer.data, np.uint8, high - low, low)
-    if kind in ("float", "double"):
-        return float(np.frombuffer(buffer.data, "<f4" if kind == "float" else "<f8", 1, low)[0])
+    if kind == "float":
+        return as_written(np.frombuffer(buffer.data, "<f4", 1, low)[0])
+    if kind == "double":
+        return float(np.frombuffer(buffer.data, "<f8", 1, low)[0])
     number = buffer.varint(low, high)[0]
     return signed(number) if kind == "int" else number & 0xFFFFFFFF if kind == "type" else bool(number)
 
