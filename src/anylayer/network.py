@@ -150,8 +150,9 @@ class Network:
     the first (the batch) is open, `inputs` has 1 for it. `dtypes` has the dtype of an input whose type is None;
     float32 where it is silent. `layouts` says of an input that takes pictures how they
     lie ("NHWC"); NCHW where it is silent. `fields` are the fields of a layer (layer.Field) that a schema given
-    with the network (--proto) declares, by name. `declared` holds the types that the file states for values of layers
-    (ONNX: value_info; OpenVINO: ports), as far as it states them; they hold for the inputs' types in the file.
+    with the network (--proto) declares, by name. `declared` holds the types that the file states for values of
+    layers (ONNX: value_info; OpenVINO: ports), as far as it states them; they hold for the inputs' types in the
+    file.
     """
 
     name: str
