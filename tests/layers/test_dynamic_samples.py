@@ -18,12 +18,14 @@ from tests.layers.harness import Case, cases, noise
 
 NOT = {
     "Accuracy": "counts the labels",
+    "BoxOutput": "the suppression counts the images",
     "CTCGreedyDecoder": "axis 0 is time",
     "DetectionOutput": "axis 0 are images, the boxes are another axis",
     "Filter": "orders the samples",
     "LSTM": "axis 0 is time",
     "PSROIPooling": "axis 0 of the map are images; the regions may be dynamic",
     "Proposal": "takes one image",
+    "ProposalLayer": "takes one image",
     "RNN": "axis 0 is time",
     "SoftmaxWithLoss": "counts the labels",
     "SpatialTransform": "samples a map of each image",
@@ -124,10 +126,38 @@ layer { name: "found" type: "DetectionOutput" bottom: "places" bottom: "chances"
   detection_output_param { num_classes: 5 share_location: false code_type: CENTER_SIZE keep_top_k: 90
     variance_encoded_in_target: true nms_param { nms_threshold: 0.3 top_k: 12 } confidence_threshold: 0.1 %s } }
 """
+MS_CNN = """
+input: "data" input_shape { dim: 1 dim: 6 dim: 6 dim: 8 }
+layer { name: "near" type: "Convolution" bottom: "data" top: "near"
+  convolution_param { num_output: 7 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "pool" type: "Pooling" bottom: "data" top: "pool" pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: "far" type: "Convolution" bottom: "pool" top: "far"
+  convolution_param { num_output: 7 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "boxes" type: "BoxOutput" bottom: "near" bottom: "far" top: "rois" top: "image" box_output_param {
+  fg_thr: -5 iou_thr: 0.65 field_w: 40 field_w: 60 field_h: 40 field_h: 60 downsample_rate: 16 downsample_rate: 32
+  max_nms_num: 50 } }
+layer { name: "org" type: "ROIPooling" bottom: "data" bottom: "rois" top: "org"
+  roi_pooling_param { pooled_w: 5 pooled_h: 5 spatial_scale: 0.0625 pad_ratio: 0 } }
+layer { name: "ctx" type: "ROIPooling" bottom: "data" bottom: "rois" top: "ctx"
+  roi_pooling_param { pooled_w: 5 pooled_h: 5 spatial_scale: 0.0625 pad_ratio: 0.25 } }
+layer { name: "both" type: "Concat" bottom: "org" bottom: "ctx" top: "both" }
+layer { name: "conv" type: "Convolution" bottom: "both" top: "conv"
+  convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "fc" type: "InnerProduct" bottom: "conv" top: "fc"
+  inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "again" type: "DecodeBBox" bottom: "fc" bottom: "rois" top: "again" bbox_reg_param {
+  bbox_mean: 0 bbox_mean: 0 bbox_mean: 0 bbox_mean: 0 bbox_std: 0.1 bbox_std: 0.1 bbox_std: 0.2 bbox_std: 0.2 } }
+layer { name: "roi2" type: "ROIPooling" bottom: "data" bottom: "again" top: "roi2"
+  roi_pooling_param { pooled_w: 2 pooled_h: 2 spatial_scale: 0.0625 pad_ratio: 0.25 } }
+layer { name: "move" type: "InnerProduct" bottom: "roi2" top: "move"
+  inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+"""
 NETWORKS = {
     "faster-rcnn": HEAD + FASTER_RCNN,
     "faster-rcnn with detections": HEAD + FASTER_RCNN + DETECTION % "",
     "faster-rcnn as OpenCV has it": HEAD + FASTER_RCNN + DETECTION % "normalized_bbox: false",
+    "ms-cnn": MS_CNN,
     "r-fcn": HEAD + R_FCN,
     "r-fcn with detections": HEAD + R_FCN + DETECTION % "",
 }
@@ -138,30 +168,31 @@ INPUTS: dict[str, Array] = {
 
 
 @pytest.fixture(scope="module", params=sorted(NETWORKS))
-def network(request: Any, tmp_path_factory: Any) -> tuple[anylayer.Net, dict[str, Array]]:
+def network(request: Any, tmp_path_factory: Any) -> tuple[anylayer.Net, dict[str, Array], dict[str, Array]]:
     path = tmp_path_factory.mktemp("dynamic") / "deploy.prototxt"
     path.write_text(NETWORKS[request.param])
     net = anylayer.read(path).fill(3)
-    answer = net.compile(engine="numpy")(INPUTS)
+    given = {name: INPUTS[name] for name in net.inputs}
+    answer = net.compile(engine="numpy")(given)
     rows = {len(a) for name, a in answer.items() if name in ("move", "chance", "image")}
     assert len(rows) == 1 and 1 < rows.pop() < 200  # fewer regions than the most there can be
-    return net, answer
+    return net, given, answer
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
 def test_networks_with_regions_run(network: Any, engine: str) -> None:
-    net, wanted = network
-    got = net.compile(engine=engine, threads=1)(INPUTS)
+    net, given, wanted = network
+    got = net.compile(engine=engine, threads=1)(given)
     for name, array in wanted.items():
         assert_same(got[name], array, name, 1e-4)
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".xml", ".prototxt"])
 def test_networks_with_regions_are_written(network: Any, suffix: str, tmp_path: Path) -> None:
-    net, wanted = network
+    net, given, wanted = network
     file = tmp_path / f"written{suffix}"
     net.write(file)
     weights = [file.with_suffix(".caffemodel")] if suffix == ".prototxt" else []
-    got = anylayer.read(file, *weights).compile(engine="numpy")(INPUTS)
+    got = anylayer.read(file, *weights).compile(engine="numpy")(given)
     for name, array in wanted.items():
         assert_same(got[name], array, name, 1e-4)

@@ -347,6 +347,13 @@ def test_nms_on_engines_without_boxes() -> None:
     )
 
 
+def test_nms_with_a_threshold_of_one_drops_no_equal_boxes() -> None:
+    boxes = np.tile(np.array([0.1, 35.916096, 75.91609, 64], np.float32), (1, 5, 1))
+    scores = np.linspace(0.1, 0.9, 5, dtype=np.float32).reshape(1, 1, 5)
+    assert ops.nms(boxes, scores, max_per_class=5, iou_threshold=1.0)[1] == 5
+    agree(lambda b, s: ops.nms(b, s, max_per_class=5, iou_threshold=1.0), boxes, scores)
+
+
 def test_nms_refuses() -> None:
     scores = np.ones((1, 2, 6), np.float32)
     good: dict[str, Any] = {"max_per_class": 2, "iou_threshold": 0.5}

@@ -84,3 +84,28 @@ test_scales_that_contradict = rejected(
     {"spatial_scale": 1.0, "spatial_scale_h": 0.5, "spatial_scale_w": 0.25},
     "spatial_scale=1 contradicts spatial_scale_h=0.5 and spatial_scale_w=0.25",
 )
+
+
+def _padded(rois: Array, ratio: float) -> Array:
+    """mscnn's roi_pooling_layer.cpp: the corners, moved outwards."""
+    found = rois.copy()
+    for row in found:
+        wide, high = (row[3] - row[1] + F(1)) * F(ratio), (row[4] - row[2] + F(1)) * F(ratio)
+        row[1:] += [-wide, -high, wide, high]
+    return found
+
+
+_X = noise(2, 3, 9, 11)
+_MSCNN = {"pooled_h": 3, "pooled_w": 2, "spatial_scale": 0.5, "pad_ratio": 0.25}
+test_pad_ratio_is_mscnn = case(
+    "ROIPooling", _MSCNN, inputs=[_X, ROIS], outputs=[reference(_X, _padded(ROIS, 0.25), 3, 2, (0.5, 0.5))]
+)
+test_pad_ratio_of_zero = case(
+    "ROIPooling",
+    {**_MSCNN, "pad_ratio": 0.0},
+    inputs=[_X, ROIS[:, :, None, None]],
+    outputs=[reference(_X, ROIS, 3, 2, (0.5, 0.5))],
+)
+test_mscnn_bins = rejects(
+    "ROIPooling", {"pad_ratio": 0.25, "pooled_w": 2}, inputs=[_X, ROIS], text="pooled_h must be at least 1, got 0"
+)

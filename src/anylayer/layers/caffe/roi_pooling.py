@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,8 +29,7 @@ class ROIPooling(Layer):
     spatial_scale_w: float = field(5, "float", 0.0, doc="Ascend: in place of spatial_scale for columns")
 
     def setup(self) -> None:
-        for name in ("pooled_h", "pooled_w"):
-            need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
+        need_bins(self.pooled_h, self.pooled_w)
         both = self.has("spatial_scale_h") and self.has("spatial_scale_w")
         need(
             both or not (self.has("spatial_scale_h") or self.has("spatial_scale_w")),
@@ -51,6 +51,44 @@ class ROIPooling(Layer):
             h, w = self.spatial_scale_h, self.spatial_scale_w
             rois, scale = rois * np.array([1, w, h, w, h], np.float32), 1.0
         return ops.max_roi_pool(x, rois, size=(self.pooled_h, self.pooled_w), spatial_scale=scale)
+
+
+@layer("ROIPooling", dialects=("mscnn",))
+class MsCnnROIPooling(Layer):
+    """MS-CNN's: Fast R-CNN's, of regions that are larger by `pad_ratio` of their sides at each border.
+
+    Source: zhaoweicai/mscnn src/caffe/layers/roi_pooling_layer.cpp.
+    """
+
+    message = "roi_pooling_param"
+    numbers: ClassVar = {"mscnn": 147}
+    pooled_h: int = field(1, "uint32", 0, doc="bins a column; at least 1")
+    pooled_w: int = field(2, "uint32", 0, doc="bins a row; at least 1")
+    spatial_scale: float = field(3, "float", 1.0, doc="cells of the map a pixel")
+    pad_ratio: float = field(4, "float", 0.0, doc="what is added at each border, as a share of the side")
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return "pad_ratio" in values and super().fits(values, inputs, outputs)
+
+    def setup(self) -> None:
+        need_bins(self.pooled_h, self.pooled_w)
+
+    def forward(self, x: Any, rois: Any) -> Any:
+        """(N, C, H, W) and rois (R, 5) [image, x1, y1, x2, y2] in pixels to (R, C, pooled_h, pooled_w)."""
+        rois = regions(x, rois)
+        if self.pad_ratio != 0:
+            start, end = rois[:, 1:3], rois[:, 3:5]
+            more = (end - start + np.float32(1)) * np.float32(self.pad_ratio)
+            rois = np.concatenate([rois[:, :1], start - more, end + more], axis=1)
+        size = (self.pooled_h, self.pooled_w)
+        return ops.max_roi_pool(x, rois, size=size, spatial_scale=self.spatial_scale)
+
+
+def need_bins(rows: int, columns: int) -> None:
+    """Refuse a region without bins."""
+    for name, value in (("pooled_h", rows), ("pooled_w", columns)):
+        need(value > 0, f"{name} must be at least 1, got {value}")
 
 
 def regions(x: Any, rois: Any) -> Any:

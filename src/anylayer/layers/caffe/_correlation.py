@@ -1,0 +1,89 @@
+"""What FlowNet's and DispNet's correlations share: the fields, and the comparison of two padded maps."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer.layer import Enum, Layer, field, need
+from anylayer.layers.caffe._resampling import need_plane, plane_of
+from anylayer.network import Array
+
+
+class CorrelationLayer(Layer):
+    """The fields of both, and what is checked on them."""
+
+    message = "correlation_param"
+    numbers: ClassVar = {"synopsys": 150}
+    pad: int = field(2, "uint32", 0, doc="zeros around the maps")
+    kernel_size: int = field(3, "uint32", doc="side of the patches that are compared; odd")
+    max_displacement: int = field(4, "uint32", doc="how far from its place a patch is looked for, in cells")
+    stride_1: int = field(5, "uint32", 1, doc="cells between two patches of input 0")
+    stride_2: int = field(6, "uint32", 1, doc="cells between two displacements")
+    do_abs: bool = field(7, "bool", False, doc="no effect: the reference reads it and does not use it")
+    single_direction: int = field(8, "int32", 0, doc="Correlation1D: to the left (-1) or right (1) only")
+    correlation_type: str = field(15, Enum(MULTIPLY=0, SUBTRACT=1), "MULTIPLY", doc="products or distances")
+
+    def setup(self) -> None:
+        need(self.kernel_size % 2 == 1, f"kernel_size must be odd, got {self.kernel_size}")
+        for name in ("stride_1", "stride_2"):
+            need(getattr(self, name) > 0, f"{name} must be at least 1, got 0")
+        if self.do_abs:
+            self.note("do_abs has no effect: the reference reads it and does not use it")
+
+    def places(self, a: Any, b: Any, border: tuple[int, int], pads: tuple[int, int]) -> list[Array]:
+        """Where the patches of input 0 start, in padded rows and columns.
+
+        `border` are the cells before and behind a map's patches in each direction, beside the kernel.
+        """
+        plane_of(a)
+        need(
+            tuple(a.shape) == tuple(b.shape),
+            f"inputs must have the same shape, got {tuple(a.shape)} and {tuple(b.shape)}",
+        )
+        found = []
+        for size, pad, lost in zip(a.shape[2:], pads, border):
+            room = size + 2 * pad - 2 * lost - (self.kernel_size - 1)
+            count = -(-room // self.stride_1)
+            need(
+                count >= 1,
+                f"kernel_size={self.kernel_size} and max_displacement={self.max_displacement} do not fit a map of "
+                f"{a.shape[2]} x {a.shape[3]} with pad={self.pad}",
+            )
+            found.append(np.arange(count) * self.stride_1 + lost)
+        need_plane(len(found[0]), len(found[1]))
+        return found
+
+    def compare(self, a: Any, b: Any, at: list[Array], down: Array, across: Array) -> Any:
+        """Compare padded maps (N, C, H, W): (N, len(down) * len(across), rows, columns), displacements row by row.
+
+        `at` are the rows and columns where the patches of `a` start; those of `b` start `down` and `across` of it.
+        """
+        rows, columns = at
+        terms = self.kernel_size**2 * a.shape[1]
+        a, b = self._taps(a), self._taps(b)
+        left = a[:, :, rows][:, :, :, columns].transpose(0, 2, 3, 1)[:, :, None]  # (N, rows, 1, columns, C)
+        lines = b[:, :, rows[:, None] + down].transpose(0, 2, 3, 1, 4)  # (N, rows, down, C, W)
+        reached = columns[:, None] + across  # (columns, across)
+        if self.correlation_type == "MULTIPLY":
+            every = (left @ lines).reshape(*lines.shape[:3], len(columns) * lines.shape[4])
+            picked = every[..., np.arange(len(columns))[:, None] * lines.shape[4] + reached]
+        else:
+            picked = self._distances(left, lines, reached)
+        found = picked.transpose(0, 2, 4, 1, 3) / np.float32(terms)
+        return found.reshape(a.shape[0], len(down) * len(across), len(rows), len(columns))
+
+    def _taps(self, x: Any) -> Any:
+        """The cells of each kernel as channels (N, C * k * k, H - k + 1, W - k + 1)."""
+        k, (h, w) = self.kernel_size, x.shape[2:]
+        if k == 1:
+            return x
+        shifted = [x[:, :, j : h - k + 1 + j, i : w - k + 1 + i] for j in range(k) for i in range(k)]
+        return np.concatenate(shifted, axis=1)
+
+    def _distances(self, left: Any, lines: Any, reached: Array) -> Any:
+        """The sums over C of |a - b|: (N, rows, down, columns, across)."""
+        left = left.transpose(0, 1, 2, 4, 3)  # (N, rows, 1, C, columns)
+        found = [np.abs(left - lines[..., reached[:, k]]).sum(axis=3) for k in range(reached.shape[1])]
+        return np.stack(found, axis=-1)

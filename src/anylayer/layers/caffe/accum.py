@@ -1,0 +1,82 @@
+"""Accum (FlowNet)."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer.layer import Layer, field, layer, need
+from anylayer.layers.caffe._resampling import by_matrices, need_plane, plane_of
+from anylayer.network import Array
+
+
+@layer("Accum")
+class Accum(Layer):
+    """Resize the inputs to one size, bilinear with aligned corners, and concat their channels.
+
+    The size is the last input's with `have_reference`, else the largest height and width of the inputs; the size
+    that the fields give takes its place only where it is larger in both directions.
+    Source: lmb-freiburg/flownet2 src/caffe/layers/accum_layer.cpp, accum_layer.cu.
+    """
+
+    message = "accum_param"
+    numbers: ClassVar = {"synopsys": 160}
+    top_height: int = field(1, "uint32", 0, doc="rows of the output")
+    top_width: int = field(2, "uint32", 0, doc="columns of the output")
+    size_divisible_by: int = field(3, "uint32", 0, doc="the largest size, rounded up to a multiple of this number")
+    have_reference: bool = field(4, "bool", False, doc="the last input gives the size, and nothing else")
+
+    def setup(self) -> None:
+        need(
+            not self.has("size_divisible_by") or self.size_divisible_by > 0,
+            "size_divisible_by must be at least 1, got 0",
+        )
+
+    def forward(self, *inputs: Any) -> Any:
+        """(N, C_i, H_i, W_i) to (N, sum of C_i, H, W)."""
+        least = 2 if self.have_reference else 1
+        need(len(inputs) >= least, f"takes {least} inputs or more, got {len(inputs)}")
+        planes = [plane_of(x, f"input {i}") for i, x in enumerate(inputs)]
+        parts = inputs[:-1] if self.have_reference else inputs
+        n = parts[0].shape[0]
+        for i, x in enumerate(parts):
+            need(x.shape[0] == n, f"inputs must have as many images: input 0 has {n}, input {i} {x.shape[0]}")
+        tall, wide = planes[-1] if self.have_reference else self._size(planes)
+        need_plane(tall, wide)
+        resized = [_resized(x, tall, wide) for x in parts]
+        return resized[0] if len(resized) == 1 else np.concatenate(resized, axis=1)
+
+    def _size(self, planes: list[tuple[int, int]]) -> tuple[int, int]:
+        largest = max(h for h, _ in planes), max(w for _, w in planes)
+        asked = self.top_height, self.top_width
+        if self.has("size_divisible_by"):
+            step = self.size_divisible_by
+            asked = ceil(largest[0] / step) * step, ceil(largest[1] / step) * step
+        return asked if asked[0] > largest[0] and asked[1] > largest[1] else largest
+
+
+def _resized(x: Any, tall: int, wide: int) -> Any:
+    """`x` (N, C, H, W) at the size `tall` x `wide`."""
+    h, w = x.shape[2:]
+    if (h, w) == (tall, wide):
+        return x
+    for size, wanted, what in ((h, tall, "row"), (w, wide, "column")):
+        need(
+            wanted > 1 or size == 1,
+            f"an output of 1 {what} is not defined for an input of {size}: the reference divides by 0",
+        )
+    return by_matrices(x, _weights(h, tall), _weights(w, wide))
+
+
+def _weights(size: int, wanted: int) -> Array:
+    """(wanted, size): the weights of the two cells around each sample."""
+    if size == wanted:
+        return np.eye(size, dtype=np.float32)
+    at = np.arange(wanted, dtype=np.float32) / np.float32(max(wanted - 1, 1)) * np.float32(size - 1)
+    low = np.floor(at).astype(np.int64)
+    part, weights, row = at - low.astype(np.float32), np.zeros((wanted, size), np.float32), np.arange(wanted)
+    weights[row, low] = np.float32(1) - part
+    weights[row, np.minimum(low + 1, size - 1)] += part
+    return weights

@@ -1,0 +1,44 @@
+"""FlowWarp (FlowNet 2)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.layer import Enum, Layer, field, layer, need
+from anylayer.layers.caffe._resampling import plane_of
+
+
+@layer("FlowWarp")
+class FlowWarp(Layer):
+    """Sample an image where a flow points to, bilinear (FlowNet 2.0, arXiv 1612.01925).
+
+    Pixel (x, y) of the output is input 0 at (x + u, y + v), u and v being the two channels of input 1. A point
+    outside of [0, W) x [0, H) gives `fill_value`; between the last cell and the border lies the last cell.
+    Source: lmb-freiburg/flownet2 src/caffe/layers/flow_warp_layer.cpp.
+    """
+
+    message = "flow_warp_param"
+    numbers: ClassVar = {"synopsys": 159}
+    fill_value: str = field(1, Enum(ZERO=1, NOT_A_NUMBER=2), "ZERO", doc="values of points outside the image")
+
+    def forward(self, image: Any, flow: Any) -> Any:
+        """(N, C, H, W) and (N, 2, H, W) to (N, C, H, W)."""
+        h, w = plane_of(image)
+        wanted = (image.shape[0], 2, h, w)
+        need(tuple(flow.shape) == wanted, f"the flow must be of shape {wanted}, got {tuple(flow.shape)}")
+        x = flow[:, 0] + np.arange(w, dtype=np.float32)
+        y = flow[:, 1] + np.arange(h, dtype=np.float32)[:, None]
+        inside = (x >= 0) & (y >= 0) & (x < np.float32(w)) & (y < np.float32(h))
+        grid = np.stack([_point(inside, x, w), _point(inside, y, h)], axis=-1)
+        sampled = ops.grid_sample(image, grid, mode="linear", padding="border", align_corners=False)
+        fill = np.float32(0 if self.fill_value == "ZERO" else np.nan)
+        return np.where(inside[:, None], sampled, fill)
+
+
+def _point(inside: Any, at: Any, size: int) -> Any:
+    """Cells `at` as grid_sample counts them, from -1 to 1; those outside, which may be NaN, as the first cell."""
+    at = np.where(inside, at, np.float32(0))
+    return (at * np.float32(2) + np.float32(1)) / np.float32(size) - np.float32(1)

@@ -1,0 +1,114 @@
+"""DataAugmentation: what FlowNet's layer does in phase TEST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.network import Array
+from tests.layers.harness import case, noise, ramp, reads, rejects
+
+F = np.float32
+X = noise(2, 3, 9, 12)
+ITERATIONS = np.full((1, 1, 1, 1), 1200, F)
+EACH = noise(1, 3, 1, 1, seed=2)
+
+
+def cut(x: Array, tall: int, wide: int) -> Array:
+    """data_augmentation_layer.cu (SpatialAugmentation) with the matrix of no coefficients, one pixel at a time."""
+    _, _, h, w = x.shape
+    y = np.zeros((*x.shape[:2], tall, wide), F)
+    for i, j in np.ndindex(tall, wide):
+        across, down = F(j) + (F(-0.5) * F(wide) + F(0.5) * F(w)), F(i) + (F(-0.5) * F(tall) + F(0.5) * F(h))
+        across, down = max(F(0), min(across, F(w) - F(1.05))), max(F(0), min(down, F(h) - F(1.05)))
+        left, top = int(across), int(down)
+        a, b = across - F(left), down - F(top)
+        y[:, :, i, j] = (
+            (1 - a) * (1 - b) * x[:, :, top, left] + a * b * x[:, :, top + 1, left + 1]
+            + (1 - a) * b * x[:, :, top + 1, left] + a * (1 - b) * x[:, :, top, left + 1]
+        )  # fmt: skip
+    return y
+
+
+STORED: dict[str, Any] = {"recompute_mean": 1000, "mean_per_pixel": 0}
+test_mean_of_each_channel = case(
+    "DataAugmentation",
+    {**STORED, "translate": {"mean": 0.0}, "noise": {"rand_type": "uniform_bernoulli"}},
+    inputs=[X],
+    outputs=[X - EACH],
+    blobs=[ITERATIONS, noise(1, 3, 32, 44), EACH],
+)
+PIXELS = noise(1, 3, 9, 12, seed=3)
+test_mean_of_each_pixel = case(
+    "DataAugmentation",
+    {"recompute_mean": 1000},
+    inputs=[X],
+    outputs=[X - PIXELS],
+    blobs=[ITERATIONS, PIXELS, EACH],
+)
+test_mean_of_other_pixels = case(
+    "DataAugmentation",
+    {"recompute_mean": 1000},
+    inputs=[X],
+    outputs=[X - PIXELS[:, :, :4].mean(axis=(2, 3), keepdims=True)],
+    blobs=[ITERATIONS, PIXELS[:, :, :4].copy(), EACH],
+)
+test_cut = case(
+    "DataAugmentation",
+    {**STORED, "crop_height": 6, "crop_width": 8},
+    inputs=[X],
+    outputs=[cut(X, 6, 8) - EACH],
+    blobs=[ITERATIONS, noise(1, 3, 6, 8), EACH],
+)
+test_cut_of_the_same_size_mixes_the_last_cells = case(
+    "DataAugmentation",
+    {"crop_height": 1, "crop_width": 4, "mean_per_pixel": 1},
+    inputs=[ramp(1, 1, 1, 4) * 20],
+    outputs=[[[[[0, 20, 40, 59]]]]],
+    blobs=[ITERATIONS],
+)
+test_given_means = case(
+    "DataAugmentation",
+    {"mean": [1.0, 2.0, 3.0], "mean_per_pixel": 0},
+    inputs=[X],
+    outputs=[X - np.array([1, 2, 3], F).reshape(1, 3, 1, 1)],
+)
+test_nothing_to_do = case("DataAugmentation", {"max_multiplier": 1.0}, inputs=[X], outputs=[X])
+
+
+def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
+    return rejects("DataAugmentation", params, inputs=[X], text=text, **given)
+
+
+test_two_outputs = rejected({}, "gives one output in phase TEST, the node has 2", tops=2)
+test_at_random = rejected(
+    {"augment_during_test": 1, "crop_height": 3, "crop_width": 3}, "augment_during_test: true is not supported"
+)
+test_too_large = rejected(
+    {"crop_height": 10, "crop_width": 3}, "a cut of 10 x 3 does not fit an input of 9 x 12", blobs=[ITERATIONS]
+)
+test_mean_that_changes = rejected(
+    {"recompute_mean": 2000, "mean_per_pixel": 0},
+    "recompute_mean=2000 is not reached: the weights file counts 1200 iterations, so the mean would still change "
+    "with every image",
+    blobs=[ITERATIONS, PIXELS, EACH],
+)
+test_shape_of_the_mean = rejected(
+    {"recompute_mean": 2},
+    "blob 1 (mean of each pixel) has shape (1, 2, 9, 12), (1, 3, h, w) is needed",
+    blobs=[ITERATIONS, noise(1, 2, 9, 12), EACH],
+)
+test_three_means = rejects(
+    "DataAugmentation",
+    {"mean": [1.0, 2.0, 3.0], "mean_per_pixel": 0},
+    inputs=[noise(1, 2, 3, 3)],
+    text="mean has 3 values, the input has 2 channels",
+)
+test_read = reads(
+    'layer { name: "a" type: "DataAugmentation" bottom: "in0" top: "y" augmentation_param { max_multiplier: 1 '
+    'recompute_mean: 1000 mean_per_pixel: false translate { rand_type: "uniform" spread: 0.4 prob: 1.0 } '
+    "chromatic_eigvec: 0.51 chromatic_eigvec: 0.56 } }",
+    recompute_mean=1000,
+    mean_per_pixel=False,
+)
