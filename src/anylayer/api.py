@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.errors import FileError, InputError, nearest, need, within, wording
+from anylayer.errors import FileError, InputError, nearest, need, need_name, reading, within, wording
 from anylayer.layer.alignment import align
 from anylayer.layer.registry import Definition, Registry, load_layers, registered
 from anylayer.network import Array, Network, Node, TensorType, need_produced
@@ -213,11 +213,7 @@ def read(
 
     Raises FileError, NetworkError, LayerError.
     """
-    path = Path(model)
-    if not path.exists():
-        raise FileError("there is no such file", str(model))
     need(phase in ("TEST", "TRAIN"), f"phase is TEST or TRAIN, got {phase!r}", InputError)
-    users = {**registered(), **load_layers([layers] if isinstance(layers, (str, Path)) else layers)}
     given: dict[str, Any] = {
         "dialect": dialect,
         "proto": Path(proto) if proto is not None else None,
@@ -226,23 +222,35 @@ def read(
         "stages": (stages,) if isinstance(stages, str) else tuple(stages),
     }
     asked = {name: value for name, value in given.items() if value != _UNASKED[name]}
-    name, reader = _reader_of(path)
-    for option in asked:
-        need(
-            option in reader.OPTIONS,
-            f"{model}: {_option(option)} is for Caffe networks, this is {reader.WHAT}",
-            InputError,
-        )
-    if dialect is not None:
-        _require_dialect(name, dialect)
-    file = Path(weights) if weights is not None else None
-    network = reader.read(path, file, user_types=frozenset(users), **asked)
-    with within(str(path)):
-        need_produced(network)
+    path, file = Path(model), Path(weights) if weights is not None else None
+    for one in (path, file, given["proto"]):
+        need_name(one or path)
+    with reading(str(path)):
+        if not path.exists():
+            raise FileError("there is no such file", str(path))
+        users = {**registered(), **load_layers([layers] if isinstance(layers, (str, Path)) else layers)}
+        network = _network(path, file, frozenset(users), asked)
     net = Net(network, users)
     if dialect == "hed":
         align(network, net.definitions)
     return net
+
+
+def _network(path: Path, weights: Path | None, user_types: frozenset[str], asked: Mapping[str, Any]) -> Network:
+    """Read the network of a file with the options `asked` for."""
+    name, reader = _reader_of(path)
+    for option in asked:
+        need(
+            option in reader.OPTIONS,
+            f"{path}: {_option(option)} is for Caffe networks, this is {reader.WHAT}",
+            InputError,
+        )
+    if "dialect" in asked:
+        _require_dialect(name, asked["dialect"])
+    network: Network = reader.read(path, weights, user_types=user_types, **asked)
+    with within(str(path)):
+        need_produced(network)
+    return network
 
 
 def _option(name: str) -> str:

@@ -25,8 +25,10 @@ deploy.prototxt: layer 'shuffle1' (ShuffleChannel): group=4 does not divide 6 ch
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -131,6 +133,42 @@ def kind_and_text(error: BaseException) -> tuple[str, str]:
         kind, _, text = text.partition(": ")
         return kind, text
     return type(error).__name__, text
+
+
+@contextmanager
+def reading(file: str) -> Iterator[None]:
+    """Turn an OSError into a FileError that names the file it is about, or else `file`."""
+    try:
+        yield
+    except OSError as error:
+        name = error.filename if isinstance(error.filename, str) else file
+        raise FileError(f"cannot be read: {_reason(error)}", name) from error
+
+
+@contextmanager
+def writing(file: str) -> Iterator[None]:
+    """Turn an OSError into a FileError that names `file`, whatever temporary file it is about."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"cannot be written: {_reason(error)}", file) from error
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__
+
+
+def need_name(path: Path, *, utf8: bool = False) -> None:
+    """Refuse a path that no file can have; with `utf8` also one that is not UTF-8, as formats want their names."""
+    text = str(path)
+    shown = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+    need("\0" not in text, f"the name '{shown}' holds a NUL character", FileError)
+    try:
+        os.fsencode(text)
+        if utf8:
+            text.encode()
+    except UnicodeEncodeError:
+        raise FileError(f"the name '{shown}' is not UTF-8") from None
 
 
 def need(condition: object, rule: str, error: type[AnyLayerError] = LayerError) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -276,3 +277,12 @@ def test_one_file_of_arrays_holds_all_inputs(tmp_path):
     assert target.joins
     target.write_all([("a", MAP), ("b", MAP)])
     assert np.load(tmp_path / "out.npz")["m"].shape == (2, 1, 2, 2)
+
+
+def test_a_pipe_is_refused_where_reading_it_would_wait(folder):
+    os.mkfifo(folder / "pipe.png")
+    with pytest.raises(AnyLayerError) as caught:
+        items_of([str(folder / "pipe.png")], ["data"])
+    assert str(caught.value) == (
+        f"{folder / 'pipe.png'}: this is not a file that can be read twice, such as a pipe or a device"
+    )

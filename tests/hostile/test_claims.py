@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+import zlib
+from pathlib import Path
+
+import h5py
+import numpy as np
 import pytest
+from onnx import helper
+
+from tests.readers.onnx.files import model, value
 
 from .networks import FILLED, SMALL, chain, data, input_, layer
 from .trial import Trials
@@ -125,3 +135,52 @@ def test_operators_of_an_engine(trials: Trials) -> None:
         "engine 'openvino' is not given graphs of more than 3000 operators, it would take minutes to compile "
         "them; this one has 3001"
     )
+
+
+KERAS = Path(__file__).parents[1] / "data" / "keras" / "old_functions.keras"
+
+
+def packed_twice(rows: int, columns: int) -> bytes:
+    """A .keras file whose weights are zeros packed by HDF5 and again by zip."""
+    with zipfile.ZipFile(KERAS) as source:
+        parts = {name: source.read(name) for name in source.namelist()}
+    held = io.BytesIO(parts["model.weights.h5"])
+    with h5py.File(held, "r+") as file:
+        names: list[str] = []
+        file.visititems(lambda name, one: names.append(name) if isinstance(one, h5py.Dataset) else None)
+        del file[names[0]]
+        chunks = (1024, columns)
+        made = file.create_dataset(names[0], shape=(rows, columns), dtype="f4", compression="gzip", chunks=chunks)
+        zeros = zlib.compress(bytes(1024 * columns * 4), 9)
+        for row in range(0, rows, 1024):
+            made.id.write_direct_chunk((row, 0), zeros)
+    parts["model.weights.h5"] = held.getvalue()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as target:
+        for name, data in parts.items():
+            target.writestr(name, data)
+    return packed.getvalue()
+
+
+def test_weights_packed_twice_are_refused(trials: Trials) -> None:
+    data = packed_twice(1 << 15, 1 << 13)
+    assert len(data) < 10_000
+    found = trials.run(data, name="m.keras", engines=())
+    assert found.text.endswith(
+        "'layers/dense/vars/0' unpacks to 1073741824 bytes; the limit for the whole file is 100 times its size"
+    )
+    assert found.peak < 1000, "MiB"
+
+
+def test_loop_of_many_turns_is_refused(trials: Trials) -> None:
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["again"]), helper.make_node("Sin", ["s"], ["t"])],
+        "body",
+        [value("turn", [], np.int64), value("go", [], bool), value("s", [2, 3])],
+        [value("again", [], bool), value("t", [2, 3])],
+    )
+    loop = helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)
+    data = model([loop], [value("x", [2, 3])], ["y"], {"n": np.array(2**62)}).SerializeToString()
+    found = trials.run(data, name="m.onnx", engines=("numpy",))
+    assert found.text.startswith("m.onnx: layer 'Loop_0' (Loop): takes more than 30000 operators"), found
+    assert found.seconds < 60

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
+import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +17,7 @@ from hypothesis import strategies as st
 
 from anylayer.errors import AnyLayerError, FileError
 from anylayer.network import Flag, Word
+from anylayer.readers import _text_format
 from anylayer.readers._text_format import parse, read_text
 from anylayer.readers._tree import Block
 
@@ -277,3 +282,44 @@ def spelled(value: object) -> str:
 @settings(max_examples=200, deadline=None)
 def test_what_is_written_is_read(value: object) -> None:
     assert values(f"a: {spelled(value)}") == {"a": value}
+
+
+@given(st.text("\\abfnrtv'?xuU0123456789AFz é", max_size=12))
+@settings(max_examples=500)
+def test_escapes_decoded_together_equal_those_decoded_one_by_one(text: str) -> None:
+    def outcome() -> object:
+        try:
+            return values(f'a: "{text}"')
+        except FileError as error:
+            return str(error)
+
+    together = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_text_format, "_RARE", re.compile(""))
+        assert outcome() == together
+
+
+def limited(code: str) -> None:
+    """Run Python with 600 MB of addresses and 20 s of the processor."""
+    limits = "import resource; resource.setrlimit(resource.RLIMIT_AS, (600 << 20,) * 2)\n"
+    limits += "resource.setrlimit(resource.RLIMIT_CPU, (20, 20))\n"
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", limits + code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+def test_many_escapes_take_little_memory() -> None:
+    limited(
+        "from anylayer.readers._text_format import parse\n"
+        "data = b'a: \"' + b'\\\\n' * (8 << 20) + b'\"'\n"
+        "assert len(parse(data, 'x').text('a')) == 8 << 20\n"
+    )
+
+
+def test_long_number_takes_little_memory() -> None:
+    limited(
+        "from anylayer.errors import FileError\nfrom anylayer.readers._text_format import parse\n"
+        "try: parse(b'a: ' + b'1' * (10 << 20), 'x')\n"
+        "except FileError as error: assert str(error) == 'x:1: a number has more than 400 characters', error\n"
+        "else: raise AssertionError\n"
+    )

@@ -21,7 +21,7 @@ def write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
     """
     need(not path.is_dir(), f"{path} is a folder, a file was to be written there", InputError)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:32]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             fill(file)

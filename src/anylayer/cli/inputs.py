@@ -249,6 +249,8 @@ def _files(path: Path) -> list[Path]:
             raise InputError(f"{path} holds {_OTHERS[path.suffix.lower()]}; an input is a picture, .npy or .npz")
         if not path.exists():
             raise FileError("there is no such file", str(path))
+        if not path.is_file():
+            raise FileError("this is not a file that can be read twice, such as a pipe or a device", str(path))
         return [path]
     from anylayer.cli.images import suffixes
 

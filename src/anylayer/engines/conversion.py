@@ -21,13 +21,16 @@ from anylayer.engines.whole import Calls, whole
 from anylayer.errors import (
     AnyLayerError,
     ConversionError,
+    FileError,
     InputError,
     LayerError,
     TraceError,
     at,
     nearest,
     need,
+    need_name,
     wording,
+    writing,
 )
 from anylayer.network import Array, Network, TensorType
 from anylayer.tracing import Graph
@@ -296,36 +299,59 @@ def convert(
     give what the source's layers give in NumPy. `reopen` reads a file back where the writer's RUNS is "numpy";
     `prove` compares the parameters in the file with the source's.
 
-    Raises what tracing and the writer raise, and ConversionError where a value is off; then no file is left.
+    Raises what tracing and the writer raise, FileError where the file cannot be written, and ConversionError where
+    a value is off; then no file is left.
     """
-    need(not path.is_dir(), f"{path} is a folder, a file was to be written there", InputError)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        source = job.source(outputs)
-        written: Written = writer.write(source, folder / path.name, **job.options)
-        _keep_source(job.network, path.parent, written)
-        done = Conversion(fmt, [path.parent / f.name for f in written.files], notes=list(written.notes))
-        if inputs:
-            prove(written)
-        if not inputs:
-            done.unchecked = "not asked for"
-        elif written.unrun:
-            done.unchecked = written.unrun
-        else:
-            check = _Check(job, outputs, _opener(writer, reopen), _tolerance(source.graph))
-            done.runs = writer.RUNS
-            done.checks = check.compared(written, inputs)
-            for i, bad in enumerate(done.checks):
-                if not bad.ok:
-                    given = inputs[i // len(outputs)]
-                    raise ConversionError(_blame(check, writer, bad, given, folder / path.name), str(path))
-        done.notes += _weak(done.checks)
-        for file in written.files:
-            (folder / file.name).replace(path.parent / file.name)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    need_name(path, utf8=True)
+    with writing(str(path)):
+        folder = _folder_for(path)
+        try:
+            source = job.source(outputs)
+            written: Written = writer.write(source, folder / path.name, **job.options)
+            _keep_source(job.network, path.parent, written)
+            done = Conversion(fmt, [path.parent / f.name for f in written.files], notes=list(written.notes))
+            if inputs:
+                prove(written)
+            if not inputs:
+                done.unchecked = "not asked for"
+            elif written.unrun:
+                done.unchecked = written.unrun
+            else:
+                check = _Check(job, outputs, _opener(writer, reopen), _tolerance(source.graph))
+                done.runs = writer.RUNS
+                done.checks = check.compared(written, inputs)
+                _need_equal(done.checks, check, writer, inputs, folder / path.name, path)
+            done.notes += _weak(done.checks)
+            for file in written.files:
+                (folder / file.name).replace(path.parent / file.name)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     return done
+
+
+def _folder_for(path: Path) -> Path:
+    """Make a folder beside `path` for what is not verified yet."""
+    need(not path.is_dir(), f"{path} is a folder, a file was to be written there", InputError)
+    above = next((p for p in path.parents if p.exists()), path.parent)
+    if above.exists() and not above.is_dir():
+        raise FileError(f"cannot be written: {above} is not a folder", str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f".{path.name[:32]}.", dir=path.parent))
+
+
+def _need_equal(
+    checks: Sequence[OutputCheck],
+    check: _Check,
+    writer: Any,
+    inputs: Sequence[Mapping[str, Array]],
+    written: Path,
+    path: Path,
+) -> None:
+    """Raise ConversionError for the first output that differs from the source's."""
+    for i, bad in enumerate(checks):
+        if not bad.ok:
+            given = inputs[i // len(check.outputs)]
+            raise ConversionError(_blame(check, writer, bad, given, written), str(path))
 
 
 def _keep_source(network: Network, folder: Path, written: Written) -> None:

@@ -6,6 +6,7 @@ word (Word; `true` and `false` are Flags; `inf` and `nan` floats) or a Block. Ti
 
 from __future__ import annotations
 
+import codecs
 import re
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,9 @@ _TOKEN = re.compile(
 _SPACE = re.compile(r"(?:[ \t\r\n\f\v]+|#[^\n]*)")
 _DECIMAL = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fF]?")
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*")
-_STOP = {'"': re.compile(r'["\\\n]'), "'": re.compile(r"['\\\n]")}
+_BODY = {'"': re.compile(r'(?:[^"\\\n]++|\\[^\n])*+'), "'": re.compile(r"(?:[^'\\\n]++|\\[^\n])*+")}
+_RARE = re.compile(r"\\(?:[^abfnrtv\\'\"0-7x]|x(?![0-9a-fA-F]{2})|[4-7][0-7][0-7])")
+"""Escapes that Python's own decoder does not have, or an escaped backslash before what looks like one."""
 _ESCAPE = re.compile(r"([abfnrtv?\\'\"])|([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _SPECIALS = {"inf": float("inf"), "infinity": float("inf"), "nan": float("nan")}
@@ -223,21 +226,29 @@ class _Parser:
 
     def string(self) -> bytes:
         """One quoted string's bytes; the position is after the opening quote, and then after the closing one."""
-        text, quote, stop = self.source, self.token, _STOP[self.token]
-        parts = []
-        while True:
-            match = stop.search(text, self.position)
-            if match is None or match.group() == "\n":
-                raise self.fail("a string is not closed in its line")
-            parts.append(text[self.position : match.start()].encode("utf-8", "surrogateescape"))
-            self.position = match.end()
-            if match.group() == quote:
-                return b"".join(parts)
-            escape = _ESCAPE.match(text, self.position)
+        begin = self.position
+        body = _BODY[self.token].match(self.source, begin)
+        stop = body.end() if body else begin
+        if self.source[stop : stop + 1] != self.token:
+            raise self.fail("a string is not closed in its line")
+        self.position = stop + 1
+        text = self.source[begin:stop]
+        if "\\" in text and _RARE.search(text) is None:
+            return codecs.escape_decode(text.encode("utf-8", "surrogateescape"))[0]
+        return self.plain(text)
+
+    def plain(self, text: str) -> bytes:
+        """A string's bytes, escape by escape."""
+        parts, position = [], 0
+        while (found := text.find("\\", position)) >= 0:
+            parts.append(text[position:found].encode("utf-8", "surrogateescape"))
+            escape = _ESCAPE.match(text, found + 1)
             if escape is None:
-                raise self.fail(f"'\\{text[self.position : self.position + 1]}' is no escape in a string")
-            self.position = escape.end()
+                raise self.fail(f"'\\{text[found + 1 : found + 2]}' is no escape in a string")
             parts.append(self.escaped(escape))
+            position = escape.end()
+        parts.append(text[position:].encode("utf-8", "surrogateescape"))
+        return b"".join(parts)
 
     def escaped(self, escape: re.Match[str]) -> bytes:
         simple, octal, hexa, short, long = escape.groups()

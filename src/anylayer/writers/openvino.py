@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import EngineError, LayerError, at
+from anylayer.errors import EngineError, FileError, LayerError, at
 from anylayer.network import Array
 from anylayer.tracing import Graph, Op, Value
 from anylayer.tracing.simplify import simplify
@@ -54,9 +54,12 @@ def _save(graph: Graph, source: Source, path: Path) -> None:
     held: list[Array] = []
     try:
         model = _model(graph, source, held)
-        ov.save_model(model, str(path), compress_to_fp16=False)
     except RuntimeError as error:
         raise EngineError(f"OpenVINO refuses the network: {error}") from error
+    try:
+        ov.save_model(model, str(path), compress_to_fp16=False)
+    except RuntimeError as error:
+        raise FileError(f"cannot be written: {error}", path.name) from error
 
 
 def _openvino() -> Any:

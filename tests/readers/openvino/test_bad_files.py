@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from pathlib import Path
@@ -205,3 +206,20 @@ def test_old_files_cut_off(tmp_path: Path) -> None:
     path.with_suffix(".bin").write_bytes(b"\0" * 8)
     with pytest.raises(FileError, match=r"layer 'y' \(PReLU\): 12 bytes at offset 0 are named, .* has 8 bytes"):
         read(path)
+
+
+def test_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    path = save(tmp_path / "model")
+    beside = path.with_suffix(".bin")
+    beside.write_bytes(b"")
+    beside.rename(tmp_path / "outside")
+    beside.symlink_to(tmp_path / "outside")
+    with pytest.raises(FileError) as caught:
+        anylayer.read(path)
+    assert str(caught.value) == (
+        f"{path}: its weights file net.bin is a link that leads out of the model's folder. If it is the right "
+        f"one, name it: anylayer.read('{path}', '{beside}')"
+    )
+    with contextlib.suppress(AnyLayerError):  # the file may lack bytes, but it is read
+        anylayer.read(path, beside)

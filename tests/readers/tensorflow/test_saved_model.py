@@ -57,6 +57,25 @@ def test_without_its_variables(folder: Path) -> None:
         anylayer.read(folder)
 
 
+@pytest.mark.parametrize("name", ["variables.data-00000-of-00001", "variables.index"])
+def test_link_out_of_the_folder_is_refused(name: str, folder: Path) -> None:
+    inside = folder / "variables" / name
+    inside.rename(folder.parent / "outside")
+    inside.symlink_to(folder.parent / "outside")
+    with pytest.raises(FileError, match=rf"{name}.* is a link that leads out of the model's folder"):
+        anylayer.read(folder)
+
+
+def test_links_into_the_folder_of_the_model_are_read(folder: Path) -> None:
+    """A cache holds a model and its weights as links into one folder."""
+    cache = folder.parent / "cache"
+    cache.mkdir()
+    for path in [p for p in folder.rglob("*") if p.is_file()]:
+        path.rename(cache / path.name)
+        path.symlink_to(cache / path.name)
+    assert list(anylayer.read(folder).inputs) == ["picture"]
+
+
 def test_cut_short(folder: Path) -> None:
     path = folder / "variables" / "variables.data-00000-of-00001"
     path.write_bytes(path.read_bytes()[:300])

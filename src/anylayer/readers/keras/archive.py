@@ -17,6 +17,7 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need
 from anylayer.libraries import hdf5
+from anylayer.readers._beside import need_within
 from anylayer.readers.keras.weights import NamedWeights, NoWeights, ObjectWeights, Weights
 
 CONFIG = "config.json"
@@ -87,6 +88,9 @@ def _folder(path: Path) -> Iterator[Model]:
     need(config.stat().st_size <= MOST_TEXT, f"{CONFIG} has {config.stat().st_size} bytes: no model", FileError)
     parsed = parse(config.read_bytes(), CONFIG)
     need(weights.is_file(), f"the folder has no {WEIGHTS}", FileError)
+    for file in (config, weights, metadata):
+        if file.is_file():
+            need_within(file, path, file.name)
     with weights_file(weights) as given:
         yield Model(parsed, given, _version(metadata.read_bytes() if metadata.is_file() else b"{}"))
 

@@ -12,6 +12,7 @@ import numpy as np
 from anylayer.errors import FileError, at, need
 from anylayer.libraries.onnx import TensorProto, helper, numpy_helper
 from anylayer.network import Array
+from anylayer.readers._beside import need_within
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers.onnx.file import Model, Stored
 
@@ -100,11 +101,7 @@ class Tensors:
         )
         path = self._folder / location
         need(path.is_file(), f"its external data '{location}' is not beside the model", FileError)
-        need(
-            path.resolve().is_relative_to(self._folder.resolve()),
-            f"its external data '{location}' is a link that leads out of the model's folder",
-            FileError,
-        )
+        need_within(path, self._model.path, f"its external data '{location}'")
         if path not in self._beside:
             self._beside[path] = Buffer(path)
         return self._beside[path]

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from anylayer.errors import FileError, need, within
+from anylayer.errors import FileError, need, within, wording
 from anylayer.network import Network
+from anylayer.readers._beside import need_within
 from anylayer.readers._recognise import describe
 from anylayer.readers.openvino.ir import read_ir
 from anylayer.readers.openvino.legacy import read_legacy
@@ -64,4 +65,8 @@ def _weights(model: Path, weights: Path | None) -> Weights:
         need(weights.is_file(), f"there is no weights file {weights}", FileError)
         return Weights(weights, weights)
     beside = model.with_suffix(".bin")
-    return Weights(beside if beside.is_file() else None, beside)
+    if not beside.is_file():
+        return Weights(None, beside)
+    given = wording(f"anylayer.read('{model}', '{beside}')", f"{model} {beside}")
+    need_within(beside, model, f"its weights file {beside.name}", f". If it is the right one, name it: {given}")
+    return Weights(beside, beside)

@@ -13,6 +13,7 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need
 from anylayer.network import Array
+from anylayer.readers._beside import need_within
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers.tensorflow.messages import Record, decode
 from anylayer.readers.tensorflow.tensors import NUMPY, dtype_name, from_bytes, shape_of
@@ -25,16 +26,18 @@ _MOST_SHARDS = 10_000
 
 
 class Bundle:
-    """The tensors below a prefix ("variables/variables"), by key."""
+    """The tensors below a prefix ("variables/variables"), by key. Its files must lie in the folder of `model`."""
 
-    def __init__(self, prefix: Path) -> None:
+    def __init__(self, prefix: Path, model: Path | None = None) -> None:
         self.prefix = prefix
         self._index = Path(f"{prefix}.index")
+        self._model = model or self._index
         need(
             self._index.is_file(),
             f"there is no {self._index.name} beside it, which tells its variables",
             FileError,
         )
+        need_within(self._index, self._model, f"its table of variables {self._index.name}")
         with at(self._index.name):
             buffer = Buffer(self._index)
             self._entries: dict[bytes, Record] = {}
@@ -81,6 +84,7 @@ class Bundle:
         if number not in self._files:
             path = Path(f"{self.prefix}.data-{number:05d}-of-{self.shards:05d}")
             need(path.is_file(), f"lies in {path.name}, which is missing", FileError)
+            need_within(path, self._model, f"lies in {path.name}, which")
             self._files[number] = Buffer(path)
         return self._files[number]
 

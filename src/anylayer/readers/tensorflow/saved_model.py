@@ -32,7 +32,7 @@ def graph_of(record: Record, folder: Path, file: str) -> Graph:
     definition = meta.record("graph_def")
     inliner = Inliner(library(definition.record("library")), file)
     nodes = by_name(inliner.graph(nodes_of(definition.all("node"), file)))
-    values = _variables(nodes, folder / "variables" / "variables")
+    values = _variables(nodes, folder / "variables" / "variables", Path(file))
     return Graph(
         file,
         nodes,
@@ -85,17 +85,17 @@ def checkpoint_of(meta: Record, prefix: Path, file: str, user_types: frozenset[s
         file,
         flat,
         outputs={o: inliner.resolved(o) for o in outputs},
-        values=_variables(flat, prefix),
+        values=_variables(flat, prefix, Path(file)),
         weights=f"{prefix}.index",
     )
 
 
-def _variables(nodes: Mapping[str, GraphNode], prefix: Path) -> dict[str, Array]:
+def _variables(nodes: Mapping[str, GraphNode], prefix: Path, model: Path) -> dict[str, Array]:
     """The values of the variables, by the name of their operation."""
     keys = dict(_restored(nodes, nodes.values()))
     if not keys:
         return {}
-    bundle = Bundle(prefix)
+    bundle = Bundle(prefix, model)
     return {name: bundle.array(key) for name, key in keys.items() if key in bundle}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import IO, Any
@@ -47,8 +48,8 @@ def write(source: Source, path: Path, *, external: bool | None = None, **told: A
     if external is None:
         external = size > _MOST_INSIDE - _ROOM
     data = path.with_name(f"{path.name}.data")
-    with data.open("wb") as file:
-        beside = _Beside(file, data.name) if external else None
+    with data.open("wb") if external else nullcontext() as file:
+        beside = _Beside(file, data.name) if file is not None else None
         _save(graph, source, path, beside)
         _check(path)
         done = Written([*([data] if external else []), path], outputs=other_outputs(source))
@@ -61,8 +62,6 @@ def write(source: Source, path: Path, *, external: bool | None = None, **told: A
             done.stand_in = path.with_name("stand-in.onnx")
             graph.ops = [_computed(o) for o in graph.ops]
             _save(graph, source, done.stand_in, beside)
-    if not external:
-        data.unlink()
     return done
 
 
