@@ -176,7 +176,7 @@ def trace_nodes(
             except AnyLayerError as error:
                 if not lenient:
                     raise
-                traced.problem = error
+                traced.problem = error.with_traceback(None)
         else:
             traced.problem = UNSHAPED if definitions.get(node.type) else NO_DEFINITION
         if traced.problem is not None:
@@ -242,7 +242,9 @@ def _trace_node(
     if not free:  # everything it reads is known: so is what it gives
         if bound.definition.built_in:
             _need_computed(bound, known, given, budget)
-        outputs = [np.asarray(o) for o in bound([given[i] for i in range(len(known))])]
+            outputs = [np.asarray(o) for o in bound([given[i] for i in range(len(known))])]
+        else:
+            outputs = run_bound(bound, [given[i] for i in range(len(known))])
         traced.constants = dict(enumerate(outputs))
         traced.outputs = [TensorType(o.shape, o.dtype) for o in outputs]
         budget.take_weights(bound)
@@ -252,6 +254,8 @@ def _trace_node(
     def merged(target: Bound) -> Callable[[list[Any]], list[Any]]:
         def call(arrays: list[Any]) -> list[Any]:
             full: list[Any] = [given.get(i) for i in range(len(known))]
+            if not target.definition.built_in:
+                full = guarded(target, full)
             for i, array in zip(free, arrays):
                 full[i] = array
             return target(full)
@@ -263,7 +267,7 @@ def _trace_node(
         if bound.definition.built_in:
             body = _trace_built_in(merged(bound), types, f"{node.name}/", budget)
         else:
-            body = trace_checked(merged(bound), types, prefix=f"{node.name}/", rebuild=lambda: merged(rebuild()))
+            body = _trace_user(bound, rebuild, merged, types)
             if check is not None:
                 _compare(body, merged(rebuild()), types, check)
     except TraceError as error:
@@ -279,6 +283,24 @@ def _trace_node(
     budget.take_computed(sum(c.nbytes for c in traced.constants.values()))
     if traced.is_constant:
         traced.body = None
+
+
+def _trace_user(
+    bound: Bound,
+    rebuild: Callable[[], Bound],
+    merged: Callable[[Bound], Callable[[list[Any]], list[Any]]],
+    types: Sequence[TensorType],
+) -> Graph:
+    """The graph of a user's class; a second attempt is made with a new instance."""
+    tried = [bound]
+
+    def again() -> Callable[[list[Any]], list[Any]]:
+        tried.append(rebuild())
+        return merged(tried[-1])
+
+    return trace_checked(
+        merged(bound), types, prefix=f"{bound.node.name}/", rebuild=again, subject=lambda: tried[-1].instance
+    )
 
 
 def _need_computed(bound: Bound, known: Sequence[TensorType], given: Mapping[int, Any], budget: Budget) -> None:
@@ -339,7 +361,9 @@ def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[],
         "runs such a network",
     )
     need_memory(sum(map(size, known)), "trying it")
-    outputs = run_bound(rebuild(), [None if t is ABSENT else np.zeros(t.shape, t.dtype) for t in known])
+    trial = rebuild()
+    outputs = run_bound(trial, [None if t is ABSENT else np.zeros(t.shape, t.dtype) for t in known])
+    bound.writes = bound.writes or trial.writes
     return [TensorType(o.shape, o.dtype) for o in outputs]
 
 
@@ -349,22 +373,30 @@ def run_bound(bound: Bound, inputs: Sequence[Array | None]) -> list[Array]:
 
     An exception in a user's class becomes a LayerError that names it.
     """
+    first = not (bound.definition.built_in or bound.called or bound.writes)
+    renew = bound.renewer() if first else None
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all=bound.errors):
             outputs = [np.asarray(o) for o in bound(guarded(bound, inputs))]
     except AnyLayerError:
         raise
     except Exception as error:
-        return after_error(bound, inputs, error)
+        return after_error(bound, inputs, error, renew)
+    bound.called = True
     return outputs if bound.definition.built_in else unshared(outputs)
 
 
-def after_error(bound: Bound, inputs: Sequence[Array | None], error: Exception) -> list[Array]:
-    """The outputs of a class that was found to write to its inputs; any other exception is raised, named."""
+def after_error(
+    bound: Bound, inputs: Sequence[Array | None], error: Exception, renew: Callable[[], Bound] | None = None
+) -> list[Array]:
+    """The outputs of a class that was found to write to its inputs; any other exception is raised, named. The
+    first call is made again from the state that `renew` kept."""
     if bound.definition.built_in:
         raise error
     if isinstance(error, ValueError) and "read-only" in str(error) and not bound.writes:
         bound.writes = True
+        if renew is not None:
+            bound.instance = renew().instance
         return run_bound(bound, inputs)
     with at(bound.node.place):
         raise bound.raised(error) from error
@@ -397,11 +429,30 @@ def _compare(
         kind, text = kind_and_text(error)
         raise TraceError(f"forward raises {kind} on noise: {text}") from error
     for i, (got, array) in enumerate(zip(check(body, inputs), want)):
-        scale = max(float(np.abs(array).max(initial=0.0)), 1e-6)
-        with np.errstate(invalid="ignore"):
-            off = float(np.nan_to_num(np.abs(got - array)).max(initial=0.0)) if array.dtype.kind == "f" else 0.0
-        if got.shape != array.shape or off > 1e-4 * scale:
+        off = difference(got, array)
+        if off:
             raise TraceError(
-                f"output {i} of forward on noise differs from what was recorded (by {off:.3g} of {scale:.3g}): "
+                f"output {i} of forward on noise differs from what was recorded ({off}): "
                 "it depends on something that is not its inputs"
             )
+
+
+def difference(got: Array, want: Array) -> str:
+    """How the engine's output differs from NumPy's beyond rounding, or nothing.
+
+    Floats may be off by 1e-4 of the largest value; of integers and booleans, which rounding may tip, one in a
+    thousand may differ.
+    """
+    if got.shape != want.shape:
+        return f"shape {got.shape}, expected {want.shape}"
+    if want.dtype.kind != "f":
+        wrong = int(np.count_nonzero(got != want))
+        return f"{wrong} of {want.size} values" if wrong > want.size // 1000 else ""
+    finite = np.isfinite(want)
+    if not np.array_equal(np.isnan(got), np.isnan(want)):
+        return "other values are NaN"
+    scale = max(float(np.abs(want[finite]).max(initial=0.0)), 1e-6)
+    off = float(np.abs(got[finite] - want[finite]).max(initial=0.0))
+    if off > 1e-4 * scale:
+        return f"by {off:.3g} of {scale:.3g}"
+    return "" if np.array_equal(got[~finite], want[~finite], equal_nan=True) else "other values are infinite"

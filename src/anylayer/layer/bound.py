@@ -6,7 +6,8 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -29,12 +30,22 @@ from anylayer.layer.registry import Definition
 from anylayer.layer.state import copied
 from anylayer.network import Node, Shape, TensorType
 
+if TYPE_CHECKING:
+    from anylayer import tracing
+
 
 def call_user(function: Any, *args: Any) -> Any:
     """tracing.call_user, loaded with the tracer when the first layer is called."""
     from anylayer import tracing
 
     return tracing.call_user(function, *args)
+
+
+def habits(cls: Any) -> tracing.Habits:
+    """tracing.habits, loaded with the tracer when the first class of a user is bound."""
+    from anylayer import tracing
+
+    return tracing.habits(cls)
 
 
 _UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
@@ -82,9 +93,10 @@ class Bound:
     """A node with an instance of its class. Calling it with one array an input gives a list, one an output.
 
     Arrays may be NumPy's or traced; an output of another dtype than `dtype` (when given) is cast to it.
-    `notes` and `unfilled` are complete after a call. `writes` says that the class was found to write to its
-    inputs, and so must be given copies. A user's class is called by one thread at a time: whoever calls `raw`
-    holds `turn`.
+    `notes` and `unfilled` are complete after a call. `writes` says that the class writes to its inputs, or may do
+    so although they are read-only, and so is given copies. `errors` is what np.errstate is set to: "ignore",
+    unless the class listens to warnings. `called` says that a call in NumPy has succeeded. A user's class is
+    called by one thread at a time: whoever calls `raw` holds `turn`.
     """
 
     def __init__(
@@ -100,7 +112,10 @@ class Bound:
         self._dialect = dialect
         self.declared: list[Shape] | None = None
         self.order: Order | None = None
-        self.writes = False
+        told = None if definition.built_in else habits(definition.cls)
+        self.writes = told is not None and told.writes
+        self.errors: Literal["warn", "ignore"] = "warn" if told is not None and told.hears else "ignore"
+        self.called = False
         self.turn: Any = nullcontext() if definition.built_in else exclusive(definition.cls)
         self._notes: list[str] = []
         self._admitted: set[int] = set()
@@ -117,7 +132,8 @@ class Bound:
     def _prepare(self, instance: Any, dialect: str | None) -> None:
         """Give a typed layer its params; what a built-in one's rules do not foresee is refused with them."""
         if not self.definition.built_in:
-            self.user(instance.prepare, self.node, dialect, name="setup")
+            blobs = [b.copy() for b in self.node.blobs] if self.writes else self.node.blobs
+            self.user(instance.prepare, replace(self.node, blobs=blobs), dialect, name="setup")
             return
         try:
             instance.prepare(self.node, dialect)

@@ -5,6 +5,7 @@ from anylayer.tracing.array import Traced, is_traced
 from anylayer.tracing.checked import compare, trace_checked
 from anylayer.tracing.dim import Dim
 from anylayer.tracing.graph import OPSET, Graph, Op, TooManyOperators, Value
+from anylayer.tracing.reach import Habits, habits
 from anylayer.tracing.record import record, record_many, trace
 from anylayer.tracing.standin import call_user
 
@@ -12,12 +13,14 @@ __all__ = [
     "OPSET",
     "Dim",
     "Graph",
+    "Habits",
     "Op",
     "TooManyOperators",
     "Traced",
     "Value",
     "call_user",
     "compare",
+    "habits",
     "is_traced",
     "record",
     "record_many",

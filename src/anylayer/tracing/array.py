@@ -192,9 +192,15 @@ class Traced:
         raise TypeError("a traced array keeps its class")
 
     def __repr__(self) -> str:
+        if self._graph.strict and self._const() is None and causes.shown_to_user_code():
+            raise causes.text_refusal(self)
         return f"traced {describe(self)}"
 
+    __str__ = __repr__
+
     def __format__(self, spec: str) -> str:
+        if self._graph.strict and self._const() is None:
+            raise causes.text_refusal(self)
         return repr(self)
 
     def __len__(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dis
 import linecache
+import sys
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
@@ -12,6 +14,9 @@ from anylayer.tracing.place import describe, refusal, user_frame
 
 _MAKE = "make it with np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
 _GENERAL = "use NumPy's functions, operators and indexing on the array itself"
+
+_SHOWING = frozenset(("logging", "pdb", "bdb", "reprlib", "traceback", "unittest", "_pytest", "anylayer"))
+"""Modules that ask for an array's text to show it to a person."""
 
 _CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("np.asarray", "np.ascontiguousarray", "np.asanyarray", "np.asfortranarray"), "leave it out"),
@@ -92,6 +97,26 @@ def _remedy(name: str, arguments: str) -> str:
         if short.startswith(starts):
             return remedy
     return _GENERAL
+
+
+def shown_to_user_code() -> bool:
+    """Whether the text of an array is asked for by code that may decide by it."""
+    module = sys._getframe(2).f_globals.get("__name__", "")
+    return str(module).split(".")[0] not in _SHOWING
+
+
+def text_refusal(x: Any) -> TraceError:
+    """Python asked for the text of the array."""
+    return _needs(x, "str(), print() or an f-string", "write x.shape and x.dtype, or print in engine 'numpy'")
+
+
+def errstate_refusal(found: Mapping[str, Any]) -> TraceError:
+    """Floating-point errors would raise or call, by the values of the arrays."""
+    told = ", ".join(f"{kind}='{how}'" for kind, how in found.items() if how not in ("ignore", "warn", "print"))
+    return refusal(
+        f"np.errstate({told}) lets the values of the arrays decide what is computed, and they are known only when "
+        "the network runs; use np.where with np.isfinite, np.isinf or a test of the operands"
+    )
 
 
 def float_refusal(x: Any) -> TraceError:

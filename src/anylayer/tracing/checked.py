@@ -8,9 +8,11 @@ from typing import Any
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
 from anylayer.network import TensorType
 from anylayer.tracing.graph import Graph, Value
-from anylayer.tracing.place import place_of_error
+from anylayer.tracing.place import place_of_error, refusal
+from anylayer.tracing.reach import Reach
 from anylayer.tracing.record import trace
 from anylayer.tracing.standin import call_user, standing_in
+from anylayer.tracing.state import Snapshot, counting, leaves
 
 Function = Callable[[list[Any]], Sequence[Any]]
 _LIMIT = 5000
@@ -23,22 +25,25 @@ def trace_checked(
     *,
     prefix: str = "",
     rebuild: Callable[[], Function] | None = None,
+    subject: Callable[[], Any] | None = None,
 ) -> Graph:
     """The graph of what `function` does, as `trace` gives it, for code that may do anything.
 
     Where it refuses, a second attempt runs the user's functions (see call_user) with a stand-in for NumPy that
     makes traced arrays; `rebuild` gives a function whose state is fresh for it. What succeeds is traced again,
-    with the state that the first call has left, and must give the same graph. Raises TraceError that says what
-    cannot be recorded, and where; also for an exception that the function raises on traced arrays.
+    with the state that the first call has left. It must give the same graph and leave the same state, so that all
+    later calls do the same; `subject` gives the object whose state and code these are, else it is the function.
+    Raises TraceError that says what cannot be recorded, and where; also for an exception that the function raises
+    on traced arrays.
     """
     try:
-        return _twice(function, types, prefix, None)
+        return _twice(function, types, prefix, None, subject)
     except TraceError as error:
         first = error
     again = rebuild() if rebuild is not None else function
     try:
-        with standing_in():
-            return _twice(again, types, prefix, _LIMIT)
+        with standing_in() as globals_of:
+            return _twice(again, types, prefix, _LIMIT, subject, globals_of)
     except _Raised as error:  # perhaps of the stand-in's making
         raise (error if isinstance(first, _Raised) else first) from None
     except TraceError as error:  # the second attempt gets further
@@ -51,21 +56,50 @@ class _Raised(TraceError):
     """The function raised an exception of its own."""
 
 
-def _twice(function: Function, types: Sequence[TensorType], prefix: str, limit: int | None) -> Graph:
-    graphs = [_once(function, types, prefix, limit) for _ in range(2)]
-    difference = compare(*graphs)
+def _twice(
+    function: Function,
+    types: Sequence[TensorType],
+    prefix: str,
+    limit: int | None,
+    subject: Callable[[], Any] | None,
+    globals_of: Callable[[dict[str, Any]], dict[str, Any]] = lambda space: space,
+) -> Graph:
+    graph = _once(function, types, prefix, limit)
+    reach = Reach(function if subject is None else subject(), globals_of)
+    before = Snapshot(reach)
+    _require_same(graph, _once(function, types, prefix, limit))
+    after = Snapshot(reach)
+    if reach.unseeded is not None:
+        what, place = reach.unseeded
+        raise TraceError(f"{what}; what differs from call to call cannot be recorded", place)
+    if reach.hears:
+        raise refusal(
+            "makes exceptions of warnings, or records them: NumPy warns by the values of the arrays, which are "
+            "known only when the network runs; use np.where with np.isfinite or a test of the operands"
+        )
+    names = before.changed(after)
+    if not names:
+        return graph
+    if any(name not in after.holders for name in names):
+        raise leaves(next(name for name in names if name not in after.holders))
+    with counting(after, names):
+        _require_same(graph, _once(function, types, prefix, limit))
+    return graph
+
+
+def _require_same(graph: Graph, again: Graph) -> None:
+    difference = compare(graph, again)
     if difference is not None:
         raise TraceError(
             "two calls do not do the same (random numbers, the time, a counter, a state that a call leaves): "
             f"{difference[0]}",
             *([difference[1]] if difference[1] else []),
         )
-    return graphs[0]
 
 
 def _once(function: Function, types: Sequence[TensorType], prefix: str, limit: int | None) -> Graph:
     try:
-        return trace(lambda arrays: call_user(function, arrays), types, prefix=prefix, limit=limit)
+        return trace(lambda arrays: call_user(function, arrays), types, prefix=prefix, limit=limit, strict=True)
     except AnyLayerError:
         raise
     except Exception as error:

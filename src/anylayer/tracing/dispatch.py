@@ -124,8 +124,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
             raise refusal("where= without out= leaves elements unset")
         if where is not True and method != "__call__":
             kwargs["where"] = where
-        with np.errstate(all="ignore"):
-            result = function(*args, **kwargs)
+        result = function(*args, **kwargs)
         where = True if method != "__call__" else where
     elif method == "__call__":
         result = elementwise(ufunc, args, **kwargs)

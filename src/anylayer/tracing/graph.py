@@ -70,7 +70,8 @@ class Graph:
     """Operators in computing order, with `inputs` and `outputs`.
 
     `notes` tell what the traced code does that its user may want to know, each with its line. `limit` is the
-    number of operators from which on recording is refused.
+    number of operators from which on recording is refused. Where it is `strict` a traced array gives no text;
+    `errstate` is the state of NumPy's error handling that recording began with.
     """
 
     def __init__(self, prefix: str = "", scope: str = "") -> None:
@@ -81,6 +82,8 @@ class Graph:
         self.ops: list[Op] = []
         self.notes: list[str] = []
         self.limit = 100_000
+        self.strict = False
+        self.errstate: object = None
         self.producers: dict[int, Op] = {}
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []

@@ -7,9 +7,11 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+from numpy import _core
 
 from anylayer.errors import AnyLayerError, TraceError
 from anylayer.network import TensorType
+from anylayer.tracing import causes
 from anylayer.tracing.array import Traced
 from anylayer.tracing.dim import is_static
 from anylayer.tracing.graph import Graph, Value
@@ -17,6 +19,10 @@ from anylayer.tracing.place import refusal, refused
 
 current: ContextVar[Graph | None] = ContextVar("current", default=None)
 """The graph of the trace under way."""
+
+
+errstate: Callable[[], Any] = _core.umath._extobj_contextvar.get
+"""What np.errstate sets, as one object."""
 
 
 def graph_of(inputs: Sequence[Any]) -> Graph | None:
@@ -37,6 +43,8 @@ def record_many(op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]]
     graph = graph_of(inputs)
     if graph is None:
         raise TraceError(f"{op} is recorded without a traced input")
+    if graph.errstate is not None and errstate() is not graph.errstate:
+        _need_quiet()
     empty = [np.zeros(tuple(s), d) if is_static(s) and 0 in tuple(s) else None for s, d in types]
     if all(e is not None for e in empty):  # no elements: nothing is left to compute
         return [Traced(graph, e) for e in empty if e is not None]
@@ -44,6 +52,13 @@ def record_many(op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]]
     for x in inputs:
         values.append(None if x is None else x._value if type(x) is Traced else graph.constant(np.asarray(x)))
     return [Traced(graph, v) for v in graph.emit(op, values, types, attrs)]
+
+
+def _need_quiet() -> None:
+    """Refuse where NumPy would raise, or call a function, for what an operator may come upon."""
+    found = np.geterr()
+    if any(how in ("raise", "call", "log") for how in found.values()):
+        raise causes.errstate_refusal(found)
 
 
 def record(op: str, inputs: Sequence[Any], shape: Sequence[Any], dtype: Any, /, **attrs: Any) -> Traced:
@@ -58,13 +73,16 @@ def trace(
     prefix: str = "",
     scope: str = "",
     limit: int | None = None,
+    strict: bool = False,
 ) -> Graph:
     """The graph of what `function`, called with a list of arrays of these types, does to get its outputs.
 
     Raises TraceError where it does something that cannot be recorded, also where the function itself swallows
-    that error. `limit` is the number of operators that is refused.
+    that error. `limit` is the number of operators that is refused. Where it is `strict` an array gives no text,
+    which the function might look at.
     """
     graph = Graph(prefix, scope)
+    graph.strict = strict
     if limit is not None:
         graph.limit = limit
     inputs = []
@@ -75,7 +93,9 @@ def trace(
     remembered: list[TraceError] = []
     tokens = refused.set(remembered), current.set(graph)
     try:
-        outputs = function(list(inputs))
+        with np.errstate(all="ignore"):
+            graph.errstate = errstate()
+            outputs = function(list(inputs))
         graph.outputs = [_output(graph, o) for o in outputs]
         graph.check_constants()
         graph.drop_dead()

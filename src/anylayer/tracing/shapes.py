@@ -455,4 +455,4 @@ def _as_dtype(x: Any) -> Any:
 
 @implements(np.array_repr, np.array_str, np.array2string, raw=True)
 def text(a: Any, *_: Any, **__: Any) -> str:
-    return repr(a)
+    return format(a)

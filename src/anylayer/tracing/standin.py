@@ -115,6 +115,10 @@ class Substitution:
                     known[name] = self.value(x)
         return known
 
+    def globals_of(self, original: dict[str, Any]) -> dict[str, Any]:
+        """The globals that copies of a module's functions see; its own where none was copied."""
+        return self._globals.get(id(original), original)
+
     def _import(self, name: str, *args: Any, **kwargs: Any) -> Any:
         found = builtins.__import__(name, *args, **kwargs)
         return self.standin if found is np else found
@@ -165,11 +169,13 @@ def _constant(x: Any, owner: str) -> Any:
 
 
 @contextmanager
-def standing_in() -> Iterator[None]:
-    """Within it, call_user runs copies of functions that see the stand-in."""
-    token = _active.set(Substitution())
+def standing_in() -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
+    """Within it, call_user runs copies of functions that see the stand-in. Gives a function from a module's
+    globals to those that the copies see."""
+    active = Substitution()
+    token = _active.set(active)
     try:
-        yield
+        yield active.globals_of
     finally:
         _active.reset(token)
 

@@ -1,0 +1,220 @@
+"""What lives on between two calls: snapshots of the objects that a user's function can change."""
+
+from __future__ import annotations
+
+import io
+import random
+import sys
+import types
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import TraceError
+from anylayer.tracing.array import Traced
+from anylayer.tracing.place import refusal
+from anylayer.tracing.reach import Reach, is_users_class
+
+GENERATORS = "the generator of random numbers"
+_ATOMS = 200_000
+"""Values that a snapshot compares at most."""
+_PLAIN = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    type(...),
+    Enum,
+    PurePath,
+    np.dtype,
+    range,
+    slice,
+    type,
+)
+_DEPTH = 30
+"""How deep it looks into lists of lists and objects of objects."""
+_WHOLE = 1 << 20
+"""Bytes of the largest array of which a checksum is made; of larger ones it is a sum and checksums of the ends."""
+
+
+class Snapshot:
+    """The present values, by name, of all that a call of `reach`'s subject may leave changed.
+
+    `holders` gives for a number the dict that it stands in, and its key there.
+    """
+
+    def __init__(self, reach: Reach) -> None:
+        self.values: dict[str, Any] = {}
+        self.holders: dict[str, tuple[Any, Any]] = {}
+        self._seen: dict[int, Any] = {}
+        self._depth = 0
+        for name, get in reach.owners.items():
+            self.take(name, get())
+        if reach.draws:
+            self.values[GENERATORS] = _generators()
+
+    def changed(self, later: Snapshot) -> list[str]:
+        """The names of what differs in a later one."""
+        a, b = self.values, later.values
+        names = [*a, *(n for n in b if n not in a)]
+        return [n for n in names if (n in a) != (n in b) or a[n] != b[n]]
+
+    def take(self, name: str, x: Any) -> None:
+        """Enter a value, and those inside it."""
+        if len(self.values) >= _ATOMS:
+            return
+        if isinstance(x, _PLAIN):
+            self.values[name] = (type(x), x if x == x else repr(x))
+        elif type(x) is Traced:
+            self.values[name] = ("traced", x.shape, x.dtype)
+        elif isinstance(x, (types.ModuleType, types.BuiltinFunctionType, np.ufunc)):
+            self.values[name] = id(x)
+        elif isinstance(x, types.FunctionType):
+            self.values[name] = id(x.__code__)
+        elif isinstance(x, (np.ndarray, np.generic)):
+            self.values[name] = _array(np.asarray(x))
+        elif id(x) not in self._seen and self._depth < _DEPTH:
+            self._seen[id(x)] = x
+            self._depth += 1
+            self._compound(name, x)
+            self._depth -= 1
+
+    def _compound(self, name: str, x: Any) -> None:
+        if isinstance(x, Mapping):
+            self.values[f"len({name})"] = len(x)
+            for key, value in list(x.items()):
+                if type(x) is dict and type(value) in (int, float) and isinstance(key, str):
+                    self.holders[f"{name}[{key!r}]"] = x, key
+                self.take(f"{name}[{key!r}]" if isinstance(key, (str, int, tuple)) else f"{name}[...]", value)
+        elif isinstance(x, (list, tuple, deque)):
+            self.values[f"len({name})"] = len(x)
+            if all(type(v) in (int, float, str, bool) for v in x):
+                self.values[name] = repr(x) if isinstance(x, deque) else (type(x), tuple(map(repr, x)))
+                return
+            for i, value in enumerate(list(x)):
+                self.take(f"{name}[{i}]", value)
+        elif isinstance(x, (set, frozenset)):
+            self.values[name] = sorted(map(repr, x))
+        elif isinstance(x, random.Random):
+            self.values[name] = x.getstate()
+        elif type(x).__module__.startswith("numpy.random"):
+            generator = getattr(x, "bit_generator", x)
+            self.values[name] = repr(generator.state if hasattr(generator, "state") else x.get_state(legacy=False))
+        elif isinstance(x, io.IOBase):
+            self.values[name] = id(x)
+        elif hasattr(x, "__next__"):
+            self.values[name] = _position(x)
+        else:
+            self._instance(name, x)
+
+    def _instance(self, name: str, x: Any) -> None:
+        self.values[f"type({name})"] = id(type(x))
+        if not is_users_class(type(x)):
+            return
+        for attribute, value in list(getattr(x, "__dict__", {}).items()):
+            if type(value) in (int, float):
+                self.holders[f"{name}.{attribute}"] = vars(x), attribute
+            self.take(f"{name}.{attribute}", value)
+        for cls in type(x).__mro__:
+            slots = vars(cls).get("__slots__", ())
+            for slot in (slots,) if isinstance(slots, str) else tuple(slots):
+                if slot not in ("__dict__", "__weakref__") and hasattr(x, slot):
+                    self.take(f"{name}.{slot}", getattr(x, slot))
+
+
+def _position(iterator: Any) -> Any:
+    """Where an iterator stands; something new each time where it does not tell."""
+    try:
+        return repr(iterator.__reduce__())
+    except TypeError:
+        return object()
+
+
+def _array(x: np.ndarray[Any, Any]) -> Any:
+    """An array's content, in short; one that nobody can write to is known by its place."""
+    if not x.flags.writeable and x.ndim:
+        return x.shape, x.dtype, x.__array_interface__["data"][0]
+    if x.dtype.hasobject:
+        return x.shape, x.dtype, repr(x.tolist())
+    if x.nbytes <= _WHOLE or not x.flags.c_contiguous:
+        return x.shape, x.dtype, zlib.crc32(np.ascontiguousarray(x).data)
+    flat = x.reshape(-1).view(np.uint8)
+    whole = flat[: flat.size // 8 * 8].view(np.uint64)
+    return x.shape, x.dtype, int(whole.sum()), zlib.crc32(flat[:_WHOLE].data), zlib.crc32(flat[-_WHOLE:].data)
+
+
+def _generators() -> Any:
+    """The state of the generators that the functions of `random` and `np.random` share."""
+    numpys = sys.modules.get("numpy.random")
+    state = repr(numpys.get_state(legacy=False)["state"]) if numpys is not None else ""
+    return random.getstate(), state
+
+
+class Count:
+    """A number that changes in every call, in the place of its attribute: it may be counted on, not looked at."""
+
+    __slots__ = ("_name", "_value")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: Any, name: str) -> None:
+        self._value, self._name = value, name
+
+    def _counted(self, other: Any, function: Callable[[Any, Any], Any]) -> Any:
+        value = other._value if type(other) is Count else other
+        if type(value) not in (int, float, bool):
+            return self._looked_at()
+        return Count(function(self._value, value), self._name)
+
+    def __add__(self, other: Any) -> Any:
+        return self._counted(other, lambda a, b: a + b)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._counted(other, lambda a, b: a - b)
+
+    def _looked_at(self, *_: Any, **__: Any) -> Any:
+        raise leaves(self._name)
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __int__ = __index__ = __float__ = _looked_at
+    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = (
+        _looked_at
+    )
+    __pow__ = __rpow__ = __rsub__ = __neg__ = __abs__ = __divmod__ = __and__ = __rand__ = __or__ = _looked_at
+    __xor__ = __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = __round__ = __str__ = __format__ = _looked_at
+    __repr__ = __array__ = __array_ufunc__ = __complex__ = __trunc__ = __floor__ = __ceil__ = _looked_at
+
+    def __getattr__(self, name: str) -> Any:
+        return self._looked_at()
+
+
+@contextmanager
+def counting(found: Snapshot, names: Sequence[str]) -> Iterator[None]:
+    """Within it, numbers that change in every call are Counts; afterwards they are what they were."""
+    kept = [(*found.holders[name], name) for name in names]
+    values = [holder[key] for holder, key, _ in kept]
+    try:
+        for (holder, key, name), value in zip(kept, values):
+            holder[key] = Count(value, name)
+        yield
+    finally:
+        for (holder, key, _), value in zip(kept, values):
+            holder[key] = value
+
+
+def leaves(name: str) -> TraceError:
+    """The refusal of what a call leaves for the next one."""
+    if name == GENERATORS:
+        return refusal("draws random numbers; what differs from call to call cannot be recorded")
+    return refusal(
+        f"{name} changes in every call; what lives on between two calls cannot be recorded: keep it out of forward"
+    )

@@ -1,0 +1,255 @@
+"""What differs from call to call, or is decided by values that the tracer does not see, is not traced."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+import random
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer.errors import TraceError
+from anylayer.network import TensorType
+from anylayer.tracing import Graph, call_user, trace, trace_checked
+
+CALLS = 0
+LAST: dict[str, Any] = {"n": 0}
+GENERATOR = np.random.default_rng(3)
+TYPES = [TensorType.of((2, 3))]
+
+
+class Base:
+    """What the classes of this file start with."""
+
+    total = 0
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.seen: list[Any] = []
+        self.recent: deque[float] = deque(maxlen=3)
+        self.cache: dict[Any, Any] = {}
+        self.buffer = np.zeros(3, np.float32)
+        self.random = random.Random(1)
+        self.generator = np.random.default_rng(2)
+        self.numbers = iter(range(10**6))
+
+
+def made(body: Callable[[Any, Any], Any]) -> Any:
+    """An instance whose forward is `body`."""
+
+    class Made(Base):
+        def forward(self, inputs: Any) -> Any:
+            return [body(self, inputs[0])]
+
+    return Made()
+
+
+def traced(body: Callable[[Any, Any], Any]) -> Graph:
+    instance = made(body)
+    return trace_checked(lambda arrays: call_user(instance.forward, arrays), TYPES, subject=lambda: instance)
+
+
+def _third_call(self: Any, x: Any) -> Any:
+    self.n += 1
+    return x * 2 if self.n >= 3 else x * 1
+
+
+def _every_tenth(self: Any, x: Any) -> Any:
+    self.n += 1
+    return x * (0 if self.n % 10 == 0 else 1)
+
+
+def _global(self: Any, x: Any) -> Any:
+    global CALLS
+    CALLS += 1
+    return x * 2 if CALLS > 100 else x
+
+
+def _global_item(self: Any, x: Any) -> Any:
+    LAST["n"] += 1
+    return x * 2 if LAST["n"] > 100 else x
+
+
+def _of_the_class(self: Any, x: Any) -> Any:
+    type(self).total += 1
+    return x * 2 if self.total > 100 else x
+
+
+def _list(self: Any, x: Any) -> Any:
+    self.seen.append(1)
+    return x * 2 if len(self.seen) > 100 else x
+
+
+def _deque(self: Any, x: Any) -> Any:
+    self.recent.append(len(self.recent))
+    return x * 2 if list(self.recent) == [7, 7, 7] else x
+
+
+def _element(self: Any, x: Any) -> Any:
+    self.buffer[1] += 1
+    return x * 2 if self.buffer[1] > 100 else x
+
+
+def _two_behind(self: Any, x: Any) -> Any:
+    before, self.n, self.last = self.n, getattr(self, "last", 0), x
+    return x if type(before) is int else x - before
+
+
+def _default(self: Any, x: Any, counted: list[int] = []) -> Any:  # noqa: B006
+    counted.append(1)
+    return x * 2 if len(counted) > 100 else x
+
+
+def _iterator(self: Any, x: Any) -> Any:
+    return x * 2 if next(self.numbers) > 100 else x
+
+
+def _helper(self: Any, x: Any) -> Any:
+    return _global(self, x)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (_third_call, r"test_state\.py:\d+: .*\.n changes in every call; what lives on between two calls"),
+        (_every_tenth, r"\.n changes in every call"),
+        (_global, "CALLS changes in every call"),
+        (_global_item, r"LAST\['n'\] changes in every call"),
+        (_of_the_class, r"\['total'\] changes in every call"),
+        (_list, r"len\(.*seen\) changes in every call"),
+        (_deque, r"recent.* changes in every call"),
+        (_element, r"buffer (changes in every call|is written to; what lives on)"),
+        (_two_behind, r"changes in every call|of an earlier call is used"),
+        (_default, r"a default of _default\(\).* changes in every call"),
+        (_iterator, r"numbers changes in every call"),
+        (_helper, "CALLS changes in every call"),
+        (lambda self, x: x * (0 if random.random() < 0.01 else 1), "draws random numbers; what differs from call"),
+        (lambda self, x: x * (0 if np.random.rand() < 0.01 else 1), "draws random numbers"),
+        (lambda self, x: x * (0 if GENERATOR.random() < 0.01 else 1), "GENERATOR changes in every call"),
+        (lambda self, x: x * (0 if self.generator.random() < 0.01 else 1), "generator changes in every call"),
+        (lambda self, x: x * (0 if self.random.random() < 0.01 else 1), "random changes in every call"),
+        (
+            lambda self, x: x * (0 if np.random.default_rng().random() < 0.01 else 1),
+            r"default_rng\(\) without a seed draws other random numbers in each call",
+        ),
+        (lambda self, x: x * (0 if random.Random().random() < 0.01 else 1), r"Random\(\) without a seed"),
+        (lambda self, x: x * (0 if os.urandom(1)[0] == 7 else 1), r"os\.urandom draws random numbers"),
+        (lambda self, x: x * (0 if uuid.uuid4().int % 99 == 7 else 1), r"uuid\.uuid4 draws random numbers"),
+        (
+            lambda self, x: x * (0 if time.time() % 1 < 1e-9 else 1),
+            r"\.py:\d+: time\.time reads the clock",
+        ),
+        (
+            lambda self, x: x * (0 if datetime.datetime.now().microsecond == 7 else 1),
+            r"datetime\.now reads the clock",
+        ),
+    ],
+)
+def test_what_differs_from_call_to_call(body: Callable[[Any, Any], Any], text: str) -> None:
+    with pytest.raises(TraceError, match=text):
+        traced(body)
+
+
+def _local_import(self: Any, x: Any) -> Any:
+    import time as clock
+
+    return x * (0 if clock.perf_counter() % 1 < 1e-9 else 1)
+
+
+def _seeded(self: Any, x: Any) -> Any:
+    table = np.random.default_rng(5).standard_normal(3).astype(np.float32)
+    return x * table
+
+
+def _seeded_globally(self: Any, x: Any) -> Any:
+    np.random.seed(5)
+    return x * np.float32(np.random.rand())
+
+
+def _cached(self: Any, x: Any) -> Any:
+    if x.shape not in self.cache:
+        self.cache[x.shape] = np.arange(3, dtype=np.float32)
+    self.n += 1
+    self.last = x
+    return x * self.cache[x.shape]
+
+
+def _scratch(self: Any, x: Any) -> Any:
+    self.buffer[:] = np.arange(3)
+    return x * self.buffer.copy()
+
+
+def test_a_local_import_of_the_clock() -> None:
+    with pytest.raises(TraceError, match=r"time\.perf_counter reads the clock"):
+        traced(_local_import)
+
+
+@pytest.mark.parametrize("body", [_seeded, _seeded_globally, _cached, _scratch])
+def test_what_every_call_does_alike_is_traced(body: Callable[[Any, Any], Any]) -> None:
+    assert [o.op for o in traced(body).ops] == ["Mul"]
+
+
+def _raises(self: Any, x: Any) -> Any:
+    try:
+        with np.errstate(over="raise"):
+            return np.exp(x)
+    except FloatingPointError:
+        return x
+
+
+def _set_for_good(self: Any, x: Any) -> Any:
+    before = np.seterr(divide="raise")
+    try:
+        return 1 / x
+    except FloatingPointError:
+        return x
+    finally:
+        np.seterr(**before)
+
+
+def _called(self: Any, x: Any) -> Any:
+    found: list[str] = []
+    with np.errstate(invalid="call", call=lambda what, flag: found.append(what)):
+        y = np.sqrt(x)
+    return y if not found else x
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (_raises, r"test_state\.py:\d+: np\.errstate\(over='raise'\) lets the values of the arrays decide"),
+        (_set_for_good, r"np\.errstate\(divide='raise'\) lets the values"),
+        (_called, r"np\.errstate\(invalid='call'\) lets the values"),
+        (lambda self, x: x * 0 if "nan" in str(x) else x, r"str\(\), print\(\) or an f-string needs the values"),
+        (lambda self, x: x * 0 if "nan" in f"{x}" else x, r"or an f-string needs the values"),
+        (lambda self, x: x * 0 if "nan" in f"{x.sum():.3f}" else x, r"or an f-string needs the values"),
+        (lambda self, x: x * 0 if "nan" in np.array_str(x) else x, r"or an f-string needs the values"),
+        (lambda self, x: x * 0 if "nan" in repr([x]) else x, r"or an f-string needs the values"),
+    ],
+)
+def test_what_values_decide_unseen(body: Callable[[Any, Any], Any], text: str) -> None:
+    with pytest.raises(TraceError, match=text):
+        traced(body)
+
+
+def test_quiet_errors_and_texts_of_shapes_are_traced() -> None:
+    def body(self: Any, x: Any) -> Any:
+        logging.getLogger("test_state").debug("%s of %s", x, x.shape)
+        with np.errstate(all="ignore"):
+            y = np.sqrt(x)
+        with np.errstate(all="warn"):
+            return y if "nan" not in f"{x.shape} {x.dtype}" else x
+
+    assert [o.op for o in traced(body).ops] == ["Sqrt"]
+
+
+def test_the_callers_errstate_does_not_matter() -> None:
+    with np.errstate(all="raise"):
+        assert len(trace(lambda arrays: [np.sqrt(arrays[0])], TYPES).ops) == 1
