@@ -103,7 +103,27 @@ def _model(graph: Graph, source: Source, held: list[Array]) -> Any:
             parameters[name].set_layout(_openvino().Layout(layout))
     model.validate_nodes_and_infer_types()
     fold_constants(model)
+    _name_ends(model, graph, names[: len(source.outputs)])
     return model
+
+
+def _name_ends(model: Any, graph: Graph, outputs: Sequence[str]) -> None:
+    """Give outputs their names alone, which folding joins with those of constants, and add inputs that nothing
+    reads, which OpenVINO leaves out."""
+    ov = _openvino()
+    public = {*outputs, *(v.name for v in graph.inputs)}
+    for name, result in zip(outputs, model.get_results()):
+        tensor = result.input_value(0)
+        tensor.set_names({*(tensor.get_names() & public), name})
+        result.output(0).set_names({name})
+    there = {name for p in model.get_parameters() for name in p.output(0).get_names()}
+    for value in graph.inputs:
+        if value.name not in there:
+            shape = [d if isinstance(d, int) else -1 for d in value.shape]
+            parameter = ov.op.Parameter(ov.Type(value.dtype), ov.PartialShape(shape))
+            parameter.set_friendly_name(value.name)
+            parameter.output(0).set_names({value.name})
+            model.add_parameters([parameter])
 
 
 def _put_constant(model: Any, parameter: Any, array: Array, held: list[Array]) -> None:

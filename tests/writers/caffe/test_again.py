@@ -16,6 +16,7 @@ from anylayer.readers.caffe import prove
 from anylayer.testing import assert_same
 from anylayer.writers.caffe import save
 from anylayer.writers.caffe.dialects import dialect_of
+from anylayer.writers.caffe.ends import finish
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.network import network_net
 from tests.writers.caffe.harness import SHARED
@@ -68,6 +69,7 @@ def assert_equal(one: Network, two: Network) -> None:
 def again(network: Network, folder: Path) -> list[Path]:
     """Write the network's files; protobuf must read every parameter in them as it is in the network."""
     net = network_net(network, CaffeNet(network.name, dialect=dialect_of(network.dialect)))
+    finish(net, network.outputs)
     files = save(net, folder / "again.prototxt")
     prove(files, {layer.name: layer.given for layer in net.layers if layer.given is not None})
     return files

@@ -215,12 +215,3 @@ def test_all_that_cannot_be_written_is_said_at_once() -> None:
     text = "has no layer for Floor. Keep the layer as one of the target's own (keep=[...]), name a "
     with pytest.raises(LayerError, match=re.escape(text) + r".* 1 more: .* has no layer for Sign"):
         layers_of(graph)
-
-
-def test_an_output_named_as_an_input_is_refused() -> None:
-    graph = traced(ops.relu, [X])
-    graph.inputs[0].name = "y0"
-    with pytest.raises(
-        LayerError, match="output 'y0': it has the name of an input: Caffe knows a blob by its name"
-    ):
-        layers_of(graph)

@@ -21,6 +21,8 @@ from anylayer.readers.caffe.schema import Schema
 from anylayer.readers.caffe.wiring import Draft, Version, connect, drop_training, name_versions, unique
 
 _MOST_LAYERS = 50_000
+_ENDS_ARE_LAYERS = ("opencv",)
+"""Dialects in which the outputs are what a layer gives of which nothing is consumed."""
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
             node.name = unique(layer.name or layer.type, names)
             node.blobs = arrays.get(id(layer), [])
             network.nodes.append(node)
-    _outputs(network, blobs)
+    _outputs(network, blobs, by_layer=options.dialect in _ENDS_ARE_LAYERS)
     return network
 
 
@@ -166,12 +168,16 @@ def _input_types(layer: Draft, options: Options) -> list[TensorType | None]:
     return types
 
 
-def _outputs(network: Network, blobs: dict[str, list[Version]]) -> None:
-    """The blobs that nothing consumes, in alphabetical order, and every blob's value."""
+def _outputs(network: Network, blobs: dict[str, list[Version]], *, by_layer: bool) -> None:
+    """Enter the blobs that nothing consumes, in alphabetical order, and every blob's value. `by_layer`: a layer
+    gives them, and nothing consumes another top of that layer either."""
     for blob in sorted(blobs):
         last = blobs[blob][-1]
         if last.producer.dropped or (last.producer.feeds and last.name not in network.inputs):
             continue
         network.blobs[blob] = last.name
-        if not any(not reader.dropped for reader, _ in last.readers):
+        if by_layer and last.producer.feeds:
+            continue
+        others = last.producer.outputs if by_layer else [last]
+        if not any(not reader.dropped for version in others for reader, _ in version.readers):
             network.outputs[blob] = last.name

@@ -10,7 +10,7 @@ from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Definition, Registry
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers.openvino.attributes import typed
-from anylayer.readers.openvino.layers import Drawn, OpenShape, Port, read_layers, size
+from anylayer.readers.openvino.layers import Drawn, OpenShape, Port, read_layers, size, split_names
 from anylayer.readers.openvino.markup import Element
 from anylayer.readers.openvino.weights import Weights, dtype_of, is_known
 
@@ -106,7 +106,7 @@ def _output(network: Network, layer: Drawn) -> None:
     if source is None:
         return
     value = source[0].outputs[source[1]].value
-    names = [n for n in (layer.element.attributes.get("output_names", "").split(",")) if n]
+    names = split_names(layer.element.attributes.get("output_names", ""))
     wanted = names[0] if names else value
     name, i = wanted, 1
     while name in network.outputs:

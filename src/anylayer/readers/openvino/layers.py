@@ -91,20 +91,20 @@ def _ports(side: Element | None, precision: str) -> list[Port]:
             f"port {given['id']} has {len(shape)} dims, {_MOST_DIMS} are the most",
             FileError,
         )
-        names = tuple(n.replace("\\,", ",") for n in _split(given.get("names", "")))
+        names = tuple(split_names(given.get("names", "")))
         ports.append(Port(given["id"], shape, given.get("precision", precision), names))
     return ports
 
 
-def _split(names: str) -> list[str]:
-    """The names of a tensor: between commas, where a comma of a name itself follows a backslash."""
+def split_names(names: str) -> list[str]:
+    """Return the names of a tensor, which stand between commas. A comma of a name itself follows a backslash."""
     found = [""]
     for part in names.split(","):
         if found[-1].endswith("\\"):
             found[-1] += "," + part
         else:
             found.append(part)
-    return [name for name in found if name]
+    return [name.replace("\\,", ",") for name in found if name]
 
 
 def _dim(element: Element) -> int | None:

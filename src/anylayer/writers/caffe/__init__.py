@@ -74,7 +74,17 @@ def write(
     if source.network.fields:
         reading["proto"] = files[0]
     given = {layer.name: layer.given for layer in result.net.layers if layer.given is not None}
-    return Written(files, notes, result.renamed, result.transposed, unrun=unrun, reading=reading, params=given)
+    for ours, theirs in result.outputs.items():
+        notes.append(f"output '{ours}' is called '{theirs}' in the file: an input has its name")
+    return Written(
+        files,
+        notes,
+        transposed=result.transposed,
+        outputs=result.outputs,
+        unrun=unrun,
+        reading=reading,
+        params=given,
+    )
 
 
 def _letters(order: tuple[int, ...]) -> str:

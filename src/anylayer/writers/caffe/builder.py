@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.errors import LayerError, at, need, wording
 from anylayer.network import Array, Shape
 from anylayer.tracing import Graph, Op, Value
-from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
+from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet, free
 from anylayer.writers.caffe.settling import settle
 from anylayer.writers.caffe.views import Mix, Reshape, View
 
@@ -261,16 +261,6 @@ class Builder:
             if n > 1 and (array == first).all():
                 array = first
         return array
-
-
-def free(name: str, taken: set[str]) -> str:
-    """A name that is not taken yet; it is from then on."""
-    found, i = name, 1
-    while found in taken:
-        i += 1
-        found = f"{name}_{i}"
-    taken.add(found)
-    return found
 
 
 def _raise_all(refused: list[LayerError]) -> None:

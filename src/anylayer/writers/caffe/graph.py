@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from anylayer.errors import LayerError, at
 from anylayer.tracing import Graph, Value
 from anylayer.tracing.simplify import simplify
 from anylayer.writers.caffe.arranging import ARRANGING
-from anylayer.writers.caffe.builder import Builder, Form, free
+from anylayer.writers.caffe.builder import Builder, Form
 from anylayer.writers.caffe.combining import COMBINING
 from anylayer.writers.caffe.elementwise import ELEMENTWISE
+from anylayer.writers.caffe.ends import finish, name_blobs
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 from anylayer.writers.caffe.patterns import recognised
 from anylayer.writers.caffe.products import PRODUCTS
@@ -38,7 +38,7 @@ def graph_net(
     blog_compat: bool = False,
     channels_last: bool = False,
 ) -> tuple[Layouts, Layouts]:
-    """Add the layers of a graph to `net`; say how its inputs and outputs lie.
+    """Add the layers of a graph to `net`; return how its inputs and outputs lie.
 
     With `channels_last` inputs (N, H, W, C) of a network that transposes maps so lie (N, C, H, W) in Caffe, and so
     does an output that is transposed last. `outputs` are the names of the graph's outputs.
@@ -50,18 +50,16 @@ def graph_net(
     inputs = _inputs(b, graph, channels_last)
     b.run(graph)
     ends = Layouts()
-    blobs = []
+    blobs = {}
     for name, value in zip(outputs, graph.outputs):
         with at(f"output '{name}'"):
             view = b.view(value)
             if channels_last and view.perm == _TO_NHWC:
                 ends[name] = _TO_NCHW
                 view = View(view.name, view.base)
-            blobs.append(b.settled(view))
-    shared = Counter(view.name for view in blobs)
-    for name, view in zip(outputs, blobs):
-        with at(f"output '{name}'"):
-            _output(b, name, view, shared=shared[view.name] > 1)
+            blobs[name] = b.settled(view)
+    name_blobs(b, blobs)
+    finish(net, outputs)
     return inputs, ends
 
 
@@ -93,44 +91,3 @@ def _input(b: Builder, value: Value, shape: tuple[int, ...]) -> None:
         return
     params = {"input_param": {"shape": {"dim": list(shape)}}}
     b.net.layers.append(CaffeLayer(value.name, "Input", [], [value.name], params))
-
-
-def _output(b: Builder, name: str, view: View, *, shared: bool) -> None:
-    """Give a blob its public name; where it is read, or several outputs (`shared`), by a layer that copies it."""
-    layer = b.layers.get(view.name)
-    if name in b.inputs and view.name != name:
-        raise LayerError("it has the name of an input: Caffe knows a blob by its name alone. Rename one of them")
-    if layer is None or b.reads(view.name) or shared:
-        with b.within(name):
-            made = b.add("Split", [view], view.base)
-            layer, view = b.layers[made.name], made
-    if view.name != name:
-        _rename(b, name)
-        layer.tops = [name if t == view.name else t for t in layer.tops]
-        b.layers[name] = layer
-    if b.dialect.name == "opencv" and layer.name != name and len(layer.tops) == 1:
-        _swap(b, layer, name)
-
-
-def _swap(b: Builder, layer: CaffeLayer, name: str) -> None:
-    """OpenCV knows outputs by their layers' names: give the layer its top's name."""
-    for other in b.net.layers:
-        if other.name == name:
-            other.name, layer.name = layer.name, name
-            return
-    layer.name = name
-
-
-def _rename(b: Builder, name: str) -> None:
-    """Free a blob's name that an output needs."""
-    holder = b.layers.get(name)
-    if holder is None:
-        return
-    other = free(f"{name}/blob", b.blobs)
-    for layer in b.net.layers:
-        layer.tops = [other if t == name else t for t in layer.tops]
-        layer.bottoms = [other if t == name else t for t in layer.bottoms]
-    for key, view in b.views.items():
-        if view.name == name:
-            b.views[key] = View(other, view.base, view.steps)
-    b.layers[other] = b.layers.pop(name)

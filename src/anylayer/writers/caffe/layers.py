@@ -65,3 +65,13 @@ class CaffeNet:
         uses = [Use(layer.type, layer.params | layer.rest, layer.place) for layer in self.layers]
         schema = Schema(self.dialect, uses, self.classes, self.declared)
         return schema, [schema.layer_fields(use.params) for use in uses]
+
+
+def free(name: str, taken: set[str]) -> str:
+    """A name that is not taken yet; it is from then on."""
+    found, i = name, 1
+    while found in taken:
+        i += 1
+        found = f"{name}_{i}"
+    taken.add(found)
+    return found

@@ -124,9 +124,6 @@ def network_net(
     input_layers(network, types or network.inputs, names, net)
     for node in network.nodes if nodes is None else nodes:
         add_node(net, node, names)
-    unread = _unread(network)
-    if unread:
-        net.layers.append(CaffeLayer("silence", "Silence", [names[v] for v in unread]))
     return net
 
 
@@ -142,9 +139,3 @@ def add_node(net: CaffeNet, node: Node, names: Mapping[str, str]) -> CaffeLayer:
 def names_of_inputs(net: CaffeNet) -> set[str]:
     """The names of the Input layers, which stand first."""
     return {layer.name for layer in takewhile(lambda x: x.type == "Input", net.layers)}
-
-
-def _unread(network: Network) -> list[str]:
-    """Values that nothing reads and that are no outputs: a layer without outputs took them."""
-    read = {v for node in network.nodes for v in node.inputs} | set(network.outputs.values())
-    return [v for node in network.nodes for v in node.outputs if v not in read]

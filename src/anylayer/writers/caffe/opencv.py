@@ -5,10 +5,11 @@ A layer named here is written by other layers that mean the same in OpenCV.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from anylayer.network import Node
+from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet, free
 
 Values = Mapping[str, Any]
 Rule = Callable[[Node, Values, Sequence[int]], bool]
@@ -82,3 +83,68 @@ _RULES: dict[str, Rule] = {
     "Scale": _two,
     "Slice": lambda node, own, ranks: "slice_point" in own and "slice_dim" not in own,
 }
+
+
+# ---- names of layers and outputs
+
+
+def name_outputs(net: CaffeNet, outputs: Iterable[str]) -> None:
+    """Give each output a layer of its name, and every layer a name of its own.
+
+    OpenCV has no names of blobs: an output is the first top of a layer that nothing reads, called as the layer is
+    (a Convolution as its top is), and `forward()` returns what the last layer of the file gives.
+    """
+    ends = [_end(net, name) for name in outputs]
+    _separate(net, {id(layer): name for layer, name in zip(ends, outputs)})
+    if ends and not any(layer is net.layers[-1] for layer in ends):
+        net.layers.remove(ends[-1])
+        net.layers.append(ends[-1])
+
+
+def _called(layer: CaffeLayer) -> str:
+    """The name that OpenCV gives to a layer."""
+    return layer.tops[0] if layer.type == "Convolution" and layer.tops else layer.name
+
+
+def _taken(net: CaffeNet) -> set[str]:
+    return {name for layer in net.layers for name in (layer.name, *layer.tops)}
+
+
+def _end(net: CaffeNet, name: str) -> CaffeLayer:
+    """Return a layer whose only top is an output."""
+    last = next(layer for layer in reversed(net.layers) if name in layer.tops)
+    if len(last.tops) == 1 and last.type != "Input":
+        return last
+    blob = free(f"{name}/blob", _taken(net))
+    _rename_version(net, name, last, blob)
+    net.layers.append(CaffeLayer(name, "Split", [blob], [name], place=last.place))
+    return net.layers[-1]
+
+
+def _separate(net: CaffeNet, ends: Mapping[int, str]) -> None:
+    """Name the layers of outputs (by id) after them, and other layers so that no two have one name, in the file or
+    in OpenCV."""
+    taken = _taken(net)
+    names, called = set(ends.values()), set(ends.values())
+    for layer in net.layers:
+        if id(layer) in ends:
+            layer.name = ends[id(layer)]
+            continue
+        if layer.name in names or (layer.name in called and layer.type not in ("Convolution", "Input")):
+            layer.name = free(f"{layer.name}/layer", taken)
+        names.add(layer.name)
+        if layer.type == "Input":
+            continue
+        if _called(layer) in called:  # of a Convolution, whose top is another layer's
+            _rename_version(net, layer.tops[0], layer, free(f"{layer.tops[0]}/blob", taken))
+        called.add(_called(layer))
+
+
+def _rename_version(net: CaffeNet, name: str, maker: CaffeLayer, other: str) -> None:
+    """Give a blob another name from the layer that gives it up to the next one that rewrites it in place."""
+    start = next(i for i, layer in enumerate(net.layers) if layer is maker)
+    maker.tops = [other if t == name else t for t in maker.tops]
+    for layer in net.layers[start + 1 :]:
+        layer.bottoms = [other if v == name else v for v in layer.bottoms]
+        if name in layer.tops:
+            return

@@ -197,8 +197,9 @@ def sliced(b: Builder, x: View, axis: int, start: int, size: int) -> View:
 
 
 def silenced(b: Builder, parts: list[View]) -> None:
-    """Blobs that nothing reads, which would be outputs of the network otherwise."""
-    if parts:
+    """Blobs that nothing reads, which would be outputs of the network otherwise. OpenCV takes no part of a layer
+    that is read for an output, but every Silence."""
+    if parts and b.dialect.name != "opencv":
         b.add_many("Silence", parts, [], suffix="silence")
 
 

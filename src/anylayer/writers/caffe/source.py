@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,20 +16,22 @@ from anylayer.tracing.simplify import simplify
 from anylayer.writers.caffe.base import MESSAGES, NUMBERS
 from anylayer.writers.caffe.builder import Builder
 from anylayer.writers.caffe.dialects import Dialect
+from anylayer.writers.caffe.ends import finish, name_blobs
 from anylayer.writers.caffe.graph import FORMS, graph_net
-from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
+from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.network import add_node, input_layers, network_net, takes
 from anylayer.writers.caffe.patterns import recognised
 from anylayer.writers.caffe.views import View
-from anylayer.writers.source import Source, TracedNode
+from anylayer.writers.source import Source, TracedNode, other_outputs
 
 
 @dataclass(slots=True)
 class Made:
-    """A network in Caffe, with what is named or lies otherwise in it (see writers.source.Written)."""
+    """A network in Caffe, with the inputs and outputs that lie otherwise in it and the outputs that are named
+    otherwise (see writers.source.Written)."""
 
     net: CaffeNet
-    renamed: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
     transposed: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
@@ -54,7 +55,9 @@ def made(source: Source, how: How) -> Made:
     nodes = [node for node in own if node is not None]
     if len(nodes) == len(own) and same and whole:
         types: dict[str, TensorType | None] = dict(source.inputs)
-        return Made(network_net(source.network, started(source, how), types, nodes))
+        net = network_net(source.network, started(source, how), types, nodes)
+        finish(net, source.outputs)
+        return Made(net)
     return _mixed(source, how, own)
 
 
@@ -153,17 +156,19 @@ def _of_graph(source: Source, how: How) -> Made:
     net = started(source, how)
     places = {t.node.name: t.node.place for t in source.nodes}
     channels_last = bool(source.network.layouts) or source.network.format in ("tensorflow", "keras")
+    other = other_outputs(source)
     with at(source.network.source):
         turned, ends = graph_net(
             source.graph,
             net,
-            list(source.outputs),
+            [other.get(name, name) for name in source.outputs],
             places,
             fold=how.fold,
             blog_compat=how.blog_compat,
             channels_last=channels_last,
         )
-    return Made(net, {}, {**turned, **ends})
+    lying = {name: ends[m] for name in source.outputs if (m := other.get(name, name)) in ends}
+    return Made(net, other, {**turned, **lying})
 
 
 # ---- nodes, and operators of those that the dialect lacks
@@ -194,9 +199,14 @@ def _mixed(source: Source, how: How, own: Sequence[Node | None]) -> Made:
                     raise
                 meant = f"{t.node.type} means something else in dialect '{how.dialect.name}' ({other.summary})"
                 raise LayerError(f"{meant}, and {error.message}", *error.places) from error
-    result = Made(net)
-    _outputs(b, source, values, result)
-    return result
+    blobs, renamed = {}, other_outputs(source)
+    makers = {v: t.node for t in source.nodes for v in t.node.outputs}
+    for name, value in source.outputs.items():
+        with at(makers[value].place if value in makers else f"output '{name}'"):
+            blobs[renamed.get(name, name)] = b.settled(values[value])
+    name_blobs(b, blobs)
+    finish(net, blobs)
+    return Made(net, renamed)
 
 
 def _in_place(source: Source, own: Sequence[Node | None]) -> dict[str, str]:
@@ -242,29 +252,6 @@ def _as_operators(b: Builder, t: TracedNode, values: dict[str, View]) -> None:
     for name, result in zip(t.node.outputs, body.outputs):
         values[name] = b.view(result)
     b.kept.append(body)
-
-
-def _outputs(b: Builder, source: Source, values: Mapping[str, View], result: Made) -> None:
-    """Every output is a blob that nothing reads; what else nothing reads is silenced."""
-    public: set[str] = set()
-    blobs = {}
-    makers = {v: t.node for t in source.nodes for v in t.node.outputs}
-    for name, value in source.outputs.items():
-        with at(makers[value].place if value in makers else f"output '{name}'"):
-            blobs[name] = b.settled(values[value])
-    shared = Counter(view.name for view in blobs.values())
-    for name, view in blobs.items():
-        if b.reads(view.name) or shared[view.name] > 1 or view.name not in b.layers:
-            with b.within(f"{name}/out"):
-                view = b.add("Split", [view], view.base)
-        public.add(view.name)
-        if view.name != name:
-            result.renamed[name] = view.name
-    read = {v for layer in b.net.layers for v in layer.bottoms}
-    tops = [v for layer in b.net.layers if layer.type != "Input" for v in layer.tops]
-    unread = [v for v in dict.fromkeys(tops) if v not in read and v not in public]
-    if unread:
-        b.net.layers.append(CaffeLayer("silence", "Silence", unread))
 
 
 def kept_types(source: Source) -> frozenset[str]:
