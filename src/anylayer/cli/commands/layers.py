@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from anylayer.cli.command import Command, plural, show, table, talk_options
+from anylayer.cli.command import Command, show, talk_options
+from anylayer.engines.tables import Column, plural
 
 if TYPE_CHECKING:
     from anylayer.layer import Definition, Field
+
+
+_TYPES = (Column("type"), Column("dialects", 14, "wrap"), Column("what it does", 30, "wrap", worth=40))
+_FIELDS = (
+    Column("field"),
+    Column("number", right=True),
+    Column("type", 12, "wrap"),
+    Column("default", 8, "wrap"),
+    Column("meaning", 18, "wrap", worth=20),
+)
 
 
 @click.command(
@@ -42,10 +54,7 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
         for definition in found:
             _show_one(definition)
     else:
-        made = table(None, "type", "dialects", "what it does", wrap=["dialects", "what it does"])
-        for definition in found:
-            made.add_row(definition.type, ", ".join(definition.dialects), _first_sentence(definition))
-        show(made)
+        show(_TYPES, [(d.type, ", ".join(d.dialects), _first_sentence(d)) for d in found])
         if not quiet:
             number = plural(len({d.type for d in found}), "layer type")
             chosen = "" if fmt == "caffe" else f" --format {fmt}"
@@ -87,19 +96,16 @@ def _show_one(definition: Definition) -> None:
     if not cls.fields:
         click.echo("  no fields\n")
         return
-    made = table(
-        cls.message, "field", "number", "type", "default", "meaning", right=["number"], wrap=["type", "meaning"]
-    )
-    _rows(made, cls, "")
-    show(made)
+    click.echo(f"{cls.message}\n" if cls.message else "", nl=False)
+    show(_FIELDS, list(_rows(cls, "")))
     click.echo()
 
 
-def _rows(made: Any, message: Any, prefix: str) -> None:
+def _rows(message: Any, indent: str) -> Iterator[tuple[str, ...]]:
     for name, field in message.fields.items():
-        made.add_row(f"{prefix}{name}", str(field.number or ""), _kind(field), _default(field), field.doc)
-        if isinstance(field.kind, type) and prefix.count(".") < 3:
-            _rows(made, field.kind, f"{prefix}{name}.")
+        yield f"{indent}{name}", str(field.number or ""), _kind(field), _default(field), field.doc
+        if isinstance(field.kind, type) and len(indent) < 6:
+            yield from _rows(field.kind, indent + "  ")
 
 
 def _kind(field: Field) -> str:

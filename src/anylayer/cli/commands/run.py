@@ -16,7 +16,6 @@ from anylayer.cli.command import (
     engine_option,
     input_option,
     network_options,
-    plural,
     read_net,
     say,
     shape_option,
@@ -25,6 +24,7 @@ from anylayer.cli.command import (
     to_numbers,
     to_size,
 )
+from anylayer.engines.tables import plural
 
 if TYPE_CHECKING:
     from anylayer import Net

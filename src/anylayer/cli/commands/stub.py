@@ -10,13 +10,13 @@ import click
 from anylayer.cli.command import (
     Command,
     network_options,
-    plural,
     read_net,
     say,
     shape_option,
     shapes_of,
     talk_options,
 )
+from anylayer.engines.tables import plural
 
 
 @click.command(

@@ -11,18 +11,23 @@ from anylayer.cli.command import (
     engine_option,
     input_option,
     network_options,
-    plural,
     read_net,
     say,
     shape_option,
     shapes_of,
     show,
-    table,
     talk_options,
+    terminal_width,
 )
+from anylayer.engines.tables import Column, clean, plural, wrapped
 
 if TYPE_CHECKING:
     from anylayer.engines.verify import NodeCheck
+
+
+_NODE = (Column("node", 8, "middle", worth=8), Column("type", 7, "middle"))
+_WRONG = {"fg": "red", "bold": True}
+_NAMED = 3  # nodes that a note names
 
 
 @click.command(
@@ -108,21 +113,18 @@ def _engines(asked: tuple[str, ...], quiet: bool) -> list[str]:
 
 
 def _show(checks: dict[str, list[NodeCheck]]) -> None:
-    from rich.markup import escape
-
-    names = list(checks)
-    made = table(None, "node", "type", *names, "note", wrap=["note"])
-    for row in zip(*checks.values()):
-        notes = dict.fromkeys(f"{c.note}" for c in row if c.note)
-        cells = [_cell(c) for c in row]
-        made.add_row(
-            escape(row[0].name),
-            escape(row[0].type),
-            *cells,
-            escape("; ".join(notes)),
-            style=None if all(c.ok for c in row) else "bold red",
-        )
-    show(made)
+    columns = [*_NODE, *(Column(name) for name in checks)]
+    rows = list(zip(*checks.values()))
+    cells = [(row[0].name, row[0].type, *map(_cell, row)) for row in rows]
+    show(columns, cells, [None if all(c.ok for c in row) else _WRONG for row in rows])
+    notes: dict[str, list[str]] = {}
+    for row in rows:
+        for note in dict.fromkeys(c.note for c in row if c.note):
+            notes.setdefault(note, []).append(row[0].name)
+    for note, nodes in notes.items():
+        named = ", ".join(nodes[:_NAMED]) + (f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else "")
+        for line in wrapped(clean(f"{named}: {note}"), terminal_width()):
+            click.echo(line)
     for name, found in checks.items():
         click.echo(f"{name}: {_verdict(found)}")
 
@@ -144,12 +146,12 @@ def _verdict(found: list[NodeCheck]) -> str:
     if not wrong:
         return f"all {plural(len(compared), 'node')} compared agree with NumPy{tail}"
     first = wrong[0]
-    why = first.note or f"off by {first.error:.3g} of {first.scale:.3g}"
+    why = f": {first.note or f'off by {first.error:.3g} of {first.scale:.3g}'}" if not first.refused else ""
     refused = sum(c.refused for c in wrong)
     differ = len(wrong) - refused
     counts = [f"{plural(refused, 'node')} refused"] if refused else []
     counts += [f"{plural(differ, 'node')} {'differs' if differ == 1 else 'differ'}"] if differ else []
-    return f"{', '.join(counts)}, the first is '{first.name}' ({first.type}): {why}{tail}"
+    return f"{', '.join(counts)}, the first is '{first.name}' ({first.type}){why}{tail}"
 
 
 def _plain(found: list[NodeCheck]) -> dict[str, Any]:

@@ -1,0 +1,130 @@
+"""Tables of plain text that fit a width: numbers are never cut, texts are shortened or wrapped."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_GAP = "  "
+BLANK = "\N{NO-BREAK SPACE}"
+"""A blank at which no cell is wrapped."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, and what happens where the table is too wide.
+
+    `least` is the smallest width it is narrowed to; None keeps it whole. `cut` says how a cell gives way: "end"
+    and "middle" put an ellipsis there, "wrap" goes on in the next line. `worth` is
+    how many characters wider it stays than columns that give way like it.
+    """
+
+    head: str
+    least: int | None = None
+    cut: str = "end"
+    right: bool = False
+    worth: int = 0
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[list[str]]:
+    """Return the lines of the heading with the rule below it, and of each row.
+
+    It is at most `width` wide where that can be.
+    """
+    natural = [max([len(c.head), *(len(row[i]) for row in rows)]) for i, c in enumerate(columns)]
+    widths = fitted(natural, columns, width)
+    head = _lines(columns, [c.head for c in columns], widths)
+    rule = "\u2500" * (sum(widths) + len(_GAP) * (len(widths) - 1))
+    return [[*head, rule], *(_lines(columns, row, widths) for row in rows)]
+
+
+def natural_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of a table of which nothing is cut."""
+    widths = [max([len(c.head), *(len(row[i]) for row in rows)]) for i, c in enumerate(columns)]
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def fitted(natural: Sequence[int], columns: Sequence[Column], width: int | None) -> list[int]:
+    """Return column widths that fit `width`: the widest column that may be narrowed gives way first."""
+    if width is None:
+        return list(natural)
+    least = [c.least for c in columns]
+    widths = [n if low is None else min(n, max(width, low)) for n, low in zip(natural, least)]
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    while excess > 0:
+        able = [i for i, low in enumerate(least) if low is not None and widths[i] > low]
+        if not able:
+            break
+        widths[max(able, key=lambda i: widths[i] - columns[i].worth)] -= 1
+        excess -= 1
+    return widths
+
+
+def _lines(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Return the lines of one row."""
+    parts = [_cell(cell, width, column.cut) for column, cell, width in zip(columns, cells, widths)]
+    lines = []
+    for i in range(max(map(len, parts))):
+        texts = [part[i] if i < len(part) else "" for part in parts]
+        aligned = [t.rjust(w) if c.right else t.ljust(w) for t, w, c in zip(texts, widths, columns)]
+        lines.append(_GAP.join(aligned).rstrip())
+    return lines
+
+
+def _cell(text: str, width: int, cut: str) -> list[str]:
+    if cut == "wrap":
+        parts = [part if len(part) < width else part.replace(BLANK, " ") for part in text.split(", ")]
+        text = ", ".join(parts)
+        return [line.replace(BLANK, " ") for line in textwrap.wrap(text, width, break_on_hyphens=False)] or [""]
+    return [shortened(text, width, middle=cut == "middle")]
+
+
+def shortened(text: str, width: int, *, middle: bool = False) -> str:
+    """Return the text, with an ellipsis for what is more than `width` characters.
+
+    >>> shortened("num_output=64 kernel_size=3", 14), shortened("new-score-weighting", 12, middle=True)
+    ('num_output=64…', 'new-sc…hting')
+    """
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2 if middle else 0
+    return text[: width - 1 - tail].rstrip() + "…" + (text[-tail:] if tail else "")
+
+
+def clean(text: str) -> str:
+    """Return a stranger's text without what cannot be printed."""
+    return "".join(c if c.isprintable() or c == BLANK else "?" for c in text)
+
+
+def unbroken(parts: Iterable[str]) -> str:
+    """Return `a, b, c` for a cell that is wrapped between its parts only."""
+    return ", ".join(part.replace(" ", BLANK) for part in parts)
+
+
+def listed(label: str, parts: Sequence[str], width: int | None) -> list[str]:
+    """Return `label: a, b, c` as a line, or with one part per line where that is wider than `width`."""
+    line = f"{label}: {', '.join(parts) or 'none'}"
+    if width is None or len(line) <= width or len(parts) < 2:
+        return [line]
+    return [f"{label}:", *(f"  {part}" for part in parts)]
+
+
+def wrapped(text: str, width: int | None) -> list[str]:
+    """Return a sentence in lines of at most `width` characters, the later ones indented."""
+    if width is None or len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def count(value: int) -> str:
+    """1234567 as "1.23 M"."""
+    for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return str(value)
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 layer`, `2 layers`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
