@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.errors import FileError, InputError, nearest, need, need_name, reading, within, wording
+from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.alignment import align
-from anylayer.layer.registry import Definition, Registry, load_layers, registered
+from anylayer.layer.registry import registered
 from anylayer.network import Array, Network, Node, TensorType, need_produced
 from anylayer.readers._recognise import describe
 

@@ -10,7 +10,8 @@ import pytest
 
 import anylayer
 from anylayer.errors import FileError, InputError
-from anylayer.layer.registry import Definition, Registry, _users, load_layers, registered
+from anylayer.layer import load_layers
+from anylayer.layer.registry import Definition, Registry, _users, registered
 
 FILE = """
 import anylayer

@@ -4,7 +4,8 @@ from anylayer.errors import need
 from anylayer.layer.bound import Bound, bind
 from anylayer.layer.contract import Layer
 from anylayer.layer.fields import Enum, Field, Message, field
-from anylayer.layer.registry import Definition, Registry, layer, load_layers
+from anylayer.layer.files import load_layers
+from anylayer.layer.registry import Definition, Registry, layer
 
 __all__ = [
     "Bound",

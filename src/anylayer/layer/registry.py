@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from anylayer.errors import FileError, InputError, need
+from anylayer.errors import InputError, need
 from anylayer.layer.contract import Layer
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -43,6 +42,18 @@ class Definition:
 
 
 _collecting: ContextVar[list[Definition] | None] = ContextVar("collecting", default=None)
+
+
+@contextmanager
+def collecting(found: list[Definition]) -> Iterator[None]:
+    """Enter the classes that register themselves meanwhile into `found`, for nobody else."""
+    token = _collecting.set(found)
+    try:
+        yield
+    finally:
+        _collecting.reset(token)
+
+
 _users: dict[str, Definition] = {}
 _PACKAGE = "anylayer.layers."
 _PLAIN = ("bvlc", "hed", "senet")
@@ -72,11 +83,11 @@ def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
             _users[type] = found
         else:
             need(
-                all(d.type != type for d in collected),
+                all(d.type != type or d.cls is cls for d in collected),
                 f"layer type '{type}' is registered twice",
                 InputError,
             )
-            collected.append(found)
+            collected[:] = [*(d for d in collected if d.type != type), found]
         return cls
 
     return register
@@ -164,89 +175,3 @@ class Registry:
 def registered() -> dict[str, Definition]:
     """What the process has registered outside layers files."""
     return dict(_users)
-
-
-def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
-    """The definitions of layers files and classes, by type; the later source wins.
-
-    A source is the path of a Python file (which is *executed*: this is the one place that runs a user's code),
-    "Type=file.py:Class" for a class that does not register itself, or a (type, class) pair.
-    """
-    found: dict[str, Definition] = {}
-    for source in sources:
-        if isinstance(source, tuple):
-            type_, cls = source
-            found[type_] = Definition(type_, cls, origin_of(cls))
-            continue
-        text = str(source)
-        type_, _, rest = text.partition("=")
-        if rest and ":" in rest and not Path(text).exists():
-            path, _, name = rest.rpartition(":")
-            module, _ = _execute(Path(path))
-            need(hasattr(module, name), f"{path} has no class '{name}'", InputError)
-            found[type_] = Definition(type_, getattr(module, name), path)
-            continue
-        _, collected = _execute(Path(text))
-        need(
-            collected,
-            f'{text} registers no layer. Put @anylayer.layer("Type") on a class, or give it as Type={text}:Class',
-            InputError,
-        )
-        found.update({d.type: d for d in collected})
-    return found
-
-
-def _execute(path: Path) -> tuple[Any, list[Definition]]:
-    if not path.is_file():
-        raise FileError("there is no such layers file", str(path))
-    name = f"anylayer_user_{path.stem}_{abs(hash(path.resolve())):x}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise FileError("a layers file must be a Python file (.py)", str(path))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    collected: list[Definition] = []
-    token = _collecting.set(collected)
-    try:
-        with _neighbours(path.resolve().parent):
-            spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        what = f"{type(error).__name__}: {error}"
-        if isinstance(error, SystemExit):
-            what = "ends the program when it is executed. Put the classes into a file that only defines them"
-        raise FileError(what, f"{path}{_line_in(error, spec.origin or str(path))}") from error
-    finally:
-        _collecting.reset(token)
-    return module, collected
-
-
-@contextmanager
-def _neighbours(folder: Path) -> Iterator[None]:
-    """Let a layers file import the modules beside it; afterwards they are forgotten, so that each file has its own
-    and registers its classes each time it is read."""
-    before = set(sys.modules)
-    sys.path.append(str(folder))  # last: a stranger's folder takes no other module's place
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-        beside = {n for n in set(sys.modules) - before if "." not in n and _lies_in(sys.modules[n], folder)}
-        for name in set(sys.modules) - before:
-            if name.split(".")[0] in beside:
-                del sys.modules[name]
-
-
-def _lies_in(module: Any, folder: Path) -> bool:
-    file = Path(getattr(module, "__file__", None) or "/")
-    return folder in (file.parent, file.parent.parent if file.stem == "__init__" else file.parent)
-
-
-def _line_in(error: BaseException, file: str) -> str:
-    line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return f":{line}" if line else ""

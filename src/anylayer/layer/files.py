@@ -1,0 +1,237 @@
+"""Layers files: Python that defines layers. A file is executed once, as long as it stays as it is."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from anylayer.errors import FileError, InputError, call_contained, kind_and_text, nearest, need
+from anylayer.layer.opencv_module import registering
+from anylayer.layer.registry import Definition, collecting, origin_of
+from anylayer.layer.scripts import execute_definitions, imports, reads_command_line, registrations
+
+
+def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
+    """The definitions of layers files and classes, by type; the later source wins.
+
+    A source is the path of a Python file (which is *executed*: this is the one place that runs a user's code),
+    "Type=file.py:Class" for a class that does not register itself, or a (type, class) pair. A mapping of types to
+    classes stands for its pairs.
+    """
+    found: dict[str, Definition] = {}
+    for source in sources.items() if isinstance(sources, Mapping) else sources:
+        if isinstance(source, (str, Path)):
+            found.update(_of_text(str(source)))
+            continue
+        need(
+            isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str) and callable(source[1]),
+            f"layers: a file, 'Type=file.py:Class' or a (type, class) pair is needed, got {source!r}",
+            InputError,
+        )
+        type_, cls = source
+        found[type_] = Definition(type_, cls, origin_of(cls))
+    return found
+
+
+def _of_text(text: str) -> dict[str, Definition]:
+    """The definitions of a file, or the one of "Type=file.py:Class"."""
+    type_, _, rest = text.partition("=")
+    if not rest or Path(text).exists():
+        loaded = _load(Path(text))
+        name = next(iter(_classes(loaded.module)), "Class")
+        need(
+            loaded.definitions,
+            f'{text} registers no layer. Put @anylayer.layer("Type") on a class, or give it as Type={text}:{name}',
+            InputError,
+        )
+        return {d.type: d for d in loaded.definitions}
+    path, _, name = rest.rpartition(":")
+    need(path, f"'{text}' names no class. Write {type_}={rest}:Class", InputError)
+    module = _load(Path(path)).module
+    known = _classes(module)
+    hint = nearest(name, known) or (f"; it has: {', '.join(known)}" if known else "")
+    need(hasattr(module, name), f"{path} has no class '{name}'{hint}", InputError)
+    return {type_: Definition(type_, getattr(module, name), path)}
+
+
+def _classes(module: ModuleType) -> list[str]:
+    """The names of a file's own classes that have a forward."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and hasattr(value, "forward") and value.__module__ == module.__name__
+    ]
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """An executed file. `digests` are those of the files whose content it came from: its own and those of the
+    modules that it imported from beside it."""
+
+    module: ModuleType
+    definitions: list[Definition]
+    digests: dict[Path, str]
+
+
+_loaded: dict[Path, _Loaded] = {}
+_lock = threading.RLock()
+"""Executing a file changes sys.path, sys.argv and OpenCV's module for a while."""
+
+
+def _load(path: Path) -> _Loaded:
+    if not path.is_file():
+        raise FileError("there is no such layers file", str(path))
+    place = path.resolve()
+    with _lock:
+        known = _loaded.get(place)
+        if known is None or any(_digest(file) != digest for file, digest in known.digests.items()):
+            known = _loaded[place] = _executed(path, place)
+        return known
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _executed(path: Path, place: Path) -> _Loaded:
+    """Execute a layers file; where it is a program that cannot run here, its definitions alone."""
+    name = f"anylayer_user_{path.stem}_{abs(hash(place)):x}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise FileError("a layers file must be a Python file (.py)", str(path))
+    try:
+        tree = ast.parse(path.read_bytes(), str(path)) if path.suffix == ".py" else None
+    except (SyntaxError, ValueError) as error:
+        raise FileError(": ".join(kind_and_text(error)), f"{path}{_line_in(error, '')}") from error
+    if tree is not None and reads_command_line(tree):
+        return _run(path, place, spec, tree, whole=False)
+    try:
+        return _run(path, place, spec, tree, whole=True)
+    except FileError as error:
+        if tree is None or not registrations(tree):
+            raise
+        try:
+            return _run(path, place, spec, tree, whole=False)
+        except FileError:
+            raise error from None
+
+
+def _run(path: Path, place: Path, spec: Any, tree: ast.Module | None, *, whole: bool) -> _Loaded:
+    """Execute a file, `whole` or its definitions alone, and collect what it registers."""
+    module = importlib.util.module_from_spec(spec)
+    found: list[Definition] = []
+    used: dict[Path, str] = {place: _digest(place)}
+
+    def execute() -> None:
+        if tree is None:
+            spec.loader.exec_module(module)
+        elif whole:
+            exec(compile(tree, spec.origin, "exec", dont_inherit=True), vars(module))
+        else:
+            execute_definitions(tree, spec.origin, vars(module))
+
+    sys.modules[spec.name] = module
+    try:
+        with collecting(found), _neighbours(place.parent, used), _opencv(tree, place.parent, found), _argv(path):
+            call_contained(execute)
+    except Exception as error:
+        del sys.modules[spec.name]
+        kind, text = kind_and_text(error)
+        what = f"{kind}: {text}"
+        if kind == "SystemExit":
+            what = "ends the program when it is executed. Put the classes into a file that only defines them"
+        raise FileError(what, f"{path}{_line_in(error, spec.origin)}") from error
+    for type_, name in registrations(tree) if tree is not None and not found else ():
+        cls = vars(module).get(name)
+        if callable(cls) and all(d.type != type_ for d in found):
+            found.append(Definition(type_, cls, origin_of(cls)))
+    return _Loaded(module, found, used)
+
+
+@contextmanager
+def _argv(path: Path) -> Iterator[None]:
+    """A command line without arguments: those of this program are not the file's."""
+    before = sys.argv
+    sys.argv = [str(path)]
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+def _opencv(tree: ast.Module | None, folder: Path, found: list[Definition]) -> Any:
+    """Collect what the file registers with OpenCV, where it or a module beside it uses OpenCV."""
+    if tree is None or "cv2" not in _imported(tree, folder, set()):
+        return nullcontext()
+
+    def register(type_: str, cls: Any) -> None:
+        if not callable(cls):
+            raise TypeError("class must be callable")
+        twice = next((d for d in found if d.type == type_), None)
+        need(twice is None or twice.cls is cls, f"layer type '{type_}' is registered twice", InputError)
+        if twice is None:
+            found.append(Definition(type_, cls, origin_of(cls)))
+
+    def unregister(type_: str) -> None:
+        found[:] = [d for d in found if d.type != type_]
+
+    return registering(register, unregister)
+
+
+def _imported(tree: ast.Module, folder: Path, seen: set[Path]) -> set[str]:
+    """What a file imports, and what the modules beside it import that it imports."""
+    found = imports(tree)
+    for name in sorted(found):
+        for file in (folder / f"{name}.py", folder / name / "__init__.py"):
+            if file not in seen and file.is_file():
+                seen.add(file)
+                try:
+                    found |= _imported(ast.parse(file.read_bytes()), folder, seen)
+                except (OSError, SyntaxError, ValueError):
+                    continue
+    return found
+
+
+@contextmanager
+def _neighbours(folder: Path, used: dict[Path, str]) -> Iterator[None]:
+    """Let a layers file import the modules beside it; afterwards they are forgotten, so that each file has its
+    own. Their files and digests are entered into `used`."""
+    before = set(sys.modules)
+    sys.path.append(str(folder))  # last: a stranger's folder takes no other module's place
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        beside = {n for n in set(sys.modules) - before if "." not in n and _lies_in(sys.modules[n], folder)}
+        for name in set(sys.modules) - before:
+            if name.split(".")[0] in beside:
+                file = getattr(sys.modules.pop(name), "__file__", None)
+                if file:
+                    used[Path(file)] = _digest(Path(file))
+
+
+def _lies_in(module: Any, folder: Path) -> bool:
+    file = Path(getattr(module, "__file__", None) or "/")
+    return folder in (file.parent, file.parent.parent if file.stem == "__init__" else file.parent)
+
+
+def _line_in(error: BaseException, file: str) -> str:
+    line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f":{line}" if line else ""

@@ -1,0 +1,249 @@
+"""Layers files that register with OpenCV, that are programs, that are given more than once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import AnyLayerError, FileError, InputError, LayerError
+from anylayer.layer import load_layers
+
+CLASS = """
+class {name}:
+    def __init__(self, params, blobs):
+        self.top = self.left = 0
+
+    def getMemoryShapes(self, inputs):
+        data, target = inputs
+        self.top, self.left = (data[2] - target[2]) // 2, (data[3] - target[3]) // 2
+        return [[data[0], data[1], target[2], target[3]]]
+
+    def forward(self, inputs):
+        height, width = inputs[1].shape[2:]
+        return [inputs[0][:, :, self.top : self.top + height, self.left : self.left + width]]
+"""
+MIDDLE = CLASS.format(name="Middle")
+SAMPLE = (
+    """
+import cv2 as cv
+import argparse
+
+parser = argparse.ArgumentParser(description="Show where a picture's edges are.")
+parser.add_argument("--picture", help="A file; the camera without it.")
+parser.add_argument("--net", required=True)
+parser.add_argument("--side", default=500, type=int)
+options = parser.parse_args()
+"""
+    + MIDDLE
+    + """
+cv.dnn_registerLayer("Crop", Middle)
+
+network = cv.dnn.readNet(cv.samples.findFile(options.net))
+title = "Edges"
+cv.namedWindow(title, cv.WINDOW_NORMAL)
+camera = cv.VideoCapture(options.picture if options.picture else 0)
+while cv.waitKey(1) < 0:
+    there, frame = camera.read()
+    if not there:
+        break
+    network.setInput(cv.dnn.blobFromImage(frame, 1.0, (options.side, options.side)))
+    cv.imshow(title, network.forward()[0, 0])
+"""
+)
+NET = """
+layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 1 dim: 2 dim: 8 dim: 9 } } }
+layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 1 dim: 1 dim: 4 dim: 3 } } }
+layer { name: "crop" type: "Crop" bottom: "a" bottom: "b" top: "crop" }
+"""
+A = np.arange(144, dtype=np.float32).reshape(1, 2, 8, 9)
+B = np.zeros((1, 1, 4, 3), np.float32)
+
+
+@pytest.fixture(params=["installed", "absent"])
+def opencv(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """OpenCV installed, or not."""
+    if request.param == "installed":
+        pytest.importorskip("cv2")
+    else:
+        monkeypatch.setitem(sys.modules, "cv2", None)
+        monkeypatch.delitem(sys.modules, "cv2.dnn", raising=False)
+    return str(request.param)
+
+
+def written(tmp_path: Path, text: str, name: str = "mine.py") -> Path:
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
+
+
+def test_a_program_in_the_shape_of_opencvs_sample_is_a_layers_file(tmp_path: Path, opencv: str) -> None:
+    net = written(tmp_path, NET, "net.prototxt")
+    model = anylayer.read(net, layers=[written(tmp_path, SAMPLE)]).compile("onnxruntime")
+    assert np.array_equal(model({"a": A, "b": B})["crop"], A[:, :, 2:6, 3:6])
+    assert not model.host_calls
+    assert sys.modules.get("cv2") is None or type(sys.modules["cv2"]) is ModuleType
+
+
+@pytest.mark.parametrize(
+    ("head", "tail"),
+    [
+        ("import cv2", "cv2.dnn_registerLayer('Crop', Middle)"),
+        ("import cv2 as cv", "cv.dnn_registerLayer('Crop', Middle)"),
+        ("import cv2 as cv", "cv.dnn.registerLayer('Crop', Middle)"),
+        ("import cv2", "cv2.registerLayer('Crop', Middle)"),
+        ("from cv2 import dnn_registerLayer", "dnn_registerLayer('Crop', Middle)"),
+        ("from cv2 import dnn", "dnn.registerLayer('Crop', Middle)"),
+        ("import cv2.dnn", "cv2.dnn.registerLayer('Crop', Middle)"),
+        ("import cv2", "for name in ('Crop', 'Other'):\n    cv2.dnn_registerLayer(name, Middle)"),
+        ("import cv2", "try:\n    cv2.dnn_registerLayer('Crop', Middle)\nexcept cv2.error:\n    pass"),
+        ("import cv2", "cv2.dnn_unregisterLayer('Crop')\ncv2.dnn_registerLayer('Crop', Middle)"),
+        ("import cv2", "cv2.dnn_registerLayer('Crop', Middle)\ncv2.dnn_registerLayer('Crop', Middle)"),
+        ("import cv2", "if __name__ == '__main__':\n    cv2.dnn_registerLayer('Crop', Middle)"),
+        ("", "def main():\n    import cv2\n    cv2.dnn_registerLayer('Crop', Middle)"),
+        ("import cv2", "net = cv2.dnn.readNetFromCaffe('x', 'y')\ncv2.dnn_registerLayer('Crop', Middle)"),
+        ("import cv2, sys", "if len(sys.argv) < 9: sys.exit(2)\ncv2.dnn_registerLayer('Crop', Middle)"),
+        ("import cv2, no_such_module", "cv2.dnn_registerLayer('Crop', Middle)\nno_such_module.work()"),
+        (
+            "from __future__ import annotations\nimport cv2, sys",
+            "sys.exit(f(1))\ndef f(x: Unknown): pass\ncv2.dnn_registerLayer('Crop', Middle)",
+        ),
+        ("import cv2, anylayer", "anylayer.layer('Crop')(Middle)\ncv2.dnn_registerLayer('Crop', Middle)"),
+    ],
+)
+def test_what_a_file_registers_with_opencv_is_what_it_defines(
+    tmp_path: Path, opencv: str, head: str, tail: str
+) -> None:
+    if opencv == "absent" and "cv2.error" in tail:
+        tail = tail.replace("cv2.error", "RuntimeError")
+    found = load_layers([written(tmp_path, f"{head}\n{MIDDLE}\n{tail}\n")])
+    assert "Crop" in found and found["Crop"].cls.__name__ == "Middle"  # type: ignore[attr-defined]
+    assert Path(found["Crop"].origin).name == "mine.py"
+
+
+def test_a_module_beside_the_file_may_register(tmp_path: Path, opencv: str) -> None:
+    written(tmp_path, f"import cv2\n{MIDDLE}\ncv2.dnn_registerLayer('Crop', Middle)\n", "beside.py")
+    for name in ("one.py", "two.py"):
+        assert list(load_layers([written(tmp_path, "import beside\n", name)])) == ["Crop"]
+
+
+def test_opencv_itself_learns_of_no_layer(tmp_path: Path) -> None:
+    cv2 = pytest.importorskip("cv2")
+    before = cv2.dnn_registerLayer, cv2.dnn_unregisterLayer, set(vars(cv2)), set(vars(cv2.dnn))
+    for k in range(3):  # a type that OpenCV got twice would end the process
+        text = f"import cv2\n{MIDDLE}\ncv2.dnn_registerLayer('AnylayerTest', Middle)\nk = {k}\n"
+        load_layers([written(tmp_path, text)])
+    assert (cv2.dnn_registerLayer, cv2.dnn_unregisterLayer, set(vars(cv2)), set(vars(cv2.dnn))) == before
+
+
+def test_a_file_is_executed_once_as_long_as_it_stays_as_it_is(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "import beside\nprint('executed', beside.WORD)\nclass A:\n    forward = 1\nclass B:\n    forward = 2\n",
+    )
+    code = (
+        "import pathlib\nfrom anylayer.layer import load_layers\n"
+        "pathlib.Path('beside.py').write_text('WORD = \"one\"')\n"
+        f"for _ in range(2): load_layers(['A={path.name}:A', f'B={path}:B'])\n"
+        "pathlib.Path('beside.py').write_text('WORD = \"two\"')\n"
+        f"load_layers(['A={path.name}:A'])\n"
+        f"pathlib.Path('{path}').write_text('print(3)\\nclass A: forward = 3\\n')\n"
+        f"print(load_layers(['A={path.name}:A'])['A'].cls.forward)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "executed one\nexecuted two\n3\n3\n"
+
+
+def test_a_file_for_two_types_does_not_end_the_process(tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    two = CLASS.format(name="Two")
+    written(tmp_path, f"import cv2\n{MIDDLE}{two}\ncv2.dnn_registerLayer('Crop', Middle)\n")
+    written(tmp_path, NET, "net.prototxt")
+    words = [
+        "inspect",
+        "net.prototxt",
+        "-l",
+        "Crop=mine.py:Middle",
+        "-l",
+        "Other=mine.py:Two",
+        "-l",
+        "mine.py",
+        "-q",
+    ]
+    run = "from anylayer.cli import main; main(prog_name='anylayer')"
+    done = subprocess.run(
+        [sys.executable, "-c", run, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mine.py" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("import cv2\ncv2.dnn_registerLayer('A', 3)\n", r"mine.py:2: TypeError: class must be callable"),
+        (
+            "import cv2\nclass A: pass\nclass B: pass\n"
+            "cv2.dnn_registerLayer('T', A)\ncv2.dnn_registerLayer('T', B)\n",
+            "layer type 'T' is registered twice",
+        ),
+        (MIDDLE, r"mine.py registers no layer\. Put @anylayer.* or give it as Type=.*mine.py:Middle$"),
+        (
+            "import sys\nsys.exit(2)\n" + MIDDLE,
+            r"mine.py:2: ends the program when it is executed\. Put the classes",
+        ),
+        ("import cv2\nclass A: x = 1 / 0\ncv2.dnn_registerLayer('A', A)\n", "mine.py:2: ZeroDivisionError"),
+    ],
+)
+def test_files_that_define_nothing_are_refused(tmp_path: Path, opencv: str, text: str, rule: str) -> None:
+    with pytest.raises((FileError, InputError), match=rule):
+        load_layers([written(tmp_path, text)])
+
+
+def test_a_use_of_opencv_without_opencv_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    text = (
+        "import cv2\nclass Uses:\n    def __init__(self, params, blobs): pass\n"
+        "    def forward(self, inputs): return [cv2.flip(inputs[0], 1)]\ncv2.dnn_registerLayer('Crop', Uses)\n"
+    )
+    net = anylayer.read(written(tmp_path, NET, "net.prototxt"), layers=[written(tmp_path, text)])
+    rule = r"OpenCV is not installed, so there is no cv2.flip: pip install opencv-python \(.*mine.py:4\)"
+    with pytest.raises(LayerError, match=rule):
+        net.compile("numpy")({"a": A, "b": B})
+
+
+@pytest.mark.parametrize(
+    ("layers", "rule"),
+    [
+        (
+            [("Crop",)],
+            r"layers: a file, 'Type=file.py:Class' or a \(type, class\) pair is needed, got \('Crop',\)",
+        ),
+        ([("Crop", object, 1)], "pair is needed"),
+        ([(3, object)], "pair is needed"),
+        ([5], "pair is needed, got 5"),
+        (["Crop=mine.py"], r"'Crop=mine.py' names no class\. Write Crop=mine.py:Class"),
+        (["Crop=mine.py:Midle"], r"mine.py has no class 'Midle'; did you mean 'Middle'\?"),
+        (["Crop=mine.py:Xyz"], r"mine.py has no class 'Xyz'; it has: Middle"),
+        (["Crop=nowhere.py:Xyz"], "nowhere.py: there is no such layers file"),
+    ],
+)
+def test_layers_that_are_given_wrongly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layers: Any, rule: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, MIDDLE)
+    with pytest.raises(AnyLayerError, match=rule):
+        load_layers(layers)
+
+
+def test_layers_may_be_a_mapping() -> None:
+    class Given:
+        pass
+
+    assert load_layers({"Some": Given})["Some"].cls is Given
