@@ -61,8 +61,8 @@ def read_ir(root: Element, file: str, weights: Weights, user_types: frozenset[st
 
 
 def _declare(network: Network, port: Port) -> None:
-    """Enter the type of a port, where the file states all of it."""
-    if is_known(port.precision) and None not in port.shape:
+    """Enter the type of a port, where the file states all of it; a port without sizes may be one left out."""
+    if port.shape and is_known(port.precision) and None not in port.shape:
         network.declared[port.value] = TensorType(tuple(d or 0 for d in port.shape), dtype_of(port.precision))
 
 
