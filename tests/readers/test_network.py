@@ -512,3 +512,15 @@ def test_the_class_of_a_python_layer_is_its_type() -> None:
         "Python",
     ]
     assert read_net(text).nodes[0].params == {"python_param": {"module": "m", "layer": "ProposalLayer"}}
+
+
+# ---- fields that change no value
+
+
+def test_the_engine_of_a_layer_or_a_network_changes_nothing() -> None:
+    relu = "layer {{ name: 'r' type: 'ReLU' bottom: 'data' top: 'r' {} }}"
+    for engine in ("engine: 'MKL2017'", "engine: CAFFE", "engine: 1"):
+        assert read_net(INPUT + relu.format(engine)).nodes[0].params == {}
+        assert read_net(f"{engine}\n" + INPUT + relu.format("")).nodes[0].params == {}
+    assert read_net(INPUT + relu.format("engine: 'x'").replace("ReLU", "Mine")).nodes[0].params == {"engine": "x"}
+    assert "has no field 'engines'" in refused(INPUT + relu.format("engines: 1"))

@@ -118,8 +118,10 @@ def to_shapes(
     shapes = []
     for value in values:
         name, _, dims = value.rpartition("=")
-        if not re.fullmatch(r"[1-9]\d{0,8}([,x][1-9]\d{0,8})*", dims):
-            raise click.BadParameter(f"a shape is INPUT=N,C,H,W in positive integers, got '{value}'", ctx, param)
+        if not re.fullmatch(r"\d{1,9}([,x]\d{1,9})*", dims):
+            raise click.BadParameter(
+                f"a shape is INPUT=N,C,H,W in integers of 0 or more, got '{value}'", ctx, param
+            )
         shapes.append((name, tuple(int(d) for d in re.split("[,x]", dims))))
     return shapes
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from anylayer.engines import ENGINES, SPECIALISTS, load_engine
 from anylayer.engines.choice import agree, candidates
-from anylayer.engines.nodes import Definitions, input_types
+from anylayer.engines.nodes import Definitions, input_types, needed_inputs
 from anylayer.engines.plan import GraphStep, Plan, make_plan
 from anylayer.engines.run import SHAPES_KEPT, NumpyRunner, PlanRunner
 from anylayer.errors import EngineError, InputError, nearest, need
@@ -58,7 +58,8 @@ class Model:
         self._network, self._definitions, self._targets = network, definitions, dict(outputs)
         self._threads = threads
         self._asked = engine
-        self._types = input_types(network, shapes)
+        types = input_types(network, shapes)
+        self._types = {name: types[name] for name in needed_inputs(network, outputs)}
         self._names = list(self._types)
         self._runners: OrderedDict[Any, PlanRunner | NumpyRunner] = OrderedDict()
         self._warned = False
@@ -106,11 +107,7 @@ class Model:
             inputs = {self._names[0]: inputs}
         arrays = [self._array(name, inputs) for name in self._names]
         if len(inputs) != len(arrays):
-            extra = next(n for n in inputs if n not in self._types)
-            raise InputError(
-                f"the network has no input '{extra}'{nearest(extra, self._names)}; "
-                f"its inputs: {', '.join(self._names)}"
-            )
+            self._refuse_others(inputs)
         runner = self._runner(tuple([(a.shape, a.dtype) for a in arrays]))
         if not out:
             return runner(arrays, {})
@@ -124,6 +121,16 @@ class Model:
             _require_type(name, buffer, TensorType(results[name].shape, results[name].dtype))
             np.copyto(buffer, results[name])
         return {**results, **out}
+
+    def _refuse_others(self, inputs: Mapping[str, Any]) -> None:
+        """Refuse a name that is no input of the network; one that the outputs do not need has no effect."""
+        for name in inputs:
+            known = self._network.inputs
+            need(
+                name in known,
+                f"the network has no input '{name}'{nearest(str(name), known)}; its inputs: {', '.join(known)}",
+                InputError,
+            )
 
     def _array(self, name: str, inputs: Mapping[str, Any]) -> Array:
         if name not in inputs:

@@ -81,8 +81,8 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) ->
             InputError,
         )
         need(
-            all(isinstance(d, (int, np.integer)) and d > 0 for d in shape),
-            f"input '{name}': a shape is positive integers, got {tuple(shape)}",
+            all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape),
+            f"input '{name}': a shape is integers of 0 or more, got {tuple(shape)}",
             InputError,
         )
         known = types[name]
@@ -118,6 +118,15 @@ def needed_nodes(network: Network, outputs: Mapping[str, str]) -> list[Node]:
             wanted.update(node.inputs)
             kept.append(node)
     return kept[::-1]
+
+
+def needed_inputs(network: Network, outputs: Mapping[str, str]) -> list[str]:
+    """The inputs of the network that are needed, in order: all for its own outputs, else those that the outputs
+    depend on."""
+    if dict(outputs) == network.outputs:
+        return list(network.inputs)
+    read = {name for node in needed_nodes(network, outputs) for name in node.inputs} | set(outputs.values())
+    return [name for name in network.inputs if name in read]
 
 
 def unknown_layers(

@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.engines import Program, load_engine
 from anylayer.engines.host import HostCall
 from anylayer.engines.limits import MOST_IN_LAYER, Budget, graph_memory, need_memory
-from anylayer.engines.nodes import Definitions, needed_nodes, run_bound
+from anylayer.engines.nodes import Definitions, needed_inputs, needed_nodes, run_bound
 from anylayer.engines.plan import GraphStep, HostStep, Plan, no_weights
 from anylayer.errors import TraceError, at
 from anylayer.layer import Bound, bind
@@ -95,7 +95,7 @@ class NumpyRunner:
         self._network, self._definitions = network, definitions
         self._outputs = dict(outputs)
         self._nodes = needed_nodes(network, outputs)
-        self._inputs = list(network.inputs)
+        self._inputs = needed_inputs(network, outputs)
         self._last: dict[str, int] = {}
         for i, node in enumerate(self._nodes):
             self._last.update(dict.fromkeys([*node.inputs, *node.outputs], i))

@@ -26,13 +26,15 @@ GENERIC = (
     "weight_decay",
     "blob_share_mode",
 )
+CHOICES = ("engine",)
+"""Fields of Intel's fork, of a network and of any layer, that choose an implementation and change no value."""
 
 
 def check_net(net: Block) -> None:
     """Refuse a top-level field that no network has."""
     known = core().messages["NetParameter"].fields
     for entry in net:
-        if entry.name not in known:
+        if entry.name not in known and entry.name not in CHOICES:
             raise net.fail(f"a network has no field '{entry.name}'{nearest(entry.name, known)}", entry.line)
 
 
@@ -44,7 +46,7 @@ def params(
     A layer that is known takes the messages it declares, those of other layers (which Caffe ignores there) and
     those of the schema; one that is not (`definitions` empty), or that computes nothing, keeps everything.
     """
-    own = layer.without(*GENERIC)
+    own = layer.without(*GENERIC, *(CHOICES if definitions else ()))
     silent = all(getattr(d.cls, "role", "") in ("data", "training", "sink") for d in definitions)
     if not silent and (schema is None or schema.partial):
         messages = {str(getattr(d.cls, "message", "")) for d in definitions}

@@ -1,0 +1,81 @@
+"""Which inputs a compiled model needs, and which sizes they may have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import InputError
+
+ENGINES = ["numpy", "onnxruntime", "openvino", "auto"]
+TWO = """
+layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 1 dim: 3 } } }
+layer { name: "b" type: "Input" top: "b" }
+layer { name: "left" type: "Power" bottom: "a" top: "left" power_param { scale: 2 } }
+layer { name: "right" type: "Power" bottom: "b" top: "right" power_param { scale: 3 } }
+layer { name: "sum" type: "Eltwise" bottom: "left" bottom: "right" top: "sum" }
+"""
+A, B = np.arange(3, dtype=np.float32).reshape(1, 3), np.ones((1, 3), np.float32)
+
+
+def read(tmp_path: Path, text: str) -> Any:
+    (tmp_path / "net.prototxt").write_text(text)
+    return anylayer.read(tmp_path / "net.prototxt")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_only_the_inputs_that_the_outputs_need_are_asked_for(tmp_path: Path, engine: str) -> None:
+    model = read(tmp_path, TWO).compile(engine, outputs=["left"])  # b's shape is nowhere
+    assert list(model.inputs) == ["a"]
+    for given in (A, {"a": A}, {"a": A, "b": B}):
+        assert np.array_equal(model(given)["left"], A * 2)
+    other = read(tmp_path, TWO).compile(engine, outputs=["right"])
+    assert np.array_equal(other({"b": B})["right"], B * 3)
+    assert np.array_equal(other({"b": B, "a": A})["right"], B * 3)
+
+
+def test_a_name_that_is_no_input_is_refused(tmp_path: Path) -> None:
+    model = read(tmp_path, TWO).compile("numpy", outputs=["left"])
+    with pytest.raises(InputError, match=re.escape("the network has no input 'c'; its inputs: a, b")):
+        model({"a": A, "c": B})
+    with pytest.raises(InputError, match="input 'a' is missing; the network's inputs: a"):
+        model({"b": B})
+
+
+def test_all_outputs_need_all_inputs(tmp_path: Path) -> None:
+    model = read(tmp_path, TWO).compile("numpy")
+    assert list(model.inputs) == ["a", "b"]
+    assert np.array_equal(model({"a": A, "b": B})["sum"], A * 2 + 3)
+
+
+LAYERS = [
+    ('type: "ReLU"', (0, 3, 8, 8), (0, 3, 8, 8)),
+    ('type: "ReLU"', (1, 3, 0, 8), (1, 3, 0, 8)),
+    ('type: "Convolution" convolution_param { num_output: 2 kernel_size: 3 }', (0, 3, 8, 8), (0, 2, 6, 6)),
+    ('type: "Pooling" pooling_param { kernel_size: 2 stride: 2 }', (0, 3, 8, 8), (0, 3, 4, 4)),
+    ('type: "Softmax"', (2, 3, 8, 0), (2, 3, 8, 0)),
+    ('type: "Reduction" reduction_param { axis: 1 }', (2, 0, 8, 8), (2,)),
+    ('type: "InnerProduct" inner_product_param { num_output: 2 }', (0, 3, 8, 8), (0, 2)),
+]
+
+
+@pytest.mark.parametrize("stated", ["in the call", "in shapes", "in the file"])
+@pytest.mark.parametrize(("layer", "shape", "output"), LAYERS)
+def test_an_input_may_have_no_elements(tmp_path: Path, layer: str, shape: Any, output: Any, stated: str) -> None:
+    dims = " ".join(f"dim: {d}" for d in (shape if stated == "in the file" else (1, 3, 8, 8)))
+    net = read(
+        tmp_path,
+        f'layer {{ name: "d" type: "Input" top: "d" input_param {{ shape {{ {dims} }} }} }}\n'
+        f'layer {{ name: "y" bottom: "d" top: "y" {layer} }}',
+    )
+    if "num_output" in layer:
+        net.fill(shapes={"d": (1, 3, 8, 8)})
+    for engine in ENGINES:
+        model = net.compile(engine, shapes={"d": shape} if stated == "in shapes" else None)
+        got = model({"d": np.zeros(shape, np.float32)})["y"]
+        assert (got.shape, got.dtype) == (output, np.float32)
