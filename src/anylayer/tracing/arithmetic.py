@@ -124,8 +124,8 @@ def sinc(x: Any) -> Any:
 
 @implements(np.angle)
 def angle(z: Any, deg: bool = False) -> Any:
-    z = z if z.dtype.kind == "f" else z.astype(np.float64)
-    turned = np.where(np.signbit(z), z.dtype.type(np.pi), z.dtype.type(0))
+    z = z.astype(np.arctan2.resolve_dtypes((int, z.dtype, None))[-1])
+    turned = np.where(np.isnan(z), z, np.where(np.signbit(z), z.dtype.type(np.pi), z.dtype.type(0)))
     return turned * (180 / np.pi) if deg else turned
 
 

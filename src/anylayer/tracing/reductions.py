@@ -59,11 +59,25 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> Rule:
             result = cast(result, BOOL)
         elif _empty(a, axes):
             result = np.full(_kept(a, axes, keepdims), neutral, dtype)
+        elif op == "ReduceProd" and dtype.kind in "iu":
+            result = cast(_product(through(cast(a, dtype)), axes, keepdims), dtype)
         else:
             result = cast(_over(op, through(cast(a, dtype)), axes, keepdims), dtype)
         return result if initial is _NONE else ufunc(result, np.asarray(initial, dtype))
 
     return rule
+
+
+def _product(a: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    """A product of integers, by halves: engines compute it in float64, where numbers above 2**53 are rounded."""
+    shape = _kept(a, axes, keepdims)
+    for axis in axes:
+        while a.shape[axis] > 1:
+            half = a.shape[axis] // 2
+            first, second = slices(a, [(axis, 0, half, 1)]), slices(a, [(axis, half, half, 1)])
+            rest = slices(a, [(axis, 2 * half, 1, 1)]) if a.shape[axis] % 2 else None
+            a = first * second if rest is None else concat([first * second, rest], axis)
+    return reshape(a, shape)
 
 
 sum_rule = implements(np.sum)(_additive(np.add, "ReduceSum", 0))
@@ -116,6 +130,9 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) 
     if dtype is None:
         dtype = np.float64 if a.dtype.kind in "biu" else a.dtype
     a = cast(a, dtype)
+    if a.dtype.kind in "biu":
+        total = np.sum(a, axis, dtype=dtype, keepdims=keepdims)
+        return cast(total / _count(a, axes_of(axis, a.ndim)), dtype)
     return cast(_over("ReduceMean", through(a), axis, keepdims), dtype)
 
 

@@ -67,8 +67,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
         a = np.take(array_like(a), sorter)
     a, v = array_like(a), array_like(v)
     wide = np.expand_dims(v, -1)
-    below = a < wide if side == "left" else a <= wide
-    return below.sum(-1, dtype=np.int64)
+    above = wide <= a if side == "left" else wide < a
+    return (~above).sum(-1, dtype=np.int64)  # NaN is above all
 
 
 @implements(np.digitize)

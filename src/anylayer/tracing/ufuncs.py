@@ -6,7 +6,6 @@ Compositions are written in NumPy: they meet these rules again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -15,10 +14,10 @@ import numpy as np
 from anylayer.tracing.array import Rule
 from anylayer.tracing.dim import broadcast, is_static
 from anylayer.tracing.dispatch import ufunc_rule
-from anylayer.tracing.dtypes import BOOL, F4, I8, NATIVE
+from anylayer.tracing.dtypes import BOOL, F4, NATIVE
 from anylayer.tracing.place import refusal
-from anylayer.tracing.primitives import binary, cast, gather, known, note_pick, select, through, unary
-from anylayer.tracing.record import current, record
+from anylayer.tracing.primitives import binary, cast, known, note_pick, select, through, unary
+from anylayer.tracing.record import record
 
 
 def _later(name: str) -> Any:
@@ -79,8 +78,6 @@ for _ufunc, _op, _double in (
     (np.arcsin, "Asin", False),
     (np.arccos, "Acos", False),
     (np.arctan, "Atan", False),
-    (np.sinh, "Sinh", False),
-    (np.cosh, "Cosh", False),
     (np.tanh, "Tanh", True),
     (np.arcsinh, "Asinh", False),
     (np.arccosh, "Acosh", False),
@@ -97,6 +94,22 @@ def _cos(x: Any) -> Any:
 @ufunc_rule(np.tan)
 def _tan(x: Any) -> Any:
     return np.sin(x) / np.cos(x) if x.dtype == np.float64 else _single("Tan")(x)
+
+
+@ufunc_rule(np.sinh)
+def _sinh(x: Any) -> Any:
+    if x.dtype != np.float64:
+        return _single("Sinh")(x)
+    less = np.expm1(np.abs(x) / 2)  # of half of it, so that it overflows where NumPy's does
+    return np.sign(x) * less * (less + 2) * (1 + 1 / (less + 1) / (less + 1)) / 2
+
+
+@ufunc_rule(np.cosh)
+def _cosh(x: Any) -> Any:
+    if x.dtype != np.float64:
+        return _single("Cosh")(x)
+    half = np.exp(np.abs(x) / 2)
+    return (half / 2) * half + 1 / half / half / 2
 
 
 def _rounding(op: str) -> Rule:
@@ -177,8 +190,7 @@ ufunc_rule(np.expm1)(lambda x: np.tanh(x / 2) * (np.exp(x) + 1))
 def _log1p(x: Any) -> Any:
     u = x + 1
     d = u - 1
-    flat = d == 0
-    return np.where(flat, x, np.log(u) * (x / np.where(flat, x.dtype.type(1), d)))
+    return np.where(d == 0, x, np.log(u) * np.where(d == x, x.dtype.type(1), x / d))
 
 
 # ------------------------------------------------------------------- division
@@ -243,55 +255,6 @@ def _modf(x: Any) -> Any:
     return x - whole, whole
 
 
-# --------------------------------------------------------------------- powers
-
-
-@ufunc_rule(np.power, np.float_power)
-def _power(a: Any, b: Any) -> Any:
-    exponent = b.flat[0].item() if known(b) and b.size and (b == b.flat[0]).all() else None
-    if exponent is not None and broadcast(a.shape, b.shape) == a.shape:
-        short = _short_power(a, exponent)
-        if short is not None:
-            return short
-    if a.dtype.kind in "iu":
-        if known(b) and (b < 0).any():
-            raise ValueError("Integers to negative integer powers are not allowed.")
-        graph = current.get()
-        if not known(b) and b.dtype.kind == "i" and graph is not None:
-            graph.note("integers to negative integer powers, which NumPy refuses, are not refused when this runs")
-    return _pow(a, b)
-
-
-@_widened
-def _pow(a: Any, b: Any) -> Any:
-    return binary("Pow", a, b)
-
-
-def _short_power(a: Any, n: float) -> Any:
-    """The powers that have something simpler, as NumPy has for some of them; else None."""
-    if a.dtype.kind == "f":
-        simple: dict[float, Callable[[], Any]] = {
-            0: lambda: np.ones_like(a),
-            1: lambda: a,
-            2: lambda: a * a,
-            3: lambda: a * a * a,
-            -1: lambda: 1 / a,
-            0.5: lambda: np.sqrt(a),
-        }
-        return simple[n]() if n in simple else None
-    if n < 0:
-        raise ValueError("Integers to negative integer powers are not allowed.")
-    if n == 0 or n > 64:
-        return np.ones_like(a) if n == 0 else None
-    result, square = None, a
-    while n:
-        if n % 2:
-            result = square if result is None else result * square
-        n //= 2
-        square = square * square if n else square
-    return result
-
-
 # ---------------------------------------------------------------- comparisons
 
 
@@ -336,23 +299,6 @@ ufunc_rule(np.bitwise_xor)(_bitwise("Xor"))
 ufunc_rule(np.invert)(lambda x: unary("Not" if x.dtype == BOOL else "BitwiseNot", x))
 
 
-def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
-    """2 ** n in int64, from a table where n is data."""
-    if known(n):
-        return np.left_shift(np.int64(1), n.astype(np.int64))
-    return gather(np.left_shift(np.int64(1), np.arange(63)), np.clip(cast(n, I8), 0, 62), 0)
-
-
-@ufunc_rule(np.left_shift)
-def _left_shift(a: Any, n: Any) -> Any:
-    return cast(_multiply(cast(a, I8), _power_of_two(n, a.dtype)), a.dtype)
-
-
-@ufunc_rule(np.right_shift)
-def _right_shift(a: Any, n: Any) -> Any:
-    return cast(_floor_divide(cast(a, I8), _power_of_two(n, a.dtype)), a.dtype)
-
-
 # ------------------------------------------------------------- tests of floats
 
 
@@ -387,7 +333,9 @@ def _copysign(a: Any, b: Any) -> Any:
 
 @ufunc_rule(np.heaviside)
 def _heaviside(x: Any, at_zero: Any) -> Any:
-    return np.where(x == 0, at_zero, np.where(x < 0, x.dtype.type(0), x.dtype.type(1)))
+    number = x.dtype.type
+    positive = np.where(x > 0, number(1), x)  # NaN stays
+    return np.where(x == 0, at_zero, np.where(x < 0, number(0), positive))
 
 
 # -------------------------------------------------------------------- choices
@@ -418,6 +366,7 @@ def _clip(x: Any, low: Any, high: Any) -> Any:
 
 
 @ufunc_rule(np.hypot)
+@_widened
 def _hypot(a: Any, b: Any) -> Any:
     return np.sqrt(a * a + b * b)
 
@@ -432,14 +381,19 @@ def _arctan2(y: Any, x: Any) -> Any:
     return np.where(flat, half, np.where(x < 0, angle + turn, angle))
 
 
+def _apart(a: Any, b: Any) -> Any:
+    """|a - b|, 0 where both are the same infinity."""
+    return np.abs(np.where(a == b, a.dtype.type(0), a - b))
+
+
 @ufunc_rule(np.logaddexp)
 def _logaddexp(a: Any, b: Any) -> Any:
-    return np.maximum(a, b) + np.log1p(np.exp(-np.abs(a - b)))
+    return np.maximum(a, b) + np.log1p(np.exp(-_apart(a, b)))
 
 
 @ufunc_rule(np.logaddexp2)
 def _logaddexp2(a: Any, b: Any) -> Any:
-    return np.maximum(a, b) + np.log2(1 + np.exp2(-np.abs(a - b)))
+    return np.maximum(a, b) + np.log2(1 + np.exp2(-_apart(a, b)))
 
 
 @ufunc_rule(np.ldexp)

@@ -159,7 +159,8 @@ def _log_of_sum(new: Rewriter, value: Value | None) -> Value | None:
 
 
 def _log1p_of_power(new: Rewriter, value: Value | None) -> Value | None:
-    """log1p(exp(x)) as the tracer records it: where(u == 1, e, log(u) * (e / (u - 1))) with u = 1 + e."""
+    """log1p(exp(x)) as the tracer records it: where(d == 0, e, log(u) * where(d == e, 1, e / d)), u = 1 + e,
+    d = u - 1."""
     chosen = made(new, value, "Where")
     if chosen is None:
         return None
@@ -172,11 +173,12 @@ def _log1p_of_power(new: Rewriter, value: Value | None) -> Value | None:
     if total is None or back is None or total[1] != 1 or total[0] is not e:
         return None
     for log, share in orders(new, product, "Mul"):
-        inner, quotient = made(new, log, "Log"), made(new, share, "Div")
-        if inner is not None and quotient is not None and inner[0] is back[0] and quotient[0] is e:
-            safe = made(new, quotient[1], "Where")
-            if safe is not None and safe[0] is mask and is_number(safe[1], 1) and safe[2] is equal[0]:
-                return power[0]
+        inner, ratio = made(new, log, "Log"), made(new, share, "Where")
+        if inner is None or ratio is None or inner[0] is not back[0] or not is_number(ratio[1], 1):
+            continue
+        quotient, exact = made(new, ratio[2], "Div"), made(new, ratio[0], "Equal")
+        if quotient is not None and exact is not None and [*quotient[:2]] == [e, equal[0]]:
+            return power[0] if exact[0] is equal[0] and exact[1] is e else None
     return None
 
 

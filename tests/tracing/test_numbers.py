@@ -1,0 +1,66 @@
+"""Numbers at the ends of what a dtype holds: integers that wrap, shifts beyond the width, infinities, NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer.network import TensorType
+from anylayer.testing import assert_same, run_graph
+from anylayer.tracing import trace
+
+
+def f(*values: float) -> Any:
+    return np.array(values, np.float32)
+
+
+def i(*values: int, dtype: str = "i8") -> Any:
+    return np.array(values, dtype)
+
+
+CASES: list[tuple[str, list[Any]]] = [
+    ("x << y", [i(5, -1, 3, 1, 7), i(-1, -2, 64, 63, 2)]),
+    ("x >> y", [i(5, -9, -3, -(2**63), 2**62), i(-1, -2, 64, 63, 62)]),
+    ("x >> 255", [i(-5, 7)]),
+    ("x << 64", [i(-5, 7)]),
+    ("np.left_shift(x, y)", [i(5, 7, 3, dtype="i1"), i(9, -1, 7, dtype="i1")]),
+    ("np.right_shift(x, y)", [i(-5, 7, 200, dtype="i2"), i(16, 15, 3, dtype="i2")]),
+    ("np.left_shift(x, y)", [i(5, 7, 255, dtype="u1"), i(8, 7, 200, dtype="u1")]),
+    ("x.prod()", [i(*[3] * 36)]),
+    ("x.prod(0)", [np.arange(2, 22).reshape(5, 4) * 1001]),
+    ("x.prod((0, 2), keepdims=True)", [np.arange(1, 31).reshape(2, 3, 5)]),
+    ("x.prod()", [i(*[3] * 37, dtype="i4")]),
+    ("x ** 2", [i(2**30 + 1, -3)]),
+    ("x ** y", [i(2**30 + 1, 3, -7), i(2, 39, 21)]),
+    ("x ** y", [i(200, 3, 7, -3, dtype="i4"), i(5, 25, 20, 3, dtype="i4")]),
+    ("x ** y", [i(200, 3, 7, dtype="u1"), i(3, 7, 9, dtype="u1")]),
+    ("x ** np.array([1, 70, 0])", [i(3, 3, 0)]),
+    ("x.mean(dtype=np.int8)", [i(100, 100, 100)]),
+    ("np.angle(x)", [i(3, -3, dtype="i1")]),
+    ("np.angle(x)", [f(3, -3, 0, np.nan)]),
+    ("np.hypot(x, x)", [i(200, 3, dtype="u1")]),
+    ("np.sinh(x)", [np.array([100.0, -120.0, 1e-9, 0.0, 3.0])]),
+    ("np.cosh(x)", [np.array([100.0, -120.0, 1e-9, 0.0, 3.0])]),
+    ("np.log1p(x)", [f(np.inf, 1, 1e-9, 0, -1, 1e30)]),
+    ("np.log1p(np.exp(x))", [f(90, 200, 1, -200)]),
+    ("np.logaddexp(x, x)", [f(np.inf, -np.inf, 3)]),
+    ("np.logaddexp2(x, x)", [f(np.inf, -np.inf, 3)]),
+    ("np.digitize(x, [0, 1])", [f(np.nan, 0, 0.5, 2)]),
+    ("np.digitize(x, [0, 1], right=True)", [f(np.nan, 0, 0.5, 2)]),
+    ("np.digitize(x, [1, 0])", [f(np.nan, 0, 0.5, 2)]),
+    ("np.searchsorted(np.float32([0, 1]), x)", [f(np.nan, 0, 0.5, 2)]),
+    ("np.heaviside(x, 0.5)", [f(np.nan, 0, -1, np.inf)]),
+]
+
+
+@pytest.mark.parametrize(("text", "arrays"), CASES)
+def test_as_numpy(text: str, arrays: list[Any]) -> None:
+    def function(given: Any) -> Any:
+        return [eval(text, {"np": np, **dict(zip("xy", given))})]
+
+    with np.errstate(all="ignore"):
+        want = np.asarray(function(arrays)[0])
+    graph = trace(function, [TensorType.of(a.shape, a.dtype) for a in arrays])
+    assert_same(run_graph(graph, arrays, "onnxruntime")[0], want, text)
