@@ -84,6 +84,30 @@ def test_an_unread_input_is_an_output_as_in_caffe() -> None:
     }
 
 
+SHARED = INPUT + relu("a", "data", "x") + relu("b", "x", "y") + relu("c", "x", "x") + relu("d", "x", "z")
+
+
+def test_a_shared_blob_that_is_rewritten_keeps_its_old_value_for_its_other_readers() -> None:
+    network = read_net(SHARED)
+    assert [(n.inputs, n.outputs, n.in_place) for n in network.nodes] == [
+        (["data"], ["x@a"], False),
+        (["x@a"], ["y"], False),
+        (["x@a"], ["x"], True),
+        (["x"], ["z"], False),
+    ]
+    assert network.notes == [
+        "layer 'c' (ReLU) rewrites 'x', which 'b' read too: Caffe refuses that. Here they read what was there "
+        "before"
+    ]
+
+
+def test_a_blob_that_is_rewritten_before_others_read_it_is_nothing_special() -> None:
+    network = read_net(
+        INPUT + relu("a", "data", "x") + relu("c", "x", "x") + relu("b", "x", "y") + relu("d", "x", "z")
+    )
+    assert (network.nodes[1].in_place, network.notes) == (True, [])
+
+
 def test_inputs_without_shapes() -> None:
     network = read_net("layer { name: 'i' type: 'Input' top: 'a' top: 'b' }" + relu("r", "a", "x"))
     assert network.inputs == {"a": None, "b": None}

@@ -32,6 +32,15 @@ layer { name: "shuffle" type: "ShuffleChannel" bottom: "conv" top: "out" shuffle
 """
 
 
+SHARED = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 dim: 3 dim: 4 } } }
+layer { name: "a" type: "Power" bottom: "data" top: "x" power_param { scale: 2 } }
+layer { name: "b" type: "Power" bottom: "x" top: "b" power_param { shift: 1 } }
+layer { name: "c" type: "ReLU" bottom: "x" top: "x" }
+layer { name: "d" type: "Eltwise" bottom: "x" bottom: "b" top: "y" }
+"""
+
+
 def network(folder: Path, text: str = NET, **options: Any) -> anylayer.Net:
     (folder / "given.prototxt").write_text(text)
     return anylayer.read(folder / "given.prototxt", **options)
@@ -279,3 +288,14 @@ def test_a_layer_of_the_fork_among_blobs_in_place(tmp_path: Path) -> None:
     net = network(tmp_path, text.split('layer { name: "shuffle"')[0]).fill()
     done = net.write(tmp_path / "net.prototxt", dialect="bvlc")
     assert [c.ok for c in done.checks] == [True]
+
+
+def test_a_layer_that_rewrites_a_shared_blob_is_written_with_a_blob_of_its_own(tmp_path: Path) -> None:
+    """Caffe refuses the source: behind the Split that it inserts nothing works in place."""
+    net = network(tmp_path, SHARED)
+    net.write(tmp_path / "written.prototxt")
+    written = anylayer.read(tmp_path / "written.prototxt", tmp_path / "written.caffemodel")
+    assert (written.network.notes, [n.in_place for n in written.network.nodes]) == ([], [False] * 4)
+    x = noise(1, 2, 3, 4)
+    got = written.compile("numpy")({"data": x})["y"]
+    np.testing.assert_allclose(got, np.maximum(2 * x, 0) + 2 * x + 1, rtol=1e-6)

@@ -18,7 +18,15 @@ from anylayer.readers.caffe.fields import GENERIC, absent, check_net, params
 from anylayer.readers.caffe.preprocess import preprocess
 from anylayer.readers.caffe.rules import State, phase_of, takes_part
 from anylayer.readers.caffe.schema import Schema
-from anylayer.readers.caffe.wiring import Draft, Version, connect, drop_training, name_versions, unique
+from anylayer.readers.caffe.wiring import (
+    Draft,
+    Version,
+    connect,
+    drop_training,
+    name_versions,
+    rewritten_though_shared,
+    unique,
+)
 
 _MOST_LAYERS = 50_000
 _ENDS_ARE_LAYERS = ("opencv",)
@@ -52,6 +60,7 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
     )  # fmt: skip
     if options.schema is not None:
         network.fields = {n: f for n, f in options.schema.fields().items() if n not in GENERIC}
+    network.notes += rewritten_though_shared(layers)
     network.notes += drop_training(layers)
     name_versions(blobs)
     arrays = fill(layers, stored, weights or net.file)

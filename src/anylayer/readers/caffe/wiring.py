@@ -19,6 +19,11 @@ class Version:
     name: str = ""
 
     @property
+    def shared(self) -> bool:
+        """Whether several bottoms read it: Caffe inserts a Split, behind which no layer works in place."""
+        return len(self.readers) > 1
+
+    @property
     def needed(self) -> bool:
         """Whether a layer that computes reads it."""
         return any(not reader.dropped and reader.role != "sink" for reader, _ in self.readers)
@@ -75,6 +80,21 @@ def connect(layers: list[Draft], left_out: list[Draft], state: str) -> dict[str,
             blobs.setdefault(top, []).append(version)
             layer.outputs.append(version)
     return blobs
+
+
+def rewritten_though_shared(layers: list[Draft]) -> list[str]:
+    """Notes on the blobs that a layer rewrites while others read them, which Caffe refuses (insert_splits.cpp)."""
+    notes = []
+    for layer in layers:
+        for k, version in enumerate(layer.inputs):
+            if version.shared and layer.tops[k : k + 1] == [layer.bottoms[k]]:
+                others = {f"'{reader.name}'": None for reader, j in version.readers if (reader, j) != (layer, k)}
+                who = ", ".join(others)
+                notes.append(
+                    f"layer '{layer.name}' ({layer.type}) rewrites '{version.blob}', which {who} read "
+                    "too: Caffe refuses that. Here they read what was there before"
+                )
+    return notes
 
 
 def _line(layer: Draft) -> str:

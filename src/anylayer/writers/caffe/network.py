@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
@@ -14,10 +15,14 @@ from anylayer.writers.caffe.opencv import reads
 
 
 def blob_names(network: Network) -> dict[str, str]:
-    """The blob that each value is: a layer that works in place has one blob for its input and its output."""
+    """Return the blob that each value is: a layer that works in place has one blob for its input and its output.
+
+    It keeps them apart where others read its input too: Caffe refuses a blob that is rewritten behind a Split.
+    """
     first: dict[str, str] = {}
+    readers = Counter(name for node in network.nodes for name in node.inputs)
     for node in network.nodes:
-        if node.in_place and node.inputs and node.outputs:
+        if node.in_place and node.inputs and node.outputs and readers[node.inputs[0]] == 1:
             first[node.outputs[0]] = first.get(node.inputs[0], node.inputs[0])
     groups: dict[str, list[str]] = {}
     for value in [*network.inputs, *(v for node in network.nodes for v in node.outputs)]:
