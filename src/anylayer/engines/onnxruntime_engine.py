@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.corrections import corrected
 from anylayer.engines.limits import need_few
+from anylayer.engines.outputs import need_shapes, wanted_shapes
 from anylayer.errors import EngineError
 from anylayer.libraries.onnxruntime import ort
 from anylayer.network import Array, TensorType
@@ -91,6 +93,7 @@ class OnnxRuntimeProgram:
     """A session over one graph."""
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
+        graph = corrected(graph, "onnxruntime").graph
         need_few(graph, "onnxruntime", _MOST)
         options = _silent()
         options.intra_op_num_threads = threads or 0
@@ -99,6 +102,7 @@ class OnnxRuntimeProgram:
         except Exception as error:
             raise EngineError(f"engine 'onnxruntime' refuses the graph: {error}") from error
         self._types = [v.type for v in graph.inputs], [v.type for v in graph.outputs]
+        self._wanted = wanted_shapes(graph.outputs)
         self._small = _small(self._types)
         self._local = threading.local()
         self._inputs = [i.name for i in self._session.get_inputs()]
@@ -127,11 +131,13 @@ class OnnxRuntimeProgram:
                     binding = self._local.binding = (_Copying if self._small else _Binding)(
                         self._session, self._types
                     )
-                return binding.run(inputs, out)
-            results: list[Array] = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
-            return results
+                results: list[Array] = binding.run(inputs, out)
+            else:
+                results = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
         except Exception as error:
             raise EngineError(f"engine 'onnxruntime' stops: {error}") from error
+        need_shapes("onnxruntime", results, self._wanted)
+        return results
 
 
 Types = tuple[list[TensorType], list[TensorType]]

@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.corrections import corrected
 from anylayer.engines.limits import need_few
+from anylayer.engines.narrowing import narrowed, need_range
+from anylayer.engines.outputs import need_shapes, wanted_shapes
 from anylayer.engines.recycling import Recycled, Slot
 from anylayer.errors import EngineError, need
 from anylayer.libraries.openvino import ov, shared_core
 from anylayer.network import Array
 from anylayer.tracing import Graph, Value
+from anylayer.tracing.dim import is_static
 from anylayer.writers.onnx import to_onnx
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
@@ -41,6 +45,8 @@ class OpenVinoProgram:
     """A compiled model with one infer request a thread."""
 
     def __init__(self, graph: Graph, threads: int | None, precision: str = "float32") -> None:
+        fixed = corrected(graph, "openvino", checking=True)
+        graph, self._checks = fixed.graph, fixed.checks
         need_few(graph, "openvino", _MOST)
         config: dict[str, Any] = {
             "INFERENCE_PRECISION_HINT": PRECISIONS[precision],
@@ -51,6 +57,13 @@ class OpenVinoProgram:
         if threads:
             config["INFERENCE_NUM_THREADS"] = threads
         self._dtypes = [v.dtype for v in graph.outputs]
+        self._wanted = wanted_shapes(graph.outputs)
+        self._empty = [  # OpenVINO gives numbers without axes for them
+            (i, np.empty(v.shape, v.dtype))
+            for i, v in enumerate(graph.outputs)
+            if 0 in v.shape and is_static(v.shape)
+        ]
+        self._narrowed = narrowed(graph.inputs, inputs=True), narrowed(graph.outputs, inputs=False)
         self._weights: list[Array] = []
         try:
             self._model = shared_core().compile_model(self._read(graph), "CPU", config)
@@ -98,13 +111,31 @@ class OpenVinoProgram:
         return model
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
+        if self._narrowed[0]:
+            need_range(inputs, self._narrowed[0], "input")
+        if self._checks and out is not None:
+            out = [*out, None]
         try:
             request = getattr(self._local, "request", None)
             if request is None:
                 request = self._local.request = _Request(self._model, self._places, self._dtypes)
-            return request.run(inputs, out)
+            results = request.run(inputs, out)
         except Exception as error:
             raise EngineError(f"engine 'openvino' stops: {error}") from error
+        for i, nothing in self._empty:
+            results[i] = nothing.copy() if out is None or out[i] is None else results[i]
+        need_shapes("openvino", results, self._wanted)
+        if self._checks:
+            self._need_checked(results.pop())
+        if self._narrowed[1]:
+            need_range(results, self._narrowed[1], "output")
+        return results
+
+    def _need_checked(self, flags: Array) -> None:
+        """Stop where a check of the graph has found something."""
+        if flags.any():
+            found = self._checks[int(flags.argmax())]
+            raise EngineError(f"engine 'openvino' stops: {found}. Use engine 'onnxruntime', or 'numpy'")
 
 
 class _Request:

@@ -12,8 +12,12 @@ from anylayer.tracing.array import Traced, lifted, view_of
 from anylayer.tracing.dim import Dim, broadcast, is_one, is_static, size_of
 from anylayer.tracing.dispatch import plain, shadows
 from anylayer.tracing.dtypes import BOOL, I8
+from anylayer.tracing.intervals import Intervals
 from anylayer.tracing.place import refusal
 from anylayer.tracing.primitives import cast, gather, known, reshape, slices, transpose
+
+_OUTSIDE = np.int64(2**31 - 1)
+"""A position that no array has: arrays have at most as many values."""
 
 
 @dataclass(slots=True)
@@ -319,17 +323,28 @@ def _joint(x: Any, arrays: dict[int, Any], result_axes: Sequence[Any], dropped: 
 
 
 def flat_index(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """ravel_multi_index, for traced indices too, whose negative values count from the end."""
+    """Return ravel_multi_index, also of traced indices, whose negative values count from the end.
+
+    A traced index out of its axis gives a position outside every array, which engines refuse.
+    """
+    if len(indices) == 1:
+        return indices[0]
     if all(map(known, indices)):
         return np.ravel_multi_index(tuple(np.broadcast_arrays(*indices)), tuple(sizes)).astype(np.int64)
     total: Any = None
+    outside: Any = None
     stride = size_of(sizes)
     for p, size in zip(indices, sizes):
         stride //= size
-        p = p if known(p) else np.where(p < 0, p + np.int64(size), p)
+        if not known(p):
+            low, high = Intervals(p._graph).of(p._value)
+            if low < -size or high >= size:
+                away = (p < -size) | (p >= size)
+                outside = away if outside is None else outside | away
+            p = p if low >= 0 else p % np.int64(size)
         term = p if stride == 1 else p * np.int64(stride)
         total = term if total is None else total + term
-    return total
+    return total if outside is None else np.where(outside, _OUTSIDE, total)
 
 
 def _arranged(x: Any, order: _Order, key: Key, result_axes: Sequence[Any]) -> Any:

@@ -323,11 +323,4 @@ def reduce(op: str, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
     shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
     if not axes:
         return x
-    if x.ndim == 3 and x.dtype.kind == "i":  # OpenVINO 2026.4 gives wrong sums of 3-D integers before Add and Mul
-        real = [i for i, d in enumerate(x.shape) if not is_one(d)]  # and of 4-D ones that it can make 3-D
-        lead = (1,) * (len(real) == 3)
-        sizes, inner = (*lead, *(x.shape[i] for i in real)), [len(lead) + real.index(a) for a in axes if a in real]
-        left = tuple(1 if i in inner else d for i, d in enumerate(sizes))
-        x = reshape(x, sizes)
-        return reshape(record(op, [x, ints(inner)], left, x.dtype, keepdims=1) if inner else x, shape)
     return record(op, [x, ints(axes)], shape, x.dtype, keepdims=int(keepdims))

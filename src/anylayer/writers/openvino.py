@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.corrections import corrected
 from anylayer.errors import EngineError, FileError, LayerError, at
 from anylayer.network import Array
 from anylayer.tracing import Graph, Op, Value
@@ -34,6 +35,7 @@ def write(source: Source, path: Path, **told: Any) -> Written:
     OpenVINO refuses the network or is not installed, LayerError where a kept layer has attributes that no IR has.
     """
     graph = source.graph if source.batch is not None else simplify(source.graph, "openvino")
+    graph = corrected(graph, RUNS).graph
     weights = path.with_suffix(".bin")
     _save(graph, source, path)
     done = Written([weights, path], outputs=other_outputs(source))

@@ -146,7 +146,7 @@ _REDUCE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minim
 def _scatter_elements(call: Call, x: Any, indices: Any, updates: Any) -> Any:
     axis, y = call["axis"], np.array(x)
     grid = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
-    grid[axis] = np.where(indices < 0, indices + x.shape[axis], indices)
+    grid[axis] = indices
     return _scattered(call, y, tuple(grid), updates)
 
 

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from anylayer.corrections import corrected
 from anylayer.errors import FileError
 from anylayer.libraries.onnx import checker, helper, onnx
 from anylayer.network import Array
@@ -68,7 +69,7 @@ def write(source: Source, path: Path, *, external: bool | None = None, **told: A
 def _simplified(graph: Graph) -> Graph:
     """The graph for any runtime. Zeros in front of a MaxPool name all the axes: where none are named, ONNX Runtime
     1.31 takes them for the pool's own padding, which is no value at all."""
-    done = simplify(graph)
+    done = corrected(simplify(graph), RUNS).graph
     for o in done.ops:
         pad = done.producers.get(id(o.inputs[0])) if o.op == "MaxPool" else None
         if pad is not None and pad.op == "Pad" and len(pad.inputs) < 4:

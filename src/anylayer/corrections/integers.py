@@ -1,0 +1,193 @@
+"""What OpenVINO (2026.4) computes wrongly of integers: 64 bits, indices out of range, reductions, repeats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.corrections.machinery import REQUIREMENTS, Corrector, correction, refused, spelled, step
+from anylayer.errors import EngineError
+from anylayer.network import Array
+from anylayer.tracing import Dim, Graph, Op, Value, record
+from anylayer.tracing.intervals import INT32, inside, is_wide
+
+_F4 = np.dtype(np.float32)
+_LARGEST = np.float32(2**31 - 128)
+"""The largest float32 below 2**31."""
+_REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare")
+_COMPUTING = (
+    *("Add", "Sub", "Mul", "Neg", "Abs", "Pow", "CumSum", "ReduceSum", "ReduceProd", "ReduceSumSquare"),
+    *("Cast", "Gather"),
+)
+
+
+def _cast(new: Corrector, o: Op, value: Value) -> Value:
+    if value.dtype == _F4:
+        return value
+    if value.const is not None:
+        return new.constant(np.asarray(value.const, _F4))
+    return step(new, o, "Cast", [value], value.shape, _F4, to=1)
+
+
+@correction("openvino", *_COMPUTING)
+def _too_large(new: Corrector, o: Op) -> list[Value] | None:
+    """Stop the engine where an integer of 64 bits needs more than the 32 in which OpenVINO computes.
+
+    Where the intervals of the inputs allow that, the result is computed in float32 too and compared with 2**31.
+    """
+    out = o.outputs[0]
+    if not (new.checking and is_wide(out.dtype)) or inside(new.intervals.before(new.old.outputs[0]), INT32):
+        return None
+    first = o.inputs[0]
+    if first is None or (o.op == "Cast" and first.dtype not in (np.float32, np.float64)):
+        return None
+    rough = first
+    if o.op != "Cast":
+        data = [v if v is None or i >= _data_inputs(o) else _cast(new, o, v) for i, v in enumerate(o.inputs)]
+        rough = step(new, o, o.op, data, out.shape, _F4, **o.attrs)
+    new.check(
+        o, _beyond(new, o, rough), f"a value of {out.dtype.name} is beyond 2**31, and OpenVINO computes in 32 bits"
+    )
+    return None if o.op not in _REDUCTIONS else _apart(new, o)
+
+
+def _data_inputs(o: Op) -> int:
+    """Return how many of an operator's inputs are data; those behind them are axes."""
+    return 1 if o.op in (*_REDUCTIONS, "CumSum", "Gather") else len(o.inputs)
+
+
+def _beyond(new: Corrector, o: Op, rough: Value) -> Value:
+    """Return where finite values are beyond 2**31. Infinite ones become the smallest integer on every engine."""
+    kind = rough.dtype.type
+    size = step(new, o, "Abs", [rough], rough.shape, rough.dtype)
+    large = step(new, o, "Greater", [size, new.constant(np.array(_LARGEST, kind))], rough.shape, bool)
+    limit = np.array(np.finfo(np.float32).max, kind)
+    finite = step(new, o, "Less", [size, new.constant(limit)], rough.shape, bool)
+    return step(new, o, "And", [large, finite], rough.shape, bool)
+
+
+@correction("openvino", *_REDUCTIONS)
+def _apart(new: Corrector, o: Op) -> list[Value] | None:
+    """Keep an integer reduction apart from what follows, by a maximum with the least integer.
+
+    OpenVINO fuses a reduction over axis 1 or 2 of three with the operator behind it, and then computes that
+    operator for the first row alone.
+    """
+    out = o.outputs[0]
+    if out.dtype.kind not in "iu" or o.inputs[0] is None:
+        return None
+    least = max(np.iinfo(out.dtype).min, np.iinfo(np.int32).min)
+    made = step(new, o, o.op, o.inputs, out.shape, out.dtype, **o.attrs)
+    return new.emit(o, "Max", [made, new.constant(np.array(least, out.dtype))])
+
+
+# --------------------------------------------------------------------- constants
+
+_CLAMPING = frozenset(
+    (
+        *("Slice", "Clip", "Min", "Max", "Reshape", "Expand", "Pad", "Resize", "Less", "Greater", "LessOrEqual"),
+        *("GreaterOrEqual", "Equal", "TopK", "Tile", "Split", "Squeeze", "Unsqueeze", "Range", *_COMPUTING),
+    )
+)
+"""Operators for which the nearest integer of 32 bits means the same as a constant, or which are checked."""
+
+
+def _need_small_constants(graph: Graph) -> None:
+    """Refuse constants beyond 32 bits where their values count."""
+    for value in graph.outputs:
+        if value.const is not None and not fits(value.const):
+            raise EngineError(
+                f"output '{value.name}' has the value {_worst(value.const)}, and OpenVINO computes integers in "
+                "32 bits. Use engine 'onnxruntime'"
+            )
+    for o in graph.ops:
+        for read in o.inputs if o.op not in _CLAMPING and not o.domain else ():
+            if read is not None and read.const is not None and not fits(read.const):
+                raise refused(o, f"it has the constant {_worst(read.const)}, and OpenVINO computes in 32 bits")
+
+
+def fits(array: Array) -> bool:
+    """Return whether an array's integers fit 32 bits."""
+    if not is_wide(array.dtype) or array.size == 0:
+        return True
+    return bool(array.max() <= INT32[1] and array.min() >= INT32[0])
+
+
+def _worst(array: Array) -> int:
+    return int(array.flat[int(np.argmax((array > INT32[1]) | (array < INT32[0])))])
+
+
+REQUIREMENTS.setdefault("openvino", []).append(_need_small_constants)
+
+# ----------------------------------------------------------------------- indices
+
+
+@correction("openvino", "Gather", "GatherND", "ScatterElements")
+def _indices(new: Corrector, o: Op) -> list[Value] | None:
+    """Clip indices to their range, and stop the engine where one was out of it.
+
+    OpenVINO gives zeros for such an index (Gather), reads memory behind the array (GatherND), or writes there
+    (ScatterElements).
+    """
+    data, index = o.inputs[0], o.inputs[1]
+    if data is None or index is None:
+        return None
+    sizes = _indexed(o, data, index)
+    if any(isinstance(d, Dim) for d in sizes) or not sizes or min(sizes) < 1:
+        return None
+    least = min(sizes)
+    if inside(new.interval(1), (-least, least - 1)):
+        return None
+    if (
+        index.const is not None
+        and (index.const >= -np.array(sizes)).all()
+        and (index.const < np.array(sizes)).all()
+    ):
+        return None
+    limits = np.array(sizes if len(sizes) > 1 else sizes[0], index.dtype)
+    low, high = new.constant(-limits), new.constant(limits - 1)
+    if new.checking:
+        below = step(new, o, "Less", [index, low], index.shape, bool)
+        above = step(new, o, "Greater", [index, high], index.shape, bool)
+        outside = step(new, o, "Or", [below, above], index.shape, bool)
+        text = f"an index is out of range of {', '.join(map(str, sizes))}"
+        new.check(o, outside, f"{text} (-{least} to {least - 1})" if len(sizes) == 1 else text)
+    held = step(new, o, "Max", [index, low], index.shape, index.dtype)
+    held = step(new, o, "Min", [held, high], index.shape, index.dtype)
+    return new.emit(o, o.op, [data, held, *o.inputs[2:]], **o.attrs)
+
+
+def _indexed(o: Op, data: Value, index: Value) -> list[Any]:
+    """Return the sizes of the axes that are indexed."""
+    if o.op != "GatherND":
+        return [data.shape[o.attrs.get("axis", 0)]] if len(data.shape) else []
+    first, count = o.attrs.get("batch_dims", 0), index.shape[-1]
+    return [*data.shape[first : first + count]] if isinstance(count, int) else []
+
+
+@correction("openvino", "Tile")
+def _tile(new: Corrector, o: Op) -> list[Value] | None:
+    """Spell Tile by Expand where the repeats are computed: OpenVINO gives what lies somewhere in memory."""
+    if o.inputs[1] is None or o.inputs[1].const is not None:
+        return None
+    out = o.outputs[0]
+
+    def tiled(x: Any, repeats: Any) -> Any:
+        rank = len(x.shape)
+        if any(isinstance(d, Dim) for d in x.shape):
+            sizes: Any = record("Shape", [x], (rank,), np.int64)
+        else:
+            sizes = np.array(x.shape, np.int64)
+        pairs = np.stack([repeats, repeats * 0 + sizes], axis=1).reshape(2 * rank)
+        split = record("Unsqueeze", [x, np.arange(rank) * 2], [d for n in x.shape for d in (1, n)], x.dtype)
+        wide = record(
+            "Expand", [split, pairs], [d for n, m in zip(x.shape, out.shape) for d in (_any(m), n)], x.dtype
+        )
+        return record("Reshape", [wide, repeats * sizes], out.shape, x.dtype)
+
+    return spelled(new, o, tiled)
+
+
+def _any(size: Any) -> Dim:
+    return Dim("tile", size.maximum if isinstance(size, Dim) else max(int(size), 1))

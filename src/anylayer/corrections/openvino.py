@@ -1,0 +1,169 @@
+"""What OpenVINO (2026.4) computes wrongly on a CPU, integers apart."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.corrections.machinery import Corrector, correction, refused, spelled, step
+from anylayer.tracing import Op, Value
+
+_ACTIVATIONS = frozenset(("Sigmoid", "Tanh", "Relu"))
+
+
+@correction("openvino", "LSTM")
+def _lstm(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute an LSTM step by step where it has peepholes or `input_forget`, which OpenVINO ignores."""
+    peepholes = len(o.inputs) > 7 and o.inputs[7] is not None
+    if not peepholes and not o.attrs.get("input_forget"):
+        return None
+    attrs = o.attrs
+    if attrs.get("layout") or attrs.get("activation_alpha") or attrs.get("activation_beta"):
+        raise refused(o, "it leaves out peepholes and input_forget")
+
+    def stepwise(*inputs: Any) -> Any:
+        return ops.lstm(
+            *inputs,
+            hidden_size=attrs["hidden_size"],
+            direction=attrs.get("direction", "forward"),
+            activations=attrs.get("activations") or None,
+            clip=attrs.get("clip") or None,
+            input_forget=bool(attrs.get("input_forget")),
+        )
+
+    return spelled(new, o, stepwise)
+
+
+@correction("openvino", "Resize")
+def _resize(new: Corrector, o: Op) -> list[Value] | None:
+    """Spell Resize otherwise where OpenVINO ignores `exclude_outside`, `antialias` and `keep_aspect_ratio_policy`,
+    or refuses the rule of coordinates."""
+    attrs = o.attrs
+    mode, rule = attrs.get("mode", "nearest"), attrs.get("coordinate_transformation_mode", "half_pixel")
+    odd = rule in ("half_pixel_symmetric", "tf_crop_and_resize")
+    unheeded = (mode == "cubic" and attrs.get("exclude_outside")) or (mode != "nearest" and attrs.get("antialias"))
+    scaled = len(o.inputs) > 2 and o.inputs[2] is not None and o.inputs[2].shape != (0,)
+    aspect = not scaled and attrs.get("keep_aspect_ratio_policy", "stretch") != "stretch"
+    if not (odd or unheeded or aspect):
+        return None
+    x, out = o.inputs[0], o.outputs[0]
+    if x is None or not all(isinstance(d, int) for d in (*x.shape, *out.shape)):
+        raise refused(o, f"mode={mode} with coordinates {rule} of a size that depends on data")
+    if (scaled and not _exact(o, x)) or (aspect and mode != "nearest") or rule == "tf_crop_and_resize":
+        raise refused(o, f"mode={mode} with coordinates {rule}")
+    axes = [i for i in range(len(x.shape)) if x.shape[i] != out.shape[i]]
+
+    def resized(array: Any, *_: Any) -> Any:
+        return ops.resize(
+            array,
+            [out.shape[i] for i in axes],
+            axes=axes,
+            mode=mode,
+            coordinates=rule,
+            nearest=attrs.get("nearest_mode", "round_prefer_floor"),
+            cubic_a=attrs.get("cubic_coeff_a", -0.75),
+            exclude_outside=bool(attrs.get("exclude_outside")),
+            antialias=bool(attrs.get("antialias")),
+        )
+
+    return spelled(new, o, resized)
+
+
+def _exact(o: Op, x: Value) -> bool:
+    """Return whether the scales are those between the sizes."""
+    scales = o.inputs[2]
+    if scales is None or scales.const is None:
+        return False
+    axes = o.attrs.get("axes") or range(len(x.shape))
+    return all(
+        math.isclose(x.shape[a] * float(s), o.outputs[0].shape[a], abs_tol=1e-6)
+        for a, s in zip(axes, scales.const)
+    )
+
+
+@correction("openvino", "Hardmax")
+def _hardmax(new: Corrector, o: Op) -> list[Value] | None:
+    """Spell Hardmax by ArgMax: OpenVINO does not promise to take the first of equal values."""
+    axis = o.attrs.get("axis", -1)
+
+    def largest(x: Any) -> Any:
+        shape = [1] * len(x.shape)
+        shape[axis] = -1
+        places = np.arange(x.shape[axis]).reshape(shape)
+        return (np.argmax(x, axis=axis, keepdims=True) == places).astype(x.dtype)
+
+    return spelled(new, o, largest)
+
+
+@correction("openvino", "QuantizeLinear")
+def _quantize(new: Corrector, o: Op) -> list[Value] | None:
+    """Spell the quantization to 16 bits out: OpenVINO rounds halves otherwise there."""
+    x, out = o.inputs[0], o.outputs[0]
+    if x is None or out.dtype.itemsize != 2 or out.dtype.kind not in "iu":
+        return None
+    if o.attrs.get("block_size"):
+        raise refused(o, "block_size with 16 bits")
+    axis, info = o.attrs.get("axis", 1), np.iinfo(out.dtype)
+
+    def quantized(x: Any, scale: Any, zero: Any = None) -> Any:
+        if len(scale.shape) == 1 and scale.shape[0] > 1:
+            shape = [1] * len(x.shape)
+            shape[axis] = -1
+            scale, zero = scale.reshape(shape), None if zero is None else zero.reshape(shape)
+        y = np.rint(x / scale)
+        y = y if zero is None else y + zero.astype(np.float32)
+        return np.clip(y, np.float32(info.min), np.float32(info.max)).astype(out.dtype)
+
+    return spelled(new, o, quantized)
+
+
+@correction("openvino", "NonMaxSuppression")
+def _suppression(new: Corrector, o: Op) -> list[Value] | None:
+    """Raise the threshold by one bit: OpenVINO suppresses boxes whose overlap equals it, ONNX only larger ones."""
+    threshold = o.inputs[3] if len(o.inputs) > 3 else None
+    if threshold is None:
+        bound: Value = new.constant(np.array([_LEAST_OVERLAP], np.float32))
+    elif threshold.const is not None:
+        next_ = np.nextafter(np.asarray(threshold.const, np.float32), np.float32(np.inf))
+        bound = new.constant(np.maximum(next_, _LEAST_OVERLAP))
+    else:
+        factor = new.constant(np.float32(1 + 2.0**-23))
+        above = step(new, o, "Mul", [threshold, factor], threshold.shape, np.float32)
+        bound = step(new, o, "Max", [above, new.constant(_LEAST_OVERLAP)], threshold.shape, np.float32)
+    inputs: list[Value | None] = [*o.inputs[:3], *[None] * (3 - len(o.inputs)), bound, *o.inputs[4:]]
+    return new.emit(o, o.op, inputs, **o.attrs)
+
+
+_LEAST_OVERLAP = np.float32(1e-30)
+
+
+@correction("openvino", "Einsum")
+def _einsum(new: Corrector, o: Op) -> list[Value] | None:
+    """Multiply scalars: OpenVINO gives 0 for an Einsum of them."""
+    if any(v is None or len(v.shape) for v in o.inputs):
+        return None
+
+    def product(*numbers: Any) -> Any:
+        result = numbers[0]
+        for other in numbers[1:]:
+            result = result * other
+        return result + result.dtype.type(0) if len(numbers) == 1 else result
+
+    return spelled(new, o, product)
+
+
+@correction("openvino", "RoiAlign")
+def _roi_align(new: Corrector, o: Op) -> list[Value] | None:
+    """Refuse mode="max": OpenVINO takes the largest sample, ONNX the largest weighted cell."""
+    if o.attrs.get("mode", "avg") == "max":
+        raise refused(o, "mode='max' takes the largest sample in place of the largest weighted cell")
+    return None
+
+
+@correction("openvino", "DFT", "STFT")
+def _fourier(new: Corrector, o: Op) -> list[Value] | None:
+    """Refuse Fourier transforms: OpenVINO reads their axes otherwise."""
+    raise refused(o, "it transforms another axis than the one asked for")

@@ -1,0 +1,90 @@
+"""What ONNX Runtime computes wrongly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import anylayer
+from anylayer.corrections import corrected
+from anylayer.tracing import record
+from tests.corrections.harness import in_process, noise, run, traced, whole
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize(("op", "want"), [("Div", "[{least}, -5, 2]"), ("Mod", "[0, 0, 1]")])
+def test_least_integer_by_minus_one_does_not_kill_the_process(op: str, want: str, dtype: str) -> None:
+    code = (
+        f"x, y = np.array([np.iinfo('{dtype}').min, 5, 7], '{dtype}'), np.array([-1, -1, 3], '{dtype}')\n"
+        f"print(run('onnxruntime', lambda x, y: record('{op}', [x, y], (3,), x.dtype), x, y)[0].tolist())"
+    )
+    assert in_process(code).strip() == want.format(least=np.iinfo(dtype).min)
+
+
+@pytest.mark.parametrize(("text", "want"), [("x // -1", [-1, -(2**31)]), ("x % -1", [0, 0])])
+def test_layer_may_divide_what_a_nan_became(text: str, want: list[int]) -> None:
+    code = (
+        "def function(x):\n    x = x.astype(np.int32)\n"
+        f"    return {text}\n"
+        "print(run('onnxruntime', function, np.array([1, np.nan], np.float32))[0].tolist())"
+    )
+    assert in_process(code).strip() == str(want)
+
+
+def test_remainder_with_the_sign_of_the_dividend_is_corrected_too() -> None:
+    x, y = whole(-9, 9, 40), whole(1, 5, 40, seed=1) * np.where(np.arange(40) % 2, 1, -1)
+    got = run("onnxruntime", lambda x, y: record("Mod", [x, y], (40,), np.int64, fmod=1), x, y)[0]
+    assert (got == np.fmod(x, y)).all()
+
+
+def test_division_by_other_constants_stays_one_operator() -> None:
+    graph = traced(lambda x: record("Div", [x, np.array(3)], (4,), np.int64), whole(-9, 9, 4))
+    assert corrected(graph, "onnxruntime").graph is not graph
+    assert [o.op for o in corrected(graph, "onnxruntime").graph.ops] == ["Div"]
+
+
+def test_written_file_survives_division_by_minus_one(tmp_path: Path) -> None:
+    ints = [helper.make_tensor_value_info(n, TensorProto.INT32, [1]) for n in "xyz"]
+    graph = helper.make_graph([helper.make_node("Div", ["x", "y"], ["z"])], "g", ints[:2], ints[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    (tmp_path / "source.onnx").write_bytes(model.SerializeToString())
+    anylayer.read(tmp_path / "source.onnx").write(tmp_path / "written.onnx")
+    code = (
+        f"import onnxruntime\nsession = onnxruntime.InferenceSession({str(tmp_path / 'written.onnx')!r})\n"
+        "print(session.run(None, {'x': np.array([-2**31], 'i4'), 'y': np.array([-1], 'i4')})[0].tolist())"
+    )
+    assert in_process(code).strip() == "[-2147483648]"
+
+
+@pytest.mark.parametrize(
+    "attrs", [{"mode": "nearest", "antialias": 1}, {"mode": "nearest", "exclude_outside": 1}, {"mode": "linear"}]
+)
+def test_resize_takes_attributes_that_change_nothing(attrs: dict[str, object]) -> None:
+    x = noise(1, 2, 9, 7)
+    given = {"exclude_outside": 1, **attrs} if attrs["mode"] == "linear" else attrs
+
+    def resized(x: object, **more: object) -> object:
+        return record("Resize", [x, None, None, np.array([1, 2, 5, 11])], (1, 2, 5, 11), np.float32, **more)
+
+    got = run("onnxruntime", lambda x: resized(x, **given), x)[0]
+    want = run("onnxruntime", lambda x: resized(x, mode=attrs["mode"]), x)[0]
+    assert np.array_equal(got, want)
+
+
+def test_onnx_runtime_still_needs_it() -> None:
+    """Where this fails, ONNX Runtime has mended the fault, and the correction can go."""
+    code = (
+        "from onnx import TensorProto, helper\nimport onnxruntime\n"
+        "ints = [helper.make_tensor_value_info(n, TensorProto.INT32, [1]) for n in 'xyz']\n"
+        "graph = helper.make_graph([helper.make_node('Div', ['x', 'y'], ['z'])], 'g', ints[:2], ints[2:])\n"
+        "model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 18)], ir_version=9)\n"
+        "session = onnxruntime.InferenceSession(model.SerializeToString())\n"
+        "session.run(None, {'x': np.array([-2**31], 'i4'), 'y': np.array([-1], 'i4')})"
+    )
+    if onnxruntime.__version__ == "1.31.1":
+        with pytest.raises(AssertionError, match="the process dies: -8"):
+            in_process(code)

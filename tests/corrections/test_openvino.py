@@ -1,0 +1,210 @@
+"""What OpenVINO computes wrongly, integers apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer import ops
+from anylayer.engines.narrowing import need_range
+from anylayer.engines.outputs import need_shapes
+from anylayer.errors import EngineError
+from anylayer.tracing import Dim, record, record_many
+from tests.corrections.harness import noise, run
+
+pytest.importorskip("openvino")
+
+
+def same(got: Any, want: Any, tolerance: float = 1e-5) -> None:
+    assert got.shape == want.shape and got.dtype == want.dtype
+    assert np.allclose(got, want, tolerance, tolerance, equal_nan=True)
+
+
+# ------------------------------------------------------------------- recurrences
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("more", [{"peepholes": True}, {"input_forget": 1}, {"peepholes": True, "clip": 0.5}])
+def test_lstm_heeds_peepholes_and_input_forget(more: dict[str, Any], direction: str) -> None:
+    given = dict(more)
+    count = 2 if direction == "bidirectional" else 1
+    x, w, r, b = noise(5, 3, 4), noise(count, 8, 4, seed=1), noise(count, 8, 2, seed=2), noise(count, 16, seed=3)
+    peepholes = noise(count, 6, seed=4) if given.pop("peepholes", False) else None
+    types = [((5, count, 3, 2), np.float32)] + [((count, 3, 2), np.float32)] * 2
+    attrs = {"hidden_size": 2, "direction": direction, **given}
+
+    def recorded(x: Any) -> Any:
+        inputs = [x, w, r, b, None, None, None, peepholes]
+        return record_many("LSTM", inputs[:4] if peepholes is None else inputs, types, **attrs)
+
+    want = ops.lstm(x, w, r, b, peepholes=peepholes, **attrs)
+    for got, array in zip(run("openvino", recorded, x), want):
+        same(got, array)
+    if direction == "forward":
+        for got, array in zip(run("onnxruntime", recorded, x), want):
+            same(got, array)
+
+
+def test_lstm_with_peepholes_and_parameters_of_activations_is_refused() -> None:
+    x, w, r = noise(5, 3, 4), noise(1, 8, 4), noise(1, 8, 2)
+    attrs: dict[str, Any] = {"hidden_size": 2, "input_forget": 1, "activation_alpha": [0.3, 0.3, 0.3]}
+    with pytest.raises(EngineError, match=r"'LSTM' is computed wrongly by this engine: it leaves out peepholes"):
+        run("openvino", lambda x: record("LSTM", [x, w, r], (5, 1, 3, 2), np.float32, **attrs), x)
+
+
+# ---------------------------------------------------------------------- resizing
+
+
+@pytest.mark.parametrize("rule", ["half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"])
+@pytest.mark.parametrize("size", [(9, 11), (4, 3)])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"mode": "cubic", "exclude_outside": 1},
+        {"mode": "cubic", "antialias": 1},
+        {"mode": "linear", "antialias": 1},
+        {"mode": "cubic", "exclude_outside": 1, "antialias": 1, "cubic_coeff_a": -0.5},
+        {"mode": "linear"},
+    ],
+)
+def test_resize_heeds_every_attribute(more: dict[str, Any], size: tuple[int, int], rule: str) -> None:
+    x, shape = noise(1, 2, 5, 7), (1, 2, *size)
+
+    def recorded(x: Any) -> Any:
+        attrs = {**more, "coordinate_transformation_mode": rule}
+        return record("Resize", [x, None, None, np.array(shape)], shape, np.float32, **attrs)
+
+    want = run("onnxruntime", recorded, x)[0]
+    same(run("openvino", recorded, x)[0], want)
+
+
+@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+def test_resize_keeps_the_aspect_ratio(policy: str) -> None:
+    x, wanted = noise(1, 1, 2, 4), {"not_larger": (1, 1, 4, 8), "not_smaller": (1, 1, 7, 14)}[policy]
+
+    def recorded(x: Any) -> Any:
+        attrs = {"mode": "nearest", "axes": [2, 3], "keep_aspect_ratio_policy": policy}
+        return record("Resize", [x, None, None, np.array([7, 8])], wanted, np.float32, **attrs)
+
+    same(run("openvino", recorded, x)[0], run("onnxruntime", recorded, x)[0])
+
+
+def test_resize_that_cannot_be_spelled_otherwise_is_refused() -> None:
+    scales, attrs = np.array([1, 1, 1.7, 1.7], np.float32), {"mode": "cubic", "exclude_outside": 1}
+    with pytest.raises(
+        EngineError, match=r"'Resize' is computed wrongly by this engine: mode=cubic with coordinates"
+    ):
+        run(
+            "openvino",
+            lambda x: record("Resize", [x, None, scales], (1, 1, 8, 8), np.float32, **attrs),
+            noise(1, 1, 5, 5),
+        )
+
+
+# ------------------------------------------------------------------------ others
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_hardmax_takes_the_first_of_equal_values(axis: int) -> None:
+    x = np.round(noise(4, 6, 5))
+
+    def recorded(x: Any) -> Any:
+        return record("Hardmax", [x], x.shape, np.float32, axis=axis)
+
+    same(run("openvino", recorded, x)[0], run("onnxruntime", recorded, x)[0])
+
+
+def test_quantization_to_16_bits_rounds_halves_to_even() -> None:
+    x = np.array([0, -128, 3, -3, 2.9, -2.9, 3.1, 65536, -65534, 70000, -70000, 5], np.float32)
+    scale, zero = np.float32(2), np.uint16(32767)
+
+    def recorded(x: Any) -> Any:
+        return record("QuantizeLinear", [x, scale, zero], x.shape, np.uint16)
+
+    want = np.clip(np.rint(x / scale) + 32767, 0, 65535).astype(np.uint16)
+    assert np.array_equal(run("openvino", recorded, x)[0], want)
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_boxes_that_overlap_as_much_as_the_threshold_are_kept(computed: bool) -> None:
+    boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.5]]], np.float32)
+    scores, threshold = np.array([[[0.9, 0.8]]], np.float32), np.array([0.5], np.float32)
+
+    def recorded(boxes: Any, scores: Any, threshold: Any) -> Any:
+        limit = threshold if computed else np.array([0.5], np.float32)
+        inputs = [boxes, scores, np.array([5]), limit, np.array([0], np.float32)]
+        return [record("NonMaxSuppression", inputs, (Dim("n", 2), 3), np.int64), threshold + 1]
+
+    for engine in ("openvino", "onnxruntime"):
+        found = run(engine, recorded, boxes, scores, threshold)[0]
+        assert [row[2] for row in found.tolist() if row[2] >= 0] == [0, 1]
+
+
+def test_einsum_of_numbers() -> None:
+    x = np.array(5, np.float32)
+    assert run("openvino", lambda x: record("Einsum", [x], (), np.float32, equation="->"), x)[0] == 5
+    assert run("openvino", lambda x: record("Einsum", [x, x], (), np.float32, equation=",->"), x)[0] == 25
+
+
+def test_roi_align_by_maxima_is_refused() -> None:
+    rois, image = np.array([[0, 0, 4, 4]], np.float32), np.array([0])
+    attrs = {"mode": "max", "output_height": 2, "output_width": 2, "sampling_ratio": 2}
+    with pytest.raises(
+        EngineError, match=r"'RoiAlign' is computed wrongly by this engine: mode='max' takes the lar"
+    ):
+        run(
+            "openvino",
+            lambda x: record("RoiAlign", [x, rois, image], (1, 1, 2, 2), np.float32, **attrs),
+            noise(1, 1, 8, 8),
+        )
+
+
+def test_fourier_transform_is_refused() -> None:
+    with pytest.raises(EngineError, match=r"'DFT' is computed wrongly by this engine: it transforms another axis"):
+        run("openvino", lambda x: record("DFT", [x], (1, 8, 5, 2), np.float32, axis=1), noise(1, 8, 5, 1))
+
+
+def test_written_ir_is_corrected(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper, numpy_helper
+
+    sizes = numpy_helper.from_array(np.array([1, 1, 9, 9]), "sizes")
+    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="cubic", exclude_outside=1)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 5, 5])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [sizes],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    (tmp_path / "n.onnx").write_bytes(model.SerializeToString())
+    done = anylayer.read(tmp_path / "n.onnx").write(tmp_path / "n.xml")
+    assert done.checks and all(check.ok for check in done.checks)
+
+
+# ------------------------------------------------------------------- every output
+
+
+def test_output_of_a_wrong_shape_is_refused() -> None:
+    size = Dim("n", 4)
+    need_shapes("openvino", [np.zeros((3, 2))], [(size, 2)])
+    with pytest.raises(
+        EngineError, match=r"engine 'openvino' gives output 0 with shape \(1, 1, 1\), expected \(1, 1\)"
+    ):
+        need_shapes("openvino", [np.zeros((1, 1, 1))], [(1, 1)])
+    for wrong in ((5, 2), (3, 1), (3,)):
+        with pytest.raises(EngineError, match="This is a fault of the engine; use another one"):
+            need_shapes("openvino", [np.zeros(wrong)], [(size, 2)])
+
+
+def test_range_of_narrowed_arrays() -> None:
+    limits = [(0, "x", -(2.0**31), 2.0**31 - 1)]
+    need_range([np.zeros(0, np.int64)], limits, "input")
+    need_range([np.array([2**31 - 1, -(2**31)])], limits, "input")
+    with pytest.raises(EngineError, match="input 'x' holds 2147483648"):
+        need_range([np.array([2**31])], limits, "input")
+    need_range([np.array([np.nan, 1.0])], [(0, "x", -3.4e38, 3.4e38)], "output")
