@@ -286,3 +286,10 @@ def test_a_pipe_is_refused_where_reading_it_would_wait(folder):
     assert str(caught.value) == (
         f"{folder / 'pipe.png'}: this is not a file that can be read twice, such as a pipe or a device"
     )
+
+
+def test_values_without_a_name_are_for_the_only_input():
+    (item,) = items_of(["[1, 2]"], ["data"])
+    assert item.sources["data"].tolist() == [1, 2]
+    with pytest.raises(AnyLayerError, match=r"values need the input's name here, one of a, b: NAME=\[1, 2\]"):
+        items_of(["[1, 2]"], ["a", "b"])

@@ -85,6 +85,7 @@ def test_detections_as_text():
     shown = list(lines("out", ROWS, Options(threshold=0.5), None))
     assert shown == [
         "out: 1 of 3 with a score of at least 0.5 (relative to the input)",
+        "  score      left      top    right   bottom  class",
         "  0.750    0.5000   0.5000   1.0000   1.2500    3",
     ]
 

@@ -316,3 +316,22 @@ def test_pictures_as_keras_prepares_them(anylayer_command, small):
     np.testing.assert_allclose(np.load("out.npz")["data"][0, :, 0, 0], want, rtol=1e-5)
     text = "--pixels stands for --mean, --scale and --swap-rb: give it or them"
     assert text in anylayer_command(*words, "--pixels", "tf", "--swap-rb", status=2).stderr
+
+
+def test_an_array_with_channels_last_is_noted(anylayer_command, small):
+    np.save("last.npy", np.zeros((1, 4, 6, 3), np.float32))
+    note = (
+        "note: input 'data' is (N, C, H, W) = [1, 3, 4, 6] in the file, the array [1, 4, 6, 3] seems to have its "
+        "channels last: transpose it, x.transpose(0, 3, 1, 2)\n"
+    )
+    command = ["run", "net.prototxt", "-l", "layers.py", "-e", "numpy", "--blob", "half"]
+    text = (small / "net.prototxt").read_text().replace("group: 3", "group: 1")
+    (small / "net.prototxt").write_text(text)
+    assert note in anylayer_command(*command, "-i", "last.npy").stderr
+    assert "note: input" not in anylayer_command(*command, "-i", "x.npy").stderr
+
+
+def test_an_array_without_samples_is_refused_with_the_remedy(anylayer_command, small):
+    np.save("one.npy", np.zeros((3, 4, 6), np.float32))
+    said = anylayer_command(*NET, "-i", "one.npy", status=1).stderr
+    assert "4 dimensions are needed, got shape (3, 4, 6). Give the number of samples, too: x[None]" in said

@@ -301,3 +301,16 @@ def test_a_dialect_that_is_none_is_refused(net: Any, tmp_path: Path) -> None:
     net()
     with pytest.raises(InputError, match="there is no dialect 'bvcl'; did you mean 'bvlc'"):
         anylayer.read(tmp_path / "net.prototxt", dialect="bvcl")
+
+
+def test_an_array_whose_channels_lie_at_the_other_end_is_warned_of(net: Any) -> None:
+    text = (
+        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } } '
+        'layer { name: "r" type: "ReLU" bottom: "x" top: "y" }'
+    )
+    model = net(None, text).compile("onnxruntime")
+    rule = r"input 'x' is \(N, C, H, W\) = \[1, 3, 8, 8\] in the file, the array \[1, 9, 9, 3\] seems to have its"
+    with pytest.warns(UserWarning, match=rule):
+        model(np.zeros((1, 9, 9, 3), np.float32))
+    model(np.zeros((1, 3, 9, 9), np.float32))
+    model(np.zeros((1, 9, 9, 9), np.float32))

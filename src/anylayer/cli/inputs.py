@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anylayer.cli.command import say
 from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
+from anylayer.engines.order import turned
 from anylayer.errors import FileError, InputError, at, nearest, need
 from anylayer.network import Array, Preprocess, TensorType, open_text
 
@@ -68,6 +70,7 @@ class Loader:
     types: Mapping[str, TensorType | None]
     wanted: Wanted = field(default_factory=Wanted)
     _recipes: dict[str, Recipe] = field(default_factory=dict)
+    _said: set[str] = field(default_factory=set)
 
     def recipe(self, name: str) -> Recipe:
         """What is done to pictures for input `name`."""
@@ -117,6 +120,10 @@ class Loader:
                 loaded.arrays[name] = self._picture(source, name, loaded)
         for name, array in loaded.arrays.items():
             _check(name, array, self.types[name])
+        for note in turned(self.net.network, {name: array.shape for name, array in loaded.arrays.items()}):
+            if note not in self._said:
+                self._said.add(note)
+                say(f"note: {note}")
         return loaded
 
     def _picture(self, path: Path, name: str, loaded: Loaded) -> Array:
@@ -179,9 +186,10 @@ def _shaped(values: Array, known: TensorType | None) -> Array:
 
 def _check(name: str, array: Array, known: TensorType | None) -> None:
     rank = array.ndim if known is None else len(known.shape)
+    remedy = ". Give the number of samples, too: x[None]" if array.ndim == rank - 1 else ""
     need(
         array.ndim == rank,
-        f"input '{name}' is {known} in the file: {rank} dimensions are needed, got shape {array.shape}",
+        f"input '{name}' is {known} in the file: {rank} dimensions are needed, got shape {array.shape}{remedy}",
         InputError,
     )
 
@@ -196,8 +204,8 @@ def items_of(specs: Sequence[str], names: Sequence[str]) -> list[Item]:
     """The items that -i options mean, for a network with inputs `names`.
 
     "NAME=FILE" is for input NAME, "FILE" for the first one (an .npz: for the inputs it names), "NAME=[1, 2]" are
-    the values themselves; a folder stands for its pictures and .npy files. Where one input has several files
-    there are as many items; an input with one file has it in all of them.
+    the values themselves, "[1, 2]" those of the only input; a folder stands for its pictures and .npy files. Where
+    one input has several files there are as many items; an input with one file has it in all of them.
     """
     need(names, "the network has no inputs", InputError)
     by_input: dict[str, list[Path | Array]] = {}
@@ -223,6 +231,13 @@ def items_of(specs: Sequence[str], names: Sequence[str]) -> list[Item]:
 
 def _parse(spec: str, names: Sequence[str]) -> tuple[str, list[Path | Array]]:
     name, equals, rest = spec.partition("=")
+    if spec.startswith("[") and not Path(spec).exists():
+        need(
+            len(names) == 1,
+            f"values need the input's name here, one of {', '.join(names)}: NAME={spec}",
+            InputError,
+        )
+        return names[0], [_literal(spec)]
     if equals and name in names:
         if rest.startswith("["):
             return name, [_literal(rest)]

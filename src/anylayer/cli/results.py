@@ -205,14 +205,19 @@ def lines(name: str, output: Array, options: Options, place: Placement | None) -
         found = detections(output, options, place)
         unit = "pixels" if place else "relative to the input"
         yield f"{name}: {len(found)} of {output.size // 7} with a score of at least {options.threshold:g} ({unit})"
-        digits = 1 if place else 4
+        if found:
+            yield "  score  " + " ".join(f"{side:>8}" for side in ("left", "top", "right", "bottom")) + "  class"
         for d in found:
-            corners = " ".join(f"{v:8.{digits}f}" for v in d.box)
+            corners = " ".join(_coordinate(v, 1 if place else 4) for v in d.box)
             yield f"  {d.score:.3f}  {corners}  {d.number:3d}  {d.label}".rstrip()
     elif output.size <= _SHORT:
         yield f"{head}: {' '.join(f'{v:.6g}' for v in output.ravel().tolist())}"
     else:
         yield f"{head}: {summary(output)}"
+
+
+def _coordinate(value: float, digits: int) -> str:
+    return f"{value:8.{digits}f}" if abs(value) < 1e5 else f"{value:8.2g}"
 
 
 def summary(output: Array) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from anylayer.engines import ENGINES, SPECIALISTS, load_engine
 from anylayer.engines.choice import agree, candidates
 from anylayer.engines.nodes import Definitions, input_types, needed_inputs
+from anylayer.engines.order import turned
 from anylayer.engines.plan import GraphStep, Plan, make_plan
 from anylayer.engines.run import SHAPES_KEPT, NumpyRunner, PlanRunner
 from anylayer.errors import EngineError, InputError, nearest, need
@@ -191,6 +192,8 @@ class Model:
 
     def _compile(self, key: tuple[Any, ...]) -> PlanRunner:
         types = {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
+        for note in turned(self._network, {name: t.shape for name, t in types.items()}):
+            warnings.warn(note, stacklevel=6)
         checker = "onnxruntime" if self.engine == "auto" else self.engine
         plan = make_plan(self._network, self._definitions, types, self._targets, check=_checker(checker))
         if self.plan is None:

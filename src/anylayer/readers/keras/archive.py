@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import FileError, at, need
+from anylayer.errors import FileError, at, need, wording
 from anylayer.libraries import hdf5
 from anylayer.readers._beside import need_within
 from anylayer.readers.keras.weights import NamedWeights, NoWeights, ObjectWeights, Weights
@@ -102,7 +102,7 @@ def _whole(path: Path) -> Iterator[Model]:
         need(
             config,
             "these are weights without the network. Give the network's JSON (model.to_json()) first: "
-            f"anylayer.read('model.json', '{path.name}')",
+            + wording(f"anylayer.read('model.json', '{path.name}')", f"model.json {path.name}"),
             FileError,
         )
         inner = file.member("model_weights")

@@ -1,0 +1,27 @@
+"""Arrays whose channels lie at the other end than the network's file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from anylayer.network import Network
+
+
+def turned(network: Network, shapes: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """Yield a sentence for each input whose shape, of four sizes, has its channels at the other end than the
+    file has them."""
+    for name, given in shapes.items():
+        known = network.inputs.get(name)
+        if known is None or len(known.shape) != 4 or len(given) != 4:
+            continue
+        last = network.layouts.get(name) == "NHWC"
+        here, there = (3, 1) if last else (1, 3)
+        channels = known.shape[here]
+        if given[here] == channels or given[there] != channels:
+            continue
+        order = "(N, H, W, C)" if last else "(N, C, H, W)"
+        axes = "0, 2, 3, 1" if last else "0, 3, 1, 2"
+        yield (
+            f"input '{name}' is {order} = {list(known.shape)} in the file, the array {list(given)} seems to have "
+            f"its channels {'first' if last else 'last'}: transpose it, x.transpose({axes})"
+        )
