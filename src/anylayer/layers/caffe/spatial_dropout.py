@@ -1,0 +1,33 @@
+"""SpatialDropout (ENet)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anylayer.layer import Layer, field, layer, need
+
+
+@layer("SpatialDropout")
+class SpatialDropout(Layer):
+    """The identity when a network runs; training drops whole channels (ENet, arXiv 1606.02147).
+
+    Source: jtetrea/caffe-enet src/caffe/layers/spatial_dropout_layer.cpp.
+    """
+
+    elementwise = True
+    message = "spatial_dropout_param"
+    numbers = {"": 155}
+    dropout_ratio: float = field(1, "float", 0.5, doc="share of the channels that training sets to 0")
+    sample_weights_test: bool = field(2, "bool", False, doc="drop when running too; must be false")
+
+    def setup(self) -> None:
+        need(
+            not self.sample_weights_test,
+            "sample_weights_test: true draws random masks while running, which gives no fixed answer. "
+            "Remove the field for the mean prediction",
+        )
+
+    def forward(self, x: Any) -> Any:
+        if self.phase == "TRAIN":
+            self.note("SpatialDropout at TRAIN is random; it is taken as the identity here")
+        return x
