@@ -7,12 +7,13 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from anylayer.engines import ENGINES, SPECIALISTS, load_engine
-from anylayer.engines.choice import agree, candidates
+from anylayer.engines.choice import candidates, trusted
 from anylayer.engines.nodes import Definitions, input_types, needed_inputs
 from anylayer.engines.order import turned
 from anylayer.engines.plan import GraphStep, Plan, make_plan
@@ -111,13 +112,20 @@ class Model:
             self._refuse_others(inputs)
         runner = self._runner(tuple([(a.shape, a.dtype) for a in arrays]))
         if not out:
-            return runner(arrays, {})
+            try:
+                return runner(arrays, {})
+            except EngineError as error:
+                return self._elsewhere(runner, arrays, error)
         self._check_buffers(out, arrays)
         if isinstance(runner, PlanRunner):
             for name, buffer in out.items():
                 _require_type(name, buffer, runner.plan.types[self._targets[name]])
-            return runner(arrays, out)
-        results = runner(arrays, {})
+            try:
+                return runner(arrays, out)
+            except EngineError as error:
+                results = self._elsewhere(runner, arrays, error)
+        else:
+            results = runner(arrays, {})
         for name, buffer in out.items():
             _require_type(name, buffer, TensorType(results[name].shape, results[name].dtype))
             np.copyto(buffer, results[name])
@@ -225,9 +233,52 @@ class Model:
         if not runners:
             raise refusals[0]
         if len(runners) > 1:
+            runners = self._trusted(runners, plan)
+        if len(runners) > 1:
             self.timings = _measure(runners, plan)
         self.engine = min(self.timings, key=self.timings.__getitem__) if self.timings else next(iter(runners))
         return runners[self.engine]
+
+    def _trusted(self, runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, PlanRunner]:
+        """Return the runners whose answers on noise count; warn of those that are wrong."""
+
+        def definition(arrays: Sequence[Array]) -> Mapping[str, Array]:
+            return NumpyRunner(self._network, self._definitions, self._targets)(arrays, {})
+
+        runs = {name: partial(runner, out={}) for name, runner in runners.items()}
+        kept, wrong = trusted(runs, _noise(plan), definition)
+        for name, how in wrong.items():
+            warnings.warn(
+                f"engine '{name}' is left out: {how}. anylayer verify --engine {name} names the layer",
+                stacklevel=7,
+            )
+        return {name: runners[name] for name in kept}
+
+    def _elsewhere(
+        self, runner: PlanRunner | NumpyRunner, arrays: Sequence[Array], error: EngineError
+    ) -> dict[str, Array]:
+        """Run what the engine that "auto" has chosen stops at on another engine, and stay with that one.
+
+        Raises the first engine's error where no other engine runs it.
+        """
+        for name in ENGINES if self._asked == "auto" else ():
+            if name != self.engine and isinstance(runner, PlanRunner):
+                try:
+                    other = PlanRunner(runner.plan, name, self._threads, self._precision, self._exact)
+                    results = other(arrays, {})
+                except EngineError:
+                    continue
+                with self._lock:
+                    self.engine = name
+                    self._runners.clear()
+                return results
+        raise error
+
+
+def _noise(plan: Plan) -> list[Array]:
+    """Return seeded noise for a plan's inputs, from 0 to 1; integers are 0."""
+    noise = np.random.default_rng(0)
+    return [noise.random(t.shape, np.float32).astype(t.dtype) for t in plan.inputs.values()]
 
 
 def _require_type(name: str, buffer: Array, wanted: TensorType) -> None:
@@ -254,29 +305,9 @@ def _checker(engine: str) -> Any:
     return check
 
 
-def _agreeing(runners: Mapping[str, PlanRunner], arrays: Sequence[Array]) -> dict[str, PlanRunner]:
-    """All but the specialists that fail, or whose answers differ from the first engine's."""
-    kept: dict[str, PlanRunner] = {}
-    first: dict[str, Array] = {}
-    for name, runner in runners.items():
-        try:
-            answers = runner(arrays, {})
-        except EngineError:
-            if name in SPECIALISTS and kept:
-                continue
-            raise
-        if not kept or name not in SPECIALISTS or agree(answers, first):
-            kept[name] = runner
-            first = first or answers
-    return kept
-
-
 def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
-    """The best seconds a call of each runner, on noise, taking turns; a specialist whose answers are off is left
-    out."""
-    noise = np.random.default_rng(0)
-    arrays = [noise.random(t.shape, np.float32).astype(t.dtype) for t in plan.inputs.values()]
-    runners = _agreeing(runners, arrays)
+    """Return the best seconds per call of each runner, on noise, taking turns."""
+    arrays = _noise(plan)
     best = dict.fromkeys(runners, float("inf"))
     stop = time.perf_counter() + _TRIAL_SECONDS * len(runners)
     while True:
