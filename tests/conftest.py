@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 import pytest
@@ -60,3 +61,21 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.C
     report: pytest.CollectReport = yield
     skip_if_missing(report, report.call.excinfo if report.outcome == "failed" else None, str(collector.path))
     return report
+
+
+def skips(reports: Sequence[pytest.TestReport | pytest.CollectReport]) -> list[str]:
+    """Return a line for each reason why tests were skipped, with their number; the most frequent reason first."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in reports
+        if isinstance(report.longrepr, tuple)  # others are failures that were expected
+    )
+    return [f"{number:6} {reason}" for reason, number in reasons.most_common()]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    found = skips(terminalreporter.stats.get("skipped", []))
+    if found:
+        terminalreporter.section("skipped: tests, or files of tests, and why")
+        for line in found:
+            terminalreporter.line(line)

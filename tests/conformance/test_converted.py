@@ -12,7 +12,7 @@ import anylayer
 
 from .test_golden import CASES, INFO, computed, key
 
-pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden is not here")
+pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden is absent")
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".prototxt"])

@@ -22,7 +22,7 @@ ACCEPTED = excuses("accepted")
 REFUSALS = excuses("refusals")
 DEVIATIONS = excuses("openvino")
 
-pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden is not here")
+pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden is absent")
 
 
 def key(case: Path) -> str:

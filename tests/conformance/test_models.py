@@ -15,7 +15,7 @@ from .conftest import SHARED
 MODELS = SHARED / "models"
 DEEP = 1e-4  # relative, through a whole network
 
-pytestmark = pytest.mark.skipif(not MODELS.exists(), reason="../shared/models is not here")
+pytestmark = pytest.mark.skipif(not MODELS.exists(), reason="../shared/models is absent")
 
 # model folder -> folders with inputs and outputs, and the dialect the file needs
 RUNS = [

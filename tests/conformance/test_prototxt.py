@@ -12,7 +12,7 @@ from anylayer.errors import DialectError, LayerError
 from .conftest import SHARED
 
 FILES = sorted((SHARED / "prototxt").glob("*.prototxt"))
-pytestmark = pytest.mark.skipif(not FILES, reason="../shared/prototxt is not here")
+pytestmark = pytest.mark.skipif(not FILES, reason="../shared/prototxt is absent")
 
 # files whose layers mean different things in different forks: a part of the name -> the fork that wrote it
 DIALECTS = {

@@ -436,7 +436,7 @@ SHARED = Path(__file__).parents[3] / "shared"
 MODELS = {"mtcnn_det1": "fullimage", "shufflenet_v1_g3": ".", "squeezenet_v1.1": ".", "ultraface_RFB-320": "."}
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is not here")
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
 @pytest.mark.parametrize("name", MODELS)
 def test_whole_networks_are_as_caffe_computes_them(name: str) -> None:
     folder = SHARED / "models" / name
@@ -451,7 +451,7 @@ def test_whole_networks_are_as_caffe_computes_them(name: str) -> None:
         assert_same(outputs[blob], want[:1], blob, DEEP)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is not here")
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
 @pytest.mark.parametrize(
     "name",
     [
@@ -471,7 +471,7 @@ def test_whole_networks_are_as_numpy_computes_them(name: str) -> None:
         assert_same(got[key], array, key, DEEP)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is not here")
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
 def test_hed_with_the_tutorials_crop() -> None:
     crop = Path(__file__).parents[2] / "examples" / "hed" / "layers.py"
     net = anylayer.read(SHARED / "models" / "hed" / "deploy.prototxt", layers=[crop]).fill()

@@ -35,7 +35,7 @@ def test_random_layers(trials: Trials, network: Try) -> None:
     assert refuses_well(found), f"{found.end}: {found.text}\n{found.trace}"
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the reference cases are not here: ../shared/golden")
+@pytest.mark.skipif(not GOLDEN.is_dir(), reason="../shared/golden is absent")
 @pytest.mark.parametrize("kind", ["text", "weights", "network"])
 def test_changed_files(kind: str, trials: Trials) -> None:
     random = Random(kind)

@@ -71,7 +71,7 @@ def test_what_no_offset_aligns_is_refused(tmp_path: Path, text: str, message: st
         offsets(tmp_path, text)
 
 
-@pytest.mark.skipif(not (SHARED / "models").exists(), reason="../shared/models is not here")
+@pytest.mark.skipif(not (SHARED / "models").exists(), reason="../shared/models is absent")
 def test_the_published_hed_network() -> None:
     net = anylayer.read(SHARED / "models" / "hed" / "deploy.prototxt", dialect="hed")
     found = [n.params["crop_param"]["offset"] for n in net.network.nodes if n.type == "Crop"]

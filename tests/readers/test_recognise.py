@@ -216,7 +216,7 @@ def test_match(name: str, data: bytes, matches: bool) -> None:
     assert match(Path(name)) is matches
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is not there")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is absent")
 def test_real_files() -> None:
     for file in (SHARED / "tf_keras").iterdir():
         expected = {".pb": "a TensorFlow graph", ".h5": "an HDF5 file", ".keras": "a Keras model (.keras)"}

@@ -17,7 +17,7 @@ from anylayer.readers.caffe import read
 
 from .files import SHARED, node
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is not there")
+pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is absent")
 
 ZOO = [
     line.split(" | ")

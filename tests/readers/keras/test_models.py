@@ -73,7 +73,7 @@ def test_json_alone_has_no_weights() -> None:
     assert [y.shape for y in model(feeds).values()] == [(1, 3), (1, 4, 4, 6), (1, 4, 4, 4)]
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is not there")
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["blog", "deconv_upsample", "flatten_dense", "stride_same_even"])
 def test_shared(name: str, engine: str) -> None:

@@ -31,8 +31,8 @@ DIALECTS = {
     "gklz1982+caffe-yolov2__examples__indoor": "yolov2",
 }
 
-golden = pytest.mark.skipif(not CASES, reason="../shared/golden is not here")
-wild = pytest.mark.skipif(not FILES, reason="../shared/prototxt is not here")
+golden = pytest.mark.skipif(not CASES, reason="../shared/golden is absent")
+wild = pytest.mark.skipif(not FILES, reason="../shared/prototxt is absent")
 
 BVLC_LACKS = {
     *("DetectionOutput", "Permute", "PSROIPooling", "ROIAlignAvg", "ROIPooling", "SpatialTransformer"),

@@ -16,7 +16,7 @@ NAMES = ("blog", "stride_same_even", "flatten_dense", "deconv_upsample")
 MODELS = [p for p in (SHARED / "models" / n for n in ("lenet", "mtcnn_det1", "shufflenet_v1_g3")) if p.exists()]
 
 
-@pytest.mark.skipif(not FOLDER.exists(), reason="../shared/tf_keras is not here")
+@pytest.mark.skipif(not FOLDER.exists(), reason="../shared/tf_keras is absent")
 @pytest.mark.parametrize("dialect", ["bvlc", "ssd", "opencv"])
 @pytest.mark.parametrize("kind", ["keras", "h5", "pb"])
 @pytest.mark.parametrize("name", NAMES)
@@ -36,7 +36,7 @@ def test_as_keras_computed(tmp_path: Path, name: str, kind: str, dialect: str) -
     assert np.abs(y - want).max() <= 1e-5 * np.abs(want).max()
 
 
-@pytest.mark.skipif(not MODELS, reason="../shared/models is not here")
+@pytest.mark.skipif(not MODELS, reason="../shared/models is absent")
 @pytest.mark.parametrize("model", MODELS, ids=lambda p: p.name)
 def test_by_way_of_onnx(tmp_path: Path, model: Path) -> None:
     """What ONNX took apart is put together again: no more layers than before."""
