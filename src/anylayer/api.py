@@ -35,11 +35,22 @@ class Net:
         self.network = network
         self._registry = Registry.of(network.format)
         self.definitions: dict[str, list[Definition]] = {
-            type_: [users[type_]] if type_ in users else self._registry.find(type_)
+            type_: [own] if (own := self._users(type_, users)) else self._registry.find(type_)
             for type_ in {node.type for node in network.nodes}
         }
-        self.user_layers = {t: d for t, d in users.items() if t in self.definitions}
+        owned = {t: own for t in self.definitions if (own := self._users(t, users))}
+        self.user_layers = {t: d for u in users.values() for t, d in owned.items() if d is u}
+        self._unused = [t for t, u in users.items() if all(d is not u for d in owned.values())]
         self._types: dict[str, TensorType | None] | None = None
+
+    def _users(self, type_: str, users: Mapping[str, Definition]) -> Definition | None:
+        """The user's definition of a type. Keras writes a registered class as "Gate" or, with its package, as
+        "my>Gate": one stands for the other, but for a built-in type's name."""
+        bare = type_.rpartition(">")[2]
+        if type_ in users or bare in users:
+            return users.get(type_) or users[bare]
+        same = [d for t, d in users.items() if ">" in t and t.rpartition(">")[2] == type_]
+        return same[0] if len(same) == 1 and not self._registry.find(type_) else None
 
     @property
     def inputs(self) -> dict[str, TensorType | None]:
@@ -56,15 +67,21 @@ class Net:
 
     @property
     def unknown(self) -> list[Node]:
-        """The nodes whose layer type nothing defines."""
-        return [node for node in self.network.nodes if not self.definitions[node.type]]
+        """The nodes that nothing defines: their layer type is unknown, or they are programs inside the file."""
+        return [n for n in self.network.nodes if all(d.is_code for d in self.definitions[n.type])]
+
+    def note_unused(self, given: Iterable[str]) -> None:
+        """Note each of the types given that no layer has and that resembles one that a layer has."""
+        for type_ in given:
+            if type_ in self._unused and (hint := nearest(type_, set(self.definitions) - set(self.user_layers))):
+                self.network.notes.append(f"no layer has the type '{type_}', for which a class is given{hint}")
 
     def require_known(self, nodes: Sequence[Node]) -> None:
         """Raise UnknownLayers for the nodes among these whose type nothing defines, all at once."""
         from anylayer.engines.nodes import unknown_layers
 
         if self.unknown:
-            unknown_layers(self.network, nodes, self.definitions, self._registry.types())
+            unknown_layers(self.network, nodes, self.definitions, self._registry.types(), self._unused)
 
     def compile(
         self,
@@ -229,9 +246,12 @@ def read(
     with reading(str(path)):
         if not path.exists():
             raise FileError("there is no such file", str(path))
-        users = {**registered(), **load_layers([layers] if isinstance(layers, (str, Path)) else layers)}
-        network = _network(path, file, frozenset(users), asked)
+        own = load_layers([layers] if isinstance(layers, (str, Path)) else layers)
+        users = {**registered(), **own}
+        named = {type_.rpartition(">")[2] for type_ in users}
+        network = _network(path, file, frozenset(named.union(users)), asked)
     net = Net(network, users)
+    net.note_unused(own)
     if dialect == "hed":
         align(network, net.definitions)
     return net

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anylayer.layer.opencv import opencv_params
@@ -16,13 +16,24 @@ if TYPE_CHECKING:
 
 _ABSENT = object()
 _TAKEN = {"np", "anylayer", "blobs", "forward", "getMemoryShapes"}
+_LONGEST = 77
+"""Characters of a param's value that are written out."""
+_PROGRAM = 200
+"""Characters of a text that is taken for a program, which no forward reads."""
 _MANY = 8  # nodes of one type that are described one by one
 
 
-def stub_file(network: Network, reports: Sequence[NodeReport], types: Sequence[str], command: str) -> str:
+def stub_file(
+    network: Network,
+    reports: Sequence[NodeReport],
+    types: Sequence[str],
+    command: str,
+    names: Container[str] = (),
+) -> str:
     """A Python file with a class in OpenCV's contract, and a test, for each of the layer `types`.
 
     `reports` are the rows of `inspect`, one a node of the network; `command` is the line that runs the network.
+    `names` are those of the `types` that are the names of nodes.
     """
     head = [
         f'"""Layers for {_doc(network.source)}. Write each forward, then run:',
@@ -38,7 +49,8 @@ def stub_file(network: Network, reports: Sequence[NodeReport], types: Sequence[s
     parts = ["\n".join(head)]
     tests = []
     for type_ in types:
-        nodes = [(n, r) for n, r in zip(network.nodes, reports) if n.type == type_]
+        pairs = zip(network.nodes, reports)
+        nodes = [(n, r) for n, r in pairs if (n.name if type_ in names else n.type) == type_]
         name = _unused(_identifier(type_), taken)
         parts.append(_class(network, type_, name, nodes))
         test = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
@@ -75,7 +87,9 @@ def _order(nodes: Sequence[tuple[Node, NodeReport]]) -> tuple[str, str] | None:
     """The order of axes in the file, and the one that the class sees; None where it is told by the format."""
     found = {(n.layout, n.opencv_layout or n.layout) for n, _ in nodes}
     file, seen = found.pop()
-    return (file, seen) if not found and file in ORDERS and "NHWC" in (file, seen) else None
+    kinds = [kind for _, r in nodes for _, kind in (*r.inputs, *r.outputs)]
+    pictures = any(kind is not None and len(kind.shape) == 4 for kind in kinds) or not any(kinds)
+    return (file, seen) if not found and pictures and file in ORDERS and "NHWC" in (file, seen) else None
 
 
 def _seen(node: Node, kind: TensorType | None) -> TensorType | None:
@@ -103,13 +117,13 @@ def _describe(network: Network, node: Node, report: NodeReport, values: Mapping[
     for i, blob in enumerate(node.blobs):
         lines.append(f"  blob {i}: {blob.dtype}{list(blob.shape)}")
     for key, value in values.items():
-        lines.append(f"  {_doc(key)}: {_doc(_literal(value))}")
+        lines.append(f"  {_doc(key)}: {_doc(_short(_literal(value)))}")
     return lines
 
 
 def _fields(nodes: Sequence[tuple[Node, NodeReport]], flat: Sequence[Mapping[str, Any]]) -> list[str]:
     """Assignments for every field that any of the nodes has."""
-    names = list(dict.fromkeys(name for values in flat for name in values))
+    names = list(dict.fromkeys(k for values in flat for k, v in values.items() if not _is_program(v)))
     taken = set(_TAKEN)
     lines = []
     for name in names:
@@ -120,7 +134,7 @@ def _fields(nodes: Sequence[tuple[Node, NodeReport]], flat: Sequence[Mapping[str
             line = f"self.{attribute} = params[{_quoted(name)}]"
         else:
             line = f"self.{attribute} = params.get({_quoted(name)})"
-        shown = list(dict.fromkeys(_literal(v) for v in given))
+        shown = list(dict.fromkeys(_short(_literal(v)) for v in given))
         note = ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
         if len(given) < len(values):
             note += f"; {len(values) - len(given)} of {len(values)} layers leave it out"
@@ -162,7 +176,7 @@ def _test(test: str, name: str, nodes: Sequence[tuple[Node, NodeReport]]) -> str
     """A test function: the first node's layer on seeded noise of its input shapes."""
     node, report = nodes[0]
     params = opencv_params(node.params, node.defaults)
-    inner = "".join(f"\n        {_quoted(k)}: {_literal(v)}," for k, v in params.items())
+    inner = "".join(f"\n        {_quoted(k)}: {_literal(v)}," for k, v in params.items() if not _is_program(v))
     lines = [
         f"def {test}():",
         "    noise = np.random.default_rng(0)",
@@ -206,6 +220,16 @@ def _literal(value: Any) -> str:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return f'float("{value}")'
     return repr(value)
+
+
+def _is_program(value: Any) -> bool:
+    """Whether a param is text that no forward reads, such as a program's code."""
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return any(isinstance(v, str) and len(v) > _PROGRAM for v in values)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _doc(text: Any) -> str:

@@ -79,6 +79,14 @@ class Model:
         elif all(t is not None for t in self._types.values()):
             self._runner(tuple((t.shape, t.dtype) for t in self._types.values() if t is not None))
 
+    def __repr__(self) -> str:
+        ends = [
+            ", ".join(f"{name} {kind or '(shape not known)'}" for name, kind in types.items())
+            for types in (self.inputs, self.outputs)
+        ]
+        calls = f"; in Python: {', '.join(name for name, _, _ in self.host_calls)}" if self.host_calls else ""
+        return f"<anylayer.Model of {self._network.name!r} on {self.engine}: {ends[0]} -> {ends[1]}{calls}>"
+
     @property
     def inputs(self) -> dict[str, TensorType | None]:
         """name -> type; None where the file gives no shape and nothing has run yet."""

@@ -40,6 +40,7 @@ _DECIDING = 4096
 """Bytes of the largest input that is taken to decide a shape."""
 
 NO_DEFINITION = LayerError("no definition")
+PROGRAM = LayerError("a program inside the file, which is not run")
 UNSHAPED = LayerError("input shapes unknown")
 
 
@@ -130,24 +131,36 @@ def needed_inputs(network: Network, outputs: Mapping[str, str]) -> list[str]:
 
 
 def unknown_layers(
-    network: Network, nodes: Sequence[Node], definitions: Definitions, known: Sequence[str]
+    network: Network,
+    nodes: Sequence[Node],
+    definitions: Definitions,
+    known: Sequence[str],
+    unused: Sequence[str] = (),
 ) -> None:
-    """Raise UnknownLayers for all nodes whose type has no definition, with how to define them."""
+    """Raise UnknownLayers for all nodes whose type has no definition, with how to define them. `known` are types
+    that there are, `unused` those that the user defines and no node has."""
     by_type: dict[str, list[Node]] = {}
+    programs = []
     for node in nodes:
-        if not definitions.get(node.type):
+        known_as = definitions.get(node.type, ())
+        if not known_as:
             by_type.setdefault(node.type, []).append(node)
+        elif any(d.is_code for d in known_as):
+            programs.append(f"'{node.type}' (layer '{node.name}'), a program inside the file")
     if not by_type:
         return
     parts = []
     for type_, found in by_type.items():
         names = ", ".join(f"'{n.name}'" for n in found[:5]) + (", ..." if len(found) > 5 else "")
-        parts.append(f"'{type_}' (layer{'s' if len(found) > 1 else ''} {names}){nearest(type_, known)}")
+        hint = nearest(type_, unused) or nearest(type_, known)
+        parts.append(f"'{type_}' (layer{'s' if len(found) > 1 else ''} {names}){hint}")
+    parts += programs
     count = f"{len(by_type)} unknown layer type{'s' if len(by_type) > 1 else ''}"
     listed = f"{count}: {'; '.join(parts)}"
     stop = "" if listed.endswith("?") else "."
+    others = f" You define, and no layer has: {', '.join(map(repr, unused))}." if unused else ""
     raise UnknownLayers(
-        f"{listed}{stop} To define them: anylayer stub {network.source}", network.source, types=by_type
+        f"{listed}{stop}{others} To define them: anylayer stub {network.source}", network.source, types=by_type
     )
 
 
@@ -176,10 +189,13 @@ def trace_nodes(
         known = [types.get(name) for name in node.inputs]
         given = {i: constants[name] for i, name in enumerate(node.inputs) if name in constants}
         traced = Traced(node, inputs=known, outputs=[None] * len(node.outputs))
-        if all(t is not None for t in known) and definitions.get(node.type):
+        found = definitions.get(node.type, ())
+        if lenient and any(d.is_code for d in found):
+            traced.problem = PROGRAM
+        elif all(t is not None for t in known) and found:
             try:
                 with at(node.place):
-                    _trace_node(traced, network, definitions[node.type], given, check, budget)
+                    _trace_node(traced, network, found, given, check, budget)
                     _need_elements(traced, empty)
                     _compare_declared(traced, declared, network.format)
             except AnyLayerError as error:
@@ -187,7 +203,7 @@ def trace_nodes(
                     raise
                 traced.problem = error.with_traceback(None)
         else:
-            traced.problem = UNSHAPED if definitions.get(node.type) else NO_DEFINITION
+            traced.problem = UNSHAPED if found else NO_DEFINITION
         if traced.problem is not None:
             traced.outputs = [declared.get(name) for name in node.outputs]
         types.update(zip(node.outputs, traced.outputs))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.engines.nodes import NO_DEFINITION, Definitions, Traced, input_types, trace_nodes
+from anylayer.engines.nodes import NO_DEFINITION, PROGRAM, Definitions, Traced, input_types, trace_nodes
 from anylayer.errors import InputError, need, shape_wording
 from anylayer.network import Array, Network, TensorType, size_text
 from anylayer.tracing import Graph
@@ -158,8 +158,9 @@ def _row(t: Traced) -> NodeReport:
     node, bound = t.node, t.bound
     where, reason = "engine", ""
     if t.problem is not None:
-        where = "refused" if t.problem.places else "unknown" if t.problem is NO_DEFINITION else "unshaped"
-        reason = "" if where == "unknown" else t.problem.message
+        unknown = t.problem is NO_DEFINITION or t.problem is PROGRAM
+        where = "refused" if t.problem.places else "unknown" if unknown else "unshaped"
+        reason = "" if t.problem is NO_DEFINITION else t.problem.message
     elif t.is_constant:
         where = "constant"
     elif t.is_host_call:

@@ -87,7 +87,8 @@ class Layer(Message):
     role: ClassVar[str] = ""
     """"" computes; "input" and "data" give a network's inputs (data: from training data); "loss" serves training
     and gives way where its labels do; "training" always gives way; "sink" consumes
-    without an output."""
+    without an output; "code" is a program inside the file, never run: a user's class for it is registered under
+    the node's own name."""
 
     modules: ClassVar[Sequence[str]] = ()
     """For a layer that pycaffe runs (type "Python"): the modules whose class of this name it computes."""

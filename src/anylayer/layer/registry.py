@@ -32,6 +32,11 @@ class Definition:
         return isinstance(self.cls, type) and issubclass(self.cls, Layer)
 
     @property
+    def is_code(self) -> bool:
+        """Whether the layer is a program inside the file, which is never run."""
+        return self.typed and getattr(self.cls, "role", "") == "code"
+
+    @property
     def built_in(self) -> bool:
         return self.origin == "built-in"
 

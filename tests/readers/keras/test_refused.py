@@ -394,7 +394,7 @@ def test_lambda(tmp_path: Path) -> None:
     assert refused(path, kind=LayerError) == (
         "model.json: layer 'twice' (Lambda): is Python code stored in the file, which is not run. Write it as a "
         "class registered under the layer's own name, @anylayer.layer('twice'), "
-        "and give the file: layers=['layers.py']"
+        "and give the file: layers=['layers.py']. To begin one: anylayer stub MODEL -o layers.py"
     )
     model = anylayer.read(path, layers=[("twice", Twice)]).compile("onnxruntime")
     assert model({"x": np.ones((1, 3), np.float32)})["twice"].tolist() == [[2, 2, 2]]

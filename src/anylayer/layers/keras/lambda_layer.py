@@ -11,6 +11,8 @@ from anylayer.layers.keras._base import KerasLayer
 class Lambda(KerasLayer):
     """Python code stored in the file, which is not run."""
 
+    role = "code"
+
     def _harmless(self, name: str) -> bool:
         return True
 
@@ -19,4 +21,5 @@ class Lambda(KerasLayer):
             "is Python code stored in the file, which is not run. Write it as a class registered "
             f"under the layer's own name, @anylayer.layer({self.name!r}), and give the file: "
             + wording("layers=['layers.py']", "-l layers.py")
+            + ". To begin one: anylayer stub MODEL -o layers.py"
         )

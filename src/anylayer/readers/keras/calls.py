@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from anylayer.errors import FileError, need
+from anylayer.layer import Registry
 
 _DEPTH = 64
 _MOST_OUTPUTS = 1 << 16
@@ -54,6 +55,15 @@ def replaced(value: Any, function: Callable[[Ref], Any]) -> Any:
     if isinstance(value, dict):
         return {key: replaced(value[key], function) for key in sorted(value)}
     return value
+
+
+def own_kind(item: Mapping[str, Any], kind: str) -> str:
+    """Return a layer's class, with its package ("my>ReLU") where it is a class of the user's with the name of one
+    of Keras' own."""
+    registered, module = item.get("registered_name"), str(item.get("module") or "")
+    if not isinstance(registered, str) or not registered.endswith(f">{kind}") or module.split(".")[0] == "keras":
+        return kind
+    return registered if Registry.of("keras").find(kind) else kind
 
 
 def calls_of(nodes: Any, layers: Collection[str]) -> list[Call]:

@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
-from anylayer.readers.keras.calls import Call, Ref, calls_of, refs_of, replaced, tensors
+from anylayer.readers.keras.calls import Call, Ref, calls_of, own_kind, refs_of, replaced, tensors
 from anylayer.readers.keras.weights import NoWeights, Weights
 
 _DEPTH = 32
@@ -61,7 +61,7 @@ def entry(item: Any, layers: Sequence[str] = ()) -> Entry:
     kind, config = item.get("class_name"), item.get("config")
     if not isinstance(kind, str) or not isinstance(config, dict):
         raise FileError("a layer needs class_name and config")
-    name = _name(item)
+    name, kind = _name(item), own_kind(item, kind)
     need(name, f"a layer ({kind}) has no name", FileError)
     module = item.get("module")
     with at(f"layer '{name}' ({kind})"):
