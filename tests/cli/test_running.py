@@ -98,3 +98,17 @@ def test_frames_run_one_by_one_where_the_network_takes_no_batch(anylayer_command
     result = anylayer_command(*NET, "--batch", 2)
     assert "one by one: net.prototxt:5: layer 'means' (Means)" in result.stderr
     assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])
+
+
+def test_one_frame_fills_the_batch_of_a_network_that_takes_no_other(anylayer_command, folder, small):
+    net = (small / "net.prototxt").read_text().replace("dim: 1 dim: 3", "dim: 4 dim: 3")
+    (small / "net.prototxt").write_text(net)
+    layers = (small / "layers.py").read_text()
+    (small / "layers.py").write_text(layers.replace("inputs[0].mean(", "inputs[0].reshape(4, 3, 4, 6).mean("))
+    words = [word if word != "in" else "in/3.png" for word in NET]
+    result = anylayer_command(*words)
+    assert_array_equal(np.load("all.npy"), [[15, 0, 0]])
+    assert "the network takes batches of 4 only: filled up with the last frame\n" in result.stderr
+    for more in ((), ("--batch", 2), ("--batch", 3)):
+        anylayer_command(*NET, *more)
+        assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])

@@ -34,7 +34,8 @@ class Runner:
 
     The maps of several frames do not fit the processor's caches where those of one do, so a batch may take more
     time per frame than a single frame. The first batch is therefore run both ways, and the faster way is kept;
-    `why_alone` says why frames run one by one although a batch was asked for.
+    `why_alone` says why frames run one by one although a batch was asked for, `why_filled` why one frame runs in a
+    batch.
     """
 
     net: Net
@@ -47,6 +48,7 @@ class Runner:
     seconds: list[float] = field(default_factory=list)
     together: int = 1
     why_alone: str = ""
+    why_filled: str = ""
     _shapes: set[object] = field(default_factory=set)
     _decided: bool = False
 
@@ -80,14 +82,15 @@ class Runner:
     def _size(self, items: int) -> int:
         if self.batch is not None:
             return self.batch
-        types = list(self.loader.types.values())
-        return types[0].shape[0] if items > 1 and types[0] is not None and types[0].shape else 1
+        return self._file_batch() if items > 1 else 1
 
     def _outputs(self, frames: Sequence[Mapping[str, Array]], size: int) -> list[Outputs]:
         """The outputs of frames of one shape, of which `size` run together."""
         if len(frames) > 1 and not self._decided:
             self._decided = True
             return self._decide(frames, size)
+        if not self._shapes and self._file_batch() > 1:
+            return self._filling(frames)
         is_new = (
             tuple((n, (self.together * a.shape[0], *a.shape[1:])) for n, a in frames[0].items())
             not in self._shapes
@@ -116,7 +119,7 @@ class Runner:
                 self._batch(frames, count)
         except AnyLayerError as error:
             if not singles:
-                raise
+                return self._filled(frames, error)
             self.seconds, self.why_alone = alone, f"one by one: {error}"
             return singles
         if not singles or not _same(singles, wholes) or min(self.seconds) <= median(alone):
@@ -125,6 +128,32 @@ class Runner:
         took = f"{min(self.seconds) * 1e3:.3g} ms a frame in a batch of {count}, {median(alone) * 1e3:.3g} alone"
         self.seconds, self.why_alone = alone, f"one by one, which is faster here: {took}"
         return singles
+
+    def _filling(self, frames: Sequence[Mapping[str, Array]]) -> list[Outputs]:
+        """Run the very first frame; where the network takes no batch but the file's, fill that."""
+        try:
+            return [self._run(frame) for frame in frames]
+        except AnyLayerError as error:
+            return self._filled(frames, error)
+
+    def _filled(self, frames: Sequence[Mapping[str, Array]], error: AnyLayerError) -> list[Outputs]:
+        """Run frames that failed with `error` as a batch of the file's size."""
+        size = self._file_batch()
+        if size <= len(frames):
+            raise error
+        self.model = None
+        try:
+            outputs = self._batch(frames, size)
+        except AnyLayerError:
+            raise error from None
+        self.together, self._decided = size, True
+        self.why_filled = f"the network takes batches of {size} only: filled up with the last frame"
+        return outputs
+
+    def _file_batch(self) -> int:
+        """The number of samples that the file, or --shape, gives the first input."""
+        first = next(iter(self.loader.types.values()), None)
+        return first.shape[0] if first is not None and first.shape and isinstance(first.shape[0], int) else 1
 
     def _batch(self, frames: Sequence[Mapping[str, Array]], size: int) -> list[Outputs]:
         """The outputs of frames that run as one batch of `size`; the last frame fills what is left of it."""

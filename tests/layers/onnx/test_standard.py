@@ -117,10 +117,16 @@ def test_as_onnx_runtime_has_it(case: tuple[int, Any, dict[str, Any]]) -> None:
         (6, node("BatchNormalization", ["x", *STATISTICS], ["y", "a"]), "it has the outputs of training"),
         (6, node("Add", ["x", "scale"], ["y"]), r"without broadcast=1 its inputs must be of one shape"),
         (18, node("Reshape", ["x", "shape"], ["y"]), "layer 'Reshape_0' .Reshape.:"),
+        (18, node("Reshape", ["x", "seven"], ["y"]), r"has \d+ values, the shape \[7\] has 7$"),
     ],
 )
 def test_what_is_refused(opset: int, made: Any, message: str) -> None:
-    path = path_of(opset, made, {**STATISTICS, "shape": np.int64([5, -1]), "e": np.zeros(0, np.float32)})
+    constants = {**STATISTICS, "shape": np.int64([5, -1]), "seven": np.int64([7]), "e": np.zeros(0, np.float32)}
+    path = path_of(opset, made, constants)
+        opset,
+        made,
+        {**STATISTICS, "shape": np.int64([5, -1]), "seven": np.int64([7]), "e": np.zeros(0, np.float32)},
+    )
     with pytest.raises(LayerError, match=message):
         anylayer.read(path).compile("onnxruntime")(PICTURE)
 

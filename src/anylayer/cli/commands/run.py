@@ -234,8 +234,8 @@ class Talk:
         runs = f", median of {len(runner.seconds)} runs" if len(runner.seconds) > 1 else ""
         engine = model.engine + (f" (measured: {measured})" if measured else "")
         say(f"engine {engine}: {runner.milliseconds:.3g} ms a frame{runs}")
-        if runner.why_alone:
-            say(runner.why_alone)
+        for line in filter(None, (runner.why_alone, runner.why_filled)):
+            say(line)
         for line in layer_lines(runner.net, model):
             say(line)
         for note in runner.net.network.notes:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, TraceError
+from anylayer.errors import LayerError, TraceError, need
 from anylayer.layers.onnx._call import Call, is_plain
 from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
 from anylayer.network import as_written
@@ -56,7 +56,19 @@ def recorded(call: Call) -> list[Any]:
             raise TraceError(f"{call.op} gives {dtype.name}, which no engine is given")
         most = _most(given) if call.op in _SELECTING else _MOST
         results.append(([_size(d, known, call.op, most) for d in sizes], dtype))
+    if call.op == "Reshape":
+        _need_equal_counts(given[0].shape, results[0][0])
     return list(record_many(call.op, given, results, **written))
+
+
+def _need_equal_counts(given: Sequence[Any], wanted: Sequence[Any]) -> None:
+    """Refuse a shape of another number of values, which ONNX's own inference lets pass."""
+    if all(isinstance(d, int) for d in (*given, *wanted)):
+        counts = math.prod(given), math.prod(wanted)
+        need(
+            counts[0] == counts[1],
+            f"its input {list(given)} has {counts[0]} values, the shape {list(wanted)} has {counts[1]}",
+        )
 
 
 def need_known(call: Call, written: Mapping[str, Any]) -> None:
