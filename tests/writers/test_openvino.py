@@ -56,6 +56,44 @@ def test_openvino_gives_what_the_layers_give(tmp_path: Path) -> None:
     assert "ShapeOf" not in text  # all that is constant is
 
 
+DEEP = """
+input: "data" input_shape { dim: 1 dim: 8 dim: 16 dim: 16 }
+layer { name: "c" type: "Convolution" bottom: "data" top: "c" convolution_param {
+  num_output: 16 kernel_size: 3 weight_filler { type: "gaussian" std: 1 } } }
+layer { name: "r" type: "ReLU" bottom: "c" top: "r" }
+layer { name: "i" type: "InnerProduct" bottom: "r" top: "i" inner_product_param {
+  num_output: 10 weight_filler { type: "gaussian" std: 1 } } }
+"""
+
+
+def deep(folder: Path) -> anylayer.Net:
+    path = folder / "deep.prototxt"
+    path.write_text(DEEP)
+    return anylayer.read(path).fill()
+
+
+def error(path: Path, source: anylayer.Net, config: dict[str, str]) -> float:
+    """Return how far an IR is from NumPy in OpenVINO itself, relative to the largest value."""
+    given = np.random.default_rng(0).standard_normal((1, 8, 16, 16)).astype(np.float32)
+    want = source.compile("numpy")({"data": given})["i"]
+    core = ov.Core()
+    got = core.compile_model(core.read_model(path), "CPU", config)([given])["i"]
+    return float(np.abs(got - want).max() / np.abs(want).max())
+
+
+def test_note_on_the_precision_that_openvino_chooses(tmp_path: Path) -> None:
+    source = deep(tmp_path)
+    done = source.write(tmp_path / "net.xml")
+    assert error(tmp_path / "net.xml", source, {"INFERENCE_PRECISION_HINT": "f32"}) < 1e-5
+    if "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        assert error(tmp_path / "net.xml", source, {}) > 1e-4
+    (note,) = done.notes
+    assert note.startswith(
+        "the comparison is in float32. On CPUs that have bfloat16, OpenVINO computes in that by"
+    )
+    assert "{'INFERENCE_PRECISION_HINT': 'f32'}" in note
+
+
 def test_both_files_or_none(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""OpenVINO IR as files: a .xml and its .bin, in float32 as the network computes."""
+"""OpenVINO IR as files: a .xml and its .bin, with weights in float32."""
 
 from __future__ import annotations
 
@@ -48,7 +48,16 @@ def write(source: Source, path: Path, **told: Any) -> Written:
     elif kept:
         done.stand_in = path.with_name("stand-in.xml")
         _save(_computed(graph), source, done.stand_in)
+    done.notes.append(_PRECISION)
     return done
+
+
+_PRECISION = (
+    "the comparison is in float32. On CPUs that have bfloat16, OpenVINO computes in that by default, to 2 or 3 "
+    "digits. Give compile_model the config {'INFERENCE_PRECISION_HINT': 'f32'} for float32"
+)
+"""No mark in the file changes that (OpenVINO 2026.4): the CPU plugin takes no precision from `runtime_options` and
+loses the attribute `precise` of an operation that it fuses (MatMul with Add) or replaces (LSTM)."""
 
 
 def _save(graph: Graph, source: Source, path: Path) -> None:

@@ -42,6 +42,17 @@ CASES: list[tuple[int, Any, dict[str, Any]]] = [
     *(
         (
             11,
+            node("Resize", ["x", "e", "s"], ["y"], mode=mode, coordinate_transformation_mode="align_corners"),
+            {**_BY_SCALES, "s": np.float32(scales)},
+        )
+        for mode in ("nearest", "linear", "cubic")
+        for scales in ([1, 1, 1.7, 0.6], [1, 1, 0.4, 2.3])
+    ),
+    (1, node("LpNormalization", ["x"], ["y"], p=1, axis=2), {}),
+    (1, node("LpNormalization", ["x"], ["y"]), {}),
+    *(
+        (
+            11,
             node("Resize", ["x", "e", "s"], ["y"], mode=mode, **_FOR_NEAREST),
             {**_BY_SCALES, "s": np.float32(scales)},
         )

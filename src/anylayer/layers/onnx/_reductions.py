@@ -98,6 +98,16 @@ def _unreduced(op: str, x: Any) -> Any:
 _enter()
 
 
+@meaning("LpNormalization", traceable=True)
+def _lp_normalization(call: Call, x: Any) -> Any:
+    """Divide by the sum of absolute values (p=1) or the root of the sum of squares (p=2); 0 where that is 0."""
+    p = call["p"]
+    need(p in (1, 2), f"p={p} must be 1 or 2")
+    total = (np.abs(x) if p == 1 else x * x).sum(axis=call["axis"], keepdims=True, dtype=x.dtype)
+    norm = total if p == 1 else np.sqrt(total)
+    return np.where(norm == 0, x.dtype.type(0), x / np.where(norm == 0, x.dtype.type(1), norm)).astype(x.dtype)
+
+
 @meaning("ArgMax", "ArgMin")
 def _arg(call: Call, x: Any) -> Any:
     axis, find = call["axis"], np.argmax if call.op == "ArgMax" else np.argmin

@@ -236,12 +236,18 @@ _BY_SCALE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_fo
 
 @meaning("Resize")
 def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
-    """Use anylayer.ops.resize where positions follow from the sizes or the scales alone; else onnx's meaning."""
+    """Use anylayer.ops.resize where positions follow from the sizes or the scales alone; else onnx's meaning.
+
+    "align_corners" uses the length of the result, as the specification, PyTorch and every engine do. The reference
+    implementation of onnx 1.23 uses the length times the scale, which may be a fraction.
+    """
     wanted = _sizes(call, x, scales, sizes)
     if wanted is None:
         raise Uncovered
     axes, new, factors = wanted
     rule, mode = call["coordinate_transformation_mode"], call["mode"]
+    if rule == "align_corners" and not call["antialias"]:
+        factors = None
     if factors is not None and (call["antialias"] or rule not in _BY_SCALE):
         raise Uncovered
     box = None
