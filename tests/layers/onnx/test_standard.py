@@ -134,10 +134,6 @@ def test_as_onnx_runtime_has_it(case: tuple[int, Any, dict[str, Any]]) -> None:
 def test_what_is_refused(opset: int, made: Any, message: str) -> None:
     constants = {**STATISTICS, "shape": np.int64([5, -1]), "seven": np.int64([7]), "e": np.zeros(0, np.float32)}
     path = path_of(opset, made, constants)
-        opset,
-        made,
-        {**STATISTICS, "shape": np.int64([5, -1]), "seven": np.int64([7]), "e": np.zeros(0, np.float32)},
-    )
     with pytest.raises(LayerError, match=message):
         anylayer.read(path).compile("onnxruntime")(PICTURE)
 
