@@ -80,7 +80,12 @@ def test_no_message_names_what_its_reader_does_not_have(rooms: str, stranger: st
     files = [
         f for f in ROOT.rglob("*.py") if rooms == "all" or (f.parts[len(ROOT.parts)] == "cli") == (rooms == "cli")
     ]
-    found = [f"{f.name}:{line}: {text}" for f in files for line, text in texts(f) if re.search(stranger, text)]
+    found = [
+        f"{f.name}:{line}: {text}"
+        for f in files
+        for line, text in texts(f)
+        if re.search(stranger, re.sub(r"anylayer [a-z]+ .*", "", text))  # whole commands are for everybody
+    ]
     assert len(files) > 10
     assert found == []
 
