@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "engines": {*_CORE, *_SIDES, "corrections", "libraries"},
     "api": {*_CORE, *_SIDES, "engines"},
     "testing": {*_CORE, *_SIDES, "engines", "api"},
-    "caffe": {*_CORE, "writers"},
+    "caffe": {*_CORE, *_SIDES, "engines", "api"},
     "compat": {*_CORE, *_SIDES, "engines", "api"},
     "cli": {*_CORE, *_SIDES, "engines", "api", "testing"},
 }

@@ -13,12 +13,10 @@ A script written for pycaffe works with its import changed: `import anylayer.caf
 
 from __future__ import annotations
 
+from anylayer.caffe.net import TEST, TRAIN, Blob, Net
 from anylayer.caffe.net_parameter import LayerParameter, NetParameter
 from anylayer.caffe.net_spec import Layers, NetSpec, Parameters, Top, to_proto
 from anylayer.caffe.transfer import Transfer, transfer_weights
-
-TRAIN, TEST = 0, 1
-"""The phases, as `include=dict(phase=TRAIN)` takes them."""
 
 layers = Layers()
 """`layers.Convolution(bottom, num_output=8, kernel_size=3)`: one top, or a tuple of `ntop` of them."""
@@ -29,7 +27,9 @@ params = Parameters()
 __all__ = [
     "TEST",
     "TRAIN",
+    "Blob",
     "LayerParameter",
+    "Net",
     "NetParameter",
     "NetSpec",
     "Top",

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.api import Net
+from anylayer.caffe.net import Net as CaffeNet
 from anylayer.errors import InputError, LayerError, at, nearest, need
 from anylayer.network import Array, Network, Node, Shape
+from anylayer.readers.keras.live import is_model, network_of_model
 
 _EPSILON = 1e-5
 """Caffe's BatchNorm has it where its file is silent."""
@@ -53,8 +56,8 @@ class Transfer:
 
 
 def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> Transfer:
-    """Put the weights of `source` (a Keras network from anylayer.read) into `target` (a Caffe network from
-    anylayer.read, changed in place).
+    """Put the weights of `source` (a Keras network from anylayer.read, or a Keras model in memory) into `target`
+    (a Caffe network from anylayer.read or anylayer.caffe.Net, changed in place).
 
     Layers are matched by name. A bias that Keras lacks becomes zeros where the Caffe layer has one. The variance
     is stored so that Caffe's epsilon makes of it what Keras' own does; with `blog_compat` it is stored with Keras'
@@ -62,6 +65,8 @@ def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> 
 
     Raises InputError where no name matches, LayerError where weights do not fit.
     """
+    if is_model(source):
+        source = Net(network_of_model(source), {})
     given, taking = _network(source), _network(target)
     need(given.format == "keras", f"the source is a {given.format} network, a Keras one is needed", InputError)
     need(taking.format == "caffe", f"the target is a {taking.format} network, a Caffe one is needed", InputError)
@@ -85,6 +90,8 @@ def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> 
                 job.by_name[name].blobs = [np.ascontiguousarray(b, np.float32) for b in blobs]
         shapes = {name: [np.asarray(b).shape for b in blobs] for name, blobs in filled.items()}
         report.moved.append(Moved(node.name, node.type, shapes))
+    if isinstance(target, CaffeNet):
+        target.refresh()
     names = ", ".join(job.by_name)
     need(report.moved, f"no layer with weights has the name of a Caffe layer; those are {names}", InputError)
     report.empty = [n.name for n in taking.nodes if n.type in _HAVE_WEIGHTS and not n.blobs]
