@@ -129,6 +129,22 @@ def test_quantization_to_16_bits_rounds_halves_to_even() -> None:
     assert np.array_equal(run("openvino", recorded, x)[0], want)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_maximum_of_what_is_all_infinite(sign: int, dtype: str) -> None:
+    """A row of a mask that lets nothing pass."""
+    x = np.array([[1, 2], [3, 4]], dtype)
+    mask = np.array([[True, False], [False, False]])
+    infinite = x.dtype.type(sign * np.inf)
+
+    def function(x: Any, mask: Any) -> Any:
+        masked = np.where(mask, x, infinite)
+        top = masked.max(axis=1, keepdims=True) if sign < 0 else masked.min(axis=1, keepdims=True)
+        return np.where(top == infinite, x.dtype.type(0), x / top)
+
+    assert np.array_equal(run("openvino", function, x, mask)[0], function(x, mask))
+
+
 @pytest.mark.parametrize("computed", [False, True])
 def test_boxes_that_overlap_as_much_as_the_threshold_are_kept(computed: bool) -> None:
     boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.5]]], np.float32)

@@ -22,6 +22,8 @@ from anylayer.tracing.simplify import Rewriter
 
 Correction = Callable[["Corrector", Op], "list[Value] | None"]
 
+_FEW = 4096
+
 CORRECTIONS: dict[str, dict[str, list[Correction]]] = {}
 """Engine -> operator -> what is tried on it."""
 
@@ -67,6 +69,12 @@ class Corrector(Rewriter):
     def intervals(self) -> Intervals:
         """The intervals of the given graph's values."""
         return Intervals(self._before, narrow=True).of_all()
+
+    @cached_property
+    def has_infinity(self) -> bool:
+        """Whether a small constant of the given graph holds an infinite value."""
+        constants = (v.const for o in self._before.ops for v in o.inputs if v is not None and v.const is not None)
+        return any(c.dtype.kind == "f" and c.size <= _FEW and np.isinf(c).any() for c in constants)
 
     def interval(self, i: int) -> Interval:
         """Return the interval of input `i` of the operator that is corrected."""

@@ -120,6 +120,23 @@ def _quantize(new: Corrector, o: Op) -> list[Value] | None:
     return spelled(new, o, quantized)
 
 
+@correction("openvino", "ReduceMax", "ReduceMin")
+def _extreme(new: Corrector, o: Op) -> list[Value] | None:
+    """Restore the infinite maximum of values that are all infinite, or of none: OpenVINO gives the largest float.
+
+    That is asked for only where an infinite constant shows that such values are in use, as in masks.
+    """
+    x, out = o.inputs[0], o.outputs[0]
+    if x is None or out.dtype not in (np.float16, np.float32) or not (new.has_infinity or 0 in x.shape):
+        return None
+    sign = -1 if o.op == "ReduceMax" else 1
+    largest = np.array(np.finfo(out.dtype).max * sign, out.dtype)
+    made = step(new, o, o.op, o.inputs, out.shape, out.dtype, **o.attrs)
+    compare = "LessOrEqual" if sign < 0 else "GreaterOrEqual"
+    beyond = step(new, o, compare, [made, new.constant(largest)], out.shape, bool)
+    return new.emit(o, "Where", [beyond, new.constant(np.array(sign * np.inf, out.dtype)), made])
+
+
 @correction("openvino", "NonMaxSuppression")
 def _suppression(new: Corrector, o: Op) -> list[Value] | None:
     """Raise the threshold by one bit: OpenVINO suppresses boxes whose overlap equals it, ONNX only larger ones."""

@@ -1,0 +1,60 @@
+"""ONNX's own tests of its operators on the engine openvino: each is right, or refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import anylayer
+from tests.readers.onnx import test_node_tests as shared
+from tests.readers.onnx.test_node_tests import PARTS, WRITTEN_FOR, array, cases, excuses, wrong
+
+__all__ = ["cases"]
+
+pytestmark = pytest.mark.needs("openvino")
+
+DIFFER = {
+    "test_dynamicquantizelinear": "the last bit of a quotient decides how a half is rounded",
+    "test_mod_float_edge_cases_fmod_0_float16": "remainders by infinity",
+    "test_mod_float_edge_cases_fmod_0_float32": "remainders by infinity",
+}
+"""Tests whose values differ, with the reason."""
+
+
+def problem(case: Any, folder: Path) -> str:
+    """Return how a test's values differ; "" where they do not, or the engine or a layer refuses."""
+    path = folder / "model.onnx"
+    path.write_bytes(case.model.SerializeToString())
+    (inputs, outputs), *_ = case.data_sets
+    feed = {i.name: array(value) for i, value in zip(case.model.graph.input, inputs)}
+    wanted = {o.name: array(value) for o, value in zip(case.model.graph.output, outputs)}
+    if not all(isinstance(v, (np.ndarray, np.generic)) for v in [*feed.values(), *wanted.values()]):
+        return ""
+    try:
+        net = anylayer.read(path)
+        shapes = {n: v.shape for n, v in feed.items() if net.inputs[n] is None}
+        got = net.compile("openvino", shapes, threads=1)(feed)
+    except anylayer.AnyLayerError:
+        return ""
+    found = {n: wrong(got[n], np.asarray(w), case.rtol) for n, w in wanted.items()}
+    return str(found) if any(found.values()) else ""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.filterwarnings("ignore")
+def test_nodes(part: int, cases: list[Any], tmp_path: Path) -> None:
+    if not onnx.__version__.startswith(WRITTEN_FOR):
+        pytest.skip(f"the list of differences is of onnx {WRITTEN_FOR}")
+    elsewhere = {name for name, engines in excuses().items() if engines == set(shared.ENGINES)}
+    problems = []
+    for case in cases[part::PARTS]:
+        if "_expanded" in case.name or case.name in elsewhere:
+            continue
+        found = problem(case, tmp_path)
+        if bool(found) != (case.name in DIFFER):
+            problems.append(f"{case.name}: {found or 'is right'}")
+    assert not problems
