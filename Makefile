@@ -1,6 +1,7 @@
 # make demo    run the example network on the example picture
 # make test    run the tests
 # make test-fresh     run the property tests on examples that no run has seen
+# make test-opencv4   run the tests of Caffe files for OpenCV with OpenCV 4, which reads them
 # make test-versions  run the tests with the lowest and the highest dependencies, on each Python found
 # make check   lint, formatting and types
 # make clean   remove what the other targets made
@@ -16,7 +17,7 @@ HED := examples/hed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-fresh test-versions check clean
+.PHONY: demo test test-fresh test-opencv4 test-versions check clean
 
 demo: $(VENV)/run.stamp
 	@mkdir -p $(OUT)
@@ -30,6 +31,9 @@ test: $(VENV)/dev.stamp
 test-fresh: $(VENV)/dev.stamp
 	$(PY) -m pytest -n auto -m hypothesis --hypothesis-profile=fresh $(ARGS)
 
+test-opencv4: $(VENV)/dev.stamp $(VENV)-opencv4/stamp
+	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto tests/writers/caffe/test_opencv.py $(ARGS)
+
 test-versions: $(VENV)/dev.stamp
 	$(PY) -m tests.versions $(ARGS)
 
@@ -39,7 +43,7 @@ check: $(VENV)/dev.stamp
 	$(VENV)/bin/mypy
 
 clean:
-	rm -rf $(VENV) .venv-versions $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-opencv4 .venv-versions $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/run.stamp: pyproject.toml $(PY)
 	$(PY) -m pip install --quiet --editable .
@@ -48,6 +52,11 @@ $(VENV)/run.stamp: pyproject.toml $(PY)
 $(VENV)/dev.stamp: pyproject.toml $(PY)
 	$(PY) -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/run.stamp
+
+$(VENV)-opencv4/stamp: pyproject.toml $(PY)
+	@$(PY) -m venv --without-pip $(VENV)-opencv4
+	@$(PY) -m pip --quiet --python $(VENV)-opencv4/bin/python install --editable . 'opencv-python-headless<5'
+	@touch $@
 
 # Debian without python3-venv has no ensurepip: there the pip outside installs the one inside.
 $(PY):

@@ -36,7 +36,7 @@ MAY_IMPORT = {
 }
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 
-HEAVY = ["google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL"]
+HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL"]
 """Packages that exactly one file imports."""
 
 FACES = ["click", "rich"]

@@ -3,7 +3,7 @@ and what it answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,6 +11,9 @@ from typing import Any, Protocol
 from anylayer.layer import Bound
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.tracing import Graph
+
+Run = Callable[[Mapping[str, Array]], dict[str, Array]]
+"""A file that has been read back: outputs by name, of inputs by name."""
 
 
 class TracedNode(Protocol):
@@ -66,6 +69,8 @@ class Written:
     compared as y.transpose(order). Where what is kept prevents that the file is run, `stand_in` is one that is
     compared in its place (in the same folder, not among `files`), in which kept layers compute their bodies; where
     there can be none, `unrun` says why. `reading` are the options of anylayer.read to read the files back with.
+    `runtimes` are further runtimes that the file must give the same values in, each with a function that opens it;
+    their results are named as the outputs are in the file.
     `params` are the parameters that layers of the file have as the source has them, by the layers' names in it;
     the reader's `prove` compares them.
     """
@@ -79,6 +84,7 @@ class Written:
     unrun: str = ""
     reading: dict[str, Any] = field(default_factory=dict)
     params: Mapping[str, Mapping[str, Any]] | None = None
+    runtimes: dict[str, Callable[[], Run]] = field(default_factory=dict)
 
 
 def other_outputs(source: Source) -> dict[str, str]:

@@ -80,6 +80,20 @@ test_scales_of_height_and_width = agrees({**P, "min_size": 16}, info=(80, 96, 1.
 test_stride = agrees({**P, "feat_stride": 8, "base_size": 8}, info=(60, 70, 1))
 test_one_anchor = agrees({**P, "ratio": 1.0, "scale": 3.0} | {"ratio": [1.0], "scale": [3.0]}, a=1)
 
+
+def as_opencv(p: dict[str, Any], outputs: int = 2) -> Any:
+    """OpenCV passes min_size over and fills up with rows of zeros."""
+    xs = inputs()
+    rois, scores = reference(*xs, {**p, "min_size": 0})
+    missing = p["post_nms_topn"] - len(rois)
+    found = [np.pad(x, [(0, missing), (0, 0)]) for x in (rois, scores[:, None])]
+    return case("Proposal", p, inputs=xs, outputs=found[:outputs], dialect="opencv")
+
+
+test_opencv = as_opencv({**P, "min_size": 40})
+test_opencv_regions_alone = as_opencv({**P, "min_size": 40}, outputs=1)
+test_opencv_fills_with_zeros = as_opencv({**P, "nms_thresh": 0.1, "post_nms_topn": 300})
+
 test_by_hand = case(
     "Proposal",
     {"ratio": 1, "scale": 1, "min_size": 1},

@@ -46,7 +46,7 @@ ELEMENTWISE: dict[str, tuple[Callable[..., Any], list[Any], list[str] | None]] =
     "numbers": (lambda x: x * np.float32(2) + np.float32(3), [X], ["Power"]),
     "from a number": (lambda x: np.float32(3) - x, [X], ["Power"]),
     "from channels": (lambda x: CHANNELS - x, [X], ["Scale"]),
-    "over a number": (lambda x: np.float32(3) / x, [POSITIVE], ["Power", "Power"]),
+    "over a number": (lambda x: np.float32(3) / x, [POSITIVE], ["Power"]),
     "divided": (lambda x: x / np.float32(4), [X], ["Power"]),
     "image": (lambda x: x * noise(4, 5), [X], ["Scale"]),
     "sum": (lambda x, y: x + y, [X, X[::-1].copy()], ["Eltwise"]),

@@ -175,7 +175,8 @@ def _show(done: Conversion, given: dict[str, Any]) -> None:
         say(f"note: {note}", given["quiet"])
     for check in done.checks:
         tried = f" ({plural(check.samples, 'sample')})" if check.samples else ""
-        click.echo(f"{check.name}{tried}: {check}")
+        run_by = f" in {check.run_by}" if check.run_by else ""
+        click.echo(f"{check.name}{tried}{run_by}: {check}")
     files = ", ".join(str(f) for f in reversed(done.files))
     count = plural(len({c.name for c in done.checks}), "output")
     told = f": {count}, run by {done.runs}, compared with the layers in NumPy"

@@ -57,6 +57,30 @@ class Proposal(Layer):
         return [ops.head(rois, count), ops.head(score[at], count)][: self.outputs]
 
 
+@layer("Proposal", dialects=("opencv",))
+class OpenCvProposal(Proposal):
+    """OpenCV's: min_size has no effect, and rows of zeros follow up to post_nms_topn.
+
+    Source: opencv/opencv modules/dnn/src/layers/proposal_layer.cpp.
+    """
+
+    @classmethod
+    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
+        return False
+
+    def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
+        """As Proposal: rois (post_nms_topn, 5), scores (post_nms_topn, 1)."""
+        first = anchors(self.base_size, self.ratio, self.scale)
+        check_shapes(scores, deltas, info, len(first))
+        found = clipped(boxes(deltas, first, self.feat_stride), info.reshape(-1))
+        score = foreground(scores)
+        at, count, rois = best(found, score, (self.pre_nms_topn, self.post_nms_topn), self.nms_thresh)
+        there = (np.arange(rois.shape[0]) < count)[:, None]
+        missing = self.post_nms_topn - rois.shape[0]
+        rows = [np.where(there, x, np.float32(0)) for x in (rois, score[at][:, None])]
+        return [np.pad(x, [(0, missing), (0, 0)]) for x in rows][: self.outputs]
+
+
 @layer("Proposal", dialects=("ascend",))
 class AscendProposal(Layer):
     """Ascend's: padded rois of shape (N, 5, post_nms_topn), which is not supported."""

@@ -187,6 +187,8 @@ def _outputs(network: Network, blobs: dict[str, list[Version]], *, by_layer: boo
         network.blobs[blob] = last.name
         if by_layer and last.producer.feeds:
             continue
-        others = last.producer.outputs if by_layer else [last]
-        if not any(not reader.dropped for version in others for reader, _ in version.readers):
+        others = [v for v in last.producer.outputs if v is not last] if by_layer else []
+        readers = [reader for reader, _ in last.readers]
+        readers += [reader for v in others for reader, _ in v.readers if reader.role != "sink"]
+        if all(reader.dropped for reader in readers):
             network.outputs[blob] = last.name

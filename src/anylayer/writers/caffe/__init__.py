@@ -6,7 +6,9 @@ text.py    CaffeNet -> prototxt         binary.py    CaffeNet -> caffemodel
 proto.py   CaffeNet -> caffe.proto      source.py    which way a network takes to a CaffeNet:
 network.py a Caffe network's nodes
 graph.py   operators: builder.py, by the forms in windows.py, products.py, elementwise.py, combining.py and
-           arranging.py, which share affine.py; moves that are put off: views.py, settling.py; opencv.py
+           arranging.py, which share affine.py; moves that are put off: views.py, settling.py
+inference.py  fields that nothing declares   ends.py  names of outputs
+opencv.py  the rules of OpenCV's reader      asking.py  OpenCV itself runs the file
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 
 from anylayer.errors import InputError, need
 from anylayer.layer import Registry
+from anylayer.writers.caffe.asking import ask_opencv
 from anylayer.writers.caffe.binary import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.layers import CaffeNet
@@ -76,15 +79,11 @@ def write(
     given = {layer.name: layer.given for layer in result.net.layers if layer.given is not None}
     for ours, theirs in result.outputs.items():
         notes.append(f"output '{ours}' is called '{theirs}' in the file: an input has its name")
-    return Written(
-        files,
-        notes,
-        transposed=result.transposed,
-        outputs=result.outputs,
-        unrun=unrun,
-        reading=reading,
-        params=given,
-    )
+    done = Written(files, notes, transposed=result.transposed, outputs=result.outputs, unrun=unrun)
+    done.reading, done.params = reading, given
+    if chosen.name == "opencv" and not unrun:
+        ask_opencv(done, result.net, source)
+    return done
 
 
 def _letters(order: tuple[int, ...]) -> str:

@@ -119,8 +119,10 @@ def _into_layer(b: Builder, x: View, axis: int, scale: Array | None, shift: Arra
         return None
     message = {"Scale": "scale_param", "InnerProduct": "inner_product_param"}.get(layer.type, "convolution_param")
     values = layer.params.get(message, {})
+    if len(layer.blobs) != 1:
+        return None
     own = layer.blobs[0].shape == shift.shape if layer.type == "Scale" else values.get("bias_term") is False
-    if len(layer.blobs) != 1 or values.get("axis", 1) != axis or not own or len(layer.bottoms) != 1:
+    if values.get("axis", 1) != axis or not own or len(layer.bottoms) != 1:
         return None
     if layer.type == "InnerProduct" and axis != len(x.base) - 1:
         return None

@@ -72,8 +72,12 @@ def _div(b: Builder, op: Op) -> None:
         with np.errstate(divide="ignore"):
             _with_constant(b, op, left, np.float32(1) / np.asarray(constant, np.float32), None)
         return
-    inverse = on_blob(b, b.view(right), lambda x: power(b, x, exponent=-1.0, suffix="inverse"))
     constant = b.const(left)
+    number = 0.0 if constant is None or constant.size != 1 else float(np.reshape(constant, -1)[0])
+    if constant is not None and number and op.outputs[0].shape == getattr(right, "shape", None):
+        b.give(op.outputs[0], on_blob(b, b.view(right), lambda x: power(b, x, scale=1 / number, exponent=-1.0)))
+        return
+    inverse = on_blob(b, b.view(right), lambda x: power(b, x, exponent=-1.0, suffix="inverse"))
     if constant is not None and right is not None:
         b.views[id(op.outputs[0])] = inverse
         _with_constant(b, op, op.outputs[0], np.asarray(constant, np.float32), None)

@@ -11,7 +11,6 @@ from anylayer.errors import at, need
 from anylayer.network import Network, Node, Preprocess, TensorType
 from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
-from anylayer.writers.caffe.opencv import reads
 
 
 def blob_names(network: Network) -> dict[str, str]:
@@ -110,12 +109,10 @@ def _need_names(params: Mapping[str, Any]) -> None:
                 _need_names(inner)
 
 
-def takes(dialect: Dialect, node: Node, ranks: Sequence[int]) -> bool:
-    """Whether the dialect has the node's type and the fields that it writes, and means the same by them; `ranks`
-    are those of the node's inputs."""
+def takes(dialect: Dialect, node: Node) -> bool:
+    """Whether the dialect has the node's type and the fields that it writes."""
     written = (f"{m}.{n}" for m, values in node.params.items() if isinstance(values, Mapping) for n in values)
-    known = dialect.has(node.type) and not dialect.without.intersection(written)
-    return known and (dialect.name != "opencv" or reads(node, ranks))
+    return dialect.has(node.type) and not dialect.without.intersection(written)
 
 
 def network_net(

@@ -45,6 +45,7 @@ def reshaped(b: Builder, x: View, shape: Shape) -> View:
     tail = math.prod(x.base[1:])
     if len(shape) == 2 and len(x.base) > 1 and shape == (x.base[0], tail) and b.dialect.has("Flatten"):
         return b.add("Flatten", [x], shape, suffix="flatten")
+    b.need(shape or b.dialect.name != "opencv", f"no blob without axes, which {list(x.base)} would become")
     dims = [0 if i < len(x.base) and i == 0 and d == x.base[0] else d for i, d in enumerate(shape)]
     return b.add("Reshape", [x], shape, {"reshape_param": {"shape": {"dim": dims}}}, suffix="reshape")
 
@@ -80,7 +81,8 @@ def channels_picked(b: Builder, x: View, picks: Array) -> View:
     """The channels in another order: ShuffleChannel where that is what it does, else a convolution of 1 x 1."""
     count = len(picks)
     for group in range(2, count):
-        if count == x.base[1] and count % group == 0 and b.dialect.has("ShuffleChannel"):
+        deals = b.dialect.has("ShuffleChannel") and (b.dialect.name != "opencv" or len(x.base) == 4)
+        if count == x.base[1] and count % group == 0 and deals:
             dealt = np.arange(count).reshape(group, -1).T.reshape(-1)
             if (dealt == picks).all():
                 params = {"shuffle_channel_param": {"group": group}}

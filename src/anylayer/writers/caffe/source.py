@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from anylayer.errors import AnyLayerError, LayerError, at, need
+from anylayer.errors import AnyLayerError, LayerError, at, need, wording
 from anylayer.layer import Definition, Field, Message, Registry, bind
-from anylayer.network import Node, TensorType
+from anylayer.network import Array, Node, TensorType
 from anylayer.tracing.simplify import simplify
+from anylayer.writers.caffe import opencv
 from anylayer.writers.caffe.base import MESSAGES, NUMBERS
 from anylayer.writers.caffe.builder import Builder
 from anylayer.writers.caffe.dialects import Dialect
@@ -89,52 +91,83 @@ def declared(source: Source, how: How) -> Mapping[str, Field]:
 
 
 def _kept(t: TracedNode, how: How, source: Source) -> Node | None:
-    """The node as the dialect may have it; None where it lacks such a layer."""
+    """The node as the dialect may have it, with its weights; None where it lacks such a layer."""
     if t.node.type in source.user_types or t.node.type in how.keep:
-        return t.node
-    ranks = [0 if kind is None else len(kind.shape) for kind in t.inputs]
-    if not takes(how.dialect, t.node, ranks):
+        node: Node | None = _as_given(t, how, t.node.type in source.user_types)
+    else:
+        node = _as_the_dialect_has_it(t, how)
+    return None if node is None else replace(node, blobs=_weights(t))
+
+
+def _as_given(t: TracedNode, how: How, users: bool) -> Node:
+    """The node as it is. Raises LayerError where the dialect gives it another meaning."""
+    other = None if users else _other(t, how.dialect)
+    if other is not None and _translated(t, t.node, other, how.dialect) is None:
+        raise LayerError(_other_meaning(t, how.dialect.name, other), t.node.place)
+    if how.dialect.name == "opencv" and other is None:
+        opencv.require_readable(t.node)
+    return t.node
+
+
+def _as_the_dialect_has_it(t: TracedNode, how: How) -> Node | None:
+    """The node of a built-in layer; None where the dialect lacks it, or some of its fields."""
+    node: Node | None = t.node
+    if how.dialect.name == "opencv" and how.dialect.has(t.node.type):
+        shapes = [() if kind is None else tuple(kind.shape) for kind in t.inputs]
+        node = opencv.told(t.node, "" if t.bound is None else _cls(t.bound.definition).message, shapes)
+    if node is None or not takes(how.dialect, node):
         return None
     other = _other(t, how.dialect)
     if other is not None:
-        return _translated(t, other, how.dialect.name)
-    if t.bound is None or (how.dialect.name in ("", t.bound.instance.dialect) and not t.node.defaults):
-        return t.node
-    return _spelled_out(t, _cls(t.bound.definition), how.dialect.name)
+        return _translated(t, node, other, how.dialect)
+    if t.bound is None or (how.dialect.name in ("", t.bound.instance.dialect) and not node.defaults):
+        return node
+    return _spelled_out(t, node, _cls(t.bound.definition), how.dialect)
+
+
+def _weights(t: TracedNode) -> list[Array]:
+    """The node's weights. Those of fillers are spelled out: Caffe refuses a layer with fewer weights in the file,
+    and not every reader knows fillers."""
+    wanted = {} if t.bound is None or t.node.blobs else getattr(t.bound.instance, "wanted", {})
+    values = [wanted[i].values() for i in sorted(wanted)]
+    filled = [np.ascontiguousarray(v, np.float32) for v in values if v is not None]
+    return filled if filled and len(filled) == len(values) else t.node.blobs
 
 
 _MOST_TRIED = 1 << 22
 """Elements of the inputs on which a layer is tried in two dialects."""
 
 
-def _spelled_out(t: TracedNode, theirs: Any, dialect: str) -> Node:
+def _spelled_out(t: TracedNode, node: Node, theirs: Any, dialect: Dialect) -> Node:
     """The node with the fields written that the dialect would give another value than the source where they are
     absent."""
     if t.bound is None or not t.bound.definition.typed or not theirs.message:
-        return t.node
+        return node
     instance = t.bound.instance
-    values = dict(t.node.params.get(theirs.message, {}))
+    values = dict(node.params.get(theirs.message, {}))
     added = {}
     for name, declared in type(instance).fields.items():
         if name in values or declared.repeated or isinstance(declared.kind, type) or name not in theirs.fields:
             continue
+        if not dialect.has_field(theirs.message, name):
+            continue
         value = getattr(instance, name)
-        if value is not None and theirs.fields[name].default_for(dialect) != value:
+        if value is not None and theirs.fields[name].default_for(dialect.name) != value:
             added[name] = value
-    return replace(t.node, params={**t.node.params, theirs.message: {**values, **added}}) if added else t.node
+    return replace(node, params={**node.params, theirs.message: {**values, **added}}) if added else node
 
 
-def _translated(t: TracedNode, other: Definition, dialect: str) -> Node | None:
+def _translated(t: TracedNode, node: Node, other: Definition, dialect: Dialect) -> Node | None:
     """The node in the other dialect's words, where it then computes the same."""
     kinds = [kind for kind in t.inputs if kind is not None]
     if t.bound is None or len(kinds) < len(t.inputs) or sum(math.prod(k.shape) for k in kinds) > _MOST_TRIED:
         return None
-    node = _spelled_out(t, _cls(other), dialect)
+    node = _spelled_out(t, node, _cls(other), dialect)
     random = np.random.default_rng(0)
     inputs = [random.standard_normal(kind.shape).astype(kind.dtype) for kind in kinds]
     try:
         here = bind(t.node, [t.bound.definition], kinds, t.bound.instance.dialect)(inputs)
-        there = bind(node, [other], kinds, dialect)(inputs)
+        there = bind(node, [other], kinds, dialect.name)(inputs)
     except AnyLayerError:
         return None
     same = (x.shape == y.shape and np.allclose(x, y, rtol=1e-6, atol=1e-7) for x, y in zip(here, there))
@@ -184,6 +217,7 @@ def _mixed(source: Source, how: How, own: Sequence[Node | None]) -> Made:
     b = Builder(net, FORMS, places, fold=how.fold, blog_compat=how.blog_compat)
     b.taken |= {node.name for node in own if node is not None}
     b.blobs |= {v for node in own if node is not None for v in node.outputs}
+    constants = {v for t in source.nodes for i, v in enumerate(t.node.outputs) if i in t.constants}
     values = {name: View(name, tuple(t.shape)) for name, t in source.inputs.items()}
     b.shapes.update({v.name: v.base for v in values.values()})
     for t, node in zip(source.nodes, own):
@@ -191,14 +225,9 @@ def _mixed(source: Source, how: How, own: Sequence[Node | None]) -> Made:
             if node is not None:
                 _as_node(b, node, t, names, values)
                 continue
-            try:
-                _as_operators(b, t, values)
-            except LayerError as error:
-                other = _other(t, how.dialect)
-                if other is None:
-                    raise
-                meant = f"{t.node.type} means something else in dialect '{how.dialect.name}' ({other.summary})"
-                raise LayerError(f"{meant}, and {error.message}", *error.places) from error
+            other = _other(t, how.dialect)
+            with _explained(t, how.dialect.name, other) if other is not None else nullcontext():
+                values.update(_as_operators(b, t, {v: x for v, x in values.items() if v not in constants}))
     blobs, renamed = {}, other_outputs(source)
     makers = {v: t.node for t in source.nodes for v in t.node.outputs}
     for name, value in source.outputs.items():
@@ -207,6 +236,25 @@ def _mixed(source: Source, how: How, own: Sequence[Node | None]) -> Made:
     name_blobs(b, blobs)
     finish(net, blobs)
     return Made(net, renamed)
+
+
+@contextmanager
+def _explained(t: TracedNode, dialect: str, other: Definition) -> Iterator[None]:
+    """Say of a layer that cannot be expressed that the dialect has its type, with another meaning."""
+    try:
+        yield
+    except LayerError as error:
+        rule = error.message.split(". ")[0]
+        meant = _other_meaning(t, dialect, other)
+        raise LayerError(f"{meant}. As other layers it cannot be written: {rule}", *error.places) from error
+
+
+def _other_meaning(t: TracedNode, dialect: str, other: Definition) -> str:
+    remedy = wording(f"dialect='{dialect}'", f"--dialect {dialect}")
+    return (
+        f"{t.node.type} computes something else in dialect '{dialect}': {other.summary.rstrip('.')}. If it is to "
+        f"compute that, read the network in that dialect ({remedy})"
+    )
 
 
 def _in_place(source: Source, own: Sequence[Node | None]) -> dict[str, str]:
@@ -234,13 +282,12 @@ def _as_node(b: Builder, node: Node, t: TracedNode, names: Mapping[str, str], va
         b.shapes[top] = values[value].base
 
 
-def _as_operators(b: Builder, t: TracedNode, values: dict[str, View]) -> None:
-    """The layers of the node's operators."""
+def _as_operators(b: Builder, t: TracedNode, values: Mapping[str, View]) -> dict[str, View]:
+    """Add the layers of the node's operators; return what its outputs are. `values` are those that are computed
+    when the network runs: a body has the others as constants."""
     if t.body is None:
-        for i, value in enumerate(t.node.outputs):
-            b.scope = t.node.name
-            values[value] = b.constant(np.asarray(t.constants[i]))
-        return
+        b.scope = t.node.name
+        return {v: b.constant(np.asarray(t.constants[i])) for i, v in enumerate(t.node.outputs)}
     body = recognised(simplify(t.body, exact=True))
     for op in body.ops:
         op.scope = t.node.name
@@ -249,9 +296,8 @@ def _as_operators(b: Builder, t: TracedNode, values: dict[str, View]) -> None:
     for entry, view in zip(body.inputs, given):
         b.views[id(entry)] = view
     b.run(body)
-    for name, result in zip(t.node.outputs, body.outputs):
-        values[name] = b.view(result)
     b.kept.append(body)
+    return {name: b.view(result) for name, result in zip(t.node.outputs, body.outputs)}
 
 
 def kept_types(source: Source) -> frozenset[str]:

@@ -71,6 +71,7 @@ def _conv(b: Builder, op: Op) -> None:
         pads.append(p)
         offsets.append((p - windows.begins[i]) // stride)
         made.append((n + 2 * p - extent) // stride + 1)
+    _need_inside(b, x, windows, pads)
     params = convolution(windows, pads, len(weights), int(op.attrs.get("group") or 1), bias is not None)
     shape = (x.base[0], len(weights), *made)
     like = None
@@ -82,6 +83,15 @@ def _conv(b: Builder, op: Op) -> None:
         "Convolution", [x], shape, {"convolution_param": params}, [weights, *([] if bias is None else [bias])]
     )
     b.give(op.outputs[0], cropped(b, y, offsets, counts, like))
+
+
+def _need_inside(b: Builder, x: View, windows: Spatial, pads: Sequence[int]) -> None:
+    """Refuse, for OpenCV, a window that overhangs the padded map: it finds no place for one."""
+    inside = all(n + 2 * p >= e for n, p, e in zip(x.base[2:], pads, windows.extents))
+    b.need(
+        inside or b.dialect.name != "opencv",
+        f"no windows of {windows.extents} on a map of {list(x.base[2:])} with pads {list(pads)}",
+    )
 
 
 def convolution(windows: Spatial, pads: Sequence[int], outputs: int, group: int, bias: bool) -> dict[str, Any]:
@@ -113,6 +123,7 @@ def _conv_transpose(b: Builder, op: Op) -> None:
     if weights is None:
         return
     x = b.settled(op.inputs[0])
+    b.need(b.dialect.name != "opencv" or len(x.base) == 4, f"no deconvolution of {list(x.base)}, only of maps")
     windows = spatial(op, weights.shape[2:])
     wanted = [int(n) for n in op.outputs[0].shape[2:]]
     longer = []
@@ -197,6 +208,7 @@ def _pool(b: Builder, op: Op) -> None:
         return
     divisors = _divisors(x, windows, counts, op) if average else [None, None]
     best, floor = _best(b, x, windows, counts, divisors)
+    _need_inside(b, x, windows, [line.pad for line in best])
     params = {**method, **sized("kernel", windows.kernel, None), **sized("stride", windows.strides, 1)}
     params |= sized("pad", [line.pad for line in best], 0)
     if floor and b.dialect.floor:

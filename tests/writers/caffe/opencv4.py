@@ -1,0 +1,95 @@
+"""OpenCV 4, whose Caffe reader the tests ask: in a process of its own, by the Python that ANYLAYER_OPENCV4 names
+or, without it, by this one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anylayer.network import Array
+
+_SERVER = """
+import sys
+import cv2
+import numpy as np
+if not hasattr(cv2.dnn, "readNetFromCaffe"):
+    sys.exit("no Caffe reader in OpenCV " + cv2.__version__)
+cv2.setNumThreads(1)
+print(cv2.__version__, flush=True)
+for line in sys.stdin:
+    text, weights, given, result = line.rstrip("\\n").split("\\t")
+    try:
+        net = cv2.dnn.readNetFromCaffe(text, weights)
+        with np.load(given) as arrays:
+            for name in arrays.files:
+                net.setInput(arrays[name], name)
+        names = list(net.getUnconnectedOutLayersNames())
+        found = {"output " + n: a for n, a in zip(names, net.forward(names))}
+        found["last"] = net.forward()
+        np.savez(result, **found)
+        print("ok", flush=True)
+    except Exception as error:
+        print(str(error).replace("\\n", " "), flush=True)
+"""
+
+
+class OpenCVError(Exception):
+    """What OpenCV says of a network that it does not read or run."""
+
+
+class OpenCV4:
+    """A process that reads and runs networks."""
+
+    def __init__(self, python: str) -> None:
+        self.python = python
+        self.process: subprocess.Popen[str] | None = None
+        self.version = ""
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [self.python, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, env={**os.environ, "PYTHONPATH": ""},
+        )  # fmt: skip
+        self.version = self.answer()
+
+    def answer(self) -> str:
+        assert self.process is not None and self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def run(self, text: Path, weights: Path, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The network's outputs by the names of their layers, and "" for what `forward()` alone returns."""
+        assert self.process is not None and self.process.stdin is not None
+        with tempfile.TemporaryDirectory() as folder:
+            given, result = Path(folder) / "given.npz", Path(folder) / "result.npz"
+            np.savez(given, **inputs)
+            self.process.stdin.write("\t".join(map(str, (text, weights, given, result))) + "\n")
+            self.process.stdin.flush()
+            said = self.answer()
+            if not said:
+                self.start()
+                raise OpenCVError("the process died")
+            if said != "ok":
+                raise OpenCVError(said)
+            with np.load(result) as arrays:
+                return {name.removeprefix("output ") if name != "last" else "": a for name, a in arrays.items()}
+
+
+@lru_cache(None)
+def opencv4() -> OpenCV4:
+    """The one process of this session; skips the test where there is no OpenCV 4."""
+    try:
+        found = OpenCV4(os.environ.get("ANYLAYER_OPENCV4") or sys.executable)
+    except OSError:
+        found = None
+    if found is None or not found.version:
+        pytest.skip("no OpenCV 4: ANYLAYER_OPENCV4 names a Python with opencv-python-headless<5")
+    return found
