@@ -101,7 +101,7 @@ def within(file: str) -> Iterator[None]:
     try:
         yield
     except AnyLayerError as error:
-        if not error.places or not error.places[0].startswith(file):
+        if file and (not error.places or not error.places[0].startswith(file)):
             error.places.insert(0, file)
         raise
 

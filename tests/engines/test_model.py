@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import EngineError, InputError, LayerError, UnknownLayers
+from tests.hostile.networks import SMALL, layer
 
 NET = """
 name: "n"
@@ -314,3 +316,23 @@ def test_an_array_whose_channels_lie_at_the_other_end_is_warned_of(net: Any) -> 
         model(np.zeros((1, 9, 9, 3), np.float32))
     model(np.zeros((1, 3, 9, 9), np.float32))
     model(np.zeros((1, 9, 9, 9), np.float32))
+
+
+def test_error_of_an_engine_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopping:
+        def __call__(self, inputs: Any, out: Any) -> Any:
+            raise EngineError("engine 'x' stops: no")
+
+    (tmp_path / "net.prototxt").write_text(SMALL + layer("ReLU"))
+    net = anylayer.read(tmp_path / "net.prototxt")
+    engine = SimpleNamespace(compile=lambda *_: Stopping())
+    monkeypatch.setattr("anylayer.engines.run.load_engine", lambda name: engine)
+    with pytest.raises(EngineError, match=r"^.*net\.prototxt: engine 'x' stops: no$"):
+        net.compile("onnxruntime")(np.zeros((1, 3, 8, 8), np.float32))
+
+    def refusing(*_: Any) -> Any:
+        raise EngineError("engine 'x' refuses the graph: no")
+
+    engine.compile = refusing
+    with pytest.raises(EngineError, match=r"^.*net\.prototxt: engine 'x' refuses the graph: no$"):
+        net.compile("onnxruntime")

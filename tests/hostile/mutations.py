@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import io
+import json
 import re
+import zipfile
+from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 _NUMBERS = (
     "0", "-1", "1", "2", "3", "7", "100000", "2147483647", "-2147483648", "4294967295", "9223372036854775807",
@@ -114,3 +120,211 @@ def _end(source: bytes, random: Random) -> bytes:
 
 
 _DATA = (_bit, _bit, _byte, _byte, _long, _without, _again, _end)
+
+
+# ---------------------------------------------------------- JSON and archives
+
+_VALUES: tuple[Any, ...] = (
+    None, True, False, 0, -1, 1, 3, 100000, 2**31, 2**63, -(2**63), 1e39, -1e39, 0.5, float("nan"), float("inf"),
+    "", "a", "../x", "float64", "channels_first", [], [0], [1, 2, 3], [None, None], {}, {"a": 1},
+    [[["op", 0, 0, {}]]], {"class_name": "__keras_tensor__", "config": {}},
+)  # fmt: skip
+
+
+def json_text(source: bytes, random: Random) -> bytes:
+    """A JSON text with one to three of its values changed, dropped or exchanged; sometimes its letters."""
+    if random.random() < 0.15:
+        return text(source.decode(), random).encode("utf-8", "surrogatepass")
+    found = json.loads(source)
+    for _ in range(random.choice((1, 1, 1, 2, 3))):
+        _change(found, random)
+    return json.dumps(found).encode()
+
+
+def _change(root: Any, random: Random) -> None:
+    places = list(_places(root))
+    if not places:
+        return
+    holder, key = random.choice(places)
+    kind = random.randrange(10)
+    if kind < 6:
+        holder[key] = random.choice(_VALUES)
+    elif kind == 6:
+        del holder[key]
+    elif kind == 7 and isinstance(holder, list):
+        holder.insert(key, holder[key])
+    else:
+        other, place = random.choice(places)
+        held = json.dumps(other[place])
+        if len(held) < 10000:
+            holder[key] = json.loads(held)
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (list or dict, index or key) inside a value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in list(items):
+        yield value, key
+        yield from _places(one)
+
+
+def archive(source: bytes, random: Random) -> bytes:
+    """A zip archive with a member changed, its checksum right; sometimes the archive's own bytes."""
+    if random.random() < 0.2:
+        return data(source, random)
+    with zipfile.ZipFile(io.BytesIO(source)) as read:
+        parts = {name: read.read(name) for name in read.namelist()}
+    name = random.choice(sorted(parts))
+    parts[name] = (json_text if name.endswith(".json") else data)(parts[name], random)
+    packed = io.BytesIO()
+    method = random.choice((zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA))
+    with zipfile.ZipFile(packed, "w", method) as write:
+        for key, held in parts.items():
+            write.writestr(zipfile.ZipInfo(key), held, method)
+    return packed.getvalue()
+
+
+# ------------------------------------------------------------- protobuf, XML
+
+Field = list[Any]
+"""A field of a message: its number, its wire type, and an int, bytes, or a list of Fields."""
+
+
+def protobuf(source: bytes, random: Random) -> bytes:
+    """A message with one to three of its fields changed, its lengths right; sometimes its bytes."""
+    fields = _parsed(source)
+    if fields is None or random.random() < 0.15:
+        return data(source, random)
+    for _ in range(random.choice((1, 1, 1, 2, 3))):
+        _change_field(fields, random)
+    return _packed(fields)
+
+
+def _parsed(source: bytes, depth: int = 0) -> list[Field] | None:
+    """The fields of a message; None for bytes that are none."""
+    fields: list[Field] = []
+    position = 0
+    while position < len(source):
+        tag, position = _varint(source, position)
+        number, wire = tag >> 3, tag & 7
+        if not 0 < number < 1000 or wire not in (0, 1, 2, 5) or position > len(source):
+            return None
+        if wire == 0:
+            value, position = _varint(source, position)
+            fields.append([number, wire, value])
+        else:
+            size, position = _varint(source, position) if wire == 2 else (8 if wire == 1 else 4, position)
+            held, position = source[position : position + size], position + size
+            if position > len(source):
+                return None
+            inner = _parsed(held, depth + 1) if wire == 2 and len(held) > 1 and depth < 12 else None
+            fields.append([number, wire, inner or held])
+    return fields if position == len(source) else None
+
+
+def _varint(source: bytes, position: int) -> tuple[int, int]:
+    value = 0
+    for i, byte in enumerate(source[position : position + 10]):
+        value |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            return value, position + i + 1
+    return 0, len(source) + 1
+
+
+def _packed(fields: list[Field]) -> bytes:
+    parts = []
+    for number, wire, value in fields:
+        parts.append(_written(number << 3 | wire))
+        held = _packed(value) if isinstance(value, list) else value
+        if wire == 0:
+            parts.append(_written(held))
+        else:
+            parts += [_written(len(held)), held] if wire == 2 else [held]
+    return b"".join(parts)
+
+
+def _written(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])
+
+
+_INTEGERS = (0, 1, 2, 3, 4, 7, 16, 100, 100000, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1, 2**64 - 2)
+_BYTES = (b"", b"a", b"\xff\xfe", b"../x", b"\0" * 40, b"x" * 300, b"float", b"\x00\x00\xc0\x7f")
+
+
+def _change_field(root: list[Field], random: Random) -> None:
+    holders = list(_holders(root))
+    holder = random.choice(holders)
+    if not holder:
+        return
+    i, (other, j) = random.randrange(len(holder)), _any_field(holders, random)
+    number, wire, value = holder[i]
+    kind = random.randrange(10)
+    if kind < 5 and not isinstance(value, list):
+        if wire == 0:
+            holder[i] = [number, wire, random.choice((*_INTEGERS, value + 1, value - 1))]
+        elif wire == 2 and other is not None and isinstance(other[j][2], bytes) and random.random() < 0.6:
+            holder[i] = [number, wire, other[j][2]]
+        else:
+            holder[i] = [number, wire, random.choice(_BYTES) if wire == 2 else data(value, random)[: len(value)]]
+            if wire != 2:
+                holder[i][2] = holder[i][2].ljust(len(value), b"\xff")
+    elif kind == 5:
+        del holder[i]
+    elif kind == 6:
+        holder.insert(i, copy.deepcopy(holder[i]))
+    elif kind == 7:
+        holder[i] = [random.choice((number + 1, max(number - 1, 1), random.randrange(1, 30))), wire, value]
+    elif other is not None:
+        holder[i], other[j] = copy.deepcopy(other[j]), copy.deepcopy(holder[i])
+
+
+def _holders(fields: list[Field]) -> Iterator[list[Field]]:
+    """Every message within a message, itself first."""
+    yield fields
+    for one in fields:
+        if isinstance(one[2], list):
+            yield from _holders(one[2])
+
+
+def _any_field(holders: list[list[Field]], random: Random) -> tuple[list[Field] | None, int]:
+    holder = random.choice(holders)
+    return (holder, random.randrange(len(holder))) if holder else (None, 0)
+
+
+_ATTRIBUTE = re.compile(r'(?<=")[^"<>\n]*(?=")')
+
+
+def xml(source: str, random: Random) -> str:
+    """An XML text with one to three attributes or other things changed."""
+    for _ in range(random.choice((1, 1, 1, 2, 3))):
+        found = list(_ATTRIBUTE.finditer(source))
+        if random.random() < 0.3 or not found:
+            source = random.choice(_TEXT[4:])(source, random)
+            continue
+        m = random.choice(found)
+        parts = m[0].split(",")
+        parts[random.randrange(len(parts))] = random.choice((*_NUMBERS[:-2], "", random.choice(found)[0]))
+        source = source[: m.start()] + ",".join(parts) + source[m.end() :]
+    return source
+
+
+_MESSAGES = ("onnx", "pb", "caffemodel", "meta")
+
+
+def file(name: str, source: bytes, random: Random) -> bytes:
+    """A file with something changed, in the way that suits its suffix."""
+    suffix = name.rpartition(".")[2]
+    if suffix in ("prototxt", "pbtxt"):
+        return text(source.decode(), random).encode("utf-8", "surrogatepass")
+    if suffix == "xml":
+        return xml(source.decode(), random).encode("utf-8", "surrogatepass")
+    if suffix in _MESSAGES:
+        return protobuf(source, random)
+    if suffix == "json":
+        return json_text(source, random)
+    return archive(source, random) if suffix == "keras" else data(source, random)

@@ -132,7 +132,8 @@ def test_reach_of_a_sum_beyond_the_channels(trials: Trials) -> None:
 def test_operators_of_an_engine(trials: Trials) -> None:
     text = SMALL + chain("Sigmoid", 3001)
     assert trials.run(text, engines=("openvino",)).text == (
-        "engine 'openvino' is not given graphs of more than 3000 operators, it would take minutes to compile "
+        "deploy.prototxt: engine 'openvino' is not given graphs of more than 3000 operators, it would take "
+        "minutes to compile "
         "them; this one has 3001"
     )
 

@@ -9,7 +9,8 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from . import mutations
+from . import fuzz, mutations
+from .corpus import Sample, kinds
 from .networks import SMALL, layer
 from .strategies import Try, definitions, tries
 from .trial import End, Trials
@@ -55,8 +56,44 @@ def test_changed_files(kind: str, trials: Trials) -> None:
 
 
 def test_what_ends_the_process_is_named() -> None:
-    with Trials(memory=8000, seconds=2) as brief:
-        assert brief.job({"sleep": 60}).text == "no answer in 20 s"
-        assert brief.job({"spin": 60}).text == "took more than 2 s of the processor"
+    with Trials(memory=8000, seconds=2, patience=2) as brief:
+        assert brief.job({"sleep": 60}).text == "no answer in 4 s"
         assert brief.job({"exit": 3}) == End("died", "exit status 3")
         assert brief.run(SMALL + layer("ReLU"), engines=()).end == "ok"
+    with Trials(memory=8000, seconds=2) as brief:
+        assert brief.job({"spin": 60}).text == "took more than 2 s of the processor"
+
+
+def test_mutated_files_of_every_format() -> None:
+    """The first files of the command: python -m tests.hostile.fuzz."""
+    report = fuzz.run(0, range(240), [kind for kind in kinds() if kind != "onnx-node"])
+    assert not report.faults, report.text()
+    assert sum(counts["ok"] for counts in report.counts.values()) > 40
+    assert sum(counts["refused"] for counts in report.counts.values()) > 100
+
+
+def test_mutated_file_is_the_same_each_time() -> None:
+    few = ["keras-json", "ir-legacy"]
+    one, other = fuzz.made(3, 7, few), fuzz.made(3, 7, few)
+    assert (one.files, one.action) == (other.files, other.action)
+    assert one.files != one.sample.files
+
+
+def test_report_counts_faults_and_keeps_the_smallest_file(tmp_path: Path) -> None:
+    report = fuzz.Report()
+    sample = Sample("onnx", {"m.onnx": b"12345"}, "m.onnx")
+    small = Sample("onnx", {"m.onnx": b"123"}, "m.onnx")
+    action = {"engines": [], "write": ["o.onnx"]}
+    ends = [
+        End("ok"), End("FileError", "m.onnx: it is cut off"), End("FileError", "it is cut off"),
+        End("KeyError", "'x'"), End("KeyError", "'x'"), End("hung"), End("died"), End("ok", peak=5000.0),
+    ]  # fmt: skip
+    for i, end in enumerate(ends):
+        report.add(
+            fuzz.Try(i, small if i == 4 else sample, dict((small if i == 4 else sample).files), action), end
+        )
+    assert report.text().splitlines()[1].split() == ["onnx", "8", "1", "1", "2", "1", "1", "1", "1", "0.0"]
+    report.save(tmp_path)
+    kept = [p for p in tmp_path.rglob("m.onnx") if p.parent.name.startswith("foreign")]
+    assert [p.read_bytes() for p in kept] == [b"123"]
+    assert (tmp_path / "report.txt").read_text() == report.text()

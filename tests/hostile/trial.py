@@ -11,8 +11,10 @@ processor time, and names what ends it.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
+import re
 import resource
 import select
 import signal
@@ -58,10 +60,10 @@ def _errors() -> frozenset[str]:
 
 class Trials:
     """A process that tries networks, started anew where one kills it. `memory` is its address space in MiB,
-    `seconds` the processor time that a single job may take; ten times as long it may wait."""
+    `seconds` the processor time that a single job may take; it may wait `patience` times as long."""
 
-    def __init__(self, memory: int = 8000, seconds: float = 20.0) -> None:
-        self.memory, self.seconds = memory, seconds
+    def __init__(self, memory: int = 8000, seconds: float = 20.0, patience: float = 20.0) -> None:
+        self.memory, self.seconds, self.wait = memory, seconds, patience * seconds
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Trials:
@@ -116,7 +118,7 @@ class Trials:
             raise RuntimeError("the process has no pipes")
         process.stdin.write(json.dumps({**job, "limit": self.seconds}).encode() + b"\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], 10 * self.seconds)
+        ready, _, _ = select.select([process.stdout], [], [], self.wait)
         line = process.stdout.readline() if ready else b""
         if line:
             return End(**json.loads(line))
@@ -127,7 +129,7 @@ class Trials:
                 return End("hung", f"took more than {self.seconds} s of the processor")
             return End("died", f"exit status {process.returncode}")
         self.stop()
-        return End("hung", f"no answer in {10 * self.seconds} s")
+        return End("hung", f"no answer in {self.wait} s")
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -160,15 +162,19 @@ def attempt(job: Mapping[str, Any]) -> str:
         os._exit(job["exit"])
     model, weights = Path(job["model"]), job["weights"]
     net = anylayer.read(model, Path(weights) if weights else None, **job["options"])
-    report = net.inspect()
-    str(report), json.dumps(report.to_dict(), default=str), report._repr_html_()
-    refused = "; ".join(n.reason for n in report.nodes if n.where == "refused")
-    if any(t is None for t in net.inputs.values()) or not net.outputs:
+    refused, report = "", None
+    if job.get("inspect", True):
+        report = net.inspect()
+        str(report), json.dumps(report.to_dict(), default=str), report._repr_html_()
+        refused = "; ".join(n.reason for n in report.nodes if n.where == "refused")
+    if any(t is None for t in net.inputs.values()) or not net.network.outputs:
         return refused
     for engine in job["engines"]:
+        report = report or net.inspect()
         _engine(net, report, engine)
     for name in job.get("write", ()):
-        net.fill()
+        if not net.network.weights:
+            net.fill()
         net.write(name)
     return refused
 
@@ -196,6 +202,7 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
     start = time.process_time()
     limit = int(start + job.get("limit", 3600)) + 2
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    _forget_peak()
     answer: dict[str, Any] = {"end": "ok"}
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -208,8 +215,22 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
             shown = "".join(traceback.format_exception(error))[-6000:]
             answer = {"end": type(error).__name__, "text": str(error)[:3000], "trace": shown}
         os.chdir(ROOT)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {**answer, "seconds": time.process_time() - start, "peak": peak}
+    return {**answer, "seconds": time.process_time() - start, "peak": _peak()}
+
+
+def _forget_peak() -> None:
+    """Let the peak of memory begin anew, where the system can (Linux)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak() -> float:
+    """Return the most memory that was in use since then, in MiB."""
+    with contextlib.suppress(OSError):
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        if found:
+            return int(found[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main(memory: int) -> None:

@@ -42,6 +42,8 @@ class Plan:
     steps: list[Step]
     nodes: list[Traced]
     constants: dict[str, Array]
+    source: str = ""
+    """The network's file, which errors of engines name."""
 
     @property
     def host_calls(self) -> list[tuple[str, str, str]]:
@@ -73,7 +75,7 @@ def make_plan(
     for step in steps:
         if isinstance(step, GraphStep):
             need_memory(graph_memory(step.graph), f"{network.source}: the network")
-    return Plan(plain, dict(outputs), types, steps, traced, constants)
+    return Plan(plain, dict(outputs), types, steps, traced, constants, network.source)
 
 
 def require_types(network: Network, inputs: Mapping[str, TensorType | None]) -> dict[str, TensorType]:

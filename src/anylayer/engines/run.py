@@ -14,7 +14,7 @@ from anylayer.engines.host import HostCall
 from anylayer.engines.limits import MOST_IN_LAYER, Budget, graph_memory, need_memory
 from anylayer.engines.nodes import Definitions, needed_inputs, needed_nodes, run_bound
 from anylayer.engines.plan import GraphStep, HostStep, Plan, no_weights
-from anylayer.errors import TraceError, at
+from anylayer.errors import EngineError, TraceError, at, within
 from anylayer.layer import Bound, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.tracing import trace
@@ -40,7 +40,9 @@ class PlanRunner:
         for step in plan.steps:
             if isinstance(step, GraphStep):
                 graph = simplify(step.graph, engine, exact=exact)
-                self._add(compile_(graph, threads, precision), step.inputs, step.outputs)
+                with within(plan.source):
+                    program = compile_(graph, threads, precision)
+                self._add(program, step.inputs, step.outputs)
             elif isinstance(step, HostStep):
                 node = step.traced.node
                 self._add(HostCall(step, plan, fixed), node.inputs, node.outputs)
@@ -67,9 +69,17 @@ class PlanRunner:
 
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
         """Public output name -> array; an array in `out` is written and returned for its output."""
-        if self._whole is not None:
-            wanted = [out.get(public) for public in self._public] if out else None
-            return dict(zip(self._public, self._whole(arrays, wanted)))
+        try:
+            if self._whole is not None:
+                wanted = [out.get(public) for public in self._public] if out else None
+                return dict(zip(self._public, self._whole(arrays, wanted)))
+            return self._stepwise(arrays, out)
+        except EngineError as error:
+            with within(self.plan.source):
+                raise error
+
+    def _stepwise(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the steps one after the other."""
         values: list[Any] = [*arrays, *self._later]
         to = {place: out[public] for public, place in self._outputs if public in out} if out else None
         for program, inputs, outputs in self._steps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -32,6 +33,16 @@ from anylayer.network import Node, Shape, TensorType
 
 if TYPE_CHECKING:
     from anylayer import tracing
+
+
+_RULES = (
+    (r"could not be broadcast|cannot be broadcast|could not broadcast", "they do not broadcast together"),
+    (r"cannot reshape array of size", "their elements do not fit into the shape that the layer gives"),
+    (r"concatenation axis must match", "the sizes beside the axis that is joined differ"),
+    (r"matmul: Input operand", "their inner sizes differ"),
+    (r"axes don't match array", "their rank is not that of the order of axes"),
+)
+"""What NumPy says of arrays that do not fit -> the rule."""
 
 
 def call_user(function: Any, *args: Any) -> Any:
@@ -233,10 +244,10 @@ class Bound:
         try:
             return call_user(self.instance.forward, *inputs)
         except _UNFORESEEN as error:
-            shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in inputs)
-            raise LayerError(
-                f"does not take inputs of shape {shapes} ({type(error).__name__}: {error})"
-            ) from error
+            shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in inputs) or "none"
+            rule = next((rule for words, rule in _RULES if re.search(words, str(error))), None)
+            why = f": {rule}" if rule else f" ({type(error).__name__}: {error})"
+            raise LayerError(f"does not take inputs of shape {shapes}{why}") from error
 
     def _checked(self, outputs: list[Any]) -> list[Any]:
         wanted = len(self.node.outputs)

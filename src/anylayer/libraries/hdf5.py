@@ -77,9 +77,10 @@ def _read(function: Callable[[], T]) -> T:
     except AssertionError:
         rule = "a part of it is damaged, or a link leads to another file, which is not followed"
         raise FileError(f"this is no readable HDF5 file: {rule}") from None
+    except NotImplementedError as error:
+        raise FileError(f"this is no readable HDF5 file: {error!s:.200}") from error
     except Exception as error:
-        rule = f"its structure is damaged ({type(error).__name__}: {error!s:.200})"
-        raise FileError(f"this is no readable HDF5 file: {rule}") from error
+        raise FileError("this is no readable HDF5 file: its structure is damaged") from error
 
 
 @dataclass(slots=True)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from anylayer.errors import LayerError
 from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import KerasCase
 
@@ -52,3 +55,17 @@ test_unknown_argument = refused("has no argument 'axes'; did you mean 'axis'?", 
 test_missing_argument = refused("does not take these arguments (", "ops.Clip", {})
 test_dtype = refused("dtype 'complex64' is none of float32, ", "ops.Cast", {"dtype": "complex64"})
 test_order = refused("order=1 is not supported, 2 is", "ops.Normalize", {"order": 1})
+
+
+def test_numpys_words_become_a_rule() -> None:
+    case = called("ops.Add", {"input": 0}, [[1.0, 2.0]])
+    with pytest.raises(
+        LayerError, match=r"does not take inputs of shape \(2, 3\): they do not broadcast together$"
+    ):
+        case.bind()([X])
+    case = called("ops.Reshape", {"input": 0}, config={"newshape": [4]})
+    rule = (
+        r"does not take inputs of shape \(2, 3\): their elements do not fit into the shape that the layer gives$"
+    )
+    with pytest.raises(LayerError, match=rule):
+        case.bind()([X])

@@ -176,3 +176,36 @@ def test_an_unchanged_operator_is_recorded_as_itself() -> None:
         np.shares_memory(conv.inputs[1].const, numpy_helper.to_array(numpy_helper.from_array(weights["w"])))
         is False
     )
+
+
+UNFIT = {
+    "does not fit weights of shape (4, 3, 3, 3)": (
+        node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 1]),
+        {"w": np.ones((4, 3, 3, 3), np.float32)},
+    ),
+    "an array of shape (1, 4, 6, 8) does not fit into shape [1, 7]": (
+        node("Reshape", ["x", "s"], ["y"]),
+        {"s": np.int64([1, 7])},
+    ),
+    "an array of shape (1, 4, 6, 8) does not fit into shape [-1, 7]": (
+        node("Reshape", ["x", "s"], ["y"]),
+        {"s": np.int64([-1, 7])},
+    ),
+    "perm [1, 0] is not an order of the 4 axes of its input": (node("Transpose", ["x"], ["y"], perm=[1, 0]), {}),
+    "size must be at least 1, got 0": (node("LRN", ["x"], ["y"], size=0), {}),
+    "does not take inputs of shape (1, 4, 6, 8), (5,): ": (
+        node("Mod", ["x", "b"], ["y"], fmod=1),
+        {"b": np.ones(5, np.float32)},
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", UNFIT)
+@pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
+def test_what_does_not_fit_is_refused(rule: str, engine: str) -> None:
+    made, constants = UNFIT[rule]
+    x = PICTURE[:, :3] if made.op_type == "Conv" else PICTURE
+    path = save(model([made], [value("x", x.shape)], ["y"], constants))
+    with pytest.raises(LayerError) as caught:
+        anylayer.read(path).compile(engine)({"x": x})
+    assert rule in str(caught.value)

@@ -42,8 +42,29 @@ def _size(call: Call, x: Any) -> Any:
     return np.array(math.prod(x.shape), np.int64)
 
 
+def _reshaped(call: Call) -> None:
+    """Refuse a shape of another number of elements, where both are known: inference takes it."""
+    x, shape = call.inputs
+    if not is_traced(shape):
+        wanted = _wanted(call, x, shape)
+        known, count = math.prod(d for d in wanted if d >= 0), math.prod(x.shape)
+        fits = known and count % known == 0 if wanted.count(-1) == 1 else count == known
+        need(
+            fits and min(wanted, default=0) >= -1 and wanted.count(-1) <= 1,
+            f"an array of shape {tuple(x.shape)} does not fit into shape {wanted}",
+        )
+
+
+SPELLED_OUT["Reshape"] = _reshaped
+
+
 @meaning("Reshape")
 def _reshape(call: Call, x: Any, shape: Any) -> Any:
+    return x.reshape(_wanted(call, x, shape))
+
+
+def _wanted(call: Call, x: Any, shape: Any) -> list[Any]:
+    """The sizes to reshape to, those that are kept in place of zeros."""
     wanted = ints(shape)
     if not call["allowzero"]:
         need(
@@ -51,7 +72,7 @@ def _reshape(call: Call, x: Any, shape: Any) -> Any:
             f"shape {wanted} keeps axis {wanted.index(0) if 0 in wanted else 0}, the input has {len(x.shape)}",
         )
         wanted = [d or x.shape[i] for i, d in enumerate(wanted)]
-    return x.reshape(wanted)
+    return list(wanted)
 
 
 @meaning("Flatten")

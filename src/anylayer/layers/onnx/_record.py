@@ -45,7 +45,8 @@ def recorded(call: Call) -> list[Any]:
             call.outputs,
         )
     except ValueError as error:
-        raise LayerError(str(error)) from error
+        shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in given)
+        raise LayerError(f"does not take inputs of shape {shapes}: {error}") from error
     results: list[tuple[Any, Any]] = []
     for i, found in enumerate(types):
         found = found or _ranked(call)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.errors import need
+from anylayer.errors import LayerError, need
 from anylayer.layers.onnx._call import SPELLED_OUT, Call, Uncovered, meaning
 
 
@@ -22,6 +22,8 @@ def explicit(call: Call) -> None:
     kernel = tuple(kernel or ())
     need(axes > 0, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
     need(len(kernel) == axes, f"kernel_shape={kernel} does not fit an input of {axes} spatial axes")
+    if weights is not None and tuple(weights.shape[2:]) != tuple(kernel):
+        raise LayerError(f"kernel_shape={tuple(kernel)} does not fit weights of shape {tuple(weights.shape)}")
     strides = tuple(call["strides"] or (1,) * axes)
     dilations = tuple(call["dilations"] or (1,) * axes)
     need(

@@ -1,0 +1,215 @@
+"""Read, run and write mutated files of every format, and count what is neither right nor refused properly.
+
+    python -m tests.hostile.fuzz --count 100000 --seed 0 -o DIR
+
+File I of seed S is the same on every machine: `--only I` tries that one alone. The files come from corpus.py, the
+changes from mutations.py. Each file is read in a process with limited memory and processor time; then it is
+inspected, or run on an engine, or written by one of the three writers and verified.
+
+Counted are files that are right ("ok"), files refused by an AnyLayerError that names a file, and faults: "foreign"
+is another exception, "nofile" a message that names no file, "hung" more than 20 s of the processor, "memory" more
+than 1000 MiB, "died" a process that ended. DIR gets the smallest file of each distinct fault, report.txt with the
+table that is printed, and wrapped.txt with the messages that only wrap an exception of Python's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import hashlib
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from random import Random
+from typing import Any
+
+from . import mutations
+from .corpus import Sample, kinds, samples
+from .trial import End, Trials
+
+FAULTS = ("foreign", "nofile", "hung", "memory", "died")
+COLUMNS = ("ok", "refused", *FAULTS)
+_MEMORY = 1000
+_SECONDS = 20
+_ACTIONS: tuple[dict[str, Any], ...] = (
+    {"engines": [], "write": ["o.onnx"]},
+    {"engines": [], "write": ["o.xml"]},
+    {"engines": [], "write": ["o.prototxt"]},
+    {"engines": [], "write": [], "inspect": True},
+    {"engines": ["numpy"], "write": []},
+    {"engines": ["onnxruntime"], "write": []},
+    {"engines": ["openvino"], "write": []},
+)
+_WRAPPED = re.compile(r"\((\w*(?:Error|Exception)): ")
+
+
+@dataclass(frozen=True)
+class Try:
+    """A mutated file, and what is done with it once it is read."""
+
+    index: int
+    sample: Sample
+    files: dict[str, bytes]
+    action: dict[str, Any]
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.files.values()))
+
+
+def made(seed: int, index: int, among: Sequence[str]) -> Try:
+    """File `index` of a seed: the same each time."""
+    random = Random(f"{seed}/{index}")
+    sample = random.choice(samples(random.choice(among)))
+    names = sorted(sample.files, key=lambda name: name != sample.model)
+    name = names[0] if len(names) == 1 or random.random() < 0.6 else random.choice(names[1:])
+    files = {**sample.files, name: mutations.file(name, sample.files[name], random)}
+    return Try(index, sample, files, random.choice(_ACTIONS))
+
+
+def tried(one: Try, trials: Trials) -> End:
+    """Try a file as `trial.attempt` says."""
+    more = {"inspect": False, **one.action}
+    return trials.files(one.files, one.sample.model, one.sample.weights, **more)
+
+
+def verdict(one: Try, found: End) -> str:
+    """The column of the table that an end belongs to."""
+    if found.end in ("hung", "died"):
+        return found.end
+    if found.peak > _MEMORY:
+        return "memory"
+    if found.end == "ok":
+        return "ok"
+    if not found.fine:
+        return "foreign"
+    named = [*one.sample.files, *one.action["write"], "o.bin", "o.caffemodel"]
+    return "refused" if any(name in found.text for name in named) else "nofile"
+
+
+def signature(one: Try, column: str, found: End) -> str:
+    """What makes a fault distinct: for an exception its kind and the deepest line of this package."""
+    lines = re.findall(r'File "[^"]*/(anylayer/[^"]+)", line (\d+)', found.trace)
+    where = ":".join(lines[-1]) if lines and column == "foreign" else one.sample.kind
+    words = re.sub(r"[0-9]+|'[^']*'", "", found.text[:80]) if column == "nofile" else ""
+    return f"{column} {found.end} {where} {words}".strip()
+
+
+@dataclass
+class Report:
+    """Counts by kind and column, the smallest try of each fault, and wrapped exceptions by message."""
+
+    counts: dict[str, collections.Counter[str]] = field(default_factory=dict)
+    faults: dict[str, tuple[int, Try, End]] = field(default_factory=dict)
+    seen: collections.Counter[str] = field(default_factory=collections.Counter)
+    wrapped: collections.Counter[str] = field(default_factory=collections.Counter)
+    seconds: dict[str, float] = field(default_factory=lambda: collections.defaultdict(float))
+
+    def add(self, one: Try, found: End) -> None:
+        """Count an end."""
+        column = verdict(one, found)
+        self.counts.setdefault(one.sample.kind, collections.Counter())[column] += 1
+        self.seconds[one.sample.kind] += found.seconds
+        for match in _WRAPPED.finditer(found.text):
+            layer = re.search(r"\((\w[\w.>]*)\): ", found.text)
+            rest = re.sub(r"[0-9]+", "N", found.text[match.start() : match.start() + 90])
+            self.wrapped[f"{one.sample.kind} {layer[1] if layer else ''} {rest}"] += 1
+        if column in FAULTS:
+            key = signature(one, column, found)
+            self.seen[key] += 1
+            if key not in self.faults or one.size < self.faults[key][0]:
+                self.faults[key] = (one.size, one, found)
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """The table's rows."""
+        yield ("format", "files", *COLUMNS, "ms each")
+        total: collections.Counter[str] = collections.Counter()
+        for kind in sorted(self.counts):
+            total += self.counts[kind]
+            yield self._row(kind, self.counts[kind], self.seconds[kind])
+        yield self._row("all", total, sum(self.seconds.values()))
+
+    @staticmethod
+    def _row(name: str, counts: collections.Counter[str], seconds: float) -> tuple[str, ...]:
+        files = sum(counts.values())
+        return (name, str(files), *(str(counts[c]) for c in COLUMNS), f"{1000 * seconds / max(files, 1):.1f}")
+
+    def text(self) -> str:
+        """The table, then each distinct fault with how often it was seen and its smallest file."""
+        rows = list(self.rows())
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = [
+            "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths)))
+            for row in rows
+        ]
+        for key in sorted(self.faults, key=lambda k: -self.seen[k]):
+            _, one, found = self.faults[key]
+            lines.append(f"\n{self.seen[key]}x {key}\n  file {one.index}: {found.text[:300]}")
+        return "\n".join(lines) + "\n"
+
+    def save(self, folder: Path) -> None:
+        """Write report.txt, wrapped.txt, and the smallest file of each fault with what was said of it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.txt").write_text(self.text(), encoding="utf-8", errors="backslashreplace")
+        several = [f"{count} {what}" for what, count in self.wrapped.most_common()]
+        (folder / "wrapped.txt").write_text("\n".join(several) + "\n", encoding="utf-8", errors="backslashreplace")
+        for key, (_, one, found) in self.faults.items():
+            name = f"{key.split()[0]}_{one.sample.kind}_{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+            for path, data in one.files.items():
+                (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name / path).write_bytes(data)
+            told = f"{key}\nfile {one.index}, {json.dumps(one.action)}\n{found.end}: {found.text}\n{found.trace}"
+            (folder / name / "message.txt").write_text(told, encoding="utf-8", errors="backslashreplace")
+
+
+def run(seed: int, indices: range, among: Sequence[str], jobs: int = 1, minutes: float = 1e9) -> Report:
+    """Try files, `jobs` at a time, until all are tried or the minutes have passed."""
+    report, done = Report(), time.monotonic() + 60 * minutes
+    work: SimpleQueue[int | None] = SimpleQueue()
+    for item in [*indices, *[None] * jobs]:
+        work.put(item)
+    for kind in among:
+        samples(kind)
+
+    def worker(_: int) -> None:
+        with Trials(memory=8000, seconds=_SECONDS) as trials:
+            while (index := work.get()) is not None and time.monotonic() < done:
+                one = made(seed, index, among)
+                report.add(one, tried(one, trials))
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(worker, range(jobs)))
+    return report
+
+
+def main() -> int:
+    """Read the command line, try the files, print and save the report. The status is 1 where there are faults."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile.fuzz", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--count", type=int, default=5000, help="number of files")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--kinds", default="", help="formats, separated by commas; all by default")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
+    parser.add_argument("--only", type=int, help="try this file alone, print what became of it")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("fuzz"), help="folder for the report and the files"
+    )
+    asked = parser.parse_args()
+    among = asked.kinds.split(",") if asked.kinds else kinds()
+    indices = range(asked.count) if asked.only is None else range(asked.only, asked.only + 1)
+    start = time.monotonic()
+    report = run(asked.seed, indices, among, asked.jobs, asked.minutes)
+    report.save(asked.output)
+    print(report.text(), end="")
+    print(f"\n{time.monotonic() - start:.0f} s with {asked.jobs} processes")
+    return 1 if report.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
