@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.engines.nodes import after_error, guarded, run_bound
 from anylayer.engines.plan import HostStep, Plan
 from anylayer.engines.shared import unshared
-from anylayer.errors import AnyLayerError, LayerError, at, need
+from anylayer.errors import AnyLayerError, LayerError, at, call_contained, need
 from anylayer.layer import Bound
 from anylayer.network import Array, TensorType
 
@@ -44,7 +44,7 @@ class HostCall:
         bound = self._bound
         given: Sequence[Any] = guarded(bound, inputs)
         try:
-            result = bound.raw(given)
+            result = bound.raw(given, call_contained)
         except AnyLayerError as error:
             with at(bound.node.place):
                 raise error

@@ -207,15 +207,14 @@ class Bound:
             result = self._built_in(inputs) if self.definition.built_in else self.raw(inputs)
             return self._outputs(result)
 
-    def raw(self, inputs: Sequence[Any]) -> Any:
-        """Call a user's forward; give what it gives. Whoever calls this holds `turn` and answers for
-        exceptions.
-        """
+    def raw(self, inputs: Sequence[Any], call: Callable[..., Any] = call_user) -> Any:
+        """Call a user's forward with `call`; give what it gives. Whoever calls this holds `turn` and answers for
+        exceptions."""
         if self.definition.typed:
-            return call_user(self.instance.forward, *inputs)
+            return call(self.instance.forward, *inputs)
         if self.order is None:
-            return call_user(self.instance.forward, list(inputs))
-        return self.order.taken(call_user(self.instance.forward, self.order.given(inputs)), inputs)
+            return call(self.instance.forward, list(inputs))
+        return self.order.taken(call(self.instance.forward, self.order.given(inputs)), inputs)
 
     def outputs(self, result: Any) -> list[Any]:
         """What forward gave as a list of one array an output, checked and cast."""

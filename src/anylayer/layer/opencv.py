@@ -171,6 +171,8 @@ def _finalize(call: CallUser, finalize: Any, made: Made, types: Sequence[TensorT
 
 def require_numbers(output: Any, index: int) -> None:
     """Raise LayerError for an output of a user's forward that is not an array of numbers."""
+    if type(output) is np.ndarray and output.dtype.kind in "biuf":
+        return
     kind = type(output).__name__
     need(
         isinstance(output, (np.ndarray, np.generic)),  # a traced array says that it is one

@@ -23,6 +23,7 @@ class Rows:
     """Keep the first two rows; write down what it is given."""
 
     seen: Any = []  # noqa: RUF012
+    anything = True
 
     def __init__(self, params: Any, blobs: Any) -> None:
         type(self).seen = [tuple(b.shape) for b in blobs]
@@ -33,7 +34,7 @@ class Rows:
         return [[n, c, 2, w]]
 
     def forward(self, inputs: Any) -> Any:
-        type(self).seen = [*type(self).seen, tuple(inputs[0].shape)]
+        assert inputs[0].shape[1:] == (5, 3, 4) or self.anything
         return [inputs[0][:, :, :2] * np.float32(2)]
 
 
@@ -46,9 +47,12 @@ def model(tmp_path: Path, text: str, cls: Any, engine: str = "numpy", **options:
 def test_a_class_sees_channels_first_and_the_network_goes_on_with_channels_last(
     tmp_path: Path, engine: str
 ) -> None:
-    made = model(tmp_path, ONE + operation("y", "Relu", ["mine"]), Rows, engine)
+    class Exact(Rows):
+        anything = False
+
+    made = model(tmp_path, ONE + operation("y", "Relu", ["mine"]), Exact, engine)
     assert np.array_equal(made({"x": X})["y"], X[:, :2] * 2)
-    assert set(Rows.seen) == {(2, 5, 3, 4)}
+    assert set(Exact.seen) == {(2, 5, 3, 4)}
     assert not made.host_calls
 
 
@@ -260,3 +264,24 @@ def test_a_stub_writes_the_order_out(tmp_path: Path) -> None:
     )
     assert "(x,) = inputs  # float32[2, 5, 3, 4]\n" in text
     assert "noise.standard_normal((2, 5, 3, 4), np.float32)" in text
+
+
+SIZES = " ".join(f"dim {{ size: {d} }}" for d in (2, 2, 4, 5))
+STATED = f' attr {{ key: "_output_shapes" value {{ list {{ shape {{ {SIZES} }} }} }} }}'
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_a_result_of_another_shape_than_the_file_states_is_refused(tmp_path: Path, engine: str) -> None:
+    """A class written for channels last cuts the wrong axis without a word of its own."""
+
+    class Columns(Rows):
+        getMemoryShapes = None
+
+        def forward(self, inputs: Any) -> Any:
+            return [inputs[0][:, :2] * np.float32(2)]
+
+    text = ONE.replace(' op: "Mine"', f'{STATED} op: "Mine"')
+    assert np.array_equal(model(tmp_path, text, Rows, engine)({"x": X})["mine"], X[:, :2] * 2)
+    rule = r"layer 'mine' \(Mine\): output 0 has shape \(2, 3, 4, 2\), the file declares \(2, 2, 4, 5\)\. Correct"
+    with pytest.raises(LayerError, match=rule):
+        model(tmp_path, text, Columns, engine)

@@ -188,6 +188,7 @@ class _Builder:
         self.inputs: dict[str, TensorType | None] = {}
         self.open: dict[str, tuple[int | None, ...]] = {}
         self.layouts: dict[str, str] = {}
+        self.declared: dict[str, TensorType] = {}
 
     def network(self, outputs: Mapping[str, str]) -> Network:
         """The network with these outputs (public name -> value)."""
@@ -214,6 +215,7 @@ class _Builder:
             notes=self.graph.notes,
             open=self.open,
             layouts=self.layouts,
+            declared=self.declared,
         )
 
     def _value(self, text: str) -> str:
@@ -263,6 +265,7 @@ class _Builder:
         blobs: list[Array] = []
         if custom:
             inputs, blobs = self._blobs(node)
+            self._declare(node)
         count = self.read.get(node.name, 0) + 1 if custom else _count(node, cls)
         return Node(
             name=node.name,
@@ -275,6 +278,14 @@ class _Builder:
             layout=self.axes.of(node) if custom else "",
             opencv_layout="NCHW" if custom else "",
         )
+
+    def _declare(self, node: GraphNode) -> None:
+        """Enter the shapes that the file states for a custom operation's outputs, as far as no size is open."""
+        shapes, dtype = node.attrs.get("_output_shapes"), node.attrs.get("T", "float32")
+        dtype = dtype if dtype in NUMPY and dtype != "bfloat16" else "float32"
+        for i, shape in enumerate(shapes if isinstance(shapes, list) else ()):
+            if isinstance(shape, list) and None not in shape:
+                self.declared[self._value(spelled(node.name, i))] = TensorType.of(shape, dtype)
 
     def _blobs(self, node: GraphNode) -> tuple[list[str], list[Array]]:
         """A custom operation's inputs and blobs: constants are blobs of two axes or more, as OpenCV gives them."""
