@@ -368,5 +368,7 @@ def test_the_page_of_rules_is_of_these_rules() -> None:
 def test_every_rule_for_an_engine_is_measured() -> None:
     rules.page()
     measured = {name for case in rules.CASES for name in case.rules.split()}
-    found = {r.rewrite.__name__ for r in rules.simplifier.RULES if r.engines}
-    assert found - measured == {"_permutation"}, "which goes around an error and makes nothing faster"
+    found = {r.rewrite for r in rules.simplifier.RULES if r.engines}
+    around_errors = {r for r in found if r.__module__.endswith(".quantised")}  # they make nothing faster
+    others = {r.__name__ for r in found - around_errors} - measured
+    assert others == {"_permutation"}, "which goes around an error and makes nothing faster"

@@ -42,6 +42,7 @@ _JUMPS = frozenset(
     (
         *("Floor", "Ceil", "Round", "Sign", "Mod", "ArgMax", "ArgMin", "TopK", "NonZero", "OneHot"),
         *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "NonMaxSuppression"),
+        *("QuantizeLinear", "DynamicQuantizeLinear"),
     )
 )
 _BLURS = frozenset(

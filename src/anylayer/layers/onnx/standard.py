@@ -9,6 +9,7 @@ from anylayer.layer import layer
 from anylayer.layers.onnx import (  # noqa: F401 (they enter their meanings, and the classes that are made here not)
     _elementwise,
     _movement,
+    _quantized,
     _reductions,
     _sequences,
     _windows,

@@ -154,7 +154,7 @@ class _Builder:
         node = Node(draft.name, type_, [*draft.inputs, *captured], draft.outputs, {"attribute": attributes})
         node.domain, node.version = domain, draft.scope.opsets.get(domain, 0)
         node.place = _place(source, node.name, type_)
-        if domain or type_ in self._users:
+        if type_ in self._users or (domain and type_ not in self._built_in()):
             node.blobs = [values[n] for n in node.inputs if isinstance(values.get(n), np.ndarray)]
             node.inputs = [n for n in node.inputs if not isinstance(values.get(n), np.ndarray)]
         return node
@@ -168,9 +168,13 @@ class _Builder:
             return full
         if op in self._users:
             return op
+        return full if op in self._built_in() or full in self._built_in() else op
+
+    def _built_in(self) -> set[str]:
+        """The types that this package defines."""
         if self._standard is None:
             self._standard = set(Registry.of(_FORMAT).types())
-        return full if op in self._standard or full in self._standard else op
+        return self._standard
 
     def _subgraph(self, graph: Any, draft: _Draft, values: Mapping[str, Any]) -> Subgraph:
         """A graph inside a node; what it reads of the values around it is captured."""

@@ -11,6 +11,7 @@ from anylayer.tracing.rewrites import (  # noqa: F401
     normalization,
     nothing,
     order,
+    quantised,
     repeats,
     scaling,
     sums,

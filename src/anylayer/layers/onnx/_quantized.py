@@ -1,0 +1,204 @@
+"""NumPy meanings of operators on quantised numbers.
+
+The arithmetic is ONNX Runtime's: whole sums are exact, and one float32 factor takes them to the output's steps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import TraceError, need
+from anylayer.layers.onnx._call import Call, Uncovered, is_plain, meaning
+from anylayer.layers.onnx._record import recorded
+from anylayer.layers.onnx._windows import explicit
+from anylayer.libraries.onnx import helper, least_version
+from anylayer.tracing import OPSET, is_traced
+
+_f = np.float32
+_WHOLE = {
+    **{f"{sign}int{bits}": None for sign in ("", "u") for bits in (8, 16, 32)},
+    "int4": (-8, 7),
+    "uint4": (0, 15),
+}
+
+
+def bounds(dtype: Any) -> tuple[int, int]:
+    """Return the least and the greatest number of a quantised dtype. Raise Uncovered for one that is not whole."""
+    if dtype.name not in _WHOLE:
+        raise Uncovered
+    known = _WHOLE[dtype.name]
+    return known or (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
+def placed(value: Any, x: Any, axis: int, block: int = 0, what: str = "scale") -> Any:
+    """Return a scale or zero point so that it broadcasts to `x`: one for all, one per slice of `axis`, or one per
+    block of `block` slices."""
+    rank = len(x.shape)
+    if math.prod(value.shape) == 1:
+        return value.reshape(())
+    need(-rank <= axis < rank, f"axis={axis} must lie in {-rank}..{rank - 1} for {rank} axes")
+    axis %= rank
+    if len(value.shape) == 1 and not block:
+        need(
+            value.shape[0] == x.shape[axis],
+            f"its {what} has {value.shape[0]} values, axis {axis} has size {x.shape[axis]}",
+        )
+        return value.reshape([-1 if i == axis else 1 for i in range(rank)])
+    need(block > 0, f"its {what} has shape {tuple(value.shape)}: one value, or one per slice of axis {axis}")
+    blocks = tuple(-(-d // block) if i == axis else d for i, d in enumerate(x.shape))
+    need(
+        tuple(value.shape) == blocks,
+        f"its {what} has shape {tuple(value.shape)}, block_size={block} needs {blocks}",
+    )
+    index = np.arange(x.shape[axis]) // block
+    return np.take(value, index, axis)
+
+
+def dequantize(x: Any, scale: Any, zero: Any = None, axis: int = 1, block: int = 0) -> Any:
+    """Return (x - zero) * scale; recorded as DequantizeLinear where `x` is traced."""
+    if is_traced(x):
+        return _recorded("DequantizeLinear", [x, scale, zero], axis, block, scale.dtype)
+    factor = placed(scale, x, axis, block)
+    if not is_traced(x) and x.dtype.kind not in "iu" and x.dtype.name not in _WHOLE:
+        values = x.astype(np.float32)
+        offset: Any = _f(0) if zero is None else placed(zero, x, axis, block, "zero point").astype(np.float32)
+    else:
+        bounds(x.dtype)
+        values = x.astype(np.int32)
+        offset = np.int32(0) if zero is None else placed(zero, x, axis, block, "zero point").astype(np.int32)
+    return ((values - offset).astype(np.float32) * factor.astype(np.float32)).astype(scale.dtype)
+
+
+def quantize(x: Any, scale: Any, zero: Any, axis: int = 1, block: int = 0, dtype: Any = None) -> Any:
+    """Return round(x / scale) + zero, halves to even, held within the dtype of `zero` (uint8 without one);
+    recorded as QuantizeLinear where `x` is traced."""
+    kind = zero.dtype if zero is not None else np.dtype(dtype or np.uint8)
+    if is_traced(x):
+        zero = np.zeros(scale.shape, kind) if zero is None else zero
+        return _recorded("QuantizeLinear", [x, scale, zero], axis, block, kind)
+    least, most = bounds(kind)
+    steps = np.rint(x.astype(np.float32) / placed(scale, x, axis, block).astype(np.float32))
+    offset = _f(0) if zero is None else placed(zero, x, axis, block, "zero point").astype(np.float32)
+    held = np.clip(np.nan_to_num(steps, nan=float(least)) + offset, least, most)
+    return held.astype(kind)
+
+
+def _recorded(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> Any:
+    attrs = {"axis": axis, **({"block_size": block} if block else {})}
+    if op == "QuantizeLinear" or inputs[2] is None:
+        inputs = inputs if inputs[2] is not None else inputs[:2]
+    version = least_version(op, OPSET, tuple(sorted(attrs)), tuple(x.dtype for x in inputs))
+    if version is None or not is_plain(kind):
+        raise TraceError(f"engines are given no {op} of {', '.join(x.dtype.name for x in inputs)}")
+    return recorded(Call(op, version, inputs, attrs))[0]
+
+
+@meaning("DequantizeLinear")
+def _dequantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
+    y = dequantize(x, scale, zero, call["axis"], call["block_size"] or 0)
+    return y.astype(_asked(call)) if call["output_dtype"] else y
+
+
+@meaning("QuantizeLinear")
+def _quantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
+    dtype = _asked(call) if call["output_dtype"] else None
+    return quantize(x, scale, zero, call["axis"], call["block_size"] or 0, dtype)
+
+
+def _asked(call: Call) -> Any:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(call["output_dtype"]))
+
+
+@meaning("DynamicQuantizeLinear")
+def dynamic(call: Call | None, x: Any) -> Any:
+    """Return x in steps of its own range, which holds 0; the scale; and the zero point."""
+    low, high = np.minimum(x.min(initial=0), _f(0)), np.maximum(x.max(initial=0), _f(0))
+    scale = (high - low) / _f(255)
+    scale = _f(1) if scale == 0 else scale
+    zero = np.clip(np.rint(_f(0) - low / scale), 0, 255).astype(np.uint8)
+    return quantize(x, np.asarray(scale), np.asarray(zero)), np.asarray(scale), np.asarray(zero)
+
+
+# ------------------------------------------------------------------------------------- convolutions and products
+
+
+def exact(x: Any, zero: Any, axis: int) -> Any:
+    """Return x - zero in float64, which holds whole sums exactly; `axis` is that of single zero points."""
+    values = x.astype(np.float64)
+    return values if zero is None else values - placed(zero, x, axis, what="zero point").astype(np.float64)
+
+
+def rescaled(total: Any, factor: Any, zero: Any, kind: Any) -> Any:
+    """Return whole sums in steps of the output: round(total * factor) + zero, held within `kind`."""
+    least, most = bounds(kind)
+    steps = np.rint(total.astype(np.float32) * factor)
+    return np.clip(steps + (_f(0) if zero is None else zero.astype(np.float32)), least, most).astype(kind)
+
+
+def _convolved(call: Call, x: Any, w: Any) -> Any:
+    return ops.conv(
+        x, w, strides=call["strides"], pads=call["pads"], dilations=call["dilations"], group=call["group"]
+    )
+
+
+@meaning("ConvInteger")
+def _conv_integer(call: Call, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
+    explicit(call)
+    return _convolved(call, exact(x, x_zero, 1), exact(w, w_zero, 0)).astype(np.int32)
+
+
+@meaning("QLinearConv")
+def _qlinear_conv(
+    call: Call,
+    x: Any,
+    x_scale: Any,
+    x_zero: Any,
+    w: Any,
+    w_scale: Any,
+    w_zero: Any,
+    y_scale: Any,
+    y_zero: Any,
+    b: Any = None,
+) -> Any:
+    explicit(call)
+    total = _convolved(call, exact(x, x_zero, 1), exact(w, w_zero, 0))
+    wide = [1, -1, *[1] * (len(x.shape) - 2)]
+    if b is not None:
+        total = total + b.reshape(wide)
+    factor = x_scale.reshape(()) * w_scale.reshape(-1) / y_scale.reshape(())
+    return rescaled(total, factor.reshape(wide if factor.size > 1 else ()), y_zero.reshape(()), y_zero.dtype)
+
+
+def _rows(value: Any, x: Any) -> Any:
+    """A scale or zero point of a product's first factor: one for all, or one per row."""
+    if value is None or math.prod(value.shape) == 1:
+        return value if value is None else value.reshape(())
+    return value.reshape(-1, 1) if len(value.shape) == 1 and len(x.shape) > 1 else value
+
+
+def product(a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
+    """Return the exact sums of a matrix product of quantised numbers, in float64."""
+    first, second = a.astype(np.float64), b.astype(np.float64)
+    if a_zero is not None:
+        first = first - _rows(a_zero, a).astype(np.float64)
+    if b_zero is not None:  # one for all, or one per column
+        second = second - (b_zero.reshape(()) if math.prod(b_zero.shape) == 1 else b_zero).astype(np.float64)
+    return first @ second
+
+
+@meaning("MatMulInteger")
+def _matmul_integer(call: Call, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+    return product(a, a_zero, b, b_zero).astype(np.int32)
+
+
+@meaning("QLinearMatMul")
+def _qlinear_matmul(
+    call: Call, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any, y_zero: Any
+) -> Any:
+    one = b_scale.reshape(()) if math.prod(b_scale.shape) == 1 else b_scale
+    factor = (_rows(a_scale, a) * one / _rows(y_scale, a)).astype(np.float32)
+    return rescaled(product(a, a_zero, b, b_zero), factor, _rows(y_zero, a), y_zero.dtype)

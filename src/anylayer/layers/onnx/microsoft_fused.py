@@ -1,0 +1,160 @@
+"""Operators of the domain com.microsoft that ONNX Runtime fuses out of standard ones in an optimized model.
+
+Source: ONNX Runtime, docs/ContribOperators.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer import ops
+from anylayer.errors import LayerError, need
+from anylayer.layer import Layer, layer
+from anylayer.layer.fields import attribute
+from anylayer.layers.onnx._call import Call
+from anylayer.layers.onnx._windows import explicit
+
+
+def activated(name: str, params: Sequence[float], y: Any) -> Any:
+    """Return the activation `name` of `y`; no name leaves it as it is."""
+    if name in ("LeakyRelu", "HardSigmoid", "Clip"):
+        count = 1 if name == "LeakyRelu" else 2
+        need(len(params) >= count, f"activation {name} takes {count} params, got {len(params)}")
+    if name == "LeakyRelu":
+        return ops.leaky_relu(y, params[0])
+    if name == "HardSigmoid":
+        return ops.hard_sigmoid(y, params[0], params[1])
+    if name == "Clip":
+        return np.clip(y, y.dtype.type(params[0]), y.dtype.type(params[1]))
+    known: dict[str, Any] = {"": lambda v: v, "Relu": ops.relu, "Tanh": np.tanh, "Sigmoid": ops.sigmoid}
+    if name not in known:
+        raise LayerError(f"activation '{name}' is none of {', '.join(filter(None, known))}")
+    return known[name](y)
+
+
+@layer("com.microsoft.FusedConv")
+class FusedConv(Layer):
+    """A convolution, a sum with a fourth input, and an activation."""
+
+    message = "attribute"
+    kernel_shape: tuple[int, ...] = attribute("int64", (), repeated=True)
+    strides: tuple[int, ...] = attribute("int64", (), repeated=True)
+    dilations: tuple[int, ...] = attribute("int64", (), repeated=True)
+    pads: tuple[int, ...] = attribute("int64", (), repeated=True)
+    auto_pad: str = attribute("string", "NOTSET")
+    group: int = attribute("int64", 1)
+    activation: str = attribute("string", "")
+    activation_params: tuple[float, ...] = attribute("float", (), repeated=True)
+
+    def forward(self, x: Any, w: Any, b: Any = None, z: Any = None) -> Any:
+        names = ("kernel_shape", "strides", "dilations", "pads", "auto_pad")
+        call = Call("Conv", 18, [x, w], {name: getattr(self, name) or None for name in names})
+        explicit(call)
+        y = ops.conv(
+            x, w, b, strides=call["strides"], pads=call["pads"], dilations=call["dilations"], group=self.group
+        )
+        return activated(self.activation, self.activation_params, y if z is None else y + z)
+
+
+@layer("com.microsoft.FusedGemm")
+class FusedGemm(Layer):
+    """alpha * A @ B + beta * C, either transposed, and an activation."""
+
+    message = "attribute"
+    alpha: float = attribute("float", 1.0)
+    beta: float = attribute("float", 1.0)
+    transA: int = attribute("int64", 0)
+    transB: int = attribute("int64", 0)
+    activation: str = attribute("string", "")
+    activation_alpha: float = attribute("float", 0.0)
+    activation_beta: float = attribute("float", 0.0)
+
+    def forward(self, a: Any, b: Any, c: Any = None) -> Any:
+        y = (a.T if self.transA else a) @ (b.T if self.transB else b)
+        y = y * y.dtype.type(self.alpha)
+        y = y if c is None else y + c * c.dtype.type(self.beta)
+        return activated(self.activation, (self.activation_alpha, self.activation_beta), y)
+
+
+@layer("com.microsoft.FusedMatMul")
+class FusedMatMul(Layer):
+    """alpha * A @ B, the last two axes of either transposed."""
+
+    message = "attribute"
+    alpha: float = attribute("float", 1.0)
+    transA: int = attribute("int64", 0)
+    transB: int = attribute("int64", 0)
+    transBatchA: int = attribute("int64", 0)
+    transBatchB: int = attribute("int64", 0)
+
+    def forward(self, a: Any, b: Any) -> Any:
+        need(not self.transBatchA and not self.transBatchB, "transposed batch axes are not supported")
+        a = a.swapaxes(-1, -2) if self.transA and len(a.shape) > 1 else a
+        b = b.swapaxes(-1, -2) if self.transB and len(b.shape) > 1 else b
+        return (a @ b) * a.dtype.type(self.alpha)
+
+
+@layer("com.microsoft.QuickGelu")
+class QuickGelu(Layer):
+    """x * sigmoid(alpha * x)."""
+
+    message = "attribute"
+    alpha: float = attribute("float", 1.702)
+
+    def forward(self, x: Any) -> Any:
+        return x * ops.sigmoid(x * x.dtype.type(self.alpha))
+
+
+@layer("com.microsoft.Gelu")
+class Gelu(Layer):
+    """x times the normal distribution's share below x."""
+
+    message = "attribute"
+
+    def forward(self, x: Any) -> Any:
+        return ops.gelu(x)
+
+
+@layer("com.microsoft.BiasGelu")
+class BiasGelu(Layer):
+    """Gelu of a sum."""
+
+    message = "attribute"
+
+    def forward(self, x: Any, bias: Any) -> Any:
+        return ops.gelu(x + bias)
+
+
+@layer("com.microsoft.FastGelu")
+class FastGelu(Layer):
+    """Gelu by way of tanh, of x or of x + bias."""
+
+    message = "attribute"
+
+    def forward(self, x: Any, bias: Any = None) -> Any:
+        return ops.gelu(x if bias is None else x + bias, approximate="tanh")
+
+
+class _Refused(Layer):
+    """What has no meaning here."""
+
+    message = "attribute"
+
+    def _take(self, target: Any, name: str, node: Any) -> None:
+        """Leave the attributes unread."""
+
+    def forward(self, *inputs: Any) -> Any:
+        kind = self.type.rpartition(".")[2]
+        raise LayerError(
+            f"{kind} quantises values between its own steps, which is not supported. Quantise the network again "
+            "without it (nodes_to_exclude, op_types_to_quantize), or give a class for it"
+        )
+
+
+for _name in ("DynamicQuantizeLSTM", "QAttention", "QEmbedLayerNormalization", "QOrderedAttention"):
+    layer(f"com.microsoft.{_name}")(
+        type(_name, (_Refused,), {"__doc__": "Refused: it quantises while it runs.", "__module__": __name__})
+    )
