@@ -45,9 +45,11 @@ def _version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> Non
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -i picture.jpg",
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
+)
 def main() -> None:
-    """Run and convert any network, with any layer in it: what no tool knows is a few lines of NumPy.
+    """Run and convert neural networks with any layer in them: a layer that no tool knows is a few lines of NumPy.
 
     Each command has its own --help, with an example.
     """

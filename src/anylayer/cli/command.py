@@ -134,7 +134,7 @@ def shape_option(function: F) -> F:
         multiple=True,
         callback=to_shapes,
         metavar="INPUT=N,C,H,W",
-        help="An input's shape, in place of the file's.",
+        help="The shape of an input, in place of the file's.",
     )(function)
 
 
@@ -166,12 +166,19 @@ def network_options(function: F) -> F:
             click.argument("model", type=click.Path(path_type=Path)),
             click.argument("weights", type=click.Path(path_type=Path), required=False),
             click.option(
-                "-l", "--layers", multiple=True, metavar="FILE.py", help="Layers of yours; the file is executed."
+                "-l",
+                "--layers",
+                multiple=True,
+                metavar="FILE.py",
+                help="Your layers, in Python; the file is executed.",
             ),
             click.option("--dialect", metavar="NAME", help="The fork of Caffe the file was written for."),
             click.option("--proto", type=click.Path(path_type=Path), help="The fork's own caffe.proto."),
             click.option(
-                "--phase", type=click.Choice(["TEST", "TRAIN"]), default="TEST", help="Which layers count [TEST]."
+                "--phase",
+                type=click.Choice(["TEST", "TRAIN"]),
+                default="TEST",
+                help="The phase whose layers take part [TEST].",
             ),
             click.option("--level", type=int, default=0, help="The level for include and exclude rules [0]."),
             click.option("--stage", multiple=True, metavar="NAME", help="A stage for include and exclude rules."),
@@ -184,14 +191,14 @@ def talk_options(function: F) -> F:
     return apply(
         function,
         [
-            click.option("-q", "--quiet", is_flag=True, help="Results only: no progress, no report."),
+            click.option("-q", "--quiet", is_flag=True, help="Print results only: no progress, no report."),
             click.option("--debug", is_flag=True, help="Show the traceback of an error."),
         ],
     )
 
 
-def engine_option(*names: str, multiple: bool = False, default: str = "auto") -> Callable[[F], F]:
-    """--engine; `names` are those that help lists."""
+def engine_option(*names: str, multiple: bool = False, default: str = "auto", means: str = "") -> Callable[[F], F]:
+    """--engine; `names` are those that help lists, `means` says what the default stands for."""
     shown = ", several times to compare" if multiple else ""
     return click.option(
         "-e",
@@ -199,7 +206,7 @@ def engine_option(*names: str, multiple: bool = False, default: str = "auto") ->
         multiple=multiple,
         metavar="NAME",
         default=[default] if multiple else default,
-        help=f"{', '.join(names or _ENGINES)}{shown} [{default}].",
+        help=f"{', '.join(names or _ENGINES)}{shown} [{means or default}].",
     )
 
 

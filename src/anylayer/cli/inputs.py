@@ -29,6 +29,12 @@ _OTHERS = {
     ".py": "Python code (layers are given with -l)",
 }
 _CHANNELS = (1, 3)
+_PLAIN = "the file does not say how pictures are prepared"
+_UNASKED = {
+    "caffe": "no transform_param in the file, none asked for",
+    "keras": f"{_PLAIN}; --pixels does as keras.applications",
+}
+"""Where a recipe comes from that neither the file nor the command line has."""
 _MOST = 1 << 33  # bytes of one array of an .npz
 
 
@@ -91,6 +97,7 @@ class Loader:
                     swap=w.swap,
                     cover=w.cover,
                     gray=w.gray,
+                    unasked=_UNASKED.get(network.format, _PLAIN),
                 )
         return self._recipes[name]
 

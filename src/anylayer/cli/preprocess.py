@@ -85,12 +85,13 @@ def recipe_for(
     swap: bool = False,
     cover: bool = False,
     gray: bool = False,
+    unasked: str = "no transform_param in the file, none asked for",
 ) -> Recipe:
     """The recipe for one input of a network: what is asked for, else the file's own, else OpenCV's defaults.
 
     `own` (the file's transform_param) counts only as long as none of mean, scale, swap, cover and gray is given.
     `size` is (height, width), "keep" for the picture's own, or None for the input's. `last` says that the input
-    has its channels last.
+    has its channels last; `unasked` says where the numbers come from if nobody asks for others.
     """
     channels, fixed = _wanted(wanted, last)
     if fixed is None and own is not None:
@@ -98,7 +99,7 @@ def recipe_for(
     gray = gray or channels == 1
     given = mean is not None or scale is not None or swap or cover or (gray and channels != 1)
     if own is None or given:
-        where = "as asked" if given or size else "no transform_param in the file, none asked for"
+        where = "as asked" if given or size else unasked
         if own is not None:
             where = "as asked, in place of the file's transform_param"
         kept = None if size == "keep" else size if isinstance(size, tuple) else fixed

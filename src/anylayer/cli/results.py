@@ -52,7 +52,7 @@ def read_labels(path: Path) -> list[str]:
         except FileNotFoundError:
             raise FileError("there is no such file") from None
         except UnicodeDecodeError:
-            raise FileError("labels are text in UTF-8, one a line") from None
+            raise FileError("labels are text in UTF-8, one per line") from None
         need(lines, "there are no labels in the file", FileError)
     return ["".join(c for c in line.strip() if c.isprintable()) for line in lines]
 

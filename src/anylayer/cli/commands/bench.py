@@ -37,15 +37,25 @@ if TYPE_CHECKING:
 )
 @network_options
 @engine_option(multiple=True, default="auto")
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="The engine's threads [its choice].")
-@click.option("-n", "--runs", type=click.IntRange(1), metavar="N", help="Runs [as many as fit in --seconds].")
-@click.option("--seconds", type=click.FloatRange(0.01), metavar="S", default=3.0, help="Time for each engine [3].")
+@click.option(
+    "--threads", type=click.IntRange(1), metavar="N", help="The number of the engine's threads [its choice]."
+)
+@click.option(
+    "-n", "--runs", type=click.IntRange(1), metavar="N", help="The number of runs [as many as fit in --seconds]."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.01),
+    metavar="S",
+    default=3.0,
+    help="The time for each engine, in seconds [3].",
+)
 @input_option("a picture, .npy or .npz; what is not given is seeded noise")
 @click.option("--seed", type=int, default=0, help="The seed of random inputs and weights [0].")
 @click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
-@click.option("--profile", "profiled", is_flag=True, help="Each node's share, measured alone.")
+@click.option("--profile", "profiled", is_flag=True, help="Show each node's share of the time, measured alone.")
 @shape_option
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
 @talk_options
 def command(
     engine: tuple[str, ...],

@@ -34,12 +34,14 @@ def target_options(function: Any) -> Any:
         [
             click.option("--to", "format", metavar="FORMAT", help="The format to write [as OUT's suffix says]."),
             click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The file to write."),
-            click.option("--functions", is_flag=True, help="Your layers stay calls, of functions in the file."),
-            click.option("--function", "types", multiple=True, metavar="TYPE", help="So do layers of this type."),
+            click.option("--functions", is_flag=True, help="Your layers stay calls of functions in the file."),
+            click.option(
+                "--function", "types", multiple=True, metavar="TYPE", help="Layers of this type stay calls, too."
+            ),
             click.option(
                 "--keep", multiple=True, metavar="TYPE", help="Leave layers of this type to a runtime that has it."
             ),
-            click.option("--batch", metavar="N", help="So many samples; a name leaves the number open."),
+            click.option("--batch", metavar="N", help="The number of samples; a name, such as N, leaves it open."),
             click.option(
                 "--to-dialect", metavar="NAME", help="The fork of Caffe to write for, where it is not --dialect."
             ),
@@ -83,7 +85,7 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 @click.option("--no-verify", is_flag=True, help="Do not compare the file with its source.")
 @click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
 @shape_option
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
 @talk_options
 def command(**given: Any) -> None:
     """Write a network as a file of another format: all of its layers, yours too, in what that format knows.

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 )
 @network_options
 @shape_option
-@click.option("--edges", is_flag=True, help="What feeds what: inputs and outputs by name.")
-@click.option("--all", "every", is_flag=True, help="The nodes that only hold or make constants, too.")
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@click.option("--edges", is_flag=True, help="Show what feeds what: inputs and outputs by name.")
+@click.option("--all", "every", is_flag=True, help="Show the nodes that only hold or make constants, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
 @talk_options
 def command(
     shapes: Any, edges: bool, every: bool, as_json: bool, quiet: bool, debug: bool, **network: Any

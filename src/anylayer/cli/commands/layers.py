@@ -32,8 +32,14 @@ _FIELDS = (
     epilog="\b\nExample:\n  anylayer layers Interp",
 )
 @click.argument("types", metavar="[TYPE]...", nargs=-1)
-@click.option("--format", "fmt", default="caffe", metavar="NAME", help="keras, onnx ...: that format's [caffe].")
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@click.option(
+    "--format",
+    "fmt",
+    default="caffe",
+    metavar="NAME",
+    help="The format whose layers are meant: keras, onnx ... [caffe].",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
 @talk_options
 def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug: bool) -> None:
     """List the built-in layer types; for each TYPE given, its fields with their types, defaults and meaning."""

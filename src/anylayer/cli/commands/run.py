@@ -55,16 +55,20 @@ def picture_options(function: Any) -> Any:
                 metavar="WxH",
                 help="Resize pictures to this; 'keep' keeps their own [the input's size].",
             ),
-            click.option("--mean", metavar="B,G,R|FILE", help="Subtracted, in the order of the input's channels."),
+            click.option(
+                "--mean", metavar="B,G,R|FILE", help="Subtract this, in the order of the input's channels."
+            ),
             click.option(
                 "--scale",
                 callback=to_numbers,
                 metavar="NUMBER",
-                help="Multiplied by, such as 1/255; or 3 of them.",
+                help="Multiply by this, such as 1/255; or one for each channel.",
             ),
-            click.option("--swap-rb", "swap", is_flag=True, help="RGB order in place of BGR."),
-            click.option("--crop", "cover", is_flag=True, help="Cover the size and cut the centre, not stretch."),
-            click.option("--gray", is_flag=True, help="One channel."),
+            click.option("--swap-rb", "swap", is_flag=True, help="Take RGB order in place of BGR."),
+            click.option(
+                "--crop", "cover", is_flag=True, help="Cover the size and cut the centre; do not stretch."
+            ),
+            click.option("--gray", is_flag=True, help="Convert to one channel."),
             click.option(
                 "--pixels",
                 type=click.Choice(list(CONVENTIONS)),
@@ -80,7 +84,9 @@ def result_options(function: Any) -> Any:
     return apply(
         function,
         [
-            click.option("--blob", "blobs", multiple=True, metavar="NAME", help="This blob, not the outputs."),
+            click.option(
+                "--blob", "blobs", multiple=True, metavar="NAME", help="Show this blob in place of the outputs."
+            ),
             click.option(
                 "-o",
                 "--out",
@@ -96,10 +102,22 @@ def result_options(function: Any) -> Any:
                 default="auto",
                 help="How outputs are presented [auto: by their shape].",
             ),
-            click.option("--top", type=click.IntRange(1), default=5, metavar="K", help="So many classes [5]."),
-            click.option("--labels", type=click.Path(path_type=Path), help="The classes' names, one a line."),
-            click.option("--threshold", type=float, default=0.5, help="The least score of a detection [0.5]."),
-            click.option("--json", "as_json", is_flag=True, help="JSON on stdout."),
+            click.option(
+                "--top",
+                type=click.IntRange(1),
+                default=5,
+                metavar="K",
+                help="The number of best classes to show [5].",
+            ),
+            click.option(
+                "--labels",
+                type=click.Path(path_type=Path),
+                help="A file with the names of the classes, one per line.",
+            ),
+            click.option(
+                "--threshold", type=float, default=0.5, help="The lowest score of a detection to show [0.5]."
+            ),
+            click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout."),
         ],
     )
 
@@ -114,8 +132,12 @@ def result_options(function: Any) -> Any:
 @picture_options
 @result_options
 @engine_option()
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="The engine's threads [its choice].")
-@click.option("--batch", type=click.IntRange(1), metavar="N", help="Pictures run together [as the file says].")
+@click.option(
+    "--threads", type=click.IntRange(1), metavar="N", help="The number of the engine's threads [its choice]."
+)
+@click.option(
+    "--batch", type=click.IntRange(1), metavar="N", help="The number of pictures to run together [the file's]."
+)
 @shape_option
 @talk_options
 def command(**given: Any) -> None:

@@ -27,7 +27,7 @@ from anylayer.engines.tables import plural
 @network_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="The file to write [stdout].")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="These types, known ones too.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Write this type; it may be a known one.")
 @shape_option
 @talk_options
 def command(

@@ -36,12 +36,12 @@ _NAMED = 3  # nodes that a note names
     epilog="\b\nExample:\n  anylayer verify deploy.prototxt weights.caffemodel -l layers.py",
 )
 @network_options
-@engine_option("onnxruntime", "openvino", multiple=True, default="all")
+@engine_option("onnxruntime", "openvino", "ncnn", multiple=True, default="all", means="onnxruntime and openvino")
 @input_option("a picture, .npy or .npz; what is not given is seeded noise")
 @click.option("--seed", type=int, default=0, help="The seed of random inputs [0].")
 @click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
 @shape_option
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
 @talk_options
 def command(
     engine: tuple[str, ...],
