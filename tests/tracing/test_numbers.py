@@ -47,6 +47,7 @@ CASES: list[tuple[str, list[Any]]] = [
     ("np.log1p(np.exp(x))", [f(90, 200, 1, -200)]),
     ("np.logaddexp(x, x)", [f(np.inf, -np.inf, 3)]),
     ("np.logaddexp2(x, x)", [f(np.inf, -np.inf, 3)]),
+    ("np.ldexp(x, 200)", [f(0, 1e-20, -3)]),
     ("np.digitize(x, [0, 1])", [f(np.nan, 0, 0.5, 2)]),
     ("np.digitize(x, [0, 1], right=True)", [f(np.nan, 0, 0.5, 2)]),
     ("np.digitize(x, [1, 0])", [f(np.nan, 0, 0.5, 2)]),

@@ -307,3 +307,24 @@ def test_traced_is_what_is_given() -> None:
     seen: list[type] = []
     trace(lambda arrays: [seen.append(type(arrays[0])) or arrays[0]], [TensorType.of((2,))])
     assert seen == [Traced]
+
+
+def _at_of_integers(x: Any) -> Any:
+    y = x.copy()
+    np.add.at(y, [0, 0], 1.5)
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (_at_of_integers, r"np\.add\.at of int64 with float64 casts after each index, which cannot be recorded"),
+        (
+            lambda x: np.quantile(x, 1),
+            r"np\.quantile of integers at 0 or 1 picks a value; write np\.min or np\.max",
+        ),
+    ],
+)
+def test_what_numpy_does_to_integers_alone(function: Callable[[Any], Any], text: str) -> None:
+    with pytest.raises(TraceError, match=text):
+        trace(lambda arrays: [function(arrays[0])], [TensorType.of((3, 4), np.int64)])

@@ -116,10 +116,13 @@ def quantile(
 ) -> Any:
     if method != "linear" or weights is not None:
         raise refusal("np.quantile and np.percentile are recorded with method='linear' and without weights only")
-    a = _float(a)
-    q = np.asarray(q, a.dtype) if isinstance(q, (int, float)) else np.asarray(q)
+    q = np.asarray(q, a.dtype) if isinstance(q, (int, float)) and a.dtype.kind == "f" else np.asarray(q)
     if not ((q >= 0) & (q <= 1)).all():
         raise ValueError("Quantiles must be in the range [0, 1]")
+    if q.dtype.kind in "iub" and a.dtype.kind != "f":
+        raise refusal("np.quantile of integers at 0 or 1 picks a value; write np.min or np.max")
+    a = _float(a)
+    q = q.astype(a.dtype) if q.dtype.kind in "iub" else q
     ordered, axes = _sorted_last(a, axis)
     at = np.asarray(q * (ordered.shape[-1] - 1))
     low = np.floor(at).astype(np.int64)

@@ -398,7 +398,9 @@ def _logaddexp2(a: Any, b: Any) -> Any:
 
 @ufunc_rule(np.ldexp)
 def _ldexp(x: Any, n: Any) -> Any:
-    return x * np.power(x.dtype.type(2), cast(n, x.dtype))
+    half = n // 2  # in two steps, neither of which is infinite where the result is not
+    two = x.dtype.type(2)
+    return x * np.power(two, cast(half, x.dtype)) * np.power(two, cast(n - half, x.dtype))
 
 
 def where(mask: Any, a: Any, b: Any) -> Any:

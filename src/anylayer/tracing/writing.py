@@ -11,7 +11,7 @@ from anylayer.network import Array
 from anylayer.tracing.array import UFUNC_METHODS, Traced, static
 from anylayer.tracing.dim import Dim, broadcast, is_static, size_of
 from anylayer.tracing.dispatch import handles, plain
-from anylayer.tracing.dtypes import weak
+from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
 from anylayer.tracing.indexing import Key, flat_index, parse
 from anylayer.tracing.place import refusal
 from anylayer.tracing.primitives import cast, concat, expand, gather, known, pad, reshape, scatter, select, slices
@@ -236,6 +236,21 @@ def scatter_at(x: Any, flat: Any, v: Any, reduction: str | None) -> Any:
 _REDUCTIONS = {np.add: "add", np.subtract: "add", np.multiply: "mul", np.maximum: "max", np.minimum: "min"}
 
 
+def _need_loop(ufunc: np.ufunc, a: Traced, b: Any) -> None:
+    """Refuse where NumPy computes in another kind of dtype than the array's: it casts after each index."""
+    computed = loop_dtypes(ufunc, (a, b))[-1]
+    integers = computed.kind in "iu" and a.dtype.kind in "iu"
+    if integers:
+        alike = computed == a.dtype or ufunc in (np.add, np.subtract, np.multiply)  # which wrap alike
+    else:
+        alike = computed.kind == a.dtype.kind
+    if not alike:
+        raise refusal(
+            f"np.{ufunc.__name__}.at of {a.dtype.name} with {computed.name} casts after each index, which cannot "
+            f"be recorded; write x = x.astype(np.{computed.name}) first"
+        )
+
+
 def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
     """np.add.at and its like: where indices repeat, each counts."""
     if type(a) is not Traced:
@@ -246,6 +261,7 @@ def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
     if ufunc not in _REDUCTIONS or b is None:
         raise refusal(f"np.{ufunc.__name__}.at cannot be recorded; only add, subtract, multiply, maximum, minimum")
     key, content = plain(indices), a._plain()
+    _need_loop(ufunc, a, as_operand(plain(b)))
     v = converted(b, a.dtype)
     if known(content) and known(v) and next(handles(key), None) is None:
         content = content.copy()

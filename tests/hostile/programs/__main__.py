@@ -1,0 +1,126 @@
+"""The command: `python -m tests.hostile.programs`; see the package."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from .judge import judge
+from .program import make
+
+ROOT = Path(__file__).parents[3]
+ENDS = ("traced", "in Python", "refused", "stated", "differs", "raises", "died", "hung")
+_SECONDS = 60.0
+
+
+class Child:
+    """A process that judges programs; a program that ends it, or hangs, is one result."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, seed: int, engine: str) -> tuple[str, str]:
+        """(what becomes of a program, why)."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.hostile.programs", "--child"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            )
+        process = self._process
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("the process has no pipes")
+        process.stdin.write(f"{seed} {engine}\n".encode())
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], _SECONDS)
+        line = process.stdout.readline() if ready else b""
+        if line:
+            what, reason = json.loads(line)
+            return what, reason
+        self.close()
+        if ready:
+            return "died", f"exit status {process.returncode}"
+        return "hung", f"no answer in {_SECONDS:g} s"
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def _answer() -> None:
+    """The child's side: `seed engine` a line, `[what, why]` back."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        seed, engine = line.split()
+        verdict = judge(make(int(seed)), engine)
+        answers.write(json.dumps([verdict.what, verdict.reason]) + "\n")
+        answers.flush()
+
+
+def run(seeds: range, engines: list[str], *, verbose: bool = True) -> dict[str, Counter[str]]:
+    """Judge the programs of these seeds on each engine; print what is wrong, and why others are not traced."""
+    counts = {engine: Counter[str]() for engine in engines}
+    reasons: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], int] = {}
+    child = Child()
+    for seed in seeds:
+        for engine in engines:
+            what, reason = child.ask(seed, engine)
+            counts[engine][what] += 1
+            if what in ("in Python", "refused"):
+                reasons[what, reason] += 1
+                first.setdefault((what, reason), seed)
+            elif what not in ("traced", "stated") and verbose:
+                print(f"--- seed {seed}, {engine}: {what}: {reason}\n", flush=True)
+    child.close()
+    if verbose:
+        for (what, reason), count in reasons.most_common(40):
+            print(f"{count:6d} {what}: {reason} (seed {first[what, reason]})")
+    return counts
+
+
+def table(counts: dict[str, Counter[str]]) -> str:
+    """The figures as the page shows them."""
+    rows = [f"| engine | {' | '.join(ENDS)} |", "|---|" + "---:|" * len(ENDS)]
+    rows += [f"| {engine} | {' | '.join(f'{found[end]:,}' for end in ENDS)} |" for engine, found in counts.items()]
+    return "\n".join(rows)
+
+
+def main() -> int:
+    """0 where nothing is wrong, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile.programs", description=__doc__)
+    parser.add_argument("--count", type=int, default=1000, help="how many programs")
+    parser.add_argument("--seed", type=int, default=0, help="the first program's seed; the next have the next")
+    parser.add_argument("-e", "--engine", action="append", help="an engine, again for more (default: onnxruntime)")
+    parser.add_argument("--show", type=int, metavar="SEED", help="print a program and end")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        _answer()
+        return 0
+    if options.show is not None:
+        print(make(options.show).text, end="")
+        return 0
+    start = time.perf_counter()
+    counts = run(range(options.seed, options.seed + options.count), options.engine or ["onnxruntime"])
+    print(f"\n{options.count:,} programs from seed {options.seed} in {time.perf_counter() - start:.0f} s\n")
+    print(table(counts))
+    return int(any(found[end] for found in counts.values() for end in ("differs", "raises", "died", "hung")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

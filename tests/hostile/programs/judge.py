@@ -1,0 +1,184 @@
+"""What becomes of a program on an engine: equal to NumPy, run in Python, refused, stated to differ, or wrong."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.api import Net
+from anylayer.errors import AnyLayerError
+from anylayer.layer import Definition
+from anylayer.network import Network, Node, TensorType
+
+from .program import Program
+from .stated import is_stated
+
+TOLERANCE = {"f4": 1e-4, "f8": 1e-4, "f2": 1e-2}
+"""Of the largest value, and of each value's own size."""
+_STEPS = 4
+"""How often inputs are moved by a last bit to see what rounding makes of the outputs."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """`what`: "traced" (and equal), "in Python" (and equal), "refused", "stated", "differs", "raises"."""
+
+    what: str
+    reason: str = ""
+
+
+def network(program: Program, folder: Path) -> tuple[Net, Any]:
+    """The program as a network of one layer, and its class."""
+    path = folder / "program.py"
+    path.write_text(program.text)
+    scope: dict[str, Any] = {"__name__": "program", "__file__": str(path)}
+    exec(compile(program.text, str(path), "exec"), scope)
+    types = {n: TensorType.of(x.shape, x.dtype) for n, x in program.feeds[0].items()}
+    outputs = [f"out{i}" for i in range(program.outputs)]
+    node = Node("program", "Program", list(types), outputs, place="layer 'program' (Program)")
+    net = Network("program", "onnx", dict(types), [node], {o: o for o in outputs}, source=str(path))
+    return Net(net, {"Program": Definition("Program", scope["Program"], str(path))}), scope["Program"]
+
+
+def judge(program: Program, engine: str, run_numpy: Any = None) -> Verdict:
+    """Run a program on an engine, on all its feeds, and compare with NumPy."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        net, cls = network(program, Path(folder))
+        try:
+            model = net.compile(engine=engine, threads=1)
+            reason = _brief(model.host_calls[0][2]) if model.host_calls else ""
+            for feed in program.feeds:
+                verdict = _compared(program, cls, model, feed, engine)
+                if verdict is not None:
+                    return verdict
+        except AnyLayerError as error:
+            return Verdict("refused", _brief(str(error)))
+        except Exception:
+            return Verdict("raises", traceback.format_exc()[-1500:])
+    return Verdict("in Python", reason) if reason else Verdict("traced")
+
+
+def _compared(program: Program, cls: Any, model: Any, feed: dict[str, Any], engine: str) -> Verdict | None:
+    """None where all outputs are NumPy's, to rounding; or where NumPy itself refuses the feed."""
+    try:
+        want = _numpy(cls, feed)
+    except Exception:
+        return None
+    got = model({n: x.copy() for n, x in feed.items()})
+    free = _free(cls, feed, want)
+    for i, (name, w) in enumerate(zip(got, want)):
+        off = _off(got[name], w, free[i])
+        if off:
+            body = program.text.partition("    def forward")[2]
+            values = _values(cls, feed, body)
+            stated = is_stated(body, engine, values)
+            return Verdict("stated" if stated else "differs", f"output {i}: {off}; {', '.join(values)}{body}")
+    return None
+
+
+def _values(cls: Any, feed: dict[str, Any], body: str) -> frozenset[str]:
+    """What kinds of values the program meets (see stated.Row)."""
+    met: set[str] = set()
+    least = 0.0 if "uint" in body else -128.0 if "int8" in body else -32768.0 if "int16" in body else -(2.0**31)
+    most = 128.0 if "int8" in body else 32768.0 if "int16" in body else 2.0**31
+
+    def look(x: Any) -> None:
+        if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "iuf" and x.size:
+            size = np.abs(np.asarray(x, np.float64))
+            if x.dtype.kind == "f":
+                finite = x[np.isfinite(x)]
+                met.update(["special", "large", "outside"] if finite.size < x.size else [])
+                met.update(["large"] if (size >= 2.0**31).any() else [])
+                met.update(["outside"] if (finite < least).any() or (finite >= most).any() else [])
+            else:
+                met.update(
+                    ["long", "wide"] if (size >= 2.0**53).any() else ["wide"] if (size > 2**24).any() else []
+                )
+
+    def watch(frame: Any, event: str, value: Any) -> Any:
+        if frame.f_code.co_filename.endswith("program.py"):
+            for x in frame.f_locals.values():
+                look(x)
+            return watch
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        _numpy(cls, feed)
+    finally:
+        sys.settrace(before)
+    return frozenset(met)
+
+
+def _numpy(cls: Any, feed: dict[str, Any]) -> list[Any]:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [np.asarray(o) for o in cls({}, ()).forward([x.copy() for x in feed.values()])]
+
+
+def _free(cls: Any, feed: dict[str, Any], want: Sequence[Any]) -> list[Any]:
+    """How far each value of the outputs moves where the inputs move by about a last bit: as far as that, rounding
+    may move it too."""
+    found = [np.zeros(w.shape) for w in want]
+    random = np.random.default_rng(0)
+    for _ in range(_STEPS):
+        moved = {n: _moved(x, random) for n, x in feed.items()}
+        try:
+            again = _numpy(cls, moved)
+        except Exception:
+            continue
+        for f, a, w in zip(found, again, want):
+            if a.shape == w.shape:
+                with np.errstate(all="ignore"):
+                    off = np.abs(a.astype(np.float64) - w.astype(np.float64))
+                same = (a == w) | (np.isnan(a) & np.isnan(w)) if w.dtype.kind == "f" else a == w
+                np.maximum(f, np.where(same, 0, np.nan_to_num(off, nan=np.inf)), out=f)
+    return found
+
+
+def _moved(x: Any, random: np.random.Generator) -> Any:
+    if x.dtype.kind != "f":
+        return x.copy()
+    step = 4 * float(np.finfo(x.dtype).eps)
+    with np.errstate(all="ignore"):
+        return np.asarray(x * (1 + step * random.uniform(-1, 1, x.shape)), x.dtype).reshape(x.shape)
+
+
+def _off(got: Any, want: Any, free: Any) -> str:
+    """How an output differs beyond rounding, or nothing."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f"{got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}"
+    if want.dtype.kind != "f":
+        wrong = (got != want) & (free == 0)
+        return _text(got[wrong], want[wrong]) if wrong.any() else ""
+    limit = TOLERANCE[want.dtype.str[1:]]
+    w, g = want.astype(np.float64), got.astype(np.float64)
+    sizes = np.abs(w[np.isfinite(w)])
+    scale = float(sizes.max(initial=0)) if sizes.size and sizes.max(initial=0) < 1e4 else 0.0
+    with np.errstate(all="ignore"):
+        allowed = limit * np.maximum(np.abs(w), scale) + 100 * free + 1e-6
+        wrong = ~((np.abs(g - w) <= allowed) | (g == w) | (np.isnan(g) & np.isnan(w)) | np.isinf(free))
+    return _text(got[wrong], want[wrong]) if wrong.any() else ""
+
+
+def _text(got: Any, want: Any) -> str:
+    few = slice(0, 4)
+    return f"{got.ravel()[few].tolist()}, expected {want.ravel()[few].tolist()} ({want.dtype})"
+
+
+def _brief(text: str) -> str:
+    """A reason without what is the program's own: places, names, numbers."""
+    text = re.sub(r"[\w./-]*program\.py:\d+: ", "", text).removeprefix("layer 'program' (Program): ")
+    text = re.sub(r"\b(float|int|uint|bool)\d*\[[^]]*\]", "T[...]", text)
+    return re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?", "N", re.sub(r"\([\d, -]*\)", "(...)", text))[:160]

@@ -1,0 +1,87 @@
+"""A few random programs, the same ones every time, and the page's table of differences from NumPy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer.errors import EngineError
+from anylayer.network import TensorType
+from anylayer.testing import assert_same, run_graph
+from anylayer.tracing import trace
+from anylayer.tracing.simplify import simplify
+
+from .programs import __main__ as command
+from .programs.judge import judge
+from .programs.program import make
+from .programs.stated import INPUTS, ROWS, Row, markdown
+
+PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
+
+
+@pytest.mark.parametrize(("engine", "seeds"), [("onnxruntime", range(60)), ("openvino", range(60, 75))])
+def test_programs_compute_what_numpy_does(engine: str, seeds: range) -> None:
+    wrong = {}
+    for seed in seeds:
+        verdict = judge(make(seed), engine)
+        if verdict.what not in ("traced", "in Python", "stated", "refused"):
+            wrong[seed] = verdict
+    assert not wrong, "\n".join(f"seed {seed}: {v.what}: {v.reason}" for seed, v in wrong.items())
+
+
+def test_a_program_follows_from_its_seed() -> None:
+    a, b = make(7), make(7)
+    assert a.text == b.text and make(8).text != a.text
+    for first, second in zip(a.feeds, b.feeds):
+        for name in first:
+            np.testing.assert_array_equal(first[name], second[name])
+
+
+def test_the_command_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = command.run(range(3), ["onnxruntime"])
+    assert counts["onnxruntime"].total() == 3
+    assert "| onnxruntime |" in command.table(counts)
+
+
+def test_a_program_that_ends_its_process_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = command.Child()
+    assert child.ask(0, "onnxruntime")[0] in command.ENDS
+    assert child.ask(0, "no_such_engine")[0] == "refused"
+    process = child._process
+    assert process is not None and process.stdin is not None
+    process.stdin.write(b"not a seed\n")
+    process.stdin.flush()
+    assert child.ask(0, "onnxruntime")[0] == "died"
+    assert child.ask(0, "onnxruntime")[0] in ("traced", "in Python")
+    child.close()
+
+
+def test_the_page_has_the_table() -> None:
+    assert markdown() in PAGE.read_text()
+
+
+def _holds(row: Row, engine: str) -> bool:
+    """Whether the engine computes the row's example as NumPy does."""
+    names = {n: eval(text, {"np": np}) for n, text in INPUTS.items() if re.search(rf"\b{n}\b", row.example)}
+
+    def function(arrays: Any) -> Any:
+        return [eval(row.example, {"np": np, **dict(zip(names, arrays))})]
+
+    with np.errstate(all="ignore"):
+        want = np.asarray(function(list(names.values()))[0])
+    graph = trace(function, [TensorType.of(a.shape, a.dtype) for a in names.values()])
+    try:
+        assert_same(run_graph(simplify(graph, engine), list(names.values()), engine)[0], want)
+    except (AssertionError, EngineError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.engines], ids=lambda row: row.example)
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_the_table_is_true(row: Row, engine: str) -> None:
+    assert _holds(row, engine) == (engine not in row.engines)
