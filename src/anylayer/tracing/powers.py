@@ -41,10 +41,10 @@ def _by_bits(a: Any, b: Any) -> Any:
     for i in range(bits):
         result = np.where(left % 2 == 1, result * square, result)
         if i < bits - 1:
+            # left is not negative. A square that no bit needs is 0: it would only overflow.
+            left = left // 2 if known(left) else binary("Div", left, np.asarray(2, left.dtype))
+            square = np.where(left > 0, square, 0)
             square = square * square
-            left = (
-                left // 2 if known(left) else binary("Div", left, np.asarray(2, left.dtype))
-            )  # it is not negative
     return cast(expand(result, shape), dtype)
 
 

@@ -55,7 +55,7 @@ class NonMaxSuppression(Operation):
     ) -> Any:
         need(sigma is None or number(sigma, "soft_nms_sigma") == 0, "soft_nms_sigma other than 0 is not supported")
         count = 0 if most is None else max(0, min(whole(most, "max_output_boxes_per_class")[0], boxes.shape[1]))
-        threshold = 0.0 if iou is None else number(iou, "iou_threshold")
+        threshold = 0.0 if iou is None else min(number(iou, "iou_threshold"), 1.0)  # no overlap is larger
         floor = 0.0 if least is None else number(least, "score_threshold")
         dtype = dtype_of(self.output_type, "output_type")
         if self.box_encoding == "center":
