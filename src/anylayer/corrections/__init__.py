@@ -6,7 +6,7 @@ make graphs faster are elsewhere (tracing/rewrites) and may be left out; these m
 
 from __future__ import annotations
 
-from anylayer.corrections import integers, onnxruntime, openvino  # noqa: F401 (enters their corrections)
+from anylayer.corrections import integers, onnxruntime, openvino, rounding  # noqa: F401 (enters their corrections)
 from anylayer.corrections.machinery import Corrected, corrected
 
 __all__ = ["Corrected", "corrected"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from anylayer.corrections.machinery import REQUIREMENTS, Corrector, correction, refused, spelled, step
+from anylayer.corrections.machinery import BEFORE, REQUIREMENTS, Corrector, correction, refused, spelled, step
 from anylayer.errors import EngineError
 from anylayer.network import Array
 from anylayer.tracing import Dim, Graph, Op, Value, record
@@ -16,10 +17,17 @@ _F4 = np.dtype(np.float32)
 _LARGEST = np.float32(2**31 - 128)
 """The largest float32 below 2**31."""
 _REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare")
-_COMPUTING = (
-    *("Add", "Sub", "Mul", "Neg", "Abs", "Pow", "CumSum", "ReduceSum", "ReduceProd", "ReduceSumSquare"),
-    *("Cast", "Gather"),
+_RING = frozenset(
+    (
+        *("Add", "Sub", "Mul", "Neg", "ReduceSum", "ReduceProd", "ReduceSumSquare", "CumSum"),
+        *("Where", "Reshape", "Expand", "Transpose", "Unsqueeze", "Squeeze", "Slice", "Identity"),
+    )
 )
+"""Operators whose last 32 bits depend on those of their inputs alone. Where the result of a chain of them fits 32
+bits, it is right, whatever the values between needed."""
+_DATA = {"Where": (1, 2), "Add": (0, 1), "Sub": (0, 1), "Mul": (0, 1)}
+"""Which inputs of them are the numbers; of the others the first."""
+_AT_ONCE = ("Cast", "Gather", "Abs", "Pow")
 
 
 def _cast(new: Corrector, o: Op, value: Value) -> Value:
@@ -30,31 +38,61 @@ def _cast(new: Corrector, o: Op, value: Value) -> Value:
     return step(new, o, "Cast", [value], value.shape, _F4, to=1)
 
 
-@correction("openvino", *_COMPUTING)
-def _too_large(new: Corrector, o: Op) -> list[Value] | None:
-    """Stop the engine where an integer of 64 bits needs more than the 32 in which OpenVINO computes.
+@correction("openvino", *sorted(_RING))
+def _ring(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute a result of 64 bits in float32 too, where the intervals of the inputs allow more than 32 bits."""
+    if not (new.checking and is_wide(o.outputs[0].dtype)):
+        return None
+    data = _DATA.get(o.op, (0,))
+    carried = any(id(o.inputs[i]) in new.rough for i in data)
+    if not carried and inside(new.intervals.before(new.old.outputs[0]), INT32):
+        return None
+    rough = _roughly(new, o, data)
+    made = _apart(new, o) if o.op in _REDUCTIONS else new.graph.again(o, o.inputs)
+    if made is not None:
+        new.rough[id(made[0])] = rough
+    return made
 
-    Where the intervals of the inputs allow that, the result is computed in float32 too and compared with 2**31.
-    """
-    out = o.outputs[0]
+
+@correction("openvino", *_AT_ONCE)
+def _too_large(new: Corrector, o: Op) -> list[Value] | None:
+    """Check a result of 64 bits that is cut at 2**31: a float that is cast, an element of a table, a power."""
+    out, first = o.outputs[0], o.inputs[0]
     if not (new.checking and is_wide(out.dtype)) or inside(new.intervals.before(new.old.outputs[0]), INT32):
         return None
-    first = o.inputs[0]
     if first is None or (o.op == "Cast" and first.dtype not in (np.float32, np.float64)):
         return None
-    rough = first
-    if o.op != "Cast":
-        data = [v if v is None or i >= _data_inputs(o) else _cast(new, o, v) for i, v in enumerate(o.inputs)]
-        rough = step(new, o, o.op, data, out.shape, _F4, **o.attrs)
-    new.check(
-        o, _beyond(new, o, rough), f"a value of {out.dtype.name} is beyond 2**31, and OpenVINO computes in 32 bits"
-    )
-    return None if o.op not in _REDUCTIONS else _apart(new, o)
+    rough = first if o.op == "Cast" else _roughly(new, o, (0, 1) if o.op == "Pow" else (0,))
+    new.check(o, _beyond(new, o, rough), _TEXT.format(out.dtype.name))
+    return None
 
 
-def _data_inputs(o: Op) -> int:
-    """Return how many of an operator's inputs are data; those behind them are axes."""
-    return 1 if o.op in (*_REDUCTIONS, "CumSum", "Gather") else len(o.inputs)
+_TEXT = "a value of {} is beyond 2**31, and OpenVINO computes in 32 bits"
+
+
+def _roughly(new: Corrector, o: Op, data: Sequence[int]) -> Value:
+    """Return the operator's result in float32; `data` are the inputs that are numbers, not axes or indices."""
+    inputs = list(o.inputs)
+    for i in data:
+        value = inputs[i]
+        if value is not None:
+            inputs[i] = new.rough.get(id(value)) or _cast(new, o, value)
+    return step(new, o, o.op, inputs, o.outputs[0].shape, _F4, **o.attrs)
+
+
+def _check_rough(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
+    """Check values that leave the operators of _RING."""
+    if o is not None and o.op in _RING and not o.domain:
+        data = _DATA.get(o.op, (0,))
+        values = [v for i, v in enumerate(o.inputs) if v is not None and i not in data]
+    for value in values:
+        rough, producer = new.rough.get(id(value)), new.graph.producers.get(id(value))
+        if rough is not None and producer is not None and id(value) not in new.checked:
+            new.checked.add(id(value))
+            new.check(producer, _beyond(new, producer, rough), _TEXT.format(value.dtype.name))
+
+
+BEFORE.setdefault("openvino", []).append(_check_rough)
 
 
 def _beyond(new: Corrector, o: Op, rough: Value) -> Value:
@@ -87,7 +125,7 @@ def _apart(new: Corrector, o: Op) -> list[Value] | None:
 _CLAMPING = frozenset(
     (
         *("Slice", "Clip", "Min", "Max", "Reshape", "Expand", "Pad", "Resize", "Less", "Greater", "LessOrEqual"),
-        *("GreaterOrEqual", "Equal", "TopK", "Tile", "Split", "Squeeze", "Unsqueeze", "Range", *_COMPUTING),
+        *("GreaterOrEqual", "Equal", "TopK", "Tile", "Split", "Range", *(_RING - {"Where"}), *_AT_ONCE),
     )
 )
 """Operators for which the nearest integer of 32 bits means the same as a constant, or which are checked."""

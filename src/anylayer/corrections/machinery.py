@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.corrections.steps import before_steps
 from anylayer.errors import EngineError, TraceError
 from anylayer.tracing import Graph, Op, Value, trace
 from anylayer.tracing.intervals import Interval, Intervals
@@ -39,6 +40,10 @@ def correction(engine: str, *ops: str) -> Callable[[Correction], Correction]:
     return enter
 
 
+BEFORE: dict[str, list[Callable[[Corrector, Op | None, Sequence[Value]], None]]] = {}
+"""Engine -> functions called for each operator with its inputs, before it is corrected, and at the end, without an
+operator, with the graph's outputs."""
+
 REQUIREMENTS: dict[str, list[Callable[[Graph], None]]] = {}
 """Engine -> functions that raise EngineError for a corrected graph that the engine still computes wrongly."""
 
@@ -48,27 +53,42 @@ class Corrected:
     """A graph that an engine computes right.
 
     Where there are `checks`, the graph has one more output than the given one: an int32 array with one element per
-    check, which is not 0 where the thing that the check names has happened.
+    check, which is not 0 where the thing that the check names has happened. `divisions` are values that the engine
+    must compute by division, not as a product with the reciprocal.
     """
 
     graph: Graph
     checks: list[str] = field(default_factory=list)
+    divisions: list[Value] = field(default_factory=list)
 
 
 class Corrector(Rewriter):
-    """The corrected graph while it is made. `checking` tells whether it may have checks."""
+    """The corrected graph while it is made.
 
-    def __init__(self, graph: Graph, checking: bool) -> None:
+    `checking` tells whether it may have checks. `rough` holds, by id of a value of 64 bits, the same in
+    float32, where it may need more than 32 bits; `checked` are the ids of those that a check is about.
+    """
+
+    def __init__(self, graph: Graph, engine: str, checking: bool) -> None:
         super().__init__(graph)
+        self._hooks = BEFORE.get(engine, ())
         self._before = graph
         self._old: Op | None = None
         self.checking = checking
         self.checks: list[tuple[Value, str]] = []
+        self.divisions: list[Value] = []
+        self.rough: dict[int, Value] = {}
+        self.checked: set[int] = set()
 
     @cached_property
     def intervals(self) -> Intervals:
         """The intervals of the given graph's values."""
         return Intervals(self._before, narrow=True).of_all()
+
+    @cached_property
+    def before_steps(self) -> set[int]:
+        """The values of the given graph whose last bits decide a floor or a comparison, by id."""
+        return before_steps(self._before)
 
     @cached_property
     def has_infinity(self) -> bool:
@@ -88,6 +108,11 @@ class Corrector(Rewriter):
             raise ValueError("no operator is corrected")
         return self._old
 
+    def tell(self, o: Op | None, values: Sequence[Value]) -> None:
+        """Call the engine's functions of BEFORE."""
+        for hook in self._hooks:
+            hook(self, o, values)
+
     def check(self, o: Op, flag: Value, message: str) -> None:
         """Let the engine stop with a message where a flag (a boolean of any shape) is true."""
         whole = step(self, o, "Cast", [flag], flag.shape, np.int32, to=6)
@@ -101,6 +126,7 @@ class Corrector(Rewriter):
         """Return what the outputs of an operator of the given graph are."""
         self._old = o
         here = replace(o, inputs=[self.mapped(v) for v in o.inputs])
+        self.tell(here, [v for v in here.inputs if v is not None])
         if not o.domain:
             for rule in rules:
                 made = rule(self, here)
@@ -116,22 +142,25 @@ def corrected(graph: Graph, engine: str, *, checking: bool = False) -> Corrected
     computes an operator wrongly and there is no other way to spell it.
     """
     rules = CORRECTIONS.get(engine, {})
-    done = _rewritten(graph, rules, checking) if any(o.op in rules for o in graph.ops) else Corrected(graph)
+    done = (
+        _rewritten(graph, engine, rules, checking) if any(o.op in rules for o in graph.ops) else Corrected(graph)
+    )
     for require in REQUIREMENTS.get(engine, ()):
         require(done.graph)
     return done
 
 
-def _rewritten(graph: Graph, rules: Mapping[str, Sequence[Correction]], checking: bool) -> Corrected:
-    new = Corrector(graph, checking)
+def _rewritten(graph: Graph, engine: str, rules: Mapping[str, Sequence[Correction]], checking: bool) -> Corrected:
+    new = Corrector(graph, engine, checking)
     for o in graph.ops:
         new.take(o.outputs, new.correct(o, rules.get(o.op, ())))
     new.graph.outputs = [v for v in map(new.mapped, graph.outputs) if v is not None]
+    new.tell(None, new.graph.outputs)
     if new.checks:
         flags = [flag for flag, _ in new.checks]
         new.graph.outputs += new.graph.emit("Concat", flags, [((len(flags),), np.int32)], {"axis": 0})
     new.graph.drop_dead()
-    return Corrected(new.graph, [message for _, message in new.checks])
+    return Corrected(new.graph, [message for _, message in new.checks], new.divisions)
 
 
 def step(
@@ -160,7 +189,9 @@ def spelled(new: Corrector, o: Op, function: Callable[..., Any]) -> list[Value] 
         body = trace(call, [v.type for v in free])
     except TraceError as error:
         raise refused(o, error.message) from error
+    count = len(new.graph.ops)
     made = new.graph.inline(body, free, scope=o.scope)[: len(o.outputs)]
+    new.divisions += [d.outputs[0] for d in new.graph.ops[count:] if d.op == "Div"]
     for got, want in zip(made, o.outputs):
         if got.dtype != want.dtype or len(got.shape) != len(want.shape):
             raise refused(o, f"{got.type} in place of {want.type}")

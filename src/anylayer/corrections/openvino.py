@@ -120,6 +120,22 @@ def _quantize(new: Corrector, o: Op) -> list[Value] | None:
     return spelled(new, o, quantized)
 
 
+@correction("openvino", "DynamicQuantizeLinear")
+def _quantize_to_range(new: Corrector, o: Op) -> list[Value] | None:
+    """Spell the quantization out: OpenVINO rounds some halves otherwise."""
+
+    def quantized(x: Any) -> Any:
+        axes = tuple(range(len(x.shape)))
+        low = np.minimum(x.min(axis=axes), np.float32(0))
+        high = np.maximum(x.max(axis=axes), np.float32(0))
+        scale = (high - low) / np.float32(255)
+        zero = np.clip(np.rint(-low / scale), np.float32(0), np.float32(255))
+        y = np.clip(np.rint(x / scale) + zero, np.float32(0), np.float32(255))
+        return [y.astype(np.uint8), scale, zero.astype(np.uint8)]
+
+    return spelled(new, o, quantized)
+
+
 @correction("openvino", "ReduceMax", "ReduceMin")
 def _extreme(new: Corrector, o: Op) -> list[Value] | None:
     """Restore the infinite maximum of values that are all infinite, or of none: OpenVINO gives the largest float.

@@ -27,6 +27,8 @@ _LARGE = 1 << 16
 _DIRECT = 1 << 14
 _MOST = 3000
 _TINY = 1 << 12
+_DIVISION = "nonconvertable_divide_0"
+"""The mark of a division that is not made a product with the reciprocal (OpenVINO, NonconvertibleDivide)."""
 
 
 def _writable(array: Array) -> Array:
@@ -66,7 +68,7 @@ class OpenVinoProgram:
         self._narrowed = narrowed(graph.inputs, inputs=True), narrowed(graph.outputs, inputs=False)
         self._weights: list[Array] = []
         try:
-            self._model = shared_core().compile_model(self._read(graph), "CPU", config)
+            self._model = shared_core().compile_model(self._read(graph, fixed.divisions), "CPU", config)
         except Exception as error:
             raise EngineError(f"engine 'openvino' refuses the graph: {error}") from error
         places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
@@ -82,7 +84,7 @@ class OpenVinoProgram:
             )
         self._local = threading.local()
 
-    def _read(self, graph: Graph) -> Any:
+    def _read(self, graph: Graph, divisions: Sequence[Value]) -> Any:
         """The model, with large weights as constants over NumPy's memory instead of a copy in the protobuf."""
         lifted: dict[str, Array] = {}
 
@@ -93,9 +95,12 @@ class OpenVinoProgram:
             return True
 
         model = shared_core().read_model(to_onnx(graph, lift=lift).SerializeToString())
+        exact = {v.name for v in divisions}
         for node in model.get_ops():
             if node.get_type_name() == "TopK" and node.output(1).get_target_inputs():
                 node.set_attribute("stable", True)  # of equal values the lower index first, as ONNX has it; slow
+            elif node.get_type_name() == "Divide" and node.get_friendly_name() in exact:
+                node.get_rt_info()[_DIVISION] = True
         if not lifted:
             return model
         parameters = {p.get_friendly_name(): p for p in model.get_parameters()}

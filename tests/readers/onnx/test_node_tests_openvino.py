@@ -18,7 +18,6 @@ __all__ = ["cases"]
 pytestmark = pytest.mark.needs("openvino")
 
 DIFFER = {
-    "test_dynamicquantizelinear": "the last bit of a quotient decides how a half is rounded",
     "test_mod_float_edge_cases_fmod_0_float16": "remainders by infinity",
     "test_mod_float_edge_cases_fmod_0_float32": "remainders by infinity",
 }

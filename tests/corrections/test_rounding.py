@@ -1,0 +1,100 @@
+"""Steps that a last bit decides, on OpenVINO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.corrections import corrected
+from anylayer.testing import run_graph
+from anylayer.tracing import record_many
+from anylayer.tracing.simplify import simplify
+from tests.corrections.harness import noise, run, traced
+
+pytest.importorskip("openvino")
+
+F = np.float32
+RANDOM = np.random.default_rng(0)
+K = np.arange(3000).astype(F)
+Y = RANDOM.integers(1, 50, 3000).astype(F)
+X = K * Y
+A, B, C = ((RANDOM.integers(1, 200, 3000) / 16).astype(F) for _ in range(3))
+THIRD = (A / F(3)).astype(F)
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs"),
+    [
+        (lambda x, y: np.floor(x / y), (X, Y)),
+        (lambda x, y: x // y, (X, Y)),
+        (lambda x, y: np.ceil(x / y).astype(np.int64), (X, Y)),
+        (lambda x, y: (x / y).astype(np.int32), (X, Y)),
+        (lambda x, y, k: x / y == k, (X, Y, K)),
+        (lambda x, y: np.where(x / y >= np.round(x / y), F(1), F(0)), (X, Y)),
+        (lambda a, b: np.ceil(a * F(3) - b), (THIRD, B)),
+        (lambda a, b, c: np.floor(a * b + c), (THIRD, B, C)),
+        (lambda a: np.floor((a + F(0.5)) * F(3) - F(0.5)), (THIRD,)),
+        (lambda a: np.round(a * F(0.1) * F(2.5)), (K,)),
+        (lambda a, b: (a * F(3) - b) > (A - B), (THIRD, B)),
+    ],
+)
+@pytest.mark.parametrize("simplified", [False, True])
+def test_step_is_numpys(function: Callable[..., Any], inputs: tuple[Any, ...], simplified: bool) -> None:
+    graph = traced(function, *inputs)
+    graph = simplify(graph, "openvino") if simplified else graph
+    assert np.array_equal(run_graph(graph, inputs, "openvino")[0], function(*inputs))
+
+
+def test_what_no_step_follows_stays_fused() -> None:
+    graph = traced(lambda a, b: a * b + b, A, B)
+    assert [o.op for o in corrected(graph, "openvino").graph.ops] == ["Mul", "Add"]
+    assert corrected(graph, "openvino").divisions == []
+
+
+def test_nan_and_infinity_pass() -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 2.5], F)
+
+    def function(x: Any) -> Any:
+        return np.floor(x * F(3) + F(1))
+
+    assert np.array_equal(run("openvino", function, x)[0], function(x), equal_nan=True)
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_bins_on_the_edges_of_cells(tmp_path: Path, seed: int) -> None:
+    """Regions whose bins end on the edge of a cell: an FMA puts them into the next one."""
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'input: "x" input_shape { dim: 1 dim: 18 dim: 14 dim: 18 }\n'
+        'input: "r" input_shape { dim: 300 dim: 5 }\n'
+        'layer { name: "p" type: "PSROIPooling" bottom: "x" bottom: "r" top: "p" '
+        "psroi_pooling_param { spatial_scale: 0.0625 output_dim: 2 group_size: 3 } }\n"
+    )
+    random = np.random.default_rng(seed)
+    x = random.standard_normal((1, 18, 14, 18)).astype(F)
+    a, b = (np.sort(random.integers(0, size, (300, 2)), axis=1) for size in (18 * 16, 14 * 16))
+    regions = np.stack([np.zeros(300), a[:, 0], b[:, 0], a[:, 1], b[:, 1]], axis=1).astype(F)
+    net = anylayer.read(path)
+    want, got = (net.compile(e, threads=1)({"x": x, "r": regions})["p"] for e in ("numpy", "openvino"))
+    assert np.allclose(got, want, atol=1e-5)
+
+
+def test_quantization_to_the_range_of_the_data() -> None:
+    x = np.array([0, 2, -3, -2.5, 1.34, 0.5], F)
+
+    def recorded(x: Any) -> Any:
+        return record_many("DynamicQuantizeLinear", [x], [(x.shape, np.uint8), ((), F), ((), np.uint8)])
+
+    for got, want in zip(run("openvino", recorded, x), run("onnxruntime", recorded, x)):
+        assert got.dtype == want.dtype and np.allclose(got, want, 1e-6)
+    assert run("openvino", recorded, x)[0].tolist() == [153, 255, 0, 26, 221, 179]
+
+
+def test_least_and_largest_of_noise_are_not_slowed() -> None:
+    graph = traced(lambda x: np.argmax(x * F(2) + F(1), axis=1), noise(3, 4))
+    assert "Max" not in [o.op for o in corrected(graph, "openvino").graph.ops]
