@@ -285,3 +285,15 @@ def test_a_result_of_another_shape_than_the_file_states_is_refused(tmp_path: Pat
     rule = r"layer 'mine' \(Mine\): output 0 has shape \(2, 3, 4, 2\), the file declares \(2, 2, 4, 5\)\. Correct"
     with pytest.raises(LayerError, match=rule):
         model(tmp_path, text, Columns, engine)
+
+
+def test_the_example_written_for_opencv_serves_tensorflow(tmp_path: Path) -> None:
+    example = Path(__file__).parents[3] / "examples" / "layers" / "resize_bilinear.py"
+    text = (
+        placeholder("x", (2, 3, 4, 5)) + vector("size", [6, 8]) + operation("y", "ResizeBilinear", ["x", "size"])
+    )
+    (tmp_path / "net.pbtxt").write_text(text)
+    want = anylayer.read(tmp_path / "net.pbtxt").compile("numpy")({"x": X})["y"]
+    assert want.shape == (2, 6, 8, 5)
+    got = anylayer.read(tmp_path / "net.pbtxt", layers=[example]).compile("numpy")({"x": X})["y"]
+    assert np.allclose(got, want, atol=1e-5)
