@@ -18,7 +18,7 @@ from anylayer.readers.caffe import read
 from anylayer.readers.caffe.proto_file import core, parse_proto
 from anylayer.readers.caffe.schema import EnumType, MessageType
 
-from .files import INPUT, blob, doubles, integer, layer, message, node, string, varint
+from .files import INPUT, SHARED, blob, doubles, integer, layer, message, node, string, varint
 
 FORK = """
 syntax = "proto2";   // a fork
@@ -358,6 +358,56 @@ def test_a_forks_additions_refuse(text: str, rule: str) -> None:
         read_additions(text)
 
 
+DOCUMENT = """
+message LayerParameter {
+...
+optional ReverseParameter reverse_param = 157;
+...
+}message ReverseParameter{
+repeated int32 axis = 1;
+}
+message LayerParameter {
+…
+optional ReorgParameter reorg_param = 155;
+}message ReorgParameter{
+optional uint32 stride = 2 [default = 2];
+optional bool reverse = 1 [default = false];
+}
+"""
+
+
+def test_a_document_that_leaves_out_the_rest_of_a_message() -> None:
+    Path("document.proto").write_text(DOCUMENT)
+    Path("deploy.prototxt").write_text(
+        INPUT + "layer { name: 'r' type: 'Reverse' bottom: 'data' top: 'r' reverse_param { axis: 1 } }\n"
+        "layer { name: 'o' type: 'Reorg' bottom: 'r' top: 'o' reorg_param { stride: 2 } }"
+    )
+    network = read(Path("deploy.prototxt"), proto=Path("document.proto"), dialect="ascend")
+    assert [n.params for n in network.nodes] == [{"reverse_param": {"axis": [1]}}, {"reorg_param": {"stride": 2}}]
+    assert network.fields["reorg_param"].number == 155
+    with pytest.raises(FileError, match=r"document\.proto:2: message A is declared twice"):
+        parse_proto("message A { } message B { ... } message B { }\nmessage A { ... }", "document.proto")
+
+
+SEED = next(iter(sorted((SHARED / "seeds").glob("001_*"))), None)
+
+
+@pytest.mark.skipif(SEED is None, reason="../shared/seeds is not here")
+def test_the_definitions_of_ascends_document() -> None:
+    """Every definition that it prints, pasted into one file."""
+    assert SEED is not None
+    text = SEED.read_text()
+    found = re.findall(r"message \w+ ?\{(?:[^{}]|\{[^{}]*\})*\}", text)
+    assert len(found) == 18
+    schema = parse_proto("\n".join(found), "document.proto")
+    layer_fields = schema.messages["LayerParameter"].fields
+    assert {n: f.number for n, f in layer_fields.items()} == {
+        "reverse_param": 157, "upsample_param": 160, "norm_param": 206, "reorg_param": 155, "roi_align_param": 154,
+        "shuffle_channel_param": 159, "yolo_param": 199, "prior_box_param": 203, "spatial_transform_param": 153,
+    }  # fmt: skip
+    assert schema.messages["ROIAlignParameter"].fields["sampling_ratio"].default == -1
+
+
 def test_caffes_own_messages() -> None:
     schema = core()
     for name in ("NetParameter", "LayerParameter", "V1LayerParameter", "V0LayerParameter"):
@@ -413,6 +463,7 @@ WORDS = st.sampled_from(
         "\n",
         "group",
         ".",
+        "...",
     ]
 )
 

@@ -8,7 +8,7 @@ class ShuffleChannel(Layer):
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import Any, ClassVar
@@ -29,10 +29,21 @@ _NUMBERS = {"inf": math.inf, "infinity": math.inf, "nan": math.nan}
 
 
 class Enum:
-    """An enum's names with their numbers: `Enum("MAX", "AVE")` or `Enum(SUM=1, ASUM=2)`."""
+    """An enum's names with their numbers: `Enum("MAX", "AVE")` or `Enum(SUM=1, ASUM=2)`.
+
+    `home` is the message and the name under which a .proto declares it, where that is not its field's message:
+    ("PriorBoxParameter", "CodeType").
+    """
+
+    home: tuple[str, str] | None = None
 
     def __init__(self, *names: str, **numbers: int) -> None:
         self.numbers = {**{name: i for i, name in enumerate(names)}, **numbers}
+
+    def declared_in(self, message: str, name: str) -> Enum:
+        """Return the enum with a home."""
+        self.home = (message, name)
+        return self
 
     def __repr__(self) -> str:
         return " | ".join(self.numbers)
@@ -47,7 +58,9 @@ class Field:
 
     `kind` is a protobuf scalar ("int32", "uint32", "int64", "uint64", "float", "double", "bool", "string" ...),
     "any" (taken as the file has it), an Enum or a nested Message class. A repeated field is a tuple. `default`
-    MISSING makes it required. `dialects` are defaults that differ by dialect.
+    MISSING makes it required. `dialects` are defaults that differ by dialect. `stated` is the default that the
+    fork's own caffe.proto states, where its layer takes another one. `unwritten` is a field of this project's
+    own, which no file is written with.
     """
 
     number: int
@@ -57,6 +70,8 @@ class Field:
     doc: str = ""
     dialects: Mapping[str, Any] = dataclass_field(default_factory=dict)
     name: str = ""
+    stated: Any = MISSING
+    unwritten: bool = False
 
     def default_for(self, dialect: str | None) -> Any:
         """The value when the file is silent."""
@@ -136,9 +151,11 @@ def field(
     repeated: bool = False,
     doc: str = "",
     dialects: Mapping[str, Any] | None = None,
+    stated: Any = MISSING,
+    unwritten: bool = False,
 ) -> Any:
     """Declare a parameter: see Field."""
-    return Field(number, kind, default, repeated, doc, dialects or {})
+    return Field(number, kind, default, repeated, doc, dialects or {}, stated=stated, unwritten=unwritten)
 
 
 def attribute(kind: Kind = "any", default: Any = MISSING, *, repeated: bool = False, doc: str = "") -> Any:
@@ -153,6 +170,8 @@ class Message:
     """
 
     fields: ClassVar[dict[str, Field]] = {}
+    enums: ClassVar[Sequence[Enum]] = ()
+    """Enums that its .proto declares in the message and that no field of it has."""
     _given: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -193,7 +212,7 @@ class Message:
             if name in values:
                 with at(f"parameter '{name}'"):
                     value = declared.convert(values[name])
-            elif defaults and name in defaults:
+            elif defaults and name in defaults and defaults[name] != declared.stated:
                 value = declared.convert(defaults[name])
             else:
                 value = declared.default_for(dialect)

@@ -1,14 +1,25 @@
 """SpatialTransform."""
 
 from tests.layers.caffe.test_spatial_transformer import ALL, T, X, sampled
-from tests.layers.harness import case, rejects
+from tests.layers.harness import case, ramp, rejects
 
 MAP = list(ALL.values())
 test_by_input = case("SpatialTransform", inputs=[X, T], outputs=[sampled(X, T, 6, 8)])
 test_by_field = case(
     "SpatialTransform", {"affine_transform": MAP, "output_h": 4}, inputs=[X], outputs=[sampled(X, [MAP] * 2, 4, 8)]
 )
-test_border = rejects("SpatialTransform", {"border_value": 1}, inputs=[X, T], text="border_value must be 0, got 1")
+test_border = case(
+    "SpatialTransform",
+    {"affine_transform": [1, 0, 2 / 3, 0, 1, 0], "border_value": -2},
+    inputs=[ramp(1, 1, 3, 4)],
+    outputs=[[[[[4, 5, 6, 7], [8, 9, 10, 11], [-2, -2, -2, -2]]]]],
+)
+test_border_mixes = case(
+    "SpatialTransform",
+    {"affine_transform": [1, 0, 1 / 3, 0, 1, 0], "border_value": 10},
+    inputs=[ramp(1, 1, 3, 4)],
+    outputs=[[[[[2, 3, 4, 5], [6, 7, 8, 9], [9, 9.5, 10, 10.5]]]]],
+)
 test_count = rejects(
     "SpatialTransform",
     {"affine_transform": MAP[:4]},

@@ -309,3 +309,21 @@ def test_a_layer_that_rewrites_a_shared_blob_is_written_with_a_blob_of_its_own(t
     x = noise(1, 2, 3, 4)
     got = written.compile("numpy")({"data": x})["y"]
     np.testing.assert_allclose(got, np.maximum(2 * x, 0) + 2 * x + 1, rtol=1e-6)
+
+
+def test_random_and_filled_weights_are_in_the_caffemodel(tmp_path: Path) -> None:
+    """Caffe refuses a layer of the .caffemodel that has fewer weights than it wants."""
+    text = (
+        NET.split('layer { name: "relu"')[0]
+        + """
+    layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "bn" }
+    layer { name: "sc" type: "Scale" bottom: "bn" top: "sc" scale_param { bias_term: true } }
+    layer { name: "pr" type: "PReLU" bottom: "sc" top: "pr" }
+    layer { name: "bi" type: "Bias" bottom: "pr" top: "y" }
+    """
+    )
+    network(tmp_path, text).fill().write(tmp_path / "net.prototxt")
+    shapes = {n.name: [b.shape for b in n.blobs] for n in anylayer.read(tmp_path / "net.caffemodel").network.nodes}
+    assert shapes == {
+        "conv": [(6, 4, 3, 3), (6,)], "bn": [(6,), (6,), (1,)], "sc": [(6,), (6,)], "pr": [(6,)], "bi": [(6,)],
+    }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Layer, field, need
+from anylayer.layer import Enum, Layer, field, need
 from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
 
@@ -15,10 +15,15 @@ Size = tuple[Any, Any]
 MOST_BOXES = 1 << 24
 
 
+CODES = Enum(CORNER=1, CENTER_SIZE=2, CORNER_SIZE=3).declared_in("PriorBoxParameter", "CodeType")
+"""How boxes are coded relative to the priors. No field of the message that declares it has it."""
+
+
 class Priors(Layer):
     """Boxes around the centre of every cell of a feature map: what depends on neither's values."""
 
     message = "prior_box_param"
+    enums = (CODES,)
     numbers = {"": 203, "ssd": 203, "ascend": 203, "opencv": 150, "model-optimizer": 212}
     min_size: tuple[float, ...] = field(1, "float", repeated=True, doc="sides of the squares, in pixels")
     max_size: tuple[float, ...] = field(

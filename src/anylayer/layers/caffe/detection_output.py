@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Enum, Layer, Message, field, layer, need
+from anylayer.layer import Layer, Message, field, layer, need
 from anylayer.layers.caffe._detections import (
     LOWEST,
     adaptive,
@@ -21,11 +21,11 @@ from anylayer.layers.caffe._detections import (
     output,
     rows,
 )
+from anylayer.layers.caffe._priors import CODES
 from anylayer.layers.caffe._yolo import cells, check, corners, decode, suppress
 from anylayer.network import Array
 
 _MOST_THRESHOLDS = 64
-CODES = Enum(CORNER=1, CENTER_SIZE=2, CORNER_SIZE=3)
 
 
 def padded(priors: Any) -> Any:

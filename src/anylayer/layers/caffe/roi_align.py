@@ -62,16 +62,17 @@ class ROIAlign(_ROIAlign):
 
     Features (N, C, H, W) and regions (K, 5) = image, x1, y1, x2, y2 in pixels to (K, C, pooled_h, pooled_w). A
     `sampling_ratio` of 0 or less takes as many samples as the region has cells a bin, rounded up.
-    `roi_end_mode`: 0 regions are at least 1 cell; 1 their far corner is one pixel further; 2 they are shifted
-    by half a cell, of any size; 3 shifted, and at least 1 cell. Where sampling_ratio is written and no dialect
-    given, this is what ROIAlign means (ascend and cambricon agree then).
+    (Its caffe.proto states a default of -1, which its plugin does not take.) `roi_end_mode`: 0 regions are at
+    least 1 cell; 1 their far corner is one pixel further; 2 they are shifted by half a cell, of any size; 3
+    shifted, and at least 1 cell. Where sampling_ratio is written and no dialect given, this is what ROIAlign
+    means (ascend and cambricon agree then).
 
     Source: CANN caffe_plugin/roi_align_plugin.cc, tbe/impl/roi_align*.py.
     """
 
     numbers = {"": 154, "ascend": 154}
     sampling_ratio: int = field(
-        4, "int32", 2, doc="samples a bin in each direction; 0 or less: by the region's size"
+        4, "int32", 2, doc="samples a bin in each direction; 0 or less: by the region's size", stated=-1
     )
     roi_end_mode: int = field(5, "int32", 0, doc="how a region's corners are read, 0 to 3")
 

@@ -63,7 +63,7 @@ class AscendTransform(Message):
 
     output_h: int = field(1, "uint32", 0, doc="rows of the output; 0: as the input")
     output_w: int = field(2, "uint32", 0, doc="columns of the output; 0: as the input")
-    border_value: float = field(3, "float", 0.0, doc="what lies outside the input: 0")
+    border_value: float = field(3, "float", 0.0, doc="the value of all that lies outside the input")
     affine_transform: tuple[float, ...] = field(
         4, "float", repeated=True, doc="all six values of the map, or none"
     )
@@ -76,14 +76,14 @@ class AscendTransform(Message):
 
     def apply(self, x: Any, theta: Any) -> Any:
         """`x` sampled as the fields, and `theta` where they give no map, say."""
-        need(
-            self.border_value == 0,
-            f"border_value must be 0, got {self.border_value:g}: nothing defines what others do",
-        )
         count = len(self.affine_transform)
         need(count in (0, 6), f"affine_transform must be given 0 or 6 times, got {count}")
         h, w = plane_of(x)
-        return transform(x, theta, self.affine_transform or [None] * 6, (self.output_h or h, self.output_w or w))
+        size, fixed = (self.output_h or h, self.output_w or w), self.affine_transform or [None] * 6
+        if not self.border_value:
+            return transform(x, theta, fixed, size)
+        outside = np.float32(self.border_value)  # samples at the border mix with it
+        return transform(x - outside, theta, fixed, size) + outside
 
 
 @layer("SpatialTransformer")

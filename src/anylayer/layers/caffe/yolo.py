@@ -22,7 +22,8 @@ class Yolo(Layer):
     `softmax` is set, else logistic; both set: one softmax over both. V3: everything logistic, softmax and
     background are ignored.
 
-    `padded` is this project's field: true in dialect ascend unless the file writes `padded: false`, else false.
+    `padded` is this project's field, which no file is written with: true in dialect ascend unless the file has
+    `padded: false`, else false.
 
     Source: CANN ops/built-in/tbe/impl/yolo.py, caffe_plugin/yolo_plugin.cc, op_proto/inc/nn_detect_ops.h.
     """
@@ -36,7 +37,9 @@ class Yolo(Layer):
     softmax: bool = field(5, "bool", False, doc="classes by softmax (V2)")
     background: bool = field(6, "bool", False, doc="the objectness is the class of the background (V2)")
     softmaxtree: bool = field(7, "bool", False, doc="not used by Ascend")
-    padded: bool = field(100, "bool", False, doc="outputs as long as Ascend's buffers", dialects={"ascend": True})
+    padded: bool = field(
+        100, "bool", False, doc="outputs as long as Ascend's buffers", dialects={"ascend": True}, unwritten=True
+    )
 
     def setup(self) -> None:
         need(self.boxes >= 1, f"boxes must be at least 1, got {self.boxes}")

@@ -1,7 +1,8 @@
 """The declarations of a .proto file (protobuf.dev/reference/protobuf/proto2-spec), as a Schema.
 
 Read are messages, enums, fields with defaults, oneofs, maps, nesting and extensions; reserved ranges, options,
-services and imports are passed over (a type that only an import declares stays open: its values go unchecked).
+services and imports are passed over (a type that only an import declares stays open: its values go unchecked). A
+line of dots, with which a vendor's document leaves out the rest of a message, lets the message be declared again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _DEPTH = 64
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n\f\v]+|//[^\n]*)"
     r"|(?P<comment>/\*)"
+    r"|(?P<gap>\.{3,}|…)"
     r"|(?P<word>\.?[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_][A-Za-z_0-9]*)*)"
     r"|(?P<number>(?:0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fF]?)"
     r"|(?P<string>\"(?:[^\"\\\n]|\\[^\n])*\"|'(?:[^'\\\n]|\\[^\n])*')"
@@ -55,7 +57,7 @@ class _Parser:
         self.file, self.schema = file, Schema(file)
         self.tokens = self._tokens(text)
         self.index = 0
-        self.package = ""
+        self.open: set[str] = set()  # messages of which the file leaves parts out
 
     def _tokens(self, text: str) -> list[tuple[str, str, int]]:
         tokens, position, line = [], 0, 1
@@ -134,6 +136,8 @@ class _Parser:
                 self.extend(depth)
             elif word in ("syntax", "package", "import", "option", "service", "edition"):
                 self.skip()
+            elif self.kind == "gap":
+                self.take()
             elif not self.accept(";"):
                 raise self.fail(f"expected message, enum or another declaration, got '{word}'")
 
@@ -141,9 +145,9 @@ class _Parser:
         self.take(token="message")
         name = self.take("word")
         full = f"{scope}.{name}" if scope else name
-        if full in self.schema.messages:
+        if full in self.schema.messages and full not in self.open:
             raise self.fail(f"message {full} is declared twice")
-        message = self.schema.messages[full] = MessageType(full)
+        message = self.schema.messages.setdefault(full, MessageType(full))
         self.take(token="{")
         self.body(message, depth + 1)
 
@@ -166,6 +170,9 @@ class _Parser:
                 self.body(message, depth + 1)
             elif word in ("reserved", "extensions", "option"):
                 self.skip()
+            elif self.kind == "gap":
+                self.take()
+                self.open.add(message.name)
             elif not self.accept(";"):
                 self.field(message)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from anylayer.layer import Enum, Field, Message, Registry
@@ -42,7 +42,7 @@ def proto_text(net: CaffeNet) -> str:
     dialect = f"the dialect '{net.dialect.name}'" if net.dialect.name else "they are spelled in it"
     head = _HEAD.format(what=f"network '{net.name}'" if net.name else "the network", dialect=dialect)
     enum = "enum Phase { TRAIN = 0; TEST = 1; }"
-    return "\n\n".join([head.rstrip(), enum, *("\n".join(lines) for lines in writer.out.values())]) + "\n"
+    return "\n\n".join([head.rstrip(), enum, *("\n".join(lines) for lines in writer.lines())]) + "\n"
 
 
 def _own_fields(schema: Schema, repeated: set[str]) -> Fields:
@@ -74,6 +74,7 @@ class _Writer:
     def __init__(self) -> None:
         self.out: dict[str, list[str]] = {}
         self.shapes: dict[str, Any] = dict.fromkeys(_TAKEN)
+        self.housed: dict[str, dict[str, Enum]] = {}
 
     def name(self, cls: type[Message], wanted: str = "") -> str:
         """Return the name of a message's type; its declaration is entered."""
@@ -86,6 +87,9 @@ class _Writer:
         if name not in self.shapes:
             self.shapes[name] = shape
             self.add(name, _distinct(cls.fields))
+            origin: Any = getattr(cls, "origin", None) or cls
+            for enum in origin.enums:
+                self.house(enum)
         return name
 
     def add(self, name: str, fields: Fields, more: Sequence[str] = ()) -> None:
@@ -96,20 +100,34 @@ class _Writer:
         lines = [_enum_line(stem, numbers) for stem, numbers in enums.items()]
         self.out[name] = [f"message {name} {{", *(f"  {line}" for line in lines), *body, *more, "}"]
 
+    def house(self, enum: Enum) -> str:
+        """Have the message that declares an enum declare it; return its full name."""
+        message, name = enum.home or ("", "")
+        self.housed.setdefault(message, {})[name] = enum
+        return f"{message}.{name}"
+
+    def lines(self) -> Iterator[list[str]]:
+        """All declarations."""
+        for message, enums in self.housed.items():
+            head, *rest = self.out.get(message, [f"message {message} {{", "}"])
+            self.out[message] = [head, *(f"  {_enum_line(n, e.numbers)}" for n, e in enums.items()), *rest]
+        yield from self.out.values()
+
     def _declaration(
         self, message: str, name: str, declared: Field, fields: Fields, enums: dict[str, dict[str, int]]
     ) -> str:
         kind = declared.kind
         if isinstance(kind, Enum):
             phase = kind.numbers == {"TRAIN": 0, "TEST": 1}
-            spelled = "Phase" if phase else self._enum(message, name, kind, fields, enums)
+            own = "Phase" if phase else self.house(kind) if kind.home else ""
+            spelled = own or self._enum(message, name, kind, fields, enums)
         elif isinstance(kind, type):
             spelled = self.name(kind, title(name) if message == "LayerParameter" and name not in GENERIC else "")
         else:
             spelled = "string" if kind == "any" else str(kind)
         label = "repeated" if declared.repeated else "optional"
         options = []
-        default = declared.default
+        default = declared.default if declared.stated is MISSING else declared.stated
         scalar = not isinstance(kind, type)
         if scalar and not declared.repeated and default is not MISSING and default is not None:
             options.append(f"default = {_default(default, declared)}")

@@ -136,7 +136,7 @@ class Schema:
         fields = {
             n: replace(f, number=changed.get(n, f.number or i))
             for i, (n, f) in enumerate(cls.fields.items(), 1)
-            if self.dialect.has_field(name, n)
+            if self.dialect.has_field(name, n) and not f.unwritten
         }
         return made_message(cls.__name__, fields, cls)
 

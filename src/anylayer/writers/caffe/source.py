@@ -111,7 +111,7 @@ def _as_given(t: TracedNode, how: How, users: bool) -> Node:
 
 def _as_the_dialect_has_it(t: TracedNode, how: How) -> Node | None:
     """The node of a built-in layer; None where the dialect lacks it, or some of its fields."""
-    node: Node | None = t.node
+    node: Node | None = _without_own_fields(t, how.dialect)
     if how.dialect.name == "opencv" and how.dialect.has(t.node.type):
         shapes = [() if kind is None else tuple(kind.shape) for kind in t.inputs]
         node = opencv.told(t.node, "" if t.bound is None else _cls(t.bound.definition).message, shapes)
@@ -123,6 +123,28 @@ def _as_the_dialect_has_it(t: TracedNode, how: How) -> Node | None:
     if t.bound is None or (how.dialect.name in ("", t.bound.instance.dialect) and not node.defaults):
         return node
     return _spelled_out(t, node, _cls(t.bound.definition), how.dialect)
+
+
+def _without_own_fields(t: TracedNode, dialect: Dialect) -> Node:
+    """The node without the fields that no file is written with. Raises LayerError where the dialect's layers have
+    another value."""
+    if t.bound is None or not t.bound.definition.typed:
+        return t.node
+    instance, params = t.bound.instance, t.node.params
+    for name, declared in type(instance).fields.items():
+        if not declared.unwritten:
+            continue
+        theirs, own = declared.default_for(dialect.name), getattr(instance, name)
+        remedy = wording(f"dialect='{dialect.name}'", f"--dialect {dialect.name}")
+        if theirs != own and dialect.has(t.node.type):
+            raise LayerError(
+                f"{name} is {own} here and always {theirs} in dialect '{dialect.name}', no file says otherwise. "
+                f"Read the network in that dialect ({remedy})",
+                t.node.place,
+            )
+        values = {n: v for n, v in params.get(instance.message, {}).items() if n != name}
+        params = {**params, instance.message: values} if instance.message in params else params
+    return replace(t.node, params=params)
 
 
 def _weights(t: TracedNode) -> list[Array]:
