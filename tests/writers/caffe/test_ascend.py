@@ -53,7 +53,7 @@ layer { name: "y" type: "ROIAlign" bottom: "x" bottom: "r" top: "y" roi_align_pa
 
 def test_the_default_of_sampling_ratio_is_the_documents(tmp_path: Path) -> None:
     """Its caffe.proto states -1 and its plugin takes 2 x 2 samples, with that schema too."""
-    given = {"x": noise(1, 21, 4, 4), "r": np.array([[0, 0, 0, 1, 1]], np.float32)}
+    given = {"x": noise(1, 21, 4, 4), "r": np.array([[0, 0, 0, 5, 5]], np.float32)}
     net = network(tmp_path, ROIS, dialect="ascend")
     net.write(tmp_path / "net.prototxt", verify=given)
     assert "optional int32 sampling_ratio = 4 [default = -1];" in proto(tmp_path)
