@@ -152,6 +152,7 @@ NAMES_TYPES = {
     "readers/tensorflow/structure.py": "a GraphDef spells inputs, constants, calls and control flow as operations",
     "readers/tensorflow/factors.py": "the sub-graphs that OpenCV hands to a custom layer as blobs",
     "caffe/transfer.py": "which of Keras' layers has its weights in which of Caffe's",
+    "engines/openvino_engine.py": "operations of the model that OpenVINO has read, two of which get an attribute",
 }
 """Files elsewhere that name layer types, with the reason."""
 
