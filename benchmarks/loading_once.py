@@ -29,8 +29,8 @@ def anylayer_on(engine: str) -> Callable[[Path, int, np.ndarray], Steps]:
         import onnx  # noqa: F401
 
         import anylayer
-        import anylayer.engines.model
         import anylayer.readers.caffe
+        import anylayer.runtime.model
         from anylayer.engines import load_engine
 
         load_engine(engine)
@@ -143,7 +143,7 @@ def once(engine: str, folder: Path, threads: int) -> dict[str, Any]:
 def export(folder: Path) -> None:
     """Write network.onnx with the weights beside it, as one would for the engines."""
     import anylayer
-    from anylayer.engines.plan import make_plan
+    from anylayer.compile.plan import make_plan
     from anylayer.writers.onnx import to_onnx
 
     net = anylayer.read(folder / "deploy.prototxt", folder / "weights.caffemodel")

@@ -20,9 +20,10 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.engines import load_engine
+from anylayer.graph import Graph
 from anylayer.network import TensorType
-from anylayer.tracing import Graph, trace
-from anylayer.tracing import simplify as simplifier
+from anylayer.optimize import simplify as simplifier
+from anylayer.tracing import trace
 
 ENGINES = ("onnxruntime", "openvino")
 ROUNDS = 8
@@ -282,7 +283,7 @@ faster. Each rule stands here with the engines it pays on and what it brought wh
 `python -m benchmarks.rules` measures them all again, each against the network without it. Engine
 `numpy` and `verify` rewrite nothing that changes a bit, nor does `net.compile(exact=True)`.
 
-The rules are the functions of `src/anylayer/tracing/rewrites/`; this page is made of them by
+The rules are the functions of `src/anylayer/optimize/rewrites/`; this page is made of them by
 `python -m benchmarks.rules --docs`.
 """
 

@@ -19,20 +19,27 @@ SRC = ROOT / "src" / "anylayer"
 FILES = sorted(SRC.rglob("*.py"))
 FORMATS = sorted(p.name for p in (SRC / "layers").iterdir() if (p / "__init__.py").exists())
 
-_CORE = ["errors", "network", "tracing", "ops", "layer"]
-_SIDES = ["readers", "writers", "generators", "kernels"]
+_CORE = ["errors", "folders", "network", "graph", "tracing", "ops", "layer"]
+_FILES = {*_CORE, "libraries", "optimize", "corrections", "source"}
+_RUN = {*_FILES, "readers", "writers", "generators", "kernels", "compile", "engines", "runtime"}
 MAY_IMPORT = {
     **{room: set(_CORE[:i]) for i, room in enumerate(_CORE)},
-    "libraries": {"errors", "network"},
+    "libraries": {"errors", "folders", "network"},
     "layers": {*_CORE, "libraries"},
-    "corrections": {"errors", "network", "tracing", "ops"},
-    **{room: {*_CORE, "corrections", "libraries"} for room in _SIDES},
-    "engines": {*_CORE, *_SIDES, "corrections", "libraries"},
-    "api": {*_CORE, *_SIDES, "engines"},
-    "testing": {*_CORE, *_SIDES, "engines", "api"},
-    "caffe": {*_CORE, *_SIDES, "engines", "api"},
-    "compat": {*_CORE, *_SIDES, "engines", "api"},
-    "cli": {*_CORE, *_SIDES, "engines", "api", "testing"},
+    "optimize": set(_CORE[:-1]),
+    "corrections": {*_CORE[:-1], "optimize"},
+    "source": set(_CORE),
+    **dict.fromkeys(("readers", "writers", "generators", "kernels"), _FILES),
+    "compile": _FILES,
+    "engines": {*_FILES, "compile", "writers", "generators", "kernels"},
+    "runtime": {*_FILES, "compile", "engines"},
+    "convert": _RUN,
+    "inspect": _RUN,
+    "api": {*_RUN, "convert", "inspect"},
+    "testing": {*_RUN, "api"},
+    "caffe": {*_RUN, "convert", "inspect", "api"},
+    "compat": {*_RUN, "convert", "inspect", "api"},
+    "cli": {*_RUN, "convert", "inspect", "api", "testing"},
 }
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 
@@ -148,11 +155,11 @@ NAMES_TYPES = {
     "readers/caffe/upgrade.py": "V0 and V1 files spell layer types as words and enums of the format",
     "readers/openvino/legacy_types.py": "2018's IR spells Caffe's layers, and the reader says which they are",
     "readers/openvino/legacy_windows.py": "the same, for convolutions and pools",
-    "engines/report.py": "ONNX operators of a graph, whose multiply-adds are counted",
+    "inspect/report.py": "ONNX operators of a graph, whose multiply-adds are counted",
     "readers/tensorflow/structure.py": "a GraphDef spells inputs, constants, calls and control flow as operations",
     "readers/tensorflow/factors.py": "the sub-graphs that OpenCV hands to a custom layer as blobs",
     "caffe/transfer.py": "which of Keras' layers has its weights in which of Caffe's",
-    "engines/openvino_engine.py": "operations of the model that OpenVINO has read, two of which get an attribute",
+    "engines/openvino.py": "operations of the model that OpenVINO has read, two of which get an attribute",
 }
 """Files elsewhere that name layer types, with the reason."""
 

@@ -10,8 +10,8 @@ from onnx import helper
 
 import anylayer
 from anylayer.api import Net
+from anylayer.convert.conversion import writers
 from anylayer.engines import ENGINES
-from anylayer.engines.conversion import writers
 from tests.readers.onnx.files import model, value
 
 X = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 dim: 6 dim: 6 } } }\n'

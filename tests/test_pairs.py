@@ -12,7 +12,7 @@ import pytest
 
 import anylayer
 from anylayer.api import Net, _readers
-from anylayer.engines.conversion import writers
+from anylayer.convert.conversion import writers
 from anylayer.writers.caffe.dialects import DIALECTS
 from tests.layers.harness import noise
 from tests.readers.openvino.from_caffe import spell

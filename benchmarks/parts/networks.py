@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import anylayer
-from anylayer.engines.nodes import input_types, trace_nodes
+from anylayer.compile.nodes import input_types, trace_nodes
 from benchmarks import caffemodel
 from benchmarks.networks import NETWORKS, Source
 from benchmarks.onnx_forms import forms

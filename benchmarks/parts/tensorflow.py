@@ -65,8 +65,8 @@ def _row(setup: Setup, field: Field, part: str, model: Path, frozen: Path, onnx:
 
 def _transpositions(net: anylayer.Net, engine: str | None) -> int:
     """How many are left in what an engine is given."""
-    from anylayer.engines.plan import GraphStep
-    from anylayer.tracing.simplify import simplify
+    from anylayer.compile.plan import GraphStep
+    from anylayer.optimize.simplify import simplify
 
     plan = net.compile("onnxruntime").plan
     graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]

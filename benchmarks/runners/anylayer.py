@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import anylayer
-from anylayer.engines.plan import make_plan
+from anylayer.compile.plan import make_plan
 from benchmarks.runners import Arrays, Loaded, read_inputs
 
 
@@ -65,7 +65,7 @@ def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
     step = _single(model.plan)
     if step is None:
         return None
-    from anylayer.tracing.simplify import simplify
+    from anylayer.optimize.simplify import simplify
 
     plain = _write(step.graph, folder / "network.onnx")
     forms = {engine: {"plain": plain} for engine in ENGINES}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.errors import FileError, InputError, nearest, need, need_name, reading, within, wording
+from anylayer.folders import load, modules
 from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.alignment import align
 from anylayer.layer.registry import registered
@@ -17,10 +17,10 @@ from anylayer.network import Array, Network, Node, TensorType, need_produced
 from anylayer.readers._recognise import describe
 
 if TYPE_CHECKING:
-    from anylayer.engines.conversion import Conversion
-    from anylayer.engines.model import Model
-    from anylayer.engines.report import Report
-    from anylayer.writers.source import Written
+    from anylayer.convert.conversion import Conversion
+    from anylayer.inspect.report import Report
+    from anylayer.runtime.model import Model
+    from anylayer.source import Written
 
 PathLike = str | Path
 
@@ -78,7 +78,7 @@ class Net:
 
     def require_known(self, nodes: Sequence[Node]) -> None:
         """Raise UnknownLayers for the nodes among these whose type nothing defines, all at once."""
-        from anylayer.engines.nodes import unknown_layers
+        from anylayer.compile.nodes import unknown_layers
 
         if self.unknown:
             unknown_layers(self.network, nodes, self.definitions, self._registry.types(), self._unused)
@@ -102,8 +102,8 @@ class Net:
 
         Raises UnknownLayers, LayerError, InputError, EngineError.
         """
-        from anylayer.engines.model import Model
-        from anylayer.engines.nodes import needed_nodes
+        from anylayer.compile.nodes import needed_nodes
+        from anylayer.runtime.model import Model
 
         names = [outputs] if isinstance(outputs, str) else outputs
         wanted = self.network.outputs if names is None else {name: self._blob(name) for name in names}
@@ -149,8 +149,8 @@ class Net:
         Raises what compile raises, InputError, and ConversionError where the file computes something else; then
         no file is left.
         """
-        from anylayer.engines import conversion
-        from anylayer.engines.nodes import needed_nodes
+        from anylayer.compile.nodes import needed_nodes
+        from anylayer.convert import conversion
 
         path = Path(path)
         fmt = format if format is not None else conversion.format_of(path)
@@ -172,7 +172,7 @@ class Net:
     def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:
         """The table of nodes: params, shapes, weights, multiply-adds, where each runs. Works without weights,
         and with unknown layers as far as shapes are known."""
-        from anylayer.engines.report import make_report
+        from anylayer.inspect.report import make_report
 
         return make_report(self.network, self.definitions, shapes)
 
@@ -181,7 +181,7 @@ class Net:
 
         Their shapes follow from the network's input shapes: `shapes`, as in compile, else the file's.
         """
-        from anylayer.engines.report import fill_weights
+        from anylayer.inspect.report import fill_weights
 
         fill_weights(self.network, self.definitions, np.random.default_rng(seed), shapes)
         return self
@@ -205,9 +205,7 @@ def _readers() -> list[str]:
     """The readers: modules with WHAT (what they read, in words), OPTIONS (which of _UNASKED they take),
     match(path) -> bool and read(path, weights, *, user_types, **options) -> Network; and prove(files, params)
     where the format's writer gives parameters to compare (see writers.source.Written)."""
-    folder = Path(__file__).parent / "readers"
-    files = [p for p in folder.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
-    return sorted(p.name.removesuffix(".py") for p in files if not p.name.startswith("_"))
+    return modules("readers")
 
 
 def read(
@@ -289,7 +287,7 @@ def _reader_of(path: Path) -> tuple[str, Any]:
     if not (path.is_file() or path.is_dir()):
         raise FileError("there is no such file", str(path))
     for name in _readers():
-        reader = importlib.import_module(f"anylayer.readers.{name}")
+        reader = load("readers", name)
         if reader.match(path):
             return name, reader
     what = "a folder" if path.is_dir() else describe(path) or "nothing anylayer knows"
@@ -298,7 +296,7 @@ def _reader_of(path: Path) -> tuple[str, Any]:
 
 def _known_formats() -> str:
     """What the readers read, in words."""
-    whats = [importlib.import_module(f"anylayer.readers.{name}").WHAT for name in _readers()]
+    whats = [load("readers", name).WHAT for name in _readers()]
     return ", ".join(whats)
 
 

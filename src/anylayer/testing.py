@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.tracing import Graph, trace
+from anylayer.tracing import trace
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-6, "float16": 3e-3}
 """Largest error relative to the largest absolute value of an output, by dtype; integers and booleans: none."""

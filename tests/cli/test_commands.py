@@ -13,7 +13,7 @@ import pytest
 from anylayer import AnyLayerError
 from anylayer.cli.commands import verify as verify_command
 from anylayer.cli.commands.bench import percentile, take_turns
-from anylayer.engines.verify import NodeCheck
+from anylayer.inspect.verify import NodeCheck
 
 WITH = ("net.prototxt", "-l", "layers.py")
 
@@ -192,7 +192,7 @@ def test_verify_names_the_first_node_that_differs(anylayer_command, small, monke
         NodeCheck("b", "B", 0.5, 2.0, False),
         NodeCheck("c", "C", 9, 1, False),
     ]
-    monkeypatch.setattr("anylayer.engines.verify.verify", lambda *a, **k: iter(checks))
+    monkeypatch.setattr("anylayer.inspect.verify.verify", lambda *a, **k: iter(checks))
     result = anylayer_command("verify", *WITH, "-e", "onnxruntime", status=1)
     assert result.stdout.endswith("onnxruntime: 2 nodes differ, the first is 'b' (B): off by 0.5 of 2\n")
     data = json.loads(anylayer_command("verify", *WITH, "-e", "onnxruntime", "--json", status=1).stdout)
@@ -236,7 +236,7 @@ def test_verify_says_of_a_node_that_an_engine_refuses_it(anylayer_command, small
         NodeCheck("a", "A", 1e-7, 1.0, True),
         NodeCheck("b", "B", float("inf"), 0.0, False, "engine 'x' has no form for 'B'", refused=True),
     ]
-    monkeypatch.setattr("anylayer.engines.verify.verify", lambda *a, **k: iter(checks))
+    monkeypatch.setattr("anylayer.inspect.verify.verify", lambda *a, **k: iter(checks))
     shown = anylayer_command("verify", *WITH, "-e", "onnxruntime", status=1).stdout
     assert rows_of(shown)["b"][:3] == ["b", "B", "refused"]
     assert shown.splitlines()[-2:] == [

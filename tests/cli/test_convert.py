@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from anylayer.engines import conversion
+from anylayer.convert import conversion
 
 WITH = ("net.prototxt", "-l", "layers.py")
 

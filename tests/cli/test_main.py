@@ -12,7 +12,7 @@ import pytest
 
 from anylayer import AnyLayerError, __version__
 from anylayer.cli.command import Command, TakesInputs, to_numbers, to_shapes, to_size
-from anylayer.engines.tables import count, plural
+from anylayer.inspect.tables import count, plural
 
 _RUN = "from anylayer.cli import main; main(prog_name='anylayer')"
 COMMANDS = ["bench", "convert", "inspect", "layers", "run", "stub", "verify"]
@@ -44,7 +44,7 @@ def test_help_loads_nothing_heavy():
         "for words in (['--help'], ['run', '--help'], ['bench', '--help']):\n"
         "    done = CliRunner().invoke(main, words)\n"
         "    assert done.exit_code == 0, done.output\n"
-        "heavy = ['PIL', 'rich', 'onnx', 'onnxruntime', 'openvino', 'pyfive', 'anylayer.engines.model']\n"
+        "heavy = ['PIL', 'rich', 'onnx', 'onnxruntime', 'openvino', 'pyfive', 'anylayer.runtime.model']\n"
         "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

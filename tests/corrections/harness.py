@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.engines import load_engine
+from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.tracing import Graph, trace
+from anylayer.tracing import trace
 
 
 def traced(function: Callable[..., Any], *inputs: Array) -> Graph:

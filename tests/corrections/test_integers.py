@@ -226,7 +226,7 @@ def test_index_that_is_clipped_is_not_checked() -> None:
 
 
 def test_tile_by_computed_repeats() -> None:
-    from anylayer.tracing import Dim
+    from anylayer.graph import Dim
 
     x = noise(2, 3, 4, 5)
     sizes = [Dim(f"d{i}", 100) for i in range(4)]

@@ -10,10 +10,11 @@ import pytest
 
 import anylayer
 from anylayer import ops
-from anylayer.engines.narrowing import need_range
-from anylayer.engines.outputs import need_shapes
+from anylayer.engines._narrowing import need_range
+from anylayer.engines._outputs import need_shapes
 from anylayer.errors import EngineError
-from anylayer.tracing import Dim, record, record_many
+from anylayer.graph import Dim
+from anylayer.tracing import record, record_many
 from tests.corrections.harness import noise, run
 
 pytest.importorskip("openvino")

@@ -11,9 +11,9 @@ import pytest
 
 import anylayer
 from anylayer.corrections import corrected
+from anylayer.optimize.simplify import simplify
 from anylayer.testing import run_graph
 from anylayer.tracing import record_many
-from anylayer.tracing.simplify import simplify
 from tests.corrections.harness import noise, run, traced
 
 pytest.importorskip("openvino")

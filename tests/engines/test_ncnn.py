@@ -17,13 +17,14 @@ import pytest
 
 import anylayer
 from anylayer import ops
-from anylayer.engines import choice, load_engine
-from anylayer.engines import model as model_file
-from anylayer.engines import run as run_file
+from anylayer.engines import load_engine
 from anylayer.errors import EngineError
+from anylayer.graph import Graph
 from anylayer.network import TensorType
+from anylayer.runtime import model as model_file
+from anylayer.runtime import run as run_file
 from anylayer.testing import assert_same, check_function
-from anylayer.tracing import Graph, trace
+from anylayer.tracing import trace
 from anylayer.writers.ncnn import FORMS, to_ncnn
 
 pytestmark = pytest.mark.needs("ncnn", "openvino")
@@ -496,21 +497,20 @@ def graphs(net: anylayer.Net) -> list[Graph]:
 def test_auto_tries_it_where_large_3x3_convolutions_rule(
     tmp_path: Path, size: int, widths: list[int], tried: bool
 ) -> None:
-    found = choice.candidates(graphs(read(tmp_path, stack(size, widths))))
-    assert found == ["onnxruntime", "openvino", *(["ncnn"] if tried else [])]
+    assert load_engine("ncnn").suits(graphs(read(tmp_path, stack(size, widths)))) is tried
 
 
 def test_other_large_convolutions_do_not_count(tmp_path: Path) -> None:
     text = stack(160, HEAVY)
-    assert choice.winograd_rules(graphs(read(tmp_path, text)))
+    assert load_engine("ncnn").suits(graphs(read(tmp_path, text)))
     for other in ("kernel_size: 5", "kernel_size: 3 dilation: 2", "kernel_size: 3 stride: 2"):
-        assert not choice.winograd_rules(graphs(read(tmp_path, text.replace("kernel_size: 3", other))))
+        assert not load_engine("ncnn").suits(graphs(read(tmp_path, text.replace("kernel_size: 3", other))))
 
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let "auto" try ncnn on every network."""
-    monkeypatch.setattr(choice, "winograd_rules", lambda graphs: True)
+    monkeypatch.setattr(load_engine("ncnn"), "suits", lambda graphs: True)
 
 
 def test_auto_measures_it(tmp_path: Path, tried: None) -> None:
@@ -526,7 +526,7 @@ def test_auto_leaves_it_out_where_bits_must_stay(tmp_path: Path, tried: None) ->
 def test_auto_goes_on_quietly_where_it_is_not_installed(
     tmp_path: Path, tried: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "anylayer.engines.ncnn_engine", raising=False)
+    monkeypatch.delitem(sys.modules, "anylayer.engines.ncnn", raising=False)
     monkeypatch.setitem(sys.modules, "ncnn", None)
     net = read(tmp_path, stack(16, [4, 4]))
     assert set(net.compile(engine="auto").timings) == {"onnxruntime", "openvino"}
@@ -548,7 +548,7 @@ class Doctored:
         self.factor = factor
 
     def compile(self, graph: Graph, threads: int | None = None, precision: str = "float32") -> Any:
-        program = importlib.import_module("anylayer.engines.ncnn_engine").compile(graph, threads)
+        program = importlib.import_module("anylayer.engines.ncnn").compile(graph, threads)
 
         def run(inputs: Any, out: Any = None) -> Any:
             if self.factor is None:
@@ -602,7 +602,7 @@ def test_its_threads_sleep_while_they_wait_unless_told_otherwise(own: str | None
         "        if name == 'ncnn':\n"
         "            print(os.environ.get('OMP_WAIT_POLICY'))\n"
         "sys.meta_path.insert(0, Watch())\n"
-        "import anylayer.engines.ncnn_engine\n"
+        "import anylayer.engines.ncnn\n"
         "print(os.environ.get('OMP_WAIT_POLICY'))\n"
     )
     env = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}

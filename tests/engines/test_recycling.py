@@ -6,7 +6,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.engines import load_engine
-from anylayer.engines.recycling import Recycled
+from anylayer.engines._recycling import Recycled
 from anylayer.network import TensorType
 from anylayer.tracing import trace
 

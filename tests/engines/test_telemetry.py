@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from anylayer.engines import ENGINES, SPECIALISTS
+from anylayer.engines import engines
 
 NET = """
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 } } }
@@ -65,7 +65,7 @@ def traced(code: str, *arguments: str, home: Path, log: Path, **variables: str) 
 @needs_strace
 @pytest.mark.parametrize(
     "engine",
-    ["auto", "numpy", *(pytest.param(e, marks=pytest.mark.needs(e)) for e in (*ENGINES, *SPECIALISTS))],
+    ["auto", "numpy", *(pytest.param(e, marks=pytest.mark.needs(e)) for e in engines())],
 )
 def test_engine_opens_no_internet_socket_and_writes_nothing_at_home(engine: str, tmp_path: Path) -> None:
     model = tmp_path / "net.prototxt"

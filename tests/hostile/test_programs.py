@@ -11,9 +11,9 @@ import pytest
 
 from anylayer.errors import EngineError
 from anylayer.network import TensorType
+from anylayer.optimize.simplify import simplify
 from anylayer.testing import assert_same, run_graph
 from anylayer.tracing import trace
-from anylayer.tracing.simplify import simplify
 
 from .programs import __main__ as command
 from .programs.judge import judge

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import anylayer
+from anylayer.graph import Dim
 from anylayer.layer import Registry, bind
 from anylayer.network import Array, TensorType
 from anylayer.testing import assert_same, run_graph
-from anylayer.tracing import Dim, trace
+from anylayer.tracing import trace
 from tests.layers.harness import Case, cases, noise
 
 NOT = {

@@ -7,9 +7,10 @@ import pytest
 
 from anylayer import ops
 from anylayer.errors import AnyLayerError
+from anylayer.graph import Dim
 from anylayer.network import TensorType
 from anylayer.testing import run_graph
-from anylayer.tracing import Dim, trace
+from anylayer.tracing import trace
 
 X = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
 

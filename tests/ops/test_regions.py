@@ -10,9 +10,10 @@ import pytest
 
 from anylayer import ops
 from anylayer.errors import TraceError
+from anylayer.graph import Dim
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
-from anylayer.tracing import Dim, trace
+from anylayer.tracing import trace
 from tests.ops.harness import ENGINES, agree, noise, numbers, refuses
 
 ROIS = np.array(

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph import Graph
 from anylayer.network import TensorType
 from anylayer.testing import run_graph
-from anylayer.tracing import Graph, trace
+from anylayer.tracing import trace
 
 from .expressions import cases
 

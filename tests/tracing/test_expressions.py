@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anylayer.graph import Graph
 from anylayer.testing import assert_same
-from anylayer.tracing import Graph
 
 from . import harness
 from .expressions import cases
@@ -76,7 +76,7 @@ linspace fromfunction empty empty_like
 
 
 def test_graphs_of_all_float_expressions_stay_equal_when_simplified() -> None:
-    from anylayer.tracing.simplify import simplify
+    from anylayer.optimize.simplify import simplify
 
     arrays = list(harness.inputs("f4").values())
     texts = [t for d, t in cases() if d == "f4" and isinstance(harness.traced(d, t), Graph)]

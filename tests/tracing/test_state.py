@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from anylayer.errors import TraceError
+from anylayer.graph import Graph
 from anylayer.network import TensorType
-from anylayer.tracing import Graph, call_user, trace, trace_checked
+from anylayer.tracing import call_user, trace, trace_checked
 
 CALLS = 0
 LAST: dict[str, Any] = {"n": 0}

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anylayer.graph import Graph
 from anylayer.network import TensorType
 from anylayer.testing import check_function
-from anylayer.tracing import Graph, trace
+from anylayer.tracing import trace
 
 X = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
 Y = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -16,7 +16,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import ConversionError, FileError, InputError, LayerError, TraceError
-from anylayer.tracing.simplify import simplify
+from anylayer.optimize.simplify import simplify
 from anylayer.writers.onnx import files
 
 NET = """

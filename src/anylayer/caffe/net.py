@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from anylayer import api
-from anylayer.engines.model import Model
-from anylayer.engines.nodes import trace_nodes
+from anylayer.compile.nodes import trace_nodes
 from anylayer.errors import InputError, nearest, need
 from anylayer.layer import Bound
 from anylayer.network import Array, Node
+from anylayer.runtime.model import Model
 from anylayer.writers.caffe.binary import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.layers import CaffeNet

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import click
 
 from anylayer.errors import nearest
+from anylayer.folders import load, modules
 
-_COMMANDS = sorted(p.stem for p in (Path(__file__).parent / "commands").glob("[!_]*.py"))
+_COMMANDS = modules("cli/commands")
 
 
 class _Commands(click.Group):
@@ -19,7 +19,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"anylayer.cli.commands.{cmd_name}").command
+        command: click.Command = load("cli/commands", cmd_name).command
         return command
 
     def resolve_command(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from anylayer.cli.signals import Terminated, ending
-from anylayer.engines.tables import Column, clean, table
 from anylayer.errors import AnyLayerError, command_line
+from anylayer.folders import modules
+from anylayer.inspect.tables import Column, clean, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-_ENGINES = ("auto", "numpy", "onnxruntime", "openvino", "ncnn")
+_ENGINES = ("auto", "numpy", *modules("engines"))
 
 
 class Command(click.Command):

@@ -14,9 +14,9 @@ import numpy as np
 
 from anylayer.cli.command import say
 from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
-from anylayer.engines.order import turned
 from anylayer.errors import FileError, InputError, at, nearest, need
 from anylayer.network import Array, Preprocess, TensorType, open_text
+from anylayer.runtime.order import turned
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -376,7 +376,7 @@ def _own_mean(own: Preprocess | None, model: Path) -> Preprocess | None:
 
 def feed(net: Net, specs: Sequence[str], shapes: Mapping[str, Sequence[int]], seed: int = 0) -> dict[str, Array]:
     """One array an input: from -i options (their first item), and seeded noise for the inputs they leave out."""
-    from anylayer.engines.nodes import input_types
+    from anylayer.compile.nodes import input_types
 
     types = input_types(net.network, shapes)
     arrays: dict[str, Array] = {}

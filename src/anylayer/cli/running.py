@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anylayer.cli.results import detected, split
-from anylayer.engines import SPECIALISTS
-from anylayer.engines.choice import agree
+from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, InputError, need
+from anylayer.runtime.choice import agree
 
 if TYPE_CHECKING:
     from anylayer import Net
     from anylayer.cli.inputs import Item, Loaded, Loader
-    from anylayer.engines.model import Model
     from anylayer.network import Array
+    from anylayer.runtime.model import Model
 
 _AGAIN = 0.5
 """Seconds. A first run that took less is timed a second time, when everything is warm."""
@@ -110,7 +110,7 @@ class Runner:
             self.model = None
             singles = []
         alone, self.seconds = self.seconds, []
-        if self.model is not None and self.model.engine in SPECIALISTS:
+        if self.model is not None and _takes_one(self.model.engine):
             self.seconds, self.why_alone = alone, f"one by one: engine '{self.model.engine}' takes no batches"
             return singles
         try:
@@ -199,3 +199,7 @@ def _same(singles: Sequence[Outputs], wholes: Sequence[Outputs]) -> bool:
         if any(got[name].shape != array.shape for name, array in want.items()) or not agree(got, want):
             return False
     return True
+
+
+def _takes_one(engine: str) -> bool:
+    return engine != "numpy" and not load_engine(engine).GENERAL

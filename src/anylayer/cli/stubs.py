@@ -12,7 +12,7 @@ from anylayer.layer.order import ORDERS, permuted
 from anylayer.network import Flag, Network, Node, TensorType
 
 if TYPE_CHECKING:
-    from anylayer.engines.report import NodeReport
+    from anylayer.inspect.report import NodeReport
 
 _ABSENT = object()
 _TAKEN = {"np", "anylayer", "blobs", "forward", "getMemoryShapes"}

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.corrections.machinery import BEFORE, REQUIREMENTS, Corrector, correction, refused, spelled, step
+from anylayer.corrections._machinery import BEFORE, REQUIREMENTS, Corrector, correction, refused, spelled, step
 from anylayer.errors import EngineError
+from anylayer.graph import Dim, Graph, Op, Value
+from anylayer.graph.intervals import INT32, inside, is_wide
 from anylayer.network import Array
-from anylayer.tracing import Dim, Graph, Op, Value, record
-from anylayer.tracing.intervals import INT32, inside, is_wide
+from anylayer.tracing import record
 
 _F4 = np.dtype(np.float32)
 _LARGEST = np.float32(2**31 - 128)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.corrections.machinery import Corrector, correction, spelled
-from anylayer.tracing import Op, Value, record
+from anylayer.corrections._machinery import Corrector, correction, spelled
+from anylayer.graph import Op, Value
+from anylayer.tracing import record
 
 
 @correction("onnxruntime", "Div", "Mod")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.corrections.machinery import Corrector, correction, refused, spelled, step
-from anylayer.tracing import Op, Value
+from anylayer.corrections._machinery import Corrector, correction, refused, spelled, step
+from anylayer.graph import Op, Value
 
 _ACTIVATIONS = frozenset(("Sigmoid", "Tanh", "Relu"))
 

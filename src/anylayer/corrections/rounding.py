@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.corrections.machinery import Corrector, correction, step
-from anylayer.tracing import Op, Value
+from anylayer.corrections._machinery import Corrector, correction, step
+from anylayer.graph import Op, Value
 
 _ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from anylayer.errors import InputError, need
+from anylayer.folders import load, modules
 from anylayer.layer.contract import Layer
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -114,8 +113,7 @@ class Registry:
     def __init__(self, fmt: str) -> None:
         self.format = fmt
         self._definitions: dict[str, list[Definition]] = {}
-        folder = Path(__file__).parent.parent / "layers" / fmt
-        self._modules = {p.stem.replace("_", ""): p.stem for p in folder.glob("[!_]*.py")}
+        self._modules = {name.replace("_", ""): name for name in modules(f"layers/{fmt}")}
         self._complete = False
 
     @classmethod
@@ -134,7 +132,7 @@ class Registry:
         same.append(definition)
 
     def _import(self, stem: str) -> None:
-        importlib.import_module(f"{_PACKAGE}{self.format}.{stem}")
+        load(f"layers/{self.format}", stem)
 
     def _import_all(self) -> None:
         if not self._complete:

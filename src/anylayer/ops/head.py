@@ -8,9 +8,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.graph import Graph
+from anylayer.graph.sizes import Dim
 from anylayer.ops._operator import operator
-from anylayer.tracing import Graph, Traced, record
-from anylayer.tracing.dim import Dim
+from anylayer.tracing import Traced, record
 from anylayer.tracing.primitives import cast, reshape
 
 _sizes: WeakKeyDictionary[Graph, dict[tuple[str, int], Dim]] = WeakKeyDictionary()

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.graph.sizes import Dim
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
-from anylayer.tracing.dim import Dim
 
 
 def _axis(x: Any, axis: int) -> int:

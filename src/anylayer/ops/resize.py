@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.graph.sizes import is_static
 from anylayer.ops._interpolation import COORDINATES, as_matrix, mixing, picks, positions
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import need_room, per_axis
 from anylayer.tracing import record
-from anylayer.tracing.dim import is_static
 
 _LONG = 72  # axes longer than this are left to the engine's Resize
 

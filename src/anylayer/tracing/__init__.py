@@ -3,21 +3,13 @@
 from anylayer.tracing import rules as _rules  # noqa: F401 (enters every rule in the tables)
 from anylayer.tracing.array import Traced, is_traced
 from anylayer.tracing.checked import compare, trace_checked
-from anylayer.tracing.dim import Dim
-from anylayer.tracing.graph import OPSET, Graph, Op, TooManyOperators, Value
 from anylayer.tracing.reach import Habits, habits
 from anylayer.tracing.record import record, record_many, trace
 from anylayer.tracing.standin import call_user
 
 __all__ = [
-    "OPSET",
-    "Dim",
-    "Graph",
     "Habits",
-    "Op",
-    "TooManyOperators",
     "Traced",
-    "Value",
     "call_user",
     "compare",
     "habits",

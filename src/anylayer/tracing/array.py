@@ -12,18 +12,19 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from anylayer.folders import Table
+from anylayer.graph.ir import Graph, Value
+from anylayer.graph.place import describe, refusal
+from anylayer.graph.sizes import Dim, is_static, size_of, stand_for
 from anylayer.network import Array
 from anylayer.tracing import causes
-from anylayer.tracing.dim import Dim, is_static, size_of, stand_for
-from anylayer.tracing.graph import Graph, Value
-from anylayer.tracing.place import describe, refusal
 
 Rule = Callable[..., Any]
-UFUNCS: dict[np.ufunc, Rule] = {}
+UFUNCS: Table[np.ufunc, Rule] = Table()
 """A ufunc's rule takes inputs of the loop's dtypes and gives its output, or a tuple of them."""
-UFUNC_METHODS: dict[str, Rule] = {}
+UFUNC_METHODS: Table[str, Rule] = Table()
 """The rules of `reduce`, `accumulate`, `outer`, `at`, `reduceat`: they take the ufunc, then its arguments."""
-ATTRIBUTES: dict[str, Rule] = {}
+ATTRIBUTES: Table[str, Rule] = Table()
 """Methods and properties of ndarray beyond those that Traced spells out."""
 
 
@@ -229,12 +230,12 @@ class Traced:
         return call_function(func, args, kwargs)
 
     def __getitem__(self, key: Any) -> Any:
-        from anylayer.tracing.indexing import getitem
+        from anylayer.tracing.rules.indexing import getitem
 
         return getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from anylayer.tracing.writing import setitem
+        from anylayer.tracing.rules.writing import setitem
 
         setitem(self, key, value)
 

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 from anylayer.errors import TraceError
-from anylayer.tracing.place import describe, refusal, user_frame
+from anylayer.graph.place import describe, refusal, user_frame
 
 _MAKE = "make it with np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
 _GENERAL = "use NumPy's functions, operators and indexing on the array itself"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
+from anylayer.graph.ir import Graph, Value
+from anylayer.graph.place import place_of_error, refusal
 from anylayer.network import TensorType
-from anylayer.tracing.graph import Graph, Value
-from anylayer.tracing.place import place_of_error, refusal
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.record import trace
 from anylayer.tracing.standin import call_user, standing_in

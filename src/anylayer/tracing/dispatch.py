@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.folders import Table
+from anylayer.graph.place import describe, refusal
+from anylayer.graph.sizes import broadcast, stand_for
 from anylayer.tracing.array import UFUNC_METHODS, UFUNCS, Rule, Traced, lifted
-from anylayer.tracing.dim import broadcast, stand_for
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
-from anylayer.tracing.place import describe, refusal
 from anylayer.tracing.primitives import cast, expand, select
 from anylayer.tracing.record import graph_of
 
@@ -32,7 +33,7 @@ class Function:
         self.open = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
 
-FUNCTIONS: dict[Callable[..., Any], Function] = {}
+FUNCTIONS: Table[Callable[..., Any], Function] = Table()
 
 
 def implements(*functions: Any, raw: bool = False) -> Callable[[Rule], Rule]:
@@ -51,7 +52,7 @@ def ufunc_rule(*ufuncs: np.ufunc | None) -> Callable[[Rule], Rule]:
     """Enter a rule for ufuncs (None, where this NumPy has no such ufunc, is passed over)."""
 
     def enter(rule: Rule) -> Rule:
-        UFUNCS.update({u: rule for u in ufuncs if u is not None})
+        UFUNCS.enter((u for u in ufuncs if u is not None), rule)
         return rule
 
     return enter

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph.place import refusal
 from anylayer.tracing.array import Traced
-from anylayer.tracing.place import refusal
 
 NATIVE = frozenset(map(np.dtype, ("f4", "f8", "i4", "i8")))
 """Arithmetic on these runs as it is on every engine; other dtypes go through one of them."""

@@ -10,15 +10,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from anylayer.graph.place import describe, refusal
+from anylayer.graph.sizes import broadcast
 from anylayer.tracing.array import Traced
-from anylayer.tracing.dim import broadcast
 from anylayer.tracing.dispatch import call_ufunc, plain
 from anylayer.tracing.dtypes import BOOL
-from anylayer.tracing.indexing import is_full
-from anylayer.tracing.joining import array_like
-from anylayer.tracing.operators import install
-from anylayer.tracing.place import describe, refusal
 from anylayer.tracing.primitives import cast, expand, known
+from anylayer.tracing.rules.indexing import is_full
+from anylayer.tracing.rules.joining import array_like
+from anylayer.tracing.rules.operators import install
 
 _USES = (
     "only elementwise operators, sum, mean, max, min, any, all, and putting it back with y[mask] = it are recorded"

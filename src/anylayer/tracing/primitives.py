@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph.ir import Op
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import Dim, broadcast, is_one, is_static
 from anylayer.network import Array
 from anylayer.tracing.array import Traced
-from anylayer.tracing.dim import Dim, broadcast, is_one, is_static
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
-from anylayer.tracing.graph import Op
-from anylayer.tracing.place import refusal
 from anylayer.tracing.record import record, record_many
 
 DTypeLike = Any

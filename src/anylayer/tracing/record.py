@@ -10,12 +10,12 @@ import numpy as np
 from numpy import _core
 
 from anylayer.errors import AnyLayerError, TraceError
+from anylayer.graph.ir import Graph, Value
+from anylayer.graph.place import refusal, refused
+from anylayer.graph.sizes import is_static
 from anylayer.network import TensorType
 from anylayer.tracing import causes
 from anylayer.tracing.array import Traced
-from anylayer.tracing.dim import is_static
-from anylayer.tracing.graph import Graph, Value
-from anylayer.tracing.place import refusal, refused
 
 current: ContextVar[Graph | None] = ContextVar("current", default=None)
 """The graph of the trace under way."""

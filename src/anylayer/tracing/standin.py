@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import call_contained
-from anylayer.tracing import creation, joining
 from anylayer.tracing.array import Traced
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, handles
+from anylayer.tracing.rules import creation, joining
 
 Function = Callable[..., Any]
 _active: ContextVar[Substitution | None] = ContextVar("standin", default=None)

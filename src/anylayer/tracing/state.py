@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError
+from anylayer.graph.place import refusal
 from anylayer.tracing.array import Traced
-from anylayer.tracing.place import refusal
 from anylayer.tracing.reach import Reach, is_users_class
 
 GENERATORS = "the generator of random numbers"

@@ -11,12 +11,12 @@ import numpy as np
 
 from anylayer.corrections import corrected
 from anylayer.errors import EngineError, FileError, LayerError, at
+from anylayer.graph import Graph, Op, Value
 from anylayer.network import Array
-from anylayer.tracing import Graph, Op, Value
-from anylayer.tracing.simplify import simplify
+from anylayer.optimize.simplify import simplify
+from anylayer.source import Source, Written, other_outputs
 from anylayer.writers.onnx import to_onnx
 from anylayer.writers.onnx.model import Public
-from anylayer.writers.source import Source, Written, other_outputs
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 SUFFIXES = (".xml",)

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import anylayer
-from anylayer.engines.plan import make_plan
+from anylayer.compile.plan import make_plan
 from anylayer.errors import AnyLayerError, FileError, LayerError, NetworkError, UnknownLayers
 from anylayer.network import TensorType
 from tests.readers.onnx.files import model, save, value

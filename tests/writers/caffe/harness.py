@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 import anylayer
+from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from anylayer.testing import assert_same
-from anylayer.tracing import Graph, trace
+from anylayer.tracing import trace
 from anylayer.writers.caffe import save
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.graph import graph_net

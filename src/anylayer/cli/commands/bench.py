@@ -22,12 +22,12 @@ from anylayer.cli.command import (
     show,
     talk_options,
 )
-from anylayer.engines.tables import Column, plural
+from anylayer.inspect.tables import Column, plural
 
 if TYPE_CHECKING:
     from anylayer import Net
-    from anylayer.engines.model import Model
     from anylayer.errors import AnyLayerError
+    from anylayer.runtime.model import Model
 
 
 @click.command(
@@ -192,7 +192,7 @@ def _show(
 
 
 def _profile(net: Net, arrays: dict[str, Any], engine: str, threads: int | None) -> list[tuple[str, str, float]]:
-    from anylayer.engines.profile import profile
+    from anylayer.inspect.profile import profile
 
     return profile(net, arrays, engine, threads)
 

@@ -20,11 +20,11 @@ from anylayer.cli.command import (
     shapes_of,
     talk_options,
 )
-from anylayer.engines.tables import plural
+from anylayer.inspect.tables import plural
 
 if TYPE_CHECKING:
     from anylayer import Net
-    from anylayer.engines.conversion import Conversion
+    from anylayer.convert.conversion import Conversion
 
 
 def target_options(function: Any) -> Any:
@@ -94,7 +94,7 @@ def command(**given: Any) -> None:
     largest difference of each output is shown. Where one is more than rounding makes, the first layer that
     differs is named, and nothing is written.
     """
-    from anylayer.engines import conversion
+    from anylayer.convert import conversion
 
     fmt = given["format"] or conversion.format_of(given["out"])
     writer = conversion.load_writer(fmt)

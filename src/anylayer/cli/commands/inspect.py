@@ -18,7 +18,7 @@ from anylayer.cli.command import (
 )
 
 if TYPE_CHECKING:
-    from anylayer.engines.report import Report
+    from anylayer.inspect.report import Report
 
 
 @click.command(
@@ -40,7 +40,7 @@ def command(
     Works without weights, and with layers that nobody knows: their rows say so. On a terminal the table fits its
     width; into a file or a pipe it is written whole.
     """
-    from anylayer.engines.listing import ends, lines
+    from anylayer.inspect.listing import ends, lines
 
     net = read_net(**network)
     report = net.inspect(shapes_of(net, shapes) or None)

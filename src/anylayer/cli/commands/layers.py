@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from anylayer.cli.command import Command, show, talk_options
-from anylayer.engines.tables import Column, plural
+from anylayer.inspect.tables import Column, plural
 
 if TYPE_CHECKING:
     from anylayer.layer import Definition, Field
@@ -43,13 +42,12 @@ _FIELDS = (
 @talk_options
 def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug: bool) -> None:
     """List the built-in layer types; for each TYPE given, its fields with their types, defaults and meaning."""
-    import anylayer
     from anylayer.cli.files import to_json
     from anylayer.errors import InputError, nearest, need
+    from anylayer.folders import modules
     from anylayer.layer import Registry
 
-    folder = Path(anylayer.__file__).parent / "layers"
-    formats = sorted(p.name for p in folder.iterdir() if (p / "__init__.py").exists())
+    formats = modules("layers")
     missing = f"there are no layers of format '{fmt}'{nearest(fmt, formats)}; formats: {', '.join(formats)}"
     need(fmt in formats, missing, InputError)
     registry = Registry.of(fmt)

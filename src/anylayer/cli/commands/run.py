@@ -24,7 +24,7 @@ from anylayer.cli.command import (
     to_numbers,
     to_size,
 )
-from anylayer.engines.tables import plural
+from anylayer.inspect.tables import plural
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from anylayer.cli.results import Options
     from anylayer.cli.running import Runner
     from anylayer.cli.targets import Target
-    from anylayer.engines.model import Model
     from anylayer.network import Array
+    from anylayer.runtime.model import Model
 
 CONVENTIONS: dict[str, dict[str, Any]] = {
     "tf": {"mean": "127.5", "scale": 1 / 127.5, "swap": True},
@@ -151,7 +151,7 @@ def command(**given: Any) -> None:
     from anylayer.cli.results import Options, read_labels
     from anylayer.cli.running import Runner
     from anylayer.cli.targets import Target
-    from anylayer.engines.nodes import input_types
+    from anylayer.compile.nodes import input_types
 
     network = {k: given[k] for k in _NETWORK}
     net = read_net(**network)

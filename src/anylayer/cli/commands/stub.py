@@ -16,7 +16,7 @@ from anylayer.cli.command import (
     shapes_of,
     talk_options,
 )
-from anylayer.engines.tables import plural
+from anylayer.inspect.tables import plural
 
 
 @click.command(

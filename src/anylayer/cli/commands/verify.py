@@ -19,10 +19,10 @@ from anylayer.cli.command import (
     talk_options,
     terminal_width,
 )
-from anylayer.engines.tables import Column, clean, plural, wrapped
+from anylayer.inspect.tables import Column, clean, plural, wrapped
 
 if TYPE_CHECKING:
-    from anylayer.engines.verify import NodeCheck
+    from anylayer.inspect.verify import NodeCheck
 
 
 _NODE = (Column("node", 8, "middle", worth=8), Column("type", 7, "middle"))
@@ -61,8 +61,8 @@ def command(
     networks fit. Inputs are given, or seeded noise.
     """
     from anylayer.cli.inputs import feed
-    from anylayer.engines.verify import verify
     from anylayer.errors import EngineError
+    from anylayer.inspect.verify import verify
 
     net = read_net(**network)
     arrays = feed(net, inputs, shapes_of(net, shapes), seed)
@@ -92,7 +92,7 @@ def command(
 
 def _engines(asked: tuple[str, ...], quiet: bool) -> list[str]:
     """The engines to compare with NumPy; "all" means those installed, of which there must be one."""
-    from anylayer.engines import ENGINES, load_engine
+    from anylayer.engines import engines, load_engine
     from anylayer.errors import EngineError
 
     if asked != ("all",):
@@ -101,10 +101,10 @@ def _engines(asked: tuple[str, ...], quiet: bool) -> list[str]:
                 raise click.UsageError("numpy is what the engines are compared with")
         return list(dict.fromkeys(asked))
     found = []
-    for name in ENGINES:
+    for name in engines():
         try:
-            load_engine(name)
-            found.append(name)
+            if load_engine(name).GENERAL:
+                found.append(name)
         except EngineError as error:
             say(f"left out: {error}", quiet)
     if not found:

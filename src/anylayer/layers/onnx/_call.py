@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.folders import Table
+
 _PLAIN = frozenset(
     ("bool", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)), "float16", "float32", "float64")
 )
@@ -47,9 +49,9 @@ class Call:
         return self.inputs[i] if i < len(self.inputs) else None
 
 
-MEANINGS: dict[str, Meaning] = {}
+MEANINGS: Table[str, Meaning] = Table()
 """Operators with a NumPy meaning of their own; the others mean what onnx's reference implementation computes."""
-SPELLED_OUT: dict[str, Callable[[Call], None]] = {}
+SPELLED_OUT: Table[str, Callable[[Call], None]] = Table()
 """What writes an operator's attributes out before it is computed or recorded, in place."""
 ANY_SIZE = frozenset(("Transpose", "Dropout", "LRN"))
 """Operators of which that is done whatever their inputs' sizes; of the others, where all sizes are known."""

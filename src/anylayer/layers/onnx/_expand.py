@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError
+from anylayer.graph import OPSET
 from anylayer.layer import Registry
 from anylayer.layers.onnx._call import Call
 from anylayer.layers.onnx._record import attributes
 from anylayer.libraries.onnx import elem_type, function, helper, histories, numpy_helper, onnx, schema
 from anylayer.network import Node
-from anylayer.tracing import OPSET
 
 _RECORDED = ("Gelu",)
 """Newer operators that engines have and are faster with."""

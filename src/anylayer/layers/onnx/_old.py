@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.graph import OPSET
 from anylayer.layers.onnx._call import Call
 from anylayer.libraries.onnx import TensorProto
-from anylayer.tracing import OPSET
 
 Renewal = Callable[[Call], None]
 _RENEWALS: dict[str, list[tuple[int, Renewal]]] = {}

@@ -12,11 +12,12 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import TraceError, need
+from anylayer.graph import OPSET
 from anylayer.layers.onnx._call import Call, Uncovered, is_plain, meaning
 from anylayer.layers.onnx._record import recorded
 from anylayer.layers.onnx._windows import explicit
 from anylayer.libraries.onnx import helper, least_version
-from anylayer.tracing import OPSET, is_traced
+from anylayer.tracing import is_traced
 
 _f = np.float32
 _WHOLE = {

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, TraceError, need
+from anylayer.graph import OPSET, Dim
 from anylayer.layers.onnx._call import Call, is_plain
 from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helper, schema
 from anylayer.network import as_written
-from anylayer.tracing import OPSET, Dim, is_traced, record_many
+from anylayer.tracing import is_traced, record_many
 
 _FEW = 4096
 _MOST = 2**31 - 1

@@ -19,6 +19,7 @@ from typing import Any
 
 from anylayer.errors import InputError, need
 from anylayer.layer import Registry
+from anylayer.source import Source, Written
 from anylayer.writers.caffe.asking import ask_opencv
 from anylayer.writers.caffe.binary import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
@@ -26,7 +27,6 @@ from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.proto import proto_text
 from anylayer.writers.caffe.source import How, kept_types, made
 from anylayer.writers.caffe.text import prototxt
-from anylayer.writers.source import Source, Written
 
 WHAT = "a Caffe network (.prototxt)"
 SUFFIXES = (".prototxt",)

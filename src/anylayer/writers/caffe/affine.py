@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph import Op
 from anylayer.network import Array
-from anylayer.tracing import Op
 from anylayer.writers.caffe.builder import Builder
 from anylayer.writers.caffe.views import Reshape, View
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph import Op, Value
 from anylayer.network import Array
 from anylayer.ops._interpolation import as_matrix, mixing, picks, positions
-from anylayer.tracing import Op, Value
 from anylayer.writers.caffe.affine import power, tiled
 from anylayer.writers.caffe.builder import Builder, Form
 from anylayer.writers.caffe.schema import own_message

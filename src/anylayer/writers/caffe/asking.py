@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from anylayer.network import Array
+from anylayer.source import Run, Source, Written
 from anylayer.writers.caffe.layers import CaffeNet
-from anylayer.writers.source import Run, Source, Written
 
 _INSTALL = "pip install 'opencv-python-headless<5'"
 

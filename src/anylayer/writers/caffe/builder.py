@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, at, need, wording
+from anylayer.graph import Graph, Op, Value
 from anylayer.network import Array, Shape
-from anylayer.tracing import Graph, Op, Value
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet, free
 from anylayer.writers.caffe.settling import settle
 from anylayer.writers.caffe.views import Mix, Reshape, View

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph import Op, Value
 from anylayer.network import Array
-from anylayer.tracing import Op, Value
 from anylayer.writers.caffe.affine import channel_wise, eltwise, number, on_blob, power, tiled
 from anylayer.writers.caffe.builder import Builder, Form
 from anylayer.writers.caffe.elementwise import clip

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.tracing import Op
+from anylayer.graph import Op
 from anylayer.writers.caffe.affine import channel_wise, eltwise, number, on_blob, power, relu
 from anylayer.writers.caffe.builder import Builder, Form
 from anylayer.writers.caffe.views import View

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from anylayer.errors import LayerError, at
-from anylayer.tracing import Graph, Value
-from anylayer.tracing.simplify import simplify
+from anylayer.graph import Graph, Value
+from anylayer.optimize.simplify import simplify
 from anylayer.writers.caffe.arranging import ARRANGING
 from anylayer.writers.caffe.builder import Builder, Form
 from anylayer.writers.caffe.combining import COMBINING

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.tracing import Graph, Op, Value
+from anylayer.graph import Graph, Op, Value
 
 Makers = Mapping[int, Op]
 Found = tuple[str, list[Value | None], dict[str, Any]]

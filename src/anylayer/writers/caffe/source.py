@@ -13,7 +13,8 @@ import numpy as np
 from anylayer.errors import AnyLayerError, LayerError, at, need, wording
 from anylayer.layer import Definition, Field, Message, Registry, bind
 from anylayer.network import Array, Node, TensorType
-from anylayer.tracing.simplify import simplify
+from anylayer.optimize.simplify import simplify
+from anylayer.source import Source, TracedNode, other_outputs
 from anylayer.writers.caffe import opencv
 from anylayer.writers.caffe.base import MESSAGES, NUMBERS
 from anylayer.writers.caffe.builder import Builder
@@ -24,7 +25,6 @@ from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.network import add_node, input_layers, network_net, takes
 from anylayer.writers.caffe.patterns import recognised
 from anylayer.writers.caffe.views import View
-from anylayer.writers.source import Source, TracedNode, other_outputs
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from anylayer.graph import Op, Value
 from anylayer.network import Array
-from anylayer.tracing import Op, Value
 from anylayer.writers.caffe.builder import Builder, Form
 from anylayer.writers.caffe.settling import cropped, sized
 from anylayer.writers.caffe.views import Pad, View

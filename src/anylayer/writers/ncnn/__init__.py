@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anylayer.tracing import Graph
+from anylayer.graph import Graph
 from anylayer.writers.ncnn.arranging import ARRANGING
 from anylayer.writers.ncnn.builder import NcnnModel, write
 from anylayer.writers.ncnn.elementwise import ELEMENTWISE

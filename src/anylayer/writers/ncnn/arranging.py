@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from anylayer.tracing import Op, Value
+from anylayer.graph import Op, Value
 from anylayer.writers.ncnn.builder import RANK, Builder, Form, Shape, Unsupported, given, natural, require
 
 _MULTIPLY = 2

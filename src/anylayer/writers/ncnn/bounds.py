@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from anylayer.tracing import Graph, Op, Value
+from anylayer.graph import Graph, Op, Value
 
 _PASS = frozenset(
     [

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import EngineError
+from anylayer.graph import Graph, Op, Value
 from anylayer.network import Array
-from anylayer.tracing import Graph, Op, Value
 from anylayer.writers.ncnn.bounds import Bounds
 
 _MAGIC = 7767517

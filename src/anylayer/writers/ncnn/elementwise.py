@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.tracing import Op, Value
+from anylayer.graph import Op, Value
 from anylayer.writers.ncnn.builder import RANK, Builder, Form, Params, Shape, Unsupported, natural, require
 
 _UNARY = {"Abs": 0, "Neg": 1, "Floor": 2, "Ceil": 3, "Sqrt": 5, "Exp": 7, "Tanh": 16, "Round": 18}

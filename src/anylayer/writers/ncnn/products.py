@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.tracing import Op
+from anylayer.graph import Op
 from anylayer.writers.ncnn.arranging import axes_of, merged
 from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, given, raw, require
 

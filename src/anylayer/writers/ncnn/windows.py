@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph import Op, Value
 from anylayer.network import Array
-from anylayer.tracing import Op, Value
 from anylayer.writers.ncnn.arranging import repeated
 from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, given, natural, raw, require
 

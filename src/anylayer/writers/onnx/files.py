@@ -12,12 +12,12 @@ import numpy as np
 
 from anylayer.corrections import corrected
 from anylayer.errors import FileError
+from anylayer.graph import Graph, Op, Value
 from anylayer.libraries.onnx import checker, helper, onnx
 from anylayer.network import Array
-from anylayer.tracing import Graph, Op, Value
-from anylayer.tracing.simplify import simplify
+from anylayer.optimize.simplify import simplify
+from anylayer.source import Source, Written, other_outputs
 from anylayer.writers.onnx.model import Public, to_onnx
-from anylayer.writers.source import Source, Written, other_outputs
 
 WHAT = "an ONNX model (.onnx)"
 SUFFIXES = (".onnx",)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph import OPSET, Dim, Graph, Op, Value
 from anylayer.libraries.onnx import TensorProto, helper, least_version, numpy_helper, onnx
-from anylayer.tracing import OPSET, Dim, Graph, Op, Value
 
 _IR_VERSION = 9
 _RENAMED = {"GridSample": {"bilinear": "linear", "bicubic": "cubic"}}  # from opset 20 on

@@ -1,0 +1,484 @@
+"""Trace a network's nodes one after the other: each gives a body of ONNX operators, constants, or a host call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.limits import (
+    MOST_IN_LAYER,
+    MOST_OPERATORS,
+    Budget,
+    graph_memory,
+    need_countable,
+    need_memory,
+    size,
+)
+from anylayer.compile.shared import unshared
+from anylayer.errors import (
+    AnyLayerError,
+    InputError,
+    LayerError,
+    TraceError,
+    UnknownLayers,
+    at,
+    kind_and_text,
+    nearest,
+    need,
+)
+from anylayer.graph import Graph, TooManyOperators
+from anylayer.layer import Bound, Definition, bind
+from anylayer.network import ABSENT, Array, Network, Node, TensorType
+from anylayer.tracing import trace, trace_checked
+
+Definitions = Mapping[str, Sequence[Definition]]
+Check = Callable[[Graph, list[Array]], list[Array]]
+
+_DECIDING = 4096
+"""Bytes of the largest input that is taken to decide a shape."""
+
+NO_DEFINITION = LayerError("no definition")
+PROGRAM = LayerError("a program inside the file, which is not run")
+UNSHAPED = LayerError("input shapes unknown")
+
+
+@dataclass(slots=True)
+class Traced:
+    """A node with what tracing it gave.
+
+    `body` is its graph over the inputs that are not constant; None for a host call, with the `reason`, and for
+    a node that could not be traced at all, with the `problem` (only where planning is asked to go on).
+    `constants` are the outputs known before the network runs, by output index.
+    """
+
+    node: Node
+    bound: Bound | None = None
+    body: Graph | None = None
+    inputs: list[TensorType | None] = field(default_factory=list)
+    outputs: list[TensorType | None] = field(default_factory=list)
+    constants: dict[int, Array] = field(default_factory=dict)
+    reason: str = ""
+    problem: AnyLayerError | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_constant(self) -> bool:
+        return self.problem is None and len(self.constants) == len(self.node.outputs) > 0
+
+    @property
+    def is_host_call(self) -> bool:
+        return self.body is None and self.problem is None and not self.is_constant
+
+
+def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) -> dict[str, TensorType | None]:
+    """The network's input types, with `shapes` in place of the file's. Raises InputError for a name it lacks."""
+    types = dict(network.inputs)
+    for name, shape in (shapes or {}).items():
+        need(
+            name in types,
+            f"the network has no input '{name}'{nearest(name, types)}; its inputs: {', '.join(types)}",
+            InputError,
+        )
+        need(
+            all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape),
+            f"input '{name}': a shape is integers of 0 or more, got {tuple(shape)}",
+            InputError,
+        )
+        known = types[name]
+        types[name] = TensorType.of(
+            (int(d) for d in shape), known.dtype if known else network.dtypes.get(name, np.float32)
+        )
+    with at(network.source):
+        for name, type_ in types.items():
+            if type_ is not None:
+                need_countable(type_.shape, f"input '{name}'", InputError)
+    return types
+
+
+def input_arrays(types: Mapping[str, TensorType | None], inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """The inputs given, as arrays of these types. Raises InputError where one is missing."""
+    arrays: dict[str, Array] = {}
+    for name, kind in types.items():
+        need(
+            name in inputs,
+            f"input '{name}' is missing; the network's inputs: {', '.join(types)}",
+            InputError,
+        )
+        arrays[name] = np.ascontiguousarray(inputs[name], kind.dtype if kind else np.float32)
+    return arrays
+
+
+def needed_nodes(network: Network, outputs: Mapping[str, str]) -> list[Node]:
+    """The nodes that the outputs depend on, in order."""
+    wanted = set(outputs.values())
+    kept = []
+    for node in reversed(network.nodes):
+        if wanted.intersection(node.outputs):
+            wanted.update(node.inputs)
+            kept.append(node)
+    return kept[::-1]
+
+
+def needed_inputs(network: Network, outputs: Mapping[str, str]) -> list[str]:
+    """The inputs of the network that are needed, in order: all for its own outputs, else those that the outputs
+    depend on."""
+    if dict(outputs) == network.outputs:
+        return list(network.inputs)
+    read = {name for node in needed_nodes(network, outputs) for name in node.inputs} | set(outputs.values())
+    return [name for name in network.inputs if name in read]
+
+
+def unknown_layers(
+    network: Network,
+    nodes: Sequence[Node],
+    definitions: Definitions,
+    known: Sequence[str],
+    unused: Sequence[str] = (),
+) -> None:
+    """Raise UnknownLayers for all nodes whose type has no definition, with how to define them. `known` are types
+    that there are, `unused` those that the user defines and no node has."""
+    by_type: dict[str, list[Node]] = {}
+    programs = []
+    for node in nodes:
+        known_as = definitions.get(node.type, ())
+        if not known_as:
+            by_type.setdefault(node.type, []).append(node)
+        elif any(d.is_code for d in known_as):
+            programs.append(f"'{node.type}' (layer '{node.name}'), a program inside the file")
+    if not by_type:
+        return
+    parts = []
+    for type_, found in by_type.items():
+        names = ", ".join(f"'{n.name}'" for n in found[:5]) + (", ..." if len(found) > 5 else "")
+        hint = nearest(type_, unused) or nearest(type_, known)
+        parts.append(f"'{type_}' (layer{'s' if len(found) > 1 else ''} {names}){hint}")
+    parts += programs
+    count = f"{len(by_type)} unknown layer type{'s' if len(by_type) > 1 else ''}"
+    listed = f"{count}: {'; '.join(parts)}"
+    stop = "" if listed.endswith("?") else "."
+    others = f" You define, and no layer has: {', '.join(map(repr, unused))}." if unused else ""
+    raise UnknownLayers(
+        f"{listed}{stop}{others} To define them: anylayer stub {network.source}", network.source, types=by_type
+    )
+
+
+def trace_nodes(
+    network: Network,
+    nodes: Sequence[Node],
+    definitions: Definitions,
+    inputs: Mapping[str, TensorType | None],
+    *,
+    lenient: bool = False,
+    check: Check | None = None,
+    opaque: Container[str] = (),
+) -> Iterator[Traced]:
+    """Trace the nodes one after the other. `lenient` records a node's problem and goes on behind it;
+    `check` runs a graph, to compare a user's layer with what was traced of it. What layers of `opaque` types give
+    is not known to the nodes behind them, also where it is a constant.
+
+    A user's layer must give the shapes that the file declares for it. Where a node
+    cannot be traced and `lenient` is set, the declared types stand for its outputs."""
+    declared = declared_types(network, inputs)
+    types: dict[str, TensorType | None] = {**inputs, "": ABSENT}
+    constants: dict[str, Any] = {"": None}
+    budget = Budget()
+    empty: dict[str, Node] = {}
+    for node in nodes:
+        known = [types.get(name) for name in node.inputs]
+        given = {i: constants[name] for i, name in enumerate(node.inputs) if name in constants}
+        traced = Traced(node, inputs=known, outputs=[None] * len(node.outputs))
+        found = definitions.get(node.type, ())
+        if lenient and any(d.is_code for d in found):
+            traced.problem = PROGRAM
+        elif all(t is not None for t in known) and found:
+            try:
+                with at(node.place):
+                    _trace_node(traced, network, found, given, check, budget)
+                    _need_elements(traced, empty)
+                    _compare_declared(traced, declared, network.format)
+            except AnyLayerError as error:
+                if not lenient:
+                    raise
+                traced.problem = error.with_traceback(None)
+        else:
+            traced.problem = UNSHAPED if found else NO_DEFINITION
+        if traced.problem is not None:
+            traced.outputs = [declared.get(name) for name in node.outputs]
+        types.update(zip(node.outputs, traced.outputs))
+        if traced.is_host_call:
+            empty.update({n: node for n, t in zip(node.outputs, traced.outputs) if t is not None and 0 in t.shape})
+        if node.type not in opaque:
+            constants.update({node.outputs[i]: c for i, c in traced.constants.items()})
+        yield traced
+
+
+def declared_types(network: Network, inputs: Mapping[str, TensorType | None]) -> Mapping[str, TensorType]:
+    """The types that the file declares for values; none where an input has another type than in the file."""
+    same = all(inputs.get(name) == kind for name, kind in network.inputs.items() if kind is not None)
+    return network.declared if same else {}
+
+
+def _compare_declared(traced: Traced, declared: Mapping[str, TensorType], fmt: str) -> None:
+    """Refuse a user's layer that gives other shapes than the file declares. An ONNX file may be out of date there:
+    it is told in a note."""
+    bound = traced.bound
+    if bound is None or bound.definition.built_in:
+        return
+    for i, (name, kind) in enumerate(zip(traced.node.outputs, traced.outputs)):
+        wanted = declared.get(name)
+        if wanted is None or kind is None or not all(isinstance(d, int) for d in kind.shape):
+            continue
+        if wanted.shape == kind.shape:
+            continue
+        text = f"output {i} has shape {kind.shape}, the file declares {wanted.shape}"
+        if fmt == "onnx":
+            traced.notes.append(text)
+        else:
+            raise LayerError(f"{text}. Correct the class in {bound.definition.origin}")
+
+
+def _need_elements(traced: Traced, empty: Mapping[str, Node]) -> None:
+    """Refuse to take as known what was computed of what a layer in Python gave for zeros: nothing. Its size
+    depends on data."""
+    for name in traced.node.inputs if traced.constants else ():
+        if name in empty:
+            raise LayerError(
+                f"reads '{name}', whose size depends on data: layer '{empty[name].name}' runs in Python, and for "
+                "zeros gives no elements. Engine 'numpy' needs no sizes before it runs"
+            )
+
+
+def _trace_node(
+    traced: Traced,
+    network: Network,
+    definitions: Sequence[Definition],
+    given: Mapping[int, Any],
+    check: Check | None,
+    budget: Budget,
+) -> None:
+    node = traced.node
+    known = [t for t in traced.inputs if t is not None]
+
+    bound = traced.bound = bind(node, definitions, known, network.dialect, network.dtype)
+    rebuild = bound.renewer()
+    free = [i for i in range(len(known)) if i not in given]
+    if not free:  # everything it reads is known: so is what it gives
+        if bound.definition.built_in:
+            _need_computed(bound, known, given, budget)
+            outputs = [np.asarray(o) for o in bound([given[i] for i in range(len(known))])]
+        else:
+            outputs = run_bound(bound, [given[i] for i in range(len(known))])
+        traced.constants = dict(enumerate(outputs))
+        traced.outputs = [TensorType(o.shape, o.dtype) for o in outputs]
+        budget.take_weights(bound)
+        budget.take_computed(_made(outputs, [*node.blobs, *given.values()]))
+        return
+
+    def merged(target: Bound) -> Callable[[list[Any]], list[Any]]:
+        def call(arrays: list[Any]) -> list[Any]:
+            full: list[Any] = [given.get(i) for i in range(len(known))]
+            if not target.definition.built_in:
+                full = guarded(target, full)
+            for i, array in zip(free, arrays):
+                full[i] = array
+            return target(full)
+
+        return call
+
+    types = [known[i] for i in free]
+    try:
+        if bound.definition.built_in:
+            body = _trace_built_in(merged(bound), types, f"{node.name}/", budget)
+        else:
+            body = _trace_user(bound, rebuild, merged, types)
+            if check is not None:
+                _compare(body, merged(rebuild()), types, check)
+    except TraceError as error:
+        traced.reason = str(error).removeprefix(f"{node.place}: ")
+        traced.bound = rebuild()
+        traced.outputs = [*_host_types(traced.bound, known, rebuild)]
+        return
+    budget.take_graph(body)
+    budget.take_weights(bound)
+    traced.body = body
+    traced.outputs = [v.type for v in body.outputs]
+    traced.constants = {i: v.const for i, v in enumerate(body.outputs) if v.const is not None}
+    budget.take_computed(sum(c.nbytes for c in traced.constants.values()))
+    if traced.is_constant:
+        traced.body = None
+
+
+def _trace_user(
+    bound: Bound,
+    rebuild: Callable[[], Bound],
+    merged: Callable[[Bound], Callable[[list[Any]], list[Any]]],
+    types: Sequence[TensorType],
+) -> Graph:
+    """The graph of a user's class; a second attempt is made with a new instance."""
+    tried = [bound]
+
+    def again() -> Callable[[list[Any]], list[Any]]:
+        tried.append(rebuild())
+        return merged(tried[-1])
+
+    return trace_checked(
+        merged(bound), types, prefix=f"{bound.node.name}/", rebuild=again, subject=lambda: tried[-1].instance
+    )
+
+
+def _need_computed(bound: Bound, known: Sequence[TensorType], given: Mapping[int, Any], budget: Budget) -> None:
+    """Refuse a layer of constants whose results take more memory than there is, before NumPy finds out.
+
+    What it takes is told by a trace, first of all its inputs, then of those that decide no shapes: whole numbers
+    behind the first input may.
+    """
+    deciding = [i for i in given if i and known[i].dtype.kind in "iu" and size(known[i]) <= _DECIDING]
+    for held in ([], deciding):
+        free = [i for i in range(len(known)) if i not in held and given[i] is not None]
+
+        def call(arrays: list[Any], held: Sequence[int] = held, free: Sequence[int] = free) -> list[Any]:
+            full: list[Any] = [given[i] if i in held else None for i in range(len(known))]
+            for i, array in zip(free, arrays):
+                full[i] = array
+            return bound(full)
+
+        try:
+            body = _trace_built_in(call, [known[i] for i in free], f"{bound.node.name}/", budget)
+        except AnyLayerError as error:
+            if isinstance(error.__cause__, TooManyOperators):
+                raise
+            continue
+        budget.take_graph(body)
+        budget.need_computed(graph_memory(body))
+        return
+
+
+def _made(outputs: Sequence[Array], sources: Sequence[Array | None]) -> int:
+    """Bytes of the arrays, those left out that only show the memory of what they come from."""
+    there = [s for s in sources if s is not None]
+    return sum(o.nbytes for o in outputs if 0 in o.strides or not any(np.may_share_memory(o, s) for s in there))
+
+
+def _trace_built_in(
+    function: Callable[[list[Any]], list[Any]], types: Sequence[TensorType], prefix: str, budget: Budget
+) -> Graph:
+    limit = budget.layer_operators()
+    try:
+        return trace(function, types, prefix=prefix, limit=limit)
+    except TooManyOperators as error:
+        budget.operators -= limit
+        raise LayerError(
+            f"takes more than {limit} operators at these shapes; {MOST_IN_LAYER} are the most for a layer and "
+            f"{MOST_OPERATORS} for a network. Engine 'numpy' needs none"
+        ) from error
+
+
+def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[], Bound]) -> list[TensorType]:
+    """A host call's output types: as it declares them, else by one dry run on zeros."""
+    if bound.declared is not None and bound.dtype is not None:
+        return [TensorType(shape, bound.dtype) for shape in bound.declared]
+    unsized = [t for t in known if not all(isinstance(d, int) for d in t.shape)]
+    need(
+        not unsized,
+        f"has to run in Python, on {unsized[0] if unsized else ''}, whose size only the data tell. Engine 'numpy' "
+        "runs such a network",
+    )
+    need_memory(sum(map(size, known)), "trying it")
+    trial = rebuild()
+    outputs = run_bound(trial, [None if t is ABSENT else np.zeros(t.shape, t.dtype) for t in known])
+    bound.writes = bound.writes or trial.writes
+    return [TensorType(o.shape, o.dtype) for o in outputs]
+
+
+def run_bound(bound: Bound, inputs: Sequence[Array | None]) -> list[Array]:
+    """Run a layer in NumPy on arrays it must not write to; a user's class that does gets copies from then on.
+    An input that is left out is None. What a user's class gives and keeps is copied.
+
+    An exception in a user's class becomes a LayerError that names it.
+    """
+    first = not (bound.definition.built_in or bound.called or bound.writes)
+    renew = bound.renewer() if first else None
+    try:
+        with np.errstate(all=bound.errors):
+            outputs = [np.asarray(o) for o in bound(guarded(bound, inputs))]
+    except AnyLayerError:
+        raise
+    except Exception as error:
+        return after_error(bound, inputs, error, renew)
+    bound.called = True
+    return outputs if bound.definition.built_in else unshared(outputs)
+
+
+def after_error(
+    bound: Bound, inputs: Sequence[Array | None], error: Exception, renew: Callable[[], Bound] | None = None
+) -> list[Array]:
+    """The outputs of a class that was found to write to its inputs; any other exception is raised, named. The
+    first call is made again from the state that `renew` kept."""
+    if bound.definition.built_in:
+        raise error
+    if isinstance(error, ValueError) and "read-only" in str(error) and not bound.writes:
+        bound.writes = True
+        if renew is not None:
+            bound.instance = renew().instance
+        return run_bound(bound, inputs)
+    with at(bound.node.place):
+        raise bound.raised(error) from error
+
+
+def guarded(bound: Bound, inputs: Sequence[Array | None]) -> list[Array | None]:
+    """The inputs as a layer may have them: views it cannot write to, or copies if it must write."""
+    if bound.writes:
+        return [None if x is None else x.copy() for x in inputs]
+    views = [None if x is None else x.view() for x in inputs]
+    for view in views:
+        if view is not None:
+            view.setflags(write=False)
+    return views
+
+
+def _compare(
+    body: Graph, forward: Callable[[list[Any]], list[Any]], types: Sequence[TensorType], check: Check
+) -> None:
+    """Raise TraceError where a user's forward, run once on seeded noise, differs from what was traced of it."""
+    if any(not isinstance(d, int) for v in body.outputs for d in v.shape):
+        return
+    need_memory(3 * sum(map(size, types)), "trying it")
+    noise = np.random.default_rng(0)
+    inputs = [noise.standard_normal(t.shape).astype(t.dtype) for t in types]
+    try:
+        with np.errstate(all="ignore"):
+            want = [np.asarray(o) for o in forward([x.copy() for x in inputs])]
+    except Exception as error:
+        kind, text = kind_and_text(error)
+        raise TraceError(f"forward raises {kind} on noise: {text}") from error
+    for i, (got, array) in enumerate(zip(check(body, inputs), want)):
+        off = difference(got, array)
+        if off:
+            raise TraceError(
+                f"output {i} of forward on noise differs from what was recorded ({off}): "
+                "it depends on something that is not its inputs"
+            )
+
+
+def difference(got: Array, want: Array) -> str:
+    """How the engine's output differs from NumPy's beyond rounding, or nothing.
+
+    Floats may be off by 1e-4 of the largest value; of integers and booleans, which rounding may tip, one in a
+    thousand may differ.
+    """
+    if got.shape != want.shape:
+        return f"shape {got.shape}, expected {want.shape}"
+    if want.dtype.kind != "f":
+        wrong = int(np.count_nonzero(got != want))
+        return f"{wrong} of {want.size} values" if wrong > want.size // 1000 else ""
+    finite = np.isfinite(want)
+    if not np.array_equal(np.isnan(got), np.isnan(want)):
+        return "other values are NaN"
+    scale = max(float(np.abs(want[finite]).max(initial=0.0)), 1e-6)
+    off = float(np.abs(got[finite] - want[finite]).max(initial=0.0))
+    if off > 1e-4 * scale:
+        return f"by {off:.3g} of {scale:.3g}"
+    return "" if np.array_equal(got[~finite], want[~finite], equal_nan=True) else "other values are infinite"

@@ -1,0 +1,1 @@
+"""Conversion: write a network as a file, verify it against its source, move it into place."""

@@ -1,0 +1,192 @@
+"""ncnn on the CPU, in float32: fast where large 3x3 convolutions rule. Runs one sample at a time."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import EngineError
+from anylayer.graph import Graph, Op
+from anylayer.network import Array
+from anylayer.writers.ncnn import to_ncnn
+
+PRECISIONS = ("float32",)
+GENERAL = False
+_WAIT = "OMP_WAIT_POLICY"
+
+
+def _imported() -> Any:
+    """The package, its threads set to sleep while they wait: its own copy of libgomp reads that once, when loaded.
+
+    Spinning ones make it slower than all others where a core is busy (HED 120 x 160, two threads, a loaded
+    machine: median 520 to 580 ms, asleep 115 to 270, ONNX Runtime 310 to 460), and cost other engines their cores.
+    """
+    own = _WAIT not in os.environ
+    if own:
+        os.environ[_WAIT] = "PASSIVE"
+    try:
+        import ncnn
+
+        return ncnn
+    finally:
+        if own:
+            del os.environ[_WAIT]
+
+
+ncnn: Any = _imported()
+
+_alone = False
+"""Whether this process was forked from one that ncnn had started threads in. A fork takes no threads along, and
+ncnn's libgomp waits for them forever, so such a process computes on one."""
+_started = False
+
+
+def _after_fork() -> None:
+    global _alone
+    _alone = _alone or _started
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+_address = ctypes.pythonapi.PyCapsule_GetPointer
+_address.restype, _address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+
+class _Weights(ncnn.DataReader):  # type: ignore[misc]
+    """Gives ncnn the weights from NumPy's memory, as it asks for them."""
+
+    def __init__(self, arrays: Sequence[Array]) -> None:
+        super().__init__()
+        self._left = list(arrays)[::-1]
+
+    def scan(self, form: Any, place: Any) -> int:
+        return 0
+
+    def read(self, buffer: Any, size: int) -> int:
+        """Copy the next array to `buffer`; 0, which ncnn takes for a short file, where the sizes differ."""
+        if not self._left or self._left[-1].nbytes != size:
+            return 0
+        ctypes.memmove(_address(buffer, None), self._left.pop().ctypes.data, size)
+        return size
+
+    @property
+    def done(self) -> bool:
+        return not self._left
+
+
+class NcnnProgram:
+    """A network, with one extractor a call."""
+
+    def __init__(self, graph: Graph, threads: int | None) -> None:
+        self._graph = graph
+        self._lock = threading.Lock()
+        self._load(threads)
+
+    def _load(self, threads: int | None) -> None:
+        global _started
+        self._threads = 1 if _alone else threads
+        model = to_ncnn(self._graph)
+        net = ncnn.Net()
+        _settle(net.opt, self._threads)
+        weights = _Weights(model.weights)
+        if net.load_param_mem(model.text) or net.load_model(weights) or not weights.done:
+            raise EngineError("engine 'ncnn' refuses the graph")
+        self._inputs = [
+            None if place is None else (*place, changed)
+            for place, changed in zip(model.inputs, model.changed_in_place)
+        ]
+        self._outputs = [(name, v.shape) for name, v in zip(model.outputs, self._graph.outputs)]
+        self._net = net
+        _started = _started or self._threads != 1
+
+    def _reload(self) -> None:
+        """Load again in a forked process: some layers keep the number of threads that they were loaded with."""
+        with self._lock:
+            if self._threads != 1:
+                self._load(1)
+
+    def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
+        if _alone and self._threads != 1:
+            self._reload()
+        extractor = self._net.create_extractor()
+        held = [np.ascontiguousarray(x, np.float32) for x in inputs]  # ncnn reads them where they lie
+        for place, array in zip(self._inputs, held):
+            if place is not None:
+                name, shape, changed = place
+                mat = ncnn.Mat(array.reshape(shape))
+                extractor.input(name, mat.clone() if changed else mat)
+        results: list[Array] = []
+        for i, (name, shape) in enumerate(self._outputs):
+            status, mat = extractor.extract(name)
+            if status:
+                raise EngineError(f"engine 'ncnn' gives status {status} for output {i}")
+            buffer = out[i] if out is not None else None
+            if buffer is None:
+                buffer = np.empty(shape, np.float32)
+            data = np.asarray(mat)
+            np.copyto(buffer.reshape(data.shape), data)
+            results.append(buffer)
+        return results
+
+
+def _settle(options: Any, threads: int | None) -> None:
+    """Full float32, on so many threads."""
+    for name in (
+        *("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_packed", "use_bf16_storage"),
+        *("use_int8_inference", "use_int8_packed", "use_int8_storage", "use_int8_arithmetic"),
+        "use_vulkan_compute",
+    ):
+        if hasattr(options, name):
+            setattr(options, name, False)
+    if threads:
+        options.num_threads = threads
+
+
+def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> NcnnProgram:
+    """Compile a graph: see Engine.compile."""
+    return NcnnProgram(graph, threads)
+
+
+def suits(graphs: Sequence[Graph]) -> bool:
+    """Whether 1.5 G multiply-adds, and two thirds of all, are in 3x3 convolutions that ncnn computes by Winograd's
+    minimal filtering.
+
+    Its seconds to the better of ONNX Runtime's and OpenVINO's, one thread: HED and VGG-16 (0.99 of all) 0.48,
+    Darknet-19 (0.95) 0.54; but ResNet-50 (0.48) 0.86, GoogLeNet (0.61, 1 G) 0.94, networks below 0.1 G 1.1 to 1.4.
+    """
+    total = large = 0
+    for op in (o for g in graphs for o in g.ops):
+        count = _multiplications(op)
+        total += count
+        large += count if count and _is_winograd(op) else 0
+    return large >= 1.5e9 and large >= total * 2 / 3
+
+
+def _multiplications(op: Op) -> int:
+    weights = op.inputs[1] if op.op in ("Conv", "ConvTranspose", "Gemm", "MatMul") else None
+    if weights is None or weights.const is None:
+        return 0
+    seen = op.inputs[0] if op.op == "ConvTranspose" else op.outputs[0]
+    cells = seen.shape[2:] if seen is not None and op.op.startswith("Conv") else op.outputs[0].shape[:-1]
+    return weights.const.size * math.prod(cells) if all(isinstance(n, int) for n in cells) else 0
+
+
+def _is_winograd(op: Op) -> bool:
+    weights = op.inputs[1]
+    return (
+        op.op == "Conv"
+        and weights is not None
+        and tuple(weights.shape[2:]) == (3, 3)
+        and min(weights.shape[:2]) >= 16
+        and op.attrs.get("group", 1) == 1
+        and set(op.attrs.get("strides") or [1]) == {1}
+        and set(op.attrs.get("dilations") or [1]) == {1}
+        and op.outputs[0].shape[0] == 1
+    )

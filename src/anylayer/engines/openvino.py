@@ -1,0 +1,286 @@
+"""OpenVINO on the CPU, in float32 (its own choice on some machines would be bfloat16)."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.limits import need_few
+from anylayer.corrections import corrected
+from anylayer.engines._narrowing import narrowed, need_range
+from anylayer.engines._outputs import need_shapes, wanted_shapes
+from anylayer.engines._recycling import Recycled, Slot
+from anylayer.errors import EngineError, need
+from anylayer.graph import Graph, Value
+from anylayer.graph.sizes import is_static
+from anylayer.libraries.openvino import ov, shared_core
+from anylayer.network import Array
+from anylayer.writers.onnx import to_onnx
+
+PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+GENERAL = True
+_LARGE = 1 << 16
+_DIRECT = 1 << 14
+_MOST = 3000
+_TINY = 1 << 12
+_DIVISION = "nonconvertable_divide_0"
+"""The mark of a division that is not made a product with the reciprocal (OpenVINO, NonconvertibleDivide)."""
+
+
+def _writable(array: Array) -> Array:
+    """The array as OpenVINO shares it: contiguous, over memory that may be written (it never is)."""
+    if array.flags.c_contiguous:
+        view: Array = array.view()
+        try:
+            view.flags.writeable = True
+            return view
+        except ValueError:  # read-only memory
+            pass
+    return np.array(array, order="C")
+
+
+class OpenVinoProgram:
+    """A compiled model with one infer request a thread."""
+
+    def __init__(self, graph: Graph, threads: int | None, precision: str = "float32") -> None:
+        fixed = corrected(graph, "openvino", checking=True)
+        graph, self._checks = fixed.graph, fixed.checks
+        need_few(graph, "openvino", _MOST)
+        config: dict[str, Any] = {
+            "INFERENCE_PRECISION_HINT": PRECISIONS[precision],
+            "PERFORMANCE_HINT": "LATENCY",
+            "ENABLE_CPU_PINNING": False,
+        }
+        threads = 1 if _tiny(graph) else threads
+        if threads:
+            config["INFERENCE_NUM_THREADS"] = threads
+        self._dtypes = [v.dtype for v in graph.outputs]
+        self._wanted = wanted_shapes(graph.outputs)
+        self._empty = [  # OpenVINO gives numbers without axes for them
+            (i, np.empty(v.shape, v.dtype))
+            for i, v in enumerate(graph.outputs)
+            if 0 in v.shape and is_static(v.shape)
+        ]
+        self._narrowed = narrowed(graph.inputs, inputs=True), narrowed(graph.outputs, inputs=False)
+        self._weights: list[Array] = []
+        try:
+            self._model = shared_core().compile_model(self._read(graph, fixed.divisions), "CPU", config)
+        except Exception as error:
+            raise EngineError(f"engine 'openvino' refuses the graph: {error}") from error
+        places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
+        self._places = [
+            places.get(value.name) for value in graph.inputs
+        ]  # None: OpenVINO drops what nothing reads
+        read = {id(v) for o in graph.ops for v in o.inputs} | {id(v) for v in graph.outputs}
+        for value, place in zip(graph.inputs, self._places):
+            need(
+                place is not None or id(value) not in read,
+                f"engine 'openvino' loses input '{value.name}' of the graph",
+                EngineError,
+            )
+        self._local = threading.local()
+
+    def _read(self, graph: Graph, divisions: Sequence[Value]) -> Any:
+        """The model, with large weights as constants over NumPy's memory instead of a copy in the protobuf."""
+        lifted: dict[str, Array] = {}
+
+        def lift(name: str, value: Value) -> bool:
+            if value.const is None or value.const.nbytes < _LARGE or value.dtype != np.float32:
+                return False
+            lifted[name] = value.const
+            return True
+
+        model = shared_core().read_model(to_onnx(graph, lift=lift).SerializeToString())
+        exact = {v.name for v in divisions}
+        for node in model.get_ops():
+            if node.get_type_name() == "TopK" and node.output(1).get_target_inputs():
+                node.set_attribute("stable", True)  # of equal values the lower index first, as ONNX has it; slow
+            elif node.get_type_name() == "Divide" and node.get_friendly_name() in exact:
+                node.get_rt_info()[_DIVISION] = True
+        if not lifted:
+            return model
+        parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
+        for name, array in lifted.items():
+            held = _writable(array)
+            self._weights.append(held)
+            constant = ov.op.Constant(ov.Tensor(held, shared_memory=True), shared_memory=True)
+            constant.set_friendly_name(name)
+            parameter = parameters[name]
+            ov.utils.replace_node(parameter, constant)
+            model.remove_parameter(parameter)
+        model.validate_nodes_and_infer_types()
+        return model
+
+    def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
+        if self._narrowed[0]:
+            need_range(inputs, self._narrowed[0], "input")
+        if self._checks and out is not None:
+            out = [*out, None]
+        try:
+            request = getattr(self._local, "request", None)
+            if request is None:
+                request = self._local.request = _Request(self._model, self._places, self._dtypes)
+            results = request.run(inputs, out)
+        except Exception as error:
+            raise EngineError(f"engine 'openvino' stops: {error}") from error
+        for i, nothing in self._empty:
+            results[i] = nothing.copy() if out is None or out[i] is None else results[i]
+        need_shapes("openvino", results, self._wanted)
+        if self._checks:
+            self._need_checked(results.pop())
+        if self._narrowed[1]:
+            need_range(results, self._narrowed[1], "output")
+        return results
+
+    def _need_checked(self, flags: Array) -> None:
+        """Stop where a check of the graph has found something."""
+        if flags.any():
+            found = self._checks[int(flags.argmax())]
+            raise EngineError(f"engine 'openvino' stops: {found}. Use engine 'onnxruntime', or 'numpy'")
+
+
+class _Request:
+    """An infer request, for one thread. Its tensors lie over arrays of its own where they are small (to and from
+    which is copied) and over the caller's where they are large; those stay until others come.
+
+    A call of ReLU on 16 numbers takes 11 us so, and 21 with its tensors set each time.
+    """
+
+    def __init__(self, model: Any, places: Sequence[int | None], dtypes: Sequence[np.dtype[Any]]) -> None:
+        self._request = model.create_infer_request()
+        self._dtypes = list(dtypes)
+        self._small_inputs: list[tuple[int, Array]] = []
+        self._large_inputs: list[tuple[int, int]] = []
+        self._other_inputs: list[tuple[int, int]] = []
+        self._given: dict[int, Array | None] = {}
+        self._held: dict[int, Array] = {}
+        for i, place in enumerate(places):
+            if place is not None:
+                self._add_input(i, place, model.inputs[place])
+        shapes = [_fixed_shape(port, dtype) for port, dtype in zip(model.outputs, self._dtypes)]
+        self._shapes = [None if shape is None else shape[0] for shape in shapes]
+        self._own = [
+            np.zeros(shape[0], dtype) if shape is not None and shape[1] < _DIRECT else None
+            for shape, dtype in zip(shapes, self._dtypes)
+        ]
+        self._filled: list[Array | Slot | None] = [None] * len(shapes)
+        self._pools = [None if s is None else Recycled(s, d) for s, d in zip(self._shapes, self._dtypes)]
+        for i, own in enumerate(self._own):
+            if own is not None:
+                self._request.set_output_tensor(i, ov.Tensor(own, shared_memory=True))
+        self._copies_all = all(own is not None for own in self._own)
+
+    def _add_input(self, i: int, place: int, port: Any) -> None:
+        dtype = port.get_element_type().to_dtype()
+        fixed = _fixed_shape(port, dtype)
+        if fixed is None:
+            self._other_inputs.append((i, place))
+        elif fixed[1] >= _DIRECT:
+            self._large_inputs.append((i, place))
+        else:
+            own = np.zeros(fixed[0], dtype)
+            self._request.set_input_tensor(place, ov.Tensor(own, shared_memory=True))
+            self._small_inputs.append((i, own))
+
+    def run(self, inputs: Sequence[Array], out: Sequence[Array | None] | None) -> list[Array]:
+        """The outputs, in the buffers of `out` where it has one."""
+        for i, own in self._small_inputs:
+            own[...] = inputs[i]
+        for i, place in self._large_inputs:
+            if inputs[i] is not self._given.get(i):
+                self._bind(i, place, inputs[i])
+        feed = {place: inputs[i] for i, place in self._other_inputs} if self._other_inputs else None
+        if out is None and self._copies_all:
+            self._request.infer(feed, True, True)
+            return [own.copy() for own in self._own if own is not None]
+        arrays = self._targets(out)
+        results = self._request.infer(feed, True, True)
+        return [self._output(i, array, results) for i, array in enumerate(arrays)]
+
+    def _bind(self, i: int, place: int, array: Array) -> None:
+        """Let an input tensor lie over an array, which is kept (the tensor does not). Memory that cannot be shared
+        is copied each time."""
+        held = _writable(array)
+        self._request.set_input_tensor(place, ov.Tensor(held, shared_memory=True))
+        self._held[i] = held
+        self._given[i] = array if held.base is not None else None
+
+    def _targets(self, out: Sequence[Array | None] | None) -> list[Array | None]:
+        """The arrays for the outputs: the caller's, and ours for those that OpenVINO writes into directly."""
+        arrays: list[Array | None] = []
+        for i, pool in enumerate(self._pools):
+            array = out[i] if out is not None else None
+            if pool is not None and self._own[i] is None:
+                what: Array | Slot | None = array
+                if array is None:
+                    array, what = pool.take()
+                if what is None or what is not self._filled[i]:
+                    self._request.set_output_tensor(i, ov.Tensor(array, shared_memory=True))
+                self._filled[i] = what
+            arrays.append(array)
+        return arrays
+
+    def _output(self, i: int, array: Array | None, results: Any) -> Array:
+        """Output number i, in `array` if there is one."""
+        own = self._own[i]
+        if own is None and self._shapes[i] is not None and array is not None:
+            return array
+        found = results[i] if own is None else own
+        if array is None:
+            return np.array(found, self._dtypes[i])
+        np.copyto(array, found)
+        return array
+
+
+def _tiny(graph: Graph) -> bool:
+    """Whether there is less to do than threads take to start. (Two models of one ReLU called in turn, as around a
+    layer in Python, take 22 us with two threads each and 18 with one.)"""
+    made = [v for op in graph.ops for v in [*op.outputs, *op.inputs] if v is not None]
+    if not all(isinstance(d, int) for v in made for d in v.shape):
+        return False
+    count: int = sum(math.prod(v.shape) for v in made)
+    return count <= _TINY
+
+
+def _fixed_shape(port: Any, dtype: np.dtype[Any]) -> tuple[tuple[int, ...], int] | None:
+    """The shape of an input or output and its bytes; None where its size depends on data or its dtype is another
+    than ours."""
+    if port.get_partial_shape().is_dynamic or port.get_element_type().to_dtype() != dtype:
+        return None
+    shape = tuple(port.get_shape())
+    return shape, math.prod(shape) * dtype.itemsize
+
+
+def suits(graphs: Sequence[Graph]) -> bool:
+    """Whether "auto" measures this engine: always."""
+    return True
+
+
+def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OpenVinoProgram:
+    """Compile a graph: see Engine.compile."""
+    return OpenVinoProgram(graph, threads, precision)
+
+
+def open_file(path: Path) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+    """A model that OpenVINO reads, as a function of its inputs by name, in float32."""
+    try:
+        config = {"INFERENCE_PRECISION_HINT": PRECISIONS["float32"]}
+        model = shared_core().compile_model(shared_core().read_model(str(path)), "CPU", config)
+    except Exception as error:
+        raise EngineError(f"engine 'openvino' refuses the file: {error}", path.name) from error
+    known = {name for port in model.inputs for name in port.get_names()}
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        feed = {name: array for name, array in inputs.items() if name in known}
+        try:
+            results = model.create_infer_request().infer(feed)
+        except Exception as error:
+            raise EngineError(f"engine 'openvino' stops: {error}", path.name) from error
+        return {name: np.array(results[port]) for port in model.outputs for name in port.get_names()}
+
+    return run

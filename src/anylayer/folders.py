@@ -1,0 +1,64 @@
+"""A folder is a list: what this package holds is found by listing its folders, and entered in tables once."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_ROOT = Path(__file__).parent
+
+
+def modules(folder: str) -> list[str]:
+    """Return the names of the modules and packages in a folder of anylayer, sorted.
+
+    folder: relative to the package, for example "readers" or "layers/caffe". A name that begins with "_" is code
+    that several modules of the folder share, and is left out. Nothing is imported.
+    """
+    found = (_ROOT / folder).iterdir()
+    names = {p.stem for p in found if p.suffix == ".py" or (p / "__init__.py").exists()}
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+def load(folder: str, name: str) -> ModuleType:
+    """Import a module of a folder of anylayer. Raises ModuleNotFoundError."""
+    return importlib.import_module(f"anylayer.{folder.replace('/', '.')}.{name}")
+
+
+def load_all(folder: str) -> None:
+    """Import every module of a folder of anylayer, so that each enters what it defines."""
+    for name in modules(folder):
+        load(folder, name)
+
+
+class Table(dict[K, V]):
+    """A dictionary that refuses a second value for a key.
+
+    Each entry is made where the thing is defined, in one of many files. With a plain dictionary the last file
+    imported would win silently.
+    """
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if key in self and self[key] is not value:
+            raise ValueError(f"{key!r} is defined twice: {_where(self[key])} and {_where(value)}")
+        super().__setitem__(key, value)
+
+    def enter(self, keys: Iterable[K], value: V) -> None:
+        """Enter one value for several keys. Raises ValueError for a key that has another value."""
+        for key in keys:
+            self[key] = value
+
+    def __ior__(self, other: Mapping[K, V]) -> Table[K, V]:  # type: ignore[override, misc]
+        for key, value in other.items():
+            self[key] = value
+        return self
+
+
+def _where(value: Any) -> str:
+    code = getattr(value, "__code__", None)
+    return f"{value!r}" if code is None else f"{value.__qualname__} ({code.co_filename}:{code.co_firstlineno})"

@@ -1,0 +1,1 @@
+"""What can be seen of a network: a report of its nodes, its verification, its profile."""

@@ -1,0 +1,247 @@
+"""A report of a network's nodes as text that fits a width, and as HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from anylayer.inspect.tables import Column, clean, count, listed, natural_width, plural, table, unbroken, wrapped
+from anylayer.network import TensorType, open_text, size_text
+
+if TYPE_CHECKING:
+    from anylayer.inspect.report import NodeReport, Report
+
+Line = tuple[str, str]
+"""A line of text, and `where` of the node that it shows; "" for the others."""
+
+_FULL = (
+    Column("node"),
+    Column("type"),
+    Column("params"),
+    Column("outputs"),
+    Column("weights", right=True),
+    Column("multiply-adds", right=True),
+    Column("where"),
+)
+_NARROW = (
+    Column("node", 8, "middle", worth=8),
+    Column("type", 7, "middle"),
+    Column("params", 7),
+    Column("outputs"),
+    Column("weights", right=True),
+    Column("MACs", right=True),
+    Column("where"),
+)
+_EDGES = (
+    Column("node", 8, "middle"),
+    Column("type", 7, "middle"),
+    Column("inputs", 16, "wrap"),
+    Column("outputs", 16, "wrap"),
+    Column("where"),
+)
+_WHERE = {"host": "Python", "unshaped": "not traced"}
+
+
+def lines(
+    report: Report, width: int | None, nodes: Sequence[NodeReport] | None = None, *, edges: bool = False
+) -> list[Line]:
+    """Return the table of these nodes (else of the report's `layers`) and the totals below it.
+
+    Where the whole table is wider than `width`, reasons go below it; where that is not enough, shapes and numbers
+    are written shorter, names and params are cut, and a star marks the user's layers.
+    """
+    shown = report.layers if nodes is None else nodes
+    if edges:
+        found = _edges(report, shown, width)
+    else:
+        found = _table(shown, width)
+    return [*found, *((line, "") for line in wrapped(_totals(report, shown), width))]
+
+
+def ends(report: Report, width: int | None) -> list[str]:
+    """Return the lines that name the network's inputs and outputs, its dialect and the notes."""
+    found = []
+    for label, named in (("inputs", report.inputs), ("outputs", report.outputs)):
+        parts = []
+        for name, kind in named:
+            known = report.open.get(name)
+            shape = str(kind) if kind else open_text(known) if known else "(shape not known)"
+            layout = report.layouts.get(name, "") if label == "inputs" else ""
+            parts.append(clean(f"{name} {shape} {layout}".rstrip()))
+        found += listed(label, parts, width)
+    if report.dialect:
+        found.append(f"dialect: {report.dialect}")
+    for note in dict.fromkeys(report.notes):
+        found += wrapped(clean(f"note: {note}"), width)
+    return found
+
+
+def _totals(report: Report, shown: Sequence[NodeReport]) -> str:
+    t = report.totals
+    untraced = t["refused"] + t["unshaped"]
+    rest = len(report.nodes) - len(shown)
+    others = f" and {rest} of constants" if rest else ""
+    unsure = " known" if untraced or t["unknown"] else ""
+    given = "" if report.weighted else " (no weights file given)"
+    return (
+        f"{plural(len(shown), 'node')}{others}, {count(t['weights'])} weights{given}, "
+        f"{count(t['macs'])}{unsure} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
+        + (f"; not traced: {untraced}" if untraced else "")
+    )
+
+
+# ---------------------------------------------------------------------- text
+
+
+def _table(nodes: Sequence[NodeReport], width: int | None) -> list[Line]:
+    rows = [(*_cells(n), where(n, reason=True)) for n in nodes]
+    if width is None or natural_width(_FULL, rows) <= width:
+        return _joined(nodes, table(_FULL, rows, None))
+    rows = [(*_cells(n), where(n)) for n in nodes]
+    if natural_width(_FULL, rows) <= width:
+        return [*_joined(nodes, table(_FULL, rows, None)), *_reasons(nodes, width)]
+    rows = [(*_narrow(n), _starred(n)) for n in nodes]
+    found = _joined(nodes, table(_NARROW, rows, width))
+    return [*found, *_files(nodes, width), *_reasons(nodes, width)]
+
+
+def _joined(nodes: Sequence[NodeReport], parts: Sequence[Sequence[str]]) -> list[Line]:
+    head, *rows = parts
+    return [(line, "") for line in head] + [(line, n.where) for n, row in zip(nodes, rows) for line in row]
+
+
+def _files(nodes: Sequence[NodeReport], width: int | None) -> list[Line]:
+    """Return what the star says: the files that the user's layers are from."""
+    files = dict.fromkeys(Path(n.origin).name for n in nodes if _own(n))
+    return [(line, "") for line in wrapped(f"* from {', '.join(files)}", width)] if files else []
+
+
+def _edges(report: Report, nodes: Sequence[NodeReport], width: int | None) -> list[Line]:
+    """Return the table of what feeds what: each value with the node that it comes from."""
+    producers = {value: n.name for n in report.nodes for value, _ in n.outputs}
+    inputs, outputs = dict(report.inputs), dict(report.outputs)
+
+    def source(value: str) -> str:
+        producer = producers.get(value)
+        if producer is None:
+            return f"{value} (input)" if value in inputs else value
+        return value if producer == value else f"{value} ({producer})"
+
+    rows = []
+    for n in nodes:
+        made = [f"{v} {_size(t)}" + (" (output)" if v in outputs else "") for v, t in n.outputs]
+        cells = (n.name, n.type, unbroken(source(v) for v, _ in n.inputs), unbroken(made), _starred(n))
+        rows.append(tuple(map(clean, cells)))
+    return [*_joined(nodes, table(_EDGES, rows, width)), *_files(nodes, width)]
+
+
+def _cells(n: NodeReport) -> tuple[str, ...]:
+    outputs = ", ".join(str(t) if t else "?" for _, t in n.outputs)
+    numbers = [f"{v:,}" if v else "" for v in (n.weights, n.macs)]
+    return (clean(n.name), clean(n.type), clean(short(n.params)), outputs, *numbers)
+
+
+def _narrow(n: NodeReport) -> tuple[str, ...]:
+    sizes = [_size(t) for _, t in n.outputs]
+    outputs = ", ".join(
+        sizes if len(sizes) < 2 or len(", ".join(sizes)) <= 20 else [sizes[0], f"+{len(sizes) - 1}"]
+    )
+    numbers = [count(v) if v else "" for v in (n.weights, n.macs)]
+    shown = {str(size) for _, t in n.outputs if t for size in t.shape}
+    params = sorted(
+        short(n.params).split(" "), key=lambda p: p.partition("=")[2] in shown
+    )  # those first that tell
+    return (clean(n.name), clean(n.type), clean(" ".join(params)), outputs, *numbers)
+
+
+def _size(kind: TensorType | None) -> str:
+    """`1x3x224x224`, led by the dtype where that is not float32."""
+    if kind is None:
+        return "?"
+    sizes = "x".join(map(size_text, kind.shape)) or "scalar"
+    return sizes if kind.dtype == np.float32 else f"{kind.dtype.name} {sizes}"
+
+
+def _reasons(nodes: Sequence[NodeReport], width: int) -> list[Line]:
+    """Return a line for each reason why nodes do not run on the engine; the notes have those of refused nodes."""
+    found: dict[tuple[str, str], list[NodeReport]] = {}
+    for n in nodes:
+        if n.reason and n.where != "refused":
+            found.setdefault((n.where, n.reason), []).append(n)
+    lines = []
+    for (how, reason), same in found.items():
+        more = f" and {plural(len(same) - 1, 'other')}" if len(same) > 1 else ""
+        verb = {"host": "in Python", "unshaped": "not traced"}.get(how, how)
+        text = clean(f"layer '{same[0].name}' ({same[0].type}){more}: {verb}: {reason}")
+        lines += [(line, how) for line in wrapped(text, width)]
+    return lines
+
+
+def _own(n: NodeReport) -> bool:
+    return n.origin not in ("", "built-in")
+
+
+def _starred(n: NodeReport) -> str:
+    return _WHERE.get(n.where, n.where) + ("*" if _own(n) else "")
+
+
+def where(n: NodeReport, *, reason: bool = False) -> str:
+    """Return where a node runs, from which file of the user it is, and why it does not run on the engine."""
+    text = _WHERE.get(n.where, n.where) + (f", {Path(n.origin).name}" if _own(n) else "")
+    return clean(text + (f": {n.reason}" if reason and n.reason else ""))
+
+
+_TRAINING = ("filler", "initializer", "regularizer", "constraint")
+_UNTOLD = ("name", "trainable", "dtype")
+
+
+def short(params: Mapping[str, Any]) -> str:
+    """Return `num_output=64 kernel_size=3`: the fields without their messages. What serves training, and what is
+    not set, is left out; an object of a class is told by the class."""
+    parts: list[str] = []
+    for name, value in params.items():
+        if (
+            value is None
+            or (isinstance(value, list) and not value)
+            or name in _UNTOLD
+            or name.startswith("_")
+            or any(word in name for word in _TRAINING)
+        ):
+            continue
+        if isinstance(value, Mapping):
+            parts.append(f"{name}={value['class_name']}" if "class_name" in value else short(value))
+        elif isinstance(value, list) and any(isinstance(v, Mapping) for v in value):
+            parts.extend(short(v) for v in value if isinstance(v, Mapping))
+        elif isinstance(value, np.ndarray):
+            parts.append(f"{name}={TensorType(value.shape, value.dtype)}")
+        else:
+            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            parts.append(f"{name}={shown}")
+    return " ".join(p for p in parts if p)
+
+
+# ---------------------------------------------------------------------- HTML
+
+_COLOURS = {"unknown": "#c00", "refused": "#c00", "unshaped": "#c00", "host": "#a60", "constant": "#888"}
+
+
+def to_html(report: Report) -> str:
+    """Return the table with the totals, inputs and outputs below it, unknown layers in red."""
+    nodes = report.layers
+    head = "".join(f"<th>{c.head}</th>" for c in _FULL)
+    body = "".join(_html_row(n) for n in nodes)
+    below = [_totals(report, nodes), *ends(report, None)]
+    notes = "".join(f"<p>{html.escape(line)}</p>" for line in below)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+def _html_row(n: NodeReport) -> str:
+    colour = _COLOURS.get(n.where, "")
+    style = f' style="color: {colour}"' if colour else ""
+    cells = (*_cells(n), where(n, reason=True))
+    marked = [f"<b>{html.escape(c)}</b>" if n.where == "unknown" else html.escape(c) for c in cells]
+    return f"<tr{style}>" + "".join(f"<td>{c}</td>" for c in marked) + "</tr>"

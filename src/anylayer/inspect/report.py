@@ -1,0 +1,252 @@
+"""What `inspect` shows: per node its params, shapes, weights, multiply-adds, and where it runs."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, Traced, input_types, trace_nodes
+from anylayer.errors import InputError, need, shape_wording
+from anylayer.graph import Graph
+from anylayer.network import Array, Network, TensorType, size_text
+
+Named = list[tuple[str, TensorType | None]]
+
+
+@dataclass(slots=True)
+class NodeReport:
+    """One row. `weights` counts values; `macs` multiply-adds for one run at these shapes.
+
+    `where` is "engine", "host" (in Python, for `reason`), "constant", "refused" (`reason` is the broken rule),
+    "unknown" (no definition) or "unshaped" (its input shapes are not known).
+    """
+
+    name: str
+    type: str
+    params: dict[str, Any]
+    inputs: Named
+    outputs: Named
+    weights: int
+    macs: int
+    where: str
+    reason: str
+    origin: str
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Report:
+    """The table of a network's nodes. `open` and `layouts` are those of the network; `weighted` says whether there
+    are any weights, or a file that was read for them."""
+
+    source: str
+    dialect: str | None
+    inputs: Named
+    outputs: Named
+    nodes: list[NodeReport]
+    notes: list[str]
+    open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
+    layouts: dict[str, str] = field(default_factory=dict)
+    weighted: bool = True
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Sums over the nodes: nodes, weights, macs, and nodes that are host calls, refused, unshaped, unknown."""
+        return {
+            "nodes": len(self.nodes),
+            "weights": sum(n.weights for n in self.nodes),
+            "macs": sum(n.macs for n in self.nodes),
+            "host": sum(n.where == "host" for n in self.nodes),
+            "unshaped": sum(n.where == "unshaped" for n in self.nodes),
+            "refused": sum(n.where == "refused" for n in self.nodes),
+            "unknown": sum(n.where == "unknown" for n in self.nodes),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "source": self.source,
+            "dialect": self.dialect,
+            "inputs": _plain_named(self.inputs),
+            "outputs": _plain_named(self.outputs),
+            "nodes": [
+                {
+                    "name": n.name,
+                    "type": n.type,
+                    "params": n.params,
+                    "inputs": _plain_named(n.inputs),
+                    "outputs": _plain_named(n.outputs),
+                    "weights": n.weights,
+                    "macs": n.macs,
+                    "where": n.where,
+                    "reason": n.reason,
+                    "origin": n.origin,
+                    "notes": n.notes,
+                }
+                for n in self.nodes
+            ],
+            "totals": self.totals,
+            "notes": self.notes,
+        }
+
+    @property
+    def layers(self) -> list[NodeReport]:
+        """The nodes without those that hold the file's constants, or compute from them alone."""
+        constant: set[str] = set()
+        found = []
+        for n in self.nodes:
+            if n.where == "constant" and constant.issuperset(name for name, _ in n.inputs):
+                constant.update(name for name, _ in n.outputs)
+            else:
+                found.append(n)
+        return found
+
+    def __str__(self) -> str:
+        from anylayer.inspect.listing import ends, lines
+
+        width = shutil.get_terminal_size().columns
+        return "\n".join([*(line for line, _ in lines(self, width)), *ends(self, width)])
+
+    def _repr_html_(self) -> str:
+        from anylayer.inspect.listing import to_html
+
+        return to_html(self)
+
+
+def _plain_named(named: Named) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "shape": [d if isinstance(d, int) else size_text(d) for d in t.shape] if t else None,
+            "dtype": t.dtype.name if t else None,
+        }
+        for name, t in named
+    ]
+
+
+def make_report(network: Network, definitions: Definitions, shapes: Mapping[str, Sequence[int]] | None) -> Report:
+    """Trace what can be traced, without raising for what cannot."""
+    types = input_types(network, shapes)
+    values: dict[str, TensorType | None] = dict(types)
+    nodes, notes = [], list(network.notes)
+    for traced in trace_nodes(network, network.nodes, definitions, types, lenient=True):
+        row = _row(traced)
+        nodes.append(row)
+        values.update(row.outputs)
+        if traced.problem is not None and row.where == "refused":
+            notes.append(str(traced.problem))
+        notes.extend(f"{traced.node.place}: {note}" for note in row.notes)
+    return Report(
+        network.source,
+        network.dialect,
+        list(types.items()),
+        [(public, values.get(value)) for public, value in network.outputs.items()],
+        nodes,
+        notes,
+        dict(network.open),
+        dict(network.layouts),
+        bool(network.weights) or any(node.blobs for node in network.nodes),
+    )
+
+
+def _row(t: Traced) -> NodeReport:
+    node, bound = t.node, t.bound
+    where, reason = "engine", ""
+    if t.problem is not None:
+        unknown = t.problem is NO_DEFINITION or t.problem is PROGRAM
+        where = "refused" if t.problem.places else "unknown" if unknown else "unshaped"
+        reason = "" if t.problem is NO_DEFINITION else t.problem.message
+    elif t.is_constant:
+        where = "constant"
+    elif t.is_host_call:
+        where, reason = "host", t.reason
+    weights = sum(int(b.size) for b in node.blobs)
+    if not node.blobs and bound is not None and bound.definition.typed:
+        weights = sum(math.prod(w.shape) for w in bound.instance.wanted.values())
+    return NodeReport(
+        node.name,
+        node.type,
+        node.params,
+        [(name, kind) for name, kind in zip(node.inputs, t.inputs) if name],
+        list(zip(node.outputs, t.outputs)),
+        weights,
+        multiply_adds(t.body) if t.body is not None else 0,
+        where,
+        reason,
+        bound.definition.origin if bound is not None else "",
+        _notes(t),
+    )
+
+
+def _notes(t: Traced) -> list[str]:
+    """What the layer says of how it was read, and the tracer of a user's forward."""
+    notes = list(t.bound.notes) if t.bound is not None else []
+    if t.bound is not None and not t.bound.definition.built_in and t.body is not None:
+        notes += t.body.notes
+    return notes + t.notes
+
+
+def multiply_adds(graph: Graph) -> int:
+    """Multiply-adds of a graph's convolutions, matrix products and recurrences, for one run."""
+    total = 0
+    for op in graph.ops:
+        shapes = [v.shape if v is not None else () for v in op.inputs]
+        if any(not isinstance(d, int) for s in [*shapes, op.outputs[0].shape] for d in s):
+            continue
+        out = math.prod(op.outputs[0].shape)
+        if op.op == "Conv":
+            total += out * math.prod(shapes[1][1:])
+        elif op.op == "ConvTranspose":
+            total += math.prod(shapes[0]) * math.prod(shapes[1][1:])
+        elif op.op == "MatMul":
+            total += out * shapes[0][-1]
+        elif op.op == "Gemm":
+            total += out * shapes[0][0 if op.attrs.get("transA") else 1]
+        elif op.op in ("LSTM", "GRU", "RNN"):
+            steps = shapes[0][0] * shapes[0][1]
+            total += steps * (math.prod(shapes[1]) + math.prod(shapes[2]))
+    return total
+
+
+def fill_weights(
+    network: Network,
+    definitions: Definitions,
+    random: np.random.Generator,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> None:
+    """Random blobs, of plausible scale, for every layer that wants weights and has none.
+
+    Raises what tracing raises: the shapes of the weights follow from the network's input shapes.
+    """
+    types = input_types(network, shapes)
+    missing = [name for name, t in types.items() if t is None]
+    need(
+        not missing,
+        f"{network.source}: the shape of input '{', '.join(missing)}' is not in the file. "
+        f"Give {shape_wording(missing[0] if missing else '')}",
+        InputError,
+    )
+    for traced in trace_nodes(network, network.nodes, definitions, types):
+        bound = traced.bound
+        if bound is None or not bound.definition.typed or not bound.unfilled:
+            continue
+        wanted = bound.instance.wanted
+        traced.node.blobs = [_random(wanted[i], random) for i in sorted(wanted)]
+
+
+def _random(wanted: Any, random: np.random.Generator) -> Array:
+    given = wanted.values()
+    if given is not None and wanted.filler.value != 0:
+        return np.array(given)
+    shape = wanted.shape
+    if "variance" in wanted.what:
+        return np.asarray(random.uniform(0.5, 1.5, shape), np.float32)
+    if "factor" in wanted.what:
+        return np.ones(shape, np.float32)
+    deviation = math.sqrt(2 / max(1, math.prod(shape[1:]))) if len(shape) > 1 else 0.1
+    return np.asarray(random.standard_normal(shape, np.float32) * np.float32(deviation))

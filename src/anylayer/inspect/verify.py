@@ -1,0 +1,99 @@
+"""Compare an engine with NumPy node by node: each gets NumPy's inputs, so the first that differs is the one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from anylayer.compile.nodes import input_arrays, needed_nodes, trace_nodes
+from anylayer.engines import load_engine
+from anylayer.errors import EngineError
+from anylayer.network import Array, Node, TensorType
+from anylayer.optimize.simplify import simplify
+from anylayer.runtime.run import NumpyRunner
+
+if TYPE_CHECKING:
+    from anylayer.api import Net
+
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCheck:
+    """How far an engine is from NumPy at one node: `error` is the largest difference, `scale` the output's
+    largest absolute value, or that of the inputs up to 1 where it is larger (an output small beside its inputs
+    carries their rounding); `ok` is error <= 1e-5 x scale. `note` says why a node was not compared;
+    `refused`, that the engine did not run it."""
+
+    name: str
+    type: str
+    error: float
+    scale: float
+    ok: bool
+    note: str = ""
+    refused: bool = False
+
+
+def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> Iterator[NodeCheck]:
+    """Run the network in NumPy and every node alone on `engine`, on NumPy's inputs of that node.
+
+    Only the blobs that later nodes read are held. Raises what compiling raises.
+    """
+    module = load_engine(engine)
+    network = net.network
+    net.require_known(network.nodes)
+    arrays = input_arrays(network.inputs, inputs)
+    types = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
+    traced = iter(trace_nodes(network, needed_nodes(network, network.outputs), net.definitions, types))
+    found: list[NodeCheck] = []
+
+    def watch(node: Any, bound: Any, given: list[Any], outputs: list[Array]) -> None:
+        t = next(traced)
+        constant = {i for i, name in enumerate(node.inputs) if name in constants}
+        constants.update(node.outputs[i] for i in t.constants)
+        if t.body is None:
+            found.append(
+                NodeCheck(node.name, node.type, 0.0, 0.0, True, "constant" if t.is_constant else t.reason)
+            )
+            return
+        feed = [np.ascontiguousarray(x) for i, x in enumerate(given) if i not in constant]
+        try:
+            results = module.compile(simplify(t.body, engine, exact=True), None)(feed)
+        except EngineError as error:
+            found.append(NodeCheck(node.name, node.type, float("inf"), 0.0, False, str(error), refused=True))
+            return
+        found.append(_compare(node, [x for x in given if x is not None], results, outputs))
+
+    constants: set[str] = {""}
+    runner = NumpyRunner(network, net.definitions, network.outputs)
+    yield from _stream(runner, list(arrays.values()), watch, found)
+
+
+def _stream(runner: NumpyRunner, arrays: list[Array], watch: Any, found: list[NodeCheck]) -> Iterator[NodeCheck]:
+    for _ in runner.steps(arrays, watch):
+        yield from found
+        found.clear()
+
+
+def _compare(node: Node, given: list[Array], results: list[Array], outputs: list[Array]) -> NodeCheck:
+    least = max(min(max((_largest(x) for x in given), default=0.0), 1.0), 1e-6)
+    worst, scale = 0.0, least
+    for got, want in zip(results, outputs):
+        if got.shape != want.shape:
+            text = f"shape {got.shape}, NumPy gives {want.shape}"
+            return NodeCheck(node.name, node.type, float("inf"), scale, False, text)
+        own = max(_largest(want), least)
+        with np.errstate(invalid="ignore"):
+            off = np.asarray(np.abs(got.astype(np.float64) - want.astype(np.float64)))
+        off[(got == want) | (np.isnan(got) & np.isnan(want))] = 0
+        error = float(np.nan_to_num(off, nan=np.inf).max(initial=0.0))
+        if error / own >= worst / scale:
+            worst, scale = error, own
+    return NodeCheck(node.name, node.type, worst, scale, worst <= TOLERANCE * scale)
+
+
+def _largest(array: Array) -> float:
+    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))

@@ -1,0 +1,1 @@
+"""Optimization: rewrite a graph into an equal one that an engine runs faster."""

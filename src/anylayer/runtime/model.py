@@ -1,0 +1,336 @@
+"""Model: a compiled network. Programs are kept per input shape; `auto` measures the engines, takes the fastest."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.nodes import Definitions, input_types, needed_inputs
+from anylayer.compile.plan import GraphStep, Plan, make_plan
+from anylayer.engines import engines, installed, load_engine
+from anylayer.errors import EngineError, InputError, nearest, need
+from anylayer.graph import Graph
+from anylayer.layer.exclusive import in_user_code
+from anylayer.network import Array, Network, TensorType
+from anylayer.runtime.choice import trusted
+from anylayer.runtime.order import turned
+from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
+
+_TRIAL_SECONDS = 0.5
+_TURN_SECONDS = 0.03
+_SPINNING = 0.06
+"""For so long ONNX Runtime's threads keep the processors busy after a call (2**20 pauses of some 50 cycles):
+another engine that is measured meanwhile takes twice its time."""
+
+
+class Model:
+    """A network ready to run on one engine. Thread-safe.
+
+    `inputs` and `outputs` are name -> TensorType for the shapes it was compiled with (None before the first
+    call where the file gives no shape). `engine` is the engine in use; `timings` what "auto" measured, in
+    seconds a call; `host_calls` lists (node, type, reason) of the layers that run in Python.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        definitions: Definitions,
+        outputs: Mapping[str, str],
+        *,
+        engine: str = "auto",
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        threads: int | None = None,
+        precision: str = "float32",
+        exact: bool = False,
+    ) -> None:
+        names = ("auto", "numpy", *engines())
+        need(
+            engine in names,
+            f"there is no engine '{engine}'{nearest(engine, names)}; engines: {', '.join(names)}",
+            EngineError,
+        )
+        need(threads is None or threads > 0, f"threads must be positive, got {threads}", InputError)
+        self._network, self._definitions, self._targets = network, definitions, dict(outputs)
+        self._threads = threads
+        self._asked = engine
+        types = input_types(network, shapes)
+        self._types = {name: types[name] for name in needed_inputs(network, outputs)}
+        self._names = list(self._types)
+        self._runners: OrderedDict[Any, PlanRunner | NumpyRunner] = OrderedDict()
+        self._warned = False
+        self._lock = threading.RLock()
+        self._compiling: set[tuple[int, Any]] = set()
+        self.engine = engine
+        self.timings: dict[str, float] = {}
+        self.plan: Plan | None = None
+        self._precision, self._exact = precision, exact
+        if engine not in ("auto", "numpy"):
+            _require_precision(engine, precision)
+        need(engine != "numpy" or precision == "float32", "engine 'numpy' computes in float32 only", EngineError)
+        if engine == "numpy":
+            self._numpy = NumpyRunner(network, definitions, self._targets)
+        elif all(t is not None for t in self._types.values()):
+            self._runner(tuple((t.shape, t.dtype) for t in self._types.values() if t is not None))
+
+    def __repr__(self) -> str:
+        ends = [
+            ", ".join(f"{name} {kind or '(shape not known)'}" for name, kind in types.items())
+            for types in (self.inputs, self.outputs)
+        ]
+        calls = f"; in Python: {', '.join(name for name, _, _ in self.host_calls)}" if self.host_calls else ""
+        return f"<anylayer.Model of {self._network.name!r} on {self.engine}: {ends[0]} -> {ends[1]}{calls}>"
+
+    @property
+    def inputs(self) -> dict[str, TensorType | None]:
+        """name -> type; None where the file gives no shape and nothing has run yet."""
+        return dict(self._types)
+
+    @property
+    def outputs(self) -> dict[str, TensorType | None]:
+        """name -> type, at the shapes of `inputs`."""
+        types = self.plan.types if self.plan else {}
+        return {public: types.get(value) for public, value in self._targets.items()}
+
+    @property
+    def host_calls(self) -> list[tuple[str, str, str]]:
+        """(node, type, reason) of each layer that runs in Python; none on engine "numpy", where all do."""
+        return self.plan.host_calls if self.plan else []
+
+    def __call__(
+        self, inputs: Mapping[str, Any] | Array, out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
+        """Outputs by name. `inputs` is name -> array, or one array for a network with one input; values are
+        converted to the input's dtype. `out` may give C-contiguous arrays to write outputs into."""
+        if type(inputs) is not dict and not isinstance(inputs, Mapping):
+            need(
+                len(self._names) == 1,
+                f"the network has {len(self._names)} inputs ({', '.join(self._names)}): give a dict",
+                InputError,
+            )
+            inputs = {self._names[0]: inputs}
+        arrays = [self._array(name, inputs) for name in self._names]
+        if len(inputs) != len(arrays):
+            self._refuse_others(inputs)
+        runner = self._runner(tuple([(a.shape, a.dtype) for a in arrays]))
+        if not out:
+            try:
+                return runner(arrays, {})
+            except EngineError as error:
+                return self._elsewhere(runner, arrays, error)
+        self._check_buffers(out, arrays)
+        if isinstance(runner, PlanRunner):
+            for name, buffer in out.items():
+                _require_type(name, buffer, runner.plan.types[self._targets[name]])
+            try:
+                return runner(arrays, out)
+            except EngineError as error:
+                results = self._elsewhere(runner, arrays, error)
+        else:
+            results = runner(arrays, {})
+        for name, buffer in out.items():
+            _require_type(name, buffer, TensorType(results[name].shape, results[name].dtype))
+            np.copyto(buffer, results[name])
+        return {**results, **out}
+
+    def _refuse_others(self, inputs: Mapping[str, Any]) -> None:
+        """Refuse a name that is no input of the network; one that the outputs do not need has no effect."""
+        for name in inputs:
+            known = self._network.inputs
+            need(
+                name in known,
+                f"the network has no input '{name}'{nearest(str(name), known)}; its inputs: {', '.join(known)}",
+                InputError,
+            )
+
+    def _array(self, name: str, inputs: Mapping[str, Any]) -> Array:
+        if name not in inputs:
+            raise InputError(f"input '{name}' is missing; the network's inputs: {', '.join(self._names)}")
+        known = self._types[name]
+        try:
+            array = np.asarray(
+                inputs[name], known.dtype if known is not None else self._network.dtypes.get(name, np.float32)
+            )
+        except (TypeError, ValueError) as error:
+            raise InputError(f"input '{name}' must be an array of numbers: {error}") from None
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+    def _check_buffers(self, out: Mapping[str, Array], arrays: Sequence[Array]) -> None:
+        taken = list(arrays)
+        for name, array in out.items():
+            if name not in self._targets:
+                raise InputError(f"there is no output '{name}'{nearest(name, self._targets)}")
+            if not (isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.writeable):
+                raise InputError(f"out['{name}'] must be a writeable C-contiguous array")
+            if any(np.may_share_memory(array, other) for other in taken):
+                raise InputError(f"out['{name}'] must share no memory with an input or another output")
+            taken.append(array)
+
+    def _runner(self, key: tuple[Any, ...]) -> PlanRunner | NumpyRunner:
+        if self._asked == "numpy":
+            return self._numpy
+        runner = self._runners.get(key)
+        if runner is not None:
+            return runner
+        # A thread in a user's forward does not wait: the thread that compiles may be waiting for that forward to
+        # end.
+        held = self._lock.acquire(blocking=not in_user_code())
+        try:
+            return self._runners.get(key) or self._compiled(key)
+        finally:
+            if held:
+                self._lock.release()
+
+    def _compiled(self, key: tuple[Any, ...]) -> PlanRunner:
+        """Compile for these input types, and keep that. Raise LayerError where this very compilation asks for
+        it.
+        """
+        mine = (threading.get_ident(), key)
+        need(
+            mine not in self._compiling,
+            "a forward calls the model that it is a layer of, which is being compiled for the same shapes. Write "
+            "getMemoryShapes, so that forward needs no trial call, or let it call another model",
+        )
+        self._compiling.add(mine)
+        try:
+            runner = self._runners[key] = self._compile(key)
+        finally:
+            self._compiling.discard(mine)
+        while len(self._runners) > SHAPES_KEPT:
+            self._runners.popitem(last=False)
+        return runner
+
+    def _compile(self, key: tuple[Any, ...]) -> PlanRunner:
+        types = {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
+        for note in turned(self._network, {name: t.shape for name, t in types.items()}):
+            warnings.warn(note, stacklevel=6)
+        checker = "onnxruntime" if self.engine == "auto" else self.engine
+        plan = make_plan(self._network, self._definitions, types, self._targets, check=_checker(checker))
+        if self.plan is None:
+            self.plan = plan
+            self._types = dict(types)
+        if plan.host_calls and not self._warned:
+            self._warned = True
+            lines = [f"layer '{n}' ({t}) runs in Python: {reason}" for n, t, reason in plan.host_calls]
+            warnings.warn("; ".join(lines), stacklevel=6)
+        if self.engine != "auto":
+            try:
+                return PlanRunner(plan, self.engine, self._threads, self._precision, self._exact)
+            except EngineError:  # a specialist that was the fastest may not do these shapes
+                if self._asked != "auto":
+                    raise
+        return self._fastest(plan)
+
+    def _fastest(self, plan: Plan) -> PlanRunner:
+        """Compile on the installed engines, measure, keep the fastest for this and all later shapes."""
+        runners: dict[str, PlanRunner] = {}
+        refusals: list[EngineError] = []
+        graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
+        for name, engine in installed().items():
+            if not (engine.GENERAL if self._exact else engine.suits(graphs)):
+                continue
+            try:
+                _require_precision(name, self._precision)
+                runners[name] = PlanRunner(plan, name, self._threads, self._precision, self._exact)
+            except EngineError as error:
+                refusals.append(error)
+        if not runners:
+            raise refusals[0] if refusals else EngineError("no engine is installed: pip install onnxruntime")
+        if len(runners) > 1:
+            runners = self._trusted(runners, plan)
+        if len(runners) > 1:
+            self.timings = _measure(runners, plan)
+        self.engine = min(self.timings, key=self.timings.__getitem__) if self.timings else next(iter(runners))
+        return runners[self.engine]
+
+    def _trusted(self, runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, PlanRunner]:
+        """Return the runners whose answers on noise count; warn of those that are wrong."""
+
+        def definition(arrays: Sequence[Array]) -> Mapping[str, Array]:
+            return NumpyRunner(self._network, self._definitions, self._targets)(arrays, {})
+
+        runs = {name: partial(runner, out={}) for name, runner in runners.items()}
+        kept, wrong = trusted(runs, _noise(plan), definition)
+        for name, how in wrong.items():
+            warnings.warn(
+                f"engine '{name}' is left out: {how}. anylayer verify --engine {name} names the layer",
+                stacklevel=7,
+            )
+        return {name: runners[name] for name in kept}
+
+    def _elsewhere(
+        self, runner: PlanRunner | NumpyRunner, arrays: Sequence[Array], error: EngineError
+    ) -> dict[str, Array]:
+        """Run what the engine that "auto" has chosen stops at on another engine, and stay with that one.
+
+        Raises the first engine's error where no other engine runs it.
+        """
+        for name, engine in installed().items() if self._asked == "auto" else ():
+            if engine.GENERAL and name != self.engine and isinstance(runner, PlanRunner):
+                try:
+                    other = PlanRunner(runner.plan, name, self._threads, self._precision, self._exact)
+                    results = other(arrays, {})
+                except EngineError:
+                    continue
+                with self._lock:
+                    self.engine = name
+                    self._runners.clear()
+                return results
+        raise error
+
+
+def _noise(plan: Plan) -> list[Array]:
+    """Return seeded noise for a plan's inputs, from 0 to 1; integers are 0."""
+    noise = np.random.default_rng(0)
+    return [noise.random(t.shape, np.float32).astype(t.dtype) for t in plan.inputs.values()]
+
+
+def _require_type(name: str, buffer: Array, wanted: TensorType) -> None:
+    """Refuse a buffer that an output does not fit."""
+    if buffer.shape == wanted.shape and buffer.dtype == wanted.dtype:
+        return
+    need(
+        all(isinstance(d, int) for d in wanted.shape),
+        f"the size of output '{name}' ({wanted}) depends on data: it takes no buffer",
+        InputError,
+    )
+    raise InputError(f"out['{name}'] must be {wanted}, got {TensorType(buffer.shape, buffer.dtype)}")
+
+
+def _require_precision(engine: str, precision: str) -> None:
+    able = list(load_engine(engine).PRECISIONS)
+    need(precision in able, f"engine '{engine}' computes in {', '.join(able)}, got '{precision}'", EngineError)
+
+
+def _checker(engine: str) -> Any:
+    def check(graph: Graph, inputs: list[Array]) -> list[Array]:
+        return load_engine(engine).compile(graph, 1)(inputs)
+
+    return check
+
+
+def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
+    """Return the best seconds per call of each runner, on noise, taking turns."""
+    arrays = _noise(plan)
+    best = dict.fromkeys(runners, float("inf"))
+    stop = time.perf_counter() + _TRIAL_SECONDS * len(runners)
+    while True:
+        for name, runner in runners.items():
+            time.sleep(_SPINNING)
+            runner(arrays, {})
+            turn = time.perf_counter() + _TURN_SECONDS
+            while True:
+                start = time.perf_counter()
+                runner(arrays, {})
+                end = time.perf_counter()
+                best[name] = min(best[name], end - start)
+                if end > turn:
+                    break
+        if time.perf_counter() > stop:
+            return best

@@ -1,0 +1,182 @@
+"""Run a network: a plan on an engine, or layer by layer in NumPy. Both are called with one array an input."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.limits import MOST_IN_LAYER, Budget, graph_memory, need_memory
+from anylayer.compile.nodes import Definitions, needed_inputs, needed_nodes, run_bound
+from anylayer.compile.plan import GraphStep, HostStep, Plan, no_weights
+from anylayer.engines import Program, load_engine
+from anylayer.errors import EngineError, TraceError, at, within
+from anylayer.layer import Bound, bind
+from anylayer.network import ABSENT, Array, Network, Node, TensorType
+from anylayer.optimize.simplify import simplify
+from anylayer.runtime.host import HostCall
+from anylayer.tracing import trace
+
+SHAPES_KEPT = 8
+"""Input shapes for which a model keeps what it made for them."""
+Watch = Callable[[Node, Bound, list[Any], list[Array]], None]
+
+
+class PlanRunner:
+    """A plan compiled on an engine, its graphs rewritten for it; `exact` leaves out the rules that change last
+    bits. Safe to call from several threads."""
+
+    def __init__(
+        self, plan: Plan, engine: str, threads: int | None, precision: str = "float32", exact: bool = False
+    ) -> None:
+        self.plan = plan
+        compile_ = load_engine(engine).compile
+        fixed = {name for step in plan.steps if isinstance(step, GraphStep) for name in step.inputs}
+        self._places: dict[str, int] = {name: i for i, name in enumerate(plan.inputs)}
+        self._steps: list[tuple[Program | HostCall, list[int], list[int]]] = []
+        for step in plan.steps:
+            if isinstance(step, GraphStep):
+                graph = simplify(step.graph, engine, exact=exact)
+                with within(plan.source):
+                    program = compile_(graph, threads, precision)
+                self._add(program, step.inputs, step.outputs)
+            elif isinstance(step, HostStep):
+                node = step.traced.node
+                self._add(HostCall(step, plan, fixed), node.inputs, node.outputs)
+        self._outputs = [(public, self._place(value)) for public, value in plan.outputs.items()]
+        self._public = list(plan.outputs)
+        constants = {self._place(name): array for name, array in plan.constants.items()}
+        self._later = [constants.get(i) for i in range(len(plan.inputs), len(self._places))]
+        self._whole = self._single()
+
+    def _place(self, name: str) -> int:
+        """Where a value lies in the list of all."""
+        return self._places.setdefault(name, len(self._places))
+
+    def _add(self, program: Program | HostCall, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self._steps.append((program, [*map(self._place, inputs)], [*map(self._place, outputs)]))
+
+    def _single(self) -> Program | None:
+        """The program, when one call with the inputs and outputs as they stand is all there is."""
+        if len(self._steps) != 1:
+            return None
+        program, inputs, outputs = self._steps[0]
+        same = inputs == [*range(len(self.plan.inputs))] and outputs == [place for _, place in self._outputs]
+        return program if same and not isinstance(program, HostCall) else None
+
+    def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
+        """Public output name -> array; an array in `out` is written and returned for its output."""
+        try:
+            if self._whole is not None:
+                wanted = [out.get(public) for public in self._public] if out else None
+                return dict(zip(self._public, self._whole(arrays, wanted)))
+            return self._stepwise(arrays, out)
+        except EngineError as error:
+            with within(self.plan.source):
+                raise error
+
+    def _stepwise(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the steps one after the other."""
+        values: list[Any] = [*arrays, *self._later]
+        to = {place: out[public] for public, place in self._outputs if public in out} if out else None
+        for program, inputs, outputs in self._steps:
+            buffers = [to.get(i) for i in outputs] if to else None
+            for i, array in zip(outputs, program([values[i] for i in inputs], buffers)):
+                values[i] = array
+        given = len(arrays)
+        return {public: _own(values[i], i < given, to.get(i) if to else None) for public, i in self._outputs}
+
+
+def _own(array: Array, shared: bool, buffer: Array | None) -> Array:
+    """An array the caller may keep: not his own input, in his buffer if he gave one."""
+    if buffer is not None and buffer is not array:
+        np.copyto(buffer, array)
+        return buffer
+    return array.copy() if shared or not array.flags.writeable else array
+
+
+class NumpyRunner:
+    """The definition: every layer's own forward, in order. Blobs are dropped when nothing reads them any more."""
+
+    def __init__(self, network: Network, definitions: Definitions, outputs: Mapping[str, str]) -> None:
+        self._network, self._definitions = network, definitions
+        self._outputs = dict(outputs)
+        self._nodes = needed_nodes(network, outputs)
+        self._inputs = needed_inputs(network, outputs)
+        self._last: dict[str, int] = {}
+        for i, node in enumerate(self._nodes):
+            self._last.update(dict.fromkeys([*node.inputs, *node.outputs], i))
+        self._bounds: dict[int, OrderedDict[Any, Bound]] = {i: OrderedDict() for i in range(len(self._nodes))}
+        self._lock = threading.Lock()
+
+    def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
+        """As PlanRunner."""
+        *_, values = self.steps(arrays)
+        results = {}
+        for public, value in self._outputs.items():
+            array = np.ascontiguousarray(values[value]).reshape(values[value].shape)
+            results[public] = _own(array, value in self._inputs, out.get(public))
+        return results
+
+    def steps(self, arrays: Sequence[Array], watch: Watch | None = None) -> Iterator[dict[str, Array]]:
+        """Run node by node; after each one `watch(node, bound, inputs, outputs)` is called and the values that
+        are still needed are given."""
+        values: dict[str, Any] = {**dict(zip(self._inputs, arrays)), "": None}
+        kept = {"", *self._outputs.values()}
+        yield values
+        for i, node in enumerate(self._nodes):
+            inputs = [values[name] for name in node.inputs]
+            bound = self._bound(i, node, inputs)
+            outputs = run_bound(bound, inputs)
+            if bound.unfilled:
+                raise no_weights(self._network, node, bound.unfilled)
+            if watch is not None:
+                watch(node, bound, inputs, outputs)
+            values.update(zip(node.outputs, outputs))
+            for name in {*node.inputs, *node.outputs}:
+                if self._last[name] == i and name not in kept:
+                    del values[name]
+            yield values
+
+    def _bound(self, i: int, node: Node, inputs: Sequence[Array]) -> Bound:
+        """The node's layer for inputs of these types; those of the last types are kept. No lock is held while it
+        is made: a user's class is called."""
+        types = tuple(ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs)
+        kept = self._bounds[i]
+        with self._lock:
+            if types in kept:
+                kept.move_to_end(types)
+                return kept[types]
+        network = self._network
+        bound = bind(node, self._definitions[node.type], types, network.dialect, network.dtype)
+        if bound.definition.built_in:
+            _need_memory(bound, types)
+        with self._lock:
+            bound = kept.setdefault(types, bound)
+            while len(kept) > SHAPES_KEPT:
+                kept.popitem(last=False)
+        return bound
+
+
+def _without_absent(bound: Bound, types: Sequence[TensorType]) -> Callable[[list[Any]], list[Any]]:
+    """The layer as a function of the inputs it has."""
+
+    def call(arrays: list[Any]) -> list[Any]:
+        left = iter(arrays)
+        return bound([None if t is ABSENT else next(left) for t in types])
+
+    return call
+
+
+def _need_memory(bound: Bound, types: Sequence[TensorType]) -> None:
+    """Refuse a layer whose results take more memory than there is, before NumPy finds out."""
+    try:
+        body = trace(_without_absent(bound, types), [t for t in types if t is not ABSENT], limit=MOST_IN_LAYER)
+    except TraceError:
+        return
+    with at(bound.node.place):
+        Budget().take_graph(body)
+        need_memory(graph_memory(body), "it")

@@ -1,0 +1,156 @@
+"""ndarray's methods and properties, each as the function that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.place import refusal
+from anylayer.tracing.array import ATTRIBUTES, Traced, fresh, lifted
+from anylayer.tracing.dispatch import call_function, implements
+from anylayer.tracing.primitives import cast, reshape
+
+
+def _method(function: Callable[..., Any]) -> Callable[[Traced], Any]:
+    return lambda x: lambda *args, **kwargs: call_function(function, (x, *args), kwargs)
+
+
+_FUNCTIONS = (
+    "all any argmax argmin argpartition argsort clip cumprod cumsum diagonal dot max mean min nonzero "
+    "prod ravel repeat round searchsorted squeeze std sum swapaxes take trace var choose put"
+)
+for _name in _FUNCTIONS.split(" "):
+    ATTRIBUTES[_name] = _method(getattr(np, _name))
+
+
+def _reshape(x: Traced) -> Any:
+    def method(*shape: Any, order: str = "C", copy: Any = None) -> Any:
+        return call_function(
+            np.reshape, (x, shape[0] if len(shape) == 1 else shape), {"order": order, "copy": copy}
+        )
+
+    return method
+
+
+def _transpose(x: Traced) -> Any:
+    def method(*axes: Any) -> Any:
+        order = (
+            axes[0]
+            if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list, np.ndarray)))
+            else axes
+        )
+        return call_function(np.transpose, (x, None if order is None or not len(order) else tuple(order)), {})
+
+    return method
+
+
+def astype(
+    x: Traced, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: Any = True
+) -> Any:
+    """ndarray.astype: a copy, unless the dtype is the same and copy=False."""
+    dtype = np.dtype(dtype)
+    if not np.can_cast(x.dtype, dtype, casting):
+        raise TypeError(f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule '{casting}'")
+    if not copy and dtype == x.dtype:
+        return x
+    result = lifted(x._graph, cast(x._plain(), dtype))
+    result._scalar = x._scalar
+    return _laid_out(result, x)
+
+
+def copy(x: Traced, order: str = "C") -> Any:
+    """ndarray.copy."""
+    result = fresh(x)
+    result._scalar = x._scalar
+    return result if order in ("C", None) else _laid_out(result, x)
+
+
+def _laid_out(result: Traced, x: Traced) -> Traced:
+    if x._view is not None or x._layout is not None:
+        result._layout = lambda: x._shadow().astype(result.dtype)
+    return result
+
+
+class Flat:
+    """x.flat: the elements in C order, to read, to write and to go through."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Traced) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return self._array.size
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        x = self._array
+        found = lifted(x._graph, reshape(x._plain(), (x.size,)))[key]
+        if found._view is not None:
+            found = fresh(found)
+        return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        x = self._array
+        flat = lifted(x._graph, reshape(x._plain(), (x.size,)))
+        flat = fresh(flat)
+        flat[key] = value
+        x._assign(reshape(flat._plain(), x.shape))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self._array).reshape(-1)
+
+    def copy(self) -> Any:
+        """All elements as an array of their own."""
+        return self[:]
+
+
+@implements(np.put, raw=True)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """np.put: of a scalar, or of as many values as places."""
+    if type(a) is not Traced:
+        raise refusal("np.put writes a traced array into a NumPy array; make it with np.zeros_like(x)")
+    if np.size(v) not in (1, np.size(ind)) or mode != "raise":
+        raise refusal("np.put with other than one value a place, or with a mode, cannot be recorded")
+    Flat(a)[ind if type(ind) is Traced else np.asarray(ind)] = v if np.size(v) > 1 else np.reshape(v, ())
+
+
+def _sort(x: Traced, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    x._assign(call_function(np.sort, (x, axis), {})._plain())
+
+
+def _fill(x: Traced, value: Any) -> None:
+    x[...] = value
+
+
+def _view(x: Traced, dtype: Any = None, type: Any = None) -> Any:
+    if dtype not in (None, np.ndarray) and np.dtype(dtype) != x.dtype:
+        raise refusal("ndarray.view of another dtype reads the bits of the values, which cannot be recorded")
+    return x[...]
+
+
+ATTRIBUTES |= {
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "astype": lambda x: lambda *args, **kwargs: astype(x, *args, **kwargs),
+    "copy": lambda x: lambda order="C": copy(x, order),
+    "flatten": lambda x: lambda order="C": copy(call_function(np.ravel, (x, order), {})),
+    "conj": lambda x: lambda: np.conjugate(x),
+    "conjugate": lambda x: lambda: np.conjugate(x),
+    "T": lambda x: call_function(np.transpose, (x,), {}),
+    "mT": lambda x: call_function(np.matrix_transpose, (x,), {}),
+    "real": lambda x: call_function(np.real, (x,), {}),
+    "compress": lambda x: lambda condition, axis=None: call_function(np.compress, (condition, x, axis), {}),
+    "flat": Flat,
+    "flags": lambda x: x._shadow().flags,
+    "device": lambda x: "cpu",
+    "sort": lambda x: lambda *args, **kwargs: _sort(x, *args, **kwargs),
+    "partition": lambda x: lambda kth, axis=-1, **kwargs: _sort(x, axis),
+    "fill": lambda x: lambda value: _fill(x, value),
+    "view": lambda x: lambda *args, **kwargs: _view(x, *args, **kwargs),
+    "imag": lambda x: call_function(np.imag, (x,), {}),
+}

@@ -1,0 +1,286 @@
+"""Functions that choose elements: where, select, clip, take, the triangles and diagonals, tests of closeness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import axis_of, broadcast
+from anylayer.tracing.array import Traced
+from anylayer.tracing.dispatch import elementwise, implements
+from anylayer.tracing.dtypes import BOOL, I8, as_operand, common_dtype, weak
+from anylayer.tracing.primitives import cast, expand, gather, gather_elements, known, scatter
+from anylayer.tracing.rules import ufuncs
+from anylayer.tracing.rules.joining import array_like
+
+_NONE: Any = np._NoValue
+_clip_ufunc = np._core.umath.clip  # type: ignore[attr-defined]
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    if x is None or y is None:
+        raise refusal(
+            "np.where(mask) has a size that is known only when the network runs; use np.where(mask, a, b)"
+        )
+    a, b = as_operand(array_like(x) if type(x) is list else x), as_operand(array_like(y) if type(y) is list else y)
+    dtype = common_dtype(a, b)
+    a, b = (np.asarray(v, dtype) if weak(v) else cast(v, dtype) for v in (a, b))
+    mask = cast(array_like(condition), BOOL)
+    return expand(ufuncs.where(mask, a, b), broadcast(mask.shape, a.shape, b.shape))
+
+
+@implements(np.select)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    choices = [as_operand(c) for c in choicelist]
+    dtype = common_dtype(*choices, as_operand(default))
+    shape = broadcast(*[x.shape for x in (*map(array_like, condlist), *map(array_like, choices))])
+    result = expand(cast(array_like(default), dtype), shape)
+    for mask, choice in zip(condlist[::-1], choices[::-1]):
+        result = where(mask, cast(array_like(choice), dtype), result)
+    return result
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
+    dtype = common_dtype(*map(as_operand, choices))
+    options = [array_like(c) for c in choices]
+    a = _in_range(array_like(a), len(options), mode)
+    result = expand(cast(options[0], dtype), broadcast(a.shape, *[o.shape for o in options]))
+    for i, option in enumerate(options[1:], 1):
+        result = where(a == i, cast(option, dtype), result)
+    return result
+
+
+@implements(np.clip)
+def clip(
+    a: Any, a_min: Any = _NONE, a_max: Any = _NONE, *, min: Any = _NONE, max: Any = _NONE, **kwargs: Any
+) -> Any:
+    low, high = (_bound(v, w) for v, w in ((a_min, min), (a_max, max)))
+    a = array_like(a)
+    if a.dtype.kind in "iu":
+        info = np.iinfo(a.dtype)
+        low = None if type(low) is int and low <= info.min else low
+        high = None if type(high) is int and high >= info.max else high
+    if low is None and high is None:
+        return np.positive(a)
+    if low is None:
+        return elementwise(np.minimum, (a, high), **kwargs)
+    if high is None:
+        return elementwise(np.maximum, (a, low), **kwargs)
+    return elementwise(_clip_ufunc, (a, low, high), **kwargs)
+
+
+def _bound(a: Any, b: Any) -> Any:
+    found = b if a is _NONE else a
+    return None if found is _NONE else found
+
+
+# --------------------------------------------------------------------- taking
+
+
+def _in_range(indices: Any, size: int, mode: str) -> Any:
+    """Indices as np.take's mode treats them."""
+    if mode == "clip":
+        return np.clip(indices, 0, size - 1)
+    if mode == "wrap":
+        return indices % size
+    if known(indices):
+        if indices.size and (indices.min() < -size or indices.max() >= size):
+            raise IndexError(f"index {indices.max()} is out of bounds for axis of size {size}")
+        return np.where(indices < 0, indices + size, indices)
+    indices._graph.note("indices that are data are not checked when this runs; np.clip them to be safe")
+    return indices
+
+
+@implements(np.take)
+def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
+    a, indices = array_like(a), array_like(indices)
+    if indices.dtype.kind not in "iub" or (indices.size == 0 and known(indices)):
+        indices = indices.astype(np.int64)
+    if axis is None:
+        a, axis = a.reshape(-1), 0
+    axis = axis_of(axis, a.ndim)
+    indices = _in_range(cast(indices, I8), a.shape[axis], mode)
+    if known(indices) and indices.ndim == 1:
+        key = (*[slice(None)] * axis, indices)
+        return a[key]
+    return gather(a, indices, axis)
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None) -> Any:
+    if type(condition) is Traced:
+        raise refusal("np.compress by a traced array has a size that is known only when the network runs")
+    return take(a, np.flatnonzero(condition), axis)
+
+
+def _aligned(arr: Any, indices: Any, axis: int) -> tuple[Any, Any]:
+    """Both broadcast against each other on the axes other than `axis`."""
+    if arr.ndim != indices.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    one = [1 if i == axis else d for i, d in enumerate(arr.shape)]
+    other = [1 if i == axis else d for i, d in enumerate(indices.shape)]
+    shape = list(broadcast(one, other))
+    shape[axis] = arr.shape[axis]
+    arr = expand(arr, shape)
+    shape[axis] = indices.shape[axis]
+    return arr, expand(indices, shape)
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    arr, indices = array_like(arr), array_like(indices)
+    if axis is None:
+        arr, axis = arr.reshape(-1), 0
+    if indices.dtype.kind not in "iu":
+        raise IndexError("`indices` must be an integer array")
+    axis = axis_of(axis, arr.ndim)
+    arr, indices = _aligned(arr, cast(indices, I8), axis)
+    return gather_elements(arr, _in_range(indices, arr.shape[axis], "raise"), axis)
+
+
+@implements(np.put_along_axis, raw=True)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    if type(arr) is not Traced:
+        raise refusal(
+            "np.put_along_axis writes a traced array into a NumPy array; make it with np.zeros_like(x) or "
+            "np.zeros(shape, dtype, like=x)"
+        )
+    from anylayer.tracing.rules.writing import converted
+
+    target = arr.reshape(-1) if axis is None else arr
+    axis = axis_of(0 if axis is None else axis, target.ndim)
+    content = target._plain()
+    indices = cast(array_like(indices)._plain() if type(indices) is Traced else array_like(indices), I8)
+    content, indices = _aligned(content, indices, axis)
+    values = expand(converted(values, arr.dtype), indices.shape)
+    if all(map(known, (content, indices, values))):
+        content = content.copy()
+        np.put_along_axis(content, indices, values, axis)
+        target._assign(content)
+        return
+    arr._graph.note("where indices repeat, which of the values written stays is open")
+    if known(content) and known(indices) and known(values):
+        return
+    target._assign(scatter(content, indices, values, axis))
+
+
+# ------------------------------------------------------ triangles and diagonals
+
+
+def _below(m: Any, k: int) -> Any:
+    rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
+    return np.tri(rows, columns, k, dtype=bool)
+
+
+@implements(np.tril)
+def tril(m: Any, k: int = 0) -> Any:
+    return where(_below(m, k), m, np.zeros((), m.dtype))
+
+
+@implements(np.triu)
+def triu(m: Any, k: int = 0) -> Any:
+    return where(_below(m, k - 1), np.zeros((), m.dtype), m)
+
+
+@implements(np.diag)
+def diag(v: Any, k: int = 0) -> Any:
+    if v.ndim == 2:
+        return np.diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = v.shape[0] + abs(k)
+    spread = np.pad(v, (max(k, 0), max(-k, 0)))
+    return where(np.eye(n, k=k, dtype=bool), spread, np.zeros((), v.dtype))
+
+
+@implements(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> Any:
+    return diag(v.reshape(-1), k)
+
+
+@implements(np.trace)
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    return np.sum(np.diagonal(a, offset, axis1, axis2), -1, dtype=dtype)
+
+
+@implements(np.linalg.trace)
+def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    return trace(x, offset, -2, -1, dtype)
+
+
+@implements(np.fill_diagonal, raw=True)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    if wrap or type(a) is not Traced:
+        raise refusal("np.fill_diagonal of a NumPy array, or with wrap=True, cannot be recorded")
+    steps = np.arange(min(a.shape))
+    a[(steps,) * a.ndim] = val
+
+
+@implements(np.putmask, raw=True)
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
+    if type(a) is not Traced:
+        raise refusal("np.putmask writes a traced array into a NumPy array; use np.where")
+    v = array_like(values)
+    if v.shape not in ((), (1,), a.shape):
+        raise refusal("np.putmask with fewer values than elements repeats them; use np.where")
+    a[...] = np.where(mask, v.astype(a.dtype), a)
+
+
+@implements(np.place, raw=True)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    if np.size(vals) != 1:
+        raise refusal("np.place with several values puts them in one after another; use np.where")
+    putmask(arr, mask, array_like(vals).reshape(()))
+
+
+# --------------------------------------------------------------- closeness
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    a, b = array_like(a), array_like(b)
+    close = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
+    return close | (np.isnan(a) & np.isnan(b)) if equal_nan else close
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    return np.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    a1, a2 = array_like(a1), array_like(a2)
+    return False if a1.shape != a2.shape else np.all(a1 == a2)
+
+
+@implements(np.isin)
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> Any:
+    element, tests = array_like(element), array_like(test_elements).reshape(-1)
+    found = (np.expand_dims(element, -1) == tests).any(-1)
+    return ~found if invert else found
+
+
+def _sized(name: str) -> Any:
+    def rule(*_: Any, **__: Any) -> Any:
+        raise refusal(
+            f"np.{name} has a size that is known only when the network runs; use np.where(mask, a, b), or a "
+            "layer that is called in Python"
+        )
+
+    return rule
+
+
+for _name in ("nonzero", "flatnonzero", "argwhere", "extract", "unique", "unique_all", "unique_counts",
+              "unique_inverse", "unique_values", "intersect1d", "union1d", "setdiff1d", "setxor1d", "trim_zeros",
+              "bincount", "ix_"):  # fmt: skip
+    implements(getattr(np, _name, None))(_sized(_name))

@@ -1,0 +1,186 @@
+"""Functions that make arrays: zeros_like, zeros(..., like=x) and their like. What they make is known, traced all
+the same, so that traced arrays can be written into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.ir import Graph
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import broadcast
+from anylayer.tracing.array import Traced, fresh, lifted
+from anylayer.tracing.dispatch import call_function, handles, implements
+from anylayer.tracing.dtypes import weak
+from anylayer.tracing.primitives import cast, expand
+from anylayer.tracing.record import current
+from anylayer.tracing.rules.joining import array_like
+
+
+def _graph() -> Graph:
+    graph = current.get()
+    if graph is None:
+        raise refusal("a traced array is used outside the call that it was made for")
+    return graph
+
+
+def made(array: Any) -> Traced:
+    """An array of its own with known content."""
+    return Traced(_graph(), np.asarray(array))
+
+
+def _full_like(value: Any) -> Callable[..., Any]:
+    def rule(
+        a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    ) -> Any:
+        return _filled(a, value, dtype, shape)
+
+    return rule
+
+
+def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> Traced:
+    shape = a.shape if shape is None else shape
+    return made(np.full(shape, value, a.dtype if dtype is None else dtype))
+
+
+implements(np.zeros_like, np.empty_like, raw=True)(_full_like(0))
+implements(np.ones_like, raw=True)(_full_like(1))
+
+
+@implements(np.full_like, raw=True)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    return full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
+    """np.full, also of a traced value."""
+    if isinstance(shape, (int, np.integer)):
+        shape = (shape,)
+    if type(fill_value) is not Traced:
+        return made(np.full(shape, fill_value, dtype))
+    value = fill_value._plain()
+    value = value if dtype is None else cast(value, np.dtype(dtype))
+    if broadcast(value.shape, shape) != tuple(shape):
+        raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {tuple(shape)}")
+    return fresh(lifted(_graph(), expand(value, shape)))
+
+
+def array(
+    object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0
+) -> Any:
+    """np.array, also of traced arrays and lists of them."""
+    if type(object) is Traced:
+        same = dtype is None or np.dtype(dtype) == object.dtype
+        if same and not copy and object.ndim >= ndmin and not object._scalar:
+            return object
+        result = lifted(_graph(), cast(object._plain(), dtype or object.dtype))
+        result = fresh(result) if result is object else result
+        result._scalar = False
+    elif next(handles(object), None) is None:
+        result = made(np.array(object, dtype))
+        if isinstance(object, np.ndarray) and not copy and result.dtype == object.dtype:
+            result._owner = "a NumPy array (np.asarray gives the array itself)"
+    else:
+        result = lifted(_graph(), _nested(object, dtype))
+    while result.ndim < ndmin:
+        result = np.expand_dims(result, 0)
+    return result
+
+
+def _nested(items: Any, dtype: Any) -> Any:
+    """An array of nested lists: Python numbers take the dtype of the arrays beside them only where NumPy lets
+    them, that is never; they count as int64 or float64."""
+    joined = array_like(items)
+    return joined if dtype is None else cast(joined, np.dtype(dtype))
+
+
+def asarray(a: Any, dtype: Any = None, order: str = "K", *, device: Any = None, copy: Any = None) -> Any:
+    """np.asarray, of traced arrays too."""
+    return array(a, dtype, copy=bool(copy))
+
+
+def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
+    """np.ascontiguousarray: the array itself where it lies in C order, as in NumPy."""
+    moved = type(a) is Traced and (a._view is not None or a._layout is not None)
+    if moved and not a._shadow().flags.c_contiguous:
+        return array(a, dtype, ndmin=1)
+    return array(a, dtype, copy=False, ndmin=1)
+
+
+def _made_by(function: Callable[..., Any]) -> Callable[..., Any]:
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        return made(function(*args, **kwargs))
+
+    return rule
+
+
+CREATION: dict[str, Callable[..., Any]] = {
+    "zeros": _made_by(np.zeros),
+    "ones": _made_by(np.ones),
+    "empty": _made_by(np.zeros),
+    "eye": _made_by(np.eye),
+    "identity": _made_by(np.identity),
+    "tri": _made_by(np.tri),
+    "arange": _made_by(np.arange),
+    "linspace": _made_by(np.linspace),
+    "fromfunction": _made_by(np.fromfunction),
+    "full": full,
+    "array": array,
+    "asarray": asarray,
+    "asanyarray": asarray,
+    "ascontiguousarray": ascontiguousarray,
+    "asfortranarray": lambda a, dtype=None: array(a, dtype),
+}
+"""What makes arrays, by name: for like= and for the stand-in of NumPy."""
+
+
+for _name, _rule in CREATION.items():
+    implements(getattr(np, _name), raw=True)(_rule)
+
+
+@implements(np.copy, raw=True)
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    return call_copy(a, order)
+
+
+def call_copy(a: Any, order: str) -> Any:
+    """A copy that is an array, also of a scalar."""
+    from anylayer.tracing.rules.attributes import copy as copied
+
+    result = copied(a, order)
+    result._scalar = False
+    return result
+
+
+@implements(np.copyto, raw=True)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    if type(dst) is not Traced:
+        raise refusal(
+            "np.copyto (also np.full, np.full_like) writes a traced array into a NumPy array; make that array "
+            "with np.zeros_like(x) or np.zeros(shape, dtype, like=x), or use np.broadcast_to(x, shape)"
+        )
+    dtype = None if weak(src) else src.dtype if hasattr(src, "dtype") else np.asarray(src).dtype
+    if dtype is not None and not np.can_cast(dtype, dst.dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {dtype!r} to {dst.dtype!r} according to the rule '{casting}'"
+        )
+    if where is True:
+        dst[...] = src
+    else:
+        dst[...] = np.where(where, call_function(np.asarray, (src,), {"dtype": dst.dtype}), dst)
+
+
+@implements(getattr(np, "astype", None), raw=True)
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    return x.astype(dtype, copy=copy)

@@ -1,0 +1,364 @@
+"""x[key]: NumPy's indexing as the cheapest of Slice, Gather and Reshape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.intervals import Intervals
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, size_of
+from anylayer.tracing.array import Traced, lifted, view_of
+from anylayer.tracing.dispatch import plain, shadows
+from anylayer.tracing.dtypes import BOOL, I8
+from anylayer.tracing.primitives import cast, gather, known, reshape, slices, transpose
+
+_OUTSIDE = np.int64(2**31 - 1)
+"""A position that no array has: arrays have at most as many values."""
+
+
+@dataclass(slots=True)
+class Key:
+    """A key in pieces. `bounds` slice some axes (axis, start, n, step); an int is a slice of one.
+
+    `arrays` are the index arrays (NumPy or traced) by the axis that they index. `layout` lists the result's
+    axes before the index arrays' own are put in: an int is an axis of the array, None a new one. `place` is
+    where the arrays' axes go in there, `dropped` the axes that an int takes away.
+    """
+
+    bounds: list[tuple[int, int, int, int]] = field(default_factory=list)
+    arrays: dict[int, Any] = field(default_factory=dict)
+    layout: list[int | None] = field(default_factory=list)
+    place: int = 0
+
+    @property
+    def basic(self) -> bool:
+        return not self.arrays
+
+
+def _pieces(key: Any, rank: int) -> list[Any]:
+    """The key as a list, lists and masks made arrays. What the Ellipsis stands for follows it: also where that is
+    nothing it keeps index arrays apart."""
+    items = list(key) if type(key) is tuple else [key]
+    pieces: list[Any] = []
+    used = 0
+    for item in items:
+        if item is None or item is Ellipsis or isinstance(item, slice):
+            pieces.append(item)
+            used += isinstance(item, slice)
+        elif type(item) is Traced:
+            pieces.append(item)
+            used += item.ndim if item.dtype == BOOL else 1
+        elif isinstance(item, (bool, np.bool_)):
+            pieces.append(np.asarray(item))
+        elif isinstance(item, (int, np.integer)) or (hasattr(item, "__index__") and not hasattr(item, "shape")):
+            pieces.append(item.__index__())
+            used += 1
+        else:
+            found = _index_array(item)
+            used += found.ndim if _is_mask(found) else 1
+            pieces.append(found)
+    if sum(p is Ellipsis for p in pieces) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if used > rank:
+        raise IndexError(f"too many indices for array: array is {rank}-dimensional, but {used} were indexed")
+    if not any(p is Ellipsis for p in pieces):
+        pieces.append(Ellipsis)
+    at = next(i for i, p in enumerate(pieces) if p is Ellipsis)
+    return [*pieces[: at + 1], *[slice(None)] * (rank - used), *pieces[at + 1 :]]
+
+
+def _index_array(item: Any) -> Any:
+    """An index that is an array or a sequence: of integers, or a mask."""
+    if type(item) in (list, tuple) and any(type(v) is Traced for v in item):
+        return np.stack([v if type(v) is Traced else np.asarray(v) for v in item])
+    array = np.asarray(item)
+    if array.size == 0 and not isinstance(item, np.ndarray):
+        array = array.astype(np.intp)
+    if array.dtype == BOOL:
+        return array
+    if array.dtype.kind not in "iu":
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays "
+            "are valid indices"
+        )
+    return int(array) if array.ndim == 0 else array.astype(np.int64)
+
+
+def parse(key: Any, shape: Sequence[Any]) -> Key:
+    """The pieces of a key for an array of this shape, checked as NumPy checks them."""
+    pieces = _pieces(key, len(shape))
+    advanced = any(_is_array(p) for p in pieces)
+    result = Key()
+    places: list[int] = []
+    axis = 0
+    for i, p in enumerate(pieces):
+        if p is Ellipsis:
+            continue
+        if p is None:
+            result.layout.append(None)
+            continue
+        if _is_mask(p):
+            _put_mask(result, p, shape, axis)
+            places.append(i)
+            axis += p.ndim
+            continue
+        size = shape[axis]
+        if isinstance(p, slice):
+            if not is_full(p):
+                start, stop, step = p.indices(size)
+                n = len(range(start, stop, step))
+                if (start, n, step) != (0, size, 1):
+                    result.bounds.append((axis, start, n, step))
+            result.layout.append(axis)
+        elif type(p) is int:
+            p = _checked(p, size, axis)
+            result.bounds.append((axis, p, 1, 1))
+            if advanced:
+                places.append(i)
+        else:
+            result.arrays[axis] = _checked_array(p, size, axis)
+            places.append(i)
+        axis += 1
+    if advanced:
+        adjacent = places[-1] - places[0] + 1 == len(places)
+        before = pieces[: places[0]] if adjacent else []
+        result.place = sum(p is None or isinstance(p, slice) for p in before)
+    return result
+
+
+def is_full(p: slice) -> bool:
+    """Whether a slice is `:`."""
+    return p.start is None and p.stop is None and p.step is None
+
+
+def _is_array(p: Any) -> bool:
+    return type(p) is Traced or isinstance(p, np.ndarray)
+
+
+def _is_mask(p: Any) -> bool:
+    return isinstance(p, np.ndarray) and not isinstance(p, Traced) and p.dtype == BOOL
+
+
+def _put_mask(key: Key, mask: Any, shape: Sequence[Any], axis: int) -> None:
+    """A constant mask is the index arrays of where it is true."""
+    if mask.ndim == 0:
+        raise refusal("a single True or False as an index cannot be recorded; use None or a slice")
+    for i, (d, n) in enumerate(zip(mask.shape, shape[axis:])):
+        if d != n:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis + i}; size of axis is {n} but size "
+                f"of corresponding boolean axis is {d}"
+            )
+    for i, index in enumerate(mask.nonzero()):
+        key.arrays[axis + i] = index
+
+
+def _checked(index: int, size: Any, axis: int) -> int:
+    if isinstance(size, Dim):
+        if index >= 0:
+            return index
+        raise refusal(f"index {index} counts from the end of axis {axis}, whose size {size} is known only then")
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    return index % size if size else index
+
+
+def _checked_array(p: Any, size: Any, axis: int) -> Any:
+    if type(p) is Traced:
+        if p.dtype.kind not in "iu":
+            raise IndexError("arrays used as indices must be of integer (or boolean) type")
+        p._graph.note("indices that are data are not checked when this runs; np.clip them to be safe")
+        return cast(p, I8)
+    if isinstance(size, Dim):
+        raise refusal(f"indexing axis {axis}, whose size {size} is known only when the network runs")
+    if p.size and (p.min() < -size or p.max() >= size):
+        bad = p[(p < -size) | (p >= size)].flat[0]
+        raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {size}")
+    return np.where(p < 0, p + size, p)
+
+
+# ------------------------------------------------------------------ reading
+
+
+def getitem(x: Traced, key: Any) -> Any:
+    """x[key]: a view for slices and integers, a copy for arrays."""
+    from anylayer.tracing.masks import masked
+
+    selection = masked(x, key)
+    if selection is not None:
+        return selection
+    known_key = plain(key)
+    parsed = parse(known_key, x.shape)
+    if parsed.basic:
+        result = basic_view(x, known_key)
+        if result._view is not None:
+            result._view.key = key
+        return result
+    key = known_key
+    content = x._plain()
+    if known(content) and all(map(known, parsed.arrays.values())):
+        result = lifted(x._graph, content[key])
+    else:
+        result = lifted(x._graph, take(content, parsed))
+    result._layout = lambda: np.asarray(x._shadow()[shadows(key)])  # seldom in C order
+    return result
+
+
+def basic_view(x: Traced, key: Any, content: Any = None) -> Traced:
+    """The view that a key of slices, integers and None gives; `content` is its content when at hand."""
+    from anylayer.tracing.rules.writing import written
+
+    parsed = parse(key, x.shape)
+
+    def replay(p: Any) -> Any:
+        return p[key] if known(p) else _basic(p, parsed)
+
+    result = view_of(x, replay, lambda p, new: written(p, key, new), content=content)
+    ellipsis = any(p is Ellipsis for p in (key if type(key) is tuple else (key,)))
+    result._scalar = result.ndim == 0 and not ellipsis
+    if result._scalar:
+        result._view = None
+    return result
+
+
+def _basic(x: Any, key: Key) -> Any:
+    part = slices(x, key.bounds)
+    shape = tuple(1 if a is None else part.shape[a] for a in key.layout)
+    return reshape(part, shape)
+
+
+def take(x: Any, key: Key) -> Any:
+    """The elements that a key with index arrays selects."""
+    arrays = {a: np.asarray(p) if known(p) else p for a, p in key.arrays.items()}
+    result_axes = broadcast(*[p.shape for p in arrays.values()])
+    singles = {a: int(p.reshape(-1)[0]) for a, p in arrays.items() if known(p) and p.size == 1}
+    arrays = {a: p for a, p in arrays.items() if a not in singles}
+    ranges = {} if known(x) or (len(arrays) > 1 and not _separable(arrays)) else _progressions(arrays)
+    x = slices(x, [*key.bounds, *[(a, i, 1, 1) for a, i in singles.items()], *ranges.values()])
+    arrays.update({a: np.arange(n).reshape(arrays[a].shape) for a, (_, _, n, _) in ranges.items()})
+    kept = [a for a in key.layout if a is not None]
+    dropped = [a for a in range(x.ndim) if a not in kept and a not in arrays]
+    if len(arrays) > 1 and not _separable(arrays):
+        part, order = _joint(x, arrays, result_axes, dropped)
+    else:
+        part, order = _separate(x, arrays, len(result_axes), dropped)
+    return _arranged(part, order, key, result_axes)
+
+
+_Order = list[tuple[str, int]]
+
+
+def _separable(arrays: dict[int, Any]) -> bool:
+    """Whether each index array varies along axes of the result of its own."""
+    if not all(map(known, arrays.values())):
+        return False
+    seen: set[int] = set()
+    for p in arrays.values():
+        own = {i - p.ndim for i, d in enumerate(p.shape) if d != 1}
+        if own & seen:
+            return False
+        seen |= own
+    return True
+
+
+def _separate(x: Any, arrays: dict[int, Any], rank: int, dropped: list[int]) -> tuple[Any, _Order]:
+    """One Gather (or Slice) an axis, the innermost first, which leaves less for the outer ones."""
+    source_rank = x.ndim
+    order: _Order = []
+    widths: dict[int, list[int]] = {}
+    for axis in sorted(arrays, reverse=True):
+        p = arrays[axis]
+        own = [i - p.ndim for i, d in enumerate(p.shape) if not is_one(d) or len(arrays) == 1]
+        flat = p if len(own) == p.ndim else p.reshape([p.shape[i] for i in own])
+        x = _along(x, flat, axis)
+        widths[axis] = [i + rank for i in own]
+    for axis in range(source_rank):
+        if axis in widths:
+            order.extend(("array", i) for i in widths[axis])
+        else:
+            order.append(("dropped" if axis in dropped else "axis", axis))
+    return x, order
+
+
+def _along(x: Any, p: Any, axis: int) -> Any:
+    """np.take along one axis, which may be all of it as it is."""
+    if known(p) and p.ndim == 1 and p.size == x.shape[axis] and (p == np.arange(p.size)).all():
+        return x
+    return gather(x, p, axis)
+
+
+def _progressions(arrays: dict[int, Any]) -> dict[int, tuple[int, int, int, int]]:
+    """The index arrays that are arithmetic progressions, as slices."""
+    found = {}
+    for axis, p in arrays.items():
+        if known(p) and p.size > 1 and max(p.shape) == p.size:
+            flat = p.reshape(-1)
+            step = int(flat[1] - flat[0])
+            if step and (np.diff(flat) == step).all():
+                found[axis] = (axis, int(flat[0]), p.size, step)
+    return found
+
+
+def _joint(x: Any, arrays: dict[int, Any], result_axes: Sequence[Any], dropped: list[int]) -> tuple[Any, _Order]:
+    """The indexed axes merged into one, then one Gather of their flat positions."""
+    axes = sorted(arrays)
+    sizes = [x.shape[a] for a in axes]
+    if not is_static(sizes):
+        raise refusal(f"indexing {x!r} with several arrays: a size is known only when the network runs")
+    flat: Any = flat_index([arrays[a] for a in axes], sizes)
+    rest = [a for a in range(x.ndim) if a not in axes]
+    lead = [a for a in rest if a < axes[0]]
+    tail = [a for a in rest if a > axes[0]]
+    x = transpose(x, [*lead, *axes, *tail])
+    x = reshape(x, (*[x.shape[i] for i in range(len(lead))], size_of(sizes), *x.shape[len(lead) + len(axes) :]))
+    x = gather(x, flat, len(lead))
+    order: _Order = [("dropped" if a in dropped else "axis", a) for a in lead]
+    order.extend(("array", i) for i in range(len(result_axes)))
+    order.extend(("dropped" if a in dropped else "axis", a) for a in tail)
+    return x, order
+
+
+def flat_index(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """Return ravel_multi_index, also of traced indices, whose negative values count from the end.
+
+    A traced index out of its axis gives a position outside every array, which engines refuse.
+    """
+    if len(indices) == 1:
+        return indices[0]
+    if all(map(known, indices)):
+        return np.ravel_multi_index(tuple(np.broadcast_arrays(*indices)), tuple(sizes)).astype(np.int64)
+    total: Any = None
+    outside: Any = None
+    stride = size_of(sizes)
+    for p, size in zip(indices, sizes):
+        stride //= size
+        if not known(p):
+            low, high = Intervals(p._graph).of(p._value)
+            if low < -size or high >= size:
+                away = (p < -size) | (p >= size)
+                outside = away if outside is None else outside | away
+            p = p if low >= 0 else p % np.int64(size)
+        term = p if stride == 1 else p * np.int64(stride)
+        total = term if total is None else total + term
+    return total if outside is None else np.where(outside, _OUTSIDE, total)
+
+
+def _arranged(x: Any, order: _Order, key: Key, result_axes: Sequence[Any]) -> Any:
+    """Bring the axes into NumPy's order, put in the new axes and drop those that integers take away."""
+    wanted: _Order = []
+    arrays: _Order = [o for o in order if o[0] == "array"]
+    before = [a for a in key.layout[: key.place] if a is not None]
+    after = [a for a in key.layout[key.place :] if a is not None]
+    wanted.extend(("axis", a) for a in before)
+    wanted.extend(sorted(arrays))
+    wanted.extend(("axis", a) for a in after)
+    wanted.extend(o for o in order if o[0] == "dropped")
+    x = transpose(x, [order.index(o) for o in wanted])
+    sizes = dict(zip(wanted, x.shape))
+    shape: list[Any] = [1 if a is None else sizes["axis", a] for a in key.layout]
+    shape[key.place : key.place] = list(result_axes)
+    return reshape(x, shape)

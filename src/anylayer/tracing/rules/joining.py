@@ -1,0 +1,238 @@
+"""Functions that join arrays, or make larger ones of them: concatenate, stack, repeat, tile, roll, pad."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import axis_of
+from anylayer.tracing import primitives
+from anylayer.tracing.array import Traced
+from anylayer.tracing.dispatch import implements
+from anylayer.tracing.dtypes import common_dtype
+from anylayer.tracing.primitives import cast, concat, ints, slices
+from anylayer.tracing.record import record
+
+
+def array_like(x: Any) -> Any:
+    """An array of what NumPy would make an array of, traced arrays in lists joined."""
+    if type(x) is Traced:
+        return x
+    if type(x) in (list, tuple) and any(type(array_like(v)) is Traced for v in x):
+        return stack([array_like(v) for v in x])
+    return np.asarray(x)
+
+
+@implements(np.concatenate)
+def concatenate(arrays: Sequence[Any], /, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    parts = [array_like(a) for a in arrays]
+    if axis is None:
+        parts, axis = [p.reshape(-1) for p in parts], 0
+    if any(p.ndim == 0 for p in parts):
+        raise ValueError("zero-dimensional arrays cannot be concatenated")
+    dtype = np.dtype(dtype) if dtype is not None else common_dtype(*parts)
+    return concat([cast(p, dtype) for p in parts], axis_of(axis, parts[0].ndim))
+
+
+@implements(np.stack)
+def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    parts = [array_like(a) for a in arrays]
+    if len({p.shape for p in parts}) != 1:
+        raise ValueError("all input arrays must have the same shape")
+    axis = axis_of(axis, parts[0].ndim + 1)
+    return concatenate([np.expand_dims(p, axis) for p in parts], axis, dtype=dtype)
+
+
+@implements(np.vstack)
+def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    return concatenate([np.atleast_2d(array_like(a)) for a in tup], 0, dtype=dtype)
+
+
+@implements(np.hstack)
+def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    parts = [np.atleast_1d(array_like(a)) for a in tup]
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype)
+
+
+@implements(np.dstack)
+def dstack(tup: Sequence[Any]) -> Any:
+    return concatenate([np.atleast_3d(array_like(a)) for a in tup], 2)
+
+
+@implements(np.column_stack)
+def column_stack(tup: Sequence[Any]) -> Any:
+    parts = [array_like(a) for a in tup]
+    return concatenate([p if p.ndim >= 2 else np.atleast_1d(p).reshape(-1, 1) for p in parts], 1)
+
+
+@implements(np.block)
+def block(arrays: Any) -> Any:
+    depth = _depth(arrays)
+    leaves = list(_leaves(arrays))
+    rank = max(depth, *[x.ndim for x in leaves])
+    dtype = common_dtype(*leaves)
+
+    def joined(items: Any, level: int) -> Any:
+        if not isinstance(items, list):
+            x = cast(array_like(items), dtype)
+            return x.reshape([1] * (rank - x.ndim) + list(x.shape))
+        return concat([joined(i, level + 1) for i in items], rank - depth + level)
+
+    return joined(arrays, 0)
+
+
+def _depth(arrays: Any) -> int:
+    return 1 + _depth(arrays[0]) if isinstance(arrays, list) else 0
+
+
+def _leaves(arrays: Any) -> Iterator[Any]:
+    if isinstance(arrays, list):
+        for item in arrays:
+            yield from _leaves(item)
+    else:
+        yield array_like(arrays)
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    return concatenate([array_like(arr), array_like(values)], axis)
+
+
+@implements(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    if not isinstance(obj, (int, np.integer)):
+        raise refusal("np.insert at other than one place cannot be recorded; use np.concatenate")
+    arr = arr.reshape(-1) if axis is None else arr
+    place = axis_of(0 if axis is None else axis, arr.ndim)
+    at = int(obj) + (arr.shape[place] if obj < 0 else 0)
+    v = cast(array_like(values), arr.dtype)
+    if v.ndim == 0 or v.ndim < arr.ndim:
+        v = np.expand_dims(np.broadcast_to(v, arr.shape[:place] + arr.shape[place + 1 :]), place)
+    head, tail = np.split(arr, [at], place)
+    return concat([head, v, tail], place)
+
+
+@implements(np.delete)
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    arr = arr.reshape(-1) if axis is None else arr
+    place = axis_of(0 if axis is None else axis, arr.ndim)
+    return np.take(arr, np.delete(np.arange(arr.shape[place]), obj), place)
+
+
+# ------------------------------------------------------------------ repeating
+
+
+@implements(np.repeat)
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    if type(repeats) is Traced:
+        raise refusal("np.repeat by a traced array has a size that is known only when the network runs")
+    a = a.reshape(-1) if axis is None else a
+    place = axis_of(0 if axis is None else axis, a.ndim)
+    return np.take(a, np.repeat(np.arange(a.shape[place]), repeats), place)
+
+
+_CONCAT = 16
+"""Copies up to which joining them beats Tile."""
+
+
+@implements(np.tile)
+def tile(A: Any, reps: Any) -> Any:
+    counts = tuple(map(int, reps)) if np.ndim(reps) else (int(reps),)
+    rank = max(A.ndim, len(counts))
+    counts = (1,) * (rank - len(counts)) + counts
+    x = A.reshape([1] * (rank - A.ndim) + list(A.shape))
+    if math.prod(counts) <= _CONCAT and 0 not in counts:
+        for axis, n in enumerate(counts):
+            x = concat([x] * n, axis)
+        return x
+    shape = [d * n for d, n in zip(x.shape, counts)]
+    if 0 in shape:
+        return np.zeros(shape, x.dtype)
+    return record("Tile", [x, ints(counts)], shape, x.dtype)
+
+
+@implements(np.resize)
+def resize(a: Any, new_shape: Any) -> Any:
+    shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
+    flat = a.reshape(-1)
+    return np.take(flat, np.resize(np.arange(flat.size), math.prod(shape)), 0).reshape(shape)
+
+
+@implements(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    if axis is None:
+        return roll(a.reshape(-1), int(np.sum(shift)), 0).reshape(a.shape)
+    shifts, axes = np.broadcast_arrays(shift, axis)
+    for s, i in zip(shifts.reshape(-1), axes.reshape(-1)):
+        place = axis_of(int(i), a.ndim)
+        n = a.shape[place]
+        cut = n - int(s) % n if n else 0
+        if cut != n:
+            a = concat([slices(a, [(place, cut, n - cut, 1)]), slices(a, [(place, 0, cut, 1)])], place)
+    return a
+
+
+# -------------------------------------------------------------------- padding
+
+_INDEX_MODES = ("edge", "reflect", "symmetric", "wrap")
+
+
+@implements(np.pad)
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    widths = _pad_widths(pad_width, array.ndim)
+    if mode == "empty":
+        mode = "constant"
+    if mode == "constant":
+        values = kwargs.pop("constant_values", 0)
+        _no_more(mode, kwargs)
+        return _pad_constant(array, widths, values)
+    if mode not in _INDEX_MODES:
+        raise refusal(f"np.pad(..., mode={mode!r}) cannot be recorded; only constant, {', '.join(_INDEX_MODES)}")
+    if kwargs.pop("reflect_type", "even") != "even":
+        raise refusal("np.pad(..., reflect_type='odd') cannot be recorded")
+    _no_more(mode, kwargs)
+    simple = all(b < d and a < d for (b, a), d in zip(widths, array.shape))
+    if mode == "edge" or (mode == "reflect" and simple):
+        return primitives.pad(array, [b for b, _ in widths], [a for _, a in widths], mode=mode)
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            order = np.pad(np.arange(array.shape[axis]), (before, after), mode)
+            array = np.take(array, order, axis)
+    return array
+
+
+def _no_more(mode: str, kwargs: Any) -> None:
+    for name in kwargs:
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {{'{name}'}}")
+
+
+def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
+    if isinstance(pad_width, dict):
+        pairs = [(0, 0)] * rank
+        for axis, width in pad_width.items():
+            pairs[axis] = (width, width) if isinstance(width, int) else tuple(width)
+        pad_width = pairs
+    widths = np.broadcast_to(np.asarray(pad_width), (rank, 2))
+    if widths.dtype.kind not in "iu":
+        raise TypeError("`pad_width` must be of integral type.")
+    if (widths < 0).any():
+        raise ValueError("index can't contain negative values")
+    return [(int(b), int(a)) for b, a in widths]
+
+
+def _pad_constant(x: Any, widths: list[tuple[int, int]], values: Any) -> Any:
+    if type(values) is Traced:
+        raise refusal("np.pad with a traced constant_values cannot be recorded; use np.concatenate")
+    pairs = np.broadcast_to(np.asarray(values), (x.ndim, 2))
+    if (pairs == pairs.flat[0]).all():
+        value = np.asarray(pairs.flat[0]).astype(x.dtype) if x.ndim else 0
+        return primitives.pad(x, [b for b, _ in widths], [a for _, a in widths], value)
+    for axis, ends in enumerate(widths):
+        for side, n in enumerate(ends):
+            only = [[n if i == axis and s == side else 0 for i in range(x.ndim)] for s in (0, 1)]
+            x = primitives.pad(x, only[0], only[1], pairs[axis, side].astype(x.dtype))
+    return x

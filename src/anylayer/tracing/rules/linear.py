@@ -1,0 +1,357 @@
+"""Products of matrices, einsum, norms."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import axes_of, broadcast, size_of
+from anylayer.tracing.dispatch import implements, ufunc_rule
+from anylayer.tracing.dtypes import BOOL, I4, common_dtype
+from anylayer.tracing.primitives import cast, known, reduce, reshape, through, transpose
+from anylayer.tracing.record import record
+from anylayer.tracing.rules.joining import array_like
+
+
+@ufunc_rule(np.matmul)
+def matmul(a: Any, b: Any) -> Any:
+    """np.matmul: of the loop's dtype."""
+    if a.ndim == 0 or b.ndim == 0:
+        raise ValueError("matmul: Input operand does not have enough dimensions")
+    inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
+    if a.shape[-1] != inner:
+        raise ValueError(
+            f"matmul: Input operand 1 has a mismatch in its core dimension 0 (size {inner} is different from "
+            f"{a.shape[-1]})"
+        )
+    shape = (
+        *broadcast(a.shape[:-2], b.shape[:-2]),
+        *(a.shape[-2:-1] if a.ndim > 1 else ()),
+        *(b.shape[-1:] if b.ndim > 1 else ()),
+    )
+    if inner == 0:
+        return np.zeros(shape, a.dtype)
+    if a.dtype == BOOL:
+        return cast(record("MatMul", [cast(a, I4), cast(b, I4)], shape, I4), BOOL)
+    dtype = a.dtype
+    return cast(record("MatMul", [through(a), through(b)], shape, through(a).dtype), dtype)
+
+
+if hasattr(np, "vecdot"):
+
+    @ufunc_rule(np.vecdot)
+    def vecdot(a: Any, b: Any) -> Any:
+        return (a * b).sum(-1, dtype=a.dtype)
+
+
+if hasattr(np, "matvec"):
+
+    @ufunc_rule(np.matvec)
+    def matvec(a: Any, b: Any) -> Any:
+        return matmul(a, b[..., None])[..., 0]
+
+    @ufunc_rule(np.vecmat)
+    def vecmat(a: Any, b: Any) -> Any:
+        return matmul(a[..., None, :], b)[..., 0, :]
+
+
+def _pair(a: Any, b: Any) -> tuple[Any, Any]:
+    a, b = array_like(a), array_like(b)
+    dtype = common_dtype(a, b)
+    return cast(a, dtype), cast(b, dtype)
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any) -> Any:
+    a, b = _pair(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    if b.ndim <= 2:
+        return matmul(a, b)
+    return tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2,)))
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any, /) -> Any:
+    a, b = _pair(a, b)
+    return matmul(a.reshape(-1), b.reshape(-1))
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    a, b = _pair(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    return tensordot(a, b, ((a.ndim - 1,), (b.ndim - 1,)))
+
+
+@implements(np.outer, np.linalg.outer)
+def outer(a: Any, b: Any) -> Any:
+    a, b = array_like(a), array_like(b)
+    return a.reshape(-1, 1) * b.reshape(1, -1)
+
+
+@implements(np.tensordot, np.linalg.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = _pair(a, b)
+    if isinstance(axes, (int, np.integer)):
+        left, right = range(a.ndim - int(axes), a.ndim), range(int(axes))
+    else:
+        left, right = axes
+    first = axes_of(tuple(left) if np.ndim(left) else left, a.ndim)
+    second = axes_of(tuple(right) if np.ndim(right) else right, b.ndim)
+    if [a.shape[i] for i in first] != [b.shape[i] for i in second]:
+        raise ValueError("shape-mismatch for sum")
+    rows = [i for i in range(a.ndim) if i not in first]
+    columns = [i for i in range(b.ndim) if i not in second]
+    if not rows and not columns:
+        return (transpose(a, first) * transpose(b, second)).sum(dtype=a.dtype)
+    depth = size_of([a.shape[i] for i in first])
+    shape = (*[a.shape[i] for i in rows], *[b.shape[i] for i in columns])
+    m = reshape(transpose(a, [*rows, *first]), (size_of(shape[: len(rows)]), depth))
+    n = reshape(transpose(b, [*second, *columns]), (depth, size_of(shape[len(rows) :])))
+    return reshape(matmul(m, n), shape)
+
+
+@implements(np.kron)
+def kron(a: Any, b: Any) -> Any:
+    a, b = array_like(a), array_like(b)
+    rank = max(a.ndim, b.ndim)
+    a, b = (x.reshape([1] * (rank - x.ndim) + list(x.shape)) for x in (a, b))
+    wide = a.reshape([d for n in a.shape for d in (n, 1)]) * b.reshape([d for n in b.shape for d in (1, n)])
+    return wide.reshape([m * n for m, n in zip(a.shape, b.shape)])
+
+
+@implements(np.cross)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = np.moveaxis(array_like(a), axisa, -1), np.moveaxis(array_like(b), axisb, -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise refusal("np.cross of other than three-dimensional vectors cannot be recorded")
+    x, y, z = (a[..., i] for i in range(3))
+    u, v, w = (b[..., i] for i in range(3))
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axisc)
+
+
+@implements(np.linalg.cross)
+def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return cross(x1, x2, axis=axis)
+
+
+@implements(np.linalg.matmul)
+def linalg_matmul(x1: Any, x2: Any, /) -> Any:
+    return np.matmul(x1, x2)
+
+
+@implements(np.linalg.vecdot)
+def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return np.vecdot(np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1))
+
+
+@implements(np.linalg.multi_dot)
+def multi_dot(arrays: Sequence[Any]) -> Any:
+    result = array_like(arrays[0])
+    for a in arrays[1:]:
+        result = dot(result, a)
+    return result
+
+
+@implements(np.linalg.matrix_power)
+def matrix_power(a: Any, n: int) -> Any:
+    if n < 1:
+        raise refusal("np.linalg.matrix_power of a power below 1 cannot be recorded")
+    result = a
+    for _ in range(n - 1):
+        result = np.matmul(result, a)
+    return result
+
+
+# ---------------------------------------------------------------------- norms
+
+
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    x = x if x.dtype.kind == "f" else x.astype(np.float64)
+    if axis is None and ord is None:
+        flat = np.sqrt((x * x).sum())
+        return flat.reshape((1,) * x.ndim) if keepdims else flat
+    axes = axes_of(axis, x.ndim)
+    if len(axes) == 1:
+        return _vector_norm(x, 2 if ord is None else ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
+    raise ValueError("Improper number of dimensions to norm.")
+
+
+def _vector_norm(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if order == 2:
+        return np.sqrt((x * x).sum(axes, keepdims=keepdims))
+    if order == 1:
+        return np.abs(x).sum(axes, keepdims=keepdims)
+    if order == np.inf:
+        return np.abs(x).max(axes, keepdims=keepdims)
+    if order == -np.inf:
+        return np.abs(x).min(axes, keepdims=keepdims)
+    if order == 0:
+        return (x != 0).astype(x.dtype).sum(axes, keepdims=keepdims)
+    if isinstance(order, (int, float)):
+        return np.power(np.power(np.abs(x), order).sum(axes, keepdims=keepdims), 1 / order)
+    raise ValueError(f"Invalid norm order '{order}' for vectors")
+
+
+def _matrix_norm(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if order == "fro":
+        return np.sqrt((x * x).sum(axes, keepdims=keepdims))
+    rows, columns = axes
+    if order in (1, -1, np.inf, -np.inf):
+        inner, other = (rows, columns) if abs(order) == 1 else (columns, rows)
+        sums = np.abs(x).sum(inner, keepdims=True)
+        result = sums.max(other, keepdims=True) if order > 0 else sums.min(other, keepdims=True)
+        return result if keepdims else np.squeeze(result, axes)
+    raise refusal(
+        f"np.linalg.norm of matrices with ord={order!r} has no form in ONNX operators; only 'fro', 1, inf"
+    )
+
+
+@implements(np.linalg.vector_norm)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    x = x if x.dtype.kind == "f" else x.astype(np.float64)
+    return _vector_norm(x, ord, axes_of(axis, x.ndim), keepdims)
+
+
+@implements(np.linalg.matrix_norm)
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    x = x if x.dtype.kind == "f" else x.astype(np.float64)
+    return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
+
+
+# --------------------------------------------------------------------- einsum
+
+
+@implements(np.einsum)
+def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **kwargs: Any) -> Any:
+    """By products of two operands at a time, from the left."""
+    terms, result, arrays = _einsum_terms(operands)
+    common = common_dtype(*arrays) if dtype is None else np.dtype(dtype)
+    pairs = [_diagonals(cast(a, common), t) for a, t in zip(arrays, terms)]
+    while len(pairs) > 1:
+        (a, left), (b, right), *rest = pairs
+        needed = {label for _, t in rest for label in t} | set(result)
+        pairs = [_product(a, left, b, right, needed), *rest]
+    x, labels = pairs[0]
+    x, labels = _summed(x, labels, set(result))
+    x = transpose(x, [labels.index(label) for label in result])
+    return cast(x, common)
+
+
+def _einsum_terms(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
+    """The labels of each operand and of the result, with "..." spelled out in capital placeholders."""
+    if not isinstance(operands[0], str):
+        operands = _interleaved(operands)
+    text = operands[0].replace(" ", "")
+    arrays = [array_like(x) for x in operands[1:]]
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(arrays):
+        raise ValueError("more operands provided to einstein sum function than specified in the subscripts string")
+    free = [c for c in string.ascii_letters if c not in text]
+    wide = max((a.ndim - len(t.replace("...", "")) for a, t in zip(arrays, terms) if "..." in t), default=0)
+    dots = "".join(free[:wide])
+    spelled = []
+    for a, t in zip(arrays, terms):
+        n = a.ndim - len(t.replace("...", ""))
+        spelled.append(t.replace("...", dots[len(dots) - n :] if n else ""))
+        if len(spelled[-1]) != a.ndim:
+            raise ValueError("einstein sum subscripts string does not fit the number of dimensions")
+    if arrow:
+        return spelled, right.replace("...", dots), arrays
+    counted = "".join(t.replace("...", "") for t in terms)
+    return spelled, dots + "".join(sorted(c for c in set(counted) if counted.count(c) == 1)), arrays
+
+
+def _interleaved(operands: Sequence[Any]) -> list[Any]:
+    """einsum(a, [0, 1], b, [1, 2], [0, 2]) in letters."""
+
+    def letters(axes: Sequence[Any]) -> str:
+        return "".join("..." if a is Ellipsis else string.ascii_letters[a] for a in axes)
+
+    count = len(operands) // 2
+    text = ",".join(letters(operands[2 * i + 1]) for i in range(count))
+    if len(operands) % 2:
+        text += "->" + letters(operands[-1])
+    return [text, *[operands[2 * i] for i in range(count)]]
+
+
+def _diagonals(x: Any, labels: str) -> tuple[Any, str]:
+    """One axis for a label that an operand has several times."""
+    for label in labels:
+        while labels.count(label) > 1:
+            i = labels.index(label)
+            j = labels.index(label, i + 1)
+            x = np.diagonal(x, 0, i, j)
+            labels = labels.replace(label, "", 2) if labels.count(label) == 2 else _without(labels, (i, j))
+            labels += label
+    return x, labels
+
+
+def _without(labels: str, places: Sequence[int]) -> str:
+    return "".join(c for i, c in enumerate(labels) if i not in places)
+
+
+def _summed(x: Any, labels: str, needed: set[str]) -> tuple[Any, str]:
+    """Sum over the labels that nothing else needs."""
+    gone = [i for i, c in enumerate(labels) if c not in needed]
+    if gone:
+        x = cast(x.sum(tuple(gone)), x.dtype) if known(x) else _sum_axes(x, gone)
+    return x, _without(labels, gone)
+
+
+def _sum_axes(x: Any, axes: Sequence[int]) -> Any:
+    if x.dtype == BOOL:
+        return x.any(tuple(axes))
+    return cast(reduce("ReduceSum", through(x), axes, False), x.dtype)
+
+
+def _product(a: Any, left: str, b: Any, right: str, needed: set[str]) -> tuple[Any, str]:
+    """Two operands multiplied and summed over the labels that are not needed further."""
+    a, left = _summed(a, left, needed | set(right))
+    b, right = _summed(b, right, needed | set(left))
+    sizes = dict(zip(left, a.shape))
+    for c, d in zip(right, b.shape):
+        if sizes.setdefault(c, d) != d:
+            if 1 not in (sizes[c], d):
+                raise ValueError(f"operands could not be broadcast together: label '{c}' is {sizes[c]} and {d}")
+            sizes[c] = max(sizes[c], d)
+    shared = [c for c in left if c in right]
+    batch = [c for c in shared if c in needed]
+    summed = [c for c in shared if c not in needed]
+    rows = [c for c in left if c not in right]
+    columns = [c for c in right if c not in left]
+    flat = any(d != sizes[c] for x, t in ((a, left), (b, right)) for c, d in zip(t, x.shape))
+    if not summed or flat:
+        order = [*batch, *summed, *rows, *columns]
+        wide = _spread(a, left, order) * _spread(b, right, order)
+        return _summed(wide, "".join(order), needed)
+    x = transpose(a, [left.index(c) for c in (*batch, *rows, *summed)])
+    y = transpose(b, [right.index(c) for c in (*batch, *summed, *columns)])
+    lead = tuple(sizes[c] for c in batch)
+    m, k, n = (size_of([sizes[c] for c in group]) for group in (rows, summed, columns))
+    if not rows and not columns:
+        wide = _spread(a, left, [*batch, *summed]) * _spread(b, right, [*batch, *summed])
+        return _summed(wide, "".join([*batch, *summed]), needed)
+    z = matmul(reshape(x, (*lead, m, k)), reshape(y, (*lead, k, n)))
+    z = reshape(z, (*lead, *[sizes[c] for c in rows], *[sizes[c] for c in columns]))
+    return z, "".join([*batch, *rows, *columns])
+
+
+def _spread(x: Any, labels: str, order: Sequence[str]) -> Any:
+    """The operand with the axes of `order`, of size 1 where it has none."""
+    own = [c for c in order if c in labels]
+    x = transpose(x, [labels.index(c) for c in own])
+    sizes = dict(zip(own, x.shape))
+    return reshape(x, tuple(sizes.get(c, 1) for c in order))

@@ -1,0 +1,323 @@
+"""Reductions and running sums: np.sum and its like, and the reduce and accumulate of ufuncs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import axes_of, axis_of
+from anylayer.tracing.array import UFUNC_METHODS, Rule
+from anylayer.tracing.dispatch import implements
+from anylayer.tracing.dtypes import BOOL, I4, I8
+from anylayer.tracing.primitives import cast, concat, known, reduce, reshape, slices, through
+from anylayer.tracing.record import record
+
+_NONE: Any = np._NoValue
+_WIDE = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+
+
+def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What sum and prod give: small integers grow to 64 bits."""
+    return _WIDE[dtype.kind] if dtype.kind in "biu" and dtype.itemsize < 8 else dtype
+
+
+def _kept(x: Any, axes: Sequence[int], keepdims: bool) -> tuple[Any, ...]:
+    return tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
+
+
+def _over(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
+    """Reduce in a native dtype over axes of at least one element."""
+    return reduce(op, x, axes_of(axis, x.ndim), keepdims)
+
+
+def _empty(x: Any, axes: Sequence[int]) -> bool:
+    return any(x.shape[a] == 0 for a in axes)
+
+
+def _additive(ufunc: np.ufunc, op: str, neutral: int) -> Rule:
+    """Sum and prod: of booleans and integers in 64 bits."""
+
+    def rule(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        *,
+        keepdims: Any = False,
+        initial: Any = _NONE,
+        where: Any = True,
+    ) -> Any:
+        dtype = np.dtype(dtype) if dtype is not None else _sum_dtype(a.dtype)
+        if where is not True:
+            a = np.where(where, a, a.dtype.type(neutral))
+        axes = axes_of(axis, a.ndim)
+        if dtype == BOOL:
+            result = _over("ReduceMax" if neutral == 0 else "ReduceMin", cast(cast(a, BOOL), I4), axes, keepdims)
+            result = cast(result, BOOL)
+        elif _empty(a, axes):
+            result = np.full(_kept(a, axes, keepdims), neutral, dtype)
+        elif op == "ReduceProd" and dtype.kind in "iu":
+            result = cast(_product(through(cast(a, dtype)), axes, keepdims), dtype)
+        else:
+            result = cast(_over(op, through(cast(a, dtype)), axes, keepdims), dtype)
+        return result if initial is _NONE else ufunc(result, np.asarray(initial, dtype))
+
+    return rule
+
+
+def _product(a: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    """A product of integers, by halves: engines compute it in float64, where numbers above 2**53 are rounded."""
+    shape = _kept(a, axes, keepdims)
+    for axis in axes:
+        while a.shape[axis] > 1:
+            half = a.shape[axis] // 2
+            first, second = slices(a, [(axis, 0, half, 1)]), slices(a, [(axis, half, half, 1)])
+            rest = slices(a, [(axis, 2 * half, 1, 1)]) if a.shape[axis] % 2 else None
+            a = first * second if rest is None else concat([first * second, rest], axis)
+    return reshape(a, shape)
+
+
+sum_rule = implements(np.sum)(_additive(np.add, "ReduceSum", 0))
+prod_rule = implements(np.prod)(_additive(np.multiply, "ReduceProd", 1))
+
+
+def _extreme(ufunc: np.ufunc, op: str, boolean: str) -> Rule:
+    def rule(a: Any, axis: Any = None, *, keepdims: Any = False, initial: Any = _NONE, where: Any = True) -> Any:
+        axes = axes_of(axis, a.ndim)
+        if where is not True:
+            if initial is _NONE:
+                raise ValueError(
+                    f"reduction operation '{ufunc.__name__}' does not have an identity, so to use a where mask "
+                    "one has to specify 'initial'"
+                )
+            a = np.where(where, a, np.asarray(initial, a.dtype))
+        if _empty(a, axes):
+            if initial is _NONE:
+                raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
+            return np.full(_kept(a, axes, keepdims), initial, a.dtype)
+        result = cast(_over(op, through(a), axes, keepdims), a.dtype)
+        return result if initial is _NONE else ufunc(result, np.asarray(initial, a.dtype))
+
+    return rule
+
+
+max_rule = implements(np.max, np.amax)(_extreme(np.maximum, "ReduceMax", "Or"))
+min_rule = implements(np.min, np.amin)(_extreme(np.minimum, "ReduceMin", "And"))
+
+
+def _truth(op: str, neutral: bool) -> Rule:
+    def rule(a: Any, axis: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
+        a = cast(a, BOOL)
+        if where is not True:
+            a = np.where(where, a, neutral)
+        axes = axes_of(axis, a.ndim)
+        if _empty(a, axes):
+            return np.full(_kept(a, axes, keepdims), neutral)
+        return cast(_over(op, cast(a, I4), axes, keepdims), BOOL)
+
+    return rule
+
+
+any_rule = implements(np.any)(_truth("ReduceMax", False))
+all_rule = implements(np.all)(_truth("ReduceMin", True))
+
+
+@implements(np.mean)
+def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Any:
+    if dtype is None:
+        dtype = np.float64 if a.dtype.kind in "biu" else a.dtype
+    a = cast(a, dtype)
+    if a.dtype.kind in "biu":
+        total = np.sum(a, axis, dtype=dtype, keepdims=keepdims)
+        return cast(total / _count(a, axes_of(axis, a.ndim)), dtype)
+    return cast(_over("ReduceMean", through(a), axis, keepdims), dtype)
+
+
+def _count(a: Any, axes: Sequence[int]) -> int:
+    return math.prod(a.shape[i] for i in axes)
+
+
+@implements(np.var)
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    keepdims: Any = False,
+    mean: Any = None,
+    correction: Any = _NONE,
+) -> Any:
+    if correction is not _NONE:
+        ddof = correction
+    if dtype is None:
+        dtype = np.float64 if a.dtype.kind in "biu" else a.dtype
+    a = through(cast(a, dtype))
+    axes = axes_of(axis, a.ndim)
+    centre = _over("ReduceMean", a, axes, True) if mean is None else cast(mean, a.dtype)
+    off = a - centre
+    squares = off * off
+    if ddof == 0:
+        return cast(_over("ReduceMean", squares, axes, keepdims), dtype)
+    count = np.asarray(max(_count(a, axes) - ddof, 0), a.dtype)
+    return cast(_over("ReduceSum", squares, axes, keepdims) / count, dtype)
+
+
+@implements(np.std)
+def std(a: Any, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+    return np.sqrt(np.var(a, axis, dtype, **kwargs))
+
+
+def _arg(op: str) -> Rule:
+    def rule(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+        rank = a.ndim
+        if axis is None:
+            a, place = a.reshape(-1), 0
+        else:
+            place = axis_of(axis, rank)
+        if a.shape[place] == 0:
+            raise ValueError("attempt to get argmax of an empty sequence")
+        shape = tuple(d for i, d in enumerate(a.shape) if i != place)
+        result = record(op, [through(a)], shape, I8, axis=place, keepdims=0)
+        if not keepdims:
+            return result
+        return np.expand_dims(result, tuple(range(rank)) if axis is None else place)
+
+    return rule
+
+
+implements(np.argmax)(_arg("ArgMax"))
+implements(np.argmin)(_arg("ArgMin"))
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return np.max(a, axis, keepdims=keepdims) - np.min(a, axis, keepdims=keepdims)
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return np.sum(a != 0, axis, dtype=np.int64, keepdims=keepdims)
+
+
+@implements(np.average)
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    if returned:
+        raise refusal("np.average(..., returned=True) cannot be recorded")
+    if weights is None:
+        return np.mean(a, axis, keepdims=keepdims)
+    weights = weights if not known(weights) else np.asarray(weights)
+    dtype = np.result_type(a.dtype, weights.dtype, *(["f8"] if a.dtype.kind in "biu" else []))
+    if weights.shape != a.shape:
+        axes = axes_of(axis, a.ndim)
+        weights = weights.reshape([d if i in axes else 1 for i, d in enumerate(a.shape)])
+    a, weights = cast(a, dtype), cast(weights, dtype)
+    total = np.sum(np.broadcast_to(weights, a.shape), axis, keepdims=keepdims)
+    return np.sum(a * weights, axis, keepdims=keepdims) / total
+
+
+# ------------------------------------------------------------- running sums
+
+
+def _running(a: Any, axis: Any, dtype: Any) -> tuple[Any, int, np.dtype[Any]]:
+    a = a.reshape(-1) if axis is None else a
+    dtype = np.dtype(dtype) if dtype is not None else _sum_dtype(a.dtype)
+    return cast(a, dtype), axis_of(0 if axis is None else axis, a.ndim), dtype
+
+
+@implements(np.cumsum)
+def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    a, place, dtype = _running(a, axis, dtype)
+    a = through(a)
+    return cast(record("CumSum", [a, np.array(place)], a.shape, a.dtype), dtype)
+
+
+def _unrolled(ufunc: np.ufunc, a: Any, axis: int) -> Any:
+    """A running ufunc over an axis, by doubling steps: log2(n) operators."""
+    n = a.shape[axis]
+    step = 1
+    while step < n:
+        head = slices(a, [(axis, 0, step, 1)])
+        rest = ufunc(slices(a, [(axis, step, n - step, 1)]), slices(a, [(axis, 0, n - step, 1)]))
+        a = concat([head, rest], axis)
+        step *= 2
+    return a
+
+
+@implements(np.cumprod)
+def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    a, place, _ = _running(a, axis, dtype)
+    return _unrolled(np.multiply, a, place)
+
+
+def _cumulative(function: Callable[..., Any], first: int) -> Rule:
+    def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        if axis is None and x.ndim > 1:
+            raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+        axis = axis_of(0 if axis is None else axis, x.ndim)
+        result = function(x, axis, dtype)
+        if not include_initial:
+            return result
+        start = np.full([1 if i == axis else d for i, d in enumerate(x.shape)], first, result.dtype)
+        return np.concatenate([start, result], axis)
+
+    return rule
+
+
+if hasattr(np, "cumulative_sum"):
+    implements(np.cumulative_sum)(_cumulative(np.cumsum, 0))
+    implements(np.cumulative_prod)(_cumulative(np.cumprod, 1))
+
+
+# ------------------------------------------------------------ ufunc methods
+
+_REDUCE: dict[np.ufunc, Rule] = {
+    np.add: np.sum,
+    np.multiply: np.prod,
+    np.maximum: np.max,
+    np.minimum: np.min,
+    np.logical_or: np.any,
+    np.logical_and: np.all,
+}
+
+
+def _ufunc_reduce(
+    ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, **more: Any
+) -> Any:
+    function = _REDUCE.get(ufunc)
+    if function is None:
+        raise refusal(
+            f"np.{ufunc.__name__}.reduce cannot be recorded; only add, multiply, maximum, minimum, "
+            "logical_or, logical_and"
+        )
+    if more.get("initial", _NONE) is None:
+        del more["initial"]
+    if dtype is not None:
+        more["dtype"] = dtype
+    if ufunc in (np.maximum, np.minimum) and dtype is not None:
+        a = cast(a, np.dtype(more.pop("dtype")))
+    return function(a, axis=axis, keepdims=keepdims, **more)
+
+
+def _ufunc_accumulate(ufunc: np.ufunc, a: Any, axis: int = 0, dtype: Any = None) -> Any:
+    axis = axis_of(axis, a.ndim)
+    if ufunc is np.add:
+        return np.cumsum(a, axis, dtype)
+    if ufunc is np.multiply:
+        return np.cumprod(a, axis, dtype)
+    if ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):
+        return _unrolled(ufunc, a, axis)
+    raise refusal(f"np.{ufunc.__name__}.accumulate cannot be recorded; only add, multiply, maximum, minimum")
+
+
+def _ufunc_outer(ufunc: np.ufunc, a: Any, b: Any, **more: Any) -> Any:
+    a, b = (x if not known(x) else np.asarray(x) for x in (a, b))
+    return ufunc(reshape(a, (*a.shape, *[1] * b.ndim)), b, **more)
+
+
+UFUNC_METHODS |= {"reduce": _ufunc_reduce, "accumulate": _ufunc_accumulate, "outer": _ufunc_outer}

@@ -1,0 +1,458 @@
+"""Functions that give another view of the same elements: reshape, transpose and their like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import Dim, axes_of, axis_of, broadcast, is_one, is_static, product
+from anylayer.tracing import primitives
+from anylayer.tracing.array import Traced, static, view_of
+from anylayer.tracing.dispatch import implements
+from anylayer.tracing.primitives import known
+
+_flips = slice(None, None, -1)
+
+
+def reshaped(x: Traced, shape: tuple[Any, ...]) -> Traced:
+    """A view in another shape; NumPy makes a copy instead where the memory layout asks for it."""
+    old = x.shape
+    certain = x._view is None and x._layout is None
+    return view_of(
+        x,
+        lambda p: primitives.reshape(p, shape),
+        lambda p, new: primitives.reshape(new, old),
+        certain=certain,
+    )
+
+
+def _wanted(x: Traced, shape: Any) -> tuple[Any, ...]:
+    """The shape that reshape's argument means: -1 is worked out, a Dim stands for itself."""
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        sizes = tuple(sizes[0])
+    if type(shape) is Traced or isinstance(shape, np.ndarray):
+        sizes = tuple(np.asarray(shape).reshape(-1))
+    sizes = tuple(d if isinstance(d, Dim) else d.__index__() for d in sizes)
+    free = [i for i, d in enumerate(sizes) if not isinstance(d, Dim) and d == -1]
+    if len(free) > 1:
+        raise ValueError("can only specify one unknown dimension")
+    have, left = product(x.shape)
+    fixed, taken = product([d for i, d in enumerate(sizes) if i not in free])
+    for d in taken:  # the same Dim on both sides cancels out
+        if d not in left:
+            raise refusal(f"reshaping {x!r} to {sizes}: the size {d} is known only when the network runs")
+        left.remove(d)
+    divides = fixed != 0 and have % fixed == 0 if free else fixed == have
+    if left and not (free and divides and len(left) == 1):
+        raise refusal(f"reshaping {x!r} to {sizes}: a size is known only when the network runs")
+    if not divides:
+        raise ValueError(f"cannot reshape array of size {have} into shape {_shown(sizes)}")
+    if not free:
+        return sizes
+    rest = left[0].times(have // fixed) if left else have // fixed
+    return (*sizes[: free[0]], rest, *sizes[free[0] + 1 :])
+
+
+def _shown(sizes: Sequence[Any]) -> str:
+    return "(" + ",".join(map(str, sizes)) + ("," if len(sizes) == 1 else "") + ")"
+
+
+def _order(order: str, what: str) -> None:
+    if order not in ("C", "A", "K", None):
+        raise refusal(f"np.{what}(..., order={order!r}) cannot be recorded; transpose before and after")
+
+
+@implements(np.reshape, raw=True)
+def reshape(
+    a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
+) -> Any:
+    shape = newshape if shape is None else shape
+    if order == "F":
+        sizes = _wanted(a, shape)
+        return (
+            transposed(reshaped(_whole(a), sizes[::-1]))
+            if a.ndim < 2
+            else transposed(reshaped(transposed(a), sizes[::-1]))
+        )
+    _order(order, "reshape")
+    result = reshaped(a, _wanted(a, shape))
+    return _copied(result) if copy else result
+
+
+def _whole(x: Traced) -> Traced:
+    return x
+
+
+def _copied(x: Traced) -> Traced:
+    return Traced(x._graph, x._current())
+
+
+@implements(np.ravel, raw=True)
+def ravel(a: Any, order: str = "C") -> Any:
+    if order == "F":
+        return reshape(transposed(a), (-1,))
+    _order("C" if order == "K" and a._view is None and a._layout is None else order, "ravel")
+    if order == "K" and (a._view is not None or a._layout is not None):
+        raise refusal("np.ravel(..., order='K') cannot be recorded; use order='C'")
+    return reshape(a, (-1,))
+
+
+def transposed(x: Traced, order: Sequence[int] | None = None) -> Traced:
+    """A view with the axes in another order; None reverses them."""
+    order = tuple(range(x.ndim))[::-1] if order is None else tuple(order)
+    back = tuple(int(i) for i in np.argsort(order))
+    return view_of(x, lambda p: primitives.transpose(p, order), lambda p, new: primitives.transpose(new, back))
+
+
+@implements(np.transpose, raw=True)
+def transpose(a: Any, axes: Any = None) -> Any:
+    if axes is None:
+        return transposed(a)
+    order = axes_of(axes, a.ndim)
+    if len(order) != a.ndim:
+        raise ValueError("axes don't match array")
+    return transposed(a, order)
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose, raw=True)
+def matrix_transpose(x: Any, /) -> Any:
+    if x.ndim < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {x.ndim}")
+    return swapaxes(x, -1, -2)
+
+
+@implements(np.swapaxes, raw=True)
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    order = list(range(a.ndim))
+    i, j = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
+    order[i], order[j] = order[j], order[i]
+    return transposed(a, order)
+
+
+@implements(np.moveaxis, raw=True)
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    start, end = axes_of(source, a.ndim), axes_of(destination, a.ndim)
+    if len(start) != len(end):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+    order = [i for i in range(a.ndim) if i not in start]
+    for to, origin in sorted(zip(end, start)):
+        order.insert(to, origin)
+    return transposed(a, order)
+
+
+@implements(np.rollaxis, raw=True)
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    axis = axis_of(axis, a.ndim)
+    start = axis_of(start, a.ndim + 1)
+    start -= axis < start
+    order = [i for i in range(a.ndim) if i != axis]
+    order.insert(start, axis)
+    return transposed(a, order)
+
+
+def _certainly(x: Traced, shape: tuple[Any, ...]) -> Traced:
+    """A reshape that only adds or drops axes of size 1, which is always a view."""
+    old = x.shape
+    return view_of(x, lambda p: primitives.reshape(p, shape), lambda p, new: primitives.reshape(new, old))
+
+
+@implements(np.expand_dims, raw=True)
+def expand_dims(a: Any, axis: Any) -> Any:
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    places = axes_of(axes, a.ndim + len(axes))
+    rest = iter(a.shape)
+    return _certainly(a, tuple(1 if i in places else next(rest) for i in range(a.ndim + len(axes))))
+
+
+@implements(np.squeeze, raw=True)
+def squeeze(a: Any, axis: Any = None) -> Any:
+    axes = [i for i, d in enumerate(a.shape) if is_one(d)] if axis is None else axes_of(axis, a.ndim)
+    if not all(is_one(a.shape[i]) for i in axes):
+        raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    return _certainly(a, tuple(d for i, d in enumerate(a.shape) if i not in axes))
+
+
+def _at_least(rank: int) -> Any:
+    def one(x: Any) -> Any:
+        if type(x) is not Traced:
+            return (np.atleast_1d, np.atleast_2d, np.atleast_3d)[rank - 1](x)
+        shape = x.shape
+        if len(shape) >= rank:
+            return x
+        if rank == 3 and len(shape) == 2:
+            return _certainly(x, (*shape, 1))
+        if rank == 3 and len(shape) == 1:
+            return _certainly(x, (1, *shape, 1))
+        return _certainly(x, (*[1] * (rank - len(shape)), *shape))
+
+    return lambda *arrays: one(arrays[0]) if len(arrays) == 1 else tuple(map(one, arrays))
+
+
+for _function, _rank in ((np.atleast_1d, 1), (np.atleast_2d, 2), (np.atleast_3d, 3)):
+    implements(_function, raw=True)(_at_least(_rank))
+
+
+def _broadcast_view(x: Any, shape: tuple[Any, ...]) -> Any:
+    if type(x) is not Traced:
+        return np.broadcast_to(x, shape)
+    return view_of(x, lambda p: primitives.expand(p, shape), None)
+
+
+@implements(np.broadcast_to, raw=True)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    if isinstance(shape, (int, np.integer)):
+        shape = (shape,)
+    shape = tuple(d if isinstance(d, Dim) else d.__index__() for d in shape)
+    if broadcast(array.shape, shape) != shape:
+        raise ValueError(f"operands could not be broadcast together with remapped shapes {array.shape} -> {shape}")
+    return _broadcast_view(array, shape)
+
+
+@implements(np.broadcast_arrays, raw=True)
+def broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
+    arrays = tuple(x if type(x) is Traced else np.asarray(x) for x in arrays)
+    shape = broadcast(*[x.shape for x in arrays])
+    return tuple(_broadcast_view(x, shape) for x in arrays)
+
+
+@implements(np.meshgrid, raw=True)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    rank = len(xi)
+    places = list(range(rank))
+    if indexing == "xy" and rank > 1:
+        places[:2] = [1, 0]
+    arrays = []
+    for x, place in zip(xi, places):
+        x = x if type(x) is Traced else np.asarray(x)
+        arrays.append(x.reshape([-1 if i == place else 1 for i in range(rank)]))
+    if sparse:
+        return tuple(arrays)
+    shape = broadcast(*[x.shape for x in arrays])
+    views = [_broadcast_view(x, shape) for x in arrays]
+    return tuple(_copied(v) if copy and type(v) is Traced else v for v in views)
+
+
+# ------------------------------------------------------------------- reversing
+
+
+@implements(np.flip, raw=True)
+def flip(m: Any, axis: Any = None) -> Any:
+    axes = axes_of(axis, m.ndim)
+    return m[tuple(_flips if i in axes else slice(None) for i in range(m.ndim))]
+
+
+@implements(np.fliplr, raw=True)
+def fliplr(m: Any) -> Any:
+    if m.ndim < 2:
+        raise ValueError("Input must be >= 2-d.")
+    return flip(m, 1)
+
+
+@implements(np.flipud, raw=True)
+def flipud(m: Any) -> Any:
+    return flip(m, 0)
+
+
+@implements(np.rot90, raw=True)
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    first, second = axes_of(axes, m.ndim)
+    k %= 4
+    if k == 0:
+        return m[...]
+    if k == 2:
+        return flip(m, (first, second))
+    if k == 1:
+        return swapaxes(flip(m, second), first, second)
+    return flip(swapaxes(m, first, second), second)
+
+
+# -------------------------------------------------------------- parts, windows
+
+
+def _bounds(total: int, parts: Any, even: bool) -> list[int]:
+    """Where split and array_split cut an axis: the starts, and the end."""
+    if isinstance(parts, (int, np.integer)):
+        if parts <= 0:
+            raise ValueError("number sections must be larger than 0.")
+        if even and total % parts:
+            raise ValueError("array split does not result in an equal division")
+        each, extra = divmod(total, int(parts))
+        sizes = [each + 1] * extra + [each] * (int(parts) - extra)
+        return [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+    return [0, *[int(i) for i in parts], total]
+
+
+def _split(x: Traced, parts: Any, axis: int, even: bool = True) -> list[Any]:
+    axis = axis_of(axis, x.ndim)
+    if not is_static(x.shape[axis : axis + 1]):
+        static(x, "splitting")
+    total = x.shape[axis]
+    cuts = _bounds(total, parts, even)
+    lead = (slice(None),) * axis
+    keys = [(*lead, slice(a, b)) for a, b in pairwise(cuts)]
+    sizes = [len(range(*k[-1].indices(total))) for k in keys]
+    if sum(sizes) != total or known(x._plain()):
+        return [x[k] for k in keys]
+    contents = primitives.split(x._plain(), sizes, axis)
+    return [_part(x, k, content) for k, content in zip(keys, contents)]
+
+
+def _part(x: Traced, key: Any, content: Any) -> Any:
+    from anylayer.tracing.rules.indexing import basic_view
+
+    return basic_view(x, key, content)
+
+
+@implements(np.split, raw=True)
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    return _split(ary, indices_or_sections, axis)
+
+
+@implements(np.array_split, raw=True)
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    return _split(ary, indices_or_sections, axis, even=False)
+
+
+@implements(np.hsplit, raw=True)
+def hsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return _split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
+
+
+@implements(np.vsplit, raw=True)
+def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return _split(ary, indices_or_sections, 0)
+
+
+@implements(np.dsplit, raw=True)
+def dsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return _split(ary, indices_or_sections, 2)
+
+
+@implements(getattr(np, "unstack", None), raw=True)
+def unstack(x: Any, /, *, axis: int = 0) -> Any:
+    return tuple(moveaxis(x, axis, 0))
+
+
+@implements(np.diagonal, raw=True)
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    first, second = axes_of((axis1, axis2), a.ndim)
+    rows, columns = a.shape[first], a.shape[second]
+    n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    steps = np.arange(n)
+    key: list[Any] = [slice(None)] * a.ndim
+    key[first], key[second] = steps - min(offset, 0), steps + max(offset, 0)
+    apart = abs(first - second) != 1
+
+    def replay(p: Any) -> Any:
+        if known(p):
+            return p.diagonal(offset, first, second)
+        taken = p[tuple(key)]
+        return np.moveaxis(taken, 0 if apart else min(first, second), -1)
+
+    return view_of(a, replay, None)
+
+
+@implements(np.linalg.diagonal, raw=True)
+def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    return diagonal(x, offset, -2, -1)
+
+
+@implements(np.lib.stride_tricks.sliding_window_view, raw=True)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    windows = (window_shape,) if isinstance(window_shape, (int, np.integer)) else tuple(window_shape)
+    axes = axes_of(axis, x.ndim)
+    if len(windows) != len(axes):
+        raise ValueError("window_shape must have as many entries as there are axes to slide over")
+    if writeable:
+        raise refusal("sliding_window_view(..., writeable=True) cannot be recorded")
+
+    def replay(p: Any) -> Any:
+        if known(p):
+            return np.lib.stride_tricks.sliding_window_view(p, windows, axes)
+        for a, w in zip(axes, windows):
+            n = p.shape[a] - w + 1
+            if n < 0:
+                raise ValueError("window shape cannot be larger than input array shape")
+            p = np.moveaxis(np.take(p, np.arange(n)[:, None] + np.arange(w), a), a + 1, -1)
+        return p
+
+    return view_of(x, replay, None)
+
+
+@implements(np.real, raw=True)
+def real(val: Any) -> Any:
+    return val[...]
+
+
+@implements(np.imag)
+def imag(val: Any) -> Any:
+    return np.zeros(val.shape, val.dtype)
+
+
+# ------------------------------------------------------- what an array is
+
+
+@implements(np.shape, raw=True)
+def shape(a: Any) -> Any:
+    return a.shape
+
+
+@implements(np.ndim, raw=True)
+def ndim(a: Any) -> Any:
+    return a.ndim
+
+
+@implements(np.size, raw=True)
+def size(a: Any, axis: Any = None) -> Any:
+    return a.size if axis is None else math.prod(a.shape[i] for i in axes_of(axis, a.ndim))
+
+
+@implements(np.iscomplexobj, raw=True)
+def iscomplexobj(x: Any) -> bool:
+    return False
+
+
+@implements(np.isrealobj, raw=True)
+def isrealobj(x: Any) -> bool:
+    return True
+
+
+@implements(np.result_type, raw=True)
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    return np.result_type(*[_as_dtype(x) for x in arrays_and_dtypes])
+
+
+@implements(np.can_cast, raw=True)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return bool(np.can_cast(_as_dtype(from_), _as_dtype(to), casting))
+
+
+@implements(np.min_scalar_type, raw=True)
+def min_scalar_type(a: Any, /) -> Any:
+    if a.ndim == 0:
+        raise refusal("np.min_scalar_type needs the value of a traced scalar")
+    return a.dtype
+
+
+@implements(np.common_type, raw=True)
+def common_type(*arrays: Any) -> Any:
+    return np.common_type(*[np.empty((0,), x.dtype) for x in arrays])
+
+
+def _as_dtype(x: Any) -> Any:
+    return x.dtype if type(x) is Traced else x
+
+
+@implements(np.array_repr, np.array_str, np.array2string, raw=True)
+def text(a: Any, *_: Any, **__: Any) -> str:
+    return format(a)

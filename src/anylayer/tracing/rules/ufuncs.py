@@ -1,0 +1,427 @@
+"""The elementwise ufuncs. A rule's inputs have the dtypes of NumPy's loop; at least one is traced.
+
+Compositions are written in NumPy: they meet these rules again.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import broadcast, is_static
+from anylayer.tracing.array import Rule
+from anylayer.tracing.dispatch import ufunc_rule
+from anylayer.tracing.dtypes import BOOL, F4, NATIVE
+from anylayer.tracing.primitives import binary, cast, known, note_pick, select, through, unary
+from anylayer.tracing.record import record
+
+
+def _later(name: str) -> Any:
+    """A ufunc that not every NumPy has."""
+    return getattr(np, name, None)
+
+
+def _widened(rule: Rule) -> Rule:
+    """Compute in the engines' dtype and cast the result back to the first input's."""
+
+    @wraps(rule)
+    def wide(*xs: Any) -> Any:
+        dtype = xs[0].dtype
+        if dtype in NATIVE:
+            return rule(*xs)
+        return cast(rule(*map(through, xs)), dtype)
+
+    return wide
+
+
+def _arithmetic(op: str, boolean: str = "") -> Rule:
+    @_widened
+    def wide(a: Any, b: Any) -> Any:
+        return binary(op, a, b)
+
+    def rule(a: Any, b: Any) -> Any:
+        return binary(boolean, a, b) if boolean and a.dtype == BOOL else wide(a, b)
+
+    return rule
+
+
+_add = ufunc_rule(np.add)(_arithmetic("Add", "Or"))
+_multiply = ufunc_rule(np.multiply)(_arithmetic("Mul", "And"))
+_subtract = ufunc_rule(np.subtract)(_arithmetic("Sub"))
+_divide = ufunc_rule(np.true_divide)(_arithmetic("Div"))
+_maximum = ufunc_rule(np.maximum)(_arithmetic("Max", "Or"))
+_minimum = ufunc_rule(np.minimum)(_arithmetic("Min", "And"))
+
+
+# ------------------------------------------------------------- one array, one op
+
+
+def _single(op: str, double: bool = True) -> Rule:
+    """An operator on floats; `double` tells whether ONNX Runtime has it for float64."""
+
+    def rule(x: Any) -> Any:
+        held = x.dtype if x.dtype == F4 or (double and x.dtype in NATIVE) else F4
+        return cast(unary(op, cast(x, held)), x.dtype)
+
+    return rule
+
+
+for _ufunc, _op, _double in (
+    (np.sqrt, "Sqrt", True),
+    (np.exp, "Exp", True),
+    (np.log, "Log", True),
+    (np.sin, "Sin", True),
+    (np.arcsin, "Asin", False),
+    (np.arccos, "Acos", False),
+    (np.arctan, "Atan", False),
+    (np.tanh, "Tanh", True),
+    (np.arcsinh, "Asinh", False),
+    (np.arccosh, "Acosh", False),
+    (np.arctanh, "Atanh", False),
+):
+    ufunc_rule(_ufunc)(_single(_op, _double))
+
+
+@ufunc_rule(np.cos)
+def _cos(x: Any) -> Any:
+    return np.sin(x + math.pi / 2) if x.dtype == np.float64 else _single("Cos")(x)  # ONNX Runtime < 1.24 has no f8
+
+
+@ufunc_rule(np.tan)
+def _tan(x: Any) -> Any:
+    return np.sin(x) / np.cos(x) if x.dtype == np.float64 else _single("Tan")(x)
+
+
+@ufunc_rule(np.sinh)
+def _sinh(x: Any) -> Any:
+    if x.dtype != np.float64:
+        return _single("Sinh")(x)
+    less = np.expm1(np.abs(x) / 2)  # of half of it, so that it overflows where NumPy's does
+    return np.sign(x) * less * (less + 2) * (1 + 1 / (less + 1) / (less + 1)) / 2
+
+
+@ufunc_rule(np.cosh)
+def _cosh(x: Any) -> Any:
+    if x.dtype != np.float64:
+        return _single("Cosh")(x)
+    half = np.exp(np.abs(x) / 2)
+    return (half / 2) * half + 1 / half / half / 2
+
+
+def _rounding(op: str) -> Rule:
+    """Floor and its like: integers stay as they are."""
+    single = _single(op)
+
+    def rule(x: Any) -> Any:
+        if x.dtype.kind in "biu":
+            return x
+        note_pick(x)
+        return single(x)
+
+    return rule
+
+
+ufunc_rule(np.floor)(_rounding("Floor"))
+ufunc_rule(np.ceil)(_rounding("Ceil"))
+ufunc_rule(np.rint)(_rounding("Round"))
+
+
+@ufunc_rule(np.trunc)
+def _trunc(x: Any) -> Any:
+    return x if x.dtype.kind in "biu" else np.sign(x) * np.floor(np.abs(x))
+
+
+@ufunc_rule(np.negative)
+@_widened
+def _negative(x: Any) -> Any:
+    return unary("Neg", x)
+
+
+@ufunc_rule(np.absolute, np.fabs)
+def _absolute(x: Any) -> Any:
+    return x if x.dtype.kind in "bu" else _abs(x)
+
+
+@_widened
+def _abs(x: Any) -> Any:
+    return unary("Abs", x)
+
+
+@ufunc_rule(np.sign)
+@_widened
+def _sign(x: Any) -> Any:
+    return unary("Sign", x)
+
+
+@ufunc_rule(np.positive, np.conjugate)
+def _same(x: Any) -> Any:
+    return x
+
+
+@ufunc_rule(np.square)
+def _square(x: Any) -> Any:
+    return _multiply(x, x)
+
+
+@ufunc_rule(np.reciprocal)
+def _reciprocal(x: Any) -> Any:
+    one = np.ones((), x.dtype)
+    return _divide(one, x) if x.dtype.kind == "f" else _truncated(one, x)
+
+
+@ufunc_rule(np.cbrt)
+def _cbrt(x: Any) -> Any:
+    return np.sign(x) * np.power(np.abs(x), x.dtype.type(1 / 3))
+
+
+ufunc_rule(np.deg2rad, np.radians)(lambda x: x * x.dtype.type(math.pi / 180))
+ufunc_rule(np.rad2deg, np.degrees)(lambda x: x * x.dtype.type(180 / math.pi))
+ufunc_rule(np.log2)(lambda x: np.log(x) * x.dtype.type(1 / math.log(2)))
+ufunc_rule(np.log10)(lambda x: np.log(x) * x.dtype.type(1 / math.log(10)))
+ufunc_rule(np.exp2)(lambda x: np.power(x.dtype.type(2), x))
+ufunc_rule(np.expm1)(lambda x: np.tanh(x / 2) * (np.exp(x) + 1))
+
+
+@ufunc_rule(np.log1p)
+def _log1p(x: Any) -> Any:
+    u = x + 1
+    d = u - 1
+    return np.where(d == 0, x, np.log(u) * np.where(d == x, x.dtype.type(1), x / d))
+
+
+# ------------------------------------------------------------------- division
+
+
+def _zero_free(x: Any) -> bool:
+    return known(x) and bool((x != 0).all())
+
+
+def _truncated(a: Any, b: Any) -> Any:
+    """Integer division towards zero; 0 where the divisor is 0, as NumPy gives."""
+    if _zero_free(b):
+        return _divide(a, b)
+    zero = b == 0
+    return np.where(zero, b.dtype.type(0), _divide(a, np.where(zero, b.dtype.type(1), b)))
+
+
+def _mod(a: Any, b: Any, fmod: int) -> Any:
+    return record("Mod", [a, b], broadcast(a.shape, b.shape), a.dtype, fmod=fmod)
+
+
+@ufunc_rule(np.fmod)
+@_widened
+def _fmod(a: Any, b: Any) -> Any:
+    if a.dtype.kind == "f" or _zero_free(b):
+        return _mod(a, b, 1)
+    zero = b == 0
+    return np.where(zero, b.dtype.type(0), _mod(a, np.where(zero, b.dtype.type(1), b), 1))
+
+
+@ufunc_rule(np.remainder)
+@_widened
+def _remainder(a: Any, b: Any) -> Any:
+    if a.dtype.kind == "f":
+        r = _mod(a, b, 1)
+        return np.where((r != 0) & ((r < 0) ^ (b < 0)), r + b, r)
+    if _zero_free(b):
+        return _mod(a, b, 0)
+    zero = b == 0
+    return np.where(zero, b.dtype.type(0), _mod(a, np.where(zero, b.dtype.type(1), b), 0))
+
+
+@ufunc_rule(np.floor_divide)
+@_widened
+def _floor_divide(a: Any, b: Any) -> Any:
+    if a.dtype.kind != "f":
+        return _truncated(a - np.remainder(a, b), b)
+    quotient = (a - np.remainder(a, b)) / b
+    low = np.floor(quotient)
+    result = np.where(quotient - low > 0.5, low + 1, low)
+    return result if _zero_free(b) else np.where(b == 0, a / b, result)
+
+
+@ufunc_rule(np.divmod)
+def _divmod(a: Any, b: Any) -> Any:
+    return np.floor_divide(a, b), np.remainder(a, b)
+
+
+@ufunc_rule(np.modf)
+def _modf(x: Any) -> Any:
+    whole = np.trunc(x)
+    return x - whole, whole
+
+
+# ---------------------------------------------------------------- comparisons
+
+
+def _compare(op: str) -> Rule:
+    def rule(a: Any, b: Any) -> Any:
+        if op == "Equal" and a.dtype == BOOL:
+            return binary(op, a, b, BOOL)
+        return binary(op, through(a), through(b), BOOL)
+
+    return rule
+
+
+_equal = ufunc_rule(np.equal)(_compare("Equal"))
+ufunc_rule(np.less)(_compare("Less"))
+ufunc_rule(np.less_equal)(_compare("LessOrEqual"))
+ufunc_rule(np.greater)(_compare("Greater"))
+ufunc_rule(np.greater_equal)(_compare("GreaterOrEqual"))
+
+
+@ufunc_rule(np.not_equal)
+def _not_equal(a: Any, b: Any) -> Any:
+    return unary("Not", _equal(a, b))
+
+
+def _logical(op: str) -> Rule:
+    return lambda a, b: binary(op, cast(a, BOOL), cast(b, BOOL))
+
+
+ufunc_rule(np.logical_and)(_logical("And"))
+ufunc_rule(np.logical_or)(_logical("Or"))
+ufunc_rule(np.logical_xor)(_logical("Xor"))
+ufunc_rule(np.logical_not)(lambda x: unary("Not", cast(x, BOOL)))
+
+
+def _bitwise(op: str) -> Rule:
+    return lambda a, b: binary(op if a.dtype == BOOL else f"Bitwise{op}", a, b)
+
+
+ufunc_rule(np.bitwise_and)(_bitwise("And"))
+ufunc_rule(np.bitwise_or)(_bitwise("Or"))
+ufunc_rule(np.bitwise_xor)(_bitwise("Xor"))
+ufunc_rule(np.invert)(lambda x: unary("Not" if x.dtype == BOOL else "BitwiseNot", x))
+
+
+# ------------------------------------------------------------- tests of floats
+
+
+def _never(x: Any) -> Any:
+    return np.zeros(x.shape, bool) if is_static(x.shape) else x != x
+
+
+@ufunc_rule(np.isnan)
+def _isnan(x: Any) -> Any:
+    return unary("IsNaN", through(x), BOOL) if x.dtype.kind == "f" else _never(x)
+
+
+@ufunc_rule(np.isinf)
+def _isinf(x: Any) -> Any:
+    return unary("IsInf", through(x), BOOL) if x.dtype.kind == "f" else _never(x)
+
+
+@ufunc_rule(np.isfinite)
+def _isfinite(x: Any) -> Any:
+    return (x - x) == 0 if x.dtype.kind == "f" else ~_never(x)
+
+
+@ufunc_rule(np.signbit)
+def _signbit(x: Any) -> Any:
+    return (x < 0) | ((x == 0) & (1 / x < 0))
+
+
+@ufunc_rule(np.copysign)
+def _copysign(a: Any, b: Any) -> Any:
+    return np.where(np.signbit(b), -np.abs(a), np.abs(a))
+
+
+@ufunc_rule(np.heaviside)
+def _heaviside(x: Any, at_zero: Any) -> Any:
+    number = x.dtype.type
+    positive = np.where(x > 0, number(1), x)  # NaN stays
+    return np.where(x == 0, at_zero, np.where(x < 0, number(0), positive))
+
+
+# -------------------------------------------------------------------- choices
+
+
+def _ignoring_nan(ufunc: np.ufunc) -> Rule:
+    def rule(a: Any, b: Any) -> Any:
+        both = ufunc(a, b)
+        if a.dtype.kind != "f":
+            return both
+        return np.where(np.isnan(a), b, np.where(np.isnan(b), a, both))
+
+    return rule
+
+
+ufunc_rule(np.fmax)(_ignoring_nan(np.maximum))
+ufunc_rule(np.fmin)(_ignoring_nan(np.minimum))
+
+
+@ufunc_rule(np._core.umath.clip)  # type: ignore[attr-defined]
+def _clip(x: Any, low: Any, high: Any) -> Any:
+    if x.dtype in NATIVE and known(low) and known(high) and low.ndim == high.ndim == 0 and low <= high:
+        return record("Clip", [x, low, high], x.shape, x.dtype)
+    return _minimum(_maximum(x, low), high)
+
+
+# --------------------------------------------------------------- two variables
+
+
+@ufunc_rule(np.hypot)
+@_widened
+def _hypot(a: Any, b: Any) -> Any:
+    return np.sqrt(a * a + b * b)
+
+
+@ufunc_rule(np.arctan2)
+def _arctan2(y: Any, x: Any) -> Any:
+    number = y.dtype.type
+    flat = x == 0
+    angle = np.arctan(y / np.where(flat, number(1), x))
+    turn = np.where(y < 0, number(-math.pi), number(math.pi))
+    half = np.sign(y) * number(math.pi / 2)
+    return np.where(flat, half, np.where(x < 0, angle + turn, angle))
+
+
+def _apart(a: Any, b: Any) -> Any:
+    """|a - b|, 0 where both are the same infinity."""
+    return np.abs(np.where(a == b, a.dtype.type(0), a - b))
+
+
+@ufunc_rule(np.logaddexp)
+def _logaddexp(a: Any, b: Any) -> Any:
+    return np.maximum(a, b) + np.log1p(np.exp(-_apart(a, b)))
+
+
+@ufunc_rule(np.logaddexp2)
+def _logaddexp2(a: Any, b: Any) -> Any:
+    return np.maximum(a, b) + np.log2(1 + np.exp2(-_apart(a, b)))
+
+
+@ufunc_rule(np.ldexp)
+def _ldexp(x: Any, n: Any) -> Any:
+    half = n // 2  # in two steps, neither of which is infinite where the result is not
+    two = x.dtype.type(2)
+    return x * np.power(two, cast(half, x.dtype)) * np.power(two, cast(n - half, x.dtype))
+
+
+def where(mask: Any, a: Any, b: Any) -> Any:
+    """np.where of a boolean mask and two arrays of one dtype; booleans by And and Or, which the engines have."""
+    if a.dtype == BOOL and not (known(mask) and known(a) and known(b)):
+        return (mask & a) | (~mask & b)
+    return select(mask, a, b)
+
+
+def no_form(*ufuncs: np.ufunc | None) -> None:
+    """Name ufuncs that ONNX has no form for."""
+
+    def rule(name: str) -> Rule:
+        def refuse(*_: Any) -> Any:
+            raise refusal(f"np.{name} has no form in ONNX operators")
+
+        return refuse
+
+    for ufunc in ufuncs:
+        if ufunc is not None:
+            ufunc_rule(ufunc)(rule(ufunc.__name__))
+
+
+no_form(np.gcd, np.lcm, np.frexp, np.nextafter, np.spacing, _later("bitwise_count"))

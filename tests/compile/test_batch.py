@@ -1,0 +1,120 @@
+"""Two traces at different numbers of samples make one graph for any number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer import ops
+from anylayer.compile.batch import with_open_batch
+from anylayer.errors import TraceError
+from anylayer.graph import Dim, Graph
+from anylayer.optimize.layout import arrange
+from anylayer.testing import assert_same, run_graph
+from tests.optimize.rewriting import ENGINES, Function, f, kinds, noise, traced
+
+W, W2, DENSE = noise(4, 3, 3, 3), noise(2, 4, 1, 1), noise(4 * 4 * 3, 5)
+
+
+def opened(function: Function, *shape: int, arranged: bool = False) -> Graph:
+    """Of traces for 2 and 3 samples of this shape."""
+    first, second = (traced(function, noise(n, *shape)) for n in (2, 3))
+    return with_open_batch(arrange(first), arrange(second)) if arranged else with_open_batch(first, second)
+
+
+def runs(function: Function, *shape: int, arranged: bool = False) -> Graph:
+    """The graph for any number of samples gives what NumPy gives for 1, 2 and 5."""
+    graph = opened(function, *shape, arranged=arranged)
+    assert isinstance(graph.inputs[0].shape[0], Dim)
+    for engine in ENGINES:
+        for n in (1, 2, 5):
+            x = noise(n, *shape)
+            assert_same(run_graph(graph, [x], engine)[0], np.asarray(function(x)), f"{engine}, {n} samples")
+    return graph
+
+
+def last(x: Any) -> Any:
+    """A network that lays channels last."""
+    y = ops.relu(ops.conv(x.transpose(0, 3, 1, 2), W).transpose(0, 2, 3, 1))
+    gate = ops.sigmoid(y.mean((1, 2)).reshape(-1, 1, 1, 4))
+    return (y * gate).reshape(y.shape[0], -1) @ DENSE
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: ops.conv(x, W).reshape(x.shape[0], -1),
+        lambda x: x.reshape(x.shape[0], 3, 5, 6).mean((2, 3)),
+        lambda x: x.reshape(-1, 5) @ noise(5, 2),
+        lambda x: x.transpose(2, 3, 0, 1).reshape(6, 5, -1),
+        lambda x: x.reshape(-1, 6 * 5).reshape(-1, 3, 6, 5),
+        lambda x: x + np.zeros(x.shape, np.float32) + np.arange(5, dtype=np.float32),
+        lambda x: np.concatenate([x, np.ones((x.shape[0], 1, 6, 5), np.float32)], axis=1),
+        lambda x: np.concatenate([x, x * f(2)], axis=0)[: x.shape[0]],
+        lambda x: np.tile(x, (1, 2, 1, 1)),
+        lambda x: np.broadcast_to(x.mean((2, 3), keepdims=True), x.shape),
+        lambda x: ops.resize(x, (12, 10), mode="nearest"),
+        lambda x: np.where(x > 0, x, np.zeros_like(x)),
+        lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 0))),
+        lambda x: ops.softmax(x.reshape(x.shape[0], -1)),
+        lambda x: x.reshape(2 * x.shape[0], -1).max(1),
+    ],
+)
+def test_any_number_of_samples(function: Function) -> None:
+    runs(function, 3, 6, 5)
+
+
+def test_networks_that_lay_channels_last() -> None:
+    graph = runs(last, 6, 5, 3, arranged=True)
+    assert kinds(graph).count("Transpose") == 1
+    assert "Shape" not in kinds(graph)
+
+
+def test_shapes_keep_what_is_known() -> None:
+    graph = opened(lambda x: x.reshape(x.shape[0], -1), 3, 4)
+    assert [d if isinstance(d, int) else d.name for d in graph.outputs[0].shape] == ["N", 12]
+    target = graph.ops[0].inputs[1]
+    assert target is not None
+    assert target.const is not None
+    assert target.const.tolist() == [0, 12]
+    graph = opened(lambda x: x.reshape(-1, 2), 3, 4)
+    assert [d if isinstance(d, int) else d.name for d in graph.outputs[0].shape] == ["6*N", 2]
+
+
+def test_inputs_without_samples_stay() -> None:
+    def function(x: Any, c: Any) -> Any:
+        return x * c
+
+    graph = with_open_batch(traced(function, noise(2, 3), noise(3)), traced(function, noise(3, 3), noise(3)))
+    assert graph.inputs[1].shape == (3,)
+    assert len({id(d) for d in (graph.inputs[0].shape[0], graph.outputs[0].shape[0])}) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (
+            lambda x: x + np.arange(x.shape[0], dtype=np.float32)[:, None],
+            "node '' computes otherwise for 2 samples than for 3: a constant float32[2, 1] is not the same for "
+            "every sample. Its batch cannot be left open; give a number",
+        ),
+        (lambda x: ops.relu(x) if x.shape[0] == 2 else np.exp(x), "operators Relu and Exp"),
+        (lambda x: x if x.shape[0] == 2 else np.exp(x), "operators nothing and Exp"),
+        (lambda x: ops.leaky_relu(x, 0.1 * x.shape[0]), "LeakyRelu with {'alpha': 0.2}, then with {'alpha':"),
+        (lambda x: x * f(x.shape[0]), "a constant float32[] has other values than float32[]"),
+        (lambda x: np.concatenate([x] * x.shape[0]), "Concat of 2 arrays, then of 3"),
+        (lambda x: np.pad(x, ((0, 1), (0, 0))), "a size is 3, then 4"),
+    ],
+)
+def test_what_depends_on_the_number_is_refused(function: Function, text: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        opened(function, 4)
+    assert text in str(caught.value)
+
+
+def test_equal_traces_are_refused() -> None:
+    graph = traced(lambda x: x + f(1), noise(2, 3))
+    with pytest.raises(TraceError, match="two traces of the same shapes do not tell the number of samples apart"):
+        with_open_batch(graph, graph)

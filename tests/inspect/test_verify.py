@@ -1,0 +1,64 @@
+"""Comparing engines with NumPy node by node; profiling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+import anylayer.inspect.verify as verifying
+from anylayer.inspect.profile import profile
+from anylayer.inspect.verify import verify
+
+NET = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 } } }
+layer { name: "low" type: "Power" bottom: "x" top: "a" power_param { scale: 0.5 shift: -4 } }
+layer { name: "sig" type: "Sigmoid" bottom: "a" top: "b" }
+layer { name: "const" type: "DummyData" top: "c" dummy_data_param { shape { dim: 1 dim: 3 dim: 4 } } }
+layer { name: "sum" type: "Eltwise" bottom: "b" bottom: "c" top: "y" }
+"""
+X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(1, 3, 4)
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> anylayer.Net:
+    (tmp_path / "n.prototxt").write_text(NET)
+    return anylayer.read(tmp_path / "n.prototxt")
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_every_node_is_compared(net: anylayer.Net, engine: str) -> None:
+    checks = {c.name: c for c in verify(net, {"x": X}, engine)}
+    assert list(checks) == ["low", "sig", "const", "sum"]
+    assert all(c.ok for c in checks.values())
+    assert checks["const"].note == "constant"
+    assert checks["low"].scale == pytest.approx(4.5)
+
+
+def test_the_first_diverging_node_is_named(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = verifying.load_engine("onnxruntime")
+
+    class Off:
+        @staticmethod
+        def compile(graph, threads):
+            program = real.compile(graph, threads)
+            wrong = any(op.op == "Sigmoid" for op in graph.ops)
+            return lambda arrays: [r + np.float32(1e-3) if wrong else r for r in program(arrays)]
+
+    monkeypatch.setattr(verifying, "load_engine", lambda name: Off)
+    checks = list(verify(net, {"x": X}))
+    assert [c.name for c in checks if not c.ok] == ["sig"]
+    assert next(c for c in checks if not c.ok).error == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_profile_lists_every_node(net: anylayer.Net) -> None:
+    rows = profile(net, {"x": X}, "onnxruntime")
+    assert [(name, type_) for name, type_, _ in rows] == [
+        ("low", "Power"),
+        ("sig", "Sigmoid"),
+        ("const", "DummyData"),
+        ("sum", "Eltwise"),
+    ]
+    assert all(seconds >= 0 for _, _, seconds in rows)

@@ -1,0 +1,51 @@
+"""What tests of the rules do: trace, rewrite for an engine, look at the operators, compare the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph import Graph
+from anylayer.network import Array, TensorType
+from anylayer.optimize.simplify import simplify
+from anylayer.testing import assert_same, run_graph
+from anylayer.tracing import trace
+
+ENGINES = ("onnxruntime", "openvino")
+Function = Callable[..., Any]
+
+
+def f(value: float) -> np.float32:
+    """A number of float32."""
+    return np.float32(value)
+
+
+def noise(*shape: int, seed: int = 0) -> Array:
+    """Seeded, normal, float32."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def traced(function: Function, *inputs: Array) -> Graph:
+    """The graph of a function of arrays, as it is recorded."""
+    return trace(lambda xs: [function(*xs)], [TensorType.of(x.shape, x.dtype) for x in inputs])
+
+
+def kinds(graph: Graph) -> list[str]:
+    """The operators, sorted."""
+    return sorted(o.op for o in graph.ops)
+
+
+def rewritten(function: Function, *inputs: Array, engine: str | None, exact: bool = False) -> list[str]:
+    """The operators after rewriting, sorted."""
+    return kinds(simplify(traced(function, *inputs), engine, exact=exact))
+
+
+def check(function: Function, *inputs: Array, engines: Sequence[str] = ENGINES, exact: bool = False) -> None:
+    """The rewritten graph gives what NumPy gives, of the same type, on each engine."""
+    want = np.asarray(function(*[x.copy() for x in inputs]))
+    for engine in engines:
+        graph = simplify(traced(function, *inputs), engine, exact=exact)
+        assert (graph.outputs[0].shape, graph.outputs[0].dtype) == (want.shape, want.dtype)
+        assert_same(run_graph(graph, inputs, engine)[0], want, f"{engine}: {kinds(graph)}")

@@ -1,0 +1,160 @@
+"""The table "Adding" of docs/architecture.md is true: one new file is enough, and nothing else is edited."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parent.parent / "src" / "anylayer"
+
+NET = """
+name: "tiny" input: "x" input_shape { dim: 1 dim: 2 }
+layer { name: "twice" type: "Twice" bottom: "x" top: "y" }
+"""
+
+LAYER = '''
+import numpy as np
+from anylayer.layer import Layer, layer
+
+@layer("Twice")
+class Twice(Layer):
+    """Twice its input."""
+
+    def forward(self, x):
+        return x + x
+'''
+
+ADDED = {
+    "layers/caffe/twice.py": LAYER,
+    "engines/mine.py": """
+PRECISIONS, GENERAL = ("float32",), True
+
+def suits(graphs):
+    return False
+
+def compile(graph, threads=None, precision="float32"):
+    print("engine: ", *[o.op for o in graph.ops])
+    return lambda inputs, out=None: [2 * inputs[0]]
+""",
+    "corrections/mine.py": """
+from anylayer.corrections._machinery import correction
+
+@correction("mine", "Add")
+def never(new, o):
+    print("correction:", o.op)
+    return None
+""",
+    "optimize/rewrites/mine.py": """
+from anylayer.optimize.simplify import rule
+
+@rule("Add", engines=["mine"])
+def doubled(new, o):
+    print("rewrite:", o.op)
+    return None
+""",
+    "tracing/rules/mine.py": """
+import numpy as np
+from anylayer.tracing.dispatch import implements
+from anylayer.tracing.primitives import unary
+
+@implements(np.i0)
+def i0(x):
+    print("tracing rule: i0")
+    return x
+""",
+    "writers/mine.py": """
+from anylayer.source import Written
+WHAT, SUFFIXES, OPTIONS, RUNS = "a list of operators (.mine)", (".mine",), frozenset(), "numpy"
+
+def write(source, path):
+    path.write_text("mine: " + " ".join(o.op for o in source.graph.ops))
+    return Written([path])
+""",
+    "readers/mine.py": """
+import numpy as np
+from anylayer.network import Network, Node, TensorType
+WHAT, OPTIONS = "a list of operators (.mine)", frozenset()
+
+def match(path):
+    return path.suffix == ".mine"
+
+def read(path, weights=None, *, user_types=(), **options):
+    from anylayer.readers.caffe import read
+    copy = path.with_suffix(".prototxt")
+    copy.write_text(NET)
+    return read(copy, None, user_types=user_types)
+
+NET = '''%s'''
+"""
+    % NET,
+    "cli/commands/mine.py": """
+import click
+
+@click.command()
+def command():
+    \"\"\"Say something.\"\"\"
+    click.echo("command: mine")
+""",
+}
+
+USE = """
+import sys
+import numpy as np
+import anylayer
+from anylayer.corrections import corrected
+from anylayer.network import TensorType
+from anylayer.optimize.simplify import simplify
+from anylayer.tracing import trace
+
+net = anylayer.read("net.prototxt")
+x = np.array([[1, 3]], np.float32)
+print("layer:", net.compile(engine="numpy")(x)["y"].tolist())
+print("run:", net.compile(engine="mine")(x)["y"].tolist())
+graph = trace(lambda xs: [np.i0(xs[0]) + xs[0]], [TensorType((2,), np.dtype("float32"))])
+simplify(graph, "mine")
+corrected(graph, "mine")
+net.write("net.mine")
+print(open("net.mine").read())
+"""
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What a program prints that uses one of each, each added to a copy of the package as one file."""
+    folder = tmp_path_factory.mktemp("adding")
+    shutil.copytree(SRC, folder / "anylayer", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in ADDED.items():
+        (folder / "anylayer" / name).write_text(text)
+    (folder / "net.prototxt").write_text(NET)
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run("-c", USE) + run("-c", "from anylayer.cli import main; main()", "mine")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "layer: [[2.0, 6.0]]",
+        "engine:  Add",
+        "run: [[2.0, 6.0]]",
+        "correction: Add",
+        "rewrite: Add",
+        "tracing rule: i0",
+        "mine: Add",
+        "command: mine",
+    ],
+)
+def test_one_file_is_enough(output: str, line: str) -> None:
+    assert line in output.splitlines()
