@@ -75,9 +75,7 @@ def write(source, path):
     path.write_text("mine: " + " ".join(o.op for o in source.graph.ops))
     return Written([path])
 """,
-    "readers/mine.py": """
-import numpy as np
-from anylayer.network import Network, Node, TensorType
+    "readers/mine.py": f"""
 WHAT, OPTIONS = "a list of operators (.mine)", frozenset()
 
 def match(path):
@@ -86,12 +84,9 @@ def match(path):
 def read(path, weights=None, *, user_types=(), **options):
     from anylayer.readers.caffe import read
     copy = path.with_suffix(".prototxt")
-    copy.write_text(NET)
+    copy.write_text({NET!r})
     return read(copy, None, user_types=user_types)
-
-NET = '''%s'''
-"""
-    % NET,
+""",
     "cli/commands/mine.py": """
 import click
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import anylayer
 from anylayer.testing import assert_same
+from tests.engine_names import GENERAL
 
 HED = Path(__file__).parent.parent / "examples" / "hed"
 Floats = NDArray[np.float32]
@@ -46,7 +47,7 @@ def test_the_layers_file_defines_three_types_and_none_runs_in_python(net: anylay
     assert {row.where for row in rows} == {"engine"}
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_the_engines_agree_with_numpy(net: anylayer.Net, engine: str) -> None:
     picture = np.random.default_rng(3).uniform(0, 255, (1, 3, 81, 97)).astype(np.float32)
     for name, want in net.compile(engine="numpy")({"data": picture}).items():

@@ -16,6 +16,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 
+from tests.engine_names import ALL
+
 SHARED = Path(__file__).parents[3] / "shared"
 NET = ("run", "net.prototxt", "-l", "layers.py", "-e", "onnxruntime")
 MEANS = [15, 10, 5]  # half of B, G, R = 30, 20, 10; three groups of one channel stay where they are
@@ -47,7 +49,7 @@ def test_quiet_says_nothing(anylayer_command, small):
     assert (small / "m.npz").exists()
 
 
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino", "auto"])
+@pytest.mark.parametrize("engine", [*ALL, "auto"])
 def test_every_engine_gives_the_same(anylayer_command, small, engine):
     anylayer_command(*NET, "-e", engine, "-i", "x.npy", "-o", f"{engine}.npz")
     x = np.load("x.npy")

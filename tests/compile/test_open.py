@@ -15,6 +15,7 @@ from anylayer.inspect.verify import verify
 from anylayer.layer import Layer
 from anylayer.layer.registry import Definition
 from anylayer.network import Network, Node, TensorType
+from tests.engine_names import ALL
 
 
 class Sum(Layer):
@@ -51,7 +52,7 @@ def net(cls: Any, **more: Any) -> Net:
 
 @pytest.mark.filterwarnings("ignore:layer 's' .S. runs in Python")
 @pytest.mark.parametrize("cls", [Sum, Branching])
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", ALL)
 def test_an_input_left_out(cls: Any, engine: str) -> None:
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
     subject = net(cls)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine_names import ALL
+
 SHARED = Path(__file__).resolve().parents[3] / "shared"
-ENGINES = ("numpy", "onnxruntime", "openvino")
+ENGINES = ALL
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

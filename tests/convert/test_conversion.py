@@ -22,6 +22,7 @@ from anylayer.layer.registry import Definition
 from anylayer.network import Network, Node, TensorType
 from anylayer.source import Source, Written
 from anylayer.writers.onnx import write as write_onnx
+from tests.engine_names import GENERAL
 
 
 class Twice(Layer):
@@ -252,14 +253,14 @@ def test_deep_networks_round_more(tmp_path: Path) -> None:
         assert Net(network, {}).write(tmp_path / "n.onnx").checks[0].tolerance == tolerance
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_a_file_that_an_engine_refuses(engine: str, tmp_path: Path) -> None:
     (tmp_path / "n.onnx").write_bytes(b"nothing")
     with pytest.raises(EngineError, match=f"n.onnx: engine '{engine}' refuses the file: "):
         load_engine(engine).open_file(tmp_path / "n.onnx")  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_a_file_as_a_function(engine: str, tmp_path: Path) -> None:
     net().write(tmp_path / "n.onnx")
     run = load_engine(engine).open_file(tmp_path / "n.onnx")  # type: ignore[attr-defined]

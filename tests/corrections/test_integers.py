@@ -14,6 +14,7 @@ from anylayer.corrections import corrected
 from anylayer.errors import EngineError
 from anylayer.tracing import record
 from tests.corrections.harness import in_process, noise, run, traced, whole
+from tests.engine_names import ALL
 
 pytest.importorskip("openvino")
 
@@ -209,7 +210,7 @@ def test_numpy_refuses_what_engines_refuse(tmp_path: Path) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     (tmp_path / "n.onnx").write_bytes(model.SerializeToString())
     net = anylayer.read(tmp_path / "n.onnx")
-    for engine in ("numpy", "onnxruntime", "openvino"):
+    for engine in ALL:
         with pytest.raises(anylayer.AnyLayerError, match="out of"):
             net.compile(engine)({"x": noise(3), "i": np.array([0, 1, -4])})
 

@@ -13,6 +13,7 @@ from anylayer.graph import Dim
 from anylayer.network import TensorType
 from anylayer.testing import run_graph
 from anylayer.tracing import record, trace
+from tests.engine_names import GENERAL
 
 N = Dim("rows", 10)
 ROWS = np.random.default_rng(4).standard_normal((7, 3, 4)).astype(np.float32)
@@ -78,7 +79,7 @@ def _written(x: Any) -> Any:
     return p
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_as_numpy_for_any_size(engine: str) -> None:
     whole = trace(lambda arrays: [f(arrays[0]) for _, f in CASES], [TensorType((N, 3, 4), np.dtype("f4"))])
     for rows in (7, 1):

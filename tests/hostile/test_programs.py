@@ -14,6 +14,7 @@ from anylayer.network import TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.testing import assert_same, run_graph
 from anylayer.tracing import trace
+from tests.engine_names import GENERAL
 
 from .programs import __main__ as command
 from .programs.judge import judge
@@ -82,6 +83,6 @@ def _holds(row: Row, engine: str) -> bool:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.engines], ids=lambda row: row.example)
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_the_table_is_true(row: Row, engine: str) -> None:
     assert _holds(row, engine) == (engine not in row.engines)

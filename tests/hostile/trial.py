@@ -28,8 +28,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.engine_names import ALL
+
 ROOT = Path(__file__).parents[2]
-ENGINES = ("numpy", "onnxruntime", "openvino")
+ENGINES = ALL
 FEW = 1 << 22
 """Values and multiply-adds up to which a network is not only compiled but run."""
 

@@ -11,6 +11,7 @@ import anylayer
 import anylayer.inspect.verify as verifying
 from anylayer.inspect.profile import profile
 from anylayer.inspect.verify import verify
+from tests.engine_names import GENERAL
 
 NET = """
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 } } }
@@ -28,7 +29,7 @@ def net(tmp_path: Path) -> anylayer.Net:
     return anylayer.read(tmp_path / "n.prototxt")
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_every_node_is_compared(net: anylayer.Net, engine: str) -> None:
     checks = {c.name: c for c in verify(net, {"x": X}, engine)}
     assert list(checks) == ["low", "sig", "const", "sum"]

@@ -14,6 +14,7 @@ import pytest
 import anylayer
 from anylayer.errors import AnyLayerError, InputError, LayerError
 from anylayer.layer import Layer
+from tests.engine_names import ALL
 
 INPUT = 'layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }\n'
 NET = INPUT + 'layer { name: "u" type: "U" bottom: "d" top: "u" u_param { stride: 2 pad: 1 } }\n'
@@ -223,7 +224,7 @@ def test_a_param_that_is_not_there_is_answered_with_those_that_are(tmp_path: Pat
         run(tmp_path, made(forward=lambda self, inputs: {}["stride"], __module__=__name__))
 
 
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", ALL)
 @pytest.mark.parametrize("traced", [True, False])
 @pytest.mark.filterwarnings("ignore:.*runs in Python")
 def test_an_instance_is_made_once(tmp_path: Path, engine: str, traced: bool) -> None:
@@ -308,5 +309,5 @@ def test_a_class_may_change_its_blobs(tmp_path: Path) -> None:
     weights = np.ones(1, np.float32)
     weights.flags.writeable = False
     net.network.nodes[0].blobs = [weights]
-    for engine in ("numpy", "onnxruntime", "openvino"):
+    for engine in ALL:
         assert np.array_equal(net.compile(engine)({"d": X})["u"], X * 2)

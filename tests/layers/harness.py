@@ -27,8 +27,9 @@ from anylayer.errors import AnyLayerError
 from anylayer.layer import Bound, Registry, bind
 from anylayer.network import Array, Node, TensorType
 from anylayer.testing import assert_same, check_function
+from tests.engine_names import GENERAL
 
-ENGINES = ("onnxruntime", "openvino")
+ENGINES = GENERAL
 
 
 def ramp(*shape: int, start: float = 0.0, step: float = 1.0) -> Array:

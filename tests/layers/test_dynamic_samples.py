@@ -15,6 +15,7 @@ from anylayer.layer import Registry, bind
 from anylayer.network import Array, TensorType
 from anylayer.testing import assert_same, run_graph
 from anylayer.tracing import trace
+from tests.engine_names import GENERAL
 from tests.layers.harness import Case, cases, noise
 
 NOT = {
@@ -180,7 +181,7 @@ def network(request: Any, tmp_path_factory: Any) -> tuple[anylayer.Net, dict[str
     return net, given, answer
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_networks_with_regions_run(network: Any, engine: str) -> None:
     net, given, wanted = network
     got = net.compile(engine=engine, threads=1)(given)

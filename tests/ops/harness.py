@@ -12,8 +12,9 @@ import pytest
 from anylayer.errors import AnyLayerError, LayerError
 from anylayer.network import Array
 from anylayer.testing import check_function
+from tests.engine_names import GENERAL
 
-ENGINES = ("onnxruntime", "openvino")
+ENGINES = GENERAL
 
 # Cases in which an engine gives other values, and why. Such a case must fail there.
 EXCUSES = {

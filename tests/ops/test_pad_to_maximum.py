@@ -11,11 +11,12 @@ from anylayer.graph import Dim
 from anylayer.network import TensorType
 from anylayer.testing import run_graph
 from anylayer.tracing import trace
+from tests.engine_names import GENERAL
 
 X = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize(("axis", "factor"), [(0, 1), (1, 2), (-1, 3)])
 def test_a_dynamic_size_is_padded_to_its_maximum(engine: str, axis: int, factor: int) -> None:
     rows = Dim("rows", 5) * factor

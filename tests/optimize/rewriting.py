@@ -12,8 +12,9 @@ from anylayer.network import Array, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.testing import assert_same, run_graph
 from anylayer.tracing import trace
+from tests.engine_names import GENERAL
 
-ENGINES = ("onnxruntime", "openvino")
+ENGINES = GENERAL
 Function = Callable[..., Any]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import anylayer
+from tests.engine_names import ALL
 
 NET = """
 layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: 1 dim: {0} }} }} }}
@@ -20,7 +21,7 @@ layer {{ name: "z" type: "Power" bottom: "x" top: "z" power_param {{ scale: 2 }}
 SIZES = [16, 6000, 300_000]
 
 
-@pytest.fixture(params=[(e, n) for e in ("numpy", "onnxruntime", "openvino") for n in SIZES], ids=str)
+@pytest.fixture(params=[(e, n) for e in ALL for n in SIZES], ids=str)
 def made(request: Any, tmp_path: Path) -> tuple[anylayer.Model, Any]:
     engine, size = request.param
     (tmp_path / "n.prototxt").write_text(NET.format(size))
@@ -129,7 +130,7 @@ def test_threads_have_their_own_buffers(made: Any) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", ALL)
 def test_outputs_that_are_one_value_or_an_input(tmp_path: Path, engine: str, size: int) -> None:
     (tmp_path / "n.prototxt").write_text(
         f'layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: 1 dim: {size} }} }} }}'

@@ -13,6 +13,7 @@ import pytest
 import anylayer
 from anylayer.errors import LayerError
 from anylayer.layer import Layer
+from tests.engine_names import GENERAL
 
 NET = """
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 4 } } }
@@ -36,7 +37,7 @@ class Mine:
 """
 
 
-@pytest.fixture(params=["onnxruntime", "openvino"])
+@pytest.fixture(params=GENERAL)
 def compiled(request: Any, tmp_path: Path) -> Any:
     def make(body: str, text: str = NET) -> anylayer.Model:
         (tmp_path / "net.prototxt").write_text(text)

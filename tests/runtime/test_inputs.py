@@ -11,8 +11,9 @@ import pytest
 
 import anylayer
 from anylayer.errors import InputError
+from tests.engine_names import ALL
 
-ENGINES = ["numpy", "onnxruntime", "openvino", "auto"]
+ENGINES = [*ALL, "auto"]
 TWO = """
 layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 1 dim: 3 } } }
 layer { name: "b" type: "Input" top: "b" }

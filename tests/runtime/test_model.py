@@ -13,6 +13,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import EngineError, InputError, LayerError, UnknownLayers
+from tests.engine_names import ALL, GENERAL
 from tests.hostile.networks import SMALL, layer
 
 NET = """
@@ -54,7 +55,7 @@ def net(tmp_path: Path) -> Any:
     return read
 
 
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino", "auto"])
+@pytest.mark.parametrize("engine", [*ALL, "auto"])
 def test_a_users_layer_runs_on_every_engine(net: Any, engine: str) -> None:
     model = net().compile(engine=engine)
     assert np.array_equal(model({"data": X})["z"], X * 2 + 4)
@@ -73,7 +74,7 @@ def test_one_engine_call_where_nothing_runs_in_python(net: Any) -> None:
     assert len(net().compile(engine="onnxruntime").plan.steps) == 1
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_what_cannot_be_traced_is_a_host_call_that_says_why(net: Any, engine: str, tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"layer 'mine' \(Mine\) runs in Python: .*mine.py:12.*np.where"):
         model = net(HOST).compile(engine=engine)
@@ -101,7 +102,7 @@ def test_intermediate_blobs_by_name(net: Any) -> None:
         net().compile(outputs=["zz"])
 
 
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", ALL)
 def test_output_buffers_are_reused(net: Any, engine: str) -> None:
     model = net().compile(engine=engine)
     out = np.empty((1, 2, 3, 4), np.float32)
@@ -123,7 +124,7 @@ def test_output_buffers_are_reused(net: Any, engine: str) -> None:
         model({"data": out}, out={"z": out})
 
 
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", ALL)
 def test_an_output_whose_size_depends_on_data_takes_no_buffer(net: Any, engine: str) -> None:
     counted = """
 import numpy as np
@@ -165,7 +166,7 @@ def test_random_weights_follow_the_shapes_asked_for(net: Any) -> None:
         unshaped.fill()
 
 
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", ALL)
 def test_results_are_the_callers_own(net: Any, engine: str) -> None:
     model = net().compile(engine=engine)
     first = model(X)["z"]
@@ -176,7 +177,7 @@ def test_results_are_the_callers_own(net: Any, engine: str) -> None:
     assert np.array_equal(model(X)["z"], kept)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", ALL)
 @pytest.mark.filterwarnings("ignore:layer 'mine'")
 def test_threads_may_share_a_model(net: Any, engine: str) -> None:
     model = net(HOST).compile(engine=engine)

@@ -13,6 +13,7 @@ from anylayer.errors import EngineError
 from anylayer.network import TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.tracing import record, trace
+from tests.engine_names import GENERAL
 
 SHAPE = (3, 4)
 FUNCTIONS: dict[str, Callable[[Any], list[Any]]] = {
@@ -29,7 +30,7 @@ FUNCTIONS: dict[str, Callable[[Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_what_passes_through(name: str, engine: str) -> None:
     def plain(x: np.ndarray) -> list[np.ndarray]:
         known = {"itself": [x], "twice": [x, x], "reshaped": [x.reshape(-1), x], "beside another": [x, x + 1]}

@@ -12,6 +12,7 @@ import pytest
 
 import anylayer
 from anylayer.layer import Layer
+from tests.engine_names import ALL
 
 NET = """
 layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 4 } } }
@@ -23,7 +24,7 @@ layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 4 } } }
 layer { name: "one" type: "Mine" bottom: "d" top: "a" }
 layer { name: "two" type: "Mine" bottom: "a" top: "b" }
 """
-ENGINES = ["numpy", "onnxruntime", "openvino"]
+ENGINES = ALL
 
 
 def read(folder: Path, cls: Any, text: str = NET, blobs: Any = ()) -> anylayer.Net:

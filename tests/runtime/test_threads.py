@@ -16,8 +16,9 @@ import pytest
 
 import anylayer
 from anylayer.errors import LayerError
+from tests.engine_names import ALL, GENERAL
 
-ENGINES = ["numpy", "onnxruntime", "openvino"]
+ENGINES = ALL
 SECONDS = 60
 
 
@@ -134,7 +135,7 @@ def test_a_forward_may_call_its_own_model(tmp_path: Path, engine: str) -> None:
     assert together(job, job, job) == []
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_a_model_that_its_own_layer_needs_to_be_compiled_is_refused(tmp_path: Path, engine: str) -> None:
     models: list[anylayer.Model] = []
 

@@ -9,6 +9,7 @@ import pytest
 
 from anylayer.graph import Graph
 from anylayer.testing import assert_same
+from tests.engine_names import GENERAL
 
 from . import harness
 from .expressions import cases
@@ -39,7 +40,7 @@ def _computed() -> list[tuple[str, str]]:
     return [(d, t) for d, t in cases() if not isinstance(harness.expected(d, t), Exception)]
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize(("dtype", "text"), _computed())
 def test_values_are_numpys(dtype: str, text: str, engine: str) -> None:
     got = harness.results(dtype, engine).get(text)

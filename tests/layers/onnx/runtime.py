@@ -11,9 +11,10 @@ import onnxruntime as ort
 from onnx import helper
 
 import anylayer
+from tests.engine_names import ALL
 from tests.readers.onnx.files import model, save, value
 
-ENGINES = ("numpy", "onnxruntime", "openvino")
+ENGINES = ALL
 MICROSOFT = "com.microsoft"
 
 

@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 
 import anylayer
 from anylayer.errors import LayerError
+from tests.engine_names import GENERAL
 from tests.readers.onnx.files import model, save, value
 
 node = helper.make_node
@@ -32,7 +33,7 @@ def run(path: Path, feed: dict[str, Any], host: int = 0) -> list[np.ndarray]:
     """The outputs, the same on every engine; `host` layers run in Python."""
     net = anylayer.read(path)
     want = net.compile("numpy")(feed)
-    for engine in ("onnxruntime", "openvino"):
+    for engine in GENERAL:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             made = net.compile(engine)

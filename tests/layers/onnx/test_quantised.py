@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import anylayer
 from anylayer.errors import LayerError
+from tests.engine_names import ALL
 from tests.layers.onnx.runtime import as_runtime
 from tests.readers.onnx.files import model, save, value
 
@@ -112,7 +113,7 @@ def run(node: Any, held: dict[str, Any], feed: Any, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["INT4", "UINT4"])
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", ALL)
 def test_constants_of_four_bits(kind: str, engine: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     low, high = (-8, 7) if kind == "INT4" else (0, 15)

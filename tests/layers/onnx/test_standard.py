@@ -14,6 +14,7 @@ from onnx import helper, numpy_helper
 import anylayer
 from anylayer.errors import LayerError
 from anylayer.layer import Registry
+from tests.engine_names import ALL
 from tests.readers.onnx.files import model, save, value
 
 node = helper.make_node
@@ -113,7 +114,7 @@ def test_as_onnx_runtime_has_it(case: tuple[int, Any, dict[str, Any]]) -> None:
     path = path_of(opset, made, constants)
     want = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"x": PICTURE})
     net = anylayer.read(path)
-    for engine in ("numpy", "onnxruntime", "openvino"):
+    for engine in ALL:
         got = net.compile(engine)(PICTURE)
         for name, array in zip(made.output, want):
             assert got[name].dtype == array.dtype

@@ -16,8 +16,9 @@ from anylayer.errors import AnyLayerError
 from anylayer.network import Array
 from anylayer.readers.openvino import read
 from anylayer.testing import assert_same
+from tests.engine_names import ALL
 
-ENGINES = ("numpy", "onnxruntime", "openvino")
+ENGINES = ALL
 _core = ov.Core()
 
 

@@ -9,6 +9,7 @@ from openvino import opset15 as o15
 
 from anylayer.errors import LayerError
 from anylayer.testing import assert_same
+from tests.engine_names import ALL
 
 from .harness import agrees, const, noise, read_net, reference, save
 
@@ -69,7 +70,7 @@ def test_output_padding_of_zeros_is_ignored(kind: str, tmp_path: Path) -> None:
     want = reference(path, [X])[0]
     written = path.read_text()
     path.write_text(written.replace('auto_pad="explicit"', 'auto_pad="explicit" output_padding="0, 0"'))
-    for engine in ("numpy", "onnxruntime", "openvino"):
+    for engine in ALL:
         (got,) = read_net(path).compile(engine, threads=1)(X).values()
         assert_same(got, want, engine)
     path.write_text(written.replace('auto_pad="explicit"', 'auto_pad="explicit" output_padding="0, 1"'))

@@ -9,10 +9,11 @@ import pytest
 
 import anylayer
 from anylayer.testing import assert_same
+from tests.engine_names import ALL
 
 DATA = Path(__file__).parents[2] / "data" / "keras"
 SHARED = Path(__file__).parents[4] / "shared" / "tf_keras"
-ENGINES = ("numpy", "onnxruntime", "openvino")
+ENGINES = ALL
 
 NAMES = ("nested", "text", "text_branches", "old_functions", "steps")
 FILES = [

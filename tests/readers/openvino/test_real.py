@@ -10,6 +10,7 @@ import pytest
 
 import anylayer
 from anylayer.testing import assert_same
+from tests.engine_names import ALL
 
 SHARED = Path(__file__).parents[4] / "shared"
 MODELS = [
@@ -38,7 +39,7 @@ def test_equal_to_openvino(name: str, halved: bool, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     feed = {name: random.random(shape).astype(np.float32) for name, shape in shapes.items()}
     want = list(compiled(list(feed.values())).values())
-    for engine in ("numpy", "onnxruntime", "openvino"):
+    for engine in ALL:
         got = net.compile(engine=engine, shapes=shapes)(feed)
         for output, array in zip(got, want):
             assert_same(got[output], np.array(array), f"{engine}, {output}")

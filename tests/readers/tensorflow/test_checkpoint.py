@@ -11,11 +11,12 @@ import pytest
 import anylayer
 from anylayer.errors import FileError
 from anylayer.readers._recognise import describe
+from tests.engine_names import ALL
 
 FOLDER = Path(__file__).parent.parent.parent / "data" / "tensorflow" / "checkpoint"
 
 
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", ALL)
 def test_a_checkpoint(engine: str) -> None:
     net = anylayer.read(FOLDER / "model.meta")
     assert list(net.outputs) == ["prob"]

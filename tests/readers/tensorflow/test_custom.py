@@ -11,9 +11,10 @@ import pytest
 import anylayer
 from anylayer.errors import UnknownLayers
 from anylayer.testing import assert_same
+from tests.engine_names import ALL
 
 SHARED = Path(__file__).parents[4] / "shared" / "tf_keras"
-ENGINES = ["numpy", "onnxruntime", "openvino"]
+ENGINES = ALL
 pytestmark = pytest.mark.skipif(not SHARED.exists(), reason="../shared/tf_keras is absent")
 seen: list[Any] = []
 

@@ -10,6 +10,7 @@ import pytest
 
 import anylayer
 from anylayer.testing import assert_same
+from tests.engine_names import ALL
 from tests.hostile import mutations
 from tests.hostile.trial import Trials
 from tests.layers.tensorflow.recorded import recorded
@@ -18,7 +19,7 @@ SHARED = Path(__file__).parents[4] / "shared" / "tf_keras"
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared/tf_keras is absent")
-@pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", ALL)
 @pytest.mark.parametrize("name", ["blog", "deconv_upsample", "flatten_dense", "stride_same_even"])
 def test_as_tensorflow(name: str, engine: str) -> None:
     net = anylayer.read(SHARED / f"{name}.pb")

@@ -12,9 +12,10 @@ import pytest
 import anylayer
 from anylayer.errors import LayerError
 from anylayer.layer import Layer
+from tests.engine_names import ALL, GENERAL
 from tests.readers.tensorflow.graphs import operation, placeholder, transpose, vector
 
-ENGINES = ["numpy", "onnxruntime", "openvino"]
+ENGINES = ALL
 X = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)  # NHWC: 3 rows, 4 columns, 5 channels
 ONE = placeholder("x", (2, 3, 4, 5)) + operation("mine", "Mine", ["x"])
 
@@ -270,7 +271,7 @@ SIZES = " ".join(f"dim {{ size: {d} }}" for d in (2, 2, 4, 5))
 STATED = f' attr {{ key: "_output_shapes" value {{ list {{ shape {{ {SIZES} }} }} }} }}'
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_a_result_of_another_shape_than_the_file_states_is_refused(tmp_path: Path, engine: str) -> None:
     """A class written for channels last cuts the wrong axis without a word of its own."""
 

@@ -14,11 +14,12 @@ from anylayer.errors import AnyLayerError, FileError, NetworkError
 from anylayer.readers import tensorflow
 from anylayer.readers.tensorflow.bundle import Bundle
 from anylayer.testing import assert_same
+from tests.engine_names import ALL
 from tests.hostile import mutations
 from tests.readers.tensorflow.files import field, graph, node, placeholder
 
 DATA = Path(__file__).parents[2] / "data" / "tensorflow"
-ENGINES = ["numpy", "onnxruntime", "openvino"]
+ENGINES = ALL
 
 
 @pytest.fixture

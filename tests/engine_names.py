@@ -1,0 +1,19 @@
+"""The engines that tests run on: the files of src/anylayer/engines, so a new engine is tested like the others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from anylayer.engines import __file__ as _folder
+from anylayer.engines import engines
+
+GENERAL = tuple(
+    name
+    for name in engines()
+    if re.search(r"^GENERAL = True$", Path(_folder).with_name(f"{name}.py").read_text(), re.MULTILINE)
+)
+"""The engines that run every graph. The tests of one that is not installed are skipped with the reason."""
+
+ALL = ("numpy", *GENERAL)
+"""The same, and NumPy."""
