@@ -212,7 +212,7 @@ def refusing(monkeypatch, kept):
             raise EngineError(f"engine '{name}' needs: pip install {name}")
         return load(name)
 
-    for room in ("engines.verify", "engines.model", "engines.run", "engines"):
+    for room in ("inspect.verify", "runtime.model", "runtime.run", "engines"):
         monkeypatch.setattr(f"anylayer.{room}.load_engine", load_engine, raising=False)
 
 
@@ -277,13 +277,15 @@ def test_verify_does_not_compare_numpy_with_itself(anylayer_command, small):
 
 
 def test_verify_takes_the_engines_there_are(monkeypatch, capsys):
+    from anylayer.engines import load_engine
     from anylayer.errors import EngineError
 
-    def load_engine(name):
+    def without_openvino(name):
         if name == "openvino":
             raise EngineError("engine 'openvino' needs: pip install openvino")
+        return load_engine(name)
 
-    monkeypatch.setattr("anylayer.engines.load_engine", load_engine)
+    monkeypatch.setattr("anylayer.engines.load_engine", without_openvino)
     assert verify_command._engines(("all",), False) == ["onnxruntime"]
     assert capsys.readouterr().err == "left out: engine 'openvino' needs: pip install openvino\n"
 

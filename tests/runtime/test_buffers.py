@@ -153,7 +153,7 @@ def test_outputs_that_are_one_value_or_an_input(tmp_path: Path, engine: str, siz
 
 def test_large_weights_are_read_where_they_lie(tmp_path: Path, monkeypatch: Any) -> None:
     """No weight is written to a file for ONNX Runtime, nor into the model; memory may be read-only, unaligned."""
-    from anylayer.engines import onnxruntime_engine as engine
+    from anylayer.engines import onnxruntime as engine
 
     (tmp_path / "n.prototxt").write_text(
         'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 64 dim: 9 dim: 9 } } }'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
@@ -13,31 +14,59 @@ import numpy as np
 from anylayer.errors import TraceError
 
 _PACKAGE = Path(__file__).parent.parent
-_INSIDE = (
-    str(_PACKAGE / "tracing"),
-    str(_PACKAGE / "ops"),
-    str(Path(np.__file__).parent),
-    "<__array_function__",
+_USERS, _RECORDER, _PACKAGES, _CALLER = range(4)
+_KINDS = (
+    *((str(_PACKAGE / room), _RECORDER) for room in ("graph", "tracing", "ops")),
+    (str(Path(np.__file__).parent), _RECORDER),
+    ("<__array_function__", _RECORDER),
+    (str(_PACKAGE / "layers"), _USERS),
+    (str(_PACKAGE), _CALLER),
+    *((sysconfig.get_path(name), _PACKAGES) for name in ("purelib", "platlib", "stdlib", "platstdlib")),
 )
-_inside: dict[str, bool] = {}
+"""What the code below a path is, the first that fits. A built-in layer counts as the user's code."""
+_kinds: dict[str, int] = {}
 _names: dict[str, str] = {}
 
 refused: ContextVar[list[TraceError] | None] = ContextVar("refused", default=None)
 """The refusals of the trace under way: a trace with one has failed, even where the user's code swallowed it."""
 
 
+def _kind(file: str) -> int:
+    kind = _kinds.get(file)
+    if kind is None:
+        kind = _kinds[file] = next((k for path, k in _KINDS if file.startswith(path)), _USERS)
+    return kind
+
+
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
-    """The innermost frame outside the tracer, the operators and NumPy."""
-    frame = frame or sys._getframe(1)
+    """Return the innermost frame of the user's code.
+
+    Frames of the tracer, the operators and NumPy are passed over. Frames of other installed packages are passed
+    over too, where the user's code called them. Otherwise the user's layer is itself in an installed package, and
+    its innermost frame is returned.
+    """
+    return _frames(frame or sys._getframe(1))[0]
+
+
+def package_frame() -> FrameType | None:
+    """Return the innermost frame of the installed package that the user's line called, or None."""
+    user, package = _frames(sys._getframe(1))
+    return None if package is user else package
+
+
+def _frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
+    """The innermost frame of the user's code, and the innermost one of an installed package before it."""
+    package = None
     while frame is not None:
-        file = frame.f_code.co_filename
-        inside = _inside.get(file)
-        if inside is None:
-            inside = _inside[file] = file.startswith(_INSIDE)
-        if not inside:
-            return frame
+        kind = _kind(frame.f_code.co_filename)
+        if kind == _USERS:
+            return frame, package
+        if kind == _CALLER and package is not None:
+            break
+        if kind == _PACKAGES and package is None:
+            package = frame
         frame = frame.f_back
-    return None
+    return package, package
 
 
 def place_of(frame: FrameType | None) -> str:
@@ -72,10 +101,13 @@ def describe(x: Any) -> str:
 
 
 def place_of_error(error: BaseException) -> str:
-    """`file.py:line` of the user's line that an exception passed through last."""
-    found, trace = None, error.__traceback__
+    """Return `file.py:line` of the user's line that an exception passed through last."""
+    found, library, trace = "", "", error.__traceback__
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith((*_INSIDE, str(_PACKAGE))):
-            found = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        file = trace.tb_frame.f_code.co_filename
+        kind = _kind(file) if not file.startswith(str(_PACKAGE)) else _CALLER
+        place = f"{Path(file).name}:{trace.tb_lineno}"
+        found = place if kind == _USERS else found
+        library = place if kind == _PACKAGES else library
         trace = trace.tb_next
-    return found or ""
+    return found or library

@@ -10,9 +10,10 @@ from types import FrameType
 from typing import Any
 
 from anylayer.errors import TraceError
-from anylayer.graph.place import describe, refusal, user_frame
+from anylayer.graph.place import describe, package_frame, place_of, refusal, user_frame
 
 _MAKE = "make it with np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
+_OWN = "NumPy's functions and anylayer.ops"
 _GENERAL = "use NumPy's functions, operators and indexing on the array itself"
 
 _SHOWING = frozenset(("logging", "pdb", "bdb", "reprlib", "traceback", "unittest", "_pytest", "anylayer"))
@@ -26,7 +27,7 @@ _CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("np.vectorize",), "write the function for whole arrays"),
     (("np.take",), "write np.asarray(a, like=x) for the array that is taken from"),
     (("np.",), "NumPy does not look for traced arrays there: " + _GENERAL),
-    (("cv2.", "cv."), "OpenCV computes nothing that can be recorded: write it in NumPy or with anylayer.ops"),
+    (("cv2.", "cv."), "OpenCV computes nothing that can be recorded: write it with " + _OWN),
 )
 _JOINS = (
     "np.array",
@@ -60,6 +61,10 @@ def _now(frame: FrameType | None) -> tuple[str, str]:
 
 
 def _needs(x: Any, what: str, remedy: str) -> TraceError:
+    package = package_frame()
+    if package is not None:  # the user's line called a function of a package, which asked
+        called = _now(user_frame())[1].partition("(")[0] or package.f_code.co_name
+        what, remedy = f"{called}() (at {place_of(package)})", "write it with " + _OWN
     return refusal(
         f"{what} needs the values of a traced array ({describe(x)}), which are known only when the network runs; "
         f"{remedy}"

@@ -1,0 +1,131 @@
+"""The line that a message names is the user's, not one of a package that the user's line calls."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import TraceError
+from anylayer.graph import place
+from anylayer.network import TensorType
+from anylayer.tracing import trace
+from anylayer.tracing.checked import trace_checked
+
+X = TensorType((2, 3), np.dtype("float32"))
+
+NET = """
+name: "net" input: "x" input_shape { dim: 2 dim: 3 }
+layer { name: "mine" type: "Mine" bottom: "x" top: "y" }
+"""
+
+PACKAGE = """
+import numpy as np
+
+def threshold(x):
+    return x if x.sum() > 0 else -x
+
+def convert(x):
+    return np.asarray(x) * 2
+
+def measure(x):
+    return float(x[0, 0])
+
+def apply(function, x):
+    return function(x)
+
+def fail(x):
+    raise KeyError("nothing here")
+"""
+
+LAYER = """
+import somewhere
+
+def threshold(x):
+    return somewhere.threshold(x) + 1
+
+def convert(x):
+    return somewhere.convert(x) + 1
+
+def measure(x):
+    return x * somewhere.measure(x)
+
+def inside(x):
+    return somewhere.apply(lambda y: y if y.sum() > 0 else -y, x)
+
+def fine(x):
+    return somewhere.apply(lambda y: y * 2, x)
+
+def fail(x):
+    return somewhere.fail(x)
+"""
+
+
+def module(name: str, text: str, file: Path) -> ModuleType:
+    """A module whose code says that it stands in a file."""
+    made = ModuleType(name)
+    exec(compile(text, str(file), "exec"), made.__dict__)
+    return made
+
+
+@pytest.fixture
+def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A user's module that calls a package which is installed."""
+    installed = Path(sysconfig.get_path("purelib")) / "somewhere.py"
+    monkeypatch.setitem(sys.modules, "somewhere", module("somewhere", PACKAGE, installed))
+    return module("mine", LAYER, tmp_path / "mine.py")
+
+
+@pytest.mark.parametrize(("name", "line", "at"), [("threshold", 5, 5), ("convert", 8, 8), ("measure", 11, 11)])
+def test_a_refusal_names_the_users_line_and_the_packages(layer: Any, name: str, line: int, at: int) -> None:
+    with pytest.raises(
+        TraceError, match=rf"mine.py:{line}: .*{name}\(\) \(at somewhere.py:{at}\) needs the values"
+    ):
+        trace(lambda xs: [getattr(layer, name)(xs[0])], [X])
+
+
+def test_a_callback_of_the_users_is_the_users_line(layer: Any) -> None:
+    with pytest.raises(TraceError, match=r"mine.py:14: if, while, and, or, not"):
+        trace(lambda xs: [layer.inside(xs[0])], [X])
+
+
+def test_operators_remember_the_users_line(layer: Any) -> None:
+    graph = trace(lambda xs: [layer.fine(xs[0])], [X])
+    assert [o.place for o in graph.ops] == ["mine.py:17"]
+
+
+def test_an_exception_in_a_package_names_the_users_line(layer: Any) -> None:
+    with pytest.raises(TraceError, match=r"mine.py:20: raises KeyError on traced arrays: 'nothing here'"):
+        trace_checked(lambda xs: [layer.fail(xs[0])], [X])
+
+
+def test_a_layer_that_is_itself_installed_is_named(tmp_path: Path) -> None:
+    installed = Path(sysconfig.get_path("purelib")) / "somewhere.py"
+    text = (
+        PACKAGE
+        + """
+class Mine:
+    def __init__(self, params, blobs):
+        pass
+
+    def forward(self, inputs):
+        return [threshold(inputs[0])]
+"""
+    )
+    net = tmp_path / "net.prototxt"
+    net.write_text(NET)
+    read = anylayer.read(net, layers={"Mine": module("somewhere", text, installed).Mine})
+    with pytest.warns(UserWarning, match=r"runs in Python: somewhere.py:5: if, while, and, or, not"):
+        read.compile(engine="onnxruntime")
+
+
+def test_the_recorders_own_files_are_never_the_users() -> None:
+    for room in ("graph", "tracing", "ops"):
+        file = str(Path(place.__file__).parents[1] / room / "anything.py")
+        assert place._kind(file) == place._RECORDER
