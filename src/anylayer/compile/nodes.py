@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.compile.comparison import Compiler, compare_trace
 from anylayer.compile.limits import (
     MOST_IN_LAYER,
     MOST_OPERATORS,
@@ -25,7 +26,6 @@ from anylayer.errors import (
     TraceError,
     UnknownLayers,
     at,
-    kind_and_text,
     nearest,
     need,
 )
@@ -35,7 +35,6 @@ from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.tracing import trace, trace_checked
 
 Definitions = Mapping[str, Sequence[Definition]]
-Check = Callable[[Graph, list[Array]], list[Array]]
 
 _DECIDING = 4096
 """Bytes of the largest input that is taken to decide a shape."""
@@ -172,12 +171,12 @@ def trace_nodes(
     inputs: Mapping[str, TensorType | None],
     *,
     lenient: bool = False,
-    check: Check | None = None,
+    check: Compiler | None = None,
     opaque: Container[str] = (),
 ) -> Iterator[Traced]:
     """Trace the nodes one after the other. `lenient` records a node's problem and goes on behind it;
-    `check` runs a graph, to compare a user's layer with what was traced of it. What layers of `opaque` types give
-    is not known to the nodes behind them, also where it is a constant.
+    `check` compiles a graph, to compare a user's layer with its trace. What layers of `opaque` types give is
+    not known to the nodes behind them, also where it is a constant.
 
     A user's layer must give the shapes that the file declares for it. Where a node
     cannot be traced and `lenient` is set, the declared types stand for its outputs."""
@@ -256,7 +255,7 @@ def _trace_node(
     network: Network,
     definitions: Sequence[Definition],
     given: Mapping[int, Any],
-    check: Check | None,
+    check: Compiler | None,
     budget: Budget,
 ) -> None:
     node = traced.node
@@ -295,7 +294,7 @@ def _trace_node(
         else:
             body = _trace_user(bound, rebuild, merged, types)
             if check is not None:
-                _compare(body, merged(rebuild()), types, check)
+                compare_trace(body, merged(rebuild()), types, check)
     except TraceError as error:
         traced.reason = str(error).removeprefix(f"{node.place}: ")
         traced.bound = rebuild()
@@ -437,48 +436,3 @@ def guarded(bound: Bound, inputs: Sequence[Array | None]) -> list[Array | None]:
         if view is not None:
             view.setflags(write=False)
     return views
-
-
-def _compare(
-    body: Graph, forward: Callable[[list[Any]], list[Any]], types: Sequence[TensorType], check: Check
-) -> None:
-    """Raise TraceError where a user's forward, run once on seeded noise, differs from what was traced of it."""
-    if any(not isinstance(d, int) for v in body.outputs for d in v.shape):
-        return
-    need_memory(3 * sum(map(size, types)), "trying it")
-    noise = np.random.default_rng(0)
-    inputs = [noise.standard_normal(t.shape).astype(t.dtype) for t in types]
-    try:
-        with np.errstate(all="ignore"):
-            want = [np.asarray(o) for o in forward([x.copy() for x in inputs])]
-    except Exception as error:
-        kind, text = kind_and_text(error)
-        raise TraceError(f"forward raises {kind} on noise: {text}") from error
-    for i, (got, array) in enumerate(zip(check(body, inputs), want)):
-        off = difference(got, array)
-        if off:
-            raise TraceError(
-                f"output {i} of forward on noise differs from what was recorded ({off}): "
-                "it depends on something that is not its inputs"
-            )
-
-
-def difference(got: Array, want: Array) -> str:
-    """How the engine's output differs from NumPy's beyond rounding, or nothing.
-
-    Floats may be off by 1e-4 of the largest value; of integers and booleans, which rounding may tip, one in a
-    thousand may differ.
-    """
-    if got.shape != want.shape:
-        return f"shape {got.shape}, expected {want.shape}"
-    if want.dtype.kind != "f":
-        wrong = int(np.count_nonzero(got != want))
-        return f"{wrong} of {want.size} values" if wrong > want.size // 1000 else ""
-    finite = np.isfinite(want)
-    if not np.array_equal(np.isnan(got), np.isnan(want)):
-        return "other values are NaN"
-    scale = max(float(np.abs(want[finite]).max(initial=0.0)), 1e-6)
-    off = float(np.abs(got[finite] - want[finite]).max(initial=0.0))
-    if off > 1e-4 * scale:
-        return f"by {off:.3g} of {scale:.3g}"
-    return "" if np.array_equal(got[~finite], want[~finite], equal_nan=True) else "other values are infinite"

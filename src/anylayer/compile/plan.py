@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anylayer.compile.comparison import Compiler
 from anylayer.compile.limits import graph_memory, need_memory
-from anylayer.compile.nodes import Check, Definitions, Traced, needed_nodes, trace_nodes
+from anylayer.compile.nodes import Definitions, Traced, needed_nodes, trace_nodes
 from anylayer.errors import InputError, LayerError, NetworkError, need, offers, shape_wording, wording
 from anylayer.graph import Graph, Value
 from anylayer.network import Array, Network, Node, TensorType, open_text
@@ -57,7 +58,7 @@ def make_plan(
     inputs: Mapping[str, TensorType | None],
     outputs: Mapping[str, str],
     *,
-    check: Check | None = None,
+    check: Compiler | None = None,
 ) -> Plan:
     """Trace all that `outputs` need and join it into steps. Every input's type must be known."""
     plain = require_types(network, inputs)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.compile.comparison import Compiler
 from anylayer.compile.nodes import Definitions, input_types, needed_inputs
 from anylayer.compile.plan import GraphStep, Plan, make_plan
 from anylayer.engines import engines, installed, load_engine
 from anylayer.errors import EngineError, InputError, nearest, need
-from anylayer.graph import Graph
 from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
 from anylayer.runtime.choice import trusted
@@ -211,7 +211,7 @@ class Model:
         for note in turned(self._network, {name: t.shape for name, t in types.items()}):
             warnings.warn(note, stacklevel=6)
         checker = "onnxruntime" if self.engine == "auto" else self.engine
-        plan = make_plan(self._network, self._definitions, types, self._targets, check=_checker(checker))
+        plan = make_plan(self._network, self._definitions, types, self._targets, check=_compiler(checker))
         if self.plan is None:
             self.plan = plan
             self._types = dict(types)
@@ -308,11 +308,8 @@ def _require_precision(engine: str, precision: str) -> None:
     need(precision in able, f"engine '{engine}' computes in {', '.join(able)}, got '{precision}'", EngineError)
 
 
-def _checker(engine: str) -> Any:
-    def check(graph: Graph, inputs: list[Array]) -> list[Array]:
-        return load_engine(engine).compile(graph, 1)(inputs)
-
-    return check
+def _compiler(engine: str) -> Compiler:
+    return lambda graph: load_engine(engine).compile(graph, 1)
 
 
 def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:

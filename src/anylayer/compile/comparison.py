@@ -1,0 +1,103 @@
+"""Comparison of a user's `forward` with its trace: the values that both compute, and the time that both take."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from anylayer.compile.limits import need_memory, size
+from anylayer.errors import TraceError, kind_and_text
+from anylayer.graph import Graph
+from anylayer.network import Array, TensorType
+
+Function = Callable[[list[Array]], Sequence[Array]]
+Compiler = Callable[[Graph], Function]
+
+_MANY_OPERATORS = 200
+"""A trace of more operators is timed. A loop over single elements unrolls into as many."""
+_SLOWER = 2.0
+_CALL_SECONDS = 20e-6
+"""What a host call costs beyond NumPy, rounded up."""
+_TIMED_CALLS = 3
+_LONG_CALL = 0.2
+
+
+def compare_trace(body: Graph, forward: Function, types: Sequence[TensorType], compiler: Compiler) -> None:
+    """Run a user's `forward` and its trace on seeded noise, and raise TraceError where the trace is of no use.
+
+    body: the trace. forward: the same function in NumPy. types: the types of its inputs. compiler: compiles a
+    graph for the engine. The trace is of no use where its values differ from those of `forward`, or where it has
+    many operators and takes longer than NumPy. Nothing is compared where the size of an output depends on data.
+    """
+    if any(not isinstance(d, int) for v in body.outputs for d in v.shape):
+        return
+    need_memory(3 * sum(map(size, types)), "trying it")
+    noise = np.random.default_rng(0)
+    inputs = [noise.standard_normal(t.shape).astype(t.dtype) for t in types]
+    try:
+        with np.errstate(all="ignore"):
+            want = [np.asarray(o) for o in forward([x.copy() for x in inputs])]
+    except Exception as error:
+        kind, text = kind_and_text(error)
+        raise TraceError(f"forward raises {kind} on noise: {text}") from error
+    program = compiler(body)
+    for i, (got, array) in enumerate(zip(program(inputs), want)):
+        how = difference(got, array)
+        if how:
+            raise TraceError(
+                f"output {i} of forward on noise differs from what was recorded ({how}): "
+                "it depends on something that is not its inputs"
+            )
+    if len(body.ops) > _MANY_OPERATORS:
+        _need_speed(body, program, forward, inputs)
+
+
+def difference(got: Array, want: Array) -> str:
+    """Return how the engine's output differs from NumPy's beyond rounding. "" where it does not.
+
+    The tolerance of floats is 1e-4 of the largest value. Of integers and booleans, which rounding may change, one
+    in a thousand may differ.
+    """
+    if got.shape != want.shape:
+        return f"shape {got.shape}, expected {want.shape}"
+    if want.dtype.kind != "f":
+        wrong = int(np.count_nonzero(got != want))
+        return f"{wrong} of {want.size} values" if wrong > want.size // 1000 else ""
+    finite = np.isfinite(want)
+    if not np.array_equal(np.isnan(got), np.isnan(want)):
+        return "other values are NaN"
+    scale = max(float(np.abs(want[finite]).max(initial=0.0)), 1e-6)
+    error = float(np.abs(got[finite] - want[finite]).max(initial=0.0))
+    return f"by {error:.3g} of {scale:.3g}" if error > 1e-4 * scale else ""
+
+
+def _need_speed(body: Graph, program: Function, forward: Function, inputs: Sequence[Array]) -> None:
+    """Raise TraceError where a trace of many operators is slower than `forward` in NumPy."""
+    with np.errstate(all="ignore"):
+        numpy_seconds = _seconds(forward, inputs)
+    engine_seconds = _seconds(program, inputs)
+    if engine_seconds <= _SLOWER * (numpy_seconds + _CALL_SECONDS):
+        return
+    place, count = Counter(o.place for o in body.ops).most_common(1)[0]
+    raise TraceError(
+        f"{len(body.ops)} operators were recorded, {count} of them at this line. They take "
+        f"{1e6 * engine_seconds:.0f} microseconds, and NumPy takes {1e6 * numpy_seconds:.0f}; compute whole "
+        "slices instead of single elements, and the layer runs in the engine",
+        *([place] if place else []),
+    )
+
+
+def _seconds(function: Function, inputs: Sequence[Array]) -> float:
+    """Return the seconds of the fastest of a few calls."""
+    best = float("inf")
+    for _ in range(_TIMED_CALLS):
+        copies = [x.copy() for x in inputs]
+        start = time.perf_counter()
+        function(copies)
+        best = min(best, time.perf_counter() - start)
+        if best > _LONG_CALL:
+            break
+    return best

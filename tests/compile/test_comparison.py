@@ -1,0 +1,80 @@
+"""A trace of many operators that is slower than NumPy is not used, and the message names the line."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.compile import comparison
+
+NET = """
+name: "net" input: "x" input_shape { dim: 8 dim: 16 }
+layer { name: "loop" type: "Loop" bottom: "x" top: "y" }
+"""
+
+
+class Loop:
+    """Writes one element at a time."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def forward(self, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        x = inputs[0]
+        y = np.zeros_like(x)
+        for i in range(8):
+            for j in range(16):
+                y[i, j] = 2 * x[i, j] + 1
+        return [y]
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> anylayer.Net:
+    path = tmp_path / "net.prototxt"
+    path.write_text(NET)
+    return anylayer.read(path, layers={"Loop": Loop})
+
+
+def taking(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
+    """Let the timed functions take these seconds: `forward` first, then the engine."""
+    times = iter(seconds)
+    monkeypatch.setattr(comparison, "_seconds", lambda function, inputs: next(times))
+
+
+def test_a_slower_trace_becomes_a_host_call(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    taking(monkeypatch, 83e-6, 471e-6)
+    message = (
+        r"layer 'loop' \(Loop\) runs in Python: test_comparison.py:\d+: \d+ operators were recorded, \d+ of "
+        r"them at this line. They take 471 microseconds, and NumPy takes 83; compute whole slices instead of single "
+        r"elements"
+    )
+    with pytest.warns(UserWarning, match=message):
+        model = net.compile(engine="onnxruntime")
+    assert (model(np.ones((8, 16), np.float32))["y"] == 3).all()
+
+
+def test_a_faster_trace_is_used(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    taking(monkeypatch, 400e-6, 471e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = net.compile(engine="onnxruntime")
+    assert (model(np.ones((8, 16), np.float32))["y"] == 3).all()
+
+
+def test_a_short_trace_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taking(monkeypatch)  # a call would raise StopIteration
+
+    class Twice(Loop):
+        def forward(self, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+            return [2 * inputs[0]]
+
+    path = tmp_path / "net.prototxt"
+    path.write_text(NET)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        anylayer.read(path, layers={"Loop": Twice}).compile(engine="onnxruntime")
