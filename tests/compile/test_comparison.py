@@ -50,8 +50,8 @@ def test_a_slower_trace_becomes_a_host_call(net: anylayer.Net, monkeypatch: pyte
     taking(monkeypatch, 83e-6, 471e-6)
     message = (
         r"layer 'loop' \(Loop\) runs in Python: test_comparison.py:\d+: \d+ operators were recorded, \d+ of "
-        r"them at this line. They take 471 microseconds, and NumPy takes 83; compute whole slices instead of single "
-        r"elements"
+        r"them at this line. They take 471 microseconds, and NumPy takes 83; compute whole slices instead of "
+        r"single elements"
     )
     with pytest.warns(UserWarning, match=message):
         model = net.compile(engine="onnxruntime")
