@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import anylayer
-from anylayer.errors import FileError, InputError, LayerError
+from anylayer.errors import FileError, InputError, LayerError, command_line
+from anylayer.readers import load_reader, readers
 
 NET = """
 name: "small"
@@ -125,7 +126,32 @@ def test_what_the_tracer_notes_of_a_users_layer_is_told(tmp_path: Path) -> None:
     assert any("wide.py:8" in note for note in report.notes)
 
 
-def test_options_of_other_formats(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anylayer.readers.caffe.OPTIONS", frozenset())
-    with pytest.raises(InputError, match=r"stages is for Caffe networks, this is a Caffe network"):
+def test_option_of_another_format_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anylayer.readers.caffe.OPTIONS", {})
+    text = r"n.prototxt: stages: a Caffe network \(.prototxt, .caffemodel\) has no such option; its options: none"
+    with pytest.raises(InputError, match=text):
         anylayer.read(file, stages=["a"])
+    with command_line(), pytest.raises(InputError, match=r"n.prototxt: --stage: a Caffe network"):
+        anylayer.read(file, stages=["a"])
+    assert anylayer.read(file, stages=None).network.nodes
+
+
+def test_unknown_option_is_refused_with_the_options_of_the_reader(file: Path) -> None:
+    text = (
+        "phrase: a Caffe network .* has no such option; did you mean 'phase'.; its options: dialect, proto, phase,"
+    )
+    with pytest.raises(InputError, match=text):
+        anylayer.read(file, phrase="TEST")
+
+
+def test_readers_describe_their_options() -> None:
+    options = {name: option for format in readers() for name, option in load_reader(format).OPTIONS.items()}
+    assert sorted(options) == ["dialect", "level", "phase", "proto", "stages"]
+    for name, option in options.items():
+        assert option.name == name and option.doc.endswith(".")
+        assert name in (anylayer.read.__doc__ or "")
+    assert options["stages"].type == "str | Sequence[str] | None"
+
+
+def test_layers_given_as_none_are_no_layers(file: Path) -> None:
+    assert anylayer.read(file, layers=None).user_layers == {}

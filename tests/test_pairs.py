@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import anylayer
-from anylayer.api import Net, _readers
+from anylayer.api import Net
 from anylayer.convert.conversion import writers
+from anylayer.readers import readers
 from anylayer.writers.caffe.dialects import DIALECTS
 from tests.layers.harness import noise
 from tests.readers.openvino.from_caffe import spell
@@ -185,7 +186,7 @@ SOURCES: dict[str, dict[str, Callable[[Path], Net]]] = {
 
 
 def test_every_reader_has_sources() -> None:
-    assert sorted(SOURCES) == _readers()
+    assert sorted(SOURCES) == readers()
 
 
 @pytest.mark.parametrize("writer", sorted(writers()))

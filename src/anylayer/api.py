@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from anylayer.errors import FileError, InputError, nearest, need, need_name, reading, within, wording
-from anylayer.folders import load, modules
 from anylayer.layer import Definition, Registry, load_layers
-from anylayer.layer.alignment import align
 from anylayer.layer.registry import registered
 from anylayer.network import Array, Network, Node, TensorType, need_produced
+from anylayer.readers import Option, Reader, load_reader, readers
 from anylayer.readers._recognise import describe
 
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
     from anylayer.inspect.report import Report
+    from anylayer.readers.caffe import CaffeOptions
     from anylayer.runtime.model import Model
     from anylayer.source import Written
 
-PathLike = str | Path
+    class ReadOptions(CaffeOptions, total=False):
+        """The options of all readers, for type checkers and editors. Each base is one reader's."""
 
-_UNASKED: dict[str, Any] = {"dialect": None, "proto": None, "phase": "TEST", "level": 0, "stages": ()}
-"""The options of `read` that only some formats have, as they are when nobody asks for them."""
+
+PathLike = str | Path
+LayerSources = PathLike | Iterable[Any]
+"""What `read` takes as `layers`: a file, or several files, classes and (type, class) pairs; a mapping is one,
+too."""
 
 
 class Net:
@@ -197,113 +201,86 @@ class Net:
 def _prove(written: Written) -> None:
     """Have the format's reader compare the parameters in written files with the source's, where it can."""
     if written.params is not None:
-        reader = _reader_of(written.files[-1])[1]
-        reader.prove(written.files, written.params)
-
-
-def _readers() -> list[str]:
-    """The readers: modules with WHAT (what they read, in words), OPTIONS (which of _UNASKED they take),
-    match(path) -> bool and read(path, weights, *, user_types, **options) -> Network; and prove(files, params)
-    where the format's writer gives parameters to compare (see writers.source.Written)."""
-    return modules("readers")
+        _, reader = _reader_of(written.files[-1])
+        prove: Callable[..., None] = getattr(reader, "prove")  # noqa: B009
+        prove(written.files, written.params)
 
 
 def read(
     model: PathLike,
     weights: PathLike | None = None,
     *,
-    layers: Iterable[Any] = (),
-    dialect: str | None = None,
-    proto: PathLike | None = None,
-    phase: str = "TEST",
-    level: int = 0,
-    stages: Sequence[str] = (),
+    layers: LayerSources | None = None,
+    **options: Unpack[ReadOptions],
 ) -> Net:
-    """Read a network.
+    """Read a network of any format; its content decides which.
 
-    model: a .prototxt of any age (V0, V1, V2; deploy or train_val). weights: its .caffemodel or .caffemodel.h5.
-    layers: Python files that define layers (they are executed), "Type=file.py:Class", or (type, class) pairs;
-    they win over built-in layers. dialect: the fork of Caffe the file was written for, where its layers mean
-    different things in different forks. proto: the fork's own caffe.proto. phase, level, stages: which
-    include/exclude rules hold.
+    model: the file, or the folder of a SavedModel or an unpacked Keras archive. weights: the file of its weights,
+    where the model does not hold or name them (Caffe: .caffemodel or .caffemodel.h5; Keras: .weights.h5; OpenVINO:
+    .bin). layers: Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs,
+    or a mapping of types to classes; they win over built-in layers.
 
-    Raises FileError, NetworkError, LayerError.
+    options: those that the file's format has; None stands for an option that is not given. Caffe networks have
+    dialect (the fork of Caffe the file was written for, where its layers mean different things in different
+    forks), proto (the fork's own caffe.proto), and phase, level and stages (which include and exclude rules hold).
+
+    Raises FileError, NetworkError, LayerError; InputError for an option that the format does not have.
     """
-    need(phase in ("TEST", "TRAIN"), f"phase is TEST or TRAIN, got {phase!r}", InputError)
-    given: dict[str, Any] = {
-        "dialect": dialect,
-        "proto": Path(proto) if proto is not None else None,
-        "phase": phase,
-        "level": level,
-        "stages": (stages,) if isinstance(stages, str) else tuple(stages),
-    }
-    asked = {name: value for name, value in given.items() if value != _UNASKED[name]}
     path, file = Path(model), Path(weights) if weights is not None else None
-    for one in (path, file, given["proto"]):
+    for one in (path, file):
         need_name(one or path)
     with reading(str(path)):
         if not path.exists():
             raise FileError("there is no such file", str(path))
-        own = load_layers([layers] if isinstance(layers, (str, Path)) else layers)
+        own = load_layers([layers] if isinstance(layers, (str, Path)) else layers or ())
         users = {**registered(), **own}
-        named = {type_.rpartition(">")[2] for type_ in users}
-        network = _network(path, file, frozenset(named.union(users)), asked)
+        bare = {type_.rpartition(">")[2] for type_ in users}
+        reader, network = _network(path, file, frozenset(bare.union(users)), options)
     net = Net(network, users)
     net.note_unused(own)
-    if dialect == "hed":
-        align(network, net.definitions)
+    if hasattr(reader, "complete"):
+        reader.complete(network, net.definitions)
     return net
 
 
-def _network(path: Path, weights: Path | None, user_types: frozenset[str], asked: Mapping[str, Any]) -> Network:
-    """Read the network of a file with the options `asked` for."""
-    name, reader = _reader_of(path)
-    for option in asked:
+def _network(
+    path: Path, weights: Path | None, user_types: frozenset[str], options: Mapping[str, Any]
+) -> tuple[Reader, Network]:
+    """Read the network of a file, and return it with its reader. Refuse an option that the reader does not
+    have."""
+    _, reader = _reader_of(path)
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
         need(
-            option in reader.OPTIONS,
-            f"{path}: {_option(option)} is for Caffe networks, this is {reader.WHAT}",
+            name in reader.OPTIONS,
+            f"{path}: {_option(name)}: {reader.WHAT} has no such option{nearest(name, reader.OPTIONS)}; "
+            f"its options: {', '.join(map(_option, reader.OPTIONS)) or 'none'}",
             InputError,
         )
-    if "dialect" in asked:
-        _require_dialect(name, asked["dialect"])
-    network: Network = reader.read(path, weights, user_types=user_types, **asked)
+    network = reader.read(path, weights, user_types=user_types, **given)
     with within(str(path)):
         need_produced(network)
-    return network
+    return reader, network
 
 
 def _option(name: str) -> str:
+    """Spell an option as the caller does. The command line has the singular for an option that is repeated."""
     return wording(name, "--" + name.removesuffix("s"))
 
 
-def read_options(model: PathLike) -> frozenset[str]:
-    """Which of the options of `read` that only some formats have this file's format takes."""
-    options: frozenset[str] = _reader_of(Path(model))[1].OPTIONS
-    return options
+def read_options(model: PathLike) -> Mapping[str, Option]:
+    """Return the options of `read` that the format of this file has, by name."""
+    return _reader_of(Path(model))[1].OPTIONS
 
 
-def _reader_of(path: Path) -> tuple[str, Any]:
-    """The format of a file, and the module that reads it. Raises FileError where there is none."""
+def _reader_of(path: Path) -> tuple[str, Reader]:
+    """Return the format of a file and its reader. Raises FileError where no reader takes the file."""
     if not (path.is_file() or path.is_dir()):
         raise FileError("there is no such file", str(path))
-    for name in _readers():
-        reader = load("readers", name)
+    for name in readers():
+        reader = load_reader(name)
         if reader.match(path):
             return name, reader
     what = "a folder" if path.is_dir() else describe(path) or "nothing anylayer knows"
-    raise FileError(f"this is {what}; anylayer reads {_known_formats()}", str(path))
-
-
-def _known_formats() -> str:
-    """What the readers read, in words."""
-    whats = [load("readers", name).WHAT for name in _readers()]
-    return ", ".join(whats)
-
-
-def _require_dialect(fmt: str, dialect: str) -> None:
-    known = Registry.of(fmt).dialects()
-    need(
-        dialect in known,
-        f"there is no dialect '{dialect}'{nearest(dialect, known)}; dialects: {', '.join(sorted(known))}",
-        InputError,
-    )
+    formats = ", ".join(load_reader(name).WHAT for name in readers())
+    raise FileError(f"this is {what}; anylayer reads {formats}", str(path))

@@ -225,7 +225,14 @@ def read_net(
     import anylayer
 
     return anylayer.read(
-        model, weights, layers=layers, dialect=dialect, proto=proto, phase=phase, level=level, stages=stage
+        model,
+        weights,
+        layers=layers,
+        dialect=dialect,
+        proto=proto,
+        phase=phase if phase != "TEST" else None,  # the defaults hold for every format
+        level=level or None,
+        stages=stage or None,
     )
 
 

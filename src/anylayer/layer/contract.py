@@ -96,7 +96,8 @@ class Layer(Message):
     elementwise: ClassVar[bool] = False
     """Whether each output pixel stands where its input pixel stands."""
     aligned: ClassVar[bool] = False
-    """Whether a fork of Caffe takes this layer's offset from the network's geometry (layer/alignment.py)."""
+    """Whether a fork of Caffe takes this layer's offset from the network's geometry
+    (readers/caffe/alignment.py)."""
 
     name: str
     type: str

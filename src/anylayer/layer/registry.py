@@ -60,8 +60,6 @@ def collecting(found: list[Definition]) -> Iterator[None]:
 
 _users: dict[str, Definition] = {}
 _PACKAGE = "anylayer.layers."
-_PLAIN = ("bvlc", "hed", "senet")
-"""Forks of Caffe whose layers carry no meaning of their own by name."""
 
 
 def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
@@ -161,7 +159,7 @@ class Registry:
 
     def dialects(self) -> set[str]:
         """Every dialect that a network of this format can be read as."""
-        names = set(_PLAIN)
+        names = set(getattr(load("layers", self.format), "DIALECTS", ()))
         for definition in self.definitions():
             names.update(definition.dialects)
             if definition.typed:

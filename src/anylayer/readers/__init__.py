@@ -1,0 +1,73 @@
+"""Readers: one format per folder. `anylayer.read` finds them by listing this folder.
+
+A reader is a module `anylayer.readers.<format>` that meets the protocol `Reader`. Readers know neither engines nor
+writers nor each other. Code that several of them share is in files whose names begin with "_".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, cast, get_args, get_type_hints
+
+from anylayer.folders import load, modules
+from anylayer.network import Network
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of `anylayer.read` that one format has: its name, its type as Python writes it, and a sentence
+    that says what it means."""
+
+    doc: str
+    name: str = ""
+    type: str = ""
+
+
+def options_of(declared: Any) -> dict[str, Option]:
+    """Return the options that a TypedDict declares, each as `name: Annotated[type, Option("What it means.")]`."""
+    found = {}
+    for name, hint in get_type_hints(declared, include_extras=True).items():
+        kind, option = get_args(hint)[:2]
+        text = kind.__name__ if isinstance(kind, type) else str(kind)
+        found[name] = replace(option, name=name, type=text.replace("pathlib.", "").replace("collections.abc.", ""))
+    return found
+
+
+class Reader(Protocol):
+    """A module that reads one format.
+
+    WHAT: what it reads, in words with article: "an ONNX model (.onnx)".
+    OPTIONS: the options that `read` takes beside the weights. `anylayer.read` refuses every other one by name.
+
+    A reader may define two more functions. `complete(network, definitions)` is called after `read` with the
+    definitions of each layer type, and writes params that the file leaves to the layer classes. `prove(files,
+    params)` compares the parameters in files that the format's writer has written (see
+    anylayer.source.Written.params).
+    """
+
+    WHAT: str
+    OPTIONS: Mapping[str, Option]
+
+    def match(self, path: Path) -> bool:
+        """Return whether this reader reads the file (or folder), which exists, by its content or its name."""
+
+    def read(
+        self, path: Path, weights: Path | None = None, *, user_types: frozenset[str], **options: Any
+    ) -> Network:
+        """Read a network with its weights.
+
+        `user_types` are the layer types that the user defines. `options` are those of OPTIONS that the caller
+        gave. Raises FileError, NetworkError, LayerError, and InputError for the value of an option.
+        """
+
+
+def readers() -> list[str]:
+    """Return the names of the formats that are read."""
+    return modules("readers")
+
+
+def load_reader(name: str) -> Reader:
+    """Return a format's reader."""
+    return cast(Reader, load("readers", name))

@@ -16,27 +16,46 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
-from anylayer.errors import FileError, at, need
-from anylayer.layer import Registry
+from anylayer.errors import FileError, InputError, at, nearest, need, need_name
+from anylayer.layer import Definition, Registry
 from anylayer.network import Network
+from anylayer.readers import Option, options_of
 from anylayer.readers._recognise import describe, is_text
 from anylayer.readers._text_format import read_text
 from anylayer.readers._tree import Block
+from anylayer.readers.caffe.alignment import align
 from anylayer.readers.caffe.blobs import StoredLayer
 from anylayer.readers.caffe.build import Options, build
 from anylayer.readers.caffe.decode import read_binary
 from anylayer.readers.caffe.hdf5 import read_hdf5
 from anylayer.readers.caffe.proto_file import core, read_proto
-from anylayer.readers.caffe.rules import network_state
+from anylayer.readers.caffe.rules import PHASES, network_state
 from anylayer.readers.caffe.schema import Schema
 from anylayer.readers.caffe.upgrade import join_splits, upgrade
 from anylayer.readers.caffe.weights import TextLayer
 from anylayer.readers.caffe.wire import read_weights
 
 WHAT = "a Caffe network (.prototxt, .caffemodel)"
-OPTIONS = frozenset({"dialect", "proto", "phase", "level", "stages"})
+
+
+class CaffeOptions(TypedDict, total=False):
+    """The options of anylayer.read for Caffe networks."""
+
+    dialect: Annotated[
+        str | None,
+        Option("The fork of Caffe the file was written for, where forks give its layers different meanings."),
+    ]
+    proto: Annotated[str | Path | None, Option("The fork's own caffe.proto.")]
+    phase: Annotated[str | None, Option('The phase whose layers take part: "TEST" (the default) or "TRAIN".')]
+    level: Annotated[int | None, Option("The level that include and exclude rules are asked about; 0 by default.")]
+    stages: Annotated[
+        str | Sequence[str] | None, Option("The stages that include and exclude rules are asked about.")
+    ]
+
+
+OPTIONS = options_of(CaffeOptions)
 _SUFFIXES = (".prototxt", ".caffemodel", ".caffemodel.h5")
 _MODEL = "a Caffe model (binary)"
 _NETWORK = re.compile(rb"^\s*(layers?\s*:?\s*[{<]|input(_dim|_shape)?\s*[:{])", re.MULTILINE)
@@ -61,21 +80,26 @@ def read(
     weights: Path | None = None,
     *,
     dialect: str | None = None,
-    proto: Path | None = None,
+    proto: str | Path | None = None,
     phase: str = "TEST",
     level: int = 0,
-    stages: Sequence[str] = (),
+    stages: str | Sequence[str] = (),
     user_types: frozenset[str] = frozenset(),
 ) -> Network:
     """Read a network and its weights.
 
     `model` is a prototxt, or a .caffemodel that carries its network. `user_types` are layer types that the
-    user defines: their params are kept as the file has them. See anylayer.read for the rest.
+    user defines: their params are kept as the file has them. The other options are those of CaffeOptions.
 
-    Raises FileError, NetworkError, LayerError, each naming the file and, where there is one, the line.
+    Raises FileError, NetworkError, LayerError, each naming the file and, where there is one, the line; InputError
+    for a phase or a dialect that does not exist.
     """
+    need(phase in PHASES, f"phase is TEST or TRAIN, got {phase!r}", InputError)
+    if dialect is not None:
+        _require_dialect(dialect)
     schema = None
     if proto is not None:
+        need_name(Path(proto))
         schema = read_proto(_file(Path(proto), "schema"))
         schema.require("LayerParameter")
         if "NetParameter" not in schema.messages:
@@ -86,9 +110,15 @@ def read(
     if not net.line:
         net = join_splits(net)
     stored = _weights(_file(Path(weights), "weights")) if weights is not None else []
-    state = network_state(net, phase, level, tuple(stages))
+    state = network_state(net, phase, level, (stages,) if isinstance(stages, str) else tuple(stages))
     options = Options(state, dialect, user_types, schema)
     return build(net, stored, str(weights) if weights is not None else "", options)
+
+
+def complete(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> None:
+    """Compute the offsets of Crop layers without parameters, as HED's fork does. Raises LayerError."""
+    if network.dialect == "hed":
+        align(network, definitions)
 
 
 def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> None:
@@ -97,6 +127,15 @@ def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> Non
     from anylayer.readers.caffe.protobuf import prove as prove_files
 
     prove_files(files, params)
+
+
+def _require_dialect(dialect: str) -> None:
+    known = Registry.of("caffe").dialects()
+    need(
+        dialect in known,
+        f"there is no dialect '{dialect}'{nearest(dialect, known)}; dialects: {', '.join(sorted(known))}",
+        InputError,
+    )
 
 
 def _file(path: Path, what: str) -> Path:

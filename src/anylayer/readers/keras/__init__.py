@@ -10,11 +10,12 @@ from typing import Any
 from anylayer.errors import FileError
 from anylayer.libraries import hdf5
 from anylayer.network import Network
+from anylayer.readers import Option
 from anylayer.readers.keras import archive
 from anylayer.readers.keras.graph import network_of
 
 WHAT = "a Keras model (.keras, .h5, .json)"
-OPTIONS: frozenset[str] = frozenset()
+OPTIONS: dict[str, Option] = {}
 
 _HEAD = 1 << 16
 

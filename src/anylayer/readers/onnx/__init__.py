@@ -12,10 +12,11 @@ from pathlib import Path
 
 from anylayer.errors import FileError, at, need
 from anylayer.network import Network
+from anylayer.readers import Option
 from anylayer.readers._recognise import describe
 
 WHAT = "an ONNX model (.onnx)"
-OPTIONS: frozenset[str] = frozenset()
+OPTIONS: dict[str, Option] = {}
 
 
 def match(path: Path) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from anylayer.errors import FileError, need, within, wording
 from anylayer.network import Network
+from anylayer.readers import Option
 from anylayer.readers._beside import need_within
 from anylayer.readers._recognise import describe
 from anylayer.readers.openvino.ir import read_ir
@@ -22,7 +23,7 @@ from anylayer.readers.openvino.markup import parse
 from anylayer.readers.openvino.weights import Weights
 
 WHAT = "an OpenVINO model (.xml with .bin)"
-OPTIONS: frozenset[str] = frozenset()
+OPTIONS: dict[str, Option] = {}
 _IR = "an OpenVINO model (IR)"
 _NEWEST = 11
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from anylayer.errors import FileError, need, within
 from anylayer.network import Network
+from anylayer.readers import Option
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers._recognise import describe
 from anylayer.readers._text_format import MAX_BYTES, parse
@@ -24,7 +25,7 @@ from anylayer.readers.tensorflow.messages import Record, convert, decode
 from anylayer.readers.tensorflow.saved_model import checkpoint_of, graph_of
 
 WHAT = "a TensorFlow graph (.pb, .pbtxt), SavedModel or checkpoint (.meta)"
-OPTIONS: frozenset[str] = frozenset()
+OPTIONS: dict[str, Option] = {}
 _BINARY = "a TensorFlow graph"
 _TEXT = "a TensorFlow graph (text)"
 _SAVED = "a TensorFlow SavedModel"

@@ -9,7 +9,7 @@ import pytest
 import anylayer
 from anylayer.errors import LayerError
 
-from ..conformance.conftest import SHARED
+from ...conformance.conftest import SHARED
 
 INPUT = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 20 dim: 20 } } }\n'
 
