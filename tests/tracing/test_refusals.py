@@ -13,7 +13,7 @@ import pytest
 
 from anylayer.errors import TraceError
 from anylayer.network import TensorType
-from anylayer.tracing import Traced, record, trace
+from anylayer.tracing import TracedArray, record, trace
 
 CONST = np.arange(12, dtype=np.float32).reshape(3, 4)
 NEEDS = (
@@ -306,7 +306,7 @@ def test_no_notes_without_reason(function: Callable[[Any], Any]) -> None:
 def test_traced_is_what_is_given() -> None:
     seen: list[type] = []
     trace(lambda arrays: [seen.append(type(arrays[0])) or arrays[0]], [TensorType.of((2,))])
-    assert seen == [Traced]
+    assert seen == [TracedArray]
 
 
 def _at_of_integers(x: Any) -> Any:

@@ -13,7 +13,7 @@ from anylayer.ops._spatial import whole
 from anylayer.ops.reverse_sequence import reverse_sequence
 from anylayer.ops.sigmoid import sigmoid
 from anylayer.ops.softplus import softplus
-from anylayer.tracing import Traced, record, record_many
+from anylayer.tracing import TracedArray, record, record_many
 from anylayer.tracing.primitives import cast
 
 _DIRECTIONS = ("forward", "reverse", "bidirectional")
@@ -156,11 +156,11 @@ def _own(x: Any, others: Sequence[Any]) -> Any:
     else reads it: of two LSTMs over one input the first comes out wrong. So x is held above a number near the
     lowest float, which changes no value in use; the number is told by the other inputs.
     """
-    if not isinstance(x, Traced):
+    if not isinstance(x, TracedArray):
         return x
     mark = 0
     for other in others:
-        known = other._value.name.encode() if isinstance(other, Traced) else np.asarray(other).tobytes()
+        known = other._value.name.encode() if isinstance(other, TracedArray) else np.asarray(other).tobytes()
         mark = zlib.crc32(known, mark)
     least = float(np.finfo(x.dtype).min) * (1 - (mark % 2**20) / 2**23)
     return record("Max", [x, np.array(least, x.dtype)], x.shape, x.dtype)

@@ -11,7 +11,7 @@ from anylayer.errors import need
 from anylayer.graph import Graph
 from anylayer.graph.sizes import Dim
 from anylayer.ops._operator import operator
-from anylayer.tracing import Traced, record
+from anylayer.tracing import TracedArray, record
 from anylayer.tracing.primitives import cast, reshape
 
 _sizes: WeakKeyDictionary[Graph, dict[tuple[str, int], Dim]] = WeakKeyDictionary()
@@ -21,7 +21,7 @@ _sizes: WeakKeyDictionary[Graph, dict[tuple[str, int], Dim]] = WeakKeyDictionary
 def head(x: Any, count: Any) -> Any:
     """The first `count` rows of axis 0 of `x`; `count` is a whole number () of at most `x.shape[0]`.
 
-    Traced, the number of rows is a `Dim`: two arrays cut by the same count have the same number of rows.
+    TracedArray, the number of rows is a `Dim`: two arrays cut by the same count have the same number of rows.
     """
     _check(x, count)
     return x[: int(count)]
@@ -36,7 +36,7 @@ def _check(x: Any, count: Any) -> None:
 @head.form
 def _(x: Any, count: Any) -> Any:
     _check(x, count)
-    if isinstance(count, Traced):
+    if isinstance(count, TracedArray):
         size: Any = _size(count, x.shape[0])
         end: Any = reshape(cast(count, np.int64), (1,))
     else:
@@ -46,7 +46,7 @@ def _(x: Any, count: Any) -> Any:
     return record("Slice", [x, start, end, axis], (size, *x.shape[1:]), x.dtype)
 
 
-def _size(count: Traced, maximum: int) -> Dim:
+def _size(count: TracedArray, maximum: int) -> Dim:
     known = _sizes.setdefault(count._graph, {})
     name = count._value.name
     return known.setdefault((name, maximum), Dim(name, maximum))

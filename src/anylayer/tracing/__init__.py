@@ -1,7 +1,7 @@
 """Tracing: run a function of NumPy arrays on arrays without data, and get the ONNX operators it amounts to."""
 
 from anylayer.tracing import rules as _rules  # noqa: F401 (enters every rule in the tables)
-from anylayer.tracing.array import Traced, is_traced
+from anylayer.tracing.array import TracedArray, is_traced
 from anylayer.tracing.checked import compare, trace_checked
 from anylayer.tracing.reach import Habits, habits
 from anylayer.tracing.record import record, record_many, trace
@@ -9,7 +9,7 @@ from anylayer.tracing.standin import call_user
 
 __all__ = [
     "Habits",
-    "Traced",
+    "TracedArray",
     "call_user",
     "compare",
     "habits",

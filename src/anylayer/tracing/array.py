@@ -1,7 +1,7 @@
-"""Traced: an array with shape and dtype but no data, that answers NumPy's protocols.
+"""TracedArray: an array with shape and dtype but no data, that answers NumPy's protocols.
 
 What the answers are stands in rule files, which enter themselves in the tables here: UFUNCS, UFUNC_METHODS and
-FUNCTIONS. Inside a rule an array is a Traced (known only when the network runs) or a NumPy array (known now).
+FUNCTIONS. Inside a rule an array is a TracedArray (known only when the network runs) or a NumPy array (known now).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from anylayer.graph.sizes import Dim, is_static, size_of, stand_for
 from anylayer.network import Array
 from anylayer.tracing import causes
 
-Rule = Callable[..., Any]
-UFUNCS: Table[np.ufunc, Rule] = Table()
+TracingRule = Callable[..., Any]
+UFUNCS: Table[np.ufunc, TracingRule] = Table()
 """A ufunc's rule takes inputs of the loop's dtypes and gives its output, or a tuple of them."""
-UFUNC_METHODS: Table[str, Rule] = Table()
+UFUNC_METHODS: Table[str, TracingRule] = Table()
 """The rules of `reduce`, `accumulate`, `outer`, `at`, `reduceat`: they take the ufunc, then its arguments."""
-ATTRIBUTES: Table[str, Rule] = Table()
-"""Methods and properties of ndarray beyond those that Traced spells out."""
+ATTRIBUTES: Table[str, TracingRule] = Table()
+"""Methods and properties of ndarray beyond those that TracedArray spells out."""
 
 
 @dataclass(slots=True)
-class View:
+class ArrayView:
     """How a traced array is a view of `parent`.
 
     `replay(parent)` gives the view's content, `write(parent, new)` the parent's content after the view has
@@ -38,7 +38,7 @@ class View:
     the base that the view's content belongs to, `key` the index that made it.
     """
 
-    parent: Traced
+    parent: TracedArray
     replay: Callable[[Any], Any]
     write: Callable[[Any, Any], Any] | None
     certain: bool = True
@@ -46,7 +46,7 @@ class View:
     key: Any = None
 
 
-class Traced:
+class TracedArray:
     """A value of a graph that is being recorded, standing in for an ndarray.
 
     Its content is a Value of the graph, or a NumPy array where it is known before the network runs. Writing
@@ -54,72 +54,72 @@ class Traced:
     older version is computed again when it is read.
     """
 
-    __slots__ = ("__weakref__", "_content", "_graph", "_layout", "_owner", "_scalar", "_version", "_view")
+    __slots__ = ("__weakref__", "_content", "_graph", "_memory_layout", "_owner", "_scalar", "_version", "_view")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, graph: Graph, content: Value | Array, *, view: View | None = None) -> None:
+    def __init__(self, graph: Graph, content: Value | Array, *, view: ArrayView | None = None) -> None:
         self._graph = graph
         self._content = content
         self._view = view
         self._version = 0
-        self._layout: Callable[[], Array] | None = None
+        self._memory_layout: Callable[[], Array] | None = None
         self._scalar = False
         self._owner = ""
 
     # ------------------------------------------------------------------ content
 
-    def _base(self) -> Traced:
+    def _base(self) -> TracedArray:
         base = self
         while base._view is not None:
             base = base._view.parent
         return base
 
-    def _current(self) -> Value | Array:
+    def _up_to_date(self) -> Value | Array:
         """The content, computed again where the view's base has been written to since."""
         view = self._view
         if view is not None and view.seen != self._base()._version:
-            self._settle()
+            self._decide_view()
             if self._view is not None:
-                self._content = view.replay(view.parent._plain())
-                if isinstance(self._content, Traced):
-                    self._content = self._content._current()
+                self._content = view.replay(view.parent._resolved())
+                if isinstance(self._content, TracedArray):
+                    self._content = self._content._up_to_date()
                 view.seen = self._base()._version
         return self._content
 
     @property
     def _value(self) -> Value:
         """The content as a Value of the graph."""
-        content = self._current()
+        content = self._up_to_date()
         return content if isinstance(content, Value) else self._graph.constant(content)
 
     def _const(self) -> Array | None:
         """The data, where it is known before the network runs."""
-        content = self._current()
+        content = self._up_to_date()
         return content.const if isinstance(content, Value) else content
 
-    def _plain(self) -> Any:
-        """The content for a rule: a NumPy array where it is known, else a fresh Traced that is no view."""
+    def _resolved(self) -> Any:
+        """The content for a rule: a NumPy array where it is known, else a fresh TracedArray that is no view."""
         const = self._const()
-        return Traced(self._graph, self._current()) if const is None else const
+        return TracedArray(self._graph, self._up_to_date()) if const is None else const
 
     def _assign(self, new: Any) -> None:
         """Overwrite the array, and with it what it is a view of. `new` has its shape and dtype."""
-        self._settle()
-        content = new._current() if isinstance(new, Traced) else new
+        self._decide_view()
+        content = new._up_to_date() if isinstance(new, TracedArray) else new
         view = self._view
         if view is None:
             if self._owner:
-                self._written()
+                self._note_write()
             self._content = content
             self._version += 1
             return
         if view.write is None:
             raise ValueError("assignment destination is read-only")
-        view.parent._assign(view.write(view.parent._plain(), new))
+        view.parent._assign(view.write(view.parent._resolved(), new))
         self._content = content
         view.seen = self._base()._version
 
-    def _written(self) -> None:
+    def _note_write(self) -> None:
         if not self._owner.startswith("input"):
             raise refusal(f"{self._owner} is written to; what lives on between two calls cannot be recorded")
         self._graph.note(
@@ -127,21 +127,21 @@ class Traced:
             "use a .copy()"
         )
 
-    def _shadow(self) -> Array:
+    def _dummy(self) -> Array:
         """An array of this memory layout, whose data do not matter."""
         if self._view is not None:
-            return np.asarray(self._view.replay(self._view.parent._shadow()))
-        if self._layout is not None:
-            return self._layout()
+            return np.asarray(self._view.replay(self._view.parent._dummy()))
+        if self._memory_layout is not None:
+            return self._memory_layout()
         return np.zeros(stand_for(self.shape), self.dtype)
 
-    def _settle(self) -> None:
+    def _decide_view(self) -> None:
         """Decide whether an uncertain view is one; a copy becomes an array of its own."""
         view = self._view
         if view is None or view.certain:
             return
         view.certain = True
-        parent = view.parent._shadow()
+        parent = view.parent._dummy()
         mine = np.asarray(view.replay(parent))
         if not np.may_share_memory(parent, mine):
             self._view, self._version = None, view.seen
@@ -224,7 +224,7 @@ class Traced:
 
         return call_ufunc(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, func: Rule, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, func: TracingRule, types: Any, args: Any, kwargs: Any) -> Any:
         from anylayer.tracing.dispatch import call_function
 
         return call_function(func, args, kwargs)
@@ -249,7 +249,7 @@ class Traced:
 
     # ------------------------------------------------- what would need the values
 
-    def _needs(self, what: str, remedy: str) -> NoReturn:
+    def _refuse_values(self, what: str, remedy: str) -> NoReturn:
         raise refusal(
             f"{what} needs the values of a traced array ({describe(self)}), which are known only when the "
             f"network runs; {remedy}"
@@ -294,82 +294,84 @@ class Traced:
     def __complex__(self) -> complex:
         const = self._const()
         if const is None:
-            self._needs("complex()", "keep the array")
+            self._refuse_values("complex()", "keep the array")
         return complex(const)
 
     def __contains__(self, item: Any) -> bool:
         const = self._const()
         if const is None:
-            self._needs("'in'", "use (x == value).any() as an array")
+            self._refuse_values("'in'", "use (x == value).any() as an array")
         return item in const
 
     def item(self, *args: Any) -> Any:
         const = self._const()
         if const is None:
-            self._needs(".item()", "keep the array, index it with x[i]")
+            self._refuse_values(".item()", "keep the array, index it with x[i]")
         return const.item(*args)
 
     def tolist(self) -> Any:
         const = self._const()
         if const is None:
-            self._needs(".tolist()", "keep the array")
+            self._refuse_values(".tolist()", "keep the array")
         return const.tolist()
 
     def tobytes(self, *args: Any) -> bytes:
         const = self._const()
         if const is None:
-            self._needs(".tobytes()", "keep the array")
+            self._refuse_values(".tobytes()", "keep the array")
         return const.tobytes(*args)
 
     def __reduce__(self) -> NoReturn:
         raise refusal("a traced array cannot be pickled; it has no values until the network runs")
 
-    def __copy__(self) -> Traced:
-        return fresh(self)
+    def __copy__(self) -> TracedArray:
+        return copy_of(self)
 
-    def __deepcopy__(self, memo: Any) -> Traced:
-        return fresh(self)
+    def __deepcopy__(self, memo: Any) -> TracedArray:
+        return copy_of(self)
 
 
 def is_traced(x: object) -> bool:
     """Whether `x` is a traced array."""
-    return type(x) is Traced
+    return type(x) is TracedArray
 
 
-def fresh(x: Traced) -> Traced:
+def copy_of(x: TracedArray) -> TracedArray:
     """A copy: an array of its own with the same content."""
-    return Traced(x._graph, x._current())
+    return TracedArray(x._graph, x._up_to_date())
 
 
-def lifted(graph: Graph, x: Any) -> Any:
+def wrapped(graph: Graph, x: Any) -> Any:
     """A rule's result for the user: NumPy arrays become traced ones, in tuples and lists too; views that the
     rule made become arrays of their own."""
-    if type(x) is Traced:
-        return x if x._view is None else fresh(x)
+    if type(x) is TracedArray:
+        return x if x._view is None else copy_of(x)
     if isinstance(x, (np.ndarray, np.generic)):
-        result = Traced(graph, np.asarray(x))
+        result = TracedArray(graph, np.asarray(x))
         result._scalar = isinstance(x, np.generic)
         return result
     if type(x) in (tuple, list):
-        return type(x)(lifted(graph, v) for v in x)
+        return type(x)(wrapped(graph, v) for v in x)
     return x
 
 
 def view_of(
-    parent: Traced,
+    parent: TracedArray,
     replay: Callable[[Any], Any],
     write: Callable[[Any, Any], Any] | None,
     *,
     certain: bool = True,
     content: Any = None,
-) -> Traced:
-    """A traced array that is a view of `parent`; see View. `content` is its content now, when at hand."""
-    now = replay(parent._plain()) if content is None else content
-    view = View(parent, replay, write, certain, parent._base()._version)
-    return Traced(parent._graph, now._current() if isinstance(now, Traced) else np.asarray(now), view=view)
+) -> TracedArray:
+    """A traced array that is a view of `parent`; see ArrayView. `content` is its content now, when at hand."""
+    now = replay(parent._resolved()) if content is None else content
+    view = ArrayView(parent, replay, write, certain, parent._base()._version)
+    return TracedArray(
+        parent._graph, now._up_to_date() if isinstance(now, TracedArray) else np.asarray(now), view=view
+    )
 
 
-def static(x: Any, what: str) -> None:
+def require_static(x: Any, what: str) -> None:
     """Refuse an array with a size that depends on data."""
     if not is_static(x.shape):
         raise refusal(f"{what} of {describe(x)}: its size is known only when the network runs")

@@ -29,7 +29,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class Mentions:
     """What a code object, those nested in it included, mentions."""
 
     references: tuple[Reference, ...]
@@ -38,17 +38,17 @@ class Content:
 
 
 @lru_cache(maxsize=4096)
-def content(code: CodeType) -> Content:
+def mentions(code: CodeType) -> Mentions:
     """The references and names of a code object."""
     constants = [c for given in code.co_consts for c in (given if type(given) is tuple else (given,))]
     names = {*code.co_names, *(c for c in constants if type(c) is str and c.isidentifier())}
     references = _references(code)
     for nested in code.co_consts:
         if isinstance(nested, CodeType):
-            inner = content(nested)
+            inner = mentions(nested)
             names |= inner.names
             references += inner.references
-    return Content(tuple(references), frozenset(names))
+    return Mentions(tuple(references), frozenset(names))
 
 
 def _references(code: CodeType) -> list[Reference]:

@@ -1,4 +1,4 @@
-"""Why the values of a traced array were asked for, and what to write instead: told from the user's bytecode."""
+"""Why the values of a traced array were asked for, and what to write instead: read from the user's bytecode."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _JOINS = (
 )
 
 
-def _now(frame: FrameType | None) -> tuple[str, str]:
+def _running_expression(frame: FrameType | None) -> tuple[str, str]:
     """The opcode that runs in a frame, and the source of its expression where Python tells (3.11 and later)."""
     if frame is None:
         return "", ""
@@ -60,10 +60,10 @@ def _now(frame: FrameType | None) -> tuple[str, str]:
     return opcode, text[first : last if line == end else None].decode(errors="replace")
 
 
-def _needs(x: Any, what: str, remedy: str) -> TraceError:
+def _values_refusal(x: Any, what: str, remedy: str) -> TraceError:
     package = package_frame()
     if package is not None:  # the user's line called a function of a package, which asked
-        called = _now(user_frame())[1].partition("(")[0] or package.f_code.co_name
+        called = _running_expression(user_frame())[1].partition("(")[0] or package.f_code.co_name
         what, remedy = f"{called}() (at {place_of(package)})", "write it with " + _OWN
     return refusal(
         f"{what} needs the values of a traced array ({describe(x)}), which are known only when the network runs; "
@@ -73,21 +73,23 @@ def _needs(x: Any, what: str, remedy: str) -> TraceError:
 
 def array_refusal(x: Any) -> TraceError:
     """NumPy asked for the data (__array__)."""
-    opcode, text = _now(user_frame())
+    opcode, text = _running_expression(user_frame())
     if opcode == "STORE_SUBSCR" or opcode.startswith("STORE_SLICE"):
-        return _needs(x, "assignment into a NumPy array", _MAKE)
+        return _values_refusal(x, "assignment into a NumPy array", _MAKE)
     if opcode.startswith(("BINARY_SUBSCR", "BINARY_SLICE")):
         return _indexing(x)
     if opcode.startswith(("BINARY", "INPLACE", "COMPARE")):
-        return _needs(x, "an operator of this type", _GENERAL)
+        return _values_refusal(x, "an operator of this type", _GENERAL)
     if not text or not opcode.startswith(("CALL", "KW")):
-        return _needs(x, "np.asarray(), np.array() or assignment into a NumPy array", f"leave it out, or {_MAKE}")
+        return _values_refusal(
+            x, "np.asarray(), np.array() or assignment into a NumPy array", f"leave it out, or {_MAKE}"
+        )
     name, _, arguments = text.partition("(")
-    return _needs(x, f"{name}()", _remedy(name, arguments))
+    return _values_refusal(x, f"{name}()", _remedy(name, arguments))
 
 
 def _indexing(x: Any) -> TraceError:
-    return _needs(x, "indexing a NumPy array", "write np.asarray(a, like=x)[i] for a[i]")
+    return _values_refusal(x, "indexing a NumPy array", "write np.asarray(a, like=x)[i] for a[i]")
 
 
 def _remedy(name: str, arguments: str) -> str:
@@ -112,45 +114,55 @@ def shown_to_user_code() -> bool:
 
 def text_refusal(x: Any) -> TraceError:
     """Python asked for the text of the array."""
-    return _needs(x, "str(), print() or an f-string", "write x.shape and x.dtype, or print in engine 'numpy'")
+    return _values_refusal(
+        x, "str(), print() or an f-string", "write x.shape and x.dtype, or print in engine 'numpy'"
+    )
 
 
 def errstate_refusal(found: Mapping[str, Any]) -> TraceError:
     """Floating-point errors would raise or call, by the values of the arrays."""
-    told = ", ".join(f"{kind}='{how}'" for kind, how in found.items() if how not in ("ignore", "warn", "print"))
+    settings = ", ".join(
+        f"{kind}='{how}'" for kind, how in found.items() if how not in ("ignore", "warn", "print")
+    )
     return refusal(
-        f"np.errstate({told}) lets the values of the arrays decide what is computed, and they are known only when "
-        "the network runs; use np.where with np.isfinite, np.isinf or a test of the operands"
+        f"np.errstate({settings}) lets the values of the arrays decide what is computed, and they are known only "
+        "when the network runs; use np.where with np.isfinite, np.isinf or a test of the operands"
     )
 
 
 def float_refusal(x: Any) -> TraceError:
     """Python asked for a number (__float__); NumPy does so for `a[i, j] = x`."""
-    opcode, text = _now(user_frame())
+    opcode, text = _running_expression(user_frame())
     if opcode == "STORE_SUBSCR":
-        return _needs(x, "assignment into a NumPy array", _MAKE)
+        return _values_refusal(x, "assignment into a NumPy array", _MAKE)
     name = text.partition("(")[0] if opcode.startswith("CALL") and "(" in text else "float()"
     name = name if name.endswith(")") else f"{name}()"
-    return _needs(x, name, "keep the array and use NumPy's functions: np.sqrt, np.exp, .astype(np.float32)")
+    return _values_refusal(
+        x, name, "keep the array and use NumPy's functions: np.sqrt, np.exp, .astype(np.float32)"
+    )
 
 
 def bool_refusal(x: Any) -> TraceError:
     """Python asked for a truth value."""
-    opcode, text = _now(user_frame())
+    opcode, text = _running_expression(user_frame())
     if opcode.startswith("CALL") and text.startswith(("max(", "min(", "sorted(")):
-        return _needs(x, f"{text.partition('(')[0]}() of Python", "use np.maximum, np.minimum, np.max, np.sort")
+        return _values_refusal(
+            x, f"{text.partition('(')[0]}() of Python", "use np.maximum, np.minimum, np.max, np.sort"
+        )
     if opcode.startswith("CALL") and text.startswith(("any(", "all(", "bool(")):
-        return _needs(x, f"{text.partition('(')[0]}() of Python", "use x.any(), x.all() and keep the array")
+        return _values_refusal(
+            x, f"{text.partition('(')[0]}() of Python", "use x.any(), x.all() and keep the array"
+        )
     if opcode.startswith("CONTAINS"):
-        return _needs(x, "'in'", "use (x == value).any() and keep the array")
-    return _needs(
+        return _values_refusal(x, "'in'", "use (x == value).any() and keep the array")
+    return _values_refusal(
         x, "if, while, and, or, not (also a < x < b)", "use np.where, &, |, ~, np.logical_and, or np.maximum"
     )
 
 
 def index_refusal(x: Any) -> TraceError:
     """Python asked for an integer."""
-    opcode, text = _now(user_frame())
+    opcode, text = _running_expression(user_frame())
     if text.startswith("range("):
         what = "range()"
     elif opcode.startswith("BINARY_SUBSCR") and text and ":" not in text:
@@ -159,6 +171,6 @@ def index_refusal(x: Any) -> TraceError:
         what = "indexing or slicing"
     else:
         what = "a size, a slice's bound or int()"
-    return _needs(
+    return _values_refusal(
         x, what, "sizes must follow from shapes and parameters; values stay arrays (.astype(np.int64), x[i])"
     )

@@ -11,11 +11,11 @@ from anylayer.graph.place import place_of_error, refusal
 from anylayer.network import TensorType
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.record import trace
-from anylayer.tracing.standin import call_user, standing_in
-from anylayer.tracing.state import Snapshot, counting, leaves
+from anylayer.tracing.standin import call_user, substitute_numpy
+from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
 
 Function = Callable[[list[Any]], Sequence[Any]]
-_LIMIT = 5000
+_OPERATOR_LIMIT = 5000
 """Operators from which on a second attempt is given up: such a graph writes single elements."""
 
 
@@ -37,26 +37,26 @@ def trace_checked(
     on traced arrays.
     """
     try:
-        return _twice(function, types, prefix, None, subject)
+        return _trace_twice(function, types, prefix, None, subject)
     except TraceError as error:
         first = error
     again = rebuild() if rebuild is not None else function
     try:
-        with standing_in() as globals_of:
-            return _twice(again, types, prefix, _LIMIT, subject, globals_of)
-    except _Raised as error:  # perhaps of the stand-in's making
-        raise (error if isinstance(first, _Raised) else first) from None
+        with substitute_numpy() as globals_of:
+            return _trace_twice(again, types, prefix, _OPERATOR_LIMIT, subject, globals_of)
+    except _UserError as error:  # perhaps of the stand-in's making
+        raise (error if isinstance(first, _UserError) else first) from None
     except TraceError as error:  # the second attempt gets further
         raise error from None
     except AnyLayerError:
         raise first from None
 
 
-class _Raised(TraceError):
+class _UserError(TraceError):
     """The function raised an exception of its own."""
 
 
-def _twice(
+def _trace_twice(
     function: Function,
     types: Sequence[TensorType],
     prefix: str,
@@ -64,10 +64,10 @@ def _twice(
     subject: Callable[[], Any] | None,
     globals_of: Callable[[dict[str, Any]], dict[str, Any]] = lambda space: space,
 ) -> Graph:
-    graph = _once(function, types, prefix, limit)
+    graph = _trace_once(function, types, prefix, limit)
     reach = Reach(function if subject is None else subject(), globals_of)
     before = Snapshot(reach)
-    _require_same(graph, _once(function, types, prefix, limit))
+    _require_same(graph, _trace_once(function, types, prefix, limit))
     after = Snapshot(reach)
     if reach.unseeded is not None:
         what, place = reach.unseeded
@@ -81,9 +81,9 @@ def _twice(
     if not names:
         return graph
     if any(name not in after.holders for name in names):
-        raise leaves(next(name for name in names if name not in after.holders))
-    with counting(after, names):
-        _require_same(graph, _once(function, types, prefix, limit))
+        raise state_refusal(next(name for name in names if name not in after.holders))
+    with replace_counters(after, names):
+        _require_same(graph, _trace_once(function, types, prefix, limit))
     return graph
 
 
@@ -97,7 +97,7 @@ def _require_same(graph: Graph, again: Graph) -> None:
         )
 
 
-def _once(function: Function, types: Sequence[TensorType], prefix: str, limit: int | None) -> Graph:
+def _trace_once(function: Function, types: Sequence[TensorType], prefix: str, limit: int | None) -> Graph:
     try:
         return trace(lambda arrays: call_user(function, arrays), types, prefix=prefix, limit=limit, strict=True)
     except AnyLayerError:
@@ -105,7 +105,7 @@ def _once(function: Function, types: Sequence[TensorType], prefix: str, limit: i
     except Exception as error:
         place = place_of_error(error)
         kind, text = kind_and_text(error)
-        raise _Raised(f"raises {kind} on traced arrays: {text}", *([place] if place else [])) from error
+        raise _UserError(f"raises {kind} on traced arrays: {text}", *([place] if place else [])) from error
 
 
 def compare(a: Graph, b: Graph) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.folders import Table
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast, stand_for
-from anylayer.tracing.array import UFUNC_METHODS, UFUNCS, Rule, Traced, lifted
+from anylayer.tracing.array import UFUNC_METHODS, UFUNCS, TracedArray, TracingRule, wrapped
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
 from anylayer.tracing.primitives import cast, expand, select
 from anylayer.tracing.record import graph_of
@@ -19,13 +19,13 @@ from anylayer.tracing.record import graph_of
 _COMPARISONS = frozenset((np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal))
 
 
-class Function:
+class FunctionRule:
     """The rule of a NumPy function. A `raw` one gets the traced arrays themselves (it gives views, or writes);
     any other gets constants as NumPy arrays, and is never called when all arrays are constants."""
 
     __slots__ = ("call", "keywords", "open", "raw")
 
-    def __init__(self, call: Rule, raw: bool) -> None:
+    def __init__(self, call: TracingRule, raw: bool) -> None:
         self.call = call
         self.raw = raw
         parameters = inspect.signature(call).parameters.values()
@@ -33,74 +33,74 @@ class Function:
         self.open = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
 
-FUNCTIONS: Table[Callable[..., Any], Function] = Table()
+FUNCTIONS: Table[Callable[..., Any], FunctionRule] = Table()
 
 
-def implements(*functions: Any, raw: bool = False) -> Callable[[Rule], Rule]:
+def implements(*functions: Any, raw: bool = False) -> Callable[[TracingRule], TracingRule]:
     """Enter a rule for NumPy functions."""
 
-    def enter(rule: Rule) -> Rule:
+    def enter(rule: TracingRule) -> TracingRule:
         for function in functions:
             if function is not None:
-                FUNCTIONS[function] = Function(rule, raw)
+                FUNCTIONS[function] = FunctionRule(rule, raw)
         return rule
 
     return enter
 
 
-def ufunc_rule(*ufuncs: np.ufunc | None) -> Callable[[Rule], Rule]:
+def ufunc_rule(*ufuncs: np.ufunc | None) -> Callable[[TracingRule], TracingRule]:
     """Enter a rule for ufuncs (None, where this NumPy has no such ufunc, is passed over)."""
 
-    def enter(rule: Rule) -> Rule:
+    def enter(rule: TracingRule) -> TracingRule:
         UFUNCS.enter((u for u in ufuncs if u is not None), rule)
         return rule
 
     return enter
 
 
-def handles(x: Any) -> Iterator[Traced]:
+def traced_in(x: Any) -> Iterator[TracedArray]:
     """The traced arrays in an argument, in tuples and lists too."""
-    if type(x) is Traced:
+    if type(x) is TracedArray:
         yield x
     elif type(x) in (tuple, list):
         for item in x:
-            yield from handles(item)
+            yield from traced_in(item)
 
 
-def plain(x: Any) -> Any:
+def resolved(x: Any) -> Any:
     """An argument with each traced array's present content in its place."""
-    if type(x) is Traced:
-        return x._plain()
+    if type(x) is TracedArray:
+        return x._resolved()
     if type(x) in (tuple, list):
-        return type(x)(map(plain, x))
+        return type(x)(map(resolved, x))
     return x
 
 
-def with_layout(
-    result: Any, sources: Sequence[Traced], function: Rule, args: Any, kwargs: Mapping[str, Any]
+def with_memory_layout(
+    result: Any, sources: Sequence[TracedArray], function: TracingRule, args: Any, kwargs: Mapping[str, Any]
 ) -> Any:
     """Let the result remember how NumPy would lay it out in memory, where that may be unlike C order."""
-    if type(result) is Traced and any(h._view is not None or h._layout is not None for h in sources):
+    if type(result) is TracedArray and any(h._view is not None or h._memory_layout is not None for h in sources):
 
-        def layout() -> Any:
+        def memory_layout() -> Any:
             try:
                 with np.errstate(all="ignore"):
-                    found = np.asarray(function(*shadows(args), **{k: shadows(v) for k, v in kwargs.items()}))
+                    found = np.asarray(function(*dummies(args), **{k: dummies(v) for k, v in kwargs.items()}))
             except Exception:  # zeros are no arguments for every function
                 found = np.zeros(stand_for(result.shape), result.dtype)
-            result._layout = lambda: found
+            result._memory_layout = lambda: found
             return found
 
-        result._layout = layout
+        result._memory_layout = memory_layout
     return result
 
 
-def shadows(x: Any) -> Any:
+def dummies(x: Any) -> Any:
     """An argument with an array of each traced array's memory layout in its place."""
-    if type(x) is Traced:
-        return x._shadow()
+    if type(x) is TracedArray:
+        return x._dummy()
     if type(x) in (tuple, list):
-        return type(x)(map(shadows, x))
+        return type(x)(map(dummies, x))
     return x
 
 
@@ -110,17 +110,17 @@ def shadows(x: Any) -> Any:
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Answer __array_ufunc__: a call, reduce, accumulate, outer, at, reduceat."""
     out = kwargs.pop("out", None)
-    sources = [*handles(inputs), *handles(out)]
+    sources = [*traced_in(inputs), *traced_in(out)]
     graph = graph_of(sources)
     if graph is None:
         raise TypeError(f"np.{ufunc.__name__} is asked without a traced array")
     if method == "at":
         UFUNC_METHODS["at"](ufunc, *inputs)
         return None
-    args = [plain(x) for x in inputs]
-    where = plain(kwargs.pop("where", True))
-    function: Rule = ufunc if method == "__call__" else getattr(ufunc, method)
-    if not any(type(x) is Traced for x in (*args, where, *kwargs.values())):
+    args = [resolved(x) for x in inputs]
+    where = resolved(kwargs.pop("where", True))
+    function: TracingRule = ufunc if method == "__call__" else getattr(ufunc, method)
+    if not any(type(x) is TracedArray for x in (*args, where, *kwargs.values())):
         if where is not True and out is None and method == "__call__":
             raise refusal("where= without out= leaves elements unset")
         if where is not True and method != "__call__":
@@ -140,14 +140,14 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         return _into(ufunc, result, out, where)
     if where is not True:
         raise refusal(f"np.{ufunc.__name__}(..., where=) without out= leaves elements unset; use np.where")
-    result = _scalar(lifted(graph, result))
-    return with_layout(result, sources, function, inputs, kwargs)
+    result = _scalar(wrapped(graph, result))
+    return with_memory_layout(result, sources, function, inputs, kwargs)
 
 
 def _scalar(result: Any) -> Any:
     """NumPy gives scalars, which never change, where it computes arrays without axes."""
     for x in result if type(result) is tuple else (result,):
-        if type(x) is Traced and x.ndim == 0:
+        if type(x) is TracedArray and x.ndim == 0:
             x._scalar = True
     return result
 
@@ -159,12 +159,12 @@ def _into(ufunc: np.ufunc, result: Any, out: Any, where: Any) -> Any:
     for target, value in zip(outs, results):
         if target is None:
             continue
-        if type(target) is not Traced:
+        if type(target) is not TracedArray:
             raise refusal(
                 f"np.{ufunc.__name__} writes a traced array into a NumPy array (+= or out=); "
                 "make that array with np.zeros_like(x), np.zeros(shape, dtype, like=x), or write a = a + x"
             )
-        value = np.asarray(value) if type(value) is not Traced else value
+        value = np.asarray(value) if type(value) is not TracedArray else value
         if not np.can_cast(value.dtype, target.dtype, "same_kind"):
             raise TypeError(
                 f"Cannot cast ufunc '{ufunc.__name__}' output from {value.dtype!r} to {target.dtype!r} "
@@ -179,7 +179,7 @@ def _into(ufunc: np.ufunc, result: Any, out: Any, where: Any) -> Any:
         value = expand(value, target.shape)
         if where is not True:
             value = expand(
-                select(np.asarray(where) if type(where) is not Traced else where, value, target._plain()),
+                select(np.asarray(where) if type(where) is not TracedArray else where, value, target._resolved()),
                 target.shape,
             )
         target._assign(value)
@@ -218,8 +218,8 @@ def elementwise(
 
 def _note_creep(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
     """Tell where a constant makes float64 of float32, which costs time and is seldom meant."""
-    narrow = next((x for x in inputs if type(x) is Traced and x.dtype in (np.float32, np.float16)), None)
-    cause = next((x for x in inputs if type(x) is not Traced and not weak(x) and x.dtype.itemsize > 2), None)
+    narrow = next((x for x in inputs if type(x) is TracedArray and x.dtype in (np.float32, np.float16)), None)
+    cause = next((x for x in inputs if type(x) is not TracedArray and not weak(x) and x.dtype.itemsize > 2), None)
     if narrow is None or cause is None or cause.dtype == narrow.dtype:
         return
     shown = f"{cause.dtype.name} {cause.item():.6g}" if cause.ndim == 0 else describe(cause)
@@ -255,34 +255,34 @@ def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Map
     if rule is not None and rule.raw:
         _check_keywords(rule, kwargs, name)
         return rule.call(*args, **kwargs)
-    sources = [*handles(list(args)), *handles(list(kwargs.values())), *handles(out)]
+    sources = [*traced_in(list(args)), *traced_in(list(kwargs.values())), *traced_in(out)]
     graph = graph_of(sources)
     if graph is None:  # like= hands in arguments only
         raise refusal(f"{name} cannot be recorded")
-    plain_args = [plain(x) for x in args]
-    plain_kwargs = {k: plain(v) for k, v in kwargs.items()}
-    if next(handles([*plain_args, *plain_kwargs.values()]), None) is None:
-        result = function(*plain_args, **plain_kwargs)
+    resolved_args = [resolved(x) for x in args]
+    resolved_kwargs = {k: resolved(v) for k, v in kwargs.items()}
+    if next(traced_in([*resolved_args, *resolved_kwargs.values()]), None) is None:
+        result = function(*resolved_args, **resolved_kwargs)
     else:
         if rule is None:
             raise refusal(f"{name} has no form in ONNX operators")
         _check_keywords(rule, kwargs, name)
-        result = rule.call(*plain_args, **plain_kwargs)
+        result = rule.call(*resolved_args, **resolved_kwargs)
     if out is not None:
         return _out(name, result, out)
-    return with_layout(_scalar(lifted(graph, result)), sources, function, args, kwargs)
+    return with_memory_layout(_scalar(wrapped(graph, result)), sources, function, args, kwargs)
 
 
-def _check_keywords(rule: Function, kwargs: Mapping[str, Any], name: str) -> None:
+def _check_keywords(rule: FunctionRule, kwargs: Mapping[str, Any], name: str) -> None:
     for keyword in kwargs:
         if keyword not in rule.keywords and not rule.open:
             raise refusal(f"{name}(..., {keyword}=) cannot be recorded")
 
 
 def _out(name: str, result: Any, out: Any) -> Any:
-    if type(out) is not Traced:
+    if type(out) is not TracedArray:
         raise refusal(f"{name}(..., out=) writes a traced array into a NumPy array; use what it returns")
-    value = result if type(result) is Traced else np.asarray(result)
+    value = result if type(result) is TracedArray else np.asarray(result)
     if value.shape != out.shape:
         raise ValueError(f"{name}: output array has shape {out.shape}, {value.shape} is needed")
     out._assign(cast(value, out.dtype))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.place import refusal
-from anylayer.tracing.array import Traced
+from anylayer.tracing.array import TracedArray
 
 NATIVE = frozenset(map(np.dtype, ("f4", "f8", "i4", "i8")))
 """Arithmetic on these runs as it is on every engine; other dtypes go through one of them."""
@@ -39,7 +39,7 @@ def kind_of(x: Any) -> Any:
 
 def as_operand(x: Any) -> Any:
     """A rule's argument: Python numbers stay, traced arrays stay, everything else becomes a NumPy array."""
-    return x if type(x) is Traced or weak(x) else np.asarray(x)
+    return x if type(x) is TracedArray or weak(x) else np.asarray(x)
 
 
 @lru_cache(None)

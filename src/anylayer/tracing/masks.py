@@ -12,12 +12,12 @@ import numpy as np
 
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast
-from anylayer.tracing.array import Traced
-from anylayer.tracing.dispatch import call_ufunc, plain
+from anylayer.tracing.array import TracedArray
+from anylayer.tracing.dispatch import call_ufunc, resolved
 from anylayer.tracing.dtypes import BOOL
-from anylayer.tracing.primitives import cast, expand, known
+from anylayer.tracing.primitives import cast, expand, is_constant
+from anylayer.tracing.rules.concatenation import array_like
 from anylayer.tracing.rules.indexing import is_full
-from anylayer.tracing.rules.joining import array_like
 from anylayer.tracing.rules.operators import install
 
 _USES = (
@@ -25,14 +25,14 @@ _USES = (
 )
 
 
-class Selection:
+class MaskSelection:
     """x[mask]: `whole` is an array of x's shape, of which the elements under `mask` (of the same shape, or of size
     1 along axes that the mask does not have) count."""
 
     __slots__ = ("mask", "whole")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, whole: Traced, mask: Traced) -> None:
+    def __init__(self, whole: TracedArray, mask: TracedArray) -> None:
         self.whole, self.mask = whole, mask
 
     @property
@@ -50,10 +50,10 @@ class Selection:
     def __repr__(self) -> str:
         return f"traced {describe(self.whole)}[mask]"
 
-    def _with(self, whole: Any) -> Selection:
-        return Selection(whole, self.mask)
+    def _with(self, whole: Any) -> MaskSelection:
+        return MaskSelection(whole, self.mask)
 
-    def under(self, mask: Traced) -> bool:
+    def has_mask(self, mask: TracedArray) -> bool:
         """Whether this is a selection by the same mask."""
         return self.mask._value is mask._value
 
@@ -72,7 +72,7 @@ class Selection:
             return tuple(self._with(r) for r in result)
         if out is not None:
             (target,) = out
-            if type(target) is not Selection or not target.under(self.mask):
+            if type(target) is not MaskSelection or not target.has_mask(self.mask):
                 self._refuse()
             if not np.can_cast(result.dtype, target.dtype, "same_kind"):
                 raise TypeError(
@@ -85,8 +85,8 @@ class Selection:
 
     def _operand(self, x: Any) -> Any:
         """A scalar, or a selection by the same mask."""
-        if type(x) is Selection:
-            if not x.under(self.mask):
+        if type(x) is MaskSelection:
+            if not x.has_mask(self.mask):
                 raise refusal("two selections by different masks are put together; they may differ in size")
             return x.whole
         if np.ndim(x) != 0:
@@ -99,45 +99,45 @@ class Selection:
         if func is np.clip and args[0] is self:
             return self._with(np.clip(self.whole, *args[1:], **kwargs))
         if func in (np.where, np.round, np.nan_to_num):
-            parts = [a.whole if type(a) is Selection else a for a in args]
-            if all(type(a) is not Selection or a.under(self.mask) for a in args):
+            parts = [a.whole if type(a) is MaskSelection else a for a in args]
+            if all(type(a) is not MaskSelection or a.has_mask(self.mask) for a in args):
                 return self._with(func(*parts, **kwargs))
         return self._refuse()
 
-    def astype(self, dtype: Any, **kwargs: Any) -> Selection:
+    def astype(self, dtype: Any, **kwargs: Any) -> MaskSelection:
         return self._with(self.whole.astype(dtype))
 
-    def copy(self) -> Selection:
+    def copy(self) -> MaskSelection:
         return self._with(self.whole.copy())
 
-    def clip(self, *args: Any, **kwargs: Any) -> Selection:
+    def clip(self, *args: Any, **kwargs: Any) -> MaskSelection:
         return self._with(np.clip(self.whole, *args, **kwargs))
 
-    def _over_all(self, function: Any, neutral: Any, keywords: dict[str, Any]) -> Any:
+    def _reduce(self, function: Any, neutral: Any, keywords: dict[str, Any]) -> Any:
         if any(v is not None and v is not np._NoValue for v in keywords.values()):
             self._refuse()
         return function(np.where(self.mask, self.whole, self.dtype.type(neutral)))
 
     def sum(self, **kwargs: Any) -> Any:
-        return self._over_all(np.sum, 0, kwargs)
+        return self._reduce(np.sum, 0, kwargs)
 
     def prod(self, **kwargs: Any) -> Any:
-        return self._over_all(np.prod, 1, kwargs)
+        return self._reduce(np.prod, 1, kwargs)
 
     def max(self, **kwargs: Any) -> Any:
-        return self._over_all(np.max, _extreme(self.dtype, False), kwargs)
+        return self._reduce(np.max, _extreme(self.dtype, False), kwargs)
 
     def min(self, **kwargs: Any) -> Any:
-        return self._over_all(np.min, _extreme(self.dtype, True), kwargs)
+        return self._reduce(np.min, _extreme(self.dtype, True), kwargs)
 
     def any(self, **kwargs: Any) -> Any:
-        return self._with(np.not_equal(self.whole, 0))._over_all(np.any, False, kwargs)
+        return self._with(np.not_equal(self.whole, 0))._reduce(np.any, False, kwargs)
 
     def all(self, **kwargs: Any) -> Any:
-        return self._with(np.not_equal(self.whole, 0))._over_all(np.all, True, kwargs)
+        return self._with(np.not_equal(self.whole, 0))._reduce(np.all, True, kwargs)
 
     def mean(self, **kwargs: Any) -> Any:
-        total = self._over_all(np.sum, 0, kwargs)
+        total = self._reduce(np.sum, 0, kwargs)
         count = np.sum(np.broadcast_to(self.mask, self.whole.shape), dtype=np.int64)
         return total / count.astype(total.dtype if total.dtype.kind == "f" else np.float64)
 
@@ -151,7 +151,7 @@ class Selection:
         raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
 
 
-install(Selection, lambda x: False)
+install(MaskSelection, lambda x: False)
 
 _REDUCTIONS = {
     np.sum: "sum",
@@ -173,15 +173,15 @@ def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:
     return info.max if largest else info.min
 
 
-def _masks(key: Any) -> list[Traced]:
+def _traced_masks(key: Any) -> list[TracedArray]:
     items = key if type(key) is tuple else (key,)
-    return [k for k in items if type(k) is Traced and k.dtype == BOOL and not known(k._plain())]
+    return [k for k in items if type(k) is TracedArray and k.dtype == BOOL and not is_constant(k._resolved())]
 
 
-def _spread(x: Traced, key: Any) -> Any:
+def _full_rank_mask(x: TracedArray, key: Any) -> Any:
     """The mask with an axis of size 1 for each axis that it does not have. Refuses keys with more than a mask."""
     items = list(key) if type(key) is tuple else [key]
-    masks = _masks(key)
+    masks = _traced_masks(key)
     mask = masks[0]
     others = [k for k in items if k is not mask]
     if len(masks) > 1 or any(k is not Ellipsis and not (isinstance(k, slice) and is_full(k)) for k in others):
@@ -192,41 +192,41 @@ def _spread(x: Traced, key: Any) -> Any:
         lead = x.ndim - mask.ndim - (len(items) - 1 - at)
     if lead < 0 or x.shape[lead : lead + mask.ndim] != mask.shape:
         raise IndexError(f"boolean index of shape {mask.shape} did not match indexed array of shape {x.shape}")
-    return mask._plain().reshape((*[1] * lead, *mask.shape, *[1] * (x.ndim - lead - mask.ndim)))
+    return mask._resolved().reshape((*[1] * lead, *mask.shape, *[1] * (x.ndim - lead - mask.ndim)))
 
 
-def masked(x: Traced, key: Any) -> Selection | None:
+def select_masked(x: TracedArray, key: Any) -> MaskSelection | None:
     """x[mask], where the key has a mask of data."""
-    if not _masks(key):
+    if not _traced_masks(key):
         return None
-    return Selection(Traced(x._graph, x._current()), _spread(x, key))
+    return MaskSelection(TracedArray(x._graph, x._up_to_date()), _full_rank_mask(x, key))
 
 
-def write_masked(x: Traced, key: Any, value: Any) -> bool:
+def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
     """x[mask] = value, where the key has a mask of data, or the value is a selection."""
-    if type(value) is Selection:
-        if not _masks(key) or not value.under(_spread(x, key)):
+    if type(value) is MaskSelection:
+        if not _traced_masks(key) or not value.has_mask(_full_rank_mask(x, key)):
             raise refusal("x[mask] is put back under another mask; keep the mask: m = x < 0; y[m] = x[m] * 2")
         new = value.whole
-    elif not _masks(key):
+    elif not _traced_masks(key):
         return False
     else:
-        new = array_like(plain(value))
-        rest = x.ndim - sum(k.ndim for k in _masks(key))
+        new = array_like(resolved(value))
+        rest = x.ndim - sum(k.ndim for k in _traced_masks(key))
         new = new.reshape(()) if new.shape == (1,) and rest == 0 else new
         if new.ndim > rest or (type(key) is tuple and new.ndim):
             raise refusal(
                 "x[mask] = v needs as many values as the mask has true elements, which is known only when the "
                 "network runs; assign a scalar, or use np.where(mask, v, x)"
             )
-    mask = _spread(x, key)
-    new = cast(new._plain() if type(new) is Traced else new, x.dtype)
+    mask = _full_rank_mask(x, key)
+    new = cast(new._resolved() if type(new) is TracedArray else new, x.dtype)
     if broadcast(new.shape, x.shape) != x.shape:
         raise ValueError(f"could not broadcast input array from shape {new.shape} into shape {x.shape}")
-    x._assign(expand(_choose(mask, new, x._plain()), x.shape))
+    x._assign(expand(_where(mask, new, x._resolved()), x.shape))
     return True
 
 
-def _choose(mask: Any, a: Any, b: Any) -> Any:
+def _where(mask: Any, a: Any, b: Any) -> Any:
     result = np.where(mask, a, b)
-    return result._plain() if type(result) is Traced else result
+    return result._resolved() if type(result) is TracedArray else result

@@ -1,4 +1,4 @@
-"""The few operators that all rules are made of. Each takes and gives a Traced or, where the data are known, a
+"""The few operators that all rules are made of. Each takes and gives a TracedArray or, where the data are known, a
 NumPy array (then NumPy computes, views stay views)."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from anylayer.graph.ir import Op
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_one, is_static
 from anylayer.network import Array
-from anylayer.tracing.array import Traced
+from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
 from anylayer.tracing.record import record, record_many
 
@@ -20,9 +20,9 @@ DTypeLike = Any
 _SCATTER = {None: "none", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
-def known(x: Any) -> bool:
+def is_constant(x: Any) -> bool:
     """Whether the data are known now."""
-    return type(x) is not Traced
+    return type(x) is not TracedArray
 
 
 def ints(values: Any) -> Array:
@@ -35,12 +35,12 @@ def cast(x: Any, dtype: DTypeLike) -> Any:
     dtype = np.dtype(dtype)
     if x.dtype == dtype:
         return x
-    if known(x):
+    if is_constant(x):
         return x.astype(dtype)
     if dtype.kind not in "biuf":
         raise refusal(f"a cast to {dtype.name} cannot be recorded; the engines do not know it")
     if x.dtype.kind == "f" and dtype.kind in "iu":
-        note_pick(x)
+        note_inexact_rounding(x)
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype not in NATIVE:
         via = I4 if dtype.itemsize < 4 else I8
         x = record("Cast", [x], x.shape, via, to=ONNX_TYPES[via])
@@ -60,7 +60,7 @@ ONNX_TYPES = {
 _CARRIES = frozenset(("Add", "Sub", "Mul", "Neg", "Max", "Min", "Clip", "Cast", "Reshape", "Slice", "Expand"))
 
 
-def note_pick(x: Any) -> None:
+def note_inexact_rounding(x: Any) -> None:
     """Tell where an integer is picked from a float division: OpenVINO multiplies by the reciprocal instead, and a
     last bit more or less may pick the next one."""
     producers = x._graph.producers
@@ -68,22 +68,22 @@ def note_pick(x: Any) -> None:
     for _ in range(16):
         if not open_values:
             return
-        maker = producers.get(id(open_values.pop()))
-        if maker is not None and maker.op == "Div" and not _power_of_two(maker.inputs[1]):
+        producer = producers.get(id(open_values.pop()))
+        if producer is not None and producer.op == "Div" and not _power_of_two(producer.inputs[1]):
             x._graph.note(
                 "picks from a float division, which OpenVINO computes less exactly than NumPy: it may pick "
                 "the next integer; divide integers (-(-a // b)), or compute it from shapes and parameters"
             )
             return
-        if maker is not None and maker.op in _CARRIES:
-            open_values.extend(v for v in maker.inputs if v is not None and v.const is None)
+        if producer is not None and producer.op in _CARRIES:
+            open_values.extend(v for v in producer.inputs if v is not None and v.const is None)
 
 
 def _power_of_two(divisor: Any) -> bool:
     return divisor.const is not None and bool((np.frexp(divisor.const)[0] == 0.5).all())
 
 
-def through(x: Any) -> Any:
+def to_native(x: Any) -> Any:
     """Cast to the dtype that the engines compute in."""
     return cast(x, compute_dtype(x.dtype))
 
@@ -104,31 +104,31 @@ def unary(op: str, x: Any, dtype: DTypeLike | None = None, **attrs: Any) -> Any:
 def reshape(x: Any, shape: Sequence[Any]) -> Any:
     """The same elements in C order in another shape, which must have as many."""
     shape = tuple(shape)
-    if known(x):
+    if is_constant(x):
         return x.reshape(shape)
     if shape == x.shape:
         return x
-    maker = _maker(x, "Reshape")
-    if maker is not None and is_static(shape) and is_static(x.shape):  # of several in a row the last one counts
-        x = _input(x, maker)
+    producer = _producer_if(x, "Reshape")
+    if producer is not None and is_static(shape) and is_static(x.shape):  # of several in a row the last one counts
+        x = _input(x, producer)
         if shape == x.shape:
             return x
-    if not shape and _maker(x, "MatMul"):  # OpenVINO 2026.4 dies of MatMul + Reshape to a scalar
+    if not shape and _producer_if(x, "MatMul"):  # OpenVINO 2026.4 dies of MatMul + Reshape to a scalar
         return record("ReduceSum", [x, ints(range(x.ndim))], (), x.dtype, keepdims=0)
     return record("Reshape", [x, ints(_reshape_target(x.shape, shape))], shape, x.dtype)
 
 
-def _maker(x: Any, op: str) -> Op | None:
+def _producer_if(x: Any, op: str) -> Op | None:
     """The operator that made `x`, where it is an `op`."""
-    maker = x._graph.producers.get(id(x._value))
-    return maker if maker is not None and maker.op == op else None
+    producer = x._graph.producers.get(id(x._value))
+    return producer if producer is not None and producer.op == op else None
 
 
-def _input(x: Any, maker: Op) -> Traced:
-    value = maker.inputs[0]
+def _input(x: Any, producer: Op) -> TracedArray:
+    value = producer.inputs[0]
     if value is None:
-        raise ValueError(f"{maker.op} without its first input")
-    return Traced(x._graph, value)
+        raise ValueError(f"{producer.op} without its first input")
+    return TracedArray(x._graph, value)
 
 
 def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
@@ -145,11 +145,11 @@ def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
 def transpose(x: Any, order: Sequence[int]) -> Any:
     """Reorder the axes; where only axes of size 1 move, the elements stay in place."""
     order = tuple(order)
-    if known(x):
+    if is_constant(x):
         return x.transpose(order)
-    maker = _maker(x, "Transpose")
-    if maker is not None:  # two are one
-        x, order = _input(x, maker), tuple(maker.attrs["perm"][i] for i in order)
+    producer = _producer_if(x, "Transpose")
+    if producer is not None:  # two are one
+        x, order = _input(x, producer), tuple(producer.attrs["perm"][i] for i in order)
     if order == tuple(range(len(order))):
         return x
     shape = tuple(x.shape[a] for a in order)
@@ -162,7 +162,7 @@ def transpose(x: Any, order: Sequence[int]) -> Any:
 def expand(x: Any, shape: Sequence[Any]) -> Any:
     """Broadcast to `shape`. A Dim can only be expanded by an operator that has it already."""
     shape = tuple(shape)
-    if known(x):
+    if is_constant(x):
         return np.broadcast_to(x, shape)
     if shape == x.shape:
         return x
@@ -184,7 +184,7 @@ def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
     bounds = [b for b in bounds if not (b[1] == 0 and (is_one(b[2]) or b[3] == 1) and b[2] == x.shape[b[0]])]
     if not bounds:
         return x
-    if known(x):
+    if is_constant(x):
         key = [slice(None)] * x.ndim
         for axis, start, n, step in bounds:
             end = start + step * n
@@ -208,17 +208,17 @@ def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
 
 def _fewer_of_top_k(x: Any, axis: int, n: int) -> Any:
     """The first `n` of what TopK has put in order are what TopK gives for k = n."""
-    maker = _maker(x, "TopK")
-    if maker is None or maker.attrs["axis"] != axis:
+    producer = _producer_if(x, "TopK")
+    if producer is None or producer.attrs["axis"] != axis:
         return None
-    which = [v is x._value for v in maker.outputs].index(True)
-    types = [((*v.shape[:axis], n, *v.shape[axis + 1 :]), v.dtype) for v in maker.outputs]
-    return record_many("TopK", [_input(x, maker), ints(n)], types, **maker.attrs)[which]
+    which = [v is x._value for v in producer.outputs].index(True)
+    types = [((*v.shape[:axis], n, *v.shape[axis + 1 :]), v.dtype) for v in producer.outputs]
+    return record_many("TopK", [_input(x, producer), ints(n)], types, **producer.attrs)[which]
 
 
 def gather(x: Any, indices: Any, axis: int) -> Any:
     """np.take along one axis: the indices' shape takes the axis' place. Traced indices may be negative."""
-    if known(x) and known(indices):
+    if is_constant(x) and is_constant(indices):
         return x.take(indices, axis)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     indices = indices if indices.dtype in (I4, I8) else cast(indices, I8)
@@ -229,7 +229,7 @@ def concat(parts: Sequence[Any], axis: int) -> Any:
     """Join arrays of one dtype along an existing axis."""
     if len(parts) == 1:
         return parts[0]
-    if all(map(known, parts)):
+    if all(map(is_constant, parts)):
         return np.concatenate(parts, axis)
     first = parts[0]
     for p in parts[1:]:
@@ -256,44 +256,44 @@ def _most(sizes: Sequence[Any]) -> int:
 
 def pad(x: Any, before: Sequence[int], after: Sequence[int], value: Any = 0, mode: str = "constant") -> Any:
     """Pad's modes "constant", "edge" and "reflect"; `value` is of the array's dtype."""
-    if known(x):
+    if is_constant(x):
         widths = list(zip(before, after))
         return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)  # type: ignore[call-overload]
     if not any(before) and not any(after):
         return x
     dtype = x.dtype
-    held = dtype if dtype in NATIVE else compute_dtype(dtype)
-    x = cast(x, held)
+    native = dtype if dtype in NATIVE else compute_dtype(dtype)
+    x = cast(x, native)
     shape = [d if not b and not a else d + b + a for d, b, a in zip(x.shape, before, after)]
     inputs = [x, ints([*before, *after])]
     if mode == "constant" and np.any(np.asarray(value) != 0):
-        inputs.append(np.asarray(value, dtype).astype(held))
-    return cast(record("Pad", inputs, shape, held, mode=None if mode == "constant" else mode), dtype)
+        inputs.append(np.asarray(value, dtype).astype(native))
+    return cast(record("Pad", inputs, shape, native, mode=None if mode == "constant" else mode), dtype)
 
 
 def select(mask: Any, a: Any, b: Any) -> Any:
     """Where of arrays of one dtype."""
-    if known(mask) and known(a) and known(b):
+    if is_constant(mask) and is_constant(a) and is_constant(b):
         return np.asarray(np.where(mask, a, b))
-    if known(mask) and mask.size and (mask.all() or not mask.any()):
+    if is_constant(mask) and mask.size and (mask.all() or not mask.any()):
         chosen = a if mask.all() else b
         return expand(chosen, broadcast(mask.shape, a.shape, b.shape))
     dtype = a.dtype
     shape = broadcast(mask.shape, a.shape, b.shape)
-    held = dtype if dtype in NATIVE else compute_dtype(dtype)
-    return cast(record("Where", [mask, cast(a, held), cast(b, held)], shape, held), dtype)
+    native = dtype if dtype in NATIVE else compute_dtype(dtype)
+    return cast(record("Where", [mask, cast(a, native), cast(b, native)], shape, native), dtype)
 
 
 def scatter(x: Any, indices: Any, updates: Any, axis: int, reduction: str | None = None) -> Any:
     """ScatterElements along an axis; where indices repeat the result is open unless `reduction` says how."""
     dtype = x.dtype
-    held = dtype if dtype in NATIVE else compute_dtype(dtype)
+    native = dtype if dtype in NATIVE else compute_dtype(dtype)
     how = _SCATTER[reduction]
     done = record(
         "ScatterElements",
-        [cast(x, held), indices, cast(updates, held)],
+        [cast(x, native), indices, cast(updates, native)],
         x.shape,
-        held,
+        native,
         axis=axis,
         reduction=None if how == "none" else how,
     )
@@ -307,7 +307,7 @@ def gather_elements(x: Any, indices: Any, axis: int) -> Any:
 
 def split(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
     """Parts of the given sizes along an axis."""
-    if known(x):
+    if is_constant(x):
         ends = np.cumsum(sizes)
         return [slices(x, [(axis, int(e - n), n, 1)]) for e, n in zip(ends, sizes)]
     if 0 in sizes or len(sizes) == 1:

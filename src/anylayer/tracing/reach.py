@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.tracing.array import Traced
-from anylayer.tracing.bytecode import Content, Reference, content
+from anylayer.tracing.array import TracedArray
+from anylayer.tracing.bytecode import Mentions, Reference, mentions
 
-_FUNCTIONS = 500
+_FUNCTION_LIMIT = 500
 """Functions that are looked into at most; more belong to libraries."""
-_OBJECTS = 5000
+_OBJECT_LIMIT = 5000
 """Objects that are looked into at most."""
-_MAKING = ("__init__", "__new__", "__dict__", "__weakref__")
+_BY_NAME_ONLY = ("__init__", "__new__", "__dict__", "__weakref__")
 """What is reached of a class only where the code names it."""
 _ENTRY = frozenset(("forward", "__call__"))
 _OPAQUE = ("numpy", "scipy", "anylayer", "cv2", "torch", "tensorflow", "jax", "onnx", "onnxruntime", "openvino")
@@ -86,13 +86,17 @@ _HEARD = frozenset(("error", "record"))
 
 
 class Reach:
-    """What a call of `subject` reaches. `globals_of` gives the dict that a function's globals are read from.
+    """The objects and functions that a call of `subject` can reach.
 
-    `entry` are the methods that are called from outside.
-    `unseeded` describes the first use of the clock or of unseeded random numbers, as (what, place); `draws` says
-    whether a random number generator of the process may be used; `owners` are the objects that outlive a call,
-    as (name, getter). `functions` is how many were looked into.
+    Arguments: `globals_of` maps the globals of a function to the dict that its names are looked up in. `entry` names
+    the methods that are called from outside.
+
+    Attributes: `unseeded` describes the first use of the clock or of an unseeded random number generator, as
+    (what, place), or is None. `uses_shared_generator` is true if a random number generator of the process may be
+    used. `state_getters` maps the name of each object that outlives a call to a function that returns the object.
+    `names` holds the identifiers that the code mentions. `functions` is the number of functions inspected.
     """
+
 
     def __init__(
         self,
@@ -101,9 +105,9 @@ class Reach:
         entry: Iterable[str] = _ENTRY,
     ) -> None:
         self.unseeded: tuple[str, str] | None = None
-        self.draws = False
+        self.uses_shared_generator = False
         self.names: set[str] = set(entry)
-        self.owners: dict[str, Callable[[], Any]] = {}
+        self.state_getters: dict[str, Callable[[], Any]] = {}
         self._globals_of = globals_of
         self._seen: dict[int, Any] = {}
         self._classes: list[type] = []
@@ -121,7 +125,7 @@ class Reach:
 
     def _visit(self, x: Any, label: str) -> None:
         """Look into an object that the code reads; `label` names it where it may be changed by a call."""
-        if type(x) is not Traced and id(x) not in self._seen and len(self._seen) < _OBJECTS:
+        if type(x) is not TracedArray and id(x) not in self._seen and len(self._seen) < _OBJECT_LIMIT:
             self._seen[id(x)] = x
             self._waiting.append((x, label))
 
@@ -132,7 +136,7 @@ class Reach:
                 self._look_into(*self._waiting.pop())
             for cls in list(self._classes):
                 for name, x in list(vars(cls).items()):
-                    if name in self.names or (name.startswith("__") and name not in _MAKING):
+                    if name in self.names or (name.startswith("__") and name not in _BY_NAME_ONLY):
                         self._visit(x, "")
 
     def _look_into(self, x: Any, label: str) -> None:
@@ -155,7 +159,7 @@ class Reach:
 
     def _instance(self, x: Any, label: str) -> None:
         if label:
-            self.owners.setdefault(label, lambda: x)
+            self.state_getters.setdefault(label, lambda: x)
         self._class(type(x))
         for inner in _parts(x):
             self._visit(inner, "")
@@ -164,22 +168,22 @@ class Reach:
         for base in cls.__mro__:
             if base not in self._classes and is_users_class(base):
                 self._classes.append(base)
-                self.owners.setdefault(base.__name__, lambda base=base: _class_state(base))  # type: ignore[misc]
+                self.state_getters.setdefault(base.__name__, lambda base=base: _class_state(base))  # type: ignore[misc]
 
     # -------------------------------------------------------------- functions
 
     def _function(self, f: types.FunctionType) -> None:
-        if not _is_open(f) or self.functions >= _FUNCTIONS:
+        if not _is_inspected(f) or self.functions >= _FUNCTION_LIMIT:
             return
         self.functions += 1
-        found = content(f.__code__)
+        found = mentions(f.__code__)
         self.names |= found.names
         space = self._globals_of(f.__globals__)
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or ()))
         for reference in found.references:
             self._reference(reference, found, f, space, cells)
         for name, cell in cells.items():
-            self.owners.setdefault(f"{name} of {f.__name__}", lambda cell=cell: _cell(cell))  # type: ignore[misc]
+            self.state_getters.setdefault(f"{name} of {f.__name__}", lambda cell=cell: _cell(cell))  # type: ignore[misc]
         for default in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
             self._visit(default, f"a default of {f.__name__}()")
         if hasattr(f, "__wrapped__"):
@@ -188,7 +192,7 @@ class Reach:
     def _reference(
         self,
         reference: Reference,
-        found: Content,
+        found: Mentions,
         f: types.FunctionType,
         space: dict[str, Any],
         cells: dict[str, types.CellType],
@@ -198,33 +202,33 @@ class Reach:
             x = sys.modules.get(name)
             if isinstance(x, types.ModuleType) and not rest:  # under a name of its own, which is not followed
                 for attribute in sorted((_CLOCK | _NOW | {"urandom"}) & found.names, key=lambda a: a == name):
-                    self._judge(getattr(x, attribute, None), False, f, reference.line)
+                    self._check_reproducible(getattr(x, attribute, None), False, f, reference.line)
         elif reference.kind == "cell":
             x = _cell(cells[name]) if name in cells else None
         else:
             x = space.get(name, getattr(builtins, name, None))
             if name in space and not isinstance(x, (types.ModuleType, type, types.FunctionType)):
-                self.owners.setdefault(name, lambda: space.get(name))
+                self.state_getters.setdefault(name, lambda: space.get(name))
         owner = None
         for i, attribute in enumerate(rest):
             if not isinstance(x, (types.ModuleType, type)):
                 break
-            if isinstance(x, types.ModuleType) and not _is_closed(x.__name__):
+            if isinstance(x, types.ModuleType) and not _is_opaque(x.__name__):
                 holder, own = vars(x), f"{x.__name__}.{attribute}"
                 owner = (own, lambda holder=holder, attribute=attribute: holder.get(attribute))
             x = getattr(x, attribute, None)
-            self._judge(x, reference.bare and i == len(rest) - 1, f, reference.line)
-        self._judge(x, reference.bare, f, reference.line)
+            self._check_reproducible(x, reference.bare and i == len(rest) - 1, f, reference.line)
+        self._check_reproducible(x, reference.bare, f, reference.line)
         if owner is not None and not isinstance(x, (types.ModuleType, type, types.FunctionType)):
-            self.owners.setdefault(*owner)
+            self.state_getters.setdefault(*owner)
         if x is not None:
             self._visit(x, "")
 
-    def _judge(self, x: Any, bare: bool, f: types.FunctionType, line: int) -> None:
+    def _check_reproducible(self, x: Any, bare: bool, f: types.FunctionType, line: int) -> None:
         """Note what gives other results in each call whatever it is given."""
         if x is None:
             return
-        self.draws = self.draws or _draws(x)
+        self.uses_shared_generator = self.uses_shared_generator or _may_use_shared_generator(x)
         what = _unseeded(x, bare)
         if what and self.unseeded is None:
             self.unseeded = what, f"{Path(f.__code__.co_filename).name}:{line}"
@@ -249,7 +253,7 @@ def habits(cls: Any) -> Habits:
     return Habits(not reach.functions or not _WRITING.isdisjoint(reach.names), reach.hears)
 
 
-def _draws(x: Any) -> bool:
+def _may_use_shared_generator(x: Any) -> bool:
     """Whether a call of `x` may draw from a generator of the process: its own functions, and those of packages
     that are not looked into."""
     if isinstance(x, types.ModuleType):
@@ -325,7 +329,7 @@ def _is_stdlib(root: str) -> bool:
     return root in sys.stdlib_module_names
 
 
-def _is_closed(module: str) -> bool:
+def _is_opaque(module: str) -> bool:
     """Whether a module is one that is not looked into."""
     root = module.split(".")[0]
     return root in _OPAQUE or _is_stdlib(root)
@@ -344,7 +348,7 @@ def _package(file: str) -> str | None:
     return None if file.startswith(_STDLIB) else ""
 
 
-def _is_open(f: types.FunctionType) -> bool:
+def _is_inspected(f: types.FunctionType) -> bool:
     """Whether a function's code is looked into."""
     return _package(f.__code__.co_filename) is not None
 

@@ -15,9 +15,9 @@ from anylayer.graph.place import refusal, refused
 from anylayer.graph.sizes import is_static
 from anylayer.network import TensorType
 from anylayer.tracing import causes
-from anylayer.tracing.array import Traced
+from anylayer.tracing.array import TracedArray
 
-current: ContextVar[Graph | None] = ContextVar("current", default=None)
+current_graph: ContextVar[Graph | None] = ContextVar("current", default=None)
 """The graph of the trace under way."""
 
 
@@ -29,7 +29,7 @@ def graph_of(inputs: Sequence[Any]) -> Graph | None:
     """The graph that the traced ones among `inputs` belong to. Raises TraceError where they are of two traces."""
     graph = None
     for x in inputs:
-        if type(x) is Traced:
+        if type(x) is TracedArray:
             if graph is None:
                 graph = x._graph
             elif x._graph is not graph:
@@ -37,31 +37,33 @@ def graph_of(inputs: Sequence[Any]) -> Graph | None:
     return graph
 
 
-def record_many(op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]], /, **attrs: Any) -> list[Traced]:
+def record_many(
+    op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]], /, **attrs: Any
+) -> list[TracedArray]:
     """Append operator `op` with several outputs of the given (shape, dtype); inputs are traced arrays, NumPy
     arrays (which become constants) or None (absent). At least one must be traced."""
     graph = graph_of(inputs)
     if graph is None:
         raise TraceError(f"{op} is recorded without a traced input")
     if graph.errstate is not None and errstate() is not graph.errstate:
-        _need_quiet()
+        _require_default_errstate()
     empty = [np.zeros(tuple(s), d) if is_static(s) and 0 in tuple(s) else None for s, d in types]
     if all(e is not None for e in empty):  # no elements: nothing is left to compute
-        return [Traced(graph, e) for e in empty if e is not None]
+        return [TracedArray(graph, e) for e in empty if e is not None]
     values: list[Value | None] = []
     for x in inputs:
-        values.append(None if x is None else x._value if type(x) is Traced else graph.constant(np.asarray(x)))
-    return [Traced(graph, v) for v in graph.emit(op, values, types, attrs)]
+        values.append(None if x is None else x._value if type(x) is TracedArray else graph.constant(np.asarray(x)))
+    return [TracedArray(graph, v) for v in graph.emit(op, values, types, attrs)]
 
 
-def _need_quiet() -> None:
+def _require_default_errstate() -> None:
     """Refuse where NumPy would raise, or call a function, for what an operator may come upon."""
     found = np.geterr()
     if any(how in ("raise", "call", "log") for how in found.values()):
         raise causes.errstate_refusal(found)
 
 
-def record(op: str, inputs: Sequence[Any], shape: Sequence[Any], dtype: Any, /, **attrs: Any) -> Traced:
+def record(op: str, inputs: Sequence[Any], shape: Sequence[Any], dtype: Any, /, **attrs: Any) -> TracedArray:
     """Append an operator with one output: see record_many."""
     return record_many(op, inputs, [(shape, dtype)], **attrs)[0]
 
@@ -87,11 +89,11 @@ def trace(
         graph.limit = limit
     inputs = []
     for i, t in enumerate(types):
-        x = Traced(graph, graph.input(f"{prefix}input_{i}", t.shape, t.dtype))
+        x = TracedArray(graph, graph.input(f"{prefix}input_{i}", t.shape, t.dtype))
         x._owner = f"input {i}"
         inputs.append(x)
     remembered: list[TraceError] = []
-    tokens = refused.set(remembered), current.set(graph)
+    tokens = refused.set(remembered), current_graph.set(graph)
     try:
         with np.errstate(all="ignore"):
             graph.errstate = errstate()
@@ -105,14 +107,14 @@ def trace(
         raise
     finally:
         refused.reset(tokens[0])
-        current.reset(tokens[1])
+        current_graph.reset(tokens[1])
     if remembered:
         raise remembered[0]
     return graph
 
 
 def _output(graph: Graph, output: Any) -> Value:
-    if type(output) is Traced:
+    if type(output) is TracedArray:
         if output._graph is not graph:
             raise refusal("a traced array of an earlier call is returned; do not keep arrays between two calls")
         return output._value

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import call_contained
-from anylayer.tracing.array import Traced
-from anylayer.tracing.dispatch import FUNCTIONS, call_function, handles
-from anylayer.tracing.rules import creation, joining
+from anylayer.tracing.array import TracedArray
+from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
+from anylayer.tracing.rules import concatenation, creation
 
 Function = Callable[..., Any]
 _active: ContextVar[Substitution | None] = ContextVar("standin", default=None)
@@ -38,7 +38,7 @@ class StandIn(types.ModuleType):
         if found in (np.linalg, np.lib):
             return found
         if callable(found) and not isinstance(found, (type, np.ufunc)) and found in FUNCTIONS:
-            found = _listing(found)
+            found = _accepting_lists(found)
         self.__dict__[name] = found
         return found
 
@@ -48,15 +48,15 @@ _FIRST_IS_LIST = frozenset(
 )
 
 
-def _listing(function: Function) -> Function:
+def _accepting_lists(function: Function) -> Function:
     """Where an argument is a list of traced arrays that stands for an array, or only a later argument is traced,
     NumPy does not ask the traced arrays: do so."""
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         listed = args and function not in _FIRST_IS_LIST and type(args[0]) in (list, tuple)
-        if listed and next(handles(args[0]), None) is not None:
-            args = (joining.array_like(args[0]), *args[1:])
-        if function in (np.take, np.full_like, np.repeat) and next(handles(list(args)), None) is not None:
+        if listed and next(traced_in(args[0]), None) is not None:
+            args = (concatenation.array_like(args[0]), *args[1:])
+        if function in (np.take, np.full_like, np.repeat) and next(traced_in(list(args)), None) is not None:
             return call_function(function, (creation.asarray(args[0]), *args[1:]), kwargs)
         return function(*args, **kwargs)
 
@@ -159,8 +159,8 @@ def _is_users(f: types.FunctionType) -> bool:
 
 def _constant(x: Any, owner: str) -> Any:
     """An attribute's arrays as traced constants."""
-    if isinstance(x, np.ndarray) and not isinstance(x, Traced) and x.dtype.kind in "biuf":
-        made = creation.made(x)
+    if isinstance(x, np.ndarray) and not isinstance(x, TracedArray) and x.dtype.kind in "biuf":
+        made = creation.constant_array(x)
         made._owner = owner
         return made
     if type(x) in (list, tuple) and any(isinstance(v, np.ndarray) for v in x):
@@ -169,7 +169,7 @@ def _constant(x: Any, owner: str) -> Any:
 
 
 @contextmanager
-def standing_in() -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
+def substitute_numpy() -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
     """Within it, call_user runs copies of functions that see the stand-in. Gives a function from a module's
     globals to those that the copies see."""
     active = Substitution()

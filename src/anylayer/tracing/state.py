@@ -18,13 +18,13 @@ import numpy as np
 
 from anylayer.errors import TraceError
 from anylayer.graph.place import refusal
-from anylayer.tracing.array import Traced
+from anylayer.tracing.array import TracedArray
 from anylayer.tracing.reach import Reach, is_users_class
 
 GENERATORS = "the generator of random numbers"
-_ATOMS = 200_000
+_VALUE_LIMIT = 200_000
 """Values that a snapshot compares at most."""
-_PLAIN = (
+_ATOMS = (
     bool,
     int,
     float,
@@ -40,9 +40,9 @@ _PLAIN = (
     slice,
     type,
 )
-_DEPTH = 30
+_DEPTH_LIMIT = 30
 """How deep it looks into lists of lists and objects of objects."""
-_WHOLE = 1 << 20
+_CHECKSUM_LIMIT = 1 << 20
 """Bytes of the largest array of which a checksum is made; of larger ones it is a sum and checksums of the ends."""
 
 
@@ -57,9 +57,9 @@ class Snapshot:
         self.holders: dict[str, tuple[Any, Any]] = {}
         self._seen: dict[int, Any] = {}
         self._depth = 0
-        for name, get in reach.owners.items():
+        for name, get in reach.state_getters.items():
             self.take(name, get())
-        if reach.draws:
+        if reach.uses_shared_generator:
             self.values[GENERATORS] = _generators()
 
     def changed(self, later: Snapshot) -> list[str]:
@@ -70,11 +70,11 @@ class Snapshot:
 
     def take(self, name: str, x: Any) -> None:
         """Enter a value, and those inside it."""
-        if len(self.values) >= _ATOMS:
+        if len(self.values) >= _VALUE_LIMIT:
             return
-        if isinstance(x, _PLAIN):
+        if isinstance(x, _ATOMS):
             self.values[name] = (type(x), x if x == x else repr(x))
-        elif type(x) is Traced:
+        elif type(x) is TracedArray:
             self.values[name] = ("traced", x.shape, x.dtype)
         elif isinstance(x, (types.ModuleType, types.BuiltinFunctionType, np.ufunc)):
             self.values[name] = id(x)
@@ -82,7 +82,7 @@ class Snapshot:
             self.values[name] = id(x.__code__)
         elif isinstance(x, (np.ndarray, np.generic)):
             self.values[name] = _array(np.asarray(x))
-        elif id(x) not in self._seen and self._depth < _DEPTH:
+        elif id(x) not in self._seen and self._depth < _DEPTH_LIMIT:
             self._seen[id(x)] = x
             self._depth += 1
             self._compound(name, x)
@@ -145,11 +145,17 @@ def _array(x: np.ndarray[Any, Any]) -> Any:
         return x.shape, x.dtype, x.__array_interface__["data"][0]
     if x.dtype.hasobject:
         return x.shape, x.dtype, repr(x.tolist())
-    if x.nbytes <= _WHOLE or not x.flags.c_contiguous:
+    if x.nbytes <= _CHECKSUM_LIMIT or not x.flags.c_contiguous:
         return x.shape, x.dtype, zlib.crc32(np.ascontiguousarray(x).data)
     flat = x.reshape(-1).view(np.uint8)
     whole = flat[: flat.size // 8 * 8].view(np.uint64)
-    return x.shape, x.dtype, int(whole.sum()), zlib.crc32(flat[:_WHOLE].data), zlib.crc32(flat[-_WHOLE:].data)
+    return (
+        x.shape,
+        x.dtype,
+        int(whole.sum()),
+        zlib.crc32(flat[:_CHECKSUM_LIMIT].data),
+        zlib.crc32(flat[-_CHECKSUM_LIMIT:].data),
+    )
 
 
 def _generators() -> Any:
@@ -159,7 +165,7 @@ def _generators() -> Any:
     return random.getstate(), state
 
 
-class Count:
+class CallCounter:
     """A number that changes in every call, in the place of its attribute: it may be counted on, not looked at."""
 
     __slots__ = ("_name", "_value")
@@ -169,10 +175,10 @@ class Count:
         self._value, self._name = value, name
 
     def _counted(self, other: Any, function: Callable[[Any, Any], Any]) -> Any:
-        value = other._value if type(other) is Count else other
+        value = other._value if type(other) is CallCounter else other
         if type(value) not in (int, float, bool):
-            return self._looked_at()
-        return Count(function(self._value, value), self._name)
+            return self._refuse_reading()
+        return CallCounter(function(self._value, value), self._name)
 
     def __add__(self, other: Any) -> Any:
         return self._counted(other, lambda a, b: a + b)
@@ -182,36 +188,40 @@ class Count:
     def __sub__(self, other: Any) -> Any:
         return self._counted(other, lambda a, b: a - b)
 
-    def _looked_at(self, *_: Any, **__: Any) -> Any:
-        raise leaves(self._name)
+    def _refuse_reading(self, *_: Any, **__: Any) -> Any:
+        raise state_refusal(self._name)
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __int__ = __index__ = __float__ = _looked_at
-    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = (
-        _looked_at
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __int__ = __index__ = __float__ = (
+        _refuse_reading
     )
-    __pow__ = __rpow__ = __rsub__ = __neg__ = __abs__ = __divmod__ = __and__ = __rand__ = __or__ = _looked_at
-    __xor__ = __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = __round__ = __str__ = __format__ = _looked_at
-    __repr__ = __array__ = __array_ufunc__ = __complex__ = __trunc__ = __floor__ = __ceil__ = _looked_at
+    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = (
+        _refuse_reading
+    )
+    __pow__ = __rpow__ = __rsub__ = __neg__ = __abs__ = __divmod__ = __and__ = __rand__ = __or__ = _refuse_reading
+    __xor__ = __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = __round__ = __str__ = __format__ = (
+        _refuse_reading
+    )
+    __repr__ = __array__ = __array_ufunc__ = __complex__ = __trunc__ = __floor__ = __ceil__ = _refuse_reading
 
     def __getattr__(self, name: str) -> Any:
-        return self._looked_at()
+        return self._refuse_reading()
 
 
 @contextmanager
-def counting(found: Snapshot, names: Sequence[str]) -> Iterator[None]:
+def replace_counters(found: Snapshot, names: Sequence[str]) -> Iterator[None]:
     """Within it, numbers that change in every call are Counts; afterwards they are what they were."""
     kept = [(*found.holders[name], name) for name in names]
     values = [holder[key] for holder, key, _ in kept]
     try:
         for (holder, key, name), value in zip(kept, values):
-            holder[key] = Count(value, name)
+            holder[key] = CallCounter(value, name)
         yield
     finally:
         for (holder, key, _), value in zip(kept, values):
             holder[key] = value
 
 
-def leaves(name: str) -> TraceError:
+def state_refusal(name: str) -> TraceError:
     """The refusal of what a call leaves for the next one."""
     if name == GENERATORS:
         return refusal("draws random numbers; what differs from call to call cannot be recorded")

@@ -8,12 +8,12 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axis_of
-from anylayer.tracing.array import Rule
+from anylayer.tracing.array import TracingRule
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL
 from anylayer.tracing.primitives import cast, slices
-from anylayer.tracing.rules.choosing import take
-from anylayer.tracing.rules.joining import array_like
+from anylayer.tracing.rules.concatenation import array_like
+from anylayer.tracing.rules.selecting import take
 
 _NONE: Any = np._NoValue
 
@@ -157,7 +157,7 @@ def polyval(p: Any, x: Any) -> Any:
 # ------------------------------------------------------------ ignoring NaN
 
 
-def _without_nan(function: Any, neutral: Any) -> Rule:
+def _without_nan(function: Any, neutral: Any) -> TracingRule:
     def rule(a: Any, axis: Any = None, **kwargs: Any) -> Any:
         if a.dtype.kind == "f":
             a = np.where(np.isnan(a), a.dtype.type(neutral), a)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.place import refusal
-from anylayer.tracing.array import ATTRIBUTES, Traced, fresh, lifted
+from anylayer.tracing.array import ATTRIBUTES, TracedArray, copy_of, wrapped
 from anylayer.tracing.dispatch import call_function, implements
 from anylayer.tracing.primitives import cast, reshape
 
 
-def _method(function: Callable[..., Any]) -> Callable[[Traced], Any]:
+def _method(function: Callable[..., Any]) -> Callable[[TracedArray], Any]:
     return lambda x: lambda *args, **kwargs: call_function(function, (x, *args), kwargs)
 
 
@@ -25,7 +25,7 @@ for _name in _FUNCTIONS.split(" "):
     ATTRIBUTES[_name] = _method(getattr(np, _name))
 
 
-def _reshape(x: Traced) -> Any:
+def _reshape(x: TracedArray) -> Any:
     def method(*shape: Any, order: str = "C", copy: Any = None) -> Any:
         return call_function(
             np.reshape, (x, shape[0] if len(shape) == 1 else shape), {"order": order, "copy": copy}
@@ -34,7 +34,7 @@ def _reshape(x: Traced) -> Any:
     return method
 
 
-def _transpose(x: Traced) -> Any:
+def _transpose(x: TracedArray) -> Any:
     def method(*axes: Any) -> Any:
         order = (
             axes[0]
@@ -47,7 +47,7 @@ def _transpose(x: Traced) -> Any:
 
 
 def astype(
-    x: Traced, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: Any = True
+    x: TracedArray, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: Any = True
 ) -> Any:
     """ndarray.astype: a copy, unless the dtype is the same and copy=False."""
     dtype = np.dtype(dtype)
@@ -55,21 +55,21 @@ def astype(
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule '{casting}'")
     if not copy and dtype == x.dtype:
         return x
-    result = lifted(x._graph, cast(x._plain(), dtype))
+    result = wrapped(x._graph, cast(x._resolved(), dtype))
     result._scalar = x._scalar
-    return _laid_out(result, x)
+    return _keep_memory_layout(result, x)
 
 
-def copy(x: Traced, order: str = "C") -> Any:
+def copy(x: TracedArray, order: str = "C") -> Any:
     """ndarray.copy."""
-    result = fresh(x)
+    result = copy_of(x)
     result._scalar = x._scalar
-    return result if order in ("C", None) else _laid_out(result, x)
+    return result if order in ("C", None) else _keep_memory_layout(result, x)
 
 
-def _laid_out(result: Traced, x: Traced) -> Traced:
-    if x._view is not None or x._layout is not None:
-        result._layout = lambda: x._shadow().astype(result.dtype)
+def _keep_memory_layout(result: TracedArray, x: TracedArray) -> TracedArray:
+    if x._view is not None or x._memory_layout is not None:
+        result._memory_layout = lambda: x._dummy().astype(result.dtype)
     return result
 
 
@@ -78,7 +78,7 @@ class Flat:
 
     __slots__ = ("_array",)
 
-    def __init__(self, array: Traced) -> None:
+    def __init__(self, array: TracedArray) -> None:
         self._array = array
 
     def __len__(self) -> int:
@@ -89,17 +89,17 @@ class Flat:
 
     def __getitem__(self, key: Any) -> Any:
         x = self._array
-        found = lifted(x._graph, reshape(x._plain(), (x.size,)))[key]
+        found = wrapped(x._graph, reshape(x._resolved(), (x.size,)))[key]
         if found._view is not None:
-            found = fresh(found)
+            found = copy_of(found)
         return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         x = self._array
-        flat = lifted(x._graph, reshape(x._plain(), (x.size,)))
-        flat = fresh(flat)
+        flat = wrapped(x._graph, reshape(x._resolved(), (x.size,)))
+        flat = copy_of(flat)
         flat[key] = value
-        x._assign(reshape(flat._plain(), x.shape))
+        x._assign(reshape(flat._resolved(), x.shape))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.asarray(self._array).reshape(-1)
@@ -112,22 +112,22 @@ class Flat:
 @implements(np.put, raw=True)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """np.put: of a scalar, or of as many values as places."""
-    if type(a) is not Traced:
+    if type(a) is not TracedArray:
         raise refusal("np.put writes a traced array into a NumPy array; make it with np.zeros_like(x)")
     if np.size(v) not in (1, np.size(ind)) or mode != "raise":
         raise refusal("np.put with other than one value a place, or with a mode, cannot be recorded")
-    Flat(a)[ind if type(ind) is Traced else np.asarray(ind)] = v if np.size(v) > 1 else np.reshape(v, ())
+    Flat(a)[ind if type(ind) is TracedArray else np.asarray(ind)] = v if np.size(v) > 1 else np.reshape(v, ())
 
 
-def _sort(x: Traced, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-    x._assign(call_function(np.sort, (x, axis), {})._plain())
+def _sort(x: TracedArray, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    x._assign(call_function(np.sort, (x, axis), {})._resolved())
 
 
-def _fill(x: Traced, value: Any) -> None:
+def _fill(x: TracedArray, value: Any) -> None:
     x[...] = value
 
 
-def _view(x: Traced, dtype: Any = None, type: Any = None) -> Any:
+def _view(x: TracedArray, dtype: Any = None, type: Any = None) -> Any:
     if dtype not in (None, np.ndarray) and np.dtype(dtype) != x.dtype:
         raise refusal("ndarray.view of another dtype reads the bits of the values, which cannot be recorded")
     return x[...]
@@ -146,7 +146,7 @@ ATTRIBUTES |= {
     "real": lambda x: call_function(np.real, (x,), {}),
     "compress": lambda x: lambda condition, axis=None: call_function(np.compress, (condition, x, axis), {}),
     "flat": Flat,
-    "flags": lambda x: x._shadow().flags,
+    "flags": lambda x: x._dummy().flags,
     "device": lambda x: "cpu",
     "sort": lambda x: lambda *args, **kwargs: _sort(x, *args, **kwargs),
     "partition": lambda x: lambda kth, axis=-1, **kwargs: _sort(x, axis),

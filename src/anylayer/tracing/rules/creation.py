@@ -11,24 +11,24 @@ import numpy as np
 from anylayer.graph.ir import Graph
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast
-from anylayer.tracing.array import Traced, fresh, lifted
-from anylayer.tracing.dispatch import call_function, handles, implements
+from anylayer.tracing.array import TracedArray, copy_of, wrapped
+from anylayer.tracing.dispatch import call_function, implements, traced_in
 from anylayer.tracing.dtypes import weak
 from anylayer.tracing.primitives import cast, expand
-from anylayer.tracing.record import current
-from anylayer.tracing.rules.joining import array_like
+from anylayer.tracing.record import current_graph
+from anylayer.tracing.rules.concatenation import array_like
 
 
 def _graph() -> Graph:
-    graph = current.get()
+    graph = current_graph.get()
     if graph is None:
         raise refusal("a traced array is used outside the call that it was made for")
     return graph
 
 
-def made(array: Any) -> Traced:
+def constant_array(array: Any) -> TracedArray:
     """An array of its own with known content."""
-    return Traced(_graph(), np.asarray(array))
+    return TracedArray(_graph(), np.asarray(array))
 
 
 def _full_like(value: Any) -> Callable[..., Any]:
@@ -40,9 +40,9 @@ def _full_like(value: Any) -> Callable[..., Any]:
     return rule
 
 
-def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> Traced:
+def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> TracedArray:
     shape = a.shape if shape is None else shape
-    return made(np.full(shape, value, a.dtype if dtype is None else dtype))
+    return constant_array(np.full(shape, value, a.dtype if dtype is None else dtype))
 
 
 implements(np.zeros_like, np.empty_like, raw=True)(_full_like(0))
@@ -67,32 +67,32 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, de
     """np.full, also of a traced value."""
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
-    if type(fill_value) is not Traced:
-        return made(np.full(shape, fill_value, dtype))
-    value = fill_value._plain()
+    if type(fill_value) is not TracedArray:
+        return constant_array(np.full(shape, fill_value, dtype))
+    value = fill_value._resolved()
     value = value if dtype is None else cast(value, np.dtype(dtype))
     if broadcast(value.shape, shape) != tuple(shape):
         raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {tuple(shape)}")
-    return fresh(lifted(_graph(), expand(value, shape)))
+    return copy_of(wrapped(_graph(), expand(value, shape)))
 
 
 def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0
 ) -> Any:
     """np.array, also of traced arrays and lists of them."""
-    if type(object) is Traced:
+    if type(object) is TracedArray:
         same = dtype is None or np.dtype(dtype) == object.dtype
         if same and not copy and object.ndim >= ndmin and not object._scalar:
             return object
-        result = lifted(_graph(), cast(object._plain(), dtype or object.dtype))
-        result = fresh(result) if result is object else result
+        result = wrapped(_graph(), cast(object._resolved(), dtype or object.dtype))
+        result = copy_of(result) if result is object else result
         result._scalar = False
-    elif next(handles(object), None) is None:
-        result = made(np.array(object, dtype))
+    elif next(traced_in(object), None) is None:
+        result = constant_array(np.array(object, dtype))
         if isinstance(object, np.ndarray) and not copy and result.dtype == object.dtype:
             result._owner = "a NumPy array (np.asarray gives the array itself)"
     else:
-        result = lifted(_graph(), _nested(object, dtype))
+        result = wrapped(_graph(), _nested(object, dtype))
     while result.ndim < ndmin:
         result = np.expand_dims(result, 0)
     return result
@@ -112,15 +112,15 @@ def asarray(a: Any, dtype: Any = None, order: str = "K", *, device: Any = None, 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
     """np.ascontiguousarray: the array itself where it lies in C order, as in NumPy."""
-    moved = type(a) is Traced and (a._view is not None or a._layout is not None)
-    if moved and not a._shadow().flags.c_contiguous:
+    moved = type(a) is TracedArray and (a._view is not None or a._memory_layout is not None)
+    if moved and not a._dummy().flags.c_contiguous:
         return array(a, dtype, ndmin=1)
     return array(a, dtype, copy=False, ndmin=1)
 
 
 def _made_by(function: Callable[..., Any]) -> Callable[..., Any]:
     def rule(*args: Any, **kwargs: Any) -> Any:
-        return made(function(*args, **kwargs))
+        return constant_array(function(*args, **kwargs))
 
     return rule
 
@@ -165,7 +165,7 @@ def call_copy(a: Any, order: str) -> Any:
 
 @implements(np.copyto, raw=True)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    if type(dst) is not Traced:
+    if type(dst) is not TracedArray:
         raise refusal(
             "np.copyto (also np.full, np.full_like) writes a traced array into a NumPy array; make that array "
             "with np.zeros_like(x) or np.zeros(shape, dtype, like=x), or use np.broadcast_to(x, shape)"

@@ -11,10 +11,10 @@ import numpy as np
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, size_of
-from anylayer.tracing.array import Traced, lifted, view_of
-from anylayer.tracing.dispatch import plain, shadows
+from anylayer.tracing.array import TracedArray, view_of, wrapped
+from anylayer.tracing.dispatch import dummies, resolved
 from anylayer.tracing.dtypes import BOOL, I8
-from anylayer.tracing.primitives import cast, gather, known, reshape, slices, transpose
+from anylayer.tracing.primitives import cast, gather, is_constant, reshape, slices, transpose
 
 _OUTSIDE = np.int64(2**31 - 1)
 """A position that no array has: arrays have at most as many values."""
@@ -24,14 +24,14 @@ _OUTSIDE = np.int64(2**31 - 1)
 class Key:
     """A key in pieces. `bounds` slice some axes (axis, start, n, step); an int is a slice of one.
 
-    `arrays` are the index arrays (NumPy or traced) by the axis that they index. `layout` lists the result's
+    `arrays` are the index arrays (NumPy or traced) by the axis that they index. `axes` lists the result's
     axes before the index arrays' own are put in: an int is an axis of the array, None a new one. `place` is
     where the arrays' axes go in there, `dropped` the axes that an int takes away.
     """
 
     bounds: list[tuple[int, int, int, int]] = field(default_factory=list)
     arrays: dict[int, Any] = field(default_factory=dict)
-    layout: list[int | None] = field(default_factory=list)
+    axes: list[int | None] = field(default_factory=list)
     place: int = 0
 
     @property
@@ -49,7 +49,7 @@ def _pieces(key: Any, rank: int) -> list[Any]:
         if item is None or item is Ellipsis or isinstance(item, slice):
             pieces.append(item)
             used += isinstance(item, slice)
-        elif type(item) is Traced:
+        elif type(item) is TracedArray:
             pieces.append(item)
             used += item.ndim if item.dtype == BOOL else 1
         elif isinstance(item, (bool, np.bool_)):
@@ -73,8 +73,8 @@ def _pieces(key: Any, rank: int) -> list[Any]:
 
 def _index_array(item: Any) -> Any:
     """An index that is an array or a sequence: of integers, or a mask."""
-    if type(item) in (list, tuple) and any(type(v) is Traced for v in item):
-        return np.stack([v if type(v) is Traced else np.asarray(v) for v in item])
+    if type(item) in (list, tuple) and any(type(v) is TracedArray for v in item):
+        return np.stack([v if type(v) is TracedArray else np.asarray(v) for v in item])
     array = np.asarray(item)
     if array.size == 0 and not isinstance(item, np.ndarray):
         array = array.astype(np.intp)
@@ -99,7 +99,7 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
         if p is Ellipsis:
             continue
         if p is None:
-            result.layout.append(None)
+            result.axes.append(None)
             continue
         if _is_mask(p):
             _put_mask(result, p, shape, axis)
@@ -113,9 +113,9 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
                 n = len(range(start, stop, step))
                 if (start, n, step) != (0, size, 1):
                     result.bounds.append((axis, start, n, step))
-            result.layout.append(axis)
+            result.axes.append(axis)
         elif type(p) is int:
-            p = _checked(p, size, axis)
+            p = _checked_index(p, size, axis)
             result.bounds.append((axis, p, 1, 1))
             if advanced:
                 places.append(i)
@@ -136,11 +136,11 @@ def is_full(p: slice) -> bool:
 
 
 def _is_array(p: Any) -> bool:
-    return type(p) is Traced or isinstance(p, np.ndarray)
+    return type(p) is TracedArray or isinstance(p, np.ndarray)
 
 
 def _is_mask(p: Any) -> bool:
-    return isinstance(p, np.ndarray) and not isinstance(p, Traced) and p.dtype == BOOL
+    return isinstance(p, np.ndarray) and not isinstance(p, TracedArray) and p.dtype == BOOL
 
 
 def _put_mask(key: Key, mask: Any, shape: Sequence[Any], axis: int) -> None:
@@ -157,7 +157,7 @@ def _put_mask(key: Key, mask: Any, shape: Sequence[Any], axis: int) -> None:
         key.arrays[axis + i] = index
 
 
-def _checked(index: int, size: Any, axis: int) -> int:
+def _checked_index(index: int, size: Any, axis: int) -> int:
     if isinstance(size, Dim):
         if index >= 0:
             return index
@@ -168,7 +168,7 @@ def _checked(index: int, size: Any, axis: int) -> int:
 
 
 def _checked_array(p: Any, size: Any, axis: int) -> Any:
-    if type(p) is Traced:
+    if type(p) is TracedArray:
         if p.dtype.kind not in "iu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
         p._graph.note("indices that are data are not checked when this runs; np.clip them to be safe")
@@ -184,14 +184,14 @@ def _checked_array(p: Any, size: Any, axis: int) -> Any:
 # ------------------------------------------------------------------ reading
 
 
-def getitem(x: Traced, key: Any) -> Any:
+def getitem(x: TracedArray, key: Any) -> Any:
     """x[key]: a view for slices and integers, a copy for arrays."""
-    from anylayer.tracing.masks import masked
+    from anylayer.tracing.masks import select_masked
 
-    selection = masked(x, key)
+    selection = select_masked(x, key)
     if selection is not None:
         return selection
-    known_key = plain(key)
+    known_key = resolved(key)
     parsed = parse(known_key, x.shape)
     if parsed.basic:
         result = basic_view(x, known_key)
@@ -199,25 +199,25 @@ def getitem(x: Traced, key: Any) -> Any:
             result._view.key = key
         return result
     key = known_key
-    content = x._plain()
-    if known(content) and all(map(known, parsed.arrays.values())):
-        result = lifted(x._graph, content[key])
+    content = x._resolved()
+    if is_constant(content) and all(map(is_constant, parsed.arrays.values())):
+        result = wrapped(x._graph, content[key])
     else:
-        result = lifted(x._graph, take(content, parsed))
-    result._layout = lambda: np.asarray(x._shadow()[shadows(key)])  # seldom in C order
+        result = wrapped(x._graph, take(content, parsed))
+    result._memory_layout = lambda: np.asarray(x._dummy()[dummies(key)])  # seldom in C order
     return result
 
 
-def basic_view(x: Traced, key: Any, content: Any = None) -> Traced:
+def basic_view(x: TracedArray, key: Any, content: Any = None) -> TracedArray:
     """The view that a key of slices, integers and None gives; `content` is its content when at hand."""
-    from anylayer.tracing.rules.writing import written
+    from anylayer.tracing.rules.writing import content_after_write
 
     parsed = parse(key, x.shape)
 
     def replay(p: Any) -> Any:
-        return p[key] if known(p) else _basic(p, parsed)
+        return p[key] if is_constant(p) else _basic(p, parsed)
 
-    result = view_of(x, replay, lambda p, new: written(p, key, new), content=content)
+    result = view_of(x, replay, lambda p, new: content_after_write(p, key, new), content=content)
     ellipsis = any(p is Ellipsis for p in (key if type(key) is tuple else (key,)))
     result._scalar = result.ndim == 0 and not ellipsis
     if result._scalar:
@@ -227,26 +227,26 @@ def basic_view(x: Traced, key: Any, content: Any = None) -> Traced:
 
 def _basic(x: Any, key: Key) -> Any:
     part = slices(x, key.bounds)
-    shape = tuple(1 if a is None else part.shape[a] for a in key.layout)
+    shape = tuple(1 if a is None else part.shape[a] for a in key.axes)
     return reshape(part, shape)
 
 
 def take(x: Any, key: Key) -> Any:
     """The elements that a key with index arrays selects."""
-    arrays = {a: np.asarray(p) if known(p) else p for a, p in key.arrays.items()}
-    result_axes = broadcast(*[p.shape for p in arrays.values()])
-    singles = {a: int(p.reshape(-1)[0]) for a, p in arrays.items() if known(p) and p.size == 1}
+    arrays = {a: np.asarray(p) if is_constant(p) else p for a, p in key.arrays.items()}
+    index_shape = broadcast(*[p.shape for p in arrays.values()])
+    singles = {a: int(p.reshape(-1)[0]) for a, p in arrays.items() if is_constant(p) and p.size == 1}
     arrays = {a: p for a, p in arrays.items() if a not in singles}
-    ranges = {} if known(x) or (len(arrays) > 1 and not _separable(arrays)) else _progressions(arrays)
+    ranges = {} if is_constant(x) or (len(arrays) > 1 and not _separable(arrays)) else _as_slices(arrays)
     x = slices(x, [*key.bounds, *[(a, i, 1, 1) for a, i in singles.items()], *ranges.values()])
     arrays.update({a: np.arange(n).reshape(arrays[a].shape) for a, (_, _, n, _) in ranges.items()})
-    kept = [a for a in key.layout if a is not None]
+    kept = [a for a in key.axes if a is not None]
     dropped = [a for a in range(x.ndim) if a not in kept and a not in arrays]
     if len(arrays) > 1 and not _separable(arrays):
-        part, order = _joint(x, arrays, result_axes, dropped)
+        part, order = _gather_jointly(x, arrays, index_shape, dropped)
     else:
-        part, order = _separate(x, arrays, len(result_axes), dropped)
-    return _arranged(part, order, key, result_axes)
+        part, order = _gather_separately(x, arrays, len(index_shape), dropped)
+    return _in_numpy_order(part, order, key, index_shape)
 
 
 _Order = list[tuple[str, int]]
@@ -254,7 +254,7 @@ _Order = list[tuple[str, int]]
 
 def _separable(arrays: dict[int, Any]) -> bool:
     """Whether each index array varies along axes of the result of its own."""
-    if not all(map(known, arrays.values())):
+    if not all(map(is_constant, arrays.values())):
         return False
     seen: set[int] = set()
     for p in arrays.values():
@@ -265,7 +265,7 @@ def _separable(arrays: dict[int, Any]) -> bool:
     return True
 
 
-def _separate(x: Any, arrays: dict[int, Any], rank: int, dropped: list[int]) -> tuple[Any, _Order]:
+def _gather_separately(x: Any, arrays: dict[int, Any], rank: int, dropped: list[int]) -> tuple[Any, _Order]:
     """One Gather (or Slice) an axis, the innermost first, which leaves less for the outer ones."""
     source_rank = x.ndim
     order: _Order = []
@@ -274,7 +274,7 @@ def _separate(x: Any, arrays: dict[int, Any], rank: int, dropped: list[int]) -> 
         p = arrays[axis]
         own = [i - p.ndim for i, d in enumerate(p.shape) if not is_one(d) or len(arrays) == 1]
         flat = p if len(own) == p.ndim else p.reshape([p.shape[i] for i in own])
-        x = _along(x, flat, axis)
+        x = _gather_axis(x, flat, axis)
         widths[axis] = [i + rank for i in own]
     for axis in range(source_rank):
         if axis in widths:
@@ -284,18 +284,18 @@ def _separate(x: Any, arrays: dict[int, Any], rank: int, dropped: list[int]) -> 
     return x, order
 
 
-def _along(x: Any, p: Any, axis: int) -> Any:
+def _gather_axis(x: Any, p: Any, axis: int) -> Any:
     """np.take along one axis, which may be all of it as it is."""
-    if known(p) and p.ndim == 1 and p.size == x.shape[axis] and (p == np.arange(p.size)).all():
+    if is_constant(p) and p.ndim == 1 and p.size == x.shape[axis] and (p == np.arange(p.size)).all():
         return x
     return gather(x, p, axis)
 
 
-def _progressions(arrays: dict[int, Any]) -> dict[int, tuple[int, int, int, int]]:
+def _as_slices(arrays: dict[int, Any]) -> dict[int, tuple[int, int, int, int]]:
     """The index arrays that are arithmetic progressions, as slices."""
     found = {}
     for axis, p in arrays.items():
-        if known(p) and p.size > 1 and max(p.shape) == p.size:
+        if is_constant(p) and p.size > 1 and max(p.shape) == p.size:
             flat = p.reshape(-1)
             step = int(flat[1] - flat[0])
             if step and (np.diff(flat) == step).all():
@@ -303,7 +303,9 @@ def _progressions(arrays: dict[int, Any]) -> dict[int, tuple[int, int, int, int]
     return found
 
 
-def _joint(x: Any, arrays: dict[int, Any], result_axes: Sequence[Any], dropped: list[int]) -> tuple[Any, _Order]:
+def _gather_jointly(
+    x: Any, arrays: dict[int, Any], index_shape: Sequence[Any], dropped: list[int]
+) -> tuple[Any, _Order]:
     """The indexed axes merged into one, then one Gather of their flat positions."""
     axes = sorted(arrays)
     sizes = [x.shape[a] for a in axes]
@@ -317,7 +319,7 @@ def _joint(x: Any, arrays: dict[int, Any], result_axes: Sequence[Any], dropped: 
     x = reshape(x, (*[x.shape[i] for i in range(len(lead))], size_of(sizes), *x.shape[len(lead) + len(axes) :]))
     x = gather(x, flat, len(lead))
     order: _Order = [("dropped" if a in dropped else "axis", a) for a in lead]
-    order.extend(("array", i) for i in range(len(result_axes)))
+    order.extend(("array", i) for i in range(len(index_shape)))
     order.extend(("dropped" if a in dropped else "axis", a) for a in tail)
     return x, order
 
@@ -329,14 +331,14 @@ def flat_index(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
     """
     if len(indices) == 1:
         return indices[0]
-    if all(map(known, indices)):
+    if all(map(is_constant, indices)):
         return np.ravel_multi_index(tuple(np.broadcast_arrays(*indices)), tuple(sizes)).astype(np.int64)
     total: Any = None
     outside: Any = None
     stride = size_of(sizes)
     for p, size in zip(indices, sizes):
         stride //= size
-        if not known(p):
+        if not is_constant(p):
             low, high = Intervals(p._graph).of(p._value)
             if low < -size or high >= size:
                 away = (p < -size) | (p >= size)
@@ -347,18 +349,18 @@ def flat_index(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
     return total if outside is None else np.where(outside, _OUTSIDE, total)
 
 
-def _arranged(x: Any, order: _Order, key: Key, result_axes: Sequence[Any]) -> Any:
+def _in_numpy_order(x: Any, order: _Order, key: Key, index_shape: Sequence[Any]) -> Any:
     """Bring the axes into NumPy's order, put in the new axes and drop those that integers take away."""
     wanted: _Order = []
     arrays: _Order = [o for o in order if o[0] == "array"]
-    before = [a for a in key.layout[: key.place] if a is not None]
-    after = [a for a in key.layout[key.place :] if a is not None]
+    before = [a for a in key.axes[: key.place] if a is not None]
+    after = [a for a in key.axes[key.place :] if a is not None]
     wanted.extend(("axis", a) for a in before)
     wanted.extend(sorted(arrays))
     wanted.extend(("axis", a) for a in after)
     wanted.extend(o for o in order if o[0] == "dropped")
     x = transpose(x, [order.index(o) for o in wanted])
     sizes = dict(zip(wanted, x.shape))
-    shape: list[Any] = [1 if a is None else sizes["axis", a] for a in key.layout]
-    shape[key.place : key.place] = list(result_axes)
+    shape: list[Any] = [1 if a is None else sizes["axis", a] for a in key.axes]
+    shape[key.place : key.place] = list(index_shape)
     return reshape(x, shape)

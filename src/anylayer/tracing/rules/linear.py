@@ -12,9 +12,9 @@ from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axes_of, broadcast, size_of
 from anylayer.tracing.dispatch import implements, ufunc_rule
 from anylayer.tracing.dtypes import BOOL, I4, common_dtype
-from anylayer.tracing.primitives import cast, known, reduce, reshape, through, transpose
+from anylayer.tracing.primitives import cast, is_constant, reduce, reshape, to_native, transpose
 from anylayer.tracing.record import record
-from anylayer.tracing.rules.joining import array_like
+from anylayer.tracing.rules.concatenation import array_like
 
 
 @ufunc_rule(np.matmul)
@@ -38,7 +38,7 @@ def matmul(a: Any, b: Any) -> Any:
     if a.dtype == BOOL:
         return cast(record("MatMul", [cast(a, I4), cast(b, I4)], shape, I4), BOOL)
     dtype = a.dtype
-    return cast(record("MatMul", [through(a), through(b)], shape, through(a).dtype), dtype)
+    return cast(record("MatMul", [to_native(a), to_native(b)], shape, to_native(a).dtype), dtype)
 
 
 if hasattr(np, "vecdot"):
@@ -307,14 +307,14 @@ def _summed(x: Any, labels: str, needed: set[str]) -> tuple[Any, str]:
     """Sum over the labels that nothing else needs."""
     gone = [i for i, c in enumerate(labels) if c not in needed]
     if gone:
-        x = cast(x.sum(tuple(gone)), x.dtype) if known(x) else _sum_axes(x, gone)
+        x = cast(x.sum(tuple(gone)), x.dtype) if is_constant(x) else _sum_axes(x, gone)
     return x, _without(labels, gone)
 
 
 def _sum_axes(x: Any, axes: Sequence[int]) -> Any:
     if x.dtype == BOOL:
         return x.any(tuple(axes))
-    return cast(reduce("ReduceSum", through(x), axes, False), x.dtype)
+    return cast(reduce("ReduceSum", to_native(x), axes, False), x.dtype)
 
 
 def _product(a: Any, left: str, b: Any, right: str, needed: set[str]) -> tuple[Any, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.tracing.array import Traced
+from anylayer.tracing.array import TracedArray
 
 _BINARY = {
     "add": np.add,
@@ -89,4 +89,4 @@ def install(cls: Any, immutable: Callable[[Any], bool]) -> None:
     cls.__hash__ = None
 
 
-install(Traced, lambda x: bool(x._scalar))
+install(TracedArray, lambda x: bool(x._scalar))

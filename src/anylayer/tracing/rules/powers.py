@@ -10,39 +10,39 @@ import numpy as np
 from anylayer.graph.sizes import broadcast
 from anylayer.tracing.dispatch import ufunc_rule
 from anylayer.tracing.dtypes import F4, I8, NATIVE
-from anylayer.tracing.primitives import binary, cast, expand, gather, known, through
-from anylayer.tracing.record import current
+from anylayer.tracing.primitives import binary, cast, expand, gather, is_constant, to_native
+from anylayer.tracing.record import current_graph
 
 
 @ufunc_rule(np.power, np.float_power)
 def _power(a: Any, b: Any) -> Any:
-    exponent = b.flat[0].item() if known(b) and b.size and (b == b.flat[0]).all() else None
+    exponent = b.flat[0].item() if is_constant(b) and b.size and (b == b.flat[0]).all() else None
     if exponent is not None and broadcast(a.shape, b.shape) == a.shape:
         short = _short_power(a, exponent)
         if short is not None:
             return short
     if a.dtype.kind == "f":
-        held = a.dtype if a.dtype in NATIVE else F4
-        return cast(binary("Pow", cast(a, held), cast(b, held)), a.dtype)
-    if known(b) and (b < 0).any():
+        native = a.dtype if a.dtype in NATIVE else F4
+        return cast(binary("Pow", cast(a, native), cast(b, native)), a.dtype)
+    if is_constant(b) and (b < 0).any():
         raise ValueError("Integers to negative integer powers are not allowed.")
-    graph = current.get()
-    if not known(b) and b.dtype.kind == "i" and graph is not None:
+    graph = current_graph.get()
+    if not is_constant(b) and b.dtype.kind == "i" and graph is not None:
         graph.note("integers to negative integer powers, which NumPy refuses, are not refused when this runs")
     return _by_bits(a, b)
 
 
 def _by_bits(a: Any, b: Any) -> Any:
     """An integer power by squaring: for each bit of the exponent one square, and one product where it is set."""
-    bits = int(b.max(initial=0)).bit_length() if known(b) else 8 * b.dtype.itemsize - (b.dtype.kind == "i")
+    bits = int(b.max(initial=0)).bit_length() if is_constant(b) else 8 * b.dtype.itemsize - (b.dtype.kind == "i")
     dtype, shape = a.dtype, broadcast(a.shape, b.shape)
-    square, left = through(a), through(b)
+    square, left = to_native(a), to_native(b)
     result: Any = np.ones((), square.dtype)
     for i in range(bits):
         result = np.where(left % 2 == 1, result * square, result)
         if i < bits - 1:
             # left is not negative. A square that no bit needs is 0: it would only overflow.
-            left = left // 2 if known(left) else binary("Div", left, np.asarray(2, left.dtype))
+            left = left // 2 if is_constant(left) else binary("Div", left, np.asarray(2, left.dtype))
             square = np.where(left > 0, square, 0)
             square = square * square
     return cast(expand(result, shape), dtype)
@@ -78,7 +78,7 @@ def _short_power(a: Any, n: float) -> Any:
 
 def _power_of_two(n: Any) -> Any:
     """2 ** n in int64, from a table where n, of 0 to 63, is data."""
-    if known(n):
+    if is_constant(n):
         return np.left_shift(np.int64(1), n.astype(np.int64))
     return gather(np.left_shift(np.int64(1), np.arange(64)), n, 0)
 
@@ -90,17 +90,17 @@ def _shift(shifted: Callable[[Any, Any], Any], beyond: Callable[[Any], Any]) -> 
         bits = 8 * a.dtype.itemsize
         wide, count = cast(a, I8), cast(n, I8)
         inside = (count >= 0) & (count < bits)
-        if known(inside) and inside.all():
+        if is_constant(inside) and inside.all():
             return cast(shifted(wide, count), a.dtype)
-        held = np.where(inside, count, 0)
-        return cast(np.where(inside, shifted(wide, held), beyond(wide)), a.dtype)
+        native = np.where(inside, count, 0)
+        return cast(np.where(inside, shifted(wide, native), beyond(wide)), a.dtype)
 
     return rule
 
 
 def _shifted_right(a: Any, n: Any) -> Any:
     """The quotient by a power of two; by 2 ** 63, which is negative in int64, in two steps."""
-    if known(n) and (n < 63).all():
+    if is_constant(n) and (n < 63).all():
         return np.floor_divide(a, _power_of_two(n))
     half = n // 2
     return np.floor_divide(np.floor_divide(a, _power_of_two(half)), _power_of_two(n - half))

@@ -10,10 +10,10 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axes_of, axis_of
-from anylayer.tracing.array import UFUNC_METHODS, Rule
+from anylayer.tracing.array import UFUNC_METHODS, TracingRule
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I4, I8
-from anylayer.tracing.primitives import cast, concat, known, reduce, reshape, slices, through
+from anylayer.tracing.primitives import cast, concat, is_constant, reduce, reshape, slices, to_native
 from anylayer.tracing.record import record
 
 _NONE: Any = np._NoValue
@@ -25,20 +25,20 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return _WIDE[dtype.kind] if dtype.kind in "biu" and dtype.itemsize < 8 else dtype
 
 
-def _kept(x: Any, axes: Sequence[int], keepdims: bool) -> tuple[Any, ...]:
+def _reduced_shape(x: Any, axes: Sequence[int], keepdims: bool) -> tuple[Any, ...]:
     return tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
 
 
-def _over(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
+def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
     """Reduce in a native dtype over axes of at least one element."""
     return reduce(op, x, axes_of(axis, x.ndim), keepdims)
 
 
-def _empty(x: Any, axes: Sequence[int]) -> bool:
+def _has_empty_axis(x: Any, axes: Sequence[int]) -> bool:
     return any(x.shape[a] == 0 for a in axes)
 
 
-def _additive(ufunc: np.ufunc, op: str, neutral: int) -> Rule:
+def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
     """Sum and prod: of booleans and integers in 64 bits."""
 
     def rule(
@@ -55,14 +55,14 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> Rule:
             a = np.where(where, a, a.dtype.type(neutral))
         axes = axes_of(axis, a.ndim)
         if dtype == BOOL:
-            result = _over("ReduceMax" if neutral == 0 else "ReduceMin", cast(cast(a, BOOL), I4), axes, keepdims)
+            result = _reduce("ReduceMax" if neutral == 0 else "ReduceMin", cast(cast(a, BOOL), I4), axes, keepdims)
             result = cast(result, BOOL)
-        elif _empty(a, axes):
-            result = np.full(_kept(a, axes, keepdims), neutral, dtype)
+        elif _has_empty_axis(a, axes):
+            result = np.full(_reduced_shape(a, axes, keepdims), neutral, dtype)
         elif op == "ReduceProd" and dtype.kind in "iu":
-            result = cast(_product(through(cast(a, dtype)), axes, keepdims), dtype)
+            result = cast(_product(to_native(cast(a, dtype)), axes, keepdims), dtype)
         else:
-            result = cast(_over(op, through(cast(a, dtype)), axes, keepdims), dtype)
+            result = cast(_reduce(op, to_native(cast(a, dtype)), axes, keepdims), dtype)
         return result if initial is _NONE else ufunc(result, np.asarray(initial, dtype))
 
     return rule
@@ -70,7 +70,7 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> Rule:
 
 def _product(a: Any, axes: Sequence[int], keepdims: bool) -> Any:
     """A product of integers, by halves: engines compute it in float64, where numbers above 2**53 are rounded."""
-    shape = _kept(a, axes, keepdims)
+    shape = _reduced_shape(a, axes, keepdims)
     for axis in axes:
         while a.shape[axis] > 1:
             half = a.shape[axis] // 2
@@ -84,7 +84,7 @@ sum_rule = implements(np.sum)(_additive(np.add, "ReduceSum", 0))
 prod_rule = implements(np.prod)(_additive(np.multiply, "ReduceProd", 1))
 
 
-def _extreme(ufunc: np.ufunc, op: str, boolean: str) -> Rule:
+def _extreme(ufunc: np.ufunc, op: str, boolean: str) -> TracingRule:
     def rule(a: Any, axis: Any = None, *, keepdims: Any = False, initial: Any = _NONE, where: Any = True) -> Any:
         axes = axes_of(axis, a.ndim)
         if where is not True:
@@ -94,11 +94,11 @@ def _extreme(ufunc: np.ufunc, op: str, boolean: str) -> Rule:
                     "one has to specify 'initial'"
                 )
             a = np.where(where, a, np.asarray(initial, a.dtype))
-        if _empty(a, axes):
+        if _has_empty_axis(a, axes):
             if initial is _NONE:
                 raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
-            return np.full(_kept(a, axes, keepdims), initial, a.dtype)
-        result = cast(_over(op, through(a), axes, keepdims), a.dtype)
+            return np.full(_reduced_shape(a, axes, keepdims), initial, a.dtype)
+        result = cast(_reduce(op, to_native(a), axes, keepdims), a.dtype)
         return result if initial is _NONE else ufunc(result, np.asarray(initial, a.dtype))
 
     return rule
@@ -108,15 +108,15 @@ max_rule = implements(np.max, np.amax)(_extreme(np.maximum, "ReduceMax", "Or"))
 min_rule = implements(np.min, np.amin)(_extreme(np.minimum, "ReduceMin", "And"))
 
 
-def _truth(op: str, neutral: bool) -> Rule:
+def _truth(op: str, neutral: bool) -> TracingRule:
     def rule(a: Any, axis: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
         a = cast(a, BOOL)
         if where is not True:
             a = np.where(where, a, neutral)
         axes = axes_of(axis, a.ndim)
-        if _empty(a, axes):
-            return np.full(_kept(a, axes, keepdims), neutral)
-        return cast(_over(op, cast(a, I4), axes, keepdims), BOOL)
+        if _has_empty_axis(a, axes):
+            return np.full(_reduced_shape(a, axes, keepdims), neutral)
+        return cast(_reduce(op, cast(a, I4), axes, keepdims), BOOL)
 
     return rule
 
@@ -133,7 +133,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) 
     if a.dtype.kind in "biu":
         total = np.sum(a, axis, dtype=dtype, keepdims=keepdims)
         return cast(total / _count(a, axes_of(axis, a.ndim)), dtype)
-    return cast(_over("ReduceMean", through(a), axis, keepdims), dtype)
+    return cast(_reduce("ReduceMean", to_native(a), axis, keepdims), dtype)
 
 
 def _count(a: Any, axes: Sequence[int]) -> int:
@@ -155,15 +155,15 @@ def var(
         ddof = correction
     if dtype is None:
         dtype = np.float64 if a.dtype.kind in "biu" else a.dtype
-    a = through(cast(a, dtype))
+    a = to_native(cast(a, dtype))
     axes = axes_of(axis, a.ndim)
-    centre = _over("ReduceMean", a, axes, True) if mean is None else cast(mean, a.dtype)
+    centre = _reduce("ReduceMean", a, axes, True) if mean is None else cast(mean, a.dtype)
     off = a - centre
     squares = off * off
     if ddof == 0:
-        return cast(_over("ReduceMean", squares, axes, keepdims), dtype)
+        return cast(_reduce("ReduceMean", squares, axes, keepdims), dtype)
     count = np.asarray(max(_count(a, axes) - ddof, 0), a.dtype)
-    return cast(_over("ReduceSum", squares, axes, keepdims) / count, dtype)
+    return cast(_reduce("ReduceSum", squares, axes, keepdims) / count, dtype)
 
 
 @implements(np.std)
@@ -171,7 +171,7 @@ def std(a: Any, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
     return np.sqrt(np.var(a, axis, dtype, **kwargs))
 
 
-def _arg(op: str) -> Rule:
+def _arg(op: str) -> TracingRule:
     def rule(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
         rank = a.ndim
         if axis is None:
@@ -181,7 +181,7 @@ def _arg(op: str) -> Rule:
         if a.shape[place] == 0:
             raise ValueError("attempt to get argmax of an empty sequence")
         shape = tuple(d for i, d in enumerate(a.shape) if i != place)
-        result = record(op, [through(a)], shape, I8, axis=place, keepdims=0)
+        result = record(op, [to_native(a)], shape, I8, axis=place, keepdims=0)
         if not keepdims:
             return result
         return np.expand_dims(result, tuple(range(rank)) if axis is None else place)
@@ -211,7 +211,7 @@ def average(
         raise refusal("np.average(..., returned=True) cannot be recorded")
     if weights is None:
         return np.mean(a, axis, keepdims=keepdims)
-    weights = weights if not known(weights) else np.asarray(weights)
+    weights = weights if not is_constant(weights) else np.asarray(weights)
     dtype = np.result_type(a.dtype, weights.dtype, *(["f8"] if a.dtype.kind in "biu" else []))
     if weights.shape != a.shape:
         axes = axes_of(axis, a.ndim)
@@ -233,11 +233,11 @@ def _running(a: Any, axis: Any, dtype: Any) -> tuple[Any, int, np.dtype[Any]]:
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     a, place, dtype = _running(a, axis, dtype)
-    a = through(a)
+    a = to_native(a)
     return cast(record("CumSum", [a, np.array(place)], a.shape, a.dtype), dtype)
 
 
-def _unrolled(ufunc: np.ufunc, a: Any, axis: int) -> Any:
+def _accumulate(ufunc: np.ufunc, a: Any, axis: int) -> Any:
     """A running ufunc over an axis, by doubling steps: log2(n) operators."""
     n = a.shape[axis]
     step = 1
@@ -252,10 +252,10 @@ def _unrolled(ufunc: np.ufunc, a: Any, axis: int) -> Any:
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     a, place, _ = _running(a, axis, dtype)
-    return _unrolled(np.multiply, a, place)
+    return _accumulate(np.multiply, a, place)
 
 
-def _cumulative(function: Callable[..., Any], first: int) -> Rule:
+def _cumulative(function: Callable[..., Any], first: int) -> TracingRule:
     def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
         if axis is None and x.ndim > 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
@@ -276,7 +276,7 @@ if hasattr(np, "cumulative_sum"):
 
 # ------------------------------------------------------------ ufunc methods
 
-_REDUCE: dict[np.ufunc, Rule] = {
+_REDUCE: dict[np.ufunc, TracingRule] = {
     np.add: np.sum,
     np.multiply: np.prod,
     np.maximum: np.max,
@@ -311,12 +311,12 @@ def _ufunc_accumulate(ufunc: np.ufunc, a: Any, axis: int = 0, dtype: Any = None)
     if ufunc is np.multiply:
         return np.cumprod(a, axis, dtype)
     if ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):
-        return _unrolled(ufunc, a, axis)
+        return _accumulate(ufunc, a, axis)
     raise refusal(f"np.{ufunc.__name__}.accumulate cannot be recorded; only add, multiply, maximum, minimum")
 
 
 def _ufunc_outer(ufunc: np.ufunc, a: Any, b: Any, **more: Any) -> Any:
-    a, b = (x if not known(x) else np.asarray(x) for x in (a, b))
+    a, b = (x if not is_constant(x) else np.asarray(x) for x in (a, b))
     return ufunc(reshape(a, (*a.shape, *[1] * b.ndim)), b, **more)
 
 

@@ -12,17 +12,17 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, axes_of, axis_of, broadcast, is_one, is_static, product
 from anylayer.tracing import primitives
-from anylayer.tracing.array import Traced, static, view_of
+from anylayer.tracing.array import TracedArray, require_static, view_of
 from anylayer.tracing.dispatch import implements
-from anylayer.tracing.primitives import known
+from anylayer.tracing.primitives import is_constant
 
 _flips = slice(None, None, -1)
 
 
-def reshaped(x: Traced, shape: tuple[Any, ...]) -> Traced:
+def reshaped(x: TracedArray, shape: tuple[Any, ...]) -> TracedArray:
     """A view in another shape; NumPy makes a copy instead where the memory layout asks for it."""
     old = x.shape
-    certain = x._view is None and x._layout is None
+    certain = x._view is None and x._memory_layout is None
     return view_of(
         x,
         lambda p: primitives.reshape(p, shape),
@@ -31,12 +31,12 @@ def reshaped(x: Traced, shape: tuple[Any, ...]) -> Traced:
     )
 
 
-def _wanted(x: Traced, shape: Any) -> tuple[Any, ...]:
+def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
     """The shape that reshape's argument means: -1 is worked out, a Dim stands for itself."""
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
-    if type(shape) is Traced or isinstance(shape, np.ndarray):
+    if type(shape) is TracedArray or isinstance(shape, np.ndarray):
         sizes = tuple(np.asarray(shape).reshape(-1))
     sizes = tuple(d if isinstance(d, Dim) else d.__index__() for d in sizes)
     free = [i for i, d in enumerate(sizes) if not isinstance(d, Dim) and d == -1]
@@ -63,7 +63,7 @@ def _shown(sizes: Sequence[Any]) -> str:
     return "(" + ",".join(map(str, sizes)) + ("," if len(sizes) == 1 else "") + ")"
 
 
-def _order(order: str, what: str) -> None:
+def _require_c_order(order: str, what: str) -> None:
     if order not in ("C", "A", "K", None):
         raise refusal(f"np.{what}(..., order={order!r}) cannot be recorded; transpose before and after")
 
@@ -74,36 +74,36 @@ def reshape(
 ) -> Any:
     shape = newshape if shape is None else shape
     if order == "F":
-        sizes = _wanted(a, shape)
+        sizes = _target_shape(a, shape)
         return (
             transposed(reshaped(_whole(a), sizes[::-1]))
             if a.ndim < 2
             else transposed(reshaped(transposed(a), sizes[::-1]))
         )
-    _order(order, "reshape")
-    result = reshaped(a, _wanted(a, shape))
+    _require_c_order(order, "reshape")
+    result = reshaped(a, _target_shape(a, shape))
     return _copied(result) if copy else result
 
 
-def _whole(x: Traced) -> Traced:
+def _whole(x: TracedArray) -> TracedArray:
     return x
 
 
-def _copied(x: Traced) -> Traced:
-    return Traced(x._graph, x._current())
+def _copied(x: TracedArray) -> TracedArray:
+    return TracedArray(x._graph, x._up_to_date())
 
 
 @implements(np.ravel, raw=True)
 def ravel(a: Any, order: str = "C") -> Any:
     if order == "F":
         return reshape(transposed(a), (-1,))
-    _order("C" if order == "K" and a._view is None and a._layout is None else order, "ravel")
-    if order == "K" and (a._view is not None or a._layout is not None):
+    _require_c_order("C" if order == "K" and a._view is None and a._memory_layout is None else order, "ravel")
+    if order == "K" and (a._view is not None or a._memory_layout is not None):
         raise refusal("np.ravel(..., order='K') cannot be recorded; use order='C'")
     return reshape(a, (-1,))
 
 
-def transposed(x: Traced, order: Sequence[int] | None = None) -> Traced:
+def transposed(x: TracedArray, order: Sequence[int] | None = None) -> TracedArray:
     """A view with the axes in another order; None reverses them."""
     order = tuple(range(x.ndim))[::-1] if order is None else tuple(order)
     back = tuple(int(i) for i in np.argsort(order))
@@ -156,7 +156,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return transposed(a, order)
 
 
-def _certainly(x: Traced, shape: tuple[Any, ...]) -> Traced:
+def _certain_view(x: TracedArray, shape: tuple[Any, ...]) -> TracedArray:
     """A reshape that only adds or drops axes of size 1, which is always a view."""
     old = x.shape
     return view_of(x, lambda p: primitives.reshape(p, shape), lambda p, new: primitives.reshape(new, old))
@@ -167,7 +167,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     places = axes_of(axes, a.ndim + len(axes))
     rest = iter(a.shape)
-    return _certainly(a, tuple(1 if i in places else next(rest) for i in range(a.ndim + len(axes))))
+    return _certain_view(a, tuple(1 if i in places else next(rest) for i in range(a.ndim + len(axes))))
 
 
 @implements(np.squeeze, raw=True)
@@ -175,21 +175,21 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     axes = [i for i, d in enumerate(a.shape) if is_one(d)] if axis is None else axes_of(axis, a.ndim)
     if not all(is_one(a.shape[i]) for i in axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
-    return _certainly(a, tuple(d for i, d in enumerate(a.shape) if i not in axes))
+    return _certain_view(a, tuple(d for i, d in enumerate(a.shape) if i not in axes))
 
 
 def _at_least(rank: int) -> Any:
     def one(x: Any) -> Any:
-        if type(x) is not Traced:
+        if type(x) is not TracedArray:
             return (np.atleast_1d, np.atleast_2d, np.atleast_3d)[rank - 1](x)
         shape = x.shape
         if len(shape) >= rank:
             return x
         if rank == 3 and len(shape) == 2:
-            return _certainly(x, (*shape, 1))
+            return _certain_view(x, (*shape, 1))
         if rank == 3 and len(shape) == 1:
-            return _certainly(x, (1, *shape, 1))
-        return _certainly(x, (*[1] * (rank - len(shape)), *shape))
+            return _certain_view(x, (1, *shape, 1))
+        return _certain_view(x, (*[1] * (rank - len(shape)), *shape))
 
     return lambda *arrays: one(arrays[0]) if len(arrays) == 1 else tuple(map(one, arrays))
 
@@ -199,7 +199,7 @@ for _function, _rank in ((np.atleast_1d, 1), (np.atleast_2d, 2), (np.atleast_3d,
 
 
 def _broadcast_view(x: Any, shape: tuple[Any, ...]) -> Any:
-    if type(x) is not Traced:
+    if type(x) is not TracedArray:
         return np.broadcast_to(x, shape)
     return view_of(x, lambda p: primitives.expand(p, shape), None)
 
@@ -216,7 +216,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 @implements(np.broadcast_arrays, raw=True)
 def broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
-    arrays = tuple(x if type(x) is Traced else np.asarray(x) for x in arrays)
+    arrays = tuple(x if type(x) is TracedArray else np.asarray(x) for x in arrays)
     shape = broadcast(*[x.shape for x in arrays])
     return tuple(_broadcast_view(x, shape) for x in arrays)
 
@@ -231,13 +231,13 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         places[:2] = [1, 0]
     arrays = []
     for x, place in zip(xi, places):
-        x = x if type(x) is Traced else np.asarray(x)
+        x = x if type(x) is TracedArray else np.asarray(x)
         arrays.append(x.reshape([-1 if i == place else 1 for i in range(rank)]))
     if sparse:
         return tuple(arrays)
     shape = broadcast(*[x.shape for x in arrays])
     views = [_broadcast_view(x, shape) for x in arrays]
-    return tuple(_copied(v) if copy and type(v) is Traced else v for v in views)
+    return tuple(_copied(v) if copy and type(v) is TracedArray else v for v in views)
 
 
 # ------------------------------------------------------------------- reversing
@@ -290,22 +290,22 @@ def _bounds(total: int, parts: Any, even: bool) -> list[int]:
     return [0, *[int(i) for i in parts], total]
 
 
-def _split(x: Traced, parts: Any, axis: int, even: bool = True) -> list[Any]:
+def _split(x: TracedArray, parts: Any, axis: int, even: bool = True) -> list[Any]:
     axis = axis_of(axis, x.ndim)
     if not is_static(x.shape[axis : axis + 1]):
-        static(x, "splitting")
+        require_static(x, "splitting")
     total = x.shape[axis]
     cuts = _bounds(total, parts, even)
     lead = (slice(None),) * axis
     keys = [(*lead, slice(a, b)) for a, b in pairwise(cuts)]
     sizes = [len(range(*k[-1].indices(total))) for k in keys]
-    if sum(sizes) != total or known(x._plain()):
+    if sum(sizes) != total or is_constant(x._resolved()):
         return [x[k] for k in keys]
-    contents = primitives.split(x._plain(), sizes, axis)
+    contents = primitives.split(x._resolved(), sizes, axis)
     return [_part(x, k, content) for k, content in zip(keys, contents)]
 
 
-def _part(x: Traced, key: Any, content: Any) -> Any:
+def _part(x: TracedArray, key: Any, content: Any) -> Any:
     from anylayer.tracing.rules.indexing import basic_view
 
     return basic_view(x, key, content)
@@ -352,7 +352,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     apart = abs(first - second) != 1
 
     def replay(p: Any) -> Any:
-        if known(p):
+        if is_constant(p):
             return p.diagonal(offset, first, second)
         taken = p[tuple(key)]
         return np.moveaxis(taken, 0 if apart else min(first, second), -1)
@@ -377,7 +377,7 @@ def sliding_window_view(
         raise refusal("sliding_window_view(..., writeable=True) cannot be recorded")
 
     def replay(p: Any) -> Any:
-        if known(p):
+        if is_constant(p):
             return np.lib.stride_tricks.sliding_window_view(p, windows, axes)
         for a, w in zip(axes, windows):
             n = p.shape[a] - w + 1
@@ -450,7 +450,7 @@ def common_type(*arrays: Any) -> Any:
 
 
 def _as_dtype(x: Any) -> Any:
-    return x.dtype if type(x) is Traced else x
+    return x.dtype if type(x) is TracedArray else x
 
 
 @implements(np.array_repr, np.array_str, np.array2string, raw=True)

@@ -8,12 +8,12 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axes_of, axis_of
-from anylayer.tracing.array import Traced
+from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I8
-from anylayer.tracing.primitives import cast, ints, through, transpose
+from anylayer.tracing.primitives import cast, ints, to_native, transpose
 from anylayer.tracing.record import record_many
-from anylayer.tracing.rules.joining import array_like
+from anylayer.tracing.rules.concatenation import array_like
 
 
 def _top_k(x: Any, axis: int, largest: bool) -> list[Any]:
@@ -31,7 +31,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
         n = a.shape[axis]
         places = np.arange(n).reshape([n if i == axis else 1 for i in range(a.ndim)])
         return places >= n - np.sum(a, axis, keepdims=True)
-    return cast(_top_k(through(a), axis, False)[0], a.dtype)
+    return cast(_top_k(to_native(a), axis, False)[0], a.dtype)
 
 
 @implements(np.argsort)
@@ -44,10 +44,10 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
     if axis is None:
         a, axis = a.reshape(-1), 0
     axis = axis_of(axis, a.ndim)
-    a = through(a)
+    a = to_native(a)
     negated = a._graph.producers.get(id(a._value))
     if negated is not None and negated.op == "Neg" and negated.inputs[0] is not None:
-        return _top_k(Traced(a._graph, negated.inputs[0]), axis, True)[1]  # descending, without the negation
+        return _top_k(TracedArray(a._graph, negated.inputs[0]), axis, True)[1]  # descending, without the negation
     return _top_k(a, axis, False)[1]
 
 

@@ -13,19 +13,19 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, is_static
-from anylayer.tracing.array import Rule
+from anylayer.tracing.array import TracingRule
 from anylayer.tracing.dispatch import ufunc_rule
 from anylayer.tracing.dtypes import BOOL, F4, NATIVE
-from anylayer.tracing.primitives import binary, cast, known, note_pick, select, through, unary
+from anylayer.tracing.primitives import binary, cast, is_constant, note_inexact_rounding, select, to_native, unary
 from anylayer.tracing.record import record
 
 
-def _later(name: str) -> Any:
+def _if_available(name: str) -> Any:
     """A ufunc that not every NumPy has."""
     return getattr(np, name, None)
 
 
-def _widened(rule: Rule) -> Rule:
+def _widened(rule: TracingRule) -> TracingRule:
     """Compute in the engines' dtype and cast the result back to the first input's."""
 
     @wraps(rule)
@@ -33,12 +33,12 @@ def _widened(rule: Rule) -> Rule:
         dtype = xs[0].dtype
         if dtype in NATIVE:
             return rule(*xs)
-        return cast(rule(*map(through, xs)), dtype)
+        return cast(rule(*map(to_native, xs)), dtype)
 
     return wide
 
 
-def _arithmetic(op: str, boolean: str = "") -> Rule:
+def _arithmetic(op: str, boolean: str = "") -> TracingRule:
     @_widened
     def wide(a: Any, b: Any) -> Any:
         return binary(op, a, b)
@@ -60,12 +60,12 @@ _minimum = ufunc_rule(np.minimum)(_arithmetic("Min", "And"))
 # ------------------------------------------------------------- one array, one op
 
 
-def _single(op: str, double: bool = True) -> Rule:
+def _float_operator(op: str, double: bool = True) -> TracingRule:
     """An operator on floats; `double` tells whether ONNX Runtime has it for float64."""
 
     def rule(x: Any) -> Any:
-        held = x.dtype if x.dtype == F4 or (double and x.dtype in NATIVE) else F4
-        return cast(unary(op, cast(x, held)), x.dtype)
+        native = x.dtype if x.dtype == F4 or (double and x.dtype in NATIVE) else F4
+        return cast(unary(op, cast(x, native)), x.dtype)
 
     return rule
 
@@ -83,23 +83,25 @@ for _ufunc, _op, _double in (
     (np.arccosh, "Acosh", False),
     (np.arctanh, "Atanh", False),
 ):
-    ufunc_rule(_ufunc)(_single(_op, _double))
+    ufunc_rule(_ufunc)(_float_operator(_op, _double))
 
 
 @ufunc_rule(np.cos)
 def _cos(x: Any) -> Any:
-    return np.sin(x + math.pi / 2) if x.dtype == np.float64 else _single("Cos")(x)  # ONNX Runtime < 1.24 has no f8
+    return (
+        np.sin(x + math.pi / 2) if x.dtype == np.float64 else _float_operator("Cos")(x)
+    )  # ONNX Runtime < 1.24 has no f8
 
 
 @ufunc_rule(np.tan)
 def _tan(x: Any) -> Any:
-    return np.sin(x) / np.cos(x) if x.dtype == np.float64 else _single("Tan")(x)
+    return np.sin(x) / np.cos(x) if x.dtype == np.float64 else _float_operator("Tan")(x)
 
 
 @ufunc_rule(np.sinh)
 def _sinh(x: Any) -> Any:
     if x.dtype != np.float64:
-        return _single("Sinh")(x)
+        return _float_operator("Sinh")(x)
     less = np.expm1(np.abs(x) / 2)  # of half of it, so that it overflows where NumPy's does
     return np.sign(x) * less * (less + 2) * (1 + 1 / (less + 1) / (less + 1)) / 2
 
@@ -107,19 +109,19 @@ def _sinh(x: Any) -> Any:
 @ufunc_rule(np.cosh)
 def _cosh(x: Any) -> Any:
     if x.dtype != np.float64:
-        return _single("Cosh")(x)
+        return _float_operator("Cosh")(x)
     half = np.exp(np.abs(x) / 2)
     return (half / 2) * half + 1 / half / half / 2
 
 
-def _rounding(op: str) -> Rule:
+def _rounding(op: str) -> TracingRule:
     """Floor and its like: integers stay as they are."""
-    single = _single(op)
+    single = _float_operator(op)
 
     def rule(x: Any) -> Any:
         if x.dtype.kind in "biu":
             return x
-        note_pick(x)
+        note_inexact_rounding(x)
         return single(x)
 
     return rule
@@ -197,7 +199,7 @@ def _log1p(x: Any) -> Any:
 
 
 def _zero_free(x: Any) -> bool:
-    return known(x) and bool((x != 0).all())
+    return is_constant(x) and bool((x != 0).all())
 
 
 def _truncated(a: Any, b: Any) -> Any:
@@ -258,11 +260,11 @@ def _modf(x: Any) -> Any:
 # ---------------------------------------------------------------- comparisons
 
 
-def _compare(op: str) -> Rule:
+def _compare(op: str) -> TracingRule:
     def rule(a: Any, b: Any) -> Any:
         if op == "Equal" and a.dtype == BOOL:
             return binary(op, a, b, BOOL)
-        return binary(op, through(a), through(b), BOOL)
+        return binary(op, to_native(a), to_native(b), BOOL)
 
     return rule
 
@@ -279,7 +281,7 @@ def _not_equal(a: Any, b: Any) -> Any:
     return unary("Not", _equal(a, b))
 
 
-def _logical(op: str) -> Rule:
+def _logical(op: str) -> TracingRule:
     return lambda a, b: binary(op, cast(a, BOOL), cast(b, BOOL))
 
 
@@ -289,7 +291,7 @@ ufunc_rule(np.logical_xor)(_logical("Xor"))
 ufunc_rule(np.logical_not)(lambda x: unary("Not", cast(x, BOOL)))
 
 
-def _bitwise(op: str) -> Rule:
+def _bitwise(op: str) -> TracingRule:
     return lambda a, b: binary(op if a.dtype == BOOL else f"Bitwise{op}", a, b)
 
 
@@ -308,12 +310,12 @@ def _never(x: Any) -> Any:
 
 @ufunc_rule(np.isnan)
 def _isnan(x: Any) -> Any:
-    return unary("IsNaN", through(x), BOOL) if x.dtype.kind == "f" else _never(x)
+    return unary("IsNaN", to_native(x), BOOL) if x.dtype.kind == "f" else _never(x)
 
 
 @ufunc_rule(np.isinf)
 def _isinf(x: Any) -> Any:
-    return unary("IsInf", through(x), BOOL) if x.dtype.kind == "f" else _never(x)
+    return unary("IsInf", to_native(x), BOOL) if x.dtype.kind == "f" else _never(x)
 
 
 @ufunc_rule(np.isfinite)
@@ -341,7 +343,7 @@ def _heaviside(x: Any, at_zero: Any) -> Any:
 # -------------------------------------------------------------------- choices
 
 
-def _ignoring_nan(ufunc: np.ufunc) -> Rule:
+def _ignoring_nan(ufunc: np.ufunc) -> TracingRule:
     def rule(a: Any, b: Any) -> Any:
         both = ufunc(a, b)
         if a.dtype.kind != "f":
@@ -357,7 +359,7 @@ ufunc_rule(np.fmin)(_ignoring_nan(np.minimum))
 
 @ufunc_rule(np._core.umath.clip)  # type: ignore[attr-defined]
 def _clip(x: Any, low: Any, high: Any) -> Any:
-    if x.dtype in NATIVE and known(low) and known(high) and low.ndim == high.ndim == 0 and low <= high:
+    if x.dtype in NATIVE and is_constant(low) and is_constant(high) and low.ndim == high.ndim == 0 and low <= high:
         return record("Clip", [x, low, high], x.shape, x.dtype)
     return _minimum(_maximum(x, low), high)
 
@@ -405,15 +407,15 @@ def _ldexp(x: Any, n: Any) -> Any:
 
 def where(mask: Any, a: Any, b: Any) -> Any:
     """np.where of a boolean mask and two arrays of one dtype; booleans by And and Or, which the engines have."""
-    if a.dtype == BOOL and not (known(mask) and known(a) and known(b)):
+    if a.dtype == BOOL and not (is_constant(mask) and is_constant(a) and is_constant(b)):
         return (mask & a) | (~mask & b)
     return select(mask, a, b)
 
 
-def no_form(*ufuncs: np.ufunc | None) -> None:
+def refuse_ufuncs(*ufuncs: np.ufunc | None) -> None:
     """Name ufuncs that ONNX has no form for."""
 
-    def rule(name: str) -> Rule:
+    def rule(name: str) -> TracingRule:
         def refuse(*_: Any) -> Any:
             raise refusal(f"np.{name} has no form in ONNX operators")
 
@@ -424,4 +426,4 @@ def no_form(*ufuncs: np.ufunc | None) -> None:
             ufunc_rule(ufunc)(rule(ufunc.__name__))
 
 
-no_form(np.gcd, np.lcm, np.frexp, np.nextafter, np.spacing, _later("bitwise_count"))
+refuse_ufuncs(np.gcd, np.lcm, np.frexp, np.nextafter, np.spacing, _if_available("bitwise_count"))

@@ -10,58 +10,69 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_static, size_of
 from anylayer.network import Array
-from anylayer.tracing.array import UFUNC_METHODS, Traced, static
-from anylayer.tracing.dispatch import handles, plain
+from anylayer.tracing.array import UFUNC_METHODS, TracedArray, require_static
+from anylayer.tracing.dispatch import resolved, traced_in
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
-from anylayer.tracing.primitives import cast, concat, expand, gather, known, pad, reshape, scatter, select, slices
+from anylayer.tracing.primitives import (
+    cast,
+    concat,
+    expand,
+    gather,
+    is_constant,
+    pad,
+    reshape,
+    scatter,
+    select,
+    slices,
+)
 from anylayer.tracing.record import record
 from anylayer.tracing.rules.indexing import Key, flat_index, parse
 
 
-def setitem(x: Traced, key: Any, value: Any) -> None:
+def setitem(x: TracedArray, key: Any, value: Any) -> None:
     """x[key] = value: a new content for what `x` is a view of."""
     from anylayer.tracing.masks import write_masked
 
     if x._scalar:
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
-    if write_masked(x, key, value) or _same(x, key, value):
+    if write_masked(x, key, value) or _is_own_view(x, key, value):
         return
-    x._assign(written(x._plain(), plain(key), converted(value, x.dtype)))
+    x._assign(content_after_write(x._resolved(), resolved(key), converted(value, x.dtype)))
 
 
-def _same(x: Traced, key: Any, value: Any) -> bool:
+def _is_own_view(x: TracedArray, key: Any, value: Any) -> bool:
     """Whether `value` is the view x[key] itself: the second half of `x[key] += v`."""
-    view = value._view if type(value) is Traced else None
+    view = value._view if type(value) is TracedArray else None
     return view is not None and view.parent is x and view.key is key and view.seen == x._base()._version
 
 
 def converted(value: Any, dtype: np.dtype[Any]) -> Any:
     """What is assigned, in the dtype of the array that it goes into."""
-    value = plain(value)
-    if type(value) is Traced:
+    value = resolved(value)
+    if type(value) is TracedArray:
         return cast(value, dtype)
-    if type(value) in (list, tuple) and next(handles(value), None) is not None:
+    if type(value) in (list, tuple) and next(traced_in(value), None) is not None:
         return cast(np.stack([converted(v, dtype) for v in value]), dtype)
     if weak(value):
         return np.asarray(value, dtype)
     return np.asarray(value).astype(dtype)
 
 
-def written(x: Any, key: Any, v: Any) -> Any:
+def content_after_write(x: Any, key: Any, v: Any) -> Any:
     """The content of `x` after `x[key] = v`, for a key without masks of data."""
-    if known(x) and known(v) and next(handles(key), None) is None:
+    if is_constant(x) and is_constant(v) and next(traced_in(key), None) is None:
         x = x.copy()
         x[key] = v
         return x
     parsed = parse(key, x.shape)
     if parsed.basic:
         return _write_box(x, parsed, v)
-    if all(map(known, parsed.arrays.values())):
+    if all(map(is_constant, parsed.arrays.values())):
         return _write_elements(x, key, parsed, v)
-    return _write_anywhere(x, parsed, v)
+    return _write_at_data(x, parsed, v)
 
 
-def _fitted(v: Any, shape: Sequence[Any]) -> Any:
+def _broadcast_value(v: Any, shape: Sequence[Any]) -> Any:
     """Broadcast to the shape of what is overwritten; leading axes of size 1 too many are dropped."""
     while v.ndim > len(shape) and v.shape[0] == 1:
         v = reshape(v, v.shape[1:])
@@ -74,10 +85,10 @@ def _fitted(v: Any, shape: Sequence[Any]) -> Any:
 def _write_box(x: Any, key: Key, v: Any) -> Any:
     """Overwrite a box of slices."""
     if not is_static(x.shape):
-        return _write_open(x, key, v)
+        return _write_dynamic(x, key, v)
     sizes = {axis: n for axis, _, n, _ in key.bounds}
     box = tuple(sizes.get(a, d) for a, d in enumerate(x.shape))
-    v = _fitted(v, [1 if a is None else box[a] for a in key.layout])
+    v = _broadcast_value(v, [1 if a is None else box[a] for a in key.axes])
     if 0 in sizes.values():
         return x
     v = reshape(v, box)
@@ -95,17 +106,17 @@ def _write_box(x: Any, key: Key, v: Any) -> Any:
     return _write_block(x, bounds, v)
 
 
-def _write_open(x: Any, key: Key, v: Any) -> Any:
+def _write_dynamic(x: Any, key: Key, v: Any) -> Any:
     """Overwrite a box of an array with a size that depends on data, which the box takes whole."""
     if any(step != 1 for *_, step in key.bounds):
         raise refusal(f"writing into {x!r} with a step: its size is known only when the network runs")
     sizes = {axis: n for axis, _, n, _ in key.bounds}
-    shape = [1 if a is None else sizes.get(a, x.shape[a]) for a in key.layout]
+    shape = [1 if a is None else sizes.get(a, x.shape[a]) for a in key.axes]
     v = reshape(v, (*[1] * (len(shape) - v.ndim), *v.shape))
     if broadcast(v.shape, shape) != tuple(shape):
         raise ValueError(f"could not broadcast input array from shape {v.shape} into shape {tuple(shape)}")
     v = expand(v, [d if isinstance(n, Dim) else n for d, n in zip(v.shape, shape)])
-    own = dict(zip(key.layout, v.shape))
+    own = dict(zip(key.axes, v.shape))
     v = reshape(v, [own.get(axis, 1) for axis in range(x.ndim)])
     if not key.bounds:
         return record("Expand", [v, record("Shape", [x], (x.ndim,), np.int64)], x.shape, x.dtype)
@@ -138,7 +149,7 @@ def _write_block(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) ->
 
 def uniform_value(x: Any) -> Any:
     """The value that all elements of a constant have; None where there is no such."""
-    if not known(x) or not x.size:
+    if not is_constant(x) or not x.size:
         return None
     first = x.flat[0]
     return first if (x == first).all() else None
@@ -152,7 +163,7 @@ def _write_strided(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) 
         axis, start, n, step = bounds[0]
         if size_of(x.shape[axis + 1 :]) >= _ROW:
             return _write_rows(x, start + step * np.arange(n), v, axis)
-    return _scatter_flat(x, _positions(x)[tuple(key)], v)
+    return _scatter_flat(x, _all_positions(x)[tuple(key)], v)
 
 
 _ROW = 4
@@ -166,8 +177,8 @@ def _write_rows(x: Any, rows: Array, v: Any, axis: int) -> Any:
     return gather(concat([x, v], axis), order, axis)
 
 
-def _positions(x: Any) -> Array:
-    static(x, "writing into a part")
+def _all_positions(x: Any) -> Array:
+    require_static(x, "writing into a part")
     positions: Array = np.arange(size_of(x.shape), dtype=np.int64).reshape(x.shape)
     return positions
 
@@ -187,23 +198,23 @@ def _scatter_flat(x: Any, positions: Array, v: Any) -> Any:
 
 def _write_elements(x: Any, key: Any, parsed: Key, v: Any) -> Any:
     """Overwrite what index arrays select."""
-    positions = _positions(x)[key]
-    v = _fitted(v, positions.shape)
-    if len(parsed.arrays) == 1 and not parsed.bounds and None not in parsed.layout:
+    positions = _all_positions(x)[key]
+    v = _broadcast_value(v, positions.shape)
+    if len(parsed.arrays) == 1 and not parsed.bounds and None not in parsed.axes:
         ((axis, rows),) = parsed.arrays.items()
         if rows.ndim == 1 and rows.size and size_of(x.shape[axis + 1 :]) >= _ROW:
             return _write_rows(x, rows, v, axis)
     return _scatter_flat(x, positions, v)
 
 
-def positions_of(x: Any, parsed: Key) -> Any:
+def flat_positions(x: Any, parsed: Key) -> Any:
     """The flat positions that a key with index arrays of data selects."""
-    static(x, "indexing with data")
+    require_static(x, "indexing with data")
     shape = broadcast(*[p.shape for p in parsed.arrays.values()])
-    layout: list[Any] = list(parsed.layout)
+    layout: list[Any] = list(parsed.axes)
     layout[parsed.place : parsed.place] = ["array"] * len(shape)
     bounds = {axis: (start, n, step) for axis, start, n, step in parsed.bounds}
-    trailing = len(parsed.layout) - parsed.place
+    trailing = len(parsed.axes) - parsed.place
     indices: list[Any] = []
     for axis, size in enumerate(x.shape):
         if axis in parsed.arrays:
@@ -217,9 +228,9 @@ def positions_of(x: Any, parsed: Key) -> Any:
     return flat_index(indices, x.shape)
 
 
-def _write_anywhere(x: Any, parsed: Key, v: Any) -> Any:
+def _write_at_data(x: Any, parsed: Key, v: Any) -> Any:
     """Overwrite what index arrays of data select."""
-    flat = positions_of(x, parsed)
+    flat = flat_positions(x, parsed)
     return scatter_at(x, flat, v, None)
 
 
@@ -227,7 +238,7 @@ def scatter_at(x: Any, flat: Any, v: Any, reduction: str | None) -> Any:
     """Write, or reduce, into flat positions that are data."""
     if reduction is None:
         flat._graph.note("where indices repeat, which of the values written stays is open")
-    v = _fitted(v, flat.shape)
+    v = _broadcast_value(v, flat.shape)
     n = size_of(flat.shape)
     done = scatter(reshape(x, (size_of(x.shape),)), reshape(flat, (n,)), reshape(v, (n,)), 0, reduction)
     return reshape(done, x.shape)
@@ -236,7 +247,7 @@ def scatter_at(x: Any, flat: Any, v: Any, reduction: str | None) -> Any:
 _REDUCTIONS = {np.add: "add", np.subtract: "add", np.multiply: "mul", np.maximum: "max", np.minimum: "min"}
 
 
-def _need_loop(ufunc: np.ufunc, a: Traced, b: Any) -> None:
+def _require_same_kind(ufunc: np.ufunc, a: TracedArray, b: Any) -> None:
     """Refuse where NumPy computes in another kind of dtype than the array's: it casts after each index."""
     computed = loop_dtypes(ufunc, (a, b))[-1]
     integers = computed.kind in "iu" and a.dtype.kind in "iu"
@@ -253,23 +264,23 @@ def _need_loop(ufunc: np.ufunc, a: Traced, b: Any) -> None:
 
 def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
     """np.add.at and its like: where indices repeat, each counts."""
-    if type(a) is not Traced:
+    if type(a) is not TracedArray:
         raise refusal(
             f"np.{ufunc.__name__}.at writes a traced array into a NumPy array; make it with np.zeros_like(x) or "
             "np.zeros(shape, dtype, like=x)"
         )
     if ufunc not in _REDUCTIONS or b is None:
         raise refusal(f"np.{ufunc.__name__}.at cannot be recorded; only add, subtract, multiply, maximum, minimum")
-    key, content = plain(indices), a._plain()
-    _need_loop(ufunc, a, as_operand(plain(b)))
+    key, content = resolved(indices), a._resolved()
+    _require_same_kind(ufunc, a, as_operand(resolved(b)))
     v = converted(b, a.dtype)
-    if known(content) and known(v) and next(handles(key), None) is None:
+    if is_constant(content) and is_constant(v) and next(traced_in(key), None) is None:
         content = content.copy()
         ufunc.at(content, key, v)
         a._assign(content)
         return
     parsed = parse(key, a.shape)
-    flat = positions_of(content, parsed) if not parsed.basic else _positions(content)[key]
+    flat = flat_positions(content, parsed) if not parsed.basic else _all_positions(content)[key]
     v = -v if ufunc is np.subtract else v
     a._assign(scatter_at(content, flat, v, _REDUCTIONS[ufunc]))
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axis_of, broadcast
-from anylayer.tracing.array import Traced
+from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import elementwise, implements
 from anylayer.tracing.dtypes import BOOL, I8, as_operand, common_dtype, weak
-from anylayer.tracing.primitives import cast, expand, gather, gather_elements, known, scatter
+from anylayer.tracing.primitives import cast, expand, gather, gather_elements, is_constant, scatter
 from anylayer.tracing.rules import ufuncs
-from anylayer.tracing.rules.joining import array_like
+from anylayer.tracing.rules.concatenation import array_like
 
 _NONE: Any = np._NoValue
 _clip_ufunc = np._core.umath.clip  # type: ignore[attr-defined]
@@ -90,7 +90,7 @@ def _in_range(indices: Any, size: int, mode: str) -> Any:
         return np.clip(indices, 0, size - 1)
     if mode == "wrap":
         return indices % size
-    if known(indices):
+    if is_constant(indices):
         if indices.size and (indices.min() < -size or indices.max() >= size):
             raise IndexError(f"index {indices.max()} is out of bounds for axis of size {size}")
         return np.where(indices < 0, indices + size, indices)
@@ -101,13 +101,13 @@ def _in_range(indices: Any, size: int, mode: str) -> Any:
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     a, indices = array_like(a), array_like(indices)
-    if indices.dtype.kind not in "iub" or (indices.size == 0 and known(indices)):
+    if indices.dtype.kind not in "iub" or (indices.size == 0 and is_constant(indices)):
         indices = indices.astype(np.int64)
     if axis is None:
         a, axis = a.reshape(-1), 0
     axis = axis_of(axis, a.ndim)
     indices = _in_range(cast(indices, I8), a.shape[axis], mode)
-    if known(indices) and indices.ndim == 1:
+    if is_constant(indices) and indices.ndim == 1:
         key = (*[slice(None)] * axis, indices)
         return a[key]
     return gather(a, indices, axis)
@@ -115,7 +115,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
 
 @implements(np.compress)
 def compress(condition: Any, a: Any, axis: Any = None) -> Any:
-    if type(condition) is Traced:
+    if type(condition) is TracedArray:
         raise refusal("np.compress by a traced array has a size that is known only when the network runs")
     return take(a, np.flatnonzero(condition), axis)
 
@@ -147,7 +147,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 
 @implements(np.put_along_axis, raw=True)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    if type(arr) is not Traced:
+    if type(arr) is not TracedArray:
         raise refusal(
             "np.put_along_axis writes a traced array into a NumPy array; make it with np.zeros_like(x) or "
             "np.zeros(shape, dtype, like=x)"
@@ -156,17 +156,17 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 
     target = arr.reshape(-1) if axis is None else arr
     axis = axis_of(0 if axis is None else axis, target.ndim)
-    content = target._plain()
-    indices = cast(array_like(indices)._plain() if type(indices) is Traced else array_like(indices), I8)
+    content = target._resolved()
+    indices = cast(array_like(indices)._resolved() if type(indices) is TracedArray else array_like(indices), I8)
     content, indices = _aligned(content, indices, axis)
     values = expand(converted(values, arr.dtype), indices.shape)
-    if all(map(known, (content, indices, values))):
+    if all(map(is_constant, (content, indices, values))):
         content = content.copy()
         np.put_along_axis(content, indices, values, axis)
         target._assign(content)
         return
     arr._graph.note("where indices repeat, which of the values written stays is open")
-    if known(content) and known(indices) and known(values):
+    if is_constant(content) and is_constant(indices) and is_constant(values):
         return
     target._assign(scatter(content, indices, values, axis))
 
@@ -174,19 +174,19 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 # ------------------------------------------------------ triangles and diagonals
 
 
-def _below(m: Any, k: int) -> Any:
+def _lower_triangle(m: Any, k: int) -> Any:
     rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
     return np.tri(rows, columns, k, dtype=bool)
 
 
 @implements(np.tril)
 def tril(m: Any, k: int = 0) -> Any:
-    return where(_below(m, k), m, np.zeros((), m.dtype))
+    return where(_lower_triangle(m, k), m, np.zeros((), m.dtype))
 
 
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> Any:
-    return where(_below(m, k - 1), np.zeros((), m.dtype), m)
+    return where(_lower_triangle(m, k - 1), np.zeros((), m.dtype), m)
 
 
 @implements(np.diag)
@@ -217,7 +217,7 @@ def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 @implements(np.fill_diagonal, raw=True)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    if wrap or type(a) is not Traced:
+    if wrap or type(a) is not TracedArray:
         raise refusal("np.fill_diagonal of a NumPy array, or with wrap=True, cannot be recorded")
     steps = np.arange(min(a.shape))
     a[(steps,) * a.ndim] = val
@@ -225,7 +225,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 @implements(np.putmask, raw=True)
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
-    if type(a) is not Traced:
+    if type(a) is not TracedArray:
         raise refusal("np.putmask writes a traced array into a NumPy array; use np.where")
     v = array_like(values)
     if v.shape not in ((), (1,), a.shape):
@@ -270,7 +270,7 @@ def isin(
     return ~found if invert else found
 
 
-def _sized(name: str) -> Any:
+def _refuse_dynamic_size(name: str) -> Any:
     def rule(*_: Any, **__: Any) -> Any:
         raise refusal(
             f"np.{name} has a size that is known only when the network runs; use np.where(mask, a, b), or a "
@@ -283,4 +283,4 @@ def _sized(name: str) -> Any:
 for _name in ("nonzero", "flatnonzero", "argwhere", "extract", "unique", "unique_all", "unique_counts",
               "unique_inverse", "unique_values", "intersect1d", "union1d", "setdiff1d", "setxor1d", "trim_zeros",
               "bincount", "ix_"):  # fmt: skip
-    implements(getattr(np, _name, None))(_sized(_name))
+    implements(getattr(np, _name, None))(_refuse_dynamic_size(_name))

@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axis_of
 from anylayer.tracing import primitives
-from anylayer.tracing.array import Traced
+from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import common_dtype
 from anylayer.tracing.primitives import cast, concat, ints, slices
@@ -20,9 +20,9 @@ from anylayer.tracing.record import record
 
 def array_like(x: Any) -> Any:
     """An array of what NumPy would make an array of, traced arrays in lists joined."""
-    if type(x) is Traced:
+    if type(x) is TracedArray:
         return x
-    if type(x) in (list, tuple) and any(type(array_like(v)) is Traced for v in x):
+    if type(x) in (list, tuple) and any(type(array_like(v)) is TracedArray for v in x):
         return stack([array_like(v) for v in x])
     return np.asarray(x)
 
@@ -128,7 +128,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    if type(repeats) is Traced:
+    if type(repeats) is TracedArray:
         raise refusal("np.repeat by a traced array has a size that is known only when the network runs")
     a = a.reshape(-1) if axis is None else a
     place = axis_of(0 if axis is None else axis, a.ndim)
@@ -225,7 +225,7 @@ def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
 
 
 def _pad_constant(x: Any, widths: list[tuple[int, int]], values: Any) -> Any:
-    if type(values) is Traced:
+    if type(values) is TracedArray:
         raise refusal("np.pad with a traced constant_values cannot be recorded; use np.concatenate")
     pairs = np.broadcast_to(np.asarray(values), (x.ndim, 2))
     if (pairs == pairs.flat[0]).all():
