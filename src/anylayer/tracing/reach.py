@@ -88,15 +88,14 @@ _HEARD = frozenset(("error", "record"))
 class Reach:
     """The objects and functions that a call of `subject` can reach.
 
-    Arguments: `globals_of` maps the globals of a function to the dict that its names are looked up in. `entry` names
-    the methods that are called from outside.
+    `globals_of` maps the globals of a function to the dict that its names are looked up in. `entry` holds
+    the names of the methods that are called from outside.
 
-    Attributes: `unseeded` describes the first use of the clock or of an unseeded random number generator, as
+    `unseeded` describes the first use of the clock or of an unseeded random number generator, as
     (what, place), or is None. `uses_shared_generator` is true if a random number generator of the process may be
     used. `state_getters` maps the name of each object that outlives a call to a function that returns the object.
     `names` holds the identifiers that the code mentions. `functions` is the number of functions inspected.
     """
-
 
     def __init__(
         self,
