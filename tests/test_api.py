@@ -29,6 +29,11 @@ def file(tmp_path: Path) -> Path:
     ("content", "text"),
     [
         (b"hello\n", "f: this is nothing anylayer knows; anylayer reads a Caffe network"),
+        (
+            b'<CustomKernelsMapping>\n<CustomLayer NativeType="Interp"/>',
+            "f: this is a CustomLayersMapping.xml, which .* is not needed: read the network with a layers",
+        ),
+        (b'<CustomLayer name="ReLU" type="SimpleGPU">', "f: this is a configuration of OpenCL kernels; anylayer"),
         (b"\x89PNG\r\n\x1a\n" + bytes(99), r"f: this is a picture \(PNG\); anylayer reads a Caffe network"),
     ],
 )
@@ -155,3 +160,23 @@ def test_readers_describe_their_options() -> None:
 
 def test_layers_given_as_none_are_no_layers(file: Path) -> None:
     assert anylayer.read(file, layers=None).user_layers == {}
+
+
+def test_a_folder_is_refused_with_the_networks_that_it_holds(file: Path) -> None:
+    (file.parent / "layers.py").write_text("")
+    with pytest.raises(FileError, match=r"this is a folder that holds n.prototxt; anylayer reads"):
+        anylayer.read(file.parent)
+
+
+def test_a_python_file_is_refused_with_the_way_to_give_layers(file: Path) -> None:
+    path = file.with_name("layers.py")
+    path.write_text("")
+    with pytest.raises(FileError, match=r"this is a Python file, not a network; give layers as anylayer.read"):
+        anylayer.read(path)
+
+
+def test_a_mapping_of_model_optimizer_is_not_needed(file: Path) -> None:
+    path = file.with_name("CustomLayersMapping.xml")
+    path.write_text("<CustomKernelsMapping/>")
+    with pytest.raises(FileError, match=r"must be a Python file \(.py\); a CustomLayersMapping.xml is not needed"):
+        anylayer.read(file, layers=path)

@@ -33,6 +33,8 @@ def test_a_place_is_put_once() -> None:
 def test_nearest() -> None:
     assert nearest("poling", ["Pooling", "ReLU"]) == "; did you mean 'Pooling'?"
     assert nearest("xyz", ["Pooling"]) == ""
+    assert nearest("onnx", ["numpy", "onnxruntime"]) == "; did you mean 'onnxruntime'?"
+    assert nearest("MyResize", ["Size", "Slice"]) == ""
 
 
 def test_remedies_are_worded_for_their_reader() -> None:

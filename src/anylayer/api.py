@@ -281,6 +281,17 @@ def _reader_of(path: Path) -> tuple[str, Reader]:
         reader = load_reader(name)
         if reader.match(path):
             return name, reader
-    what = "a folder" if path.is_dir() else describe(path) or "nothing anylayer knows"
+    if path.suffix == ".py":
+        how = wording("anylayer.read(model, layers=...)", "-l " + path.name)
+        raise FileError(f"this is a Python file, not a network; give layers as {how}", str(path))
+    what = f"a folder{_holding(path)}" if path.is_dir() else describe(path) or "nothing anylayer knows"
     formats = ", ".join(load_reader(name).WHAT for name in readers())
     raise FileError(f"this is {what}; anylayer reads {formats}", str(path))
+
+
+def _holding(folder: Path) -> str:
+    """Return the names of the networks among a folder's files, at most three of them, for a message."""
+    files = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix != ".py")
+    found = [p.name for p in files[:100] if any(load_reader(name).match(p) for name in readers())]
+    more = ", ..." if len(found) > 3 else ""
+    return f" that holds {', '.join(found[:3])}{more}" if found else ""

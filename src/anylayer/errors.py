@@ -211,7 +211,14 @@ def shape_wording(name: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`"; did you mean 'x'?"` for the known name closest to `name`, or nothing."""
+    """Return `"; did you mean 'x'?"` for the known name that is closest to `name`, or "" where none is close.
+
+    Upper and lower case do not count. A name that begins with the other is close if they share three letters.
+    """
     by_lower = {k.lower(): k for k in known}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    lower = name.lower()
+    alike = [k for k in by_lower if abs(len(k) - len(lower)) <= max(1, 0.4 * max(len(k), len(lower)))]
+    found = difflib.get_close_matches(lower, alike, n=1, cutoff=0.6)
+    if not found and len(lower) >= 3:
+        found = sorted((k for k in by_lower if k.startswith(lower)), key=len)
     return f"; did you mean '{by_lower[found[0]]}'?" if found else ""

@@ -98,6 +98,11 @@ def _load(path: Path) -> _Loaded:
         return known
 
 
+def _head(path: Path) -> bytes:
+    with path.open("rb") as handle:
+        return handle.read(4096)
+
+
 def _digest(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -110,7 +115,8 @@ def _executed(path: Path, place: Path) -> _Loaded:
     name = f"anylayer_user_{path.stem}_{abs(hash(place)):x}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise FileError("a layers file must be a Python file (.py)", str(path))
+        needless = "; a CustomLayersMapping.xml is not needed" if b"<CustomKernelsMapping" in _head(path) else ""
+        raise FileError(f"a layers file must be a Python file (.py){needless}", str(path))
     try:
         tree = ast.parse(path.read_bytes(), str(path)) if path.suffix == ".py" else None
     except (SyntaxError, ValueError) as error:

@@ -37,6 +37,12 @@ _MARKUP = (
         rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*(<!DOCTYPE\s.*?)?<net\b",
         "an OpenVINO model (IR)",
     ),
+    (
+        rb"(?s).*<CustomKernelsMapping\b",
+        "a CustomLayersMapping.xml, which let Model Optimizer run layers in Caffe itself; it is not needed: read "
+        "the network with a layers file that holds the class of each layer",
+    ),
+    (rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*<CustomLayer\b", "a configuration of OpenCL kernels"),
     (rb"\s*<\?xml", "an XML file"),
     (rb"\s*(\{\s*(\"|\})|\[\s*[\[{\"])", "a JSON file"),
     (rb"(\s|#[^\n]*\n)*\[(net|network)\]", "a Darknet network (.cfg)"),
