@@ -15,6 +15,7 @@ INPUTS = {
     "j": "np.array([200, 3, 7, 200], np.int32)",
     "k": "np.array([5, 25, 20, 7], np.int32)",
     "i": "np.array([2**53, 1, 1, 1])",
+    "h": "np.array([1, 3], np.float16)",
 }
 """The arrays of the table's examples."""
 
@@ -25,7 +26,8 @@ class Row:
 
     `pattern` finds the code that it is about; `values` are those for which it holds: "special" (NaN, infinity),
     "large" (floats beyond 2**31), "long" (integers beyond 2**53)
-    or "wide" (beyond 2**24), "outside" (floats that an integer dtype of the program does not hold).
+    "wide" (beyond 2**24), "outside" (floats that an integer dtype of the program does not hold) or "half" (float16:
+    the difference is within its rounding, see judge.HALF_TOLERANCE, and excuses no larger one).
     """
 
     what: str
@@ -35,6 +37,9 @@ class Row:
     pattern: str
     values: str = "special"
 
+
+NEVER = r"(?!)"
+"""A pattern that matches nothing: the row excuses no program by itself."""
 
 _BOTH = ("onnxruntime", "openvino")
 ROWS = (
@@ -126,6 +131,14 @@ ROWS = (
         {"openvino": "as in float32"},
         r"\*\*|power|//|%",
         "wide",
+    ),
+    Row(
+        "the rounding of float16",
+        "np.log1p(h).astype(np.float32)",
+        "float16",
+        {"openvino": "as in float32"},
+        NEVER,
+        "half",
     ),
 )
 
