@@ -78,3 +78,15 @@ def test_a_short_trace_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         anylayer.read(path, layers={"Loop": Twice}).compile(engine="onnxruntime")
+
+
+def test_values_that_are_nan_on_noise_are_named(tmp_path: Path) -> None:
+    class Largest(Loop):
+        def forward(self, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+            return [np.sqrt(inputs[0]).max(axis=1)]
+
+    path = tmp_path / "net.prototxt"
+    path.write_text(NET)
+    message = r"output 0 of forward on noise .*\(other values are NaN\): engines do not promise NumPy's NaN"
+    with pytest.warns(UserWarning, match=message):
+        anylayer.read(path, layers={"Loop": Largest}).compile(engine="onnxruntime")

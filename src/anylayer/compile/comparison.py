@@ -16,6 +16,7 @@ from anylayer.network import Array, TensorType
 Function = Callable[[list[Array]], Sequence[Array]]
 Compiler = Callable[[Graph], Function]
 
+_NAN = "other values are NaN"
 _MANY_OPERATORS = 200
 """A trace of more operators is timed. A loop over single elements unrolls into as many."""
 _SLOWER = 2.0
@@ -47,10 +48,8 @@ def compare_trace(body: Graph, forward: Function, types: Sequence[TensorType], c
     for i, (got, array) in enumerate(zip(program(inputs), want)):
         how = difference(got, array)
         if how:
-            raise TraceError(
-                f"output {i} of forward on noise differs from what was recorded ({how}): "
-                "it depends on something that is not its inputs"
-            )
+            cause = "engines do not promise NumPy's NaN" if how == _NAN else "it depends on more than its inputs"
+            raise TraceError(f"output {i} of forward on noise differs from what was recorded ({how}): {cause}")
     if len(body.ops) > _MANY_OPERATORS:
         _need_speed(body, program, forward, inputs)
 
@@ -68,7 +67,7 @@ def difference(got: Array, want: Array) -> str:
         return f"{wrong} of {want.size} values" if wrong > want.size // 1000 else ""
     finite = np.isfinite(want)
     if not np.array_equal(np.isnan(got), np.isnan(want)):
-        return "other values are NaN"
+        return _NAN
     scale = max(float(np.abs(want[finite]).max(initial=0.0)), 1e-6)
     error = float(np.abs(got[finite] - want[finite]).max(initial=0.0))
     return f"by {error:.3g} of {scale:.3g}" if error > 1e-4 * scale else ""
