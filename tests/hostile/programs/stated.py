@@ -25,9 +25,9 @@ class Row:
     """A line of the table: `example` is an expression of INPUTS, `engines` say what an engine gives that differs.
 
     `pattern` finds the code that it is about; `values` are those for which it holds: "special" (NaN, infinity),
-    "large" (floats beyond 2**31), "long" (integers beyond 2**53)
-    "wide" (beyond 2**24), "outside" (floats that an integer dtype of the program does not hold) or "half" (float16:
-    the difference is within its rounding, see judge.HALF_TOLERANCE, and excuses no larger one).
+    "large" (floats beyond 2**31), "long" (integers beyond 2**53), "wide" (beyond 2**24), "outside" (floats that an
+    integer dtype of the program does not hold) or "half" (float16: the difference is within its rounding, see
+    judge.HALF_TOLERANCE, and excuses no larger one).
     """
 
     what: str
