@@ -95,10 +95,10 @@ def _single(plan: Any) -> Any:
 
 def _build(graph: Any) -> list[Any]:
     """How a graph is put together, whatever its values are called."""
-    numbers: dict[int, int] = {}
+    numbers: dict[Any, int] = {}
     for value in [*graph.inputs, *(v for o in graph.ops for v in [*o.inputs, *o.outputs] if v is not None)]:
-        numbers.setdefault(id(value), len(numbers))
-    return [(o.op, str(o.attrs), [v and (numbers[id(v)], v.shape) for v in o.inputs]) for o in graph.ops]
+        numbers.setdefault(value, len(numbers))
+    return [(o.op, str(o.attrs), [v and (numbers[v], v.shape) for v in o.inputs]) for o in graph.ops]
 
 
 def _write(graph: Any, path: Path) -> str:

@@ -46,8 +46,8 @@ class _Opener:
         self.counts = _counts(a, b)
         self.name = name
         self.dims: dict[int, Dim] = {1: Dim(name, _MOST)}
-        self.known: dict[int, Value] = {}
-        self.partner: dict[int, Value] = {}
+        self.known: dict[Value, Value] = {}
+        self.partner: dict[Value, Value] = {}
         self.source: Value | None = None
         self.at = ""
 
@@ -75,8 +75,8 @@ class _Opener:
     # -------------------------------------------------------------------- the parts
 
     def pair(self, a: Value, b: Value, opened: Value) -> None:
-        self.known[id(a)] = opened
-        self.partner[id(a)] = b
+        self.known[a] = opened
+        self.partner[a] = b
 
     def size(self, a: Any, b: Any) -> Any:
         """A number of both graphs, or the multiple of the number of samples that it is."""
@@ -146,15 +146,15 @@ class _Opener:
             if not _equal(a, b):
                 return self.repeated(None, a, b)
             return self.graph.constant(a.const, trusted=True)
-        if self.partner.get(id(a)) is not b:
+        if self.partner.get(a) is not b:
             raise self.refuse("it reads other arrays")
-        return self.known[id(a)]
+        return self.known[a]
 
     # ---------------------------------------------------- constants that tell the number
 
     def target(self, o: Op, a: Value, b: Value) -> Value:
         """Reshape's shape: 0 keeps the samples at their place; one size elsewhere is what is left, -1."""
-        old = self.known[id(o.inputs[0])].shape if o.inputs[0] is not None else ()
+        old = self.known[o.inputs[0]].shape if o.inputs[0] is not None else ()
         first, second = _const(a), _const(b)
         sizes = [self.size(x, y) for x, y in zip(first, second)] if len(first) == len(second) else []
         opened = [i for i, d in enumerate(sizes) if isinstance(d, Dim)]
@@ -207,7 +207,7 @@ class _Opener:
 
     def has_samples(self, o: Op, axis: int) -> bool:
         """Whether an operand that is computed has the samples at this axis, counted from the last."""
-        shapes = [self.known[id(v)].shape for v in o.inputs if v is not None and v.const is None]
+        shapes = [self.known[v].shape for v in o.inputs if v is not None and v.const is None]
         return any(len(s) >= -axis and s[axis] is self.dims[1] for s in shapes)
 
 

@@ -178,23 +178,23 @@ def need_few(graph: Graph, engine: str, most: int) -> None:
 def graph_memory(graph: Graph) -> int:
     """The least bytes it takes to run a graph: the values that are alive at once at its widest place, and the
     constants that are one value repeated, which no engine keeps so."""
-    last: dict[int, int] = {}
+    last: dict[Value, int] = {}
     for i, op in enumerate(graph.ops):
-        last.update((id(v), i) for v in op.inputs if v is not None)
-    last.update((id(v), len(graph.ops)) for v in graph.outputs)
-    alive = sum(size(v) for v in graph.inputs if id(v) in last)
+        last.update((v, i) for v in op.inputs if v is not None)
+    last.update((v, len(graph.ops)) for v in graph.outputs)
+    alive = sum(size(v) for v in graph.inputs if v in last)
     widest, repeated = alive, 0
-    seen: set[int] = set()
+    seen: set[Value] = set()
     for i, op in enumerate(graph.ops):
         for value in op.inputs:
-            if value is None or id(value) in seen or (value.const is None and last[id(value)] != i):
+            if value is None or value in seen or (value.const is None and last[value] != i):
                 continue
-            seen.add(id(value))
+            seen.add(value)
             if value.const is None:
                 alive -= size(value)
             elif _is_repeated(value.const):
                 repeated += value.const.nbytes
-        alive += sum(size(v) for v in op.outputs if id(v) in last)
+        alive += sum(size(v) for v in op.outputs if v in last)
         widest = max(widest, alive)
     return widest + repeated
 

@@ -74,11 +74,11 @@ class _Joining:
         self.graph = Graph()
         self.calls = calls
         self.values: dict[str, Value] = {}
-        self.named: set[int] = set()
+        self.named: set[Value] = set()
         self.graph.reserve([*network.inputs, *(name for node in network.nodes for name in node.outputs)])
         for name, kind in types.items():
             self.values[name] = value = self.graph.input(name, kind.shape, kind.dtype)
-            self.named.add(id(value))
+            self.named.add(value)
 
     def joined(self, traced: Sequence[Traced], outputs: Mapping[str, str]) -> Graph:
         for t in traced:
@@ -89,9 +89,9 @@ class _Joining:
                 results = self.computed(t)
             for name, value in zip(t.node.outputs, results):
                 self.values[name] = value
-                if value.const is None and id(value) not in self.named:
+                if value.const is None and value not in self.named:
                     value.name = name
-                    self.named.add(id(value))
+                    self.named.add(value)
         self.graph.outputs = [self.values[value] for value in outputs.values()]
         return self.graph
 

@@ -78,8 +78,8 @@ class Corrector(Rewriter):
         self.checking = checking
         self.checks: list[tuple[Value, str]] = []
         self.divisions: list[Value] = []
-        self.rough: dict[int, Value] = {}
-        self.checked: set[int] = set()
+        self.rough: dict[Value, Value] = {}
+        self.checked: set[Value] = set()
 
     @cached_property
     def intervals(self) -> Intervals:
@@ -87,7 +87,7 @@ class Corrector(Rewriter):
         return Intervals(self._before, narrow=True).of_all()
 
     @cached_property
-    def before_steps(self) -> set[int]:
+    def before_steps(self) -> set[Value]:
         """The values of the given graph whose last bits decide a floor or a comparison, by id."""
         return before_steps(self._before)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anylayer.graph import Graph
+from anylayer.graph import Graph, Value
 
 _STEPS = frozenset(
     (
@@ -30,11 +30,11 @@ _POINTWISE = frozenset(
 """Operators behind which a last bit of an element is still one of a single element."""
 
 
-def before_steps(graph: Graph) -> set[int]:
+def before_steps(graph: Graph) -> set[Value]:
     """Return the values, by id, on which a step depends through operators that keep each element apart."""
-    found: set[int] = set()
+    found: set[Value] = set()
     for o in reversed(graph.ops):
         is_step = o.op in _STEPS or (o.op == "Cast" and o.outputs[0].dtype.kind in "iu")
-        if not o.domain and (is_step or (o.op in _POINTWISE and any(id(v) in found for v in o.outputs))):
-            found.update(id(v) for v in o.inputs if v is not None and v.dtype.kind == "f")
+        if not o.domain and (is_step or (o.op in _POINTWISE and any(v in found for v in o.outputs))):
+            found.update(v for v in o.inputs if v is not None and v.dtype.kind == "f")
     return found

@@ -45,13 +45,13 @@ def _ring(new: Corrector, o: Op) -> list[Value] | None:
     if not (new.checking and is_wide(o.outputs[0].dtype)):
         return None
     data = _DATA.get(o.op, (0,))
-    carried = any(id(o.inputs[i]) in new.rough for i in data)
+    carried = any(o.inputs[i] in new.rough for i in data)
     if not carried and inside(new.intervals.before(new.old.outputs[0]), INT32):
         return None
     rough = _roughly(new, o, data)
     made = _apart(new, o) if o.op in _REDUCTIONS else new.graph.again(o, o.inputs)
     if made is not None:
-        new.rough[id(made[0])] = rough
+        new.rough[made[0]] = rough
     return made
 
 
@@ -77,7 +77,7 @@ def _roughly(new: Corrector, o: Op, data: Sequence[int]) -> Value:
     for i in data:
         value = inputs[i]
         if value is not None:
-            inputs[i] = new.rough.get(id(value)) or _cast(new, o, value)
+            inputs[i] = new.rough.get(value) or _cast(new, o, value)
     return step(new, o, o.op, inputs, o.outputs[0].shape, _F4, **o.attrs)
 
 
@@ -87,9 +87,9 @@ def _check_rough(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
         data = _DATA.get(o.op, (0,))
         values = [v for i, v in enumerate(o.inputs) if v is not None and i not in data]
     for value in values:
-        rough, producer = new.rough.get(id(value)), new.graph.producers.get(id(value))
-        if rough is not None and producer is not None and id(value) not in new.checked:
-            new.checked.add(id(value))
+        rough, producer = new.rough.get(value), new.graph.producers.get(value)
+        if rough is not None and producer is not None and value not in new.checked:
+            new.checked.add(value)
             new.check(producer, _beyond(new, producer, rough), _TEXT.format(value.dtype.name))
 
 

@@ -22,7 +22,7 @@ def _rounded(new: Corrector, o: Op) -> list[Value] | None:
     A maximum with minus infinity keeps an operator apart from the one before.
     """
     out = o.outputs[0]
-    if out.dtype != np.float32 or id(new.old.outputs[0]) not in new.before_steps:
+    if out.dtype != np.float32 or new.old.outputs[0] not in new.before_steps:
         return None
     inputs = [_apart(new, o, v) for v in o.inputs]
     made = new.emit(o, o.op, inputs, **o.attrs)
@@ -32,8 +32,8 @@ def _rounded(new: Corrector, o: Op) -> list[Value] | None:
 
 
 def _apart(new: Corrector, o: Op, value: Value | None) -> Value | None:
-    producer = new.graph.producers.get(id(value))
-    if value is None or producer is None or producer.op not in _ARITHMETIC:
+    before = new.maker(value)
+    if value is None or before is None or before.op not in _ARITHMETIC:
         return value
     least = new.constant(np.array(-np.inf, np.float32))
     return step(new, o, "Max", [least, value], value.shape, np.float32)  # so: OpenVINO gives the second for NaN

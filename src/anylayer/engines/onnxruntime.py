@@ -28,14 +28,14 @@ _MOST = 20_000
 _SMALL = 1 << 15
 
 
-def _products(graph: Graph) -> dict[int, int]:
+def _products(graph: Graph) -> dict[Value, int]:
     """The constants that only matrix products read, by id, with the most rows that are multiplied by one.
 
     Their data can be shared: that of others the optimizer reads and replaces (to reorder convolution weights, to
     fold), and keeps what it made.
     """
-    other: set[int] = set()
-    rows: dict[int, int] = {}
+    other: set[Value] = set()
+    rows: dict[Value, int] = {}
     for op in graph.ops:
         for i, value in enumerate(op.inputs):
             if value is None or value.const is None:
@@ -44,9 +44,9 @@ def _products(graph: Graph) -> dict[int, int]:
             if op.op in ("MatMul", "Gemm") and i == 1 and left is not None and not op.attrs.get("transA"):
                 dims = list(left.shape[:-1])
                 count = math.prod(dims) if all(isinstance(d, int) for d in dims) else 2
-                rows[id(value)] = max(rows.get(id(value), 0), count)
+                rows[value] = max(rows.get(value, 0), count)
             else:
-                other.add(id(value))
+                other.add(value)
     return {key: count for key, count in rows.items() if key not in other}
 
 
@@ -66,7 +66,7 @@ class _Weights:
         array = value.const
         if array is None or array.nbytes < _LARGE or array.dtype.kind not in "fiu":
             return None
-        rows = self._products.get(id(value))
+        rows = self._products.get(value)
         if rows is not None:
             self.single_rows &= rows == 1
         kept = self.read if rows is None else self.shared
@@ -86,8 +86,8 @@ class _Weights:
 def _pools_padded(graph: Graph) -> bool:
     """Whether padded values are pooled: ONNX Runtime 1.31 makes the Pad a part of the pool, also where its padding
     counts otherwise (in a MaxPool it never wins) or is more than the kernel may have."""
-    padded = {id(value) for op in graph.ops if op.op == "Pad" for value in op.outputs}
-    return any(op.op in ("MaxPool", "AveragePool") and id(op.inputs[0]) in padded for op in graph.ops)
+    padded = {value for op in graph.ops if op.op == "Pad" for value in op.outputs}
+    return any(op.op in ("MaxPool", "AveragePool") and op.inputs[0] in padded for op in graph.ops)
 
 
 def _unwanted(graph: Graph) -> list[str]:

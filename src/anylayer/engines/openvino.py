@@ -76,10 +76,10 @@ class OpenVinoProgram:
         self._places = [
             places.get(value.name) for value in graph.inputs
         ]  # None: OpenVINO drops what nothing reads
-        read = {id(v) for o in graph.ops for v in o.inputs} | {id(v) for v in graph.outputs}
+        read = {v for o in graph.ops for v in o.inputs} | set(graph.outputs)
         for value, place in zip(graph.inputs, self._places):
             need(
-                place is not None or id(value) not in read,
+                place is not None or value not in read,
                 f"engine 'openvino' loses input '{value.name}' of the graph",
                 EngineError,
             )

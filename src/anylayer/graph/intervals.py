@@ -57,8 +57,8 @@ class Intervals:
 
     def __init__(self, graph: Graph, *, narrow: bool = False) -> None:
         self._graph, self._narrow = graph, narrow
-        self._known: dict[int, Interval] = {}
-        self._before: dict[int, Interval] = {}
+        self._known: dict[Value, Interval] = {}
+        self._before: dict[Value, Interval] = {}
         self._depth = 0
 
     def of_all(self) -> Intervals:
@@ -70,28 +70,28 @@ class Intervals:
 
     def of(self, value: Value) -> Interval:
         """Return the interval of a value; that of its dtype where it takes more than 20 operators to find out."""
-        found = self._known.get(id(value))
+        found = self._known.get(value)
         if found is not None:
             return found
         if value.const is not None:
-            found = self._known[id(value)] = _constant(value)
+            found = self._known[value] = _constant(value)
             return found
         limit = of_dtype(value.dtype)
-        producer = self._graph.producers.get(id(value))
+        producer = self._graph.producers.get(value)
         if self._depth == _DEPTH:
             return self._within(limit, value.dtype)
         self._depth += 1
         found = limit if producer is None or producer.domain else self._of(producer, value)
         self._depth -= 1
         if producer is not None:
-            self._before[id(value)] = found
-        found = self._known[id(value)] = self._within(_meet(found, limit), value.dtype)
+            self._before[value] = found
+        found = self._known[value] = self._within(_meet(found, limit), value.dtype)
         return found
 
     def before(self, value: Value) -> Interval:
         """Return the interval that a value would have if its dtype had no limits."""
         self.of(value)
-        return self._before.get(id(value)) or self.of(value)
+        return self._before.get(value) or self.of(value)
 
     def _within(self, found: Interval, dtype: np.dtype[Any]) -> Interval:
         return _meet(found, INT32) if self._narrow and is_wide(dtype) else found

@@ -84,7 +84,7 @@ class Graph:
         self.limit = 100_000
         self.strict = False
         self.errstate: object = None
-        self.producers: dict[int, Op] = {}
+        self.producers: dict[Value, Op] = {}
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
         self._known: dict[Any, list[Value]] = {}
@@ -171,7 +171,7 @@ class Graph:
         """
         attrs = {k: v for k, v in (attrs or {}).items() if v is not None}
         told = repr(sorted(attrs.items())) if attrs else ""
-        key = (op, domain, id(body), tuple(map(id, inputs)), told, len(types))
+        key = (op, domain, body, tuple(inputs), told, len(types))
         known = self._known.get(key)
         if known is not None:
             return known
@@ -197,7 +197,7 @@ class Graph:
         )
         self.ops.append(made)
         for value in outputs:
-            self.producers[id(value)] = made
+            self.producers[value] = made
         self._known[key] = outputs
         return outputs
 
@@ -232,11 +232,11 @@ class Graph:
 
     def drop_dead(self) -> None:
         """Remove the operators that no output needs."""
-        needed = {id(v) for v in self.outputs}
+        needed = set(self.outputs)
         kept: list[Op] = []
         for o in reversed(self.ops):
-            if any(id(v) in needed for v in o.outputs):
-                needed.update(id(v) for v in o.inputs if v is not None)
+            if any(v in needed for v in o.outputs):
+                needed.update(v for v in o.inputs if v is not None)
                 kept.append(o)
         self.ops = kept[::-1]
         self._known = {}
@@ -249,23 +249,23 @@ class Graph:
         """
         if len(inputs) != len(other.inputs):
             raise ValueError(f"{len(other.inputs)} inputs are needed, got {len(inputs)}")
-        known: dict[int, Value] = {}
+        known: dict[Value, Value] = {}
         for want, got in zip(other.inputs, inputs):
             if want.dtype != got.dtype or want.shape != got.shape:
                 raise ValueError(f"{want!r} is needed, got {got!r}")
-            known[id(want)] = got
+            known[want] = got
 
         def mapped(value: Value) -> Value:
-            found = known.get(id(value))
+            found = known.get(value)
             if found is None:
                 if value.const is None:
                     raise ValueError(f"{value!r} is computed by no operator of the graph")
-                found = known[id(value)] = self.constant(value.const, trusted=True)
+                found = known[value] = self.constant(value.const, trusted=True)
             return found
 
         for o in other.ops:
             outputs = self.again(o, [None if v is None else mapped(v) for v in o.inputs], scope=scope or o.scope)
-            known.update((id(v), new) for v, new in zip(o.outputs, outputs))
+            known.update((v, new) for v, new in zip(o.outputs, outputs))
         self.notes.extend(n for n in other.notes if n not in self.notes)
         return [mapped(v) for v in other.outputs]
 

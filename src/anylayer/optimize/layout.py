@@ -55,8 +55,8 @@ class Arranger:
         self.graph.notes = list(graph.notes)
         self.graph.limit = graph.limit
         self.graph.inputs = list(graph.inputs)
-        self.views: dict[int, View] = {id(v): whole(v) for v in graph.inputs if _countable(v)}
-        self.values: dict[int, Value] = {id(v): v for v in graph.inputs}
+        self.views: dict[Value, View] = {v: whole(v) for v in graph.inputs if _countable(v)}
+        self.values: dict[Value, Value] = {v: v for v in graph.inputs}
         self.placed: dict[Any, Value] = {}
 
     def run(self) -> Graph:
@@ -65,7 +65,7 @@ class Arranger:
             if views is None:
                 self._as_it_stands(o)
             else:
-                self.views.update((id(v), view) for v, view in zip(o.outputs, views))
+                self.views.update((v, view) for v, view in zip(o.outputs, views))
         self.graph.outputs = [self.value(v) for v in self.old.outputs]
         self.graph.drop_dead()
         return self.graph
@@ -83,28 +83,28 @@ class Arranger:
         inputs = [None if v is None else self.value(v) for v in o.inputs]
         made = self.graph.again(o, inputs)
         for old, new in zip(o.outputs, made):
-            self.values[id(old)] = new
+            self.values[old] = new
             if _countable(new):
-                self.views[id(old)] = whole(new)
+                self.views[old] = whole(new)
 
     # ------------------------------------------------------------------ values
 
     def view(self, value: Value) -> View:
         """The view that a value of the old graph is."""
-        found = self.views.get(id(value))
+        found = self.views.get(value)
         if found is None:
-            found = self.views[id(value)] = whole(self.value(value))
+            found = self.views[value] = whole(self.value(value))
         return found
 
     def value(self, value: Value) -> Value:
         """A value of the old graph, its elements in place."""
-        found = self.values.get(id(value))
+        found = self.values.get(value)
         if found is None:
             if value.const is not None:
                 found = self.graph.constant(value.const, trusted=True)
             else:
-                found = self.in_place(self.views[id(value)], value.name)
-            self.values[id(value)] = found
+                found = self.in_place(self.views[value], value.name)
+            self.values[value] = found
         return found
 
     def constant(self, array: Any) -> Value:
@@ -136,7 +136,7 @@ class Arranger:
         return 0 if settled else view.size
 
     def _key(self, view: View) -> Any:
-        return id(view.base), view.coarse()
+        return view.base, view.coarse()
 
     def in_place(self, view: View, name: str = "") -> Value:
         """A value whose elements lie as the view has them."""
@@ -145,7 +145,7 @@ class Arranger:
             return base
         if base.const is not None:
             return self.constant(_laid_out(base.const, view))
-        maker = self.graph.producers.get(id(base))
+        maker = self.graph.producers.get(base)
         place, scope = (maker.place, maker.scope) if maker is not None else ("", "")
 
         def move(op: str, x: Value, shape: Sequence[int], wish: str, **attrs: Any) -> Value:

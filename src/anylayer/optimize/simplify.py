@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.folders import load
+from anylayer.graph.facts import producer
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.sizes import is_one, is_static
 from anylayer.optimize.layout import arrange
@@ -84,42 +85,41 @@ class Rewriter:
         self.graph.notes = list(graph.notes)
         self.graph.limit = graph.limit
         self.graph.inputs = list(graph.inputs)
-        self.known: dict[int, Value] = {id(v): v for v in graph.inputs}
+        self.known: dict[Value, Value] = {v: v for v in graph.inputs}
         self._before_picks = _before_picks(graph.ops)
-        self._old_reads = Counter(id(v) for o in graph.ops for v in o.inputs)
-        self._old_reads.update(map(id, graph.outputs))
-        self._reads: Counter[int] = Counter()
+        self._old_reads = Counter(v for o in graph.ops for v in o.inputs)
+        self._old_reads.update(graph.outputs)
+        self._reads: Counter[Value] = Counter()
 
     def mapped(self, value: Value | None) -> Value | None:
         """What a value of the old graph is in the new one."""
         if value is None:
             return None
-        found = self.known.get(id(value))
+        found = self.known.get(value)
         if found is None:
             if value.const is None:
                 raise ValueError(f"{value!r} is computed by no operator of the graph")
-            found = self.known[id(value)] = self.graph.constant(value.const, trusted=True)
+            found = self.known[value] = self.graph.constant(value.const, trusted=True)
         return found
 
     def maker(self, value: Value | None, op: str = "") -> Op | None:
         """The operator of ONNX that makes a value, where it is an `op`."""
-        found = self.graph.producers.get(id(value))
-        return found if found is not None and not found.domain and op in ("", found.op) else None
+        return producer(self.graph.producers, value, op)
 
     def picked(self, o: Op) -> bool:
         """Whether a floor, a comparison or the like follows, where a last bit can make a whole step; what sums up
         many values on the way has other last bits on every engine, and ends the search."""
-        return any(id(v) in self._before_picks for v in o.outputs)
+        return any(v in self._before_picks for v in o.outputs)
 
     def take(self, old: Sequence[Value], new: Sequence[Value]) -> None:
         """Values of the old graph are these of the new one."""
         for v, w in zip(old, new):
-            self.known[id(v)] = w
-            self._reads[id(w)] += self._old_reads[id(v)]
+            self.known[v] = w
+            self._reads[w] += self._old_reads[v]
 
     def read_once(self, value: Value) -> bool:
         """Whether one operator alone reads a value; not where a rule of this round made it."""
-        return self._reads[id(value)] == 1
+        return self._reads[value] == 1
 
     def emit(self, like: Op, op: str, inputs: Sequence[Value | None], **attrs: Any) -> list[Value]:
         """A new operator in the place of another, with its outputs' types and names."""
@@ -188,13 +188,13 @@ def _rewritten(graph: Graph, chosen: Sequence[Rule]) -> Graph:
     return new.graph
 
 
-def _before_picks(ops: Sequence[Op]) -> set[int]:
+def _before_picks(ops: Sequence[Op]) -> set[Value]:
     """The values on which a jump depends, by id, through operators that keep each value apart."""
-    found: set[int] = set()
+    found: set[Value] = set()
     for o in reversed(ops):
         jumps = bool(o.domain) or o.op in _JUMPS or (o.op == "Cast" and o.outputs[0].dtype.kind != "f")
-        if jumps or (o.op not in _BLURS and any(id(v) in found for v in o.outputs)):
-            found.update(id(v) for v in o.inputs if v is not None)
+        if jumps or (o.op not in _BLURS and any(v in found for v in o.outputs)):
+            found.update(v for v in o.inputs if v is not None)
     return found
 
 

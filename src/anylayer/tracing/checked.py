@@ -112,14 +112,14 @@ def compare(a: Graph, b: Graph) -> tuple[str, str] | None:
     """Where two graphs differ, as (what, place); None where they are the same but for names."""
     if len(a.ops) != len(b.ops):
         return f"one records {len(a.ops)} operators, the next {len(b.ops)}", ""
-    known = {id(v): id(w) for v, w in zip(a.inputs, b.inputs)}
+    known = dict(zip(a.inputs, b.inputs))
     for o, q in zip(a.ops, b.ops):
         if o.op != q.op or o.attrs != q.attrs or len(o.inputs) != len(q.inputs):
             return f"{o.op} and {q.op} differ", o.place
         for v, w in zip(o.inputs, q.inputs):
             if not _same(v, w, known):
                 return f"{o.op} gets other values", o.place
-        known.update((id(v), id(w)) for v, w in zip(o.outputs, q.outputs))
+        known.update(zip(o.outputs, q.outputs))
     if len(a.outputs) != len(b.outputs):
         return f"one gives {len(a.outputs)} outputs, the next {len(b.outputs)}", ""
     for i, (v, w) in enumerate(zip(a.outputs, b.outputs)):
@@ -128,11 +128,11 @@ def compare(a: Graph, b: Graph) -> tuple[str, str] | None:
     return None
 
 
-def _same(v: Value | None, w: Value | None, known: dict[int, int]) -> bool:
+def _same(v: Value | None, w: Value | None, known: dict[Value, Value]) -> bool:
     if v is None or w is None:
         return v is w
     if v.const is None or w.const is None:
-        return known.get(id(v)) == id(w)
+        return known.get(v) is w
     if v.const is w.const:
         return True
     return v.dtype == w.dtype and v.shape == w.shape and v.const.tobytes() == w.const.tobytes()

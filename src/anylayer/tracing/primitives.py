@@ -68,7 +68,7 @@ def note_inexact_rounding(x: Any) -> None:
     for _ in range(16):
         if not open_values:
             return
-        producer = producers.get(id(open_values.pop()))
+        producer = producers.get(open_values.pop())
         if producer is not None and producer.op == "Div" and not _power_of_two(producer.inputs[1]):
             x._graph.note(
                 "picks from a float division, which OpenVINO computes less exactly than NumPy: it may pick "
@@ -120,7 +120,7 @@ def reshape(x: Any, shape: Sequence[Any]) -> Any:
 
 def _producer_if(x: Any, op: str) -> Op | None:
     """The operator that made `x`, where it is an `op`."""
-    producer = x._graph.producers.get(id(x._value))
+    producer = x._graph.producers.get(x._value)
     return producer if producer is not None and producer.op == op else None
 
 

@@ -165,11 +165,11 @@ class _Cut:
     def put_back(self, model: Any, outputs: int) -> None:
         """Put the kept layers between the further outputs of the model, behind its `outputs`, and inputs."""
         results = model.get_results()
-        sources = {id(v): _behind(r.input_value(0)) for v, r in zip(self.read, results[outputs:])}
+        sources = {v: _behind(r.input_value(0)) for v, r in zip(self.read, results[outputs:])}
         parameters = {name: p for p in model.get_parameters() for name in p.output(0).get_names()}
         for o in self.kept:
             with at(f"layer '{o.scope}' ({o.op})"):
-                node = _operation(o, [sources[id(v)] for v in o.inputs if v is not None])
+                node = _operation(o, [sources[v] for v in o.inputs if v is not None])
             node.set_friendly_name(o.scope or o.op)
             for i, value in enumerate(o.outputs):
                 parameter = parameters[value.name]
@@ -239,10 +239,10 @@ def _computed(graph: Graph) -> Graph:
             done.ops.append(o)
             continue
         present = [v for v in o.inputs if v is not None][: len(o.body.inputs)]
-        known: dict[int, Value] = {id(a): b for a, b in zip(o.body.inputs, present)}
-        known.update({id(a): b for a, b in zip(o.body.outputs, o.outputs)})
+        known: dict[Value, Value] = dict(zip(o.body.inputs, present))
+        known.update(zip(o.body.outputs, o.outputs))
         for inner in o.body.ops:
-            inputs = [None if v is None else known.get(id(v), v) for v in inner.inputs]
-            outputs = [known.get(id(v), v) for v in inner.outputs]
+            inputs = [None if v is None else known.get(v, v) for v in inner.inputs]
+            outputs = [known.get(v, v) for v in inner.outputs]
             done.ops.append(replace(inner, inputs=inputs, outputs=outputs, scope=o.scope))
     return done

@@ -45,7 +45,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
         a, axis = a.reshape(-1), 0
     axis = axis_of(axis, a.ndim)
     a = to_native(a)
-    negated = a._graph.producers.get(id(a._value))
+    negated = a._graph.producers.get(a._value)
     if negated is not None and negated.op == "Neg" and negated.inputs[0] is not None:
         return _top_k(TracedArray(a._graph, negated.inputs[0]), axis, True)[1]  # descending, without the negation
     return _top_k(a, axis, False)[1]

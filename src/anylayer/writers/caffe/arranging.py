@@ -98,7 +98,7 @@ def _parts(b: Builder, view: View, axis: int, wanted: Sequence[tuple[Value | Non
     tops = b.add_many("Slice", [x], shapes, {"slice_param": params})
     unread = []
     for (value, _), top in zip(wanted, tops):
-        if value is None or not b.uses.get(id(value)):
+        if value is None or not b.uses.get(value):
             unread.append(top)
         if value is not None:
             b.give(value, View(top.name, top.base, steps))
@@ -170,7 +170,7 @@ def _together(b: Builder, op: Op, view: View, cuts: dict[int, tuple[int, int, in
     if step != 1 or op.inputs[0] is None:
         return False
     parts: list[tuple[int, int, Value]] = []
-    for other in b.readers.get(id(op.inputs[0]), []):
+    for other in b.readers.get(op.inputs[0], []):
         if other.op != "Slice" or other.inputs[0] is not op.inputs[0]:
             continue
         theirs = _bounds(b, other)

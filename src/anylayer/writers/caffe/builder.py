@@ -46,17 +46,17 @@ class Builder:
         self.net, self.forms, self.places, self.fold, self.blog_compat = net, forms, places, fold, blog_compat
         self.dialect = net.dialect
         self.scope = ""
-        self.views: dict[int, View] = {}
+        self.views: dict[Value, View] = {}
         self.layers: dict[str, CaffeLayer] = {}
         self.shapes: dict[str, Shape] = {}
-        self.uses: dict[int, int] = {}
-        self.readers: dict[int, list[Op]] = {}
+        self.uses: dict[Value, int] = {}
+        self.readers: dict[Value, list[Op]] = {}
         self.read: dict[str, int] = {}
         self.mergeable: set[str] = set()
         self.inputs: set[str] = set()
         self.kept: list[Graph] = []
         self.custom: set[str] = set()
-        self.makers: dict[int, Op] = {}
+        self.makers: dict[Value, Op] = {}
         self.taken: set[str] = {layer.name for layer in net.layers}
         self.blobs: set[str] = {t for x in net.layers for t in x.tops} | set(net.inputs)
         self._settled: dict[tuple[str, Any], tuple[View, View]] = {}
@@ -65,30 +65,30 @@ class Builder:
         """Add the layers of a graph whose inputs have views already. All operators that cannot be written are
         refused together."""
         for op in graph.ops:
-            self.makers.update((id(v), op) for v in op.outputs)
+            self.makers.update((v, op) for v in op.outputs)
             read = [v for v in op.inputs if v is not None]
-            for key in dict.fromkeys(map(id, read)):
+            for key in dict.fromkeys(read):
                 self.readers.setdefault(key, []).append(op)
             for v in read:
-                self.uses[id(v)] = self.uses.get(id(v), 0) + 1
+                self.uses[v] = self.uses.get(v, 0) + 1
         for v in graph.outputs:
-            self.uses[id(v)] = self.uses.get(id(v), 0) + 1
+            self.uses[v] = self.uses.get(v, 0) + 1
         refused: list[LayerError] = []
-        lost: set[int] = set()
+        lost: set[Value] = set()
         for op in graph.ops:
-            if any(id(v) in lost for v in op.inputs if v is not None):
-                lost.update(id(v) for v in op.outputs)
+            if any(v in lost for v in op.inputs if v is not None):
+                lost.update(v for v in op.outputs)
                 continue
             try:
                 self.take(op)
             except LayerError as error:
                 refused.append(error)
-                lost.update(id(v) for v in op.outputs)
+                lost.update(v for v in op.outputs)
         _raise_all(refused)
 
     def take(self, op: Op) -> None:
         """Add the layers of one operator."""
-        if all(id(v) in self.views for v in op.outputs):
+        if all(v in self.views for v in op.outputs):
             return
         self.scope = op.scope
         with at(self.places.get(op.scope, op.scope)):
@@ -116,9 +116,9 @@ class Builder:
         """What a value is; a constant becomes a blob."""
         if value is None:
             raise LayerError("an input is left out")
-        found = self.views.get(id(value))
+        found = self.views.get(value)
         if found is None and value.const is not None:
-            found = self.views[id(value)] = self.constant(value.const)
+            found = self.views[value] = self.constant(value.const)
         if found is None:
             raise LayerError(f"{value!r} is computed by no operator")
         return found
@@ -128,7 +128,7 @@ class Builder:
         shape = tuple(value.shape)
         if view.shape != shape:
             view = view.then(Reshape(shape))
-        self.views[id(value)] = view
+        self.views[value] = view
 
     def settled(self, value: Value | View | None) -> View:
         """A view without steps: what is put off becomes layers."""
@@ -167,8 +167,8 @@ class Builder:
 
     def only_use(self, value: Value | None) -> bool:
         """Whether one operator alone reads the value, and what it is but for moves."""
-        while value is not None and self.uses.get(id(value), 0) == 1:
-            maker = self.makers.get(id(value))
+        while value is not None and self.uses.get(value, 0) == 1:
+            maker = self.makers.get(value)
             if maker is None or maker.op not in MOVES:
                 return maker is not None
             value = maker.inputs[0]
@@ -236,7 +236,7 @@ class Builder:
 
     def input(self, value: Value, name: str) -> None:
         """An input of the graph is a blob that is there."""
-        self.views[id(value)] = View(name, tuple(value.shape))
+        self.views[value] = View(name, tuple(value.shape))
         self.shapes[name] = tuple(value.shape)
 
     def producer(self, view: View, *types: str) -> CaffeLayer | None:

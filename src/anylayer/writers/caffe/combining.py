@@ -79,7 +79,7 @@ def _div(b: Builder, op: Op) -> None:
         return
     inverse = on_blob(b, b.view(right), lambda x: power(b, x, exponent=-1.0, suffix="inverse"))
     if constant is not None and right is not None:
-        b.views[id(op.outputs[0])] = inverse
+        b.views[op.outputs[0]] = inverse
         _with_constant(b, op, op.outputs[0], np.asarray(constant, np.float32), None)
         return
     _views(b, op, [b.view(left), inverse], "PROD", ())

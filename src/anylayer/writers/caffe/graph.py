@@ -76,7 +76,7 @@ def _inputs(b: Builder, graph: Graph, channels_last: bool) -> Layouts:
             found[value.name] = _TO_NCHW
         _input(b, value, shape)
         if turned:
-            b.views[id(value)] = View(value.name, shape, (Transpose(_TO_NHWC),))
+            b.views[value] = View(value.name, shape, (Transpose(_TO_NHWC),))
     return found
 
 
@@ -84,7 +84,7 @@ def _input(b: Builder, value: Value, shape: tuple[int, ...]) -> None:
     b.taken.add(value.name)
     b.blobs.add(value.name)
     b.inputs.add(value.name)
-    b.views[id(value)] = View(value.name, shape)
+    b.views[value] = View(value.name, shape)
     b.shapes[value.name] = shape
     if b.dialect.legacy_inputs:
         b.net.inputs[value.name] = shape

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.facts import Producers, producer
 
-Makers = Mapping[int, Op]
 Found = tuple[str, list[Value | None], dict[str, Any]]
 
 
 def recognised(graph: Graph) -> Graph:
     """The graph, changed: where one operator can stand for several, it does."""
-    makers = {id(v): o for o in graph.ops for v in o.outputs}
+    makers = {v: o for o in graph.ops for v in o.outputs}
     for i, op in enumerate(graph.ops):
         for pattern in _PATTERNS.get(op.op, ()):
             found = None if op.domain else pattern(op, makers)
@@ -27,12 +27,6 @@ def recognised(graph: Graph) -> Graph:
     return graph
 
 
-def _made(value: Value | None, op: str, makers: Makers) -> Op | None:
-    """The operator that makes a value, where it is an `op`."""
-    found = makers.get(id(value))
-    return found if found is not None and found.op == op and not found.domain else None
-
-
 def _axes(op: Op) -> list[int] | None:
     axes = op.attrs.get("axes")
     if axes is None and len(op.inputs) > 1 and op.inputs[1] is not None and op.inputs[1].const is not None:
@@ -40,12 +34,12 @@ def _axes(op: Op) -> list[int] | None:
     return None if axes is None else [int(a) % len(op.inputs[0].shape) for a in axes if op.inputs[0] is not None]
 
 
-def _softmax(op: Op, makers: Makers) -> Found | None:
+def _softmax(op: Op, makers: Producers) -> Found | None:
     """exp(x - max) / sum."""
-    e = _made(op.inputs[0], "Exp", makers)
-    total = _made(op.inputs[1], "ReduceSum", makers)
-    less = _made(e.inputs[0], "Sub", makers) if e is not None else None
-    top = _made(less.inputs[1], "ReduceMax", makers) if less is not None else None
+    e = producer(makers, op.inputs[0], "Exp")
+    total = producer(makers, op.inputs[1], "ReduceSum")
+    less = producer(makers, e.inputs[0], "Sub") if e is not None else None
+    top = producer(makers, less.inputs[1], "ReduceMax") if less is not None else None
     if e is None or total is None or less is None or top is None:
         return None
     same = total.inputs[0] is e.outputs[0] and top.inputs[0] is less.inputs[0]
@@ -55,19 +49,19 @@ def _softmax(op: Op, makers: Makers) -> Found | None:
     return "Softmax", [less.inputs[0]], {"axis": axes[0]}
 
 
-def _one_and_other(op: Op, name: str, makers: Makers) -> tuple[Op, Value | None] | None:
+def _one_and_other(op: Op, name: str, makers: Producers) -> tuple[Op, Value | None] | None:
     """The input that an operator of a name makes, and the other input."""
     for i, j in ((0, 1), (1, 0)):
-        made = _made(op.inputs[i], name, makers)
+        made = producer(makers, op.inputs[i], name)
         if made is not None:
             return made, op.inputs[j]
     return None
 
 
-def _prelu(op: Op, makers: Makers) -> Found | None:
+def _prelu(op: Op, makers: Producers) -> Found | None:
     """relu(x) + (x - relu(x)) * slope."""
     pair = _one_and_other(op, "Relu", makers)
-    scaled = _made(pair[1], "Mul", makers) if pair is not None else None
+    scaled = producer(makers, pair[1], "Mul") if pair is not None else None
     part = _one_and_other(scaled, "Sub", makers) if scaled is not None else None
     if pair is None or part is None or part[1] is None or part[1].const is None:
         return None
@@ -77,21 +71,21 @@ def _prelu(op: Op, makers: Makers) -> Found | None:
     return "PRelu", [relu.inputs[0], part[1]], {}
 
 
-def _softplus(op: Op, makers: Makers) -> Found | None:
+def _softplus(op: Op, makers: Producers) -> Found | None:
     """relu(x) + log(exp(-|x|) + 1)."""
     pair = _one_and_other(op, "Relu", makers)
-    log = _made(pair[1], "Log", makers) if pair is not None else None
-    one_more = _made(log.inputs[0], "Add", makers) if log is not None else None
+    log = producer(makers, pair[1], "Log") if pair is not None else None
+    one_more = producer(makers, log.inputs[0], "Add") if log is not None else None
     part = _one_and_other(one_more, "Exp", makers) if one_more is not None else None
-    negative = _made(part[0].inputs[0], "Neg", makers) if part is not None else None
-    size = _made(negative.inputs[0], "Abs", makers) if negative is not None else None
+    negative = producer(makers, part[0].inputs[0], "Neg") if part is not None else None
+    size = producer(makers, negative.inputs[0], "Abs") if negative is not None else None
     if pair is None or part is None or size is None or size.inputs[0] is not pair[0].inputs[0]:
         return None
     one = part[1].const if part[1] is not None else None
     return ("Softplus", [size.inputs[0]], {}) if one is not None and bool(np.all(one == 1)) else None
 
 
-def _swish(op: Op, makers: Makers) -> Found | None:
+def _swish(op: Op, makers: Producers) -> Found | None:
     """x * sigmoid(x)."""
     pair = _one_and_other(op, "Sigmoid", makers)
     if pair is None or pair[0].inputs[0] is not pair[1]:
@@ -99,7 +93,7 @@ def _swish(op: Op, makers: Makers) -> Found | None:
     return "Swish", [pair[1]], {}
 
 
-_PATTERNS: dict[str, tuple[Callable[[Op, Makers], Found | None], ...]] = {
+_PATTERNS: dict[str, tuple[Callable[[Op, Producers], Found | None], ...]] = {
     "Div": (_softmax,),
     "Add": (_prelu, _softplus),
     "Mul": (_swish,),

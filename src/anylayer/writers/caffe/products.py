@@ -99,7 +99,7 @@ def _lstm(b: Builder, op: Op) -> None:
     starts = [b.const(v) for v in given[5:7]]
     zero = all(v is None or (s is not None and not s.any()) for v, s in zip(given[5:7], starts))
     b.need(zero, "no LSTM that starts from other than zeros")
-    b.need(not any(b.uses.get(id(v)) for v in op.outputs[1:]), "no LSTM whose last state is read")
+    b.need(not any(b.uses.get(v) for v in op.outputs[1:]), "no LSTM whose last state is read")
     if w is None or r is None:
         return
     steps, batch = x.base[:2]

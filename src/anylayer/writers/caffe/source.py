@@ -316,7 +316,7 @@ def _as_operators(b: Builder, t: TracedNode, values: Mapping[str, View]) -> dict
     given = [values[v] for v, kind in zip(t.node.inputs, t.inputs) if kind is not None and v in values]
     need(len(given) == len(body.inputs), f"reads {len(body.inputs)} values, got {len(given)}", LayerError)
     for entry, view in zip(body.inputs, given):
-        b.views[id(entry)] = view
+        b.views[entry] = view
     b.run(body)
     b.kept.append(body)
     return {name: b.view(result) for name, result in zip(t.node.outputs, body.outputs)}

@@ -193,7 +193,7 @@ def _lines(
 
 def _pool(b: Builder, op: Op) -> None:
     average = op.op in ("AveragePool", "GlobalAveragePool")
-    b.need(len(op.outputs) < 2 or not b.uses.get(id(op.outputs[1])), "no pooling with int64 places of the maxima")
+    b.need(len(op.outputs) < 2 or not b.uses.get(op.outputs[1]), "no pooling with int64 places of the maxima")
     value = op.inputs[0]
     kernel = [int(k) for k in op.attrs.get("kernel_shape") or b.view(value).shape[2:]]
     windows = spatial(op, kernel)
@@ -263,7 +263,7 @@ _DEPTH = 8
 
 def nonnegative(b: Builder, value: Value | None, depth: int = 0) -> bool:
     """Whether no element is below 0, so that padding by zeros never wins a maximum (each window sees a cell)."""
-    maker = b.makers.get(id(value)) if value is not None else None
+    maker = b.makers.get(value) if value is not None else None
     if maker is None or depth > _DEPTH:
         return False
     if maker.op in ("Relu", "Sigmoid", "Softmax", "Abs", "Exp", "Softplus", "HardSigmoid"):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.facts import producer
 
 _PASS = frozenset(
     [
@@ -22,18 +23,18 @@ class Bounds:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._known: dict[int, float] = {}
+        self._known: dict[Value, float] = {}
         for op in graph.ops:
-            self._known.update(dict.fromkeys(map(id, op.outputs), self._of(op)))
+            self._known.update(dict.fromkeys(op.outputs, self._of(op)))
 
     def lowest(self, value: Value | None) -> float:
         if value is None:
             return -math.inf
-        found = self._known.get(id(value))
+        found = self._known.get(value)
         if found is None:
             data = value.const
             plain = data is not None and data.dtype.kind == "f" and data.size
-            found = self._known[id(value)] = float(np.min(data)) if plain else -math.inf  # type: ignore[arg-type]
+            found = self._known[value] = float(np.min(data)) if plain else -math.inf  # type: ignore[arg-type]
         return found
 
     def _of(self, op: Op) -> float:
@@ -54,14 +55,13 @@ class Bounds:
 
     def _is_softmax(self, op: Op) -> bool:
         """Whether a sum is that of exp(x - max(x)), of which one term is 1."""
-        power = self._graph.producers.get(id(op.inputs[0]))
-        shifted = (
-            self._graph.producers.get(id(power.inputs[0])) if power is not None and power.op == "Exp" else None
-        )
-        if shifted is None or shifted.op != "Sub":
+        producers = self._graph.producers
+        power = producer(producers, op.inputs[0], "Exp")
+        shifted = producer(producers, power.inputs[0], "Sub") if power is not None else None
+        if shifted is None:
             return False
-        top = self._graph.producers.get(id(shifted.inputs[1]))
-        return top is not None and top.op == "ReduceMax" and top.inputs[0] is shifted.inputs[0]
+        top = producer(producers, shifted.inputs[1], "ReduceMax")
+        return top is not None and top.inputs[0] is shifted.inputs[0]
 
 
 def _combined(op: Op, least: list[float]) -> float:

@@ -75,14 +75,14 @@ class Builder:
         self.graph = graph
         self.layers: list[Layer] = []
         self.shapes: dict[str, Shape] = {}
-        self.blobs: dict[int, str] = {}
-        self.folded: set[int] = set()
+        self.blobs: dict[Value, str] = {}
+        self.folded: set[Op] = set()
         self._viewed: dict[tuple[str, Shape], str] = {}
-        self._readers: dict[int, list[Op]] = {}
-        self._kept = {id(v) for v in graph.outputs}
+        self._readers: dict[Value, list[Op]] = {}
+        self._kept = set(graph.outputs)
         for o in graph.ops:
-            for v in {id(v): v for v in o.inputs if v is not None}.values():
-                self._readers.setdefault(id(v), []).append(o)
+            for v in {v: v for v in o.inputs if v is not None}.values():
+                self._readers.setdefault(v, []).append(o)
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -91,8 +91,8 @@ class Builder:
 
     def only_reader(self, value: Value) -> Op | None:
         """The operator that reads the value, where it is one alone and the value is no output."""
-        readers = self._readers.get(id(value), [])
-        return readers[0] if len(readers) == 1 and id(value) not in self._kept else None
+        readers = self._readers.get(value, [])
+        return readers[0] if len(readers) == 1 and value not in self._kept else None
 
     def add(
         self,
@@ -125,12 +125,12 @@ class Builder:
     def blob(self, value: Value | None) -> str:
         """The blob that holds a value, in the shape it has."""
         value = given(value)
-        if id(value) not in self.blobs:
+        if value not in self.blobs:
             require(value.const is not None, "an input that no operator makes")
             array = np.asarray(value.const)
             require(array.dtype == np.float32, f"a constant of {array.dtype}")
-            self.blobs[id(value)] = self.memory(array, fitting(value.shape))
-        return self.blobs[id(value)]
+            self.blobs[value] = self.memory(array, fitting(value.shape))
+        return self.blobs[value]
 
     def memory(self, array: Array, shape: Shape) -> str:
         """A blob of constant data."""
@@ -189,7 +189,7 @@ def write(graph: Graph, forms: Mapping[str, Form]) -> NcnnModel:
     for value in graph.inputs:
         inputs.append(_input(b, value))
     for op in graph.ops:
-        if id(op) not in b.folded:
+        if op not in b.folded:
             _write(b, op, forms)
     outputs = [_output(b, v) for v in graph.outputs]
     changed = [i is not None and not _only_copied(b, i[0]) for i in inputs]
@@ -198,12 +198,12 @@ def write(graph: Graph, forms: Mapping[str, Form]) -> NcnnModel:
 
 
 def _input(b: Builder, value: Value) -> tuple[str, Shape] | None:
-    if not b._readers.get(id(value)) and id(value) not in b._kept:
+    if not b._readers.get(value) and value not in b._kept:
         return None
     if value.dtype != np.float32 or not all(isinstance(d, int) and d > 0 for d in value.shape):
         raise EngineError(f"engine 'ncnn' takes float32 of known size, got input '{value.name}' {value.type}")
     shape = fitting(value.shape)
-    blob = b.blobs[id(value)] = b.one("Input", [], shape, extents(shape))
+    blob = b.blobs[value] = b.one("Input", [], shape, extents(shape))
     return blob, shape
 
 
@@ -227,7 +227,7 @@ def _write(b: Builder, op: Op, forms: Mapping[str, Form]) -> None:
         made = form(b, op)
     except Unsupported as why:
         raise EngineError(f"{what}: {why}") from None
-    b.blobs.update((id(v), name) for v, name in zip(op.outputs, made) if name)
+    b.blobs.update((v, name) for v, name in zip(op.outputs, made) if name)
 
 
 _COPYING = ("Convolution", "Pooling", "InnerProduct", "Permute")

@@ -93,7 +93,7 @@ def _convolution(
 
 
 def _placed(b: Builder, op: Op, last: Value, blob: str) -> list[str]:
-    b.blobs[id(last)] = blob
+    b.blobs[last] = blob
     return [blob] if last is op.outputs[0] else [""]
 
 
@@ -104,7 +104,7 @@ def _absorb(b: Builder, op: Op, weights: Array, axis: int) -> tuple[Array, Array
     out, channels = op.outputs[0], weights.shape[axis]
     while (reader := b.only_reader(out)) is not None:
         if reader.op in ("Relu", "LeakyRelu"):
-            b.folded.add(id(reader))
+            b.folded.add(reader)
             leak = [float(reader.attrs.get("alpha", 0.01))]
             activation = {9: _RELU} if reader.op == "Relu" else {9: _LEAKY, 10: leak}
             return weights, bias, activation, reader.outputs[0]
@@ -118,7 +118,7 @@ def _absorb(b: Builder, op: Op, weights: Array, axis: int) -> tuple[Array, Array
         else:
             shift = constant if reader.op == "Add" else -constant
             bias = shift if bias is None else bias + shift
-        b.folded.add(id(reader))
+        b.folded.add(reader)
         out = reader.outputs[0]
     return weights, bias, {}, out
 

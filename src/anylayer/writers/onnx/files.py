@@ -13,6 +13,7 @@ import numpy as np
 from anylayer.corrections import corrected
 from anylayer.errors import FileError
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.facts import producer
 from anylayer.libraries.onnx import checker, helper, onnx
 from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
@@ -71,8 +72,8 @@ def _simplified(graph: Graph) -> Graph:
     1.31 takes them for the pool's own padding, which is no value at all."""
     done = corrected(simplify(graph), RUNS).graph
     for o in done.ops:
-        pad = done.producers.get(id(o.inputs[0])) if o.op == "MaxPool" else None
-        if pad is not None and pad.op == "Pad" and len(pad.inputs) < 4:
+        pad = producer(done.producers, o.inputs[0], "Pad") if o.op == "MaxPool" else None
+        if pad is not None and len(pad.inputs) < 4:
             axes = done.constant(np.arange(len(pad.outputs[0].shape)), trusted=True)
             zero = done.constant(np.zeros((), pad.outputs[0].dtype), trusted=True)
             pad.inputs = [*pad.inputs[:2], pad.inputs[2] if len(pad.inputs) > 2 else zero, axes]
@@ -127,12 +128,12 @@ def _describe(model: onnx.ModelProto, source: Source) -> None:
 
 def _constants(graph: Graph) -> Iterator[Value]:
     """Each constant that the operators of a graph read, once."""
-    seen: set[int] = set()
+    seen: set[Value] = set()
     for o in graph.ops:
         inside = _constants(o.body) if o.body is not None and not o.kept else ()
         for value in [*o.inputs, *inside]:
-            if value is not None and value.const is not None and id(value) not in seen:
-                seen.add(id(value))
+            if value is not None and value.const is not None and value not in seen:
+                seen.add(value)
                 yield value
 
 
@@ -141,18 +142,18 @@ class _Beside:
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.file, self.name = file, name
-        self.places: dict[int, int] = {}
+        self.places: dict[Value, int] = {}
 
     def __call__(self, name: str, value: Value) -> tuple[str, int] | None:
         array = value.const
         if array is None or array.nbytes <= _SMALL:
             return None
-        if id(value) not in self.places:
+        if value not in self.places:
             self.file.write(bytes(-self.file.tell() % _ALIGNMENT))
-            self.places[id(value)] = self.file.tell()
+            self.places[value] = self.file.tell()
             for piece in _pieces(array):
                 self.file.write(np.ascontiguousarray(piece).data)
-        return self.name, self.places[id(value)]
+        return self.name, self.places[value]
 
 
 def _pieces(array: Array) -> Iterator[Array]:

@@ -54,7 +54,7 @@ class _Nodes:
         self.opset = opset
         self.functions = functions
         self.taken: set[str] = set()
-        self.names: dict[int, str] = {}
+        self.names: dict[Value, str] = {}
         self.nodes: list[onnx.NodeProto] = []
 
     def free(self, name: str) -> str:
@@ -80,9 +80,9 @@ class _Nodes:
 
     def named(self, value: Value) -> str:
         """The value's name; a constant is entered."""
-        known = self.names.get(id(value))
+        known = self.names.get(value)
         if known is None:
-            known = self.names[id(value)] = self.free(self.wish(value))
+            known = self.names[value] = self.free(self.wish(value))
             if value.const is not None:
                 self.constant(known, value)
         return known
@@ -126,7 +126,7 @@ class _Model(_Nodes):
         return self.graph.constant(weight.const, trusted=True)
 
     def wish(self, value: Value) -> str:
-        return self.roles.get(id(value), value.name)
+        return self.roles.get(value, value.name)
 
     def constant(self, name: str, value: Value) -> None:
         if self.lift is not None and self.lift(name, value):
@@ -139,7 +139,7 @@ class _Model(_Nodes):
         self.taken.update(self.public.outputs if self.public is not None else ())
         inputs = []
         for value in graph.inputs:
-            self.names[id(value)] = value.name
+            self.names[value] = value.name
             self.taken.add(value.name)
             inputs.append(_info(value.name, value))
         aliases = dict(self.outputs())
@@ -170,23 +170,23 @@ class _Model(_Nodes):
             functions=self.functions.protos(),
         )
 
-    def made_by(self) -> dict[int, str]:
+    def made_by(self) -> dict[Value, str]:
         """What values without a name of their own are called: after the operators that make them."""
         own = self.public.values if self.public is not None else ()
         pairs = [(v, title) for o, title in zip(self.graph.ops, self.titles) for v in o.outputs]
-        return {id(v): f"{title}/out" for v, title in pairs if v.name not in own}
+        return {v: f"{title}/out" for v, title in pairs if v.name not in own}
 
     def outputs(self) -> Iterator[tuple[str, Value]]:
         """Each output's name and value. Where the value is an input, a constant or another output, too, it gets
         that name by an Identity."""
-        seen = {id(v) for v in self.graph.inputs}
+        seen = set(self.graph.inputs)
         for i, value in enumerate(self.graph.outputs):
-            shared = id(value) in seen or value.const is not None
-            seen.add(id(value))
+            shared = value in seen or value.const is not None
+            seen.add(value)
             if self.public is not None:
                 name = self.public.outputs[i]
                 if not shared:
-                    self.names[id(value)] = name
+                    self.names[value] = name
             else:
                 name = self.free(f"{value.name}_out_{i}") if shared else self.named(value)
             yield name, value
@@ -233,11 +233,11 @@ class _Body(_Nodes):
         super().__init__(opset, functions)
         self.graph = graph
         self.weights: list[Value] = []
-        self.kinds: dict[int, str] = {id(v): "y" for v in graph.outputs}
-        self.kinds.update({id(v): "x" for v in graph.inputs})
+        self.kinds: dict[Value, str] = dict.fromkeys(graph.outputs, "y")
+        self.kinds.update(dict.fromkeys(graph.inputs, "x"))
 
     def wish(self, value: Value) -> str:
-        found = self.kinds.get(id(value))
+        found = self.kinds.get(value)
         if value.const is not None:
             return "weight" if value.const.size > _INSIDE else "constant"
         return found or "v"
@@ -294,14 +294,14 @@ def _attributes(o: Op, opset: int) -> list[onnx.AttributeProto]:
     return made
 
 
-def _roles(graph: Graph) -> dict[int, str]:
+def _roles(graph: Graph) -> dict[Value, str]:
     """What constants are called: after the first operator that reads them, and what they are to it."""
-    roles: dict[int, str] = {}
+    roles: dict[Value, str] = {}
     for o in graph.ops:
         schema = _inputs_of(o)
         for i, value in enumerate(o.inputs):
-            if value is not None and value.const is not None and id(value) not in roles:
-                roles[id(value)] = f"{o.scope}/{schema[min(i, len(schema) - 1)]}" if o.scope else value.name
+            if value is not None and value.const is not None and value not in roles:
+                roles[value] = f"{o.scope}/{schema[min(i, len(schema) - 1)]}" if o.scope else value.name
     return roles
 
 
