@@ -57,6 +57,21 @@ def test_lstm_with_peepholes_and_parameters_of_activations_is_refused() -> None:
         run("openvino", lambda x: record("LSTM", [x, w, r], (5, 1, 3, 2), np.float32, **attrs), x)
 
 
+# ----------------------------------------------------------------- normalization
+
+
+def test_batch_normalization_of_float16_with_statistics_of_float32_is_computed_in_float32() -> None:
+    x = noise(1, 3, 4, 5).astype(np.float16)
+    scale, bias, mean = (noise(3, seed=i) for i in (1, 2, 3))
+    var = np.abs(noise(3, seed=4)) + 0.5
+
+    def normalized(x: Any) -> Any:
+        return record("BatchNormalization", [x, scale, bias, mean, var], x.shape, x.dtype, epsilon=1e-3)
+
+    want = ops.batch_normalization(x.astype(np.float32), scale, bias, mean, var, epsilon=1e-3).astype(np.float16)
+    same(run("openvino", normalized, x)[0], want, 1e-3)
+
+
 # ---------------------------------------------------------------------- resizing
 
 

@@ -37,6 +37,20 @@ def _lstm(new: Corrector, o: Op) -> list[Value] | None:
     return spelled(new, o, stepwise)
 
 
+@correction("openvino", "BatchNormalization")
+def _batch_normalization(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute in float32 where the input has another type than the statistics, which OpenVINO refuses."""
+    types = {v.dtype for v in o.inputs if v is not None}
+    if len(types) == 1:
+        return None
+
+    def widened(x: Any, *statistics: Any) -> Any:
+        wide = [np.asarray(a, like=x).astype(np.float32) for a in statistics]
+        return ops.batch_normalization(x.astype(np.float32), *wide, epsilon=o.attrs["epsilon"]).astype(x.dtype)
+
+    return spelled(new, o, widened)
+
+
 @correction("openvino", "Resize")
 def _resize(new: Corrector, o: Op) -> list[Value] | None:
     """Spell Resize otherwise where OpenVINO ignores `exclude_outside`, `antialias` and `keep_aspect_ratio_policy`,
