@@ -337,3 +337,14 @@ def test_error_of_an_engine_names_the_file(tmp_path: Path, monkeypatch: pytest.M
     engine.compile = refusing
     with pytest.raises(EngineError, match=r"^.*net\.prototxt: engine 'x' refuses the graph: no$"):
         net.compile("onnxruntime")
+
+
+def test_the_program_that_was_not_used_for_longest_is_dropped(net: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anylayer.runtime.model.SHAPES_KEPT", 2)
+    model = net().compile(engine="onnxruntime")
+    compiled = []
+    compile_ = model._compile
+    monkeypatch.setattr(model, "_compile", lambda key: compiled.append(key) or compile_(key))
+    for rows in (2, 3, 2, 4, 2):  # 3 is dropped for 4
+        model(np.ones((rows, 4), np.float32))
+    assert [key[0][0][0] for key in compiled] == [2, 3, 4]

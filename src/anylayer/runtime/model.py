@@ -7,6 +7,7 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -177,6 +178,9 @@ class Model:
             return self._numpy
         runner = self._runners.get(key)
         if runner is not None:
+            if len(self._runners) > 1:
+                with suppress(KeyError):  # another thread may have dropped it
+                    self._runners.move_to_end(key)
             return runner
         # A thread in a user's forward does not wait: the thread that compiles may be waiting for that forward to
         # end.
