@@ -11,7 +11,7 @@ from onnx import helper
 import anylayer
 from anylayer.api import Net
 from anylayer.convert.conversion import writers
-from anylayer.engines import ENGINES
+from tests.engine_names import ALL
 from tests.readers.onnx.files import model, value
 
 X = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 dim: 6 dim: 6 } } }\n'
@@ -107,7 +107,7 @@ def test_written_files_have_the_outputs_of_their_source(
         assert sorted(again.outputs) == sorted(net.outputs)
 
 
-@pytest.mark.parametrize("engine", ["numpy", *ENGINES, "auto"])
+@pytest.mark.parametrize("engine", [*ALL, "auto"])
 @pytest.mark.parametrize(("source", "name"), NETWORKS, ids=lambda v: v if isinstance(v, str) else "")
 def test_models_have_the_outputs_of_their_network(tmp_path: Path, source: object, name: str, engine: str) -> None:
     net = source(tmp_path, name)  # type: ignore[operator]

@@ -66,6 +66,11 @@ def _pyfive() -> Any:
     return pyfive
 
 
+_REMEDY = "write the file again with h5py.File(path, 'w') and compression=None or 'gzip'"
+_FILTERS = {4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf", 32001: "blosc", 32004: "lz4", 32015: "zstd"}
+"""Registered filters of HDF5 that are not read."""
+
+
 def _read(function: Callable[[], T]) -> T:
     """Call pyfive; whatever its code does not foresee in a damaged file becomes a FileError."""
     try:
@@ -75,7 +80,10 @@ def _read(function: Callable[[], T]) -> T:
     except AnyLayerError:
         raise
     except AssertionError:
-        rule = "a part of it is damaged, or a link leads to another file, which is not followed"
+        rule = (
+            "a part of it is damaged, or a link leads to another file, which is not followed, or its arrays have "
+            f"the layout of libver='latest'; {_REMEDY}"
+        )
         raise FileError(f"this is no readable HDF5 file: {rule}") from None
     except NotImplementedError as error:
         raise FileError(f"this is no readable HDF5 file: {error!s:.200}") from error
@@ -303,7 +311,10 @@ def _unfiltered(data: bytes, number: int, told: Any, wanted: int, what: str) -> 
     if number == _FLETCHER32:
         need(len(data) >= 4 and _sums_agree(data), f"{what} is damaged: its checksum differs", FileError)
         return data[:-4]
-    raise FileError(f"{what} is packed with filter {number}; deflate, shuffle and Fletcher32 are read")
+    name = _FILTERS.get(number, f"number {number}")
+    raise FileError(
+        f"{what} is compressed with filter {name}; deflate (gzip), shuffle and Fletcher32 are read; {_REMEDY}"
+    )
 
 
 def _sums_agree(data: bytes) -> bool:

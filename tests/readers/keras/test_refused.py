@@ -266,7 +266,7 @@ def test_links_elsewhere(tmp_path: Path) -> None:
         del file["model_weights"]
         file["model_weights"] = h5py.ExternalLink(str(DATA / "k2_old_functions.h5"), "/model_weights")
 
-    assert refused(edited(tmp_path, link)) == (
+    assert refused(edited(tmp_path, link)).startswith(
         "m.h5: this is no readable HDF5 file: a part of it is damaged, or a link leads to another file, which is "
         "not followed"
     )
