@@ -259,7 +259,7 @@ def test_hdf5_of_another_compression_is_refused_with_the_remedy() -> None:
 
 def test_hdf5_of_the_latest_layout_is_refused_with_the_remedy() -> None:
     with h5py.File("net.caffemodel.h5", "w", libver="latest") as h5:
-        h5.create_dataset("data/a/0", data=np.ones((4, 4), np.float32), chunks=(2, 2))
+        h5.create_dataset("data/a/0", data=np.ones((4, 4), np.float32), chunks=(2, 2), compression="gzip")
     message = "or its arrays have the layout of libver='latest'; write the file again with h5py.File(path, 'w')"
     assert message in refused(ip("a"), "net.caffemodel.h5")
 
