@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from anylayer.errors import AnyLayerError
 from anylayer.graph import Graph
 from anylayer.layer import Bound
 from anylayer.network import Array, Network, Node, TensorType
@@ -16,17 +17,37 @@ Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 """A file that has been read back: outputs by name, of inputs by name."""
 
 
-class TracedNode(Protocol):
-    """A node with what tracing it gave: `body` over its inputs that are not constant (None where all outputs
-    are), `bound` with the layer's instance (`bound.instance` has the typed fields), the types of `inputs` and
-    `outputs`, and the outputs that are `constants`, by index."""
+@dataclass(slots=True)
+class TracedNode:
+    """A node of a network after tracing, for one set of input types.
+
+    `bound` holds the layer's instance (`bound.instance` has the typed fields); it is None for a node that was not
+    traced. `body` is the graph that the layer recorded, over the inputs that are not constant. It is None where
+    all outputs are constant, for a host call (`reason` says why) and where `problem` is set. `inputs` and
+    `outputs` are types; None stands for a type that is not known. `constants` are the constant outputs, by output
+    index. `problem` is the error of a node that could not be traced, where the caller asked to go on. `notes` are
+    for the user.
+    """
 
     node: Node
-    bound: Bound | None
-    body: Graph | None
-    inputs: list[TensorType | None]
-    outputs: list[TensorType | None]
-    constants: dict[int, Array]
+    bound: Bound | None = None
+    body: Graph | None = None
+    inputs: list[TensorType | None] = field(default_factory=list)
+    outputs: list[TensorType | None] = field(default_factory=list)
+    constants: dict[int, Array] = field(default_factory=dict)
+    reason: str = ""
+    problem: AnyLayerError | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the node has outputs and all of them are constant."""
+        return self.problem is None and len(self.constants) == len(self.node.outputs) > 0
+
+    @property
+    def is_host_call(self) -> bool:
+        """Whether the layer runs in Python, between graphs."""
+        return self.body is None and self.problem is None and not self.is_constant
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,9 +87,9 @@ class Net(api.Net):
             files[0] if files else weights,
             layers=layers,
             dialect=dialect,
-            phase="TRAIN" if phase == TRAIN else "TEST",
-            level=level,
-            stages=stages,
+            phase="TRAIN" if phase == TRAIN else None,  # another format has none of these options
+            level=level or None,
+            stages=stages or None,
         )
         need(
             found.network.format == "caffe",

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.compile.limits import MAX_VALUES
 from anylayer.errors import TraceError
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.sizes import Dim
 from anylayer.network import Array
 
-_MOST = 2**31 - 1
 _INT64 = np.dtype(np.int64)
 _BROADCASTS = frozenset(
     (
@@ -45,7 +45,7 @@ class _Opener:
         self.graph.notes = list(a.notes)
         self.counts = _counts(a, b)
         self.name = name
-        self.dims: dict[int, Dim] = {1: Dim(name, _MOST)}
+        self.dims: dict[int, Dim] = {1: Dim(name, MAX_VALUES)}
         self.known: dict[Value, Value] = {}
         self.partner: dict[Value, Value] = {}
         self.source: Value | None = None
@@ -87,7 +87,7 @@ class _Opener:
         if isinstance(a, Dim) or isinstance(b, Dim):
             raise self.refuse(f"a size that depends on data, {a!r} and {b!r}")
         factor = self.factor(int(a), int(b))
-        return self.dims.setdefault(factor, Dim(f"{factor}*{self.name}", _MOST))
+        return self.dims.setdefault(factor, Dim(f"{factor}*{self.name}", MAX_VALUES))
 
     def factor(self, a: int, b: int) -> int:
         n, m = self.counts

@@ -1,8 +1,7 @@
-"""How much a network may ask for. A file of a few lines can claim anything: what it claims is counted before it is
-allocated, and refused where no machine, or not this one, can give it.
+"""Limits on what a network may claim, whatever its layer types. A file of a few lines can claim any size, so sizes
+are counted before memory is allocated, and refused above the limit or above this machine's free memory.
 
-The numbers hold for every layer, whatever its type. What one weight may claim without a file stands in
-layer/contract.py.
+The limit for one weight that no file holds is MAX_WEIGHT_VALUES in layer/contract.py.
 """
 
 from __future__ import annotations
@@ -22,83 +21,84 @@ from anylayer.network import Array, TensorType
 if TYPE_CHECKING:
     from anylayer.layer import Bound
 
-MOST_VALUES = 2**31 - 1
-"""Values of one array: as many as Caffe lets a blob have (blob.cpp Reshape, "blob size exceeds INT_MAX")."""
-MOST_AXES = 32
-"""Axes of one array: as many as Caffe lets a blob have (blob.hpp kMaxBlobAxes)."""
-MOST_OPERATORS = 50_000
-"""Operators of one network."""
-MOST_IN_LAYER = 30_000
-"""Operators of one built-in layer: a recurrence that the data may begin anew at every step takes 23 a step."""
-MOST_WEIGHTS = 1 << 29
-"""Weights of one network that no file holds: 2 GiB, the most that protobuf can hold and so a .caffemodel."""
-MOST_COMPUTED = 1 << 29
-"""Bytes of all that one network gives before it runs."""
+MAX_VALUES = 2**31 - 1
+"""Values per array: Caffe's limit for a blob (blob.cpp Reshape, "blob size exceeds INT_MAX")."""
+MAX_AXES = 32
+"""Axes per array: Caffe's limit for a blob (blob.hpp kMaxBlobAxes)."""
+MAX_OPERATORS = 50_000
+"""Operators per network."""
+MAX_LAYER_OPERATORS = 30_000
+"""Operators per built-in layer. A recurrence whose state the data may reset at every step takes 23 per step."""
+MAX_WEIGHTS = 1 << 29
+"""Float32 weights per network that no file holds: 2 GiB, which is protobuf's limit for a message and therefore for
+a .caffemodel."""
+MAX_COMPUTED_BYTES = 1 << 29
+"""Bytes of all constants that the layers of a network compute before it runs."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """What is left of a network's limits while its layers are traced one after the other."""
+    """The remainder of a network's limits while its layers are traced one after the other."""
 
-    operators: int = MOST_OPERATORS
-    weights: int = MOST_WEIGHTS
-    computed: int = MOST_COMPUTED
+    operators: int = MAX_OPERATORS
+    weights: int = MAX_WEIGHTS
+    computed: int = MAX_COMPUTED_BYTES
 
     def layer_operators(self) -> int:
-        """The most operators that the next built-in layer may have."""
-        return min(MOST_IN_LAYER, self.operators)
+        """Return the limit on operators for the next built-in layer."""
+        return min(MAX_LAYER_OPERATORS, self.operators)
 
     def take_graph(self, graph: Graph) -> None:
-        """Count a layer's operators; refuse an array that is too large to be."""
+        """Count a layer's operators. Refuse an array above the limits on values and axes."""
         for op in graph.ops:
             for value in op.outputs:
                 need_countable(value.shape)
         self.operators -= len(graph.ops)
-        need(self.operators >= 0, f"with it the network has more than {MOST_OPERATORS} operators")
+        need(self.operators >= 0, f"with it the network has more than {MAX_OPERATORS} operators")
 
     def take_weights(self, bound: Bound) -> None:
-        """Count the weights that a layer wants and no file holds."""
+        """Count the weights that a built-in layer asks for and that no file holds."""
         if not bound.definition.typed or bound.node.blobs:
             return
         self.weights -= sum(math.prod(w.shape) for w in bound.instance.wanted.values())
         need(
             self.weights >= 0,
-            f"with it the network wants more than {MOST_WEIGHTS} weights that no file holds, more than a "
-            ".caffemodel can",
+            f"with it the network needs more than {MAX_WEIGHTS} weights that no file holds; a .caffemodel cannot "
+            "hold more",
         )
 
     def take_computed(self, count: int) -> None:
-        """Count the bytes that a layer gives before the network runs."""
+        """Count the bytes of constants that a layer has computed."""
         self.need_computed(count)
         self.computed -= count
 
     def need_computed(self, count: int) -> None:
-        """Refuse a layer that takes so many bytes before the network runs."""
+        """Refuse a layer that computes `count` bytes of constants where fewer are left."""
         need(
             count <= self.computed,
-            f"what it gives is known before the network runs and takes {shown(count)}; "
-            f"{shown(MOST_COMPUTED)} is the most for all layers together, {shown(self.computed)} are left",
+            f"its outputs are constant and take {shown(count)}; the limit for the constants of all layers is "
+            f"{shown(MAX_COMPUTED_BYTES)}, and {shown(self.computed)} are left",
         )
 
 
 def size(type_: TensorType | Value) -> int:
-    """Bytes of an array; an axis whose size only the data tell counts as one."""
+    """Return the bytes of an array of this type. A dynamic size counts as 1."""
     return math.prod(d for d in type_.shape if isinstance(d, int)) * type_.dtype.itemsize
 
 
 def need_countable(shape: Sequence[Any], what: str = "an array", error: type[AnyLayerError] = LayerError) -> None:
-    """Refuse a shape of more axes or values than a blob of Caffe may have."""
-    need(len(shape) <= MOST_AXES, f"{what} would have {len(shape)} axes, {MOST_AXES} are the most", error)
+    """Refuse a shape of more than MAX_AXES axes or MAX_VALUES values. A dynamic size counts as 1."""
+    need(len(shape) <= MAX_AXES, f"{what} would have {len(shape)} axes; the limit is {MAX_AXES}", error)
     count = math.prod(d for d in shape if isinstance(d, int))
     need(
-        count <= MOST_VALUES,
-        f"{what} of shape ({', '.join(map(str, shape))}) would have {count} values, {MOST_VALUES} are the most",
+        count <= MAX_VALUES,
+        f"{what} of shape ({', '.join(map(str, shape))}) would have {count} values; the limit is {MAX_VALUES}",
         error,
     )
 
 
 def shown(count: int) -> str:
-    """`1.5 GiB`."""
+    """Return a number of bytes as text: "1.5 GiB"."""
     value, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
     while value >= 1024 and len(units) > 1:
         value /= 1024
@@ -110,18 +110,20 @@ def shown(count: int) -> str:
 
 
 def free_memory() -> int | None:
-    """Bytes that this process can still take: what the machine, its control group and its address space leave.
-    None where the system does not tell."""
+    """Return the bytes that this process can still allocate, or None where the system does not report them.
+
+    This is the smallest of what the machine, the process's control group and its address space leave.
+    """
     found = [n for n in (_machine(), _group(), _address_space()) if n is not None]
     return max(0, min(found)) if found else None
 
 
 def need_memory(count: int, what: str) -> None:
-    """Refuse what takes more memory than there is."""
+    """Raise EngineError where `what` takes more than the free memory. `count` is in bytes."""
     free = free_memory()
     if free is not None and count > free:
         raise EngineError(
-            f"{what} takes {shown(count)} of memory or more, {shown(free)} are free. Give smaller inputs: "
+            f"{what} takes at least {shown(count)} of memory, {shown(free)} are free. Give smaller inputs: "
             + wording("shapes={...}", "--shape")
         )
 
@@ -138,14 +140,14 @@ def _machine() -> int | None:
 
 
 def _group() -> int | None:
-    """What the process's control group (version 2, as containers see theirs) leaves."""
+    """Return the bytes that the process's control group (version 2, as seen inside a container) leaves."""
     folder = Path("/sys/fs/cgroup")
     try:
-        most = int((folder / "memory.max").read_text())
-        taken = int((folder / "memory.current").read_text())
+        limit = int((folder / "memory.max").read_text())
+        used = int((folder / "memory.current").read_text())
         statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return most - taken + int(statistics["file"])  # cached files give way
-    except (OSError, ValueError, KeyError):  # no such files, or "max"
+        return limit - used + int(statistics["file"])  # the page cache is dropped on demand
+    except (OSError, ValueError, KeyError):  # the files do not exist, or the limit is "max"
         return None
 
 
@@ -154,47 +156,53 @@ def _address_space() -> int | None:
         return None
     import resource
 
-    most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if most == resource.RLIM_INFINITY:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
         return None
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
-        return most
-    return most - pages * os.sysconf("SC_PAGE_SIZE")
+        return limit
+    return limit - pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def need_few(graph: Graph, engine: str, most: int) -> None:
-    """Refuse a graph of more operators than an engine compiles in bearable time, which grows with their square."""
+def need_compilable(graph: Graph, engine: str, limit: int) -> None:
+    """Raise EngineError for a graph of more than `limit` operators, which the engine would compile for minutes.
+
+    The time to compile grows with the square of the number of operators.
+    """
     count = len(graph.ops)
     need(
-        count <= most,
-        f"engine '{engine}' is not given graphs of more than {most} operators, it would take minutes to compile "
-        f"them; this one has {count}",
+        count <= limit,
+        f"engine '{engine}' gets no graphs of more than {limit} operators, because it would compile them for "
+        f"minutes; this one has {count}",
         EngineError,
     )
 
 
 def graph_memory(graph: Graph) -> int:
-    """The least bytes it takes to run a graph: the values that are alive at once at its widest place, and the
-    constants that are one value repeated, which no engine keeps so."""
-    last: dict[Value, int] = {}
+    """Return a lower bound of the bytes that it takes to run a graph.
+
+    This is the largest sum of the values that are alive at the same time, plus the broadcast constants (views with
+    a stride of 0), which every engine copies in full.
+    """
+    last_use: dict[Value, int] = {}
     for i, op in enumerate(graph.ops):
-        last.update((v, i) for v in op.inputs if v is not None)
-    last.update((v, len(graph.ops)) for v in graph.outputs)
-    alive = sum(size(v) for v in graph.inputs if v in last)
+        last_use.update((v, i) for v in op.inputs if v is not None)
+    last_use.update((v, len(graph.ops)) for v in graph.outputs)
+    alive = sum(size(v) for v in graph.inputs if v in last_use)
     widest, repeated = alive, 0
     seen: set[Value] = set()
     for i, op in enumerate(graph.ops):
         for value in op.inputs:
-            if value is None or value in seen or (value.const is None and last[value] != i):
+            if value is None or value in seen or (value.const is None and last_use[value] != i):
                 continue
             seen.add(value)
             if value.const is None:
                 alive -= size(value)
             elif _is_repeated(value.const):
                 repeated += value.const.nbytes
-        alive += sum(size(v) for v in op.outputs if v in last)
+        alive += sum(size(v) for v in op.outputs if v in last_use)
         widest = max(widest, alive)
     return widest + repeated
 

@@ -1,17 +1,17 @@
-"""Trace a network's nodes one after the other: each gives a body of ONNX operators, constants, or a host call."""
+"""Trace the nodes of a network in computing order: each becomes a graph of ONNX operators, constants, or a host
+call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from anylayer.compile.comparison import Compiler, compare_trace
 from anylayer.compile.limits import (
-    MOST_IN_LAYER,
-    MOST_OPERATORS,
+    MAX_LAYER_OPERATORS,
+    MAX_OPERATORS,
     Budget,
     graph_memory,
     need_countable,
@@ -32,48 +32,25 @@ from anylayer.errors import (
 from anylayer.graph import Graph, TooManyOperators
 from anylayer.layer import Bound, Definition, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
+from anylayer.source import TracedNode
 from anylayer.tracing import trace, trace_checked
 
 Definitions = Mapping[str, Sequence[Definition]]
 
-_DECIDING = 4096
-"""Bytes of the largest input that is taken to decide a shape."""
+_MAX_SHAPE_BYTES = 4096
+"""A constant integer input of at most this many bytes may decide the shape of an output."""
 
 NO_DEFINITION = LayerError("no definition")
 PROGRAM = LayerError("a program inside the file, which is not run")
 UNSHAPED = LayerError("input shapes unknown")
 
 
-@dataclass(slots=True)
-class Traced:
-    """A node with what tracing it gave.
-
-    `body` is its graph over the inputs that are not constant; None for a host call, with the `reason`, and for
-    a node that could not be traced at all, with the `problem` (only where planning is asked to go on).
-    `constants` are the outputs known before the network runs, by output index.
-    """
-
-    node: Node
-    bound: Bound | None = None
-    body: Graph | None = None
-    inputs: list[TensorType | None] = field(default_factory=list)
-    outputs: list[TensorType | None] = field(default_factory=list)
-    constants: dict[int, Array] = field(default_factory=dict)
-    reason: str = ""
-    problem: AnyLayerError | None = None
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def is_constant(self) -> bool:
-        return self.problem is None and len(self.constants) == len(self.node.outputs) > 0
-
-    @property
-    def is_host_call(self) -> bool:
-        return self.body is None and self.problem is None and not self.is_constant
-
-
 def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) -> dict[str, TensorType | None]:
-    """The network's input types, with `shapes` in place of the file's. Raises InputError for a name it lacks."""
+    """Return the types of the network's inputs, with `shapes` in place of those in the file.
+
+    A type is None where neither gives the shape. Raises InputError for a name that is not an input, and for a
+    shape that is not a sequence of integers of 0 or more.
+    """
     types = dict(network.inputs)
     for name, shape in (shapes or {}).items():
         need(
@@ -98,7 +75,10 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) ->
 
 
 def input_arrays(types: Mapping[str, TensorType | None], inputs: Mapping[str, Any]) -> dict[str, Array]:
-    """The inputs given, as arrays of these types. Raises InputError where one is missing."""
+    """Return an array for each of `types`, converted to its dtype (float32 where the type is None).
+
+    Raises InputError where an input is missing.
+    """
     arrays: dict[str, Array] = {}
     for name, kind in types.items():
         need(
@@ -111,7 +91,7 @@ def input_arrays(types: Mapping[str, TensorType | None], inputs: Mapping[str, An
 
 
 def needed_nodes(network: Network, outputs: Mapping[str, str]) -> list[Node]:
-    """The nodes that the outputs depend on, in order."""
+    """Return the nodes that the outputs depend on, in computing order."""
     wanted = set(outputs.values())
     kept = []
     for node in reversed(network.nodes):
@@ -122,8 +102,10 @@ def needed_nodes(network: Network, outputs: Mapping[str, str]) -> list[Node]:
 
 
 def needed_inputs(network: Network, outputs: Mapping[str, str]) -> list[str]:
-    """The inputs of the network that are needed, in order: all for its own outputs, else those that the outputs
-    depend on."""
+    """Return the names of the inputs that a caller must give, in order.
+
+    These are all inputs where `outputs` are the network's own, and otherwise those that the outputs depend on.
+    """
     if dict(outputs) == network.outputs:
         return list(network.inputs)
     read = {name for node in needed_nodes(network, outputs) for name in node.inputs} | set(outputs.values())
@@ -137,8 +119,11 @@ def unknown_layers(
     known: Sequence[str],
     unused: Sequence[str] = (),
 ) -> None:
-    """Raise UnknownLayers for all nodes whose type has no definition, with how to define them. `known` are types
-    that there are, `unused` those that the user defines and no node has."""
+    """Raise UnknownLayers where nodes have types without a definition. Its message lists all of these types.
+
+    `known` are the built-in types, and `unused` those that the user defines and no node has: both serve as
+    suggestions.
+    """
     by_type: dict[str, list[Node]] = {}
     programs = []
     for node in nodes:
@@ -173,13 +158,16 @@ def trace_nodes(
     lenient: bool = False,
     check: Compiler | None = None,
     opaque: Container[str] = (),
-) -> Iterator[Traced]:
-    """Trace the nodes one after the other. `lenient` records a node's problem and goes on behind it;
-    `check` compiles a graph, to compare a user's layer with its trace. What layers of `opaque` types give is
-    not known to the nodes behind them, also where it is a constant.
+) -> Iterator[TracedNode]:
+    """Trace the nodes one after the other, and yield each as soon as it is traced.
 
-    A user's layer must give the shapes that the file declares for it. Where a node
-    cannot be traced and `lenient` is set, the declared types stand for its outputs."""
+    lenient: keep the error of a node in `problem` and go on with the next node; the types that the file declares
+    stand for its outputs. check: the compiler of the engine on which a user's layer is compared with its trace.
+    opaque: types of layers whose constant outputs do not become constants for the nodes that read them.
+
+    Raises the error of the first node that cannot be traced unless `lenient` is set. A user's layer must give the
+    shapes that the file declares for its outputs.
+    """
     declared = declared_types(network, inputs)
     types: dict[str, TensorType | None] = {**inputs, "": ABSENT}
     constants: dict[str, Any] = {"": None}
@@ -188,7 +176,7 @@ def trace_nodes(
     for node in nodes:
         known = [types.get(name) for name in node.inputs]
         given = {i: constants[name] for i, name in enumerate(node.inputs) if name in constants}
-        traced = Traced(node, inputs=known, outputs=[None] * len(node.outputs))
+        traced = TracedNode(node, inputs=known, outputs=[None] * len(node.outputs))
         found = definitions.get(node.type, ())
         if lenient and any(d.is_code for d in found):
             traced.problem = PROGRAM
@@ -215,14 +203,19 @@ def trace_nodes(
 
 
 def declared_types(network: Network, inputs: Mapping[str, TensorType | None]) -> Mapping[str, TensorType]:
-    """The types that the file declares for values; none where an input has another type than in the file."""
+    """Return the types that the file declares for values, if every input has the type that the file gives it.
+
+    The mapping is empty otherwise: declared types hold for the file's own input types only.
+    """
     same = all(inputs.get(name) == kind for name, kind in network.inputs.items() if kind is not None)
     return network.declared if same else {}
 
 
-def _compare_declared(traced: Traced, declared: Mapping[str, TensorType], fmt: str) -> None:
-    """Refuse a user's layer that gives other shapes than the file declares. An ONNX file may be out of date there:
-    it is told in a note."""
+def _compare_declared(traced: TracedNode, declared: Mapping[str, TensorType], fmt: str) -> None:
+    """Refuse a user's layer whose outputs have other shapes than the file declares.
+
+    Shapes in an ONNX file may be out of date, so there a note says it.
+    """
     bound = traced.bound
     if bound is None or bound.definition.built_in:
         return
@@ -239,9 +232,11 @@ def _compare_declared(traced: Traced, declared: Mapping[str, TensorType], fmt: s
             raise LayerError(f"{text}. Correct the class in {bound.definition.origin}")
 
 
-def _need_elements(traced: Traced, empty: Mapping[str, Node]) -> None:
-    """Refuse to take as known what was computed of what a layer in Python gave for zeros: nothing. Its size
-    depends on data."""
+def _need_elements(traced: TracedNode, empty: Mapping[str, Node]) -> None:
+    """Refuse constants that were computed from a dynamic size which a host call's trial on zeros has set to 0.
+
+    `empty` maps values without elements to the host call that gives them.
+    """
     for name in traced.node.inputs if traced.constants else ():
         if name in empty:
             raise LayerError(
@@ -251,7 +246,7 @@ def _need_elements(traced: Traced, empty: Mapping[str, Node]) -> None:
 
 
 def _trace_node(
-    traced: Traced,
+    traced: TracedNode,
     network: Network,
     definitions: Sequence[Definition],
     given: Mapping[int, Any],
@@ -264,7 +259,7 @@ def _trace_node(
     bound = traced.bound = bind(node, definitions, known, network.dialect, network.dtype)
     rebuild = bound.renewer()
     free = [i for i in range(len(known)) if i not in given]
-    if not free:  # everything it reads is known: so is what it gives
+    if not free:  # all inputs are constant, so the outputs are
         if bound.definition.built_in:
             _need_computed(bound, known, given, budget)
             outputs = [np.asarray(o) for o in bound([given[i] for i in range(len(known))])]
@@ -273,7 +268,7 @@ def _trace_node(
         traced.constants = dict(enumerate(outputs))
         traced.outputs = [TensorType(o.shape, o.dtype) for o in outputs]
         budget.take_weights(bound)
-        budget.take_computed(_made(outputs, [*node.blobs, *given.values()]))
+        budget.take_computed(_allocated_bytes(outputs, [*node.blobs, *given.values()]))
         return
 
     def merged(target: Bound) -> Callable[[list[Any]], list[Any]]:
@@ -316,7 +311,7 @@ def _trace_user(
     merged: Callable[[Bound], Callable[[list[Any]], list[Any]]],
     types: Sequence[TensorType],
 ) -> Graph:
-    """The graph of a user's class; a second attempt is made with a new instance."""
+    """Return the trace of a user's class. A second attempt is made with a new instance."""
     tried = [bound]
 
     def again() -> Callable[[list[Any]], list[Any]]:
@@ -329,12 +324,13 @@ def _trace_user(
 
 
 def _need_computed(bound: Bound, known: Sequence[TensorType], given: Mapping[int, Any], budget: Budget) -> None:
-    """Refuse a layer of constants whose results take more memory than there is, before NumPy finds out.
+    """Refuse a layer of constants whose results take more memory than the budget leaves, before NumPy allocates
+    it.
 
-    What it takes is told by a trace, first of all its inputs, then of those that decide no shapes: whole numbers
-    behind the first input may.
+    A trace tells how much it takes. All inputs are traced first. Where that fails, small integer inputs after the
+    first stay constant, because they may decide shapes.
     """
-    deciding = [i for i in given if i and known[i].dtype.kind in "iu" and size(known[i]) <= _DECIDING]
+    deciding = [i for i in given if i and known[i].dtype.kind in "iu" and size(known[i]) <= _MAX_SHAPE_BYTES]
     for held in ([], deciding):
         free = [i for i in range(len(known)) if i not in held and given[i] is not None]
 
@@ -355,8 +351,8 @@ def _need_computed(bound: Bound, known: Sequence[TensorType], given: Mapping[int
         return
 
 
-def _made(outputs: Sequence[Array], sources: Sequence[Array | None]) -> int:
-    """Bytes of the arrays, those left out that only show the memory of what they come from."""
+def _allocated_bytes(outputs: Sequence[Array], sources: Sequence[Array | None]) -> int:
+    """Return the bytes of the outputs that are not views of `sources`. A broadcast view counts in full."""
     there = [s for s in sources if s is not None]
     return sum(o.nbytes for o in outputs if 0 in o.strides or not any(np.may_share_memory(o, s) for s in there))
 
@@ -364,26 +360,28 @@ def _made(outputs: Sequence[Array], sources: Sequence[Array | None]) -> int:
 def _trace_built_in(
     function: Callable[[list[Any]], list[Any]], types: Sequence[TensorType], prefix: str, budget: Budget
 ) -> Graph:
+    """Return the trace of a built-in layer. Raises LayerError where it takes more operators than the limit."""
     limit = budget.layer_operators()
     try:
         return trace(function, types, prefix=prefix, limit=limit)
     except TooManyOperators as error:
         budget.operators -= limit
         raise LayerError(
-            f"takes more than {limit} operators at these shapes; {MOST_IN_LAYER} are the most for a layer and "
-            f"{MOST_OPERATORS} for a network. Engine 'numpy' needs none"
+            f"takes more than {limit} operators at these shapes; the limit is {MAX_LAYER_OPERATORS} for a layer "
+            f"and {MAX_OPERATORS} for a network. Engine 'numpy' has no limit"
         ) from error
 
 
 def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[], Bound]) -> list[TensorType]:
-    """A host call's output types: as it declares them, else by one dry run on zeros."""
+    """Return the types of a host call's outputs: those that its class declares, or else those of a trial on
+    zeros."""
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]
     unsized = [t for t in known if not all(isinstance(d, int) for d in t.shape)]
     need(
         not unsized,
-        f"has to run in Python, on {unsized[0] if unsized else ''}, whose size only the data tell. Engine 'numpy' "
-        "runs such a network",
+        f"runs in Python and reads {unsized[0] if unsized else ''}, whose size is known only when the network "
+        "runs. Use engine 'numpy' for such a network",
     )
     need_memory(sum(map(size, known)), "trying it")
     trial = rebuild()
@@ -393,10 +391,11 @@ def _host_types(bound: Bound, known: Sequence[TensorType], rebuild: Callable[[],
 
 
 def run_bound(bound: Bound, inputs: Sequence[Array | None]) -> list[Array]:
-    """Run a layer in NumPy on arrays it must not write to; a user's class that does gets copies from then on.
-    An input that is left out is None. What a user's class gives and keeps is copied.
+    """Run a layer in NumPy and return its outputs.
 
-    An exception in a user's class becomes a LayerError that names it.
+    An optional input that is absent is None. The inputs are read-only; a user's class that tries to write to them
+    gets copies from then on. An output that a user's class keeps a reference to is copied. An exception in a
+    user's class becomes a LayerError that names it.
     """
     first = not (bound.definition.built_in or bound.called or bound.writes)
     renew = bound.renewer() if first else None
@@ -414,8 +413,11 @@ def run_bound(bound: Bound, inputs: Sequence[Array | None]) -> list[Array]:
 def after_error(
     bound: Bound, inputs: Sequence[Array | None], error: Exception, renew: Callable[[], Bound] | None = None
 ) -> list[Array]:
-    """The outputs of a class that was found to write to its inputs; any other exception is raised, named. The
-    first call is made again from the state that `renew` kept."""
+    """Handle an exception in a user's forward: return the outputs of a second call, or raise a LayerError.
+
+    The call is repeated with copies of the inputs where forward tried to write to a read-only one. Where this was
+    the first call, the instance gets the state back that `renew` kept.
+    """
     if bound.definition.built_in:
         raise error
     if isinstance(error, ValueError) and "read-only" in str(error) and not bound.writes:
@@ -428,7 +430,7 @@ def after_error(
 
 
 def guarded(bound: Bound, inputs: Sequence[Array | None]) -> list[Array | None]:
-    """The inputs as a layer may have them: views it cannot write to, or copies if it must write."""
+    """Return the inputs for a layer: copies where its class writes to them, and read-only views otherwise."""
     if bound.writes:
         return [None if x is None else x.copy() for x in inputs]
     views = [None if x is None else x.view() for x in inputs]

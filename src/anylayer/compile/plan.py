@@ -1,4 +1,4 @@
-"""From traced nodes to a plan: their bodies joined into graphs that are cut only around host calls."""
+"""Make a plan from traced nodes: concatenate their graphs, and cut only around host calls."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 
 from anylayer.compile.comparison import Compiler
 from anylayer.compile.limits import graph_memory, need_memory
-from anylayer.compile.nodes import Definitions, Traced, needed_nodes, trace_nodes
+from anylayer.compile.nodes import Definitions, needed_nodes, trace_nodes
 from anylayer.errors import InputError, LayerError, NetworkError, need, offers, shape_wording, wording
 from anylayer.graph import Graph, Value
 from anylayer.network import Array, Network, Node, TensorType, open_text
+from anylayer.source import TracedNode
 
 
 @dataclass(slots=True)
 class GraphStep:
-    """One call into an engine."""
+    """One call of an engine: the graph, and the names of the values that it reads and gives."""
 
     graph: Graph
     inputs: list[str]
@@ -27,7 +28,7 @@ class GraphStep:
 class HostStep:
     """One layer that runs in Python."""
 
-    traced: Traced
+    traced: TracedNode
 
 
 Step = GraphStep | HostStep
@@ -35,20 +36,25 @@ Step = GraphStep | HostStep
 
 @dataclass(slots=True)
 class Plan:
-    """What it takes to compute `outputs` (public name -> value) from `inputs` (value -> type)."""
+    """The steps that compute a network's outputs from its inputs.
+
+    `inputs` maps the name of each input to its type, `outputs` each public name to the value it stands for.
+    `types` and `constants` are by the name of the value. `nodes` are the traced nodes that the steps were made
+    from.
+    """
 
     inputs: dict[str, TensorType]
     outputs: dict[str, str]
     types: dict[str, TensorType]
     steps: list[Step]
-    nodes: list[Traced]
+    nodes: list[TracedNode]
     constants: dict[str, Array]
     source: str = ""
-    """The network's file, which errors of engines name."""
+    """The network's file, for error messages."""
 
     @property
     def host_calls(self) -> list[tuple[str, str, str]]:
-        """(node, type, reason) of every layer that runs in Python."""
+        """Return (node, layer type, reason) for each layer that runs in Python."""
         return [(t.node.name, t.node.type, t.reason) for t in self.nodes if t.is_host_call]
 
 
@@ -60,12 +66,17 @@ def make_plan(
     *,
     check: Compiler | None = None,
 ) -> Plan:
-    """Trace all that `outputs` need and join it into steps. Every input's type must be known."""
-    plain = require_types(network, inputs)
+    """Trace the nodes that `outputs` depend on, and group them into steps.
+
+    check: the compiler of the engine on which users' layers are compared with their traces. Raises InputError
+    where the type of an input is not known, LayerError where a layer's weights are missing or a rule is broken,
+    and EngineError where the network needs more memory than there is.
+    """
+    known_inputs = require_types(network, inputs)
     nodes = needed_nodes(network, outputs)
     traced = list(trace_nodes(network, nodes, definitions, inputs, check=check))
     refuse_unfilled(network, traced)
-    types = dict(plain)
+    types = dict(known_inputs)
     constants: dict[str, Any] = {"": None}
     for t in traced:
         types.update({name: kind for name, kind in zip(t.node.outputs, t.outputs) if kind is not None})
@@ -76,11 +87,11 @@ def make_plan(
     for step in steps:
         if isinstance(step, GraphStep):
             need_memory(graph_memory(step.graph), f"{network.source}: the network")
-    return Plan(plain, dict(outputs), types, steps, traced, constants, network.source)
+    return Plan(known_inputs, dict(outputs), types, steps, traced, constants, network.source)
 
 
 def require_types(network: Network, inputs: Mapping[str, TensorType | None]) -> dict[str, TensorType]:
-    """The inputs' types. Raises InputError where one is not known."""
+    """Return the types of the inputs. Raises InputError where one is not known."""
     for name, t in inputs.items():
         if t is None:
             known = network.open.get(name)
@@ -89,18 +100,21 @@ def require_types(network: Network, inputs: Mapping[str, TensorType | None]) -> 
     return {name: t for name, t in inputs.items() if t is not None}
 
 
-def refuse_unfilled(network: Network, traced: Sequence[Traced]) -> None:
-    """Raise LayerError for the nodes whose weights nobody has given."""
-    bare = [t for t in traced if t.bound is not None and t.bound.unfilled]
-    if not bare:
+def refuse_unfilled(network: Network, traced: Sequence[TracedNode]) -> None:
+    """Raise LayerError where layers have no weights. It names the first and counts the others."""
+    unfilled = [t for t in traced if t.bound is not None and t.bound.unfilled]
+    if not unfilled:
         return
-    first = bare[0]
-    others = f" and those of {len(bare) - 1} more" if len(bare) > 1 else ""
+    first = unfilled[0]
+    others = f" and those of {len(unfilled) - 1} more" if len(unfilled) > 1 else ""
     raise no_weights(network, first.node, first.bound.unfilled if first.bound else [], others)
 
 
 def no_weights(network: Network, node: Node, unfilled: Sequence[str], others: str = "") -> LayerError:
-    """The error for a node without its weights, which are called `unfilled`; `others` tells of more nodes."""
+    """Return the error for a node whose weights `unfilled` are missing.
+
+    others: text that counts further nodes, or "".
+    """
     what = "weights" if set(unfilled) <= {"weights"} else f"weights ({', '.join(unfilled)})"
     file = f"are not in {network.weights}" if network.weights else "are not given"
     remedy = f"Give the {_WEIGHTS.get(network.format, 'weights file')} that belongs to this file"
@@ -110,16 +124,19 @@ def no_weights(network: Network, node: Node, unfilled: Sequence[str], others: st
 
 
 _WEIGHTS = {"caffe": ".caffemodel", "keras": ".weights.h5", "openvino": ".bin"}
-"""What the weights of a format's networks are in."""
+"""The files that hold the weights of a format's networks."""
 
 
 def _cut(
-    traced: Sequence[Traced], wanted: set[str], types: Mapping[str, TensorType], constants: Mapping[str, Array]
+    traced: Sequence[TracedNode], wanted: set[str], types: Mapping[str, TensorType], constants: Mapping[str, Array]
 ) -> list[Step]:
-    """Group the nodes by how many host calls precede them, so that a graph ends only where Python must run."""
+    """Return the steps of a plan: one graph for all nodes that the same number of host calls precede.
+
+    The number is that of the longest chain of host calls before the node, so a graph ends only where Python runs.
+    """
     level: dict[str, int] = {}
-    graphs: dict[int, list[Traced]] = {}
-    hosts: dict[int, list[Traced]] = {}
+    graphs: dict[int, list[TracedNode]] = {}
+    hosts: dict[int, list[TracedNode]] = {}
     for t in traced:
         at_level = max((level.get(name, 0) for name in t.node.inputs), default=0)
         if t.is_host_call:
@@ -135,17 +152,17 @@ def _cut(
         ]
         read_later = wanted.union(*(t.node.inputs for t in later))
         if k in graphs:
-            step = _join(graphs[k], read_later, types, constants)
+            step = _concatenated(graphs[k], read_later, types, constants)
             if step.outputs:
                 steps.append(step)
         steps.extend(HostStep(t) for t in hosts.get(k, ()))
     return steps
 
 
-def _join(
-    part: Sequence[Traced], wanted: set[str], types: Mapping[str, TensorType], constants: Mapping[str, Array]
+def _concatenated(
+    part: Sequence[TracedNode], wanted: set[str], types: Mapping[str, TensorType], constants: Mapping[str, Array]
 ) -> GraphStep:
-    """One graph of the bodies of `part`."""
+    """Return one graph of the bodies of the nodes `part`. Its outputs are the values in `wanted`."""
     graph = Graph()
     values: dict[str, Value] = {}
     for t in part:

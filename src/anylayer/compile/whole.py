@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.nodes import Definitions, Traced, needed_nodes, trace_nodes
+from anylayer.compile.nodes import Definitions, needed_nodes, trace_nodes
 from anylayer.compile.plan import refuse_unfilled, require_types
 from anylayer.errors import InputError, LayerError, nearest, need, wording
 from anylayer.graph import Graph, Value
 from anylayer.layer.opencv import opencv_params
 from anylayer.layer.order import ORDERS, permutation, permuted
 from anylayer.network import Network, Node, TensorType
-from anylayer.source import Source
+from anylayer.source import Source, TracedNode
 
 DOMAIN = "anylayer"
 """The domain of a layer that stays a call and has none of its own."""
@@ -80,7 +80,7 @@ class _Joining:
             self.values[name] = value = self.graph.input(name, kind.shape, kind.dtype)
             self.named.add(value)
 
-    def joined(self, traced: Sequence[Traced], outputs: Mapping[str, str]) -> Graph:
+    def joined(self, traced: Sequence[TracedNode], outputs: Mapping[str, str]) -> Graph:
         for t in traced:
             if t.node.type in self.calls.keep:
                 results = self.kept(t)
@@ -95,7 +95,7 @@ class _Joining:
         self.graph.outputs = [self.values[value] for value in outputs.values()]
         return self.graph
 
-    def computed(self, t: Traced) -> list[Value]:
+    def computed(self, t: TracedNode) -> list[Value]:
         """The values of a node that is taken apart, or stays a call of what was traced of it."""
         if t.body is None:
             return [self.graph.constant(t.constants[i], trusted=True) for i in range(len(t.node.outputs))]
@@ -113,12 +113,12 @@ class _Joining:
             body=t.body,
         )
 
-    def given(self, t: Traced) -> list[Value]:
+    def given(self, t: TracedNode) -> list[Value]:
         """The node's inputs that its body has: those that are not known before the network runs."""
         values = [self.values[name] for name in t.node.inputs if name]
         return [v for v in values if v.const is None]
 
-    def kept(self, t: Traced) -> list[Value]:
+    def kept(self, t: TracedNode) -> list[Value]:
         """The values of a node that stands as it is, its weights behind its inputs. A class that sees another
         order of axes than the file's is given that one in the written file, too."""
         node, orders = t.node, self.orders(t)
@@ -139,7 +139,7 @@ class _Joining:
         )
         return [self.turned(value, orders[::-1]) for value in results]
 
-    def orders(self, t: Traced) -> tuple[str, str]:
+    def orders(self, t: TracedNode) -> tuple[str, str]:
         """The file's order of axes at a kept node, and the one in which the target gives them to it."""
         file, bound = t.node.layout, t.bound
         if file not in ORDERS or bound is None or bound.definition.built_in or bound.definition.typed:
@@ -156,7 +156,7 @@ class _Joining:
         kind = (permuted(value.shape, *orders), value.dtype)
         return into.emit("Transpose", [value], [kind], {"perm": list(permutation(*orders))})[0]
 
-    def called(self, t: Traced, orders: tuple[str, str]) -> Graph | None:
+    def called(self, t: TracedNode, orders: tuple[str, str]) -> Graph | None:
         """What was traced of a node, over all of its inputs, those that are known included, between `orders`."""
         if t.is_host_call:
             return None
@@ -175,7 +175,7 @@ class _Joining:
         return graph
 
 
-def _refuse_host_call(t: Traced) -> None:
+def _refuse_host_call(t: TracedNode) -> None:
     if not t.is_host_call:
         return
     own = t.bound is None or not t.bound.definition.built_in

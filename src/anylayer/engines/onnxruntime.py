@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.limits import need_few
+from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
 from anylayer.engines._outputs import need_shapes, wanted_shapes
 from anylayer.errors import EngineError
@@ -23,8 +23,10 @@ from anylayer.writers.onnx import to_onnx
 
 PRECISIONS = ("float32",)
 GENERAL = True
-_LARGE = 1 << 16
-_MOST = 20_000
+_SHARED_BYTES = 1 << 16
+"""Weights of this size or more are shared with NumPy instead of copied into the protobuf."""
+_MAX_OPERATORS = 20_000
+"""A graph of more operators is refused, because it compiles for minutes."""
 _SMALL = 1 << 15
 
 
@@ -64,7 +66,7 @@ class _Weights:
 
     def __call__(self, name: str, value: Value) -> tuple[str, int] | None:
         array = value.const
-        if array is None or array.nbytes < _LARGE or array.dtype.kind not in "fiu":
+        if array is None or array.nbytes < _SHARED_BYTES or array.dtype.kind not in "fiu":
             return None
         rows = self._products.get(value)
         if rows is not None:
@@ -102,7 +104,7 @@ class OnnxRuntimeProgram:
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
         graph = corrected(graph, "onnxruntime").graph
-        need_few(graph, "onnxruntime", _MOST)
+        need_compilable(graph, "onnxruntime", _MAX_OPERATORS)
         options = _silent()
         options.intra_op_num_threads = threads or 0
         try:

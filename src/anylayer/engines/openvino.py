@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.limits import need_few
+from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
 from anylayer.engines._narrowing import narrowed, need_range
 from anylayer.engines._outputs import need_shapes, wanted_shapes
@@ -24,9 +24,11 @@ from anylayer.writers.onnx import to_onnx
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 GENERAL = True
-_LARGE = 1 << 16
+_SHARED_BYTES = 1 << 16
+"""Weights of this size or more are shared with NumPy instead of copied into the protobuf."""
 _DIRECT = 1 << 14
-_MOST = 3000
+_MAX_OPERATORS = 3000
+"""A graph of more operators is refused, because it compiles for minutes."""
 _TINY = 1 << 12
 _DIVISION = "nonconvertable_divide_0"
 """The mark of a division that is not made a product with the reciprocal (OpenVINO, NonconvertibleDivide)."""
@@ -50,7 +52,7 @@ class OpenVinoProgram:
     def __init__(self, graph: Graph, threads: int | None, precision: str = "float32") -> None:
         fixed = corrected(graph, "openvino", checking=True)
         graph, self._checks = fixed.graph, fixed.checks
-        need_few(graph, "openvino", _MOST)
+        need_compilable(graph, "openvino", _MAX_OPERATORS)
         config: dict[str, Any] = {
             "INFERENCE_PRECISION_HINT": PRECISIONS[precision],
             "PERFORMANCE_HINT": "LATENCY",
@@ -90,7 +92,7 @@ class OpenVinoProgram:
         lifted: dict[str, Array] = {}
 
         def lift(name: str, value: Value) -> bool:
-            if value.const is None or value.const.nbytes < _LARGE or value.dtype != np.float32:
+            if value.const is None or value.const.nbytes < _SHARED_BYTES or value.dtype != np.float32:
                 return False
             lifted[name] = value.const
             return True

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, Traced, input_types, trace_nodes
+from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, input_types, trace_nodes
 from anylayer.errors import InputError, need, shape_wording
 from anylayer.graph import Graph
 from anylayer.network import Array, Network, TensorType, size_text
+from anylayer.source import TracedNode
 
 Named = list[tuple[str, TensorType | None]]
 
@@ -154,7 +155,7 @@ def make_report(network: Network, definitions: Definitions, shapes: Mapping[str,
     )
 
 
-def _row(t: Traced) -> NodeReport:
+def _row(t: TracedNode) -> NodeReport:
     node, bound = t.node, t.bound
     where, reason = "engine", ""
     if t.problem is not None:
@@ -183,7 +184,7 @@ def _row(t: Traced) -> NodeReport:
     )
 
 
-def _notes(t: Traced) -> list[str]:
+def _notes(t: TracedNode) -> list[str]:
     """What the layer says of how it was read, and the tracer of a user's forward."""
     notes = list(t.bound.notes) if t.bound is not None else []
     if t.bound is not None and not t.bound.definition.built_in and t.body is not None:

@@ -19,8 +19,8 @@ Line = tuple[Fraction, Fraction]
 Map = tuple[Line, Line]
 """The lines of height and width."""
 
-MOST_VALUES = 1 << 28
-"""Values of one weight that no file holds. A file may claim any number; Caffe's largest layers have 2**27."""
+MAX_WEIGHT_VALUES = 1 << 28
+"""Values per weight that no file holds. A file may claim any number; Caffe's largest layers have 2**27."""
 
 IDENTITY: Map = ((Fraction(1), Fraction(0)), (Fraction(1), Fraction(0)))
 
@@ -171,9 +171,9 @@ class Layer(Message):
         """
         count = math.prod(shape)
         need(
-            bool(self._blobs) or count <= MOST_VALUES,
-            f"blob {index} ({what}) of shape {tuple(shape)} would have {count} values, {MOST_VALUES} are the most "
-            "without a weights file",
+            bool(self._blobs) or count <= MAX_WEIGHT_VALUES,
+            f"blob {index} ({what}) of shape {tuple(shape)} would have {count} values; without a weights file the "
+            f"limit is {MAX_WEIGHT_VALUES}",
         )
         wanted = Wanted(tuple(shape), what, filler)
         self._wanted[index] = wanted

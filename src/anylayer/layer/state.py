@@ -14,8 +14,8 @@ _REFERENCES = (type, types.FunctionType, types.BuiltinFunctionType, types.Module
 _OWN_WAYS = frozenset(
     ("__del__", "__copy__", "__deepcopy__", "__getstate__", "__setstate__", "__reduce__", "__reduce_ex__")
 )
-_MOST_BYTES = 64 << 20
-"""The limit of the arrays of an instance that is copied."""
+_MAX_BYTES = 64 << 20
+"""An instance whose arrays take more bytes is not copied."""
 
 
 class _NotPlainError(Exception):
@@ -60,7 +60,7 @@ class _Copies:
         """A copy of an array; two views of the same memory are refused, since writing to one changes the other."""
         owner = value if value.base is None else value.base
         self._bytes += value.nbytes
-        if value.dtype.hasobject or id(owner) in self._owners or self._bytes > _MOST_BYTES:
+        if value.dtype.hasobject or id(owner) in self._owners or self._bytes > _MAX_BYTES:
             raise _NotPlainError
         self._owners.add(id(owner))
         return value.copy(order="K")

@@ -32,7 +32,7 @@ _FLOOR = 1 << 26
 """Bytes that any file may unpack to."""
 _EACH = 64
 """What a read counts besides its bytes."""
-_MOST_MEMBERS = 1 << 20
+_MAX_MEMBERS = 1 << 20
 _NOWHERE = (1 << 64) - 1
 """The address of values that are not in the file."""
 _DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3
@@ -98,7 +98,7 @@ class _Source:
     pyfive: Any
     whole: Array
     unpackable: int
-    members: int = _MOST_MEMBERS
+    members: int = _MAX_MEMBERS
 
     def take(self, size: int, what: str) -> None:
         """Count bytes that are unpacked."""
@@ -165,7 +165,7 @@ class Group:
     def _member(self, name: str) -> Group | Dataset | None:
         if name not in self._members:
             self._source.members -= 1
-            need(self._source.members >= 0, f"it has more than {_MOST_MEMBERS} members", FileError)
+            need(self._source.members >= 0, f"it has more than {_MAX_MEMBERS} members", FileError)
             self._members[name] = self._entered(name)
         return self._members[name]
 

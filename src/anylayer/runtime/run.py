@@ -1,4 +1,5 @@
-"""Run a network: a plan on an engine, or layer by layer in NumPy. Both are called with one array an input."""
+"""Run a network: a plan on an engine, or each layer's forward in NumPy. Both are called with one array per
+input."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.limits import MOST_IN_LAYER, Budget, graph_memory, need_memory
+from anylayer.compile.limits import MAX_LAYER_OPERATORS, Budget, graph_memory, need_memory
 from anylayer.compile.nodes import Definitions, needed_inputs, needed_nodes, run_bound
 from anylayer.compile.plan import GraphStep, HostStep, Plan, no_weights
 from anylayer.engines import Program, load_engine
@@ -21,13 +22,16 @@ from anylayer.runtime.host import HostCall
 from anylayer.tracing import trace
 
 SHAPES_KEPT = 8
-"""Input shapes for which a model keeps what it made for them."""
+"""The number of sets of input types for which a model keeps compiled programs, or bound layers."""
 Watch = Callable[[Node, Bound, list[Any], list[Array]], None]
+"""A function that is called after each node, with its inputs and outputs."""
 
 
 class PlanRunner:
-    """A plan compiled on an engine, its graphs rewritten for it; `exact` leaves out the rules that change last
-    bits. Safe to call from several threads."""
+    """A plan whose graphs are rewritten for an engine and compiled by it. Safe to call from several threads.
+
+    `exact` leaves out the rewrite rules that change the last bits of the results.
+    """
 
     def __init__(
         self, plan: Plan, engine: str, threads: int | None, precision: str = "float32", exact: bool = False
@@ -53,14 +57,14 @@ class PlanRunner:
         self._whole = self._single()
 
     def _place(self, name: str) -> int:
-        """Where a value lies in the list of all."""
+        """Return the index of a value in the list of all values."""
         return self._places.setdefault(name, len(self._places))
 
     def _add(self, program: Program | HostCall, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         self._steps.append((program, [*map(self._place, inputs)], [*map(self._place, outputs)]))
 
     def _single(self) -> Program | None:
-        """The program, when one call with the inputs and outputs as they stand is all there is."""
+        """Return the program of a plan that is one graph with the network's inputs and outputs; None otherwise."""
         if len(self._steps) != 1:
             return None
         program, inputs, outputs = self._steps[0]
@@ -68,7 +72,7 @@ class PlanRunner:
         return program if same and not isinstance(program, HostCall) else None
 
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
-        """Public output name -> array; an array in `out` is written and returned for its output."""
+        """Return the outputs by public name. An array in `out` is written to and returned for its output."""
         try:
             if self._whole is not None:
                 wanted = [out.get(public) for public in self._public] if out else None
@@ -87,11 +91,14 @@ class PlanRunner:
             for i, array in zip(outputs, program([values[i] for i in inputs], buffers)):
                 values[i] = array
         given = len(arrays)
-        return {public: _own(values[i], i < given, to.get(i) if to else None) for public, i in self._outputs}
+        return {
+            public: _returnable(values[i], i < given, to.get(i) if to else None) for public, i in self._outputs
+        }
 
 
-def _own(array: Array, shared: bool, buffer: Array | None) -> Array:
-    """An array the caller may keep: not his own input, in his buffer if he gave one."""
+def _returnable(array: Array, shared: bool, buffer: Array | None) -> Array:
+    """Return the array in the caller's `buffer` if there is one; else a copy where it is read-only or `shared`
+    with the caller's input, so that the caller may write to it."""
     if buffer is not None and buffer is not array:
         np.copyto(buffer, array)
         return buffer
@@ -99,7 +106,10 @@ def _own(array: Array, shared: bool, buffer: Array | None) -> Array:
 
 
 class NumpyRunner:
-    """The definition: every layer's own forward, in order. Blobs are dropped when nothing reads them any more."""
+    """The definition of a network: it runs each layer's forward in NumPy, in computing order.
+
+    A value is dropped when no later node reads it.
+    """
 
     def __init__(self, network: Network, definitions: Definitions, outputs: Mapping[str, str]) -> None:
         self._network, self._definitions = network, definitions
@@ -113,17 +123,19 @@ class NumpyRunner:
         self._lock = threading.Lock()
 
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
-        """As PlanRunner."""
+        """Return the outputs by public name, as PlanRunner does."""
         *_, values = self.steps(arrays)
         results = {}
         for public, value in self._outputs.items():
             array = np.ascontiguousarray(values[value]).reshape(values[value].shape)
-            results[public] = _own(array, value in self._inputs, out.get(public))
+            results[public] = _returnable(array, value in self._inputs, out.get(public))
         return results
 
     def steps(self, arrays: Sequence[Array], watch: Watch | None = None) -> Iterator[dict[str, Array]]:
-        """Run node by node; after each one `watch(node, bound, inputs, outputs)` is called and the values that
-        are still needed are given."""
+        """Run node by node. Yield the values that are still needed, by name, before the first node and after each.
+
+        `watch(node, bound, inputs, outputs)` is called after each node.
+        """
         values: dict[str, Any] = {**dict(zip(self._inputs, arrays)), "": None}
         kept = {"", *self._outputs.values()}
         yield values
@@ -142,8 +154,11 @@ class NumpyRunner:
             yield values
 
     def _bound(self, i: int, node: Node, inputs: Sequence[Array]) -> Bound:
-        """The node's layer for inputs of these types; those of the last types are kept. No lock is held while it
-        is made: a user's class is called."""
+        """Return the layer of node `i` for the types of these inputs. Those of the last SHAPES_KEPT types are
+        kept.
+
+        No lock is held while it is made, because a user's class is called.
+        """
         types = tuple(ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs)
         kept = self._bounds[i]
         with self._lock:
@@ -162,7 +177,7 @@ class NumpyRunner:
 
 
 def _without_absent(bound: Bound, types: Sequence[TensorType]) -> Callable[[list[Any]], list[Any]]:
-    """The layer as a function of the inputs it has."""
+    """Return the layer as a function of the inputs that are not absent."""
 
     def call(arrays: list[Any]) -> list[Any]:
         left = iter(arrays)
@@ -172,9 +187,11 @@ def _without_absent(bound: Bound, types: Sequence[TensorType]) -> Callable[[list
 
 
 def _need_memory(bound: Bound, types: Sequence[TensorType]) -> None:
-    """Refuse a layer whose results take more memory than there is, before NumPy finds out."""
+    """Refuse a built-in layer whose results take more memory than there is, before NumPy allocates it."""
     try:
-        body = trace(_without_absent(bound, types), [t for t in types if t is not ABSENT], limit=MOST_IN_LAYER)
+        body = trace(
+            _without_absent(bound, types), [t for t in types if t is not ABSENT], limit=MAX_LAYER_OPERATORS
+        )
     except TraceError:
         return
     with at(bound.node.place):

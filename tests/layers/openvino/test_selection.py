@@ -67,7 +67,7 @@ def counted(b: object, s: object) -> object:
 CASES["the shape of what is kept"] = agrees(counted, BOXES, SCORES, engines=["numpy"])
 
 
-def test_sizes_that_only_the_data_tell(tmp_path: Path) -> None:
+def test_dynamic_size_at_a_host_call_is_refused(tmp_path: Path) -> None:
     save(counted, [BOXES, SCORES], tmp_path / "net.xml")
-    with pytest.raises(AnyLayerError, match=r"on int32\[<=24, 3\], whose size only the data tell"):
+    with pytest.raises(AnyLayerError, match=r"reads int32\[<=24, 3\], whose size is known only when"):
         read_net(tmp_path / "net.xml").compile(engine="onnxruntime")

@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import TraceError
 from anylayer.layer import Enum, Layer, Message, layer, need
-from anylayer.layer.contract import MOST_VALUES
+from anylayer.layer.contract import MAX_WEIGHT_VALUES
 from anylayer.network import Array, Node
 from anylayer.tracing import is_traced
 
@@ -89,8 +89,9 @@ def whole(x: Any, what: str) -> list[int]:
 def need_sizes(shape: Sequence[int], what: str = "the output") -> None:
     """Refuse a shape that no memory holds, before anything of it is made."""
     need(
-        all(0 <= d <= LARGEST for d in shape) and math.prod(shape) <= MOST_VALUES,
-        f"{what} would be of shape {tuple(shape)}; {LARGEST} along an axis and {MOST_VALUES} values are the most",
+        all(0 <= d <= LARGEST for d in shape) and math.prod(shape) <= MAX_WEIGHT_VALUES,
+        f"{what} would be of shape {tuple(shape)}; the limit is {LARGEST} along an axis and "
+        f"{MAX_WEIGHT_VALUES} values",
     )
 
 
