@@ -1,4 +1,4 @@
-"""The words of a layer's test file: `case`, `rejects` and `reads`, each of which makes one test.
+"""Helpers for the test file of a layer: `case`, `rejects` and `reads`, each of which returns one test.
 
     from tests.layers.harness import case, ramp, rejects
 
@@ -8,8 +8,8 @@
     )
 
 `params` are the fields of the layer's own message, or whole messages: `{"relu_param": {"negative_slope": 0.1}}`.
-Arrays may be given as nested lists; floats become float32. A test made by `case` has its Case as attribute
-`case`: conformance finds all of them by that (see `cases`).
+Arrays may be given as nested lists; floats become float32. A test from `case` keeps its Case in the attribute
+`case`, by which the conformance tests find all of them (see `cases`).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ ENGINES = GENERAL
 
 
 def ramp(*shape: int, start: float = 0.0, step: float = 1.0) -> Array:
-    """0, 1, 2, ... in float32: values that tell where they came from."""
+    """Return 0, 1, 2, ... in float32. No two elements are equal, so a test sees where each came from."""
     return (start + step * np.arange(int(np.prod(shape)))).astype(np.float32).reshape(shape)
 
 
 def noise(*shape: int, seed: int = 0, scale: float = 1.0) -> Array:
-    """Seeded normal noise in float32."""
+    """Return seeded normal noise in float32."""
     return (scale * np.random.default_rng(seed).standard_normal(shape)).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One layer with its inputs, and the outputs it must give on every engine."""
+    """A layer, its inputs, and the outputs that it must compute on every engine."""
 
     type: str
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Case:
     tops: int = 1
 
     def node(self) -> Node:
-        """The node, as a reader would make it."""
+        """Return the node as a reader makes it."""
         return Node(
             name="layer1",
             type=self.type,
@@ -82,7 +82,7 @@ class Case:
         return {messages[0]: dict(self.params)}
 
     def bind(self) -> Bound:
-        """The node with an instance of its class, for these inputs."""
+        """Return the node with an instance of its class, for these inputs."""
         definitions = Registry.of(self.format).find(self.type)
         if not definitions:
             raise ValueError(f"there is no layer type {self.type}")
@@ -90,7 +90,7 @@ class Case:
         return bind(self.node(), definitions, types, self.dialect)
 
     def run(self) -> None:
-        """Fail unless NumPy gives `outputs`, and each engine what NumPy gives."""
+        """Fail unless NumPy computes `outputs`, and each engine matches NumPy."""
         bound = self.bind()
         got = bound([x.copy() for x in self.inputs])
         for i, (g, w) in enumerate(zip(got, self.outputs)):
@@ -114,10 +114,10 @@ def _case(type: str, params: Mapping[str, Any] | None, given: dict[str, Any]) ->
 
 
 def case(type: str, params: Mapping[str, Any] | None = None, **given: Any) -> Callable[[], None]:
-    """A test that a layer gives these outputs for these inputs, in NumPy and on every engine.
+    """Return a test that a layer computes these outputs from these inputs, in NumPy and on every engine.
 
-    Keywords: inputs, outputs, blobs (lists of arrays), dialect, in_place, engines, tolerance, format, and
-    notes (texts that must stand in the notes of the layer).
+    Keywords: inputs, outputs, blobs (lists of arrays), dialect, in_place, engines, tolerance, format, and notes
+    (texts that the notes of the layer must contain).
     """
     made = _case(type, params, given)
 
@@ -131,7 +131,7 @@ def case(type: str, params: Mapping[str, Any] | None = None, **given: Any) -> Ca
 def rejects(
     type: str, params: Mapping[str, Any] | None = None, *, text: str, tops: int = 1, **given: Any
 ) -> Callable[[], None]:
-    """A test that a layer refuses these params, blobs or input shapes with a message that contains `text`."""
+    """Return a test that a layer refuses these params, blobs or inputs with a message that contains `text`."""
     made = _case(type, params, {**given, "tops": tops})
 
     def test() -> None:
@@ -143,7 +143,7 @@ def rejects(
 
 
 def reads(text: str, *, dialect: str | None = None, inputs: int = 1, **fields: Any) -> Any:
-    """A test that this text of a Caffe file (one layer) becomes a layer with these values of its fields."""
+    """Return a test that this text of a Caffe file (one layer) becomes a layer with these values of its fields."""
 
     def test(tmp_path: Path) -> None:
         from anylayer.readers import caffe
@@ -164,7 +164,7 @@ def reads(text: str, *, dialect: str | None = None, inputs: int = 1, **fields: A
 
 
 def cases() -> Iterator[tuple[str, Case]]:
-    """Every Case of the test files beside this one, with its test's id."""
+    """Yield every Case of the test files in this folder, with the id of its test."""
     here = Path(__file__).parent
     for path in sorted(here.glob("**/test_*.py")):
         stem = ".".join(path.relative_to(here).with_suffix("").parts)

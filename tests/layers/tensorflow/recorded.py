@@ -1,4 +1,4 @@
-"""What TensorFlow itself computed: the cases of tests/data/tensorflow/operations.npz."""
+"""The recorded outputs of TensorFlow: the cases of tests/data/tensorflow/operations.npz."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE = Path(__file__).parents[2] / "data" / "tensorflow" / "operations.npz"
 
 @dataclass(frozen=True)
 class Recorded:
-    """A graph with its inputs and the outputs that TensorFlow gave."""
+    """A graph, its inputs, and the outputs that TensorFlow computed."""
 
     name: str
     graph: bytes
@@ -30,7 +30,7 @@ class Recorded:
 
 @cache
 def recorded() -> dict[str, Recorded]:
-    """Every case, by name."""
+    """Return every case by name."""
     with np.load(FILE) as file:
         index, data = json.loads(file["index"].tobytes()), file["data"].tobytes()
 
@@ -50,11 +50,11 @@ def recorded() -> dict[str, Recorded]:
 
 
 WIDER = {"Tan": 3e-5, "FloorMod": 3e-4}
-"""OpenVINO's own functions, less exact than the rest."""
+"""Tolerances of functions that OpenVINO computes less exactly."""
 
 
 def as_tensorflow(*operations: str, engines: Any = ("numpy", "onnxruntime", "openvino")) -> Any:
-    """A test that these operations give what TensorFlow gave, in every recorded setting and on every engine."""
+    """Return a test that these operations match TensorFlow in every recorded case and on every engine."""
     mine = [name for name in recorded() if name.split()[0] in operations]
     assert {name.split()[0] for name in mine} == set(operations), "an operation is not recorded"
 
@@ -76,7 +76,7 @@ def as_tensorflow(*operations: str, engines: Any = ("numpy", "onnxruntime", "ope
 
 
 def rejects(type: str, attr: Any = None, *inputs: Any, text: str, tops: int = 1) -> Any:
-    """A test that an operation refuses these attributes or inputs with a message that contains `text`."""
+    """Return a test that an operation refuses these attributes or inputs with a message that contains `text`."""
     return harness.rejects(
         type, attr, inputs=[np.asarray(x) for x in inputs], text=text, tops=tops, format="tensorflow"
     )

@@ -1,10 +1,10 @@
-"""Values arranged anew."""
+"""Tests of the operations that rearrange elements."""
 
 import numpy as np
 
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
-test_arranging = as_tensorflow(
+test_arranging_matches_tensorflow = as_tensorflow(
     *[
         "Concat",
         "ConcatV2",
@@ -22,31 +22,41 @@ test_arranging = as_tensorflow(
     ]
 )
 X = np.zeros((2, 3), np.float32)
-test_concat = rejects("ConcatV2", {}, X, X, np.int32(2), text="axis must lie in -2..1 for 2 axes, got 2")
-test_alone = rejects("ConcatV2", {}, X, text="needs 1 array or more and an axis, got 1 inputs")
-test_unpack = rejects("Unpack", {"num": 4, "axis": 1}, X, text="axis 1 of (2, 3) has not num=4 parts", tops=4)
-test_split = rejects(
-    "Split", {"num_split": 2}, np.int32(1), X, text="num_split=2 does not divide the 3 cells", tops=2
+test_concat_rejects_axis_out_of_range = rejects(
+    "ConcatV2", {}, X, X, np.int32(2), text="axis must lie in -2..1 for 2 axes, got 2"
 )
-test_splits = rejects(
+test_concat_rejects_single_input = rejects(
+    "ConcatV2", {}, X, text="needs 1 array or more and an axis, got 1 inputs"
+)
+test_unpack_rejects_other_num = rejects(
+    "Unpack", {"num": 4, "axis": 1}, X, text="num=4 is not the size of axis 1 of shape (2, 3)", tops=4
+)
+test_split_rejects_indivisible_axis = rejects(
+    "Split", {"num_split": 2}, np.int32(1), X, text="num_split=2 does not divide axis 1 of size 3", tops=2
+)
+test_splitv_rejects_sizes_of_other_sum = rejects(
     "SplitV",
     {"num_split": 2},
     *(X, np.int32([1, 1]), np.int32(1)),
-    text="size_splits [1, 1] do not add up to the 3 cells of axis 1",
+    text="size_splits [1, 1] do not add up to the size 3 of axis 1",
     tops=2,
 )
-test_perm = rejects("Transpose", {}, X, np.int32([0, 0]), text="perm names an axis twice: [0, 0]")
-test_tile = rejects("Tile", {}, X, np.int32([2]), text="multiples must be 2 numbers, one an axis, got [2]")
-test_pad = rejects(
+test_transpose_rejects_repeated_axis = rejects(
+    "Transpose", {}, X, np.int32([0, 0]), text="perm names an axis twice: [0, 0]"
+)
+test_tile_rejects_too_few_multiples = rejects(
+    "Tile", {}, X, np.int32([2]), text="multiples must be 2 numbers, one per axis, got [2]"
+)
+test_pad_rejects_too_few_paddings = rejects(
     "Pad", {}, X, np.int32([[1, 1]]), text="paddings must be 2 pairs of 0 or more, got shape (1, 2)"
 )
-test_mirror = rejects(
+test_mirror_pad_rejects_too_many_elements = rejects(
     "MirrorPad",
     {"mode": "REFLECT"},
     X,
     np.int32([[0, 2], [0, 0]]),
-    text="paddings (0, 2) of axis 0 are more than its 1 cells to mirror",
+    text="paddings (0, 2) of axis 0 exceed the 1 elements that can be mirrored",
 )
-test_mode = rejects(
+test_mirror_pad_rejects_unknown_mode = rejects(
     "MirrorPad", {"mode": "EDGE"}, X, np.int32([[0, 0]] * 2), text="mode must be REFLECT or SYMMETRIC"
 )

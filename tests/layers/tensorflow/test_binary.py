@@ -1,10 +1,10 @@
-"""Functions of two values."""
+"""Tests of the elementwise operations on two or more inputs."""
 
 import numpy as np
 
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
-test_binary = as_tensorflow(
+test_binary_matches_tensorflow = as_tensorflow(
     *[
         "Add",
         "AddV2",
@@ -35,19 +35,21 @@ test_binary = as_tensorflow(
     ],
     *["ClipByValue", "Select", "SelectV2"],
 )
-test_dtypes = rejects(
+test_rejects_different_dtypes = rejects(
     "Mul",
     {},
     np.zeros(2, np.float32),
     np.zeros(2, np.int32),
-    text="both inputs must be of one dtype, got float32 and int32",
+    text="both inputs must have the same dtype, got float32 and int32",
 )
-test_shapes = rejects("AddN", {}, np.zeros(2), np.zeros(3), text="all inputs must be of shape (2,), got (3,)")
-test_select = rejects(
+test_add_n_rejects_different_shapes = rejects(
+    "AddN", {}, np.zeros(2), np.zeros(3), text="all inputs must have the shape (2,) of the first, got (3,)"
+)
+test_select_rejects_different_shapes = rejects(
     "Select",
     {},
     np.zeros(2, bool),
     np.zeros(2),
     np.zeros(3),
-    text="both values must be of one shape, got (2,) and (3,)",
+    text="both values must have the same shape, got (2,) and (3,)",
 )

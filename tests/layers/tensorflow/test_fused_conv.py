@@ -1,4 +1,4 @@
-"""Convolutions fused with a resize and with mirrored padding."""
+"""Tests of convolutions fused with a resize and mirrored padding."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ X, W = np.zeros((1, 4, 4, 2), np.float32), np.zeros((3, 3, 2, 1), np.float32)
 HOW = {"strides": [1, 1, 1, 1], "padding": "VALID", "mode": "REFLECT"}
 PADS = np.int32([[0, 0], [4, 0], [0, 0], [0, 0]])
 
-test_fused_conv = as_tensorflow("FusedPadConv2D", "FusedResizeAndPadConv2D")
-test_pads_are_mirrored_cells = rejects(
-    "FusedPadConv2D", HOW, X, PADS, W, text="paddings (4, 0) of axis 1 are more than its 3 cells to mirror"
+test_fused_conv_matches_tensorflow = as_tensorflow("FusedPadConv2D", "FusedResizeAndPadConv2D")
+test_rejects_more_padding_than_pixels = rejects(
+    "FusedPadConv2D", HOW, X, PADS, W, text="paddings (4, 0) of axis 1 exceed the 3 elements that can be mirrored"
 )
-test_size = rejects(
+test_rejects_size_zero = rejects(
     "FusedResizeAndPadConv2D",
     HOW,
     X,

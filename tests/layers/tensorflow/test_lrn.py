@@ -1,14 +1,16 @@
-"""Normalisation over neighbours."""
+"""Tests of the normalizations over neighbours."""
 
 import numpy as np
 
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
-test_lrn = as_tensorflow("LRN")
-test_rank = rejects("LRN", {}, np.zeros((2, 3)), text="the input must have 4 axes, got shape (2, 3)")
-test_radius = rejects(
-    "LRN", {"depth_radius": -1}, np.zeros((1, 2, 2, 3)), text="depth_radius must not be negative"
+test_lrn_matches_tensorflow = as_tensorflow("LRN")
+test_lrn_rejects_other_rank = rejects(
+    "LRN", {}, np.zeros((2, 3)), text="the input must have 4 axes, got shape (2, 3)"
 )
-test_l2 = rejects(
+test_lrn_rejects_negative_radius = rejects(
+    "LRN", {"depth_radius": -1}, np.zeros((1, 2, 2, 3)), text="depth_radius must be 0 or more"
+)
+test_l2_normalize_rejects_axis_out_of_range = rejects(
     "L2Normalize", {}, np.zeros((1, 2)), np.int32([3]), text="axes must lie in -2..1 for 2 axes, got 3"
 )

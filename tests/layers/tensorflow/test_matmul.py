@@ -1,12 +1,20 @@
-"""Products of matrices."""
+"""Tests of the matrix products."""
 
 import numpy as np
 
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
-test_matmul = as_tensorflow("MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum")
-test_fit = rejects("MatMul", {}, np.zeros((2, 3)), np.zeros((4, 2)), text="3 columns do not fit 4 rows")
-test_rank = rejects(
-    "MatMul", {}, np.zeros((2, 3, 1)), np.zeros((4, 2)), text="two matrices are multiplied, got shapes (2, 3, 1)"
+test_matmul_matches_tensorflow = as_tensorflow("MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum")
+test_matmul_rejects_columns_unlike_rows = rejects(
+    "MatMul", {}, np.zeros((2, 3)), np.zeros((4, 2)), text="a has 3 columns, but b has 4 rows"
 )
-test_batch = rejects("BatchMatMulV2", {}, np.zeros((2, 3)), np.zeros((4, 2)), text="3 columns do not fit 4 rows")
+test_matmul_rejects_three_axes = rejects(
+    "MatMul",
+    {},
+    np.zeros((2, 3, 1)),
+    np.zeros((4, 2)),
+    text="both inputs must be matrices (2 axes), got shapes (2, 3, 1)",
+)
+test_batch_matmul_rejects_columns_unlike_rows = rejects(
+    "BatchMatMulV2", {}, np.zeros((2, 3)), np.zeros((4, 2)), text="a has 3 columns, but b has 4 rows"
+)

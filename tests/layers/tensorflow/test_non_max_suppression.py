@@ -1,23 +1,23 @@
-"""Non-maximum suppression."""
+"""Tests of non-maximum suppression."""
 
 import numpy as np
 
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
-test_nms = as_tensorflow(
+test_nms_matches_tensorflow = as_tensorflow(
     "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5"
 )
 BOXES, SCORES, ONE = np.zeros((3, 4), np.float32), np.zeros(3, np.float32), np.float32(1)
-test_shapes = rejects(
+test_rejects_too_few_scores = rejects(
     "NonMaxSuppressionV3",
     {},
     *(BOXES, SCORES[:2], np.int32(2), ONE, ONE),
-    text="boxes (N, 4) and scores (N,) are needed, got (3, 4) and (2,)",
+    text="expected boxes (N, 4) and scores (N,), got (3, 4) and (2,)",
 )
-test_sigma = rejects(
+test_rejects_soft_nms = rejects(
     "NonMaxSuppressionV5",
     {},
     *(BOXES, SCORES, np.int32(2), ONE, ONE, ONE),
-    text="soft_nms_sigma must be 0: softened scores are not computed",
+    text="soft_nms_sigma must be 0: soft NMS is not supported",
     tops=3,
 )

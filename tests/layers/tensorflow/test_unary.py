@@ -1,10 +1,10 @@
-"""Functions of each value."""
+"""Tests of the elementwise operations on one input, and of Cast."""
 
 import numpy as np
 
 from tests.layers.tensorflow.recorded import as_tensorflow, rejects
 
-test_unary = as_tensorflow(
+test_unary_matches_tensorflow = as_tensorflow(
     *[
         "Abs",
         "Neg",
@@ -29,6 +29,6 @@ test_unary = as_tensorflow(
     ],
     *["Floor", "Ceil", "Round", "Rint", "Erf", "LogicalNot", "ZerosLike", "OnesLike", "Cast"],
 )
-test_cast = rejects(
+test_cast_rejects_unknown_dtype = rejects(
     "Cast", {"DstT": "bfloat16"}, np.zeros(2), text="must be one of bool, float16, float32, float64"
 )

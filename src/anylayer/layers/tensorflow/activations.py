@@ -1,4 +1,4 @@
-"""Activations."""
+"""Activation functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
 
 @layer("Relu")
 class Relu(Operation):
-    """max(x, 0)."""
+    """Compute max(x, 0) of each element.
+
+    The output has the shape of x. Source: tf.raw_ops.Relu; tensorflow/core/kernels/relu_op_functor.h.
+    """
 
     def forward(self, x: Any) -> Any:
         return ops.relu(x)
@@ -20,7 +23,10 @@ class Relu(Operation):
 
 @layer("Relu6")
 class Relu6(Operation):
-    """min(max(x, 0), 6)."""
+    """Compute min(max(x, 0), 6) of each element.
+
+    The output has the shape of x. Source: tf.raw_ops.Relu6; tensorflow/core/kernels/relu_op_functor.h.
+    """
 
     def forward(self, x: Any) -> Any:
         return np.clip(x, 0, 6)
@@ -28,9 +34,12 @@ class Relu6(Operation):
 
 @layer("LeakyRelu")
 class LeakyRelu(Operation):
-    """x where it is positive, else alpha * x."""
+    """Compute x where x > 0, else alpha * x.
 
-    alpha: float = attribute("float", 0.2)
+    The output has the shape of x. Source: tf.raw_ops.LeakyRelu; tensorflow/core/kernels/relu_op_functor.h.
+    """
+
+    alpha: float = attribute("float", 0.2, doc="slope of the negative part")
 
     def forward(self, x: Any) -> Any:
         return ops.leaky_relu(x, self.alpha)
@@ -38,7 +47,10 @@ class LeakyRelu(Operation):
 
 @layer("Elu")
 class Elu(Operation):
-    """x where it is positive, else exp(x) - 1."""
+    """Compute x where x > 0, else exp(x) - 1.
+
+    The output has the shape of x. Source: tf.raw_ops.Elu; tensorflow/core/kernels/relu_op_functor.h.
+    """
 
     def forward(self, x: Any) -> Any:
         return ops.elu(x, 1.0)
@@ -46,7 +58,12 @@ class Elu(Operation):
 
 @layer("Selu")
 class Selu(Operation):
-    """Elu, scaled so that it normalises itself (Klambauer et al., arXiv 1706.02515)."""
+    """Compute scale * x where x > 0, else scale * alpha * (exp(x) - 1).
+
+    The output has the shape of x. scale = 1.0507... and alpha = 1.6732... are the
+    constants of Klambauer et al., Self-Normalizing Neural Networks (arXiv 1706.02515).
+    Source: tf.raw_ops.Selu; tensorflow/core/kernels/relu_op_functor.h.
+    """
 
     def forward(self, x: Any) -> Any:
         return ops.elu(x, 1.6732632423543772) * 1.0507009873554805
@@ -54,7 +71,10 @@ class Selu(Operation):
 
 @layer("Softplus")
 class Softplus(Operation):
-    """log(1 + exp(x))."""
+    """Compute log(1 + exp(x)) of each element.
+
+    The output has the shape of x. Source: tf.raw_ops.Softplus; tensorflow/core/kernels/softplus_op.h.
+    """
 
     def forward(self, x: Any) -> Any:
         return ops.softplus(x)
@@ -62,7 +82,10 @@ class Softplus(Operation):
 
 @layer("Softsign")
 class Softsign(Operation):
-    """x / (1 + |x|)."""
+    """Compute x / (1 + |x|) of each element.
+
+    The output has the shape of x. Source: tf.raw_ops.Softsign; tensorflow/core/kernels/softsign_op.h.
+    """
 
     def forward(self, x: Any) -> Any:
         return x / (1 + np.abs(x))
@@ -70,7 +93,10 @@ class Softsign(Operation):
 
 @layer("Sigmoid")
 class Sigmoid(Operation):
-    """1 / (1 + exp(-x))."""
+    """Compute the logistic function 1 / (1 + exp(-x)) of each element.
+
+    The output has the shape of x. Source: tf.raw_ops.Sigmoid; tensorflow/core/kernels/cwise_ops.h.
+    """
 
     def forward(self, x: Any) -> Any:
         return ops.sigmoid(x)
@@ -78,17 +104,23 @@ class Sigmoid(Operation):
 
 @layer("Softmax")
 class Softmax(Operation):
-    """exp(x), divided by its sum over the last axis."""
+    """Compute exp(x), divided by its sum over the last axis.
+
+    The output has the shape of x. Source: tf.raw_ops.Softmax; tensorflow/core/kernels/softmax_op.cc.
+    """
 
     def forward(self, x: Any) -> Any:
-        need(len(x.shape) >= 1, "a scalar has no axis to normalise over")
+        need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return ops.softmax(x, axis=-1)
 
 
 @layer("LogSoftmax")
 class LogSoftmax(Operation):
-    """x less the logarithm of the sum of exp(x) over the last axis."""
+    """Compute x minus the logarithm of the sum of exp(x) over the last axis.
+
+    The output has the shape of x. Source: tf.raw_ops.LogSoftmax; tensorflow/core/kernels/softmax_op.cc.
+    """
 
     def forward(self, x: Any) -> Any:
-        need(len(x.shape) >= 1, "a scalar has no axis to normalise over")
+        need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return ops.log_softmax(x, axis=-1)

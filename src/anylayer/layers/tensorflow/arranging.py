@@ -1,4 +1,4 @@
-"""Values arranged anew: joined, cut, repeated, transposed."""
+"""Operations that rearrange elements: concat, split, transpose, repeat, reverse and pad."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from anylayer.layers.tensorflow._base import (
     attribute,
     axes_of,
     axis_of,
+    constant,
     count_of,
-    known,
+    integer,
+    integers,
     layer,
     need,
-    single,
-    whole,
 )
 
 
 class _Counted(Operation):
-    """A number of outputs that attribute `counted` gives."""
+    """An operation with one result, a list of outputs, whose length the attribute `counted` states."""
 
     counted = "num_split"
 
@@ -33,26 +33,39 @@ class _Counted(Operation):
 
 @layer("Concat")
 class Concat(Operation):
-    """Joined along an axis, which comes first (the oldest graphs)."""
+    """Concatenate arrays along an axis, which is the first input.
+
+    Inputs: the axis, a constant; then arrays of equal shapes except along the axis.
+    Graphs of the first releases of TensorFlow contain it; ConcatV2 replaced it.
+    Source: tf.raw_ops.Concat; tensorflow/core/kernels/concat_op.cc.
+    """
 
     def forward(self, axis: Any, *xs: Any) -> Any:
-        need(xs, "needs 1 array or more, got 0")
-        return np.concatenate(xs, axis=axis_of(single(axis, "concat_dim"), len(xs[0].shape), "concat_dim"))
+        need(xs, "needs 1 array or more to concatenate, got 0")
+        return np.concatenate(xs, axis=axis_of(integer(axis, "concat_dim"), len(xs[0].shape), "concat_dim"))
 
 
 @layer("ConcatV2")
 class ConcatV2(Operation):
-    """Joined along an axis, which comes last."""
+    """Concatenate arrays along an axis, which is the last input.
+
+    Inputs: arrays of equal shapes except along the axis; then the axis, a constant.
+    Source: tf.raw_ops.ConcatV2; tensorflow/core/kernels/concat_op.cc.
+    """
 
     def forward(self, *given: Any) -> Any:
         need(len(given) >= 2, f"needs 1 array or more and an axis, got {len(given)} inputs")
         *xs, axis = given
-        return np.concatenate(xs, axis=axis_of(single(axis, "axis"), len(xs[0].shape)))
+        return np.concatenate(xs, axis=axis_of(integer(axis, "axis"), len(xs[0].shape)))
 
 
 @layer("Pack")
 class Pack(Operation):
-    """Joined along a new axis."""
+    """Stack arrays of equal shape along a new axis.
+
+    The output has one axis more than each input; `axis` is its index in the output.
+    Source: tf.raw_ops.Pack; tensorflow/core/kernels/pack_op.cc.
+    """
 
     axis: int = attribute("int64", 0)
 
@@ -63,7 +76,11 @@ class Pack(Operation):
 
 @layer("Unpack")
 class Unpack(_Counted):
-    """The parts along an axis, which goes."""
+    """Split an array into its `num` slices along an axis, and remove the axis.
+
+    Each of the `num` outputs has one axis less than x. Axis `axis` of x must have size `num`.
+    Source: tf.raw_ops.Unpack; tensorflow/core/kernels/unpack_op.cc.
+    """
 
     axis: int = attribute("int64", 0)
     num: int = attribute("int64")
@@ -71,80 +88,102 @@ class Unpack(_Counted):
 
     def forward(self, x: Any) -> Any:
         axis = axis_of(self.axis, len(x.shape))
-        need(x.shape[axis] == self.num, f"axis {axis} of {tuple(x.shape)} has not num={self.num} parts")
+        need(x.shape[axis] == self.num, f"num={self.num} is not the size of axis {axis} of shape {tuple(x.shape)}")
         return [np.take(x, i, axis=axis) for i in range(self.num)]
 
 
 @layer("Split")
 class Split(_Counted):
-    """Equal parts along an axis, which comes first."""
+    """Split an array into `num_split` equal parts along an axis.
+
+    Inputs: the axis, a constant; then the array. `num_split` must divide the size of the axis.
+    Source: tf.raw_ops.Split; tensorflow/core/kernels/split_op.cc.
+    """
 
     num_split: int = attribute("int64")
 
     def forward(self, axis: Any, x: Any) -> Any:
-        over = axis_of(single(axis, "split_dim"), len(x.shape), "split_dim")
+        over = axis_of(integer(axis, "split_dim"), len(x.shape), "split_dim")
         need(
             x.shape[over] % self.num_split == 0,
-            f"num_split={self.num_split} does not divide the {x.shape[over]} cells of axis {over}",
+            f"num_split={self.num_split} does not divide axis {over} of size {x.shape[over]}",
         )
         return list(np.split(x, self.num_split, axis=over))
 
 
 @layer("SplitV")
 class SplitV(_Counted):
-    """Parts of given sizes along an axis; one size may be -1: what is left."""
+    """Split an array into parts of given sizes along an axis.
+
+    Inputs: the array, the sizes and the axis; both of the latter are constants. One size may be -1, which stands
+    for the rest of the axis.
+    Source: tf.raw_ops.SplitV; tensorflow/core/kernels/split_v_op.cc.
+    """
 
     num_split: int = attribute("int64")
 
     def forward(self, x: Any, sizes: Any, axis: Any) -> Any:
-        over = axis_of(single(axis, "split_dim"), len(x.shape), "split_dim")
-        parts = whole(sizes, "size_splits")
+        over = axis_of(integer(axis, "split_dim"), len(x.shape), "split_dim")
+        parts = integers(sizes, "size_splits")
         need(
             len(parts) == self.num_split and parts.count(-1) <= 1 and min(parts) >= -1,
-            f"size_splits must be {self.num_split} sizes of which one may be -1, got {parts}",
+            f"size_splits must be {self.num_split} sizes, of which one may be -1, got {parts}",
         )
         if -1 in parts:
             parts[parts.index(-1)] = x.shape[over] - sum(p for p in parts if p >= 0)
         need(
             sum(parts) == x.shape[over] and min(parts) >= 0,
-            f"size_splits {parts} do not add up to the {x.shape[over]} cells of axis {over}",
+            f"size_splits {parts} do not add up to the size {x.shape[over]} of axis {over}",
         )
         return list(np.split(x, np.cumsum(parts)[:-1].tolist(), axis=over))
 
 
 @layer("Transpose")
 class Transpose(Operation):
-    """The axes in another order."""
+    """Permute the axes of an array: output axis i is input axis perm[i].
+
+    `perm` is a constant that names each axis of x once.
+    Source: tf.raw_ops.Transpose; tensorflow/core/kernels/transpose_op.cc.
+    """
 
     def forward(self, x: Any, perm: Any) -> Any:
-        order = axes_of(whole(perm, "perm"), len(x.shape), "perm")
+        order = axes_of(integers(perm, "perm"), len(x.shape), "perm")
         need(len(order) == len(x.shape), f"perm must name {len(x.shape)} axes, got {order}")
         return x.transpose(order)
 
 
 @layer("Tile")
 class Tile(Operation):
-    """Repeated along each axis."""
+    """Repeat an array multiples[i] times along each axis i.
+
+    `multiples` is a constant with one number per axis of x.
+    Source: tf.raw_ops.Tile; tensorflow/core/kernels/tile_ops.cc.
+    """
 
     def forward(self, x: Any, multiples: Any) -> Any:
-        times = whole(multiples, "multiples")
+        times = integers(multiples, "multiples")
         need(
             len(times) == len(x.shape) and all(t >= 0 for t in times),
-            f"multiples must be {len(x.shape)} numbers, one an axis, got {times}",
+            f"multiples must be {len(x.shape)} numbers, one per axis, got {times}",
         )
         return np.tile(x, times)
 
 
 @layer("ReverseV2")
 class ReverseV2(Operation):
-    """Back to front along some axes."""
+    """Reverse the order of the elements along the given axes.
+
+    The output has the shape of x. `axis` is a constant list of axes.
+    Source: tf.raw_ops.ReverseV2; tensorflow/core/kernels/reverse_op.cc.
+    """
 
     def forward(self, x: Any, axes: Any) -> Any:
-        return np.flip(x, tuple(axes_of(whole(axes, "axis"), len(x.shape))))
+        return np.flip(x, tuple(axes_of(integers(axes, "axis"), len(x.shape))))
 
 
 def _pairs(paddings: Any, rank: int) -> list[tuple[int, int]]:
-    values = whole(paddings, "paddings", 2)
+    """Return the pads (before, after) of each axis from a constant of shape (rank, 2)."""
+    values = integers(paddings, "paddings", 2)
     need(
         tuple(paddings.shape) == (rank, 2) and all(v >= 0 for v in values),
         f"paddings must be {rank} pairs of 0 or more, got shape {tuple(paddings.shape)}: {values[:20]}",
@@ -154,7 +193,11 @@ def _pairs(paddings: Any, rank: int) -> list[tuple[int, int]]:
 
 @layer("Pad")
 class Pad(Operation):
-    """Zeros around."""
+    """Pad an array with zeros.
+
+    `paddings` is a constant of shape (rank, 2): the numbers of elements before and after each axis.
+    Source: tf.raw_ops.Pad; tensorflow/core/kernels/pad_op.cc.
+    """
 
     def forward(self, x: Any, paddings: Any) -> Any:
         return np.pad(x, _pairs(paddings, len(x.shape)))
@@ -162,17 +205,27 @@ class Pad(Operation):
 
 @layer("PadV2")
 class PadV2(Operation):
-    """A value around."""
+    """Pad an array with a given value.
+
+    `paddings` is a constant of shape (rank, 2): the numbers of elements before and after each axis. The value is a
+    constant scalar.
+    Source: tf.raw_ops.PadV2; tensorflow/core/kernels/pad_op.cc.
+    """
 
     def forward(self, x: Any, paddings: Any, value: Any) -> Any:
-        around = known(value, "constant_values")
+        around = constant(value, "constant_values")
         need(around.size == 1, f"constant_values must be one number, got shape {around.shape}")
         return np.pad(x, _pairs(paddings, len(x.shape)), constant_values=around.reshape(())[()])
 
 
 @layer("MirrorPad")
 class MirrorPad(Operation):
-    """Mirrored around: REFLECT without the edge, SYMMETRIC with it."""
+    """Pad an array with its own elements, mirrored at the edges.
+
+    mode REFLECT does not repeat the edge element, SYMMETRIC does. `paddings` is a constant of shape (rank, 2): the
+    numbers of elements before and after each axis.
+    Source: tf.raw_ops.MirrorPad; tensorflow/core/kernels/image/mirror_pad_op.cc.
+    """
 
     mode: str = attribute("string")
 
@@ -181,10 +234,12 @@ class MirrorPad(Operation):
 
 
 def mirrored(x: Any, paddings: Any, mode: str) -> Any:
-    """Pad with mirrored values: REFLECT leaves the edge out, SYMMETRIC repeats it."""
+    """Return `x`, padded with mirrored elements: REFLECT does not repeat the edge element, SYMMETRIC does."""
     need(mode in ("REFLECT", "SYMMETRIC"), f"mode must be REFLECT or SYMMETRIC, got '{mode}'")
     pairs = _pairs(paddings, len(x.shape))
     for axis, (n, pair) in enumerate(zip(x.shape, pairs)):
-        most = n - (mode == "REFLECT")
-        need(max(pair) <= most, f"paddings {pair} of axis {axis} are more than its {most} cells to mirror")
+        limit = n - (mode == "REFLECT")
+        need(
+            max(pair) <= limit, f"paddings {pair} of axis {axis} exceed the {limit} elements that can be mirrored"
+        )
     return np.pad(x, pairs, mode="reflect" if mode == "REFLECT" else "symmetric")

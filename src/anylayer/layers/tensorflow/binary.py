@@ -1,4 +1,4 @@
-"""Functions of two values (or more), broadcast."""
+"""Elementwise operations on two or more inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
 
 
 def _truncated(a: Any, b: Any) -> Any:
-    """The quotient cut towards zero."""
+    """Return a / b, rounded towards zero."""
     if a.dtype.kind == "f":
         return np.trunc(a / b)
     quotient = np.abs(a) // np.abs(b)
@@ -23,53 +23,62 @@ def _divided(a: Any, b: Any) -> Any:
 
 
 def _no_nan(a: Any, b: Any) -> Any:
-    """a / b, 0 where b is 0."""
+    """Return a / b, or 0 where b is 0."""
     zero = b == 0
     return np.where(zero, np.zeros((), a.dtype), a / np.where(zero, np.ones((), b.dtype), b))
 
 
 _FUNCTIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "Add": ("a + b.", np.add),
-    "AddV2": ("a + b.", np.add),
-    "Sub": ("a - b.", np.subtract),
-    "Mul": ("a * b.", np.multiply),
-    "RealDiv": ("a / b.", np.true_divide),
-    "Div": ("a / b; of whole numbers cut towards zero.", _divided),
-    "DivNoNan": ("a / b, 0 where b is 0.", _no_nan),
-    "TruncateDiv": ("a / b, cut towards zero.", _truncated),
-    "FloorDiv": ("a / b, rounded down.", np.floor_divide),
-    "FloorMod": ("What is left of a / b, with b's sign.", np.mod),
-    "Mod": ("What is left of a / b, with a's sign.", np.fmod),
-    "TruncateMod": ("What is left of a / b, with a's sign.", np.fmod),
-    "Maximum": ("The larger one.", np.maximum),
-    "Minimum": ("The smaller one.", np.minimum),
-    "Pow": ("a to the b.", np.power),
-    "SquaredDifference": ("(a - b) squared.", lambda a, b: (a - b) * (a - b)),
-    "Atan2": ("The angle of (b, a).", np.arctan2),
-    "Greater": ("Whether a > b.", np.greater),
-    "GreaterEqual": ("Whether a >= b.", np.greater_equal),
-    "Less": ("Whether a < b.", np.less),
-    "LessEqual": ("Whether a <= b.", np.less_equal),
-    "LogicalAnd": ("Whether both are true.", np.logical_and),
-    "LogicalOr": ("Whether either is true.", np.logical_or),
+    "Add": ("a + b", np.add),
+    "AddV2": ("a + b", np.add),
+    "Sub": ("a - b", np.subtract),
+    "Mul": ("a * b", np.multiply),
+    "RealDiv": ("a / b", np.true_divide),
+    "Div": ("a / b, rounded towards zero for integers", _divided),
+    "DivNoNan": ("a / b, or 0 where b is 0", _no_nan),
+    "TruncateDiv": ("a / b, rounded towards zero", _truncated),
+    "FloorDiv": ("a / b, rounded down", np.floor_divide),
+    "FloorMod": ("the remainder of a / b, with the sign of b", np.mod),
+    "Mod": ("the remainder of a / b, with the sign of a", np.fmod),
+    "TruncateMod": ("the remainder of a / b, with the sign of a", np.fmod),
+    "Maximum": ("the larger of a and b", np.maximum),
+    "Minimum": ("the smaller of a and b", np.minimum),
+    "Pow": ("a to the power of b", np.power),
+    "SquaredDifference": ("(a - b) * (a - b)", lambda a, b: (a - b) * (a - b)),
+    "Atan2": ("the angle of the point (b, a), in radians", np.arctan2),
+    "Greater": ("whether a > b", np.greater),
+    "GreaterEqual": ("whether a >= b", np.greater_equal),
+    "Less": ("whether a < b", np.less),
+    "LessEqual": ("whether a <= b", np.less_equal),
+    "LogicalAnd": ("whether both a and b are true", np.logical_and),
+    "LogicalOr": ("whether a or b is true", np.logical_or),
 }
+_DOC = """Compute {}.
+
+    a and b have one dtype, and their shapes broadcast as in NumPy. Source: tf.raw_ops.{};
+    tensorflow/core/kernels/cwise_ops.h.
+    """
 
 
-def _define(name: str, doc: str, function: Callable[[Any, Any], Any]) -> None:
+def _define(name: str, what: str, function: Callable[[Any, Any], Any]) -> None:
     def forward(self: Operation, a: Any, b: Any) -> Any:
-        need(a.dtype == b.dtype, f"both inputs must be of one dtype, got {a.dtype} and {b.dtype}")
+        need(a.dtype == b.dtype, f"both inputs must have the same dtype, got {a.dtype} and {b.dtype}")
         return function(a, b)
 
-    layer(name)(type(name, (Operation,), {"__doc__": doc, "__module__": __name__, "forward": forward}))
+    body = {"__doc__": _DOC.format(what, name), "__module__": __name__, "forward": forward}
+    layer(name)(type(name, (Operation,), body))
 
 
-for _name, (_doc, _function) in _FUNCTIONS.items():
-    _define(_name, _doc, _function)
+for _name, (_what, _function) in _FUNCTIONS.items():
+    _define(_name, _what, _function)
 
 
 @layer("Equal")
 class Equal(Operation):
-    """Whether a == b."""
+    """Compute whether a == b.
+
+    The shapes of a and b broadcast as in NumPy. Source: tf.raw_ops.Equal; tensorflow/core/kernels/cwise_ops.h.
+    """
 
     harmless = frozenset({"incompatible_shape_error"})
 
@@ -79,7 +88,10 @@ class Equal(Operation):
 
 @layer("NotEqual")
 class NotEqual(Equal):
-    """Whether a differs from b."""
+    """Compute whether a != b.
+
+    The shapes of a and b broadcast as in NumPy. Source: tf.raw_ops.NotEqual; tensorflow/core/kernels/cwise_ops.h.
+    """
 
     def forward(self, a: Any, b: Any) -> Any:
         return a != b
@@ -88,7 +100,10 @@ class NotEqual(Equal):
 @layer("AddN")
 @layer("AccumulateNV2")
 class AddN(Operation):
-    """The sum of all inputs, which have one shape."""
+    """Compute the sum of all inputs, which have equal shapes.
+
+    Source: tf.raw_ops.AddN, tf.raw_ops.AccumulateNV2; tensorflow/core/kernels/aggregate_ops.cc.
+    """
 
     shape: Any = attribute("any", None)
 
@@ -98,7 +113,7 @@ class AddN(Operation):
         for x in xs[1:]:
             need(
                 tuple(x.shape) == tuple(xs[0].shape),
-                f"all inputs must be of shape {tuple(xs[0].shape)}, got {tuple(x.shape)}",
+                f"all inputs must have the shape {tuple(xs[0].shape)} of the first, got {tuple(x.shape)}",
             )
             total = total + x
         return total
@@ -106,7 +121,11 @@ class AddN(Operation):
 
 @layer("ClipByValue")
 class ClipByValue(Operation):
-    """x held between two values."""
+    """Clip x to the interval from low to high: min(max(x, low), high).
+
+    low and high broadcast to the shape of x. Source: tf.raw_ops.ClipByValue;
+    tensorflow/core/kernels/cwise_op_clip.cc.
+    """
 
     def forward(self, x: Any, low: Any, high: Any) -> Any:
         return np.minimum(np.maximum(x, low), high)
@@ -114,7 +133,11 @@ class ClipByValue(Operation):
 
 @layer("SelectV2")
 class SelectV2(Operation):
-    """a where the condition holds, else b."""
+    """Select a where the condition is true, else b.
+
+    The shapes of all three inputs broadcast as in NumPy. Source: tf.raw_ops.SelectV2;
+    tensorflow/core/kernels/cwise_op_select.cc.
+    """
 
     def forward(self, condition: Any, a: Any, b: Any) -> Any:
         return np.where(condition, a, b)
@@ -122,12 +145,16 @@ class SelectV2(Operation):
 
 @layer("Select")
 class Select(Operation):
-    """a where the condition holds, else b: value by value, or row by row where the condition is a vector."""
+    """Select a where the condition is true, else b; a condition of rank 1 selects whole rows.
+
+    a and b have equal shapes. The condition has their shape, or is a vector with one value per index of axis 0.
+    Source: tf.raw_ops.Select; tensorflow/core/kernels/cwise_op_select.cc.
+    """
 
     def forward(self, condition: Any, a: Any, b: Any) -> Any:
         need(
             tuple(a.shape) == tuple(b.shape),
-            f"both values must be of one shape, got {tuple(a.shape)} and {tuple(b.shape)}",
+            f"both values must have the same shape, got {tuple(a.shape)} and {tuple(b.shape)}",
         )
         if len(condition.shape) == 1 and len(a.shape) > 1:
             condition = condition.reshape(-1, *(1,) * (len(a.shape) - 1))

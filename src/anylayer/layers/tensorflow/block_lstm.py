@@ -1,4 +1,4 @@
-"""LSTM blocks."""
+"""LSTM blocks: single steps and whole sequences."""
 
 from __future__ import annotations
 
@@ -8,14 +8,25 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Operation, attribute, layer, need, single
+from anylayer.layers.tensorflow._base import Operation, attribute, integer, layer, need
 
 _RESULTS = ("i", "cs", "f", "o", "ci", "co", "h")
 
 
 class _Block(Operation):
-    """One step: gates of [x, h] @ w + b; i, f and o look at the cell through the peepholes wci, wcf, wco; the new
-    cell is ci * i + cell * f, held within cell_clip where that is positive (core/kernels/rnn/lstm_ops.h)."""
+    """An LSTM with peepholes: gates = concat(x, h) @ w + b, of which i, f and o also see the cell.
+
+        i  = sigmoid(gate_i + cell * wci)
+        f  = sigmoid(gate_f + cell * wcf + forget_bias)
+        ci = tanh(gate_c)
+        cs = ci * i + cell * f, clipped to -cell_clip..cell_clip where cell_clip > 0
+        o  = sigmoid(gate_o + cs * wco)
+        co = tanh(cs);  h = co * o
+
+    x is (batch, inputs), cell and h are (batch, units), w is (inputs + units, 4 * units), b is (4 * units,). The
+    terms with wci, wcf and wco apply with use_peephole only. `order` is the order of the gates in w and b.
+    Source: tensorflow/core/kernels/rnn/lstm_ops.h.
+    """
 
     use_peephole: bool = attribute("bool", False)
     order = "icfo"
@@ -28,11 +39,11 @@ class _Block(Operation):
     def step(
         self, x: Any, cell: Any, h: Any, w: Any, b: Any, peepholes: Sequence[Any], forget: float
     ) -> list[Any]:
-        """i, cs, f, o, ci, co, h of one step."""
+        """Return i, cs, f, o, ci, co and h of one step, each (batch, units)."""
         size = cell.shape[-1]
         need(
             tuple(w.shape) == (x.shape[-1] + size, 4 * size) and tuple(b.shape) == (4 * size,),
-            f"w and b must be of shapes {(x.shape[-1] + size, 4 * size)} and {(4 * size,)}, got {tuple(w.shape)} "
+            f"w and b must have shapes {(x.shape[-1] + size, 4 * size)} and {(4 * size,)}, got {tuple(w.shape)} "
             f"and {tuple(b.shape)}",
         )
         gates = np.concatenate([x, h], axis=-1) @ w + b
@@ -52,7 +63,13 @@ class _Block(Operation):
 
 @layer("LSTMBlockCell")
 class LSTMBlockCell(_Block):
-    """One step of an LSTM."""
+    """Compute one step of an LSTM with optional peepholes.
+
+    Inputs: x (batch, inputs), cs_prev and h_prev (batch, units), w (inputs + units, 4 * units), wci, wcf and wco
+    (units,), b (4 * units,). Outputs: i, cs, f, o, ci, co, h, each (batch, units). The gates in w are in the order
+    i, c, f, o. forget_bias is added to the forget gate; cell_clip > 0 limits the cell.
+    Source: tf.raw_ops.LSTMBlockCell; tensorflow/core/kernels/rnn/lstm_ops.h.
+    """
 
     forget_bias: float = attribute("float", 1.0)
     cell_clip: float = attribute("float", 3.0)
@@ -62,12 +79,20 @@ class LSTMBlockCell(_Block):
 
 
 class _Sequence(_Block):
+    """An LSTM over a sequence x (steps, batch, inputs), of which the first `seq_len_max` steps are computed.
+
+    Each of the seven outputs (i, cs, f, o, ci, co, h) is (steps, batch, units). The steps after seq_len_max are
+    zeros.
+    """
+
     forget = 0.0
 
     def forward(self, length: Any, x: Any, cell: Any, h: Any, w: Any, wci: Any, wcf: Any, wco: Any, b: Any) -> Any:
-        need(len(x.shape) == 3, f"x must be of shape (steps, batch, values), got {tuple(x.shape)}")
-        count = single(length, "seq_len_max")
-        need(0 <= count <= x.shape[0], f"seq_len_max={count} is not among the {x.shape[0]} steps")
+        need(len(x.shape) == 3, f"x must have shape (steps, batch, inputs), got {tuple(x.shape)}")
+        count = integer(length, "seq_len_max")
+        need(
+            0 <= count <= x.shape[0], f"seq_len_max must lie in 0..{x.shape[0]}, the number of steps, got {count}"
+        )
         w, wci, wcf, wco, b = (v.astype(np.float32) for v in (w, wci, wcf, wco, b))
         steps = []
         for t in range(count):
@@ -82,7 +107,12 @@ class _Sequence(_Block):
 
 @layer("BlockLSTM")
 class BlockLSTM(_Sequence):
-    """An LSTM over a sequence (steps, batch, values): gates i, c, f, o; forget_bias is added to f."""
+    """Compute an LSTM over a sequence (steps, batch, inputs), with a bias of the forget gate.
+
+    Inputs: seq_len_max, a constant; x; then those of LSTMBlockCell. Outputs: i, cs, f, o, ci, co, h, each
+    (steps, batch, units). The gates in w are in the order i, c, f, o.
+    Source: tf.raw_ops.BlockLSTM; tensorflow/core/kernels/rnn/lstm_ops.h.
+    """
 
     forget_bias: float = attribute("float", 1.0)
     cell_clip: float = attribute("float", 3.0)
@@ -93,7 +123,11 @@ class BlockLSTM(_Sequence):
 
 @layer("BlockLSTMV2")
 class BlockLSTMV2(_Sequence):
-    """An LSTM over a sequence (steps, batch, values): gates i, f, c, o; no bias is added."""
+    """Compute an LSTM over a sequence (steps, batch, inputs), without a bias of the forget gate.
+
+    As BlockLSTM, but the gates in w are in the order i, f, c, o.
+    Source: tf.raw_ops.BlockLSTMV2; tensorflow/core/kernels/rnn/lstm_ops.h.
+    """
 
     order = "ifco"
     cell_clip: float = attribute("float", 0.0)

@@ -1,4 +1,4 @@
-"""Blocks of pixels as channels or as batches."""
+"""Operations that move blocks of pixels into channels or into the batch, and back."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Enum, Operation, attribute, layer, need, whole
-from anylayer.layers.tensorflow._spatial import as_before, channels_first, extent, spatial, windows
+from anylayer.layers.tensorflow._base import Enum, Operation, attribute, integers, layer, need
+from anylayer.layers.tensorflow._spatial import channels_first, extent, restored, spatial, windows
 
 
 class _Block(Operation):
@@ -19,25 +19,33 @@ class _Block(Operation):
 
 @layer("SpaceToDepth")
 class SpaceToDepth(_Block):
-    """Blocks of pixels as channels: of a block the rows, then the columns, then the channels."""
+    """Move each block of block_size x block_size pixels into channels.
+
+    (N, H, W, C) to (N, H / b, W / b, b * b * C) for block size b. Channel (i * b + j) * C + c of the output is
+    channel c of the pixel in row i and column j of the block.
+    Source: tf.raw_ops.SpaceToDepth; tensorflow/core/kernels/spacetodepth_op.cc.
+    """
 
     def forward(self, x: Any) -> Any:
-        return as_before(
-            ops.space_to_depth(channels_first(x, self.data_format), self.block_size), self.data_format
-        )
+        return restored(ops.space_to_depth(channels_first(x, self.data_format), self.block_size), self.data_format)
 
 
 @layer("DepthToSpace")
 class DepthToSpace(_Block):
-    """Channels as blocks of pixels: the inverse of SpaceToDepth."""
+    """Move channels into blocks of block_size x block_size pixels: the inverse of SpaceToDepth.
+
+    (N, H, W, b * b * C) to (N, H * b, W * b, C) for block size b.
+    Source: tf.raw_ops.DepthToSpace; tensorflow/core/kernels/depthtospace_op.cc.
+    """
 
     def forward(self, x: Any) -> Any:
         y = ops.depth_to_space(channels_first(x, self.data_format), self.block_size, mode="DCR")
-        return as_before(y, self.data_format)
+        return restored(y, self.data_format)
 
 
 def _pairs(values: Any, count: int, what: str) -> list[tuple[int, int]]:
-    flat = whole(values, what, 2)
+    """Return pairs of numbers from a constant of shape (count, 2)."""
+    flat = integers(values, what, 2)
     need(
         tuple(values.shape) == (count, 2) and all(v >= 0 for v in flat),
         f"{what} must be {count} pairs of 0 or more, got shape {tuple(values.shape)}: {flat[:20]}",
@@ -46,7 +54,7 @@ def _pairs(values: Any, count: int, what: str) -> list[tuple[int, int]]:
 
 
 def _to_batch(x: Any, block: list[int], pairs: list[tuple[int, int]]) -> Any:
-    """Cells of equal place in their block as batches of their own."""
+    """Return `x`, padded, with the pixels at the same place of their blocks as one batch."""
     m, rank = len(block), len(x.shape)
     need(m < rank and all(b >= 1 for b in block), f"block_shape {block} does not fit shape {tuple(x.shape)}")
     x = np.pad(x, [(0, 0), *pairs, *[(0, 0)] * (rank - m - 1)])
@@ -54,7 +62,7 @@ def _to_batch(x: Any, block: list[int], pairs: list[tuple[int, int]]) -> Any:
     for axis, b in enumerate(block, 1):
         need(
             x.shape[axis] % b == 0,
-            f"block_shape {b} does not divide the {x.shape[axis]} padded cells of axis {axis}",
+            f"block_shape {b} does not divide axis {axis} of size {x.shape[axis]} after padding",
         )
         inner += [x.shape[axis] // b, b]
     rest = list(x.shape[m + 1 :])
@@ -66,10 +74,11 @@ def _to_batch(x: Any, block: list[int], pairs: list[tuple[int, int]]) -> Any:
 
 
 def _from_batch(x: Any, block: list[int], crops: list[tuple[int, int]]) -> Any:
+    """Return `x` with each group of batches as blocks of pixels, cropped."""
     m, rank = len(block), len(x.shape)
     need(m < rank and all(b >= 1 for b in block), f"block_shape {block} does not fit shape {tuple(x.shape)}")
     count = math.prod(block)
-    need(x.shape[0] % count == 0, f"a block of {count} cells does not divide a batch of {x.shape[0]}")
+    need(x.shape[0] % count == 0, f"a block of {count} pixels does not divide the batch size {x.shape[0]}")
     batch, sizes, rest = x.shape[0] // count, list(x.shape[1 : m + 1]), list(x.shape[m + 1 :])
     y = x.reshape(*block, batch, *sizes, *rest)
     order = [m]
@@ -79,32 +88,49 @@ def _from_batch(x: Any, block: list[int], crops: list[tuple[int, int]]) -> Any:
     y = y.reshape(batch, *(s * b for s, b in zip(sizes, block)), *rest)
     key: list[Any] = [slice(None)]
     for axis, (before, after) in enumerate(crops, 1):
-        need(before + after <= y.shape[axis], f"crops {before} + {after} are more than axis {axis} has")
+        need(
+            before + after <= y.shape[axis],
+            f"crops {before} + {after} exceed the size {y.shape[axis]} of axis {axis}",
+        )
         key.append(slice(before, y.shape[axis] - after))
     return y[tuple(key)]
 
 
 @layer("SpaceToBatchND")
 class SpaceToBatchND(Operation):
-    """Blocks of cells as batches, after padding with zeros."""
+    """Pad the spatial axes with zeros and move each block of pixels into the batch.
+
+    (N, s1, ..., sM, ...) to (N * prod(block), (s1 + pads1) / block1, ...). block_shape (M,) and paddings (M, 2)
+    are constants. Batch k * N + n holds the pixels at place k of the blocks of image n.
+    Source: tf.raw_ops.SpaceToBatchND; tensorflow/core/kernels/spacetobatch_op.cc.
+    """
 
     def forward(self, x: Any, block_shape: Any, paddings: Any) -> Any:
-        block = whole(block_shape, "block_shape")
+        block = integers(block_shape, "block_shape")
         return _to_batch(x, block, _pairs(paddings, len(block), "paddings"))
 
 
 @layer("BatchToSpaceND")
 class BatchToSpaceND(Operation):
-    """Batches as blocks of cells, cropped: the inverse of SpaceToBatchND."""
+    """Move batches into blocks of pixels and crop: the inverse of SpaceToBatchND.
+
+    (N * prod(block), s1, ..., sM, ...) to (N, s1 * block1 - crops1, ...). block_shape (M,) and crops (M, 2) are
+    constants.
+    Source: tf.raw_ops.BatchToSpaceND; tensorflow/core/kernels/batchtospace_op.cc.
+    """
 
     def forward(self, x: Any, block_shape: Any, crops: Any) -> Any:
-        block = whole(block_shape, "block_shape")
+        block = integers(block_shape, "block_shape")
         return _from_batch(x, block, _pairs(crops, len(block), "crops"))
 
 
 @layer("SpaceToBatch")
 class SpaceToBatch(Operation):
-    """SpaceToBatchND for pictures, with one size of block."""
+    """Apply SpaceToBatchND to height and width with blocks of block_size x block_size.
+
+    (N, H, W, C) with constant paddings (2, 2). Source: tf.raw_ops.SpaceToBatch;
+    tensorflow/core/kernels/spacetobatch_op.cc.
+    """
 
     block_size: int = attribute("int64")
 
@@ -114,7 +140,11 @@ class SpaceToBatch(Operation):
 
 @layer("BatchToSpace")
 class BatchToSpace(Operation):
-    """BatchToSpaceND for pictures, with one size of block."""
+    """Apply BatchToSpaceND to height and width with blocks of block_size x block_size.
+
+    (N, H, W, C) with constant crops (2, 2). Source: tf.raw_ops.BatchToSpace;
+    tensorflow/core/kernels/batchtospace_op.cc.
+    """
 
     block_size: int = attribute("int64")
 
@@ -124,7 +154,12 @@ class BatchToSpace(Operation):
 
 @layer("ExtractImagePatches")
 class ExtractImagePatches(Operation):
-    """Each window's values as channels: rows, then columns, then channels."""
+    """Return the pixels of each window as channels.
+
+    (N, H, W, C) to (N, rows, columns, kh * kw * C) for windows of kh x kw pixels. Channel (i * kw + j) * C + c is
+    channel c of the pixel in row i and column j of the window. rates are the dilations of the window.
+    Source: tf.raw_ops.ExtractImagePatches; tensorflow/core/kernels/image/extract_image_patches_op.cc.
+    """
 
     ksizes: tuple[int, ...] = attribute("int64", repeated=True)
     strides: tuple[int, ...] = attribute("int64", repeated=True)
@@ -139,7 +174,10 @@ class ExtractImagePatches(Operation):
         )
         reach = [extent(k, r) for k, r in zip(kernel, rates)]
         pairs = windows(self.padding, x.shape[1:3], reach, steps)
-        need(kernel[0] * kernel[1] <= 4096, f"ksizes {kernel} are more than 4096 cells")
+        need(
+            kernel[0] * kernel[1] <= 4096,
+            f"a window of {kernel[0]} x {kernel[1]} pixels exceeds the limit of 4096",
+        )
         wide = np.pad(x, [(0, 0), *pairs, (0, 0)])
         counts = [(n - e) // s + 1 for n, e, s in zip(wide.shape[1:3], reach, steps)]
         parts = []

@@ -1,4 +1,4 @@
-"""Const: values that the file holds."""
+"""Constants."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
 
 @layer("Const")
 class Const(Operation):
-    """Values that the file holds."""
+    """Return the value that the file holds.
+
+    Source: tf.raw_ops.Const; tensorflow/core/kernels/constant_op.cc.
+    """
 
     dtype: str = attribute("string")
 
     def forward(self) -> Any:
-        need(len(self._blobs) == 1, f"a constant has one value, got {len(self._blobs)}")
+        need(len(self._blobs) == 1, f"a constant needs one value in the file, got {len(self._blobs)}")
         return self.blob(0, self._blobs[0].shape, what="value")

@@ -1,23 +1,27 @@
-"""Transposed convolutions: TensorFlow has them as the gradient of a convolution's input."""
+"""Transposed convolutions. TensorFlow has them as gradients of a convolution with respect to its input."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Enum, attribute, layer, need, whole
-from anylayer.layers.tensorflow._spatial import as_before, channels_first, extent, windows
+from anylayer.layers.tensorflow._base import Enum, attribute, integers, layer, need
+from anylayer.layers.tensorflow._spatial import channels_first, extent, restored, windows
 from anylayer.layers.tensorflow.conv import _Windows
 
 
 class _Backprop(_Windows):
-    """The map whose convolution has the shape of the given one: `sizes` says which of those that fit."""
+    """A transposed convolution: the array of the given sizes whose convolution has the shape of y.
+
+    Several sizes convolve to the shape of y when a stride exceeds 1, so the input `sizes`, a constant, states
+    them.
+    """
 
     rank = 4
     dilations: tuple[int, ...] = attribute("int64", (), repeated=True)
 
     def forward(self, sizes: Any, w: Any, y: Any) -> Any:
-        wanted = whole(sizes, "input_sizes")
+        wanted = integers(sizes, "input_sizes")
         strides, spread = self.steps(self.rank, self.dilations)
         for what, array in (("filter", w), ("input", y)):
             need(
@@ -36,7 +40,7 @@ class _Backprop(_Windows):
         for n, e, s, size, (before, after) in zip(x.shape[2:], reach, strides, out, pairs):
             need(
                 (size + before + after - e) // s + 1 == n and size + before + after >= e,
-                f"a map of {size} cells does not convolve to {n} (kernel {e}, stride {s}, padding {self.padding})",
+                f"input size {size} does not convolve to {n} (extent {e}, stride {s}, padding {self.padding})",
             )
             rest = size + before - (s * (n - 1) + e)
             ends.append(max(-rest, 0))
@@ -50,36 +54,46 @@ class _Backprop(_Windows):
             dilations=spread,
             output_padding=extra,
         )
-        return as_before(done, self.data_format)
+        return restored(done, self.data_format)
 
     def _sizes(self, wanted: list[int], w: Any) -> list[int]:
-        """The spatial sizes of the result."""
+        """Return the spatial sizes of the output."""
         axes = self.rank - 2
         if len(wanted) == axes:
             return wanted
         need(
             len(wanted) == self.rank,
-            f"input_sizes must be {self.rank} numbers, one an axis, got {wanted}",
+            f"input_sizes must be {self.rank} numbers, one per axis, got {wanted}",
         )
         first = self.data_format.startswith("NC")
         channels = wanted[1] if first else wanted[-1]
         need(
             channels == w.shape[-2],
-            f"input_sizes names {channels} channels, the filter has {w.shape[-2]}",
+            f"input_sizes states {channels} channels, but the filter has {w.shape[-2]}",
         )
         return wanted[2:] if first else wanted[1:-1]
 
 
 @layer("Conv2DBackpropInput")
 class Conv2DBackpropInput(_Backprop):
-    """Transposed convolution of pictures: filter (height, width, outputs, channels)."""
+    """Compute the transposed convolution of images with a filter (height, width, M, C).
+
+    Inputs: input_sizes, a constant with the shape (N, H', W', M) of the output or with (H', W'); the filter; and y
+    (N, H, W, C). H must be the height that a convolution of H' with the same attributes gives.
+    Source: tf.raw_ops.Conv2DBackpropInput; tensorflow/core/kernels/conv_grad_input_ops.cc.
+    """
 
     data_format: str = attribute(Enum("NHWC", "NCHW"), "NHWC")
 
 
 @layer("Conv3DBackpropInputV2")
 class Conv3DBackpropInputV2(_Backprop):
-    """Transposed convolution of volumes: filter (depth, height, width, outputs, channels)."""
+    """Compute the transposed convolution of volumes with a filter (depth, height, width, M, C).
+
+    Inputs: input_sizes, a constant with the shape (N, D', H', W', M) of the output or with (D', H', W'); the
+    filter; and y (N, D, H, W, C).
+    Source: tf.raw_ops.Conv3DBackpropInputV2; tensorflow/core/kernels/conv_grad_ops_3d.cc.
+    """
 
     data_format: str = attribute(Enum("NDHWC", "NCDHW"), "NDHWC")
     rank = 5

@@ -1,4 +1,4 @@
-"""Dequantize: whole numbers of a quantised tensor as real numbers."""
+"""Dequantize: convert the integers of a quantized array to real numbers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layers.tensorflow._base import Enum, Operation, attribute, axis_of, known, layer, need
+from anylayer.layers.tensorflow._base import Enum, Operation, attribute, axis_of, constant, layer, need
 
 _f = np.float32
 
 
 @layer("Dequantize")
 class Dequantize(Operation):
-    """Map whole numbers onto the range min_range..max_range, one for all or one per slice of `axis`.
+    """Map integers linearly to the range min_range..max_range.
 
-    Source: core/kernels/dequantize_op.cc, core/kernels/quantization_utils.h.
+    x holds integers; the output is float32 of the same shape. min_range and max_range are constants: one number,
+    or one per slice of `axis`. With the least and the largest value of the dtype, L and H:
+
+        MIN_COMBINED: (x + half) * (max - min) / (H - L) + min, half = (H - L + 1) / 2 for signed dtypes, else 0
+        MIN_FIRST:    (x - L) * step + round(min / step) * step, step = (max - min) / (H - L)
+        SCALED:       x * max(min / (L + narrow_range), max / H); for unsigned dtypes x * max / H
+
+    Source: tf.raw_ops.Dequantize; tensorflow/core/kernels/dequantize_op.cc, quantization_utils.h.
     """
 
     mode: str = attribute(Enum("MIN_COMBINED", "MIN_FIRST", "SCALED"), "MIN_COMBINED")
@@ -24,9 +31,12 @@ class Dequantize(Operation):
     dtype: str = attribute("string", "float32")
 
     def forward(self, x: Any, low: Any, high: Any) -> Any:
-        need(x.dtype.kind in "iu", f"takes whole numbers, got {x.dtype}")
+        need(x.dtype.kind in "iu", f"the input must hold integers, got {x.dtype}")
         need(self.dtype == "float32", f"dtype must be float32, got {self.dtype}")
-        need(self.mode != "MIN_FIRST" or self.axis == -1, f"axis={self.axis} needs another mode than MIN_FIRST")
+        need(
+            self.mode != "MIN_FIRST" or self.axis == -1,
+            f"mode MIN_FIRST needs axis=-1, got axis={self.axis}",
+        )
         bottom, top = (self._bound(x, v, n) for v, n in ((low, "min_range"), (high, "max_range")))
         least, most = (int(v) for v in (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max))
         if self.mode == "SCALED":
@@ -39,14 +49,14 @@ class Dequantize(Operation):
         return (x.astype(np.float32) + half) * ((top - bottom) / _f(most - least)) + bottom
 
     def _scale(self, bottom: Any, top: Any, least: int, most: int) -> Any:
-        """The real number that one step is worth."""
+        """Return the real number that one integer step stands for in mode SCALED."""
         if not least:
             return top / _f(most)
         return np.maximum(bottom / _f(least + self.narrow_range), top / _f(most))
 
     def _bound(self, x: Any, given: Any, what: str) -> Any:
-        """A bound of the range, as an array that broadcasts to `x`."""
-        values = np.asarray(known(given, what), np.float32)
+        """Return a bound of the range as a float32 array that broadcasts to `x`."""
+        values = np.asarray(constant(given, what), np.float32)
         if self.axis == -1:
             need(values.size == 1, f"{what} must be one number, got shape {values.shape}")
             return values.reshape(())
@@ -59,5 +69,5 @@ class Dequantize(Operation):
 
 
 def _away(x: Any) -> Any:
-    """The nearest whole number, halves away from 0."""
+    """Return the nearest integer, with halves rounded away from zero."""
     return np.copysign(np.floor(np.abs(x) + _f(0.5)), x)

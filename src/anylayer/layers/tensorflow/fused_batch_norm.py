@@ -1,4 +1,4 @@
-"""Batch normalisation."""
+"""Batch normalization."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layers.tensorflow._base import Enum, Operation, attribute, layer, need
-from anylayer.layers.tensorflow._spatial import as_before, channels_first
+from anylayer.layers.tensorflow._spatial import channels_first, restored
 
 
 @layer("FusedBatchNorm")
 @layer("FusedBatchNormV2")
 @layer("FusedBatchNormV3")
 class FusedBatchNorm(Operation):
-    """(x - mean) / sqrt(variance + epsilon) * scale + offset, channel by channel.
+    """Compute (x - mean) / sqrt(variance + epsilon) * scale + offset per channel.
 
-    With is_training mean and variance are the batch's own, as in the framework. The further outputs (mean,
-    variance, and what a gradient would need) are those of the normalisation.
+    x is (N, H, W, C) or as data_format says, with 4 or 5 axes; the other inputs are (C,). With is_training, mean
+    and variance are those of the batch. Outputs: y of the shape of x; the mean and the variance that normalize x
+    (with is_training the unbiased variance); and the values that only a gradient needs.
+    Source: tf.raw_ops.FusedBatchNorm, FusedBatchNormV2, FusedBatchNormV3;
+    tensorflow/core/kernels/fused_batch_norm_op.cc.
     """
 
     epsilon: float = attribute("float", 1e-4)
@@ -38,22 +41,27 @@ class FusedBatchNorm(Operation):
         if self.is_training:
             axes = (0, *range(2, len(y.shape)))
             mean, variance = y.mean(axis=axes), y.var(axis=axes)
-            self.note("normalises by its own batch (is_training)")
+            self.note("normalizes by the statistics of the batch (is_training)")
         need(
             tuple(mean.shape) == tuple(scale.shape),
-            f"mean must be of shape {tuple(scale.shape)}, got {tuple(mean.shape)}",
+            f"mean must have the shape {tuple(scale.shape)} of scale, got {tuple(mean.shape)}",
         )
         y = ops.batch_normalization(y, scale, offset, mean, variance, epsilon=self.epsilon)
         shown = variance
         if self.is_training:
             count = int(np.prod([d for i, d in enumerate(x.shape) if x.shape[i]])) // max(scale.shape[0], 1)
             shown = variance * np.float32(count / max(count - 1, 1))
-        return as_before(y, self.data_format), mean, shown, mean, variance, np.zeros(0, np.float32)
+        return restored(y, self.data_format), mean, shown, mean, variance, np.zeros(0, np.float32)
 
 
 @layer("BatchNormWithGlobalNormalization")
 class BatchNormWithGlobalNormalization(Operation):
-    """(x - mean) / sqrt(variance + variance_epsilon) * gamma + beta, channels last (the oldest graphs)."""
+    """Compute (x - mean) / sqrt(variance + variance_epsilon) * gamma + beta per channel.
+
+    x and the output are (N, H, W, C), the other inputs (C,). gamma counts with scale_after_normalization only.
+    Graphs of the first releases of TensorFlow contain it; FusedBatchNorm replaced it.
+    Source: tf.raw_ops.BatchNormWithGlobalNormalization; tensorflow/core/kernels/batch_norm_op.cc.
+    """
 
     variance_epsilon: float = attribute("float")
     scale_after_normalization: bool = attribute("bool")
@@ -62,4 +70,4 @@ class BatchNormWithGlobalNormalization(Operation):
         scale = gamma if self.scale_after_normalization else np.ones(mean.shape, np.float32)
         y = channels_first(x, "NHWC")
         y = ops.batch_normalization(y, scale, beta, mean, variance, epsilon=self.variance_epsilon)
-        return as_before(y, "NHWC")
+        return restored(y, "NHWC")

@@ -1,4 +1,4 @@
-"""Convolutions fused with what prepares their input: a resize, mirrored padding."""
+"""Convolutions fused with the steps that prepare their input: a resize and mirrored padding."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.layers.tensorflow._base import Enum, attribute, layer
-from anylayer.layers.tensorflow._spatial import as_before, channels_first
+from anylayer.layers.tensorflow._spatial import channels_first, restored
 from anylayer.layers.tensorflow.arranging import mirrored
 from anylayer.layers.tensorflow.conv import Conv2D
 from anylayer.layers.tensorflow.resize import resized
@@ -14,9 +14,11 @@ from anylayer.layers.tensorflow.resize import resized
 
 @layer("FusedPadConv2D")
 class FusedPadConv2D(Conv2D):
-    """MirrorPad, then Conv2D (core/kernels/conv_ops_fused_image_transform.cc).
+    """Apply MirrorPad, then Conv2D.
 
-    Every picture of a batch is computed alike. TensorFlow 2.21 gives other values from the second one on.
+    Inputs: x (N, H, W, C), paddings (4, 2), a filter (height, width, C / groups, M). All images of a batch are
+    computed alike, whereas TensorFlow 2.21 gives other values from the second image on.
+    Source: tf.raw_ops.FusedPadConv2D; tensorflow/core/kernels/conv_ops_fused_image_transform.cc.
     """
 
     mode: str = attribute(Enum("REFLECT", "SYMMETRIC"))
@@ -28,7 +30,12 @@ class FusedPadConv2D(Conv2D):
 
 @layer("FusedResizeAndPadConv2D")
 class FusedResizeAndPadConv2D(FusedPadConv2D):
-    """ResizeBilinear, then MirrorPad, then Conv2D (core/kernels/conv_ops_fused_image_transform.cc)."""
+    """Apply ResizeBilinear, then MirrorPad, then Conv2D.
+
+    Inputs: x (N, H, W, C), size (height, width), paddings (4, 2), a filter (height, width, C / groups, M). size
+    and paddings are constants.
+    Source: tf.raw_ops.FusedResizeAndPadConv2D; tensorflow/core/kernels/conv_ops_fused_image_transform.cc.
+    """
 
     resize_align_corners: bool = attribute("bool", False)
 
@@ -36,4 +43,4 @@ class FusedResizeAndPadConv2D(FusedPadConv2D):
         rule = "align_corners" if self.resize_align_corners else "asymmetric"
         wanted = resized(x, size)
         y = ops.resize(channels_first(x, "NHWC"), wanted, mode="linear", coordinates=rule)
-        return super().forward(as_before(y, "NHWC"), paddings, w)
+        return super().forward(restored(y, "NHWC"), paddings, w)

@@ -1,4 +1,4 @@
-"""Operations that give what they get."""
+"""Identity operations, which return their inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
 @layer("CheckNumerics")
 @layer("ReadVariableOp")
 class Identity(Operation):
-    """The input as it is."""
+    """Return the input.
+
+    CheckNumerics does not check here that all values are finite. Source: tf.raw_ops.Identity
+    (tensorflow/core/kernels/identity_op.cc), StopGradient, PreventGradient, Snapshot, CheckNumerics,
+    ReadVariableOp.
+    """
 
     harmless = frozenset({"message", "dtype"})
 
@@ -25,7 +30,10 @@ class Identity(Operation):
 
 @layer("IdentityN")
 class IdentityN(Operation):
-    """The inputs as they are."""
+    """Return all inputs.
+
+    Source: tf.raw_ops.IdentityN; tensorflow/core/kernels/identity_n_op.cc.
+    """
 
     @classmethod
     def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
@@ -39,19 +47,26 @@ class IdentityN(Operation):
 
 @layer("PlaceholderWithDefault")
 class PlaceholderWithDefault(Operation):
-    """What is used where nothing is fed: its default."""
+    """Return the default value, since the graph is not fed.
+
+    Source: tf.raw_ops.PlaceholderWithDefault; tensorflow/core/kernels/identity_op.cc.
+    """
 
     shape: Any = attribute("any", None)
     harmless = frozenset({"dtype"})
 
     def forward(self, default: Any) -> Any:
-        self.note("is not fed: its default is used")
+        self.note("its default is used, since it is not fed")
         return default
 
 
 @layer("EnsureShape")
 class EnsureShape(Operation):
-    """The input as it is, which must have a shape."""
+    """Return the input after a check that it has the shape of the attribute.
+
+    A size that is unknown in `shape` fits any size; without `shape` every input passes.
+    Source: tf.raw_ops.EnsureShape; tensorflow/core/kernels/shape_ops.cc.
+    """
 
     shape: Any = attribute("any", None)
 
@@ -60,5 +75,5 @@ class EnsureShape(Operation):
         fits = wanted is None or (
             len(wanted) == len(x.shape) and all(w is None or w == d for w, d in zip(wanted, x.shape))
         )
-        need(fits, f"the shape must be {wanted}, got {list(x.shape)}")
+        need(fits, f"the input must have shape {wanted}, got {list(x.shape)}")
         return x

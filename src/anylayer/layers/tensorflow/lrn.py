@@ -1,4 +1,4 @@
-"""Normalisation over neighbours."""
+"""Normalization over neighbours: local response and Euclidean length."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Operation, attribute, axes_of, layer, need, whole
-from anylayer.layers.tensorflow._spatial import as_before, channels_first
+from anylayer.layers.tensorflow._base import Operation, attribute, axes_of, integers, layer, need
+from anylayer.layers.tensorflow._spatial import channels_first, restored
 
 
 @layer("LRN")
 class LRN(Operation):
-    """x / (bias + alpha * s) ^ beta, where s sums x * x over depth_radius channels before and behind."""
+    """Compute x / (bias + alpha * s)^beta, where s is the sum of squares over nearby channels.
+
+    x and the output are (N, H, W, C). s sums over the channel itself and depth_radius channels on either side.
+    Source: tf.raw_ops.LRN; tensorflow/core/kernels/lrn_op.cc.
+    """
 
     depth_radius: int = attribute("int64", 5)
     bias: float = attribute("float", 1.0)
@@ -22,17 +26,21 @@ class LRN(Operation):
 
     def forward(self, x: Any) -> Any:
         need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
-        need(self.depth_radius >= 0, f"depth_radius must not be negative, got {self.depth_radius}")
+        need(self.depth_radius >= 0, f"depth_radius must be 0 or more, got {self.depth_radius}")
         size = 2 * min(self.depth_radius, x.shape[-1]) + 1
         y = ops.lrn(channels_first(x, "NHWC"), size, alpha=self.alpha * size, beta=self.beta, bias=self.bias)
-        return as_before(y, "NHWC")
+        return restored(y, "NHWC")
 
 
 @layer("L2Normalize")
 class L2Normalize(Operation):
-    """x / sqrt(max(s, 1e-12)), where s sums x * x over the axes given (written by OpenCV's tools)."""
+    """Compute x / sqrt(max(s, 1e-12)), where s is the sum of squares over the given axes.
+
+    x and the output have the same shape; the axes are a constant. TensorFlow has no such operation: OpenCV's tools
+    write it into text graphs.
+    """
 
     def forward(self, x: Any, axes: Any) -> Any:
-        over = tuple(axes_of(whole(np.reshape(axes, -1), "axes"), len(x.shape)))
+        over = tuple(axes_of(integers(np.reshape(axes, -1), "axes"), len(x.shape)))
         squares = np.sum(x * x, axis=over, keepdims=True)
         return x / np.sqrt(np.maximum(squares, np.float32(1e-12)))

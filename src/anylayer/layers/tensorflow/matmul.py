@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products and Einstein sums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
 
 @layer("MatMul")
 class MatMul(Operation):
-    """The product of two matrices, either of them transposed."""
+    """Multiply two matrices: a @ b, each transposed on demand.
+
+    (M, K) and (K, N) to (M, N), where transpose_a and transpose_b say that the file holds (K, M) and (N, K).
+    Source: tf.raw_ops.MatMul; tensorflow/core/kernels/matmul_op_impl.h.
+    """
 
     transpose_a: bool = attribute("bool", False)
     transpose_b: bool = attribute("bool", False)
@@ -20,10 +24,13 @@ class MatMul(Operation):
     def forward(self, a: Any, b: Any) -> Any:
         need(
             len(a.shape) == len(b.shape) == 2,
-            f"two matrices are multiplied, got shapes {tuple(a.shape)} and {tuple(b.shape)}",
+            f"both inputs must be matrices (2 axes), got shapes {tuple(a.shape)} and {tuple(b.shape)}",
         )
         a, b = (a.T if self.transpose_a else a), (b.T if self.transpose_b else b)
-        need(a.shape[1] == b.shape[0], f"{a.shape[1]} columns do not fit {b.shape[0]} rows")
+        need(
+            a.shape[1] == b.shape[0],
+            f"a has {a.shape[1]} columns, but b has {b.shape[0]} rows; both must be equal",
+        )
         return a @ b
 
 
@@ -31,7 +38,13 @@ class MatMul(Operation):
 @layer("BatchMatMulV2")
 @layer("BatchMatMulV3")
 class BatchMatMul(Operation):
-    """Products of the last two axes, either of them transposed."""
+    """Multiply the matrices in the last two axes: a @ b, each transposed on demand.
+
+    (..., M, K) and (..., K, N) to (..., M, N). The leading axes broadcast as in NumPy. adj_x and adj_y say that
+    the matrices are transposed first.
+    Source: tf.raw_ops.BatchMatMul, tf.raw_ops.BatchMatMulV2, tf.raw_ops.BatchMatMulV3;
+    tensorflow/core/kernels/matmul_op_impl.h.
+    """
 
     adj_x: bool = attribute("bool", False)
     adj_y: bool = attribute("bool", False)
@@ -40,16 +53,22 @@ class BatchMatMul(Operation):
     def forward(self, a: Any, b: Any) -> Any:
         need(
             min(len(a.shape), len(b.shape)) >= 2,
-            f"arrays of 2 axes or more are multiplied, got shapes {tuple(a.shape)} and {tuple(b.shape)}",
+            f"both inputs must have 2 axes or more, got shapes {tuple(a.shape)} and {tuple(b.shape)}",
         )
         a, b = (a.swapaxes(-1, -2) if self.adj_x else a), (b.swapaxes(-1, -2) if self.adj_y else b)
-        need(a.shape[-1] == b.shape[-2], f"{a.shape[-1]} columns do not fit {b.shape[-2]} rows")
+        need(
+            a.shape[-1] == b.shape[-2],
+            f"a has {a.shape[-1]} columns, but b has {b.shape[-2]} rows; both must be equal",
+        )
         return a @ b
 
 
 @layer("Einsum")
 class Einsum(Operation):
-    """Sums of products over named axes."""
+    """Compute the sum of products that `equation` states in Einstein's notation, as numpy.einsum.
+
+    Source: tf.raw_ops.Einsum; tensorflow/core/kernels/linalg/einsum_op_impl.h.
+    """
 
     equation: str = attribute("string")
 

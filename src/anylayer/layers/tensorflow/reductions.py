@@ -1,4 +1,4 @@
-"""Reductions."""
+"""Reductions, indices of extrema and cumulative sums."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from anylayer.layers.tensorflow._base import (
     attribute,
     axes_of,
     axis_of,
+    integer,
+    integers,
     layer,
     need,
-    single,
-    whole,
 )
 
 
 def _mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    """Return the mean over axes. The mean of integers is the sum divided by the count, rounded down."""
     if x.dtype.kind == "f":
         return np.mean(x, axis=axis, keepdims=keepdims)
     count = int(np.prod([x.shape[a] for a in axis]))
@@ -32,11 +33,13 @@ def _norm(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
 
 
 class _Reduction(Operation):
+    """A reduction over axes, which are a constant input."""
+
     keep_dims: bool = attribute("bool", False)
     function: Callable[..., Any]
 
     def forward(self, x: Any, axes: Any) -> Any:
-        over = whole(axes, "reduction_indices", 2)
+        over = integers(axes, "reduction_indices", 2)
         axis = tuple(sorted(axes_of(over, len(x.shape), "reduction_indices")))
         if not axis:
             return x
@@ -44,52 +47,77 @@ class _Reduction(Operation):
 
 
 _FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "Mean": ("The mean over some axes.", _mean),
-    "Sum": ("The sum over some axes.", np.sum),
-    "Prod": ("The product over some axes.", np.prod),
-    "Max": ("The largest value over some axes.", np.max),
-    "Min": ("The smallest value over some axes.", np.min),
-    "All": ("Whether all hold over some axes.", np.all),
-    "Any": ("Whether any holds over some axes.", np.any),
-    "EuclideanNorm": ("The root of the sum of squares over some axes.", _norm),
+    "Mean": ("the mean of the elements", _mean),
+    "Sum": ("the sum of the elements", np.sum),
+    "Prod": ("the product of the elements", np.prod),
+    "Max": ("the maximum of the elements", np.max),
+    "Min": ("the minimum of the elements", np.min),
+    "All": ("whether all elements are true", np.all),
+    "Any": ("whether any element is true", np.any),
+    "EuclideanNorm": ("the square root of the sum of squares", _norm),
 }
-for _name, (_doc, _function) in _FUNCTIONS.items():
-    _body = {"__doc__": _doc, "__module__": __name__, "function": staticmethod(_function)}
+_DOC = """Compute {} over the given axes.
+
+    The axes are a constant; without axes the output is x. The reduced axes are removed, or have size 1 with
+    keep_dims. Source: tf.raw_ops.{}; tensorflow/core/kernels/reduction_ops_common.h.
+    """
+
+for _name, (_what, _function) in _FUNCTIONS.items():
+    _body = {
+        "__doc__": _DOC.format(_what, _name),
+        "__module__": __name__,
+        "function": staticmethod(_function),
+    }
     layer(_name)(type(_name, (_Reduction,), _body))
 
 
 class _Best(Operation):
+    """The index of an extremum along an axis, which is a constant input."""
+
     output_type: str = attribute(Enum("int32", "int64", "int16", "uint16"), "int64")
     smallest = False
 
     def forward(self, x: Any, axis: Any) -> Any:
-        over = axis_of(single(axis, "dimension"), len(x.shape), "dimension")
-        need(x.shape[over], "there is no value to choose from")
+        over = axis_of(integer(axis, "dimension"), len(x.shape), "dimension")
+        need(x.shape[over], f"axis {over} of shape {tuple(x.shape)} has size 0; 1 or more is needed")
         found = np.argmin(x, axis=over) if self.smallest else np.argmax(x, axis=over)
         return found.astype(self.output_type)
 
 
 @layer("ArgMax")
 class ArgMax(_Best):
-    """Where the largest value along an axis lies; the first of equal ones."""
+    """Return the index of the maximum along an axis, the first of equal values.
+
+    The axis is a constant, and the output has no such axis. output_type is the dtype of the output.
+    Source: tf.raw_ops.ArgMax; tensorflow/core/kernels/argmax_op.cc.
+    """
 
 
 @layer("ArgMin")
 class ArgMin(_Best):
-    """Where the smallest value along an axis lies; the first of equal ones."""
+    """Return the index of the minimum along an axis, the first of equal values.
+
+    The axis is a constant, and the output has no such axis. output_type is the dtype of the output.
+    Source: tf.raw_ops.ArgMin; tensorflow/core/kernels/argmax_op.cc.
+    """
 
     smallest = True
 
 
 @layer("Cumsum")
 class Cumsum(Operation):
-    """Running sums along an axis."""
+    """Compute the cumulative sum along an axis.
+
+    The output has the shape of x; the axis is a constant. With exclusive, element i is the sum of the elements
+    before i. With reverse, the sum starts at the end of the axis.
+    Source: tf.raw_ops.Cumsum; tensorflow/core/kernels/scan_ops.cc.
+    """
 
     exclusive: bool = attribute("bool", False)
     reverse: bool = attribute("bool", False)
 
     def forward(self, x: Any, axis: Any) -> Any:
-        over = axis_of(single(axis, "axis"), len(x.shape))
+        over = axis_of(integer(axis, "axis"), len(x.shape))
         y = np.flip(x, over) if self.reverse else x
         total = np.cumsum(y, axis=over).astype(x.dtype)
         total = total - y if self.exclusive else total
@@ -98,7 +126,10 @@ class Cumsum(Operation):
 
 @layer("L2Loss")
 class L2Loss(Operation):
-    """Half the sum of squares."""
+    """Compute half the sum of the squares of all elements, a scalar.
+
+    Source: tf.raw_ops.L2Loss; tensorflow/core/kernels/l2loss_op.cc.
+    """
 
     def forward(self, x: Any) -> Any:
         return (np.sum(x * x) / 2).astype(x.dtype)

@@ -1,4 +1,4 @@
-"""Resizing."""
+"""Resizing and cropping of images."""
 
 from __future__ import annotations
 
@@ -7,33 +7,37 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Operation, attribute, layer, need, whole
-from anylayer.layers.tensorflow._spatial import as_before, channels_first
+from anylayer.layers.tensorflow._base import Operation, attribute, integers, layer, need
+from anylayer.layers.tensorflow._spatial import channels_first, restored
 
 _f = np.float32
-_MOST = 1 << 20
+_LARGEST_SIDE = 1 << 20
 _TABLE = 1 << 10
-"""Steps in which the cubic weights are tabulated (core/kernels/image/resize_bicubic_op.cc, kTableSize)."""
+"""Number of steps per cell in which the cubic weights are tabulated (resize_bicubic_op.cc, kTableSize)."""
 
 
 def resized(x: Any, size: Any) -> list[int]:
     """Return the height and width that pictures (N, H, W, C) are resized to."""
     need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
-    wanted = whole(size, "size")
+    wanted = integers(size, "size")
     need(
         len(wanted) == 2 and min(wanted) > 0,
         f"size must be a height and a width of 1 or more, got {wanted}",
     )
-    need(max(wanted) <= _MOST, f"a side of {max(wanted)} pixels, {_MOST} are the most")
-    need(min(x.shape[1:3]) > 0, f"a picture of {tuple(x.shape)} has no cells")
+    need(
+        max(wanted) <= _LARGEST_SIDE,
+        f"size asks for {max(wanted)} pixels along an axis, at most {_LARGEST_SIDE} are supported",
+    )
+    need(min(x.shape[1:3]) > 0, f"an image of shape {tuple(x.shape)} has no pixels")
     return wanted
 
 
 class _Resize(Operation):
-    """Pictures (N, H, W, C) to `size` = (height, width).
+    """A resize of images (N, H, W, C) to `size` = (height, width), a constant.
 
-    A point of the result lies at y * scale of the source, at (y + 0.5) * scale - 0.5 with half_pixel_centers;
-    scale is old / new, (old - 1) / (new - 1) with align_corners (core/util/image_resizer_state.h).
+    Row y of the output lies at y * scale of the input, or at (y + 0.5) * scale - 0.5 with half_pixel_centers. The
+    scale is old / new, or (old - 1) / (new - 1) with align_corners. Source:
+    tensorflow/core/util/image_resizer_state.h.
     """
 
     align_corners: bool = attribute("bool", False)
@@ -42,51 +46,62 @@ class _Resize(Operation):
     def setup(self) -> None:
         need(
             not (self.align_corners and self.half_pixel_centers),
-            "align_corners and half_pixel_centers exclude each other, both are given",
+            "align_corners and half_pixel_centers exclude each other, but both are given",
         )
 
     def rule(self) -> str:
-        """Which of the coordinates of `ops.resize` hold."""
+        """Return the coordinate mode of `ops.resize` that the attributes state."""
         return "align_corners" if self.align_corners else "half_pixel" if self.half_pixel_centers else "asymmetric"
 
     def scale(self, old: int, new: int) -> Any:
-        """Source cells a cell of the result, in float32 as the framework has it."""
+        """Return the number of input cells per output cell, in float32 as TensorFlow computes it."""
         return _f(old - 1) / _f(new - 1) if self.align_corners and new > 1 else _f(old) / _f(new)
 
 
 @layer("ResizeBilinear")
 class ResizeBilinear(_Resize):
-    """Resize, mixing the four nearest pixels."""
+    """Resize images by bilinear interpolation.
+
+    (N, H, W, C) to (N, height, width, C) in float32; `size` = (height, width) is a constant. Row y of the output
+    lies at y * scale of the input, or at (y + 0.5) * scale - 0.5 with half_pixel_centers. The scale is old / new,
+    or (old - 1) / (new - 1) with align_corners.
+    Source: tf.raw_ops.ResizeBilinear; tensorflow/core/kernels/image/resize_bilinear_op.cc.
+    """
 
     def forward(self, x: Any, size: Any) -> Any:
         wanted = resized(x, size)
         y = channels_first(x.astype(np.float32), "NHWC")
-        return as_before(ops.resize(y, wanted, mode="linear", coordinates=self.rule()), "NHWC")
+        return restored(ops.resize(y, wanted, mode="linear", coordinates=self.rule()), "NHWC")
 
 
 @layer("ResizeNearestNeighbor")
 class ResizeNearestNeighbor(_Resize):
-    """Resize, taking one pixel: floor(y * scale); with align_corners the nearest, halves away from 0; with
-    half_pixel_centers floor((y + 0.5) * scale)."""
+    """Resize images by nearest-neighbor interpolation.
+
+    (N, H, W, C) to (N, height, width, C); `size` = (height, width) is a constant. Row y of the output is row
+    floor(y * scale) of the input; with align_corners the nearest row, where halves are rounded up; with
+    half_pixel_centers row floor((y + 0.5) * scale). Columns likewise.
+    Source: tf.raw_ops.ResizeNearestNeighbor; tensorflow/core/kernels/image/resize_nearest_neighbor_op.cc.
+    """
 
     def forward(self, x: Any, size: Any) -> Any:
         wanted = resized(x, size)
         y = channels_first(x, "NHWC")
         axes = [(2, wanted[0]), (3, wanted[1])]
         if all(self._repeats(y.shape[axis], new) for axis, new in axes):
-            return as_before(ops.resize(y, wanted, mode="nearest", coordinates="asymmetric"), "NHWC")
+            return restored(ops.resize(y, wanted, mode="nearest", coordinates="asymmetric"), "NHWC")
         for axis, new in axes:
             cells = self.cells(y.shape[axis], new)
             if not np.array_equal(cells, np.arange(y.shape[axis])):
                 y = np.take(y, cells, axis)
-        return as_before(y, "NHWC")
+        return restored(y, "NHWC")
 
     def _repeats(self, old: int, new: int) -> bool:
-        """Whether each cell comes several times in a row, all equally often."""
+        """Return whether each cell is repeated, all of them equally often and in order."""
         return new % old == 0 and np.array_equal(self.cells(old, new), np.arange(new) // (new // old))
 
     def cells(self, old: int, new: int) -> Any:
-        """The source's cell of each cell of the result."""
+        """Return the index of the input cell for each output cell."""
         points, scale = np.arange(new, dtype=np.float32), self.scale(old, new)
         if self.align_corners:
             at = np.floor(points * scale + _f(0.5))
@@ -99,18 +114,26 @@ class ResizeNearestNeighbor(_Resize):
 
 @layer("ResizeBicubic")
 class ResizeBicubic(_Resize):
-    """Resize, mixing the sixteen nearest pixels with the framework's tabulated weights: a cubic of a = -0.75 with
-    repeated edges; with half_pixel_centers a = -0.5, and what lies outside weighs nothing."""
+    """Resize images by bicubic interpolation.
+
+    (N, H, W, C) to (N, height, width, C) in float32; `size` = (height, width) is a constant. The weights are those
+    of a cubic with a = -0.75 and repeated edges, tabulated in steps of 1 / 1024. With half_pixel_centers a = -0.5,
+    and cells outside the image have weight 0.
+    Source: tf.raw_ops.ResizeBicubic; tensorflow/core/kernels/image/resize_bicubic_op.cc.
+    """
 
     def forward(self, x: Any, size: Any) -> Any:
         height, width = resized(x, size)
         y = channels_first(x.astype(np.float32), "NHWC")
-        y = self._mixing(y.shape[2], height) @ y
-        return as_before(y @ self._mixing(y.shape[3], width).T, "NHWC")
+        y = self._interpolation(y.shape[2], height) @ y
+        return restored(y @ self._interpolation(y.shape[3], width).T, "NHWC")
 
-    def _mixing(self, old: int, new: int) -> Any:
-        """The matrix (new, old) that mixes an axis."""
-        need(old * new < 1 << 26, f"{old} cells to {new} are too many")
+    def _interpolation(self, old: int, new: int) -> Any:
+        """Return the interpolation matrix (new, old) of an axis."""
+        need(
+            old * new < 1 << 26,
+            f"a resize of {old} cells to {new} needs more weights than the supported {1 << 26}",
+        )
         points, scale = np.arange(new, dtype=np.float32), self.scale(old, new)
         at = (points + _f(0.5)) * scale - _f(0.5) if self.half_pixel_centers else points * scale
         first = np.floor(at)
@@ -128,21 +151,26 @@ class ResizeBicubic(_Resize):
 
 
 def _near(step: Any, a: float) -> Any:
-    """The cubic's weight at step / 1024 of a cell."""
+    """Return the weight of a cell at a distance of step / 1024 from the point."""
     x = step / _TABLE
     return (((a + 2) * x - (a + 3)) * x * x + 1).astype(np.float32)
 
 
 def _far(step: Any, a: float) -> Any:
-    """The cubic's weight a cell further."""
+    """Return the weight of a cell at a distance of 1 + step / 1024 from the point."""
     x = step / _TABLE + 1
     return (((a * x - 5 * a) * x + 8 * a) * x - 4 * a).astype(np.float32)
 
 
 @layer("CropAndResize")
 class CropAndResize(Operation):
-    """The boxes (y1, x1, y2, x2), 0 to 1 from corner to corner, of some pictures, resized to crop_size; outside
-    is extrapolation_value (core/kernels/image/crop_and_resize_op.cc)."""
+    """Crop boxes from images and resize them to crop_size.
+
+    Inputs: images (N, H, W, C); boxes (K, 4) as (y1, x1, y2, x2), where 0 and 1 are the centers of the first and
+    the last cell; the index of the image of each box (K,); crop_size = (height, width), a constant. The output (K,
+    height, width, C) is float32. Points outside the image give extrapolation_value. method is bilinear or nearest.
+    Source: tf.raw_ops.CropAndResize; tensorflow/core/kernels/image/crop_and_resize_op.cc.
+    """
 
     method: str = attribute("string", "bilinear")
     extrapolation_value: float = attribute("float", 0.0)
@@ -151,9 +179,9 @@ class CropAndResize(Operation):
         need(self.method in ("bilinear", "nearest"), f"method must be bilinear or nearest, got '{self.method}'")
         need(
             len(x.shape) == 4 and len(boxes.shape) == 2 and boxes.shape[1] == 4,
-            f"pictures (N, H, W, C) and boxes (K, 4) are needed, got {tuple(x.shape)} and {tuple(boxes.shape)}",
+            f"expected images (N, H, W, C) and boxes (K, 4), got {tuple(x.shape)} and {tuple(boxes.shape)}",
         )
-        wanted = whole(size, "crop_size")
+        wanted = integers(size, "crop_size")
         need(len(wanted) == 2 and min(wanted) > 0, f"crop_size must be a height and a width, got {wanted}")
         n, height, width, channels = x.shape
         rows = _points(boxes[:, 0], boxes[:, 2], height, wanted[0])
@@ -179,7 +207,7 @@ class CropAndResize(Operation):
 
 
 def _points(first: Any, last: Any, old: int, new: int) -> Any:
-    """Where the points of each box lie among the cells of an axis: (boxes, new)."""
+    """Return the coordinates of the output points of each box along an axis: (boxes, new)."""
     first, last = first.reshape(-1, 1), last.reshape(-1, 1)
     if new == 1:
         return (first + last) * _f(0.5) * _f(old - 1)
@@ -192,7 +220,7 @@ def _within(at: Any, old: int) -> Any:
 
 
 def _rounded(at: Any) -> Any:
-    """The nearest whole number, halves away from 0."""
+    """Return the nearest integer, with halves rounded up."""
     return np.floor(at + _f(0.5))
 
 

@@ -1,4 +1,4 @@
-"""Shapes as values, and values made of shapes."""
+"""Shapes as values, reshapes, and values made from shapes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from anylayer.layers.tensorflow._base import (
     attribute,
     axes_of,
     axis_of,
+    constant,
     count_of,
-    known,
+    integer,
+    integers,
     layer,
     need,
-    single,
-    whole,
 )
 
-_MOST = 1 << 26
+_LONGEST = 1 << 26
+"""Limit on the number of values that Range and LinSpace make."""
 
 
 class _Sized(Operation):
@@ -31,7 +32,11 @@ class _Sized(Operation):
 
 @layer("Shape")
 class Shape(_Sized):
-    """The sizes of the axes."""
+    """Return the shape of the input as integers (rank,).
+
+    The output is a constant, since shapes are static. out_type is its dtype.
+    Source: tf.raw_ops.Shape; tensorflow/core/kernels/shape_ops.cc.
+    """
 
     def forward(self, x: Any) -> Any:
         return np.array(x.shape, self.out_type)
@@ -39,7 +44,10 @@ class Shape(_Sized):
 
 @layer("ShapeN")
 class ShapeN(_Sized):
-    """The sizes of the axes of each input."""
+    """Return the shape of each of the N inputs.
+
+    Source: tf.raw_ops.ShapeN; tensorflow/core/kernels/shape_ops.cc.
+    """
 
     N: int = attribute("int64")
 
@@ -53,7 +61,10 @@ class ShapeN(_Sized):
 
 @layer("Size")
 class Size(_Sized):
-    """The number of values."""
+    """Return the number of elements of the input, a scalar.
+
+    Source: tf.raw_ops.Size; tensorflow/core/kernels/shape_ops.cc.
+    """
 
     def forward(self, x: Any) -> Any:
         return np.array(math.prod(x.shape), self.out_type)
@@ -61,7 +72,10 @@ class Size(_Sized):
 
 @layer("Rank")
 class Rank(Operation):
-    """The number of axes."""
+    """Return the number of axes of the input, a scalar.
+
+    Source: tf.raw_ops.Rank; tensorflow/core/kernels/shape_ops.cc.
+    """
 
     def forward(self, x: Any) -> Any:
         return np.array(len(x.shape), np.int32)
@@ -69,37 +83,50 @@ class Rank(Operation):
 
 @layer("Reshape")
 class Reshape(Operation):
-    """The same values in another shape; one size may be -1: what is left."""
+    """Reshape an array, in C order.
+
+    The shape is a constant. One of its sizes may be -1, which stands for the rest.
+    Source: tf.raw_ops.Reshape; tensorflow/core/kernels/reshape_op.cc.
+    """
 
     def forward(self, x: Any, shape: Any) -> Any:
-        wanted = whole(shape, "shape")
+        wanted = integers(shape, "shape")
         need(
             wanted.count(-1) <= 1 and all(d >= -1 for d in wanted),
-            f"shape must be sizes of which one may be -1, got {wanted}",
+            f"shape must consist of sizes of which one may be -1, got {wanted}",
         )
         count, rest = math.prod(x.shape), math.prod(d for d in wanted if d >= 0)
         if -1 in wanted:
-            need(rest and count % rest == 0, f"{count} values of {tuple(x.shape)} do not divide into {wanted}")
+            need(
+                rest and count % rest == 0,
+                f"{count} elements of shape {tuple(x.shape)} do not divide into {wanted}",
+            )
             wanted[wanted.index(-1)] = count // rest
         need(
             math.prod(wanted) == count,
-            f"{count} values of {tuple(x.shape)} do not fit shape {wanted}, which has {math.prod(wanted)}",
+            f"{count} elements of shape {tuple(x.shape)} do not fit shape {wanted}, which has {math.prod(wanted)}",
         )
         return x.reshape(wanted)
 
 
 @layer("Flatten")
 class Flatten(Operation):
-    """All axes behind the first as one (written by OpenCV's tools for text graphs)."""
+    """Flatten all axes after the first into one: (N, ...) to (N, C).
+
+    TensorFlow has no such operation: OpenCV's tools write it into text graphs.
+    """
 
     def forward(self, x: Any) -> Any:
-        need(len(x.shape) >= 1, "a scalar has no axis")
+        need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return x.reshape(x.shape[0], math.prod(x.shape[1:]))
 
 
 @layer("Squeeze")
 class Squeeze(Operation):
-    """Without axes of size 1: those named, or all of them."""
+    """Remove axes of size 1: those of squeeze_dims, or all when it is empty.
+
+    Source: tf.raw_ops.Squeeze; tensorflow/core/kernels/shape_ops.cc.
+    """
 
     squeeze_dims: tuple[int, ...] = attribute("int64", (), repeated=True)
 
@@ -107,22 +134,32 @@ class Squeeze(Operation):
         rank = len(x.shape)
         gone = axes_of(self.squeeze_dims, rank, "squeeze_dims") or [i for i, d in enumerate(x.shape) if d == 1]
         for axis in gone:
-            need(x.shape[axis] == 1, f"axis {axis} of {tuple(x.shape)} has size {x.shape[axis]}, 1 is needed")
+            need(
+                x.shape[axis] == 1, f"axis {axis} of shape {tuple(x.shape)} must have size 1, got {x.shape[axis]}"
+            )
         return x.reshape([d for i, d in enumerate(x.shape) if i not in gone])
 
 
 @layer("ExpandDims")
 class ExpandDims(Operation):
-    """With a further axis of size 1."""
+    """Insert an axis of size 1.
+
+    `dim`, a constant, is the index of the new axis in the output.
+    Source: tf.raw_ops.ExpandDims; tensorflow/core/kernels/shape_ops.cc.
+    """
 
     def forward(self, x: Any, dim: Any) -> Any:
-        axis = axis_of(single(dim, "dim"), len(x.shape) + 1, "dim")
+        axis = axis_of(integer(dim, "dim"), len(x.shape) + 1, "dim")
         return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
 
 
 @layer("Fill")
 class Fill(Operation):
-    """One value in a given shape."""
+    """Return an array of a given shape that is filled with one value.
+
+    The shape is a constant, the value a scalar.
+    Source: tf.raw_ops.Fill; tensorflow/core/kernels/constant_op.cc.
+    """
 
     harmless = frozenset({"index_type"})
 
@@ -132,57 +169,81 @@ class Fill(Operation):
 
 @layer("BroadcastTo")
 class BroadcastTo(Operation):
-    """The values repeated along axes of size 1, and along new axes in front."""
+    """Broadcast an array to a given shape, as numpy.broadcast_to.
+
+    The shape is a constant.
+    Source: tf.raw_ops.BroadcastTo; tensorflow/core/kernels/broadcast_to_op.cc.
+    """
 
     def forward(self, x: Any, shape: Any) -> Any:
         return np.broadcast_to(x, _sizes(shape, "shape"))
 
 
 def _sizes(value: Any, what: str) -> list[int]:
-    sizes = whole(value, what)
-    need(all(d >= 0 for d in sizes), f"{what} must be sizes, got {sizes}")
+    """Return the sizes of a constant input, all of which are 0 or more."""
+    sizes = integers(value, what)
+    need(all(d >= 0 for d in sizes), f"{what} must be sizes of 0 or more, got {sizes}")
     return sizes
 
 
 @layer("BroadcastArgs")
 class BroadcastArgs(Operation):
-    """The shape that two shapes broadcast to."""
+    """Return the shape that two shapes broadcast to.
+
+    Both inputs are constants.
+    Source: tf.raw_ops.BroadcastArgs; tensorflow/core/kernels/bcast_ops.cc.
+    """
 
     def forward(self, a: Any, b: Any) -> Any:
-        return np.array(np.broadcast_shapes(tuple(whole(a, "s0")), tuple(whole(b, "s1"))), a.dtype)
+        return np.array(np.broadcast_shapes(tuple(integers(a, "s0")), tuple(integers(b, "s1"))), a.dtype)
 
 
 @layer("Range")
 class Range(Operation):
-    """start, start + delta, ... below limit."""
+    """Return the numbers start, start + delta, start + 2 * delta, ... before limit.
+
+    All inputs are constant scalars.
+    Source: tf.raw_ops.Range; tensorflow/core/kernels/sequence_ops.cc.
+    """
 
     def forward(self, start: Any, limit: Any, delta: Any) -> Any:
-        first, last, step = (known(v, n) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta")))
+        first, last, step = (constant(v, n) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta")))
         need(step != 0, "delta must not be 0")
         count = (
             math.ceil((float(last) - float(first)) / float(step))
             if np.isfinite([first, last, step]).all()
-            else _MOST
+            else _LONGEST
         )
-        need(count < _MOST, f"from {first} to {last} by {step} would be {count} values, {_MOST} are the most")
+        need(
+            count < _LONGEST,
+            f"from {first} to {last} by {step} gives {count} values, at most {_LONGEST - 1} are supported",
+        )
         return first + np.arange(max(count, 0), dtype=first.dtype) * step
 
 
 @layer("LinSpace")
 class LinSpace(Operation):
-    """Values at equal distances from start to stop."""
+    """Return `num` numbers at equal distances from start to stop, both included.
+
+    All inputs are constant scalars.
+    Source: tf.raw_ops.LinSpace; tensorflow/core/kernels/sequence_ops.cc.
+    """
 
     def forward(self, start: Any, stop: Any, num: Any) -> Any:
-        first, last, count = known(start, "start"), known(stop, "stop"), single(num, "num")
-        need(0 < count < _MOST, f"num must lie in 1..{_MOST - 1}, got {count}")
+        first, last, count = constant(start, "start"), constant(stop, "stop"), integer(num, "num")
+        need(0 < count < _LONGEST, f"num must lie in 1..{_LONGEST - 1}, got {count}")
         return np.linspace(first, last, count, dtype=first.dtype)
 
 
 @layer("InvertPermutation")
 class InvertPermutation(Operation):
-    """Where each number stands in a permutation."""
+    """Return the inverse of a permutation: y[x[i]] = i.
+
+    The input is a constant.
+    Source: tf.raw_ops.InvertPermutation; tensorflow/core/kernels/transpose_op.cc.
+    """
 
     def forward(self, x: Any) -> Any:
-        order = whole(x, "x")
+        order = integers(x, "x")
         need(sorted(order) == list(range(len(order))), f"x must be a permutation, got {order[:20]}")
-        return np.argsort(known(x, "x")).astype(x.dtype)
+        return np.argsort(constant(x, "x")).astype(x.dtype)

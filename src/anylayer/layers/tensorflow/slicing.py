@@ -1,4 +1,4 @@
-"""Parts cut out of arrays."""
+"""Slices, gathers, one-hot encoding, the largest values and related selections."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layers.tensorflow._base import Operation, attribute, axis_of, layer, need, single, whole
+from anylayer.layers.tensorflow._base import Operation, attribute, axis_of, integer, integers, layer, need
 from anylayer.tracing import is_traced
 
 
 @layer("Slice")
 class Slice(Operation):
-    """A box: where it begins, and its size (-1: up to the end)."""
+    """Slice an array: size[i] elements from begin[i] on along each axis i.
+
+    begin and size are constants with one number per axis. A size of -1 takes the rest of the axis.
+    Source: tf.raw_ops.Slice; tensorflow/core/kernels/slice_op.cc.
+    """
 
     def forward(self, x: Any, begin: Any, size: Any) -> Any:
-        first, sizes = whole(begin, "begin"), whole(size, "size")
+        first, sizes = integers(begin, "begin"), integers(size, "size")
         rank = len(x.shape)
         need(len(first) == len(sizes) == rank, f"begin and size must be {rank} numbers, got {first} and {sizes}")
         key = []
@@ -24,7 +28,7 @@ class Slice(Operation):
             s = n - b if s == -1 else s
             need(
                 b >= 0 and s >= 0 and b + s <= n,
-                f"begin {b} and size {s} do not lie in the {n} cells of axis {axis}",
+                f"begin {b} and size {s} do not lie within axis {axis} of size {n}",
             )
             key.append(slice(b, b + s))
         return x[tuple(key)]
@@ -32,10 +36,12 @@ class Slice(Operation):
 
 @layer("StridedSlice")
 class StridedSlice(Operation):
-    """What x[begin:end:strides, ...] cuts out.
+    """Compute x[begin:end:strides, ...] in NumPy's notation.
 
-    Bit i of a mask speaks of the i-th entry: begin_mask (from the start), end_mask (up to the end), ellipsis_mask
-    (...), new_axis_mask, shrink_axis_mask (an index, not a slice).
+    begin, end and strides are constants with one entry per dimension of the slice. Bit i of a mask applies to
+    entry i: begin_mask and end_mask leave begin or end out; ellipsis_mask makes it an ellipsis, new_axis_mask a
+    new axis of size 1, and shrink_axis_mask an index instead of a slice.
+    Source: tf.raw_ops.StridedSlice; tensorflow/core/kernels/strided_slice_op.cc.
     """
 
     begin_mask: int = attribute("int64", 0)
@@ -45,10 +51,10 @@ class StridedSlice(Operation):
     shrink_axis_mask: int = attribute("int64", 0)
 
     def forward(self, x: Any, begin: Any, end: Any, strides: Any) -> Any:
-        begins, ends, steps = whole(begin, "begin"), whole(end, "end"), whole(strides, "strides")
+        begins, ends, steps = integers(begin, "begin"), integers(end, "end"), integers(strides, "strides")
         need(
             len(begins) == len(ends) == len(steps),
-            f"begin, end and strides must be of one length, got {len(begins)}, {len(ends)} and {len(steps)}",
+            f"begin, end and strides must have the same length, got {len(begins)}, {len(ends)} and {len(steps)}",
         )
         need(self.ellipsis_mask.bit_count() <= 1, f"ellipsis_mask={self.ellipsis_mask} has more than one bit")
         need(all(steps), "strides must not be 0")
@@ -56,7 +62,7 @@ class StridedSlice(Operation):
         taken = [i for i in range(count) if not self._is_new(i) and not self.ellipsis_mask >> i & 1]
         need(
             len(taken) <= len(x.shape),
-            f"{len(taken)} entries for the {len(x.shape)} axes of {tuple(x.shape)}",
+            f"{len(taken)} entries do not fit the {len(x.shape)} axes of shape {tuple(x.shape)}",
         )
         key: list[Any] = []
         axis = 0
@@ -75,8 +81,9 @@ class StridedSlice(Operation):
         return bool(self.new_axis_mask >> i & 1) and not self.ellipsis_mask >> i & 1
 
     def _entry(self, i: int, size: int, axis: int, begin: int, end: int, step: int) -> Any:
+        """Return entry `i` of the key: an index with shrink_axis_mask, else a slice."""
         if self.shrink_axis_mask >> i & 1:
-            need(-size <= begin < size, f"index {begin} is out of the {size} cells of axis {axis}")
+            need(-size <= begin < size, f"index {begin} is out of range for axis {axis} of size {size}")
             return begin
         first = None if self.begin_mask >> i & 1 else begin
         last = None if self.end_mask >> i & 1 else end
@@ -84,12 +91,14 @@ class StridedSlice(Operation):
 
 
 class _Picked(Operation):
+    """An operation that selects by indices."""
+
     harmless = frozenset({"validate_indices", "bad_indices_policy"})
 
 
 def _checked(indices: Any, size: int) -> Any:
-    """Indices known before the network runs must lie in their axis."""
-    need(indices.dtype.kind in "iu", f"indices must be whole numbers, got {indices.dtype}")
+    """Return `indices`. Raise LayerError when constant indices do not lie in 0..size-1."""
+    need(indices.dtype.kind in "iu", f"indices must be integers, got {indices.dtype}")
     if not is_traced(indices) and np.size(indices):
         need(
             np.min(indices) >= 0 and np.max(indices) < size,
@@ -100,21 +109,31 @@ def _checked(indices: Any, size: int) -> Any:
 
 @layer("Gather")
 class Gather(_Picked):
-    """Rows by number."""
+    """Select rows by index: x[indices].
+
+    x (n, ...) and indices (...) give indices.shape + x.shape[1:].
+    Source: tf.raw_ops.Gather; tensorflow/core/kernels/gather_op.cc.
+    """
 
     def forward(self, x: Any, indices: Any) -> Any:
-        need(len(x.shape) >= 1, "a scalar has no rows")
+        need(len(x.shape) >= 1, "the input must have 1 axis or more, got a scalar")
         return ops.gather(x, _checked(indices, x.shape[0]), axis=0)
 
 
 @layer("GatherV2")
 class GatherV2(_Picked):
-    """Parts along an axis by number; with batch_dims of each batch its own."""
+    """Select slices along an axis by index, as numpy.take.
+
+    The output has the shape x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1:]. The axis is a
+    constant. With batch_dims = b the first b axes of x and indices correspond, and each batch has indices of its
+    own.
+    Source: tf.raw_ops.GatherV2; tensorflow/core/kernels/gather_op.cc.
+    """
 
     batch_dims: int = attribute("int64", 0)
 
     def forward(self, x: Any, indices: Any, axis: Any) -> Any:
-        over = axis_of(single(axis, "axis"), len(x.shape))
+        over = axis_of(integer(axis, "axis"), len(x.shape))
         indices = _checked(indices, x.shape[over])
         lead = axis_of(self.batch_dims, len(indices.shape) + 1, "batch_dims") if self.batch_dims else 0
         if lead == 0:
@@ -132,7 +151,10 @@ class GatherV2(_Picked):
 
 @layer("ResourceGather")
 class ResourceGather(_Picked):
-    """Rows of a variable by number."""
+    """Select rows of a variable by index: x[indices].
+
+    Source: tf.raw_ops.ResourceGather; tensorflow/core/kernels/resource_variable_ops.cc.
+    """
 
     batch_dims: int = attribute("int64", 0)
     harmless = frozenset({"validate_indices", "dtype"})
@@ -144,7 +166,11 @@ class ResourceGather(_Picked):
 
 @layer("GatherNd")
 class GatherNd(_Picked):
-    """Parts by lists of indices."""
+    """Select elements or slices by index vectors: x[indices[..., 0], indices[..., 1], ...].
+
+    x and indices (..., k) give indices.shape[:-1] + x.shape[k:].
+    Source: tf.raw_ops.GatherNd; tensorflow/core/kernels/gather_nd_op.cc.
+    """
 
     def forward(self, x: Any, indices: Any) -> Any:
         return ops.gather_nd(x, indices.astype(np.int64))
@@ -152,12 +178,17 @@ class GatherNd(_Picked):
 
 @layer("OneHot")
 class OneHot(Operation):
-    """on_value where an index points, off_value elsewhere, along a new axis."""
+    """Encode indices as one-hot vectors along a new axis.
+
+    The element is on_value where its position along the new axis equals the index, else off_value. depth, a
+    constant, is the size of the new axis; `axis` is its place in the output, -1 for the last.
+    Source: tf.raw_ops.OneHot; tensorflow/core/kernels/one_hot_op.cc.
+    """
 
     axis: int = attribute("int64", -1)
 
     def forward(self, indices: Any, depth: Any, on: Any, off: Any) -> Any:
-        count = single(depth, "depth")
+        count = integer(depth, "depth")
         need(0 <= count < 1 << 24, f"depth must lie in 0..{(1 << 24) - 1}, got {count}")
         rank = len(indices.shape)
         axis = axis_of(self.axis, rank + 1)
@@ -174,15 +205,19 @@ class _Top(Operation):
         return (("values", 1), ("indices", 1))
 
     def best(self, x: Any, k: int) -> Any:
-        """The k largest of the last axis."""
-        need(0 <= k <= x.shape[-1], f"k={k} is more than the {x.shape[-1]} values of the last axis")
+        """Return the k largest elements along the last axis and their indices."""
+        need(0 <= k <= x.shape[-1], f"k={k} exceeds the {x.shape[-1]} elements of the last axis")
         values, indices = ops.top_k(x, k, axis=-1)
         return values, indices.astype(np.int32)
 
 
 @layer("TopK")
 class TopK(_Top):
-    """The k largest values of the last axis and where they lie (k is an attribute)."""
+    """Return the k largest elements along the last axis and their indices.
+
+    (..., n) to values and indices (..., k), in descending order; k is an attribute.
+    Source: tf.raw_ops.TopK; tensorflow/core/kernels/topk_op.cc.
+    """
 
     k: int = attribute("int64")
 
@@ -192,19 +227,27 @@ class TopK(_Top):
 
 @layer("TopKV2")
 class TopKV2(_Top):
-    """The k largest values of the last axis and where they lie (k is an input)."""
+    """Return the k largest elements along the last axis and their indices.
+
+    (..., n) to values and indices (..., k), in descending order; k is a constant input.
+    Source: tf.raw_ops.TopKV2; tensorflow/core/kernels/topk_op.cc.
+    """
 
     index_type: str = attribute("string", "int32")
 
     def forward(self, x: Any, k: Any) -> Any:
-        values, indices = self.best(x, single(k, "k"))
+        values, indices = self.best(x, integer(k, "k"))
         need(self.index_type in ("int32", "int64"), f"index_type must be int32 or int64, got {self.index_type}")
         return values, indices.astype(self.index_type)
 
 
 @layer("ReverseSequence")
 class ReverseSequence(Operation):
-    """The first steps of each sequence back to front."""
+    """Reverse the first seq_lengths[i] elements of each sequence i.
+
+    The output has the shape of x. seq_dim is the axis of the elements and batch_dim the axis of the sequences.
+    Source: tf.raw_ops.ReverseSequence; tensorflow/core/kernels/reverse_sequence_op.cc.
+    """
 
     seq_dim: int = attribute("int64")
     batch_dim: int = attribute("int64", 0)
@@ -223,7 +266,11 @@ class ReverseSequence(Operation):
 
 @layer("Where")
 class Where(Operation):
-    """The indices of what is true."""
+    """Return the indices of the elements that are not zero: (count, rank) int64.
+
+    The count depends on the data.
+    Source: tf.raw_ops.Where; tensorflow/core/kernels/where_op.cc.
+    """
 
     def forward(self, x: Any) -> Any:
         return np.argwhere(x).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Functions of each value."""
+"""Elementwise operations on one input, and casts."""
 
 from __future__ import annotations
 
@@ -11,55 +11,83 @@ from anylayer import ops
 from anylayer.layers.tensorflow._base import Enum, Operation, attribute, layer
 
 _FUNCTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "Abs": ("|x|.", np.abs),
-    "Neg": ("-x.", np.negative),
-    "Sign": ("-1, 0 or 1.", np.sign),
-    "Square": ("x * x.", lambda x: x * x),
-    "Sqrt": ("The square root.", np.sqrt),
-    "Rsqrt": ("1 / sqrt(x).", lambda x: 1 / np.sqrt(x)),
-    "Reciprocal": ("1 / x.", lambda x: 1 / x),
-    "Inv": ("1 / x.", lambda x: 1 / x),
-    "Exp": ("e to the x.", np.exp),
-    "Expm1": ("e to the x, less 1.", np.expm1),
-    "Log": ("The natural logarithm.", np.log),
-    "Log1p": ("log(1 + x).", np.log1p),
-    "Tanh": ("The hyperbolic tangent.", np.tanh),
-    "Sinh": ("The hyperbolic sine.", np.sinh),
-    "Cosh": ("The hyperbolic cosine.", np.cosh),
-    "Sin": ("The sine.", np.sin),
-    "Cos": ("The cosine.", np.cos),
-    "Tan": ("The tangent.", np.tan),
-    "Asin": ("The inverse of the sine.", np.arcsin),
-    "Acos": ("The inverse of the cosine.", np.arccos),
-    "Atan": ("The inverse of the tangent.", np.arctan),
-    "Floor": ("The next whole number below.", np.floor),
-    "Ceil": ("The next whole number above.", np.ceil),
-    "Round": ("The nearest whole number, of two the even one.", np.round),
-    "Rint": ("The nearest whole number, of two the even one.", np.rint),
-    "Erf": ("The error function.", ops.erf),
-    "LogicalNot": ("Whether it is false.", np.logical_not),
-    "IsNan": ("Whether it is no number.", np.isnan),
-    "IsInf": ("Whether it is infinite.", np.isinf),
-    "IsFinite": ("Whether it is finite.", np.isfinite),
-    "ZerosLike": ("Zeros of its shape.", lambda x: np.broadcast_to(np.zeros((), x.dtype), x.shape)),
-    "OnesLike": ("Ones of its shape.", lambda x: np.broadcast_to(np.ones((), x.dtype), x.shape)),
+    "Abs": ("|x|", np.abs),
+    "Neg": ("-x", np.negative),
+    "Sign": ("the sign of x: -1, 0 or 1", np.sign),
+    "Square": ("x * x", lambda x: x * x),
+    "Sqrt": ("the square root of x", np.sqrt),
+    "Rsqrt": ("1 / sqrt(x)", lambda x: 1 / np.sqrt(x)),
+    "Reciprocal": ("1 / x", lambda x: 1 / x),
+    "Inv": ("1 / x", lambda x: 1 / x),
+    "Exp": ("e to the power of x", np.exp),
+    "Expm1": ("exp(x) - 1", np.expm1),
+    "Log": ("the natural logarithm of x", np.log),
+    "Log1p": ("log(1 + x)", np.log1p),
+    "Tanh": ("the hyperbolic tangent of x", np.tanh),
+    "Sinh": ("the hyperbolic sine of x", np.sinh),
+    "Cosh": ("the hyperbolic cosine of x", np.cosh),
+    "Sin": ("the sine of x, in radians", np.sin),
+    "Cos": ("the cosine of x, in radians", np.cos),
+    "Tan": ("the tangent of x, in radians", np.tan),
+    "Asin": ("the arcsine of x, in radians", np.arcsin),
+    "Acos": ("the arccosine of x, in radians", np.arccos),
+    "Atan": ("the arctangent of x, in radians", np.arctan),
+    "Floor": ("x, rounded down to an integer", np.floor),
+    "Ceil": ("x, rounded up to an integer", np.ceil),
+    "Round": ("x, rounded to the nearest integer, halves to the even one", np.round),
+    "Rint": ("x, rounded to the nearest integer, halves to the even one", np.rint),
+    "Erf": ("the error function of x", ops.erf),
+    "LogicalNot": ("whether x is false", np.logical_not),
+    "IsNan": ("whether x is NaN", np.isnan),
+    "IsInf": ("whether x is infinite", np.isinf),
+    "IsFinite": ("whether x is finite", np.isfinite),
 }
+_DOC = """Compute {} for each element.
+
+    The output has the shape of the input. Source: tf.raw_ops.{}; tensorflow/core/kernels/cwise_ops.h.
+    """
 
 
-def _define(name: str, doc: str, function: Callable[[Any], Any]) -> None:
+def _define(name: str, what: str, function: Callable[[Any], Any]) -> None:
     def forward(self: Operation, x: Any) -> Any:
         return function(x)
 
-    layer(name)(type(name, (Operation,), {"__doc__": doc, "__module__": __name__, "forward": forward}))
+    body = {"__doc__": _DOC.format(what, name), "__module__": __name__, "forward": forward}
+    layer(name)(type(name, (Operation,), body))
 
 
-for _name, (_doc, _function) in _FUNCTIONS.items():
-    _define(_name, _doc, _function)
+for _name, (_what, _function) in _FUNCTIONS.items():
+    _define(_name, _what, _function)
+
+
+@layer("ZerosLike")
+class ZerosLike(Operation):
+    """Return zeros with the shape and the dtype of the input.
+
+    Source: tf.raw_ops.ZerosLike; tensorflow/core/kernels/constant_op.cc.
+    """
+
+    def forward(self, x: Any) -> Any:
+        return np.broadcast_to(np.zeros((), x.dtype), x.shape)
+
+
+@layer("OnesLike")
+class OnesLike(Operation):
+    """Return ones with the shape and the dtype of the input.
+
+    Source: tf.raw_ops.OnesLike; tensorflow/core/kernels/constant_op.cc.
+    """
+
+    def forward(self, x: Any) -> Any:
+        return np.broadcast_to(np.ones((), x.dtype), x.shape)
 
 
 @layer("Cast")
 class Cast(Operation):
-    """The values as another dtype: fractions are cut off."""
+    """Cast the elements to the dtype DstT; real numbers are truncated to integers.
+
+    Source: tf.raw_ops.Cast; tensorflow/core/kernels/cast_op.cc.
+    """
 
     DstT: str = attribute(
         Enum(

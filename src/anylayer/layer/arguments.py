@@ -1,0 +1,91 @@
+"""Checks and conversions of arguments that the layers of several formats share: axes, constants, SAME padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import TraceError, need
+from anylayer.network import Array
+from anylayer.tracing import is_traced
+
+Pairs = list[tuple[int, int]]
+"""For each spatial axis: the number of cells padded before it and after it."""
+
+
+def axis_of(axis: int, rank: int, what: str = "axis", of: str = "") -> int:
+    """Return an axis as an index in 0..rank-1; a negative axis counts from the end.
+
+    Raise LayerError when it lies outside. The message calls the axis `what`, and the array `of`.
+    """
+    need(-rank <= axis < rank, f"{what} must lie in {-rank}..{rank - 1} for {of or f'{rank} axes'}, got {axis}")
+    return axis % rank
+
+
+def axes_of(axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
+    """Return several axes as indices in 0..rank-1. Raise LayerError when an axis is named twice."""
+    found = [axis_of(axis, rank, what) for axis in axes]
+    need(len(set(found)) == len(found), f"{what} names an axis twice: {list(axes)}")
+    return found
+
+
+def constant(x: Any, what: str) -> Array:
+    """Return an input that must be a constant, as an array.
+
+    Raise TraceError when it is computed from the network's inputs; the layer is then a host call.
+    """
+    need(not is_traced(x), f"{what} must be a constant, but it is computed from the network's inputs", TraceError)
+    return np.asarray(x)
+
+
+def integers(x: Any, what: str, rank: int | None = None) -> list[int]:
+    """Return the integers of a constant input in C order. Raise LayerError when its rank exceeds `rank`."""
+    values = constant(x, what)
+    need(values.dtype.kind in "iu", f"{what} must be integers, got {values.dtype}")
+    need(rank is None or values.ndim <= rank, f"{what} must be a list of numbers, got shape {values.shape}")
+    return [int(v) for v in values.reshape(-1)]
+
+
+def extent(kernel: int, dilation: int) -> int:
+    """Return the number of cells from the first to the last tap of a kernel, both included."""
+    return (kernel - 1) * dilation + 1
+
+
+def same_pads(sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], upper: bool = True) -> Pairs:
+    """Return the SAME padding of each spatial axis: as many cells as let ceil(size / stride) windows fit.
+
+    Where the number of cells is odd, the extra cell goes after the axis (`upper`) or before it.
+    Source: tensorflow/core/framework/common_shape_fns.cc; ONNX operators Conv and MaxPool, auto_pad.
+    """
+    pairs = []
+    for size, window, stride in zip(sizes, extents, strides):
+        total = max((-(-size // stride) - 1) * stride + window - size, 0)
+        small, large = total // 2, total - total // 2
+        pairs.append((small, large) if upper else (large, small))
+    return pairs
+
+
+def flat_pads(pairs: Sequence[tuple[int, int]]) -> list[int]:
+    """Return pairs of pads as `anylayer.ops` takes them: the pads before all axes, then those after all axes."""
+    return [before for before, _ in pairs] + [after for _, after in pairs]
+
+
+def channels_first(x: Any, data_format: str) -> Any:
+    """Return `x`, whose axes lie as `data_format` says, as (N, C, ...)."""
+    if _is_channels_first(data_format):
+        return x
+    return x.transpose(0, len(x.shape) - 1, *range(1, len(x.shape) - 1))
+
+
+def restored(x: Any, data_format: str) -> Any:
+    """Return `x` (N, C, ...) with its axes in the order of `data_format`: the inverse of `channels_first`."""
+    if _is_channels_first(data_format):
+        return x
+    return x.transpose(0, *range(2, len(x.shape)), 1)
+
+
+def _is_channels_first(data_format: str) -> bool:
+    """Return whether a TensorFlow format ("NCHW") or a Keras format ("channels_first") puts channels at axis 1."""
+    return data_format == "channels_first" or data_format.startswith("NC")
