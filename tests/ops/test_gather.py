@@ -33,5 +33,5 @@ def test_axis_bound() -> None:
 
 
 def test_indices_are_whole() -> None:
-    with pytest.raises(LayerError, match="gather takes whole numbers as indices, got float32"):
+    with pytest.raises(LayerError, match="gather takes integers as indices, got float32"):
         ops.gather(TABLE, np.float32([0]))

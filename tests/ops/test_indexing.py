@@ -157,7 +157,7 @@ def test_refusals() -> None:
     x = noise(4, 3, 5)
     near = np.zeros((2, 3, 5), np.int64)
     refuses("axis must lie in -3..2 for shape (4, 3, 5), got 3", ops.gather, x, near, axis=3)
-    refuses("gather takes whole numbers as indices, got float32", ops.gather, x, x)
+    refuses("gather takes integers as indices, got float32", ops.gather, x, x)
     refuses("index [4] is outside the 4 of axis 0", ops.gather, x, near + 4)
     refuses("axis 3 is not one of 3 axes", ops.gather_elements, x, near, 3)
     refuses(

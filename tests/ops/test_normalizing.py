@@ -123,7 +123,7 @@ def test_refusals() -> None:
     refuses("k=5 is more than the 4 values of axis 2", ops.top_k, x, 5)
     refuses("k must be a whole number of 0 or more, got -1", ops.top_k, x, -1)
     four, three = noise(4), noise(3)
-    text = "bias must be of shape (3,), one number a channel, got (4,)"
+    text = "bias must be of shape (3,), one number per channel, got (4,)"
     refuses(text, ops.batch_normalization, x, three, four, three, three)
     text = "batch_normalization needs an input (N, C, ...), got shape (3,)"
     refuses(text, ops.batch_normalization, three, three, three, three, three)

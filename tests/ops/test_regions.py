@@ -107,7 +107,9 @@ def test_roi_align_refuses() -> None:
     refuses(
         "rois must be of shape (K, 4): x1, y1, x2, y2, got (7, 3)", ops.roi_align, x, rois[:, :3], batch, size=2
     )
-    refuses("batch must be of shape (7,), one image a region, got (4,)", ops.roi_align, x, rois, batch[:4], size=2)
+    refuses(
+        "batch must be of shape (7,), one image per region, got (4,)", ops.roi_align, x, rois, batch[:4], size=2
+    )
     refuses("mode must be 'avg' or 'max', got 'sum'", ops.roi_align, x, rois, batch, size=2, mode="sum")
     refuses("size must be a whole number of 1 or more, got 0", ops.roi_align, x, rois, batch, size=(0, 2))
     refuses(
@@ -123,7 +125,7 @@ def test_roi_align_refuses() -> None:
     huge = np.array([[0, 0, 1e9, 5]], np.float32)
     refuses("a region of 1e+09 cells needs 1000000000 samples", ops.roi_align, x, huge, batch[:1], size=2)
     refuses(
-        "roi_align with mode='max' and sampling_ratio=0 takes as many samples as the region's values say",
+        "roi_align with mode='max' and sampling_ratio=0 takes a number of samples that depends on the values",
         trace,
         lambda i: [ops.roi_align(i[0], rois, batch, size=2, mode="max")],
         [TensorType.of(x.shape)],

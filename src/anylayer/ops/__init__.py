@@ -1,4 +1,7 @@
-"""Operators NumPy lacks: each has a NumPy meaning and an ONNX form, in one file. See docs/operators.md."""
+"""Operators that NumPy lacks. Each file defines one, by its NumPy meaning and its ONNX form.
+
+docs/operators.md lists them with their signatures.
+"""
 
 from anylayer.ops.average_pool import average_pool
 from anylayer.ops.batch_normalization import batch_normalization

@@ -1,4 +1,4 @@
-"""Recording of elementwise pieces: operators of the shape and dtype of one array."""
+"""Elementwise ONNX operators that all have the shape and dtype of one array."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.tracing import record
 
 
 class Pieces:
-    """Records elementwise operators over arrays that broadcast to `x`; numbers become constants of its dtype."""
+    """Record elementwise operators whose results have the shape and dtype of `x`.
 
-    def __init__(self, x: Any) -> None:
+    Called with an operator's name and its inputs, which must broadcast to `x`. Python numbers become constants of
+    the dtype of `x`.
+    """
+
+    def __init__(self, x: Array) -> None:
         self.shape, self.dtype = tuple(x.shape), np.dtype(x.dtype)
 
-    def __call__(self, op: str, *inputs: Any, **attrs: Any) -> Any:
+    def __call__(self, op: str, *inputs: Array | float, **attrs: Any) -> Array:
         arrays = [np.array(v, self.dtype) if isinstance(v, (int, float)) else v for v in inputs]
         return record(op, arrays, self.shape, self.dtype, **attrs)

@@ -1,49 +1,62 @@
-"""Arguments of the operators that gather and scatter."""
+"""Checks and NumPy helpers shared by the operators that gather and scatter."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 
 _REDUCTIONS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """`axis` counted from the front."""
+    """Return `axis` counted from the front. Raises LayerError if it is not one of `rank` axes."""
     need(-rank <= axis < rank, f"axis {axis} is not one of {rank} axes")
     return axis % rank
 
 
-def need_inside(x: Any, indices: Any, axis: int, what: str) -> None:
-    """Refuse indices of another rank than `x`, or longer than it on an axis they do not pick from."""
+def need_inside(x: Array, indices: Array, axis: int, what: str) -> None:
+    """Raise LayerError unless `indices` has the rank of `x` and is no longer than `x` on any axis but `axis`.
+
+    `what` is the operator's name in the message.
+    """
     sizes = zip(indices.shape, x.shape)
     inside = len(indices.shape) == len(x.shape) and all(i == axis or n <= m for i, (n, m) in enumerate(sizes))
     need(inside, f"{what}: indices {tuple(indices.shape)} do not lie within {tuple(x.shape)} beside axis {axis}")
 
 
 def need_reduction(reduction: str) -> None:
-    """Refuse an unknown way to combine updates."""
+    """Raise LayerError unless `reduction` is "none", "add", "mul", "max" or "min"."""
     known = ("none", *_REDUCTIONS)
     need(reduction in known, f"reduction must be one of {', '.join(known)}, got {reduction!r}")
 
 
-def in_range(indices: Any, size: int, axis: int) -> Any:
-    """Indices counted from the front; refuses one outside the axis."""
+def in_range(indices: Array, size: int, axis: int) -> Array:
+    """Return indices counted from the front: a negative index counts from the end of the axis.
+
+    Raises LayerError for an index outside -size to size - 1 of axis `axis`.
+    """
     out = (indices < -size) | (indices >= size)
     need(not out.any(), f"index {indices[out][:1]} is outside the {size} of axis {axis}")
     return np.where(indices < 0, indices + size, indices)
 
 
-def within(shape: Any, axis: int) -> tuple[slice, ...]:
-    """The part of an array that indices of `shape` lie over, whole along `axis`."""
+def within(shape: Sequence[int], axis: int) -> tuple[slice, ...]:
+    """Return the key of the part of an array that `gather_elements` reads with indices of `shape`.
+
+    The part has the size of `shape` on each axis, and the whole axis `axis`.
+    """
     return tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(shape))
 
 
-def nd_shape(x: Any, indices: Any, what: str) -> tuple[Any, ...]:
-    """The shape of what coordinates (..., k) pick from `x`."""
+def nd_shape(x: Array, indices: Array, what: str) -> tuple[int, ...]:
+    """Return the shape of what coordinates `indices` (..., k) select from `x`: (..., *x.shape[k:]).
+
+    Raises LayerError unless 1 <= k <= rank of `x`. `what` is the operator's name in the message.
+    """
     need(len(indices.shape) >= 1, f"{what} needs coordinates along the last axis of indices, got shape ()")
     depth = indices.shape[-1]
     fits = 1 <= depth <= len(x.shape)
@@ -51,13 +64,16 @@ def nd_shape(x: Any, indices: Any, what: str) -> tuple[Any, ...]:
     return (*indices.shape[:-1], *x.shape[depth:])
 
 
-def coordinates(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """Coordinates (..., k) as an index of NumPy."""
+def coordinates(indices: Array, shape: Sequence[int]) -> tuple[Array, ...]:
+    """Return coordinates `indices` (..., k) as a NumPy key: a tuple of k index arrays, counted from the front.
+
+    Raises LayerError for a coordinate outside its axis.
+    """
     return tuple(in_range(indices[..., i], shape[i], i) for i in range(indices.shape[-1]))
 
 
-def scatter(x: Any, places: tuple[Any, ...], updates: Any, reduction: str) -> Any:
-    """A copy of `x`, changed at `places`."""
+def scatter(x: Array, places: tuple[Array, ...], updates: Array, reduction: str) -> Array:
+    """Return a copy of `x` with `updates` written to, or combined with, the elements at the key `places`."""
     y = np.array(x)
     if reduction == "none":
         y[places] = updates

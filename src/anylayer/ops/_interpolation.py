@@ -1,15 +1,14 @@
-"""How ONNX Resize-18 finds the values of one axis: where a point falls, and which cells it mixes.
+"""Sample positions and interpolation weights of ONNX Resize-18, one axis at a time.
 
-Everything here depends on sizes alone and is computed in float32, as engines do.
+Everything here depends on sizes alone. It is computed in float32, as the engines compute it.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 
 COORDINATES = (
     "half_pixel",
@@ -30,11 +29,13 @@ def positions(
     coordinates: str,
     roi: tuple[float, float] | None = None,
     scale: float | None = None,
-) -> Any:
-    """Return the position of each of `new` points on an axis of `old` cells (float32, cell 0 is at 0).
+) -> Array:
+    """Return where each of `new` output cells falls on an axis of `old` input cells: float32 (new,), cell 0 is at
+    0.
 
-    `roi` is the part of the axis, from 0 to 1, that "tf_crop_and_resize" takes. With sizes given,
-    "half_pixel_symmetric" is "half_pixel". `scale` is used in place of new / old.
+    `coordinates` is one of ONNX's coordinate_transformation_mode. `roi` (start, end), each from 0 to 1, is the
+    part of the axis that "tf_crop_and_resize" takes. `scale` replaces new / old. "half_pixel_symmetric" equals
+    "half_pixel", because the output size is given.
     """
     need(coordinates in COORDINATES, f"coordinates must be one of {', '.join(COORDINATES)}, got {coordinates!r}")
     point = np.arange(new, dtype=_f)
@@ -55,8 +56,11 @@ def positions(
     return (point + _f(0.5)) / ratio - _f(0.5)
 
 
-def picks(at: Any, old: int, rule: str) -> Any:
-    """The cell (int64) nearest to each position, by one of ONNX's rules for ties."""
+def picks(at: Array, old: int, rule: str) -> Array:
+    """Return the cell (int64) nearest to each position `at`, from 0 to old - 1.
+
+    `rule` is one of ONNX's nearest_mode, which decides fractions and ties.
+    """
     need(rule in NEAREST, f"nearest must be one of {', '.join(NEAREST)}, got {rule!r}")
     if rule == "floor":
         cell = np.floor(at)
@@ -69,13 +73,15 @@ def picks(at: Any, old: int, rule: str) -> Any:
     return np.clip(cell, 0, old - 1).astype(np.int64)
 
 
-def mixing(
-    at: Any, old: int, new: int, mode: str, cubic_a: float, exclude_outside: bool, antialias: bool
-) -> tuple[Any, Any]:
-    """The cells (new, taps) each point mixes and their weights (float32), for "linear" and "cubic".
+def interpolation(
+    at: Array, old: int, new: int, mode: str, cubic_a: float, exclude_outside: bool, antialias: bool
+) -> tuple[Array, Array]:
+    """Return the cells and weights of linear or cubic interpolation at positions `at`.
 
-    Cells outside the axis are its first or last; with `exclude_outside` they weigh nothing instead, and the
-    others sum to 1. `antialias` stretches the filter where the axis shrinks.
+    Both arrays have the shape (new, taps); cells are int64, weights float32. A cell outside the axis is replaced
+    by the first or last cell. With `exclude_outside`, its weight is 0 instead, and the other weights are scaled to
+    sum to 1. With `antialias`, the kernel is stretched by old / new where the axis shrinks. `cubic_a` is the
+    coefficient of the cubic kernel.
     """
     reach = 1 if mode == "linear" else 2
     stretch = min(new / old, 1.0) if antialias else 1.0
@@ -92,15 +98,19 @@ def mixing(
     return np.clip(cells, 0, old - 1), weights.astype(np.float32)
 
 
-def cubic_weights(away: Any, a: float) -> Any:
-    """The cubic kernel at distances `away` (R. Keys, Cubic convolution interpolation, IEEE ASSP 29, 1981)."""
+def cubic_weights(away: Array, a: float) -> Array:
+    """Return the cubic convolution kernel with coefficient `a` at the distances `away`.
+
+    Source: R. Keys, Cubic convolution interpolation for digital image processing, IEEE Transactions on Acoustics,
+    Speech, and Signal Processing 29 (1981).
+    """
     near = ((a + 2) * away - (a + 3)) * away * away + 1
     far = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
     return np.where(away <= 1, near, np.where(away < 2, far, 0))
 
 
-def as_matrix(cells: Any, weights: Any, old: int) -> Any:
-    """The matrix (new, old) that mixes an axis."""
+def as_matrix(cells: Array, weights: Array, old: int) -> Array:
+    """Return cells and weights (new, taps) as an interpolation matrix of shape (new, old), float32."""
     matrix = np.zeros((len(cells), old), np.float32)
     np.add.at(matrix, (np.arange(len(cells))[:, None], cells), weights)
     return matrix

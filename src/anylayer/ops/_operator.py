@@ -1,8 +1,8 @@
-"""How an operator is defined: a NumPy meaning, and a form in ONNX operators for traced arrays.
+"""The definition of an operator: its NumPy meaning, and its ONNX form for traced arrays.
 
     @operator
     def softmax(x, *, axis=-1):
-        \"\"\"...\"\"\"
+        ...docstring...
         e = np.exp(x - x.max(axis, keepdims=True))
         return e / e.sum(axis, keepdims=True)
 
@@ -10,8 +10,8 @@
     def _(x, *, axis=-1):
         return record("Softmax", [x], x.shape, x.dtype, axis=axis)
 
-Called with NumPy arrays, the meaning computes; called with any traced array, the form records. Both get the
-arguments as the caller gave them, positional ones by position.
+A call with NumPy arrays runs the meaning. A call with at least one traced array runs the form, which records ONNX
+operators. Both receive the arguments as the caller passed them, positional or by keyword.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class Operator(Generic[P, R]):
-    """A function of arrays with a NumPy meaning and an ONNX form."""
+    """A function of arrays that has a NumPy meaning and an ONNX form."""
 
     def __init__(self, meaning: Callable[P, R]) -> None:
         self.meaning = meaning
@@ -35,7 +35,7 @@ class Operator(Generic[P, R]):
         functools.update_wrapper(self, meaning)
 
     def form(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Set the ONNX form; a decorator."""
+        """Set the ONNX form. Used as a decorator."""
         self._form = function
         return function
 
@@ -46,5 +46,5 @@ class Operator(Generic[P, R]):
 
 
 def operator(meaning: Callable[P, R]) -> Operator[P, R]:
-    """Define an operator by its NumPy meaning; add its ONNX form with `@name.form`."""
+    """Define an operator by its NumPy meaning. Add its ONNX form with `@name.form`."""
     return Operator(meaning)

@@ -1,13 +1,15 @@
-"""What the pooling operators share: their arguments, and the numbers of windows."""
+"""The arguments and the windows of the pooling operators."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._spatial import (
+    Ints,
     Pairs,
     extent,
     need_room,
@@ -20,7 +22,11 @@ from anylayer.ops._spatial import (
 
 
 class Pooling(NamedTuple):
-    """Windows of a pooling. `pairs` are the pads as given, `grown` those that hold every window."""
+    """The checked arguments of a pooling, one value per spatial axis.
+
+    `pairs` holds (begin, end) of the pads as given. `grown` holds the pads with each end enlarged until every
+    window lies inside. `counts` is the number of windows.
+    """
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -30,8 +36,13 @@ class Pooling(NamedTuple):
     counts: tuple[int, ...]
 
 
-def pooling(x: Any, kernel: Any, strides: Any, pads: Any, dilations: Any, ceil_mode: bool, what: str) -> Pooling:
-    """The windows of a pooling of `x`; refuses pads that could hold a whole window."""
+def pooling(
+    x: Array, kernel: Ints, strides: Ints, pads: Ints, dilations: Ints, ceil_mode: bool, what: str
+) -> Pooling:
+    """Return the checked arguments of a pooling over `x` (N, C, ...). `what` is the operator's name in messages.
+
+    Raises LayerError if the kernel does not fit, or if a window would lie completely in the padding.
+    """
     axes = spatial_rank(x, what)
     size = per_axis(kernel, axes, "kernel")
     steps, spread = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
@@ -53,8 +64,11 @@ def pooling(x: Any, kernel: Any, strides: Any, pads: Any, dilations: Any, ceil_m
     return Pooling(size, steps, spread, pairs, overhang(sizes, size, steps, pairs, spread, counts), counts)
 
 
-def combined(data: Any, plan: Pooling, ufunc: np.ufunc) -> Any:
-    """`ufunc` over every window of the padded `data`, one axis after the other."""
+def combined(data: Array, plan: Pooling, ufunc: np.ufunc) -> Array:
+    """Return `ufunc` reduced over every window of the padded `data` (N, C, ...): (N, C, *plan.counts).
+
+    The axes are reduced one after the other.
+    """
     for axis, (k, s, d, count) in enumerate(zip(plan.kernel, plan.strides, plan.dilations, plan.counts), 2):
 
         def along(first: int, stop: int, step: int, axis: int = axis) -> tuple[slice, ...]:

@@ -1,4 +1,4 @@
-"""What the recurrent operators share: arguments, directions, sequence lengths, activations."""
+"""Arguments, directions, sequence lengths and activations of the recurrent operators."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._spatial import whole
 from anylayer.ops.reverse_sequence import reverse_sequence
 from anylayer.ops.sigmoid import sigmoid
@@ -16,8 +17,9 @@ from anylayer.ops.softplus import softplus
 from anylayer.tracing import TracedArray, record, record_many
 from anylayer.tracing.primitives import cast
 
+Activation = Callable[[Array], Array]
 _DIRECTIONS = ("forward", "reverse", "bidirectional")
-_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+_ACTIVATIONS: dict[str, Activation] = {
     "Sigmoid": sigmoid,
     "Tanh": np.tanh,
     "Relu": lambda v: np.maximum(v, 0),
@@ -27,18 +29,25 @@ _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "Softsign": lambda v: v / (1 + np.abs(v)),
     "Softplus": softplus,
 }
-Step = Callable[..., tuple[Any, ...]]
+Step = Callable[..., tuple[Array, ...]]
+"""A function from (x[t] @ weights.T, *states) to the next states."""
+Steps = Callable[[int], tuple[Array, Step]]
+"""A function from a direction to its input weights (rows, values) and its step."""
 
 
 class Recurrent:
-    """The checked arguments of one recurrent operator with `gates` gates."""
+    """The checked arguments of a recurrent operator whose weights hold `gates` gates.
+
+    `default` names the activations of one direction. `states` are the initial states, each (D, B, H) or None.
+    Raises LayerError for a wrong shape or an unknown activation or direction.
+    """
 
     def __init__(
         self,
-        x: Any,
-        w: Any,
-        r: Any,
-        b: Any,
+        x: Array,
+        w: Array,
+        r: Array,
+        b: Array | None,
         *,
         gates: int,
         hidden_size: int,
@@ -46,14 +55,13 @@ class Recurrent:
         activations: Sequence[str] | None,
         default: Sequence[str],
         clip: float | None,
-        states: Sequence[Any],
-        sequence_lens: Any,
+        states: Sequence[Array | None],
+        sequence_lens: Array | None,
     ) -> None:
         self.hidden = whole(hidden_size, "hidden_size")
         need(len(x.shape) == 3, f"a recurrent input must be (steps, batch, values), got shape {tuple(x.shape)}")
         need(direction in _DIRECTIONS, f"direction must be one of {', '.join(_DIRECTIONS)}, got {direction!r}")
         self.direction, self.x, self.sequence_lens = direction, x, sequence_lens
-        self.ragged = sequence_lens is not None
         self.directions = 2 if direction == "bidirectional" else 1
         self.steps, self.batch, values = x.shape
         rows = gates * self.hidden
@@ -81,58 +89,62 @@ class Recurrent:
 
     @property
     def native(self) -> bool:
-        """Whether every engine computes the operator with these activations (OpenVINO knows no others)."""
+        """Whether every engine computes the operator with these activations. OpenVINO supports no others."""
         return set(self.names) <= {"Sigmoid", "Tanh", "Relu"}
 
-    def functions(self, direction: int) -> list[Callable[[Any], Any]]:
-        """The activations of one direction, each behind the clip."""
-        plain = self.unclipped(direction)
+    def functions(self, direction: int) -> list[Activation]:
+        """Return the activations of one direction. Each clips its argument to [-clip, clip] if there is a clip."""
+        activations = self.unclipped(direction)
         if self.clip is None:
-            return plain
+            return activations
         limit = self.x.dtype.type(self.clip)
 
-        def clipped(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def clipped(f: Activation) -> Activation:
             return lambda v: f(np.clip(v, -limit, limit))
 
-        return list(map(clipped, plain))
+        return list(map(clipped, activations))
 
-    def unclipped(self, direction: int) -> list[Callable[[Any], Any]]:
-        """The activations of one direction."""
+    def unclipped(self, direction: int) -> list[Activation]:
+        """Return the activations of one direction, without the clip."""
         first = direction * self._per_direction
         return [_ACTIVATIONS[n] for n in self.names[first : first + self._per_direction]]
 
-    def run(self, step: Callable[[int], tuple[Any, Step]], states: Sequence[Any]) -> tuple[Any, ...]:
-        """Run every direction: `step(d)` gives the weights (rows, values) of direction d and the function from
-        (x @ weights.T of one step, *states) to the next states. Returns Y and the last states."""
-        lengths = self.sequence_lens if self.ragged else np.full(self.batch, self.steps)
+    def run(self, step: Steps, states: Sequence[Array | None]) -> tuple[Array, ...]:
+        """Compute all directions step by step. Return Y (T, D, B, H) and the last states, each (D, B, H).
+
+        `step(d)` returns the input weights (rows, values) of direction d, and a function that maps x[t] @
+        weights.T and the states to the next states.
+        """
+        ragged = self.sequence_lens is not None
+        lengths = np.full(self.batch, self.steps) if self.sequence_lens is None else self.sequence_lens
         ys, ends = [], []
         for d in range(self.directions):
             backwards = self.direction == "reverse" or d == 1
             weights, function = step(d)
             x = reverse_sequence(self.x, lengths) if backwards else self.x
             parts = x @ weights.T
-            empty = np.zeros((self.batch, self.hidden), x.dtype)
-            now = [empty if s is None else s[d] for s in states]
+            zeros: Array = np.zeros((self.batch, self.hidden), x.dtype)
+            now = [zeros if s is None else s[d] for s in states]
             y = []
             for t in range(self.steps):
                 new = function(parts[t], *now)
                 active = (lengths > t)[:, None]
-                now = [np.where(active, n, old) for n, old in zip(new, now)] if self.ragged else list(new)
-                y.append(np.where(active, now[0], x.dtype.type(0)) if self.ragged else now[0])
+                now = [np.where(active, n, old) for n, old in zip(new, now)] if ragged else list(new)
+                y.append(np.where(active, now[0], x.dtype.type(0)) if ragged else now[0])
             ys.append(reverse_sequence(np.stack(y), lengths) if backwards else np.stack(y))
             ends.append(now)
         return np.stack(ys, axis=1), *(np.stack(e) for e in zip(*ends))
 
-    def record(self, op: str, inputs: Sequence[Any], outputs: int, **attrs: Any) -> tuple[Any, ...]:
-        """Record the operator: Y and `outputs` - 1 last states."""
+    def record(self, op: str, inputs: Sequence[Array | None], outputs: int, **attrs: Any) -> tuple[Array, ...]:
+        """Record ONNX operator `op`. Return Y and the last states, `outputs` arrays in total."""
         inputs = list(inputs)
         if inputs[4] is not None:
             inputs[4] = cast(inputs[4], np.int32)
         while inputs[-1] is None:
             inputs.pop()
         if self.directions == 1:
-            how = np.array(repr((op, self.direction, self.names, self.clip, attrs)))
-            inputs[0] = _own(self.x, [how, *(v for v in inputs[1:] if v is not None)])
+            settings = np.array(repr((op, self.direction, self.names, self.clip, attrs)))
+            inputs[0] = _unshared_input(self.x, [settings, *(v for v in inputs[1:] if v is not None)])
         state = (self.directions, self.batch, self.hidden)
         shapes = [(self.steps, *state[:1], *state[1:])] + [state] * (outputs - 1)
         return tuple(
@@ -149,18 +161,19 @@ class Recurrent:
         )
 
 
-def _own(x: Any, others: Sequence[Any]) -> Any:
-    """`x` as a value that no operator but the one with the inputs `others` reads.
+def _unshared_input(x: Array, others: Sequence[Array]) -> Array:
+    """Return `x` as a value that only the operator with the other inputs `others` reads.
 
-    OpenVINO (2026.4) re-lays the input of a recurrent operator of one direction in place and corrupts whatever
-    else reads it: of two LSTMs over one input the first comes out wrong. So x is held above a number near the
-    lowest float, which changes no value in use; the number is told by the other inputs.
+    OpenVINO (2026.4) rewrites the memory layout of the input of a one-directional recurrent operator in place,
+    which corrupts the value for every other consumer: of two LSTMs over one input, the first returns wrong
+    results. Therefore `x` passes through a Max with a constant near the lowest float, which changes no value in
+    practice. The constant is derived from the other inputs, so that two operators do not share the result.
     """
     if not isinstance(x, TracedArray):
         return x
     mark = 0
     for other in others:
-        known = other._value.name.encode() if isinstance(other, TracedArray) else np.asarray(other).tobytes()
-        mark = zlib.crc32(known, mark)
+        data = other._value.name.encode() if isinstance(other, TracedArray) else np.asarray(other).tobytes()
+        mark = zlib.crc32(data, mark)
     least = float(np.finfo(x.dtype).min) * (1 - (mark % 2**20) / 2**23)
     return record("Max", [x, np.array(least, x.dtype)], x.shape, x.dtype)

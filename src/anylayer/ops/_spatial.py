@@ -1,4 +1,4 @@
-"""Arguments of operators with spatial axes: one value an axis, pads by pairs, the sizes that come out."""
+"""Arguments of operators with spatial axes: one value per axis, pads as pairs, sizes of the results."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 
+Ints = int | Sequence[int]
+"""One integer for all spatial axes, or one per spatial axis."""
 Pairs = tuple[tuple[int, int], ...]
-_MOST = 2**31
+_ELEMENT_LIMIT = 2**31
 
 
 def whole(value: Any, what: str, least: int = 1) -> int:
-    """`value` as an int of at least `least`; refuses anything that is not a whole number."""
-    known = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    need(known and value >= least, f"{what} must be a whole number of {least} or more, got {value!r}")
+    """Return `value` as an int. Raises LayerError unless it is an integer of at least `least`."""
+    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    need(integer and value >= least, f"{what} must be a whole number of {least} or more, got {value!r}")
     return int(value)
 
 
-def per_axis(value: Any, axes: int, what: str, least: int = 1) -> tuple[int, ...]:
-    """One int a spatial axis, from one for all of them or a sequence of `axes`."""
+def per_axis(value: Ints, axes: int, what: str, least: int = 1) -> tuple[int, ...]:
+    """Return one int per spatial axis, from one integer for all of them or a sequence of `axes` integers.
+
+    Raises LayerError for a wrong number of values, and for a value below `least`.
+    """
     if isinstance(value, (int, np.integer)):
         return (whole(value, what, least),) * axes
     values = list(value)
@@ -32,13 +38,18 @@ def per_axis(value: Any, axes: int, what: str, least: int = 1) -> tuple[int, ...
 
 
 def need_room(shape: Sequence[Any], what: str) -> None:
-    """Refuse an array of more values than engines can count; a size that depends on data is not counted."""
+    """Raise LayerError for a shape of more than 2^31 elements, which engines cannot count. Dynamic sizes are
+    skipped.
+    """
     count = math.prod(n for n in shape if isinstance(n, (int, np.integer)))
-    need(count <= _MOST, f"{what} of shape {tuple(shape)} would have {count} values, more than {_MOST}")
+    need(
+        count <= _ELEMENT_LIMIT,
+        f"{what} of shape {tuple(shape)} would have {count} values, more than {_ELEMENT_LIMIT}",
+    )
 
 
-def pad_pairs(pads: Any, axes: int) -> Pairs:
-    """(begin, end) for each spatial axis, from one value, `axes` values, or all begins and then all ends."""
+def pad_pairs(pads: Ints, axes: int) -> Pairs:
+    """Return (begin, end) per spatial axis, from one integer, `axes` integers, or all begins and then all ends."""
     if isinstance(pads, (int, np.integer)):
         one = whole(pads, "pads", 0)
         return ((one, one),) * axes
@@ -51,18 +62,18 @@ def pad_pairs(pads: Any, axes: int) -> Pairs:
 
 
 def flat_pads(pairs: Pairs) -> list[int]:
-    """Pairs as ONNX's `pads` attribute writes them: all begins, then all ends."""
+    """Return the pairs as ONNX's `pads` attribute: all begins, then all ends."""
     return [b for b, _ in pairs] + [e for _, e in pairs]
 
 
-def spatial_rank(x: Any, what: str) -> int:
-    """The number of axes of `x` behind (N, C): at least one."""
+def spatial_rank(x: Array, what: str) -> int:
+    """Return the number of axes of `x` after (N, C). Raises LayerError if there is none."""
     need(len(x.shape) >= 3, f"{what} needs an input (N, C, ...) of rank 3 or more, got shape {tuple(x.shape)}")
     return len(x.shape) - 2
 
 
 def extent(kernel: int, dilation: int) -> int:
-    """Cells from a window's first to its last, both included."""
+    """Return the number of cells from the first to the last cell of a window, both included."""
     return (kernel - 1) * dilation + 1
 
 
@@ -74,8 +85,11 @@ def window_counts(
     dilations: Sequence[int],
     ceil_mode: bool = False,
 ) -> tuple[int, ...]:
-    """Windows along each axis. With `ceil_mode` a last window may hang over, but must start before the end
-    padding does (ONNX MaxPool, note on ceil_mode)."""
+    """Return the number of windows along each spatial axis. Raises LayerError where the kernel does not fit.
+
+    With `ceil_mode`, the last window may extend past the end, but must start before the end padding does
+    (ONNX MaxPool, note on ceil_mode).
+    """
     need_room([n + begin + end for n, (begin, end) in zip(sizes, pairs)], "a padded map")
     counts = []
     for axis, (n, k, s, (begin, end), d) in enumerate(zip(sizes, kernel, strides, pairs, dilations)):
@@ -100,15 +114,15 @@ def overhang(
     dilations: Sequence[int],
     counts: Sequence[int],
 ) -> Pairs:
-    """`pairs` with each end grown until `counts` windows fit, so that no rounding mode is needed."""
+    """Return `pairs` with each end enlarged until `counts` windows fit, so that no rounding mode is needed."""
     grown = []
     for n, k, s, (begin, end), d, count in zip(sizes, kernel, strides, pairs, dilations, counts):
         grown.append((begin, max(end, (count - 1) * s + extent(k, d) - n - begin)))
     return tuple(grown)
 
 
-def padded(x: Any, pairs: Pairs, value: Any = 0) -> Any:
-    """`x` (N, C, ...) with its spatial axes padded by a constant; `x` itself where there is nothing to pad."""
+def padded(x: Array, pairs: Pairs, value: float = 0) -> Array:
+    """Return `x` (N, C, ...) with its spatial axes padded by a constant, or `x` itself if all pads are 0."""
     if not any(b or e for b, e in pairs):
         return x
     shape = (*x.shape[:2], *(n + b + e for n, (b, e) in zip(x.shape[2:], pairs)))
@@ -118,15 +132,17 @@ def padded(x: Any, pairs: Pairs, value: Any = 0) -> Any:
 
 
 def box(starts: Sequence[int], sizes: Sequence[int]) -> tuple[Any, ...]:
-    """The index of a box of the spatial axes."""
+    """Return the key of a box of the spatial axes, given its first cell and its size per axis."""
     return (..., *(slice(s, s + n) for s, n in zip(starts, sizes)))
 
 
 def taps(
     kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], counts: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-    """For every cell of the kernel: its index, and the index into the padded array (..., spatial) that takes
-    what this cell sees in all the windows."""
+    """Yield every cell of the kernel, with the key of the input cells that it is multiplied by in all windows.
+
+    The key indexes the padded array (..., spatial) and selects an array of shape (..., *counts).
+    """
     for cell in product(*map(range, kernel)):
         yield (
             cell,

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._pooling import Pooling, combined, pooling
-from anylayer.ops._spatial import flat_pads, padded
+from anylayer.ops._spatial import Ints, flat_pads, padded
 from anylayer.tracing import record
 
 
 @operator
 def average_pool(
-    x: Any,
-    kernel: Any,
+    x: Array,
+    kernel: Ints,
     *,
-    strides: Any = 1,
-    pads: Any = 0,
+    strides: Ints = 1,
+    pads: Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = False,
-) -> Any:
-    """The mean of each window of `x` (N, C, ...), sized as by `max_pool` (ONNX AveragePool-19).
+) -> Array:
+    """Return the mean of each window of `x` (N, C, ...), in the dtype of `x` (ONNX AveragePool-19).
 
-    The divisor counts the cells of the map, and those of `pads` with `count_include_pad`; never those that
-    `ceil_mode` makes a window hang over.
+    The sizes are those of `max_pool`. The divisor of a window is the number of its cells inside the map, plus
+    those in `pads` with `count_include_pad`. Cells that only `ceil_mode` adds are never counted. Raises LayerError
+    where the kernel does not fit or a window would lie completely in the padding.
     """
     plan = pooling(x, kernel, strides, pads, 1, ceil_mode, "average_pool")
     y = combined(padded(x, plan.grown), plan, np.add)
@@ -33,9 +35,9 @@ def average_pool(
     return y
 
 
-def _divisors(sizes: Any, plan: Pooling, count_include_pad: bool) -> Any:
-    """How many cells each window counts."""
-    total: Any = np.ones((1,) * len(sizes), np.int64)
+def _divisors(sizes: Sequence[int], plan: Pooling, count_include_pad: bool) -> Array:
+    """Return the number of cells that each window counts, of a shape that broadcasts to (N, C, *counts)."""
+    total: Array = np.ones((1,) * len(sizes), np.int64)
     for axis, (n, k, s, (begin, end), count) in enumerate(
         zip(sizes, plan.kernel, plan.strides, plan.pairs, plan.counts)
     ):
@@ -48,16 +50,19 @@ def _divisors(sizes: Any, plan: Pooling, count_include_pad: bool) -> Any:
 
 @average_pool.form
 def _(
-    x: Any,
-    kernel: Any,
+    x: Array,
+    kernel: Ints,
     *,
-    strides: Any = 1,
-    pads: Any = 0,
+    strides: Ints = 1,
+    pads: Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = False,
-) -> Any:
-    """The rounding mode is spelled out as pads (engines disagree on it). Where a window both counts padding
-    and hangs over, the mean over the whole kernel is corrected by a constant."""
+) -> Array:
+    """Record AveragePool with explicit pads, because engines disagree on the rounding mode.
+
+    If a window both counts padding and extends past the end, the mean over the whole kernel is multiplied by a
+    constant that corrects the divisor.
+    """
     plan = pooling(x, kernel, strides, pads, 1, ceil_mode, "average_pool")
     shape = (*x.shape[:2], *plan.counts)
     include = count_include_pad and any(b or e for b, e in plan.pairs)

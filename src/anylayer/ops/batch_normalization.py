@@ -1,38 +1,41 @@
-"""Batch normalisation with known statistics."""
+"""Batch normalization with given statistics."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
 
 @operator
-def batch_normalization(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: float = 1e-5) -> Any:
-    """(x - mean) / sqrt(var + epsilon) * scale + bias by channel of `x` (N, C, ...), ONNX BatchNormalization-15.
+def batch_normalization(
+    x: Array, scale: Array, bias: Array, mean: Array, var: Array, *, epsilon: float = 1e-5
+) -> Array:
+    """Return (x - mean) / sqrt(var + epsilon) * scale + bias, per channel of `x` (N, C, ...).
 
-    `scale`, `bias`, `mean` and `var` are of shape (C,). Raises LayerError where they are not.
+    `scale`, `bias`, `mean` and `var` have the shape (C,) (ONNX BatchNormalization-15). Raises LayerError for other
+    shapes.
     """
     _check(x, scale, bias, mean, var)
     factor = scale / np.sqrt(var + np.asarray(epsilon, var.dtype))
     wide = (-1, *(1,) * (len(x.shape) - 2))
-    return (x - mean.reshape(wide)) * factor.reshape(wide) + bias.reshape(wide)
+    result: Array = (x - mean.reshape(wide)) * factor.reshape(wide) + bias.reshape(wide)
+    return result
 
 
-def _check(x: Any, *statistics: Any) -> None:
+def _check(x: Array, *statistics: Array) -> None:
     need(len(x.shape) >= 2, f"batch_normalization needs an input (N, C, ...), got shape {tuple(x.shape)}")
     for name, value in zip(("scale", "bias", "mean", "var"), statistics):
         need(
             tuple(value.shape) == (x.shape[1],),
-            f"{name} must be of shape ({x.shape[1]},), one number a channel, got {tuple(value.shape)}",
+            f"{name} must be of shape ({x.shape[1]},), one number per channel, got {tuple(value.shape)}",
         )
 
 
 @batch_normalization.form
-def _(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: float = 1e-5) -> Any:
+def _(x: Array, scale: Array, bias: Array, mean: Array, var: Array, *, epsilon: float = 1e-5) -> Array:
     _check(x, scale, bias, mean, var)
     return record("BatchNormalization", [x, scale, bias, mean, var], x.shape, x.dtype, epsilon=float(epsilon))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import (
+    Ints,
     Pairs,
     flat_pads,
     need_room,
@@ -32,7 +34,7 @@ class _Plan(NamedTuple):
     counts: tuple[int, ...]
 
 
-def _plan(x: Any, w: Any, b: Any, strides: Any, pads: Any, dilations: Any, group: Any) -> _Plan:
+def _plan(x: Array, w: Array, b: Array | None, strides: Ints, pads: Ints, dilations: Ints, group: int) -> _Plan:
     axes = spatial_rank(x, "conv")
     need(
         len(w.shape) == axes + 2,
@@ -56,20 +58,28 @@ def _plan(x: Any, w: Any, b: Any, strides: Any, pads: Any, dilations: Any, group
     return _Plan(kernel, steps, spread, pairs, group, counts)
 
 
-def _shape(b: Any) -> Any:
+def _shape(b: Array | None) -> tuple[int, ...] | None:
     return None if b is None else tuple(b.shape)
 
 
 @operator
 def conv(
-    x: Any, w: Any, b: Any = None, *, strides: Any = 1, pads: Any = 0, dilations: Any = 1, group: int = 1
-) -> Any:
-    """Cross-correlate `x` (N, C, ...) with `w` (M, C / group, ...) and add `b` (M,): (N, M, ...), ONNX Conv-11.
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    *,
+    strides: Ints = 1,
+    pads: Ints = 0,
+    dilations: Ints = 1,
+    group: int = 1,
+) -> Array:
+    """Return the cross-correlation of `x` (N, C, ...) with `w` (M, C / group, ...), plus `b` (M,): (N, M, ...).
 
-    Any number of spatial axes; each comes out as floor((n + pads - ((k - 1) * dilation + 1)) / stride) + 1.
-    `pads` are cells of zeros. NumPy: a matrix product over unfolded windows, or, where a group is one channel
-    (depthwise), a sum over the kernel's cells.
-    Raises LayerError where group does not divide, the channels do not fit or the kernel does not.
+    ONNX Conv-11, for any number of spatial axes. Each spatial size becomes floor((n + pads - ((k - 1) * dilation +
+    1)) / stride) + 1, where `pads` adds cells of zeros: one integer, one per axis, or all begins followed by all
+    ends. The NumPy meaning multiplies `w` by the unfolded windows. With one channel per group (depthwise), it sums
+    over the cells of the kernel instead. Raises LayerError if `group` does not divide the channels, or the
+    weights, the bias or the kernel do not fit.
     """
     plan = _plan(x, w, b, strides, pads, dilations, group)
     data = padded(x, plan.pairs)
@@ -82,25 +92,25 @@ def conv(
     return y
 
 
-def _depthwise(data: Any, w: Any, plan: _Plan) -> Any:
+def _depthwise(data: Array, w: Array, plan: _Plan) -> Array:
     outputs = w.shape[0]
     data = np.repeat(data, outputs // plan.group, axis=1)
     y = np.zeros((data.shape[0], outputs, *plan.counts), np.result_type(data, w))
     ones = (1,) * len(plan.kernel)
     for cell, where in taps(plan.kernel, plan.strides, plan.dilations, plan.counts):
-        weights: tuple[Any, ...] = (slice(None), 0, *cell)
+        weights: tuple[slice | int, ...] = (slice(None), 0, *cell)
         y += data[where] * w[weights].reshape(-1, *ones)
     return y
 
 
-def _grouped(data: Any, w: Any, plan: _Plan) -> Any:
+def _grouped(data: Array, w: Array, plan: _Plan) -> Array:
     n, channels = data.shape[:2]
     outputs, g = w.shape[0], plan.group
     cells, pixels = int(np.prod(plan.kernel)), int(np.prod(plan.counts))
     matrix = w.reshape(g, outputs // g, -1)
     y = np.empty((n, g, outputs // g, pixels), np.result_type(data, w))
     columns = np.empty((channels, cells, *plan.counts), data.dtype)
-    for i in range(n):  # one sample at a time: the unfolded windows are `cells` times the sample
+    for i in range(n):  # one sample at a time: its unfolded windows take `cells` times its memory
         for t, (_, where) in enumerate(taps(plan.kernel, plan.strides, plan.dilations, plan.counts)):
             columns[:, t] = data[i][where]
         np.matmul(matrix, columns.reshape(g, -1, pixels), out=y[i])
@@ -109,8 +119,15 @@ def _grouped(data: Any, w: Any, plan: _Plan) -> Any:
 
 @conv.form
 def _(
-    x: Any, w: Any, b: Any = None, *, strides: Any = 1, pads: Any = 0, dilations: Any = 1, group: int = 1
-) -> Any:
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    *,
+    strides: Ints = 1,
+    pads: Ints = 0,
+    dilations: Ints = 1,
+    group: int = 1,
+) -> Array:
     plan = _plan(x, w, b, strides, pads, dilations, group)
     return record(
         "Conv",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import (
+    Ints,
     Pairs,
     box,
     extent,
@@ -35,7 +37,14 @@ class _Plan(NamedTuple):
 
 
 def _plan(
-    x: Any, w: Any, b: Any, strides: Any, pads: Any, dilations: Any, group: Any, output_padding: Any
+    x: Array,
+    w: Array,
+    b: Array | None,
+    strides: Ints,
+    pads: Ints,
+    dilations: Ints,
+    group: int,
+    output_padding: Ints,
 ) -> _Plan:
     axes = spatial_rank(x, "conv_transpose")
     need(
@@ -69,21 +78,23 @@ def _plan(
 
 @operator
 def conv_transpose(
-    x: Any,
-    w: Any,
-    b: Any = None,
+    x: Array,
+    w: Array,
+    b: Array | None = None,
     *,
-    strides: Any = 1,
-    pads: Any = 0,
-    dilations: Any = 1,
+    strides: Ints = 1,
+    pads: Ints = 0,
+    dilations: Ints = 1,
     group: int = 1,
-    output_padding: Any = 0,
-) -> Any:
-    """The transpose of `conv`: `x` (N, C, ...), `w` (C, M / group, ...), `b` (M,) to (N, M, ...).
+    output_padding: Ints = 0,
+) -> Array:
+    """Return the transposed convolution of `x` (N, C, ...) with `w` (C, M / group, ...), plus `b` (M,): (N, M,
+    ...).
 
-    Each spatial axis comes out as stride * (n - 1) + (k - 1) * dilation + 1 + output_padding - pads
-    (ONNX ConvTranspose-11, auto_pad NOTSET): `pads` are cropped, `output_padding` is added at the end.
-    Raises LayerError where group does not divide, the channels do not fit, or the pads leave nothing.
+    ONNX ConvTranspose-11 with auto_pad NOTSET, for any number of spatial axes. Each spatial size becomes stride *
+    (n - 1) + (k - 1) * dilation + 1 + output_padding - pads: `pads` crops the result, `output_padding` adds cells
+    at the end. Raises LayerError if `group` does not divide the channels, the weights or the bias do not fit,
+    `pads` leaves no cell, or `output_padding` is not less than the stride.
     """
     plan = _plan(x, w, b, strides, pads, dilations, group, output_padding)
     n, channels = x.shape[:2]
@@ -93,26 +104,27 @@ def conv_transpose(
     columns = columns.reshape(n, outputs, *plan.kernel, *x.shape[2:])
     y = np.zeros((n, outputs, *plan.full), columns.dtype)
     for cell, where in taps(plan.kernel, plan.strides, plan.dilations, x.shape[2:]):
-        seen: tuple[Any, ...] = (slice(None), slice(None), *cell)
-        y[where] += columns[seen]
+        key: tuple[slice | int, ...] = (slice(None), slice(None), *cell)
+        y[where] += columns[key]
     y = y[box([b for b, _ in plan.pairs], plan.sizes)]
     if b is None:
         return np.ascontiguousarray(y)
-    return y + b.reshape(-1, *(1,) * len(plan.kernel))
+    result: Array = y + b.reshape(-1, *(1,) * len(plan.kernel))
+    return result
 
 
 @conv_transpose.form
 def _(
-    x: Any,
-    w: Any,
-    b: Any = None,
+    x: Array,
+    w: Array,
+    b: Array | None = None,
     *,
-    strides: Any = 1,
-    pads: Any = 0,
-    dilations: Any = 1,
+    strides: Ints = 1,
+    pads: Ints = 0,
+    dilations: Ints = 1,
     group: int = 1,
-    output_padding: Any = 0,
-) -> Any:
+    output_padding: Ints = 0,
+) -> Array:
     plan = _plan(x, w, b, strides, pads, dilations, group, output_padding)
     return record(
         "ConvTranspose",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
-# W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969): numerators and
-# denominators for |x| up to 0.46875 and beyond (there for erfc), highest power first.
+# Coefficients of the numerator and the denominator, highest power first: _NEAR of erf(x) / x as a function of x^2
+# for |x| <= 0.46875, _FAR of exp(x^2) * erfc(x) as a function of |x| beyond.
 _NEAR = (
     (
         1.85777706184603153e-1,
@@ -48,15 +47,21 @@ _FAR = (
 
 
 @operator
-def erf(x: Any) -> Any:
-    """2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x (ONNX Erf-13); to 1e-15 in float64."""
+def erf(x: Array) -> Array:
+    """Return 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x, in the shape and dtype of `x` (ONNX
+    Erf-13).
+
+    The NumPy meaning computes in float64, where it is exact to 1e-15 (W. J. Cody, Rational Chebyshev
+    approximations for the error function, Mathematics of Computation 23, 1969).
+    """
     wide = np.asarray(x, np.float64)
     square, size = wide * wide, np.minimum(np.abs(wide), 6)
     near = wide * np.polyval(_NEAR[0], square) / np.polyval(_NEAR[1], square)
     far = 1 - np.exp(-size * size) * np.polyval(_FAR[0], size) / np.polyval(_FAR[1], size)
-    return np.where(size <= 0.46875, near, np.copysign(far, wide)).astype(x.dtype)
+    result: Array = np.where(size <= 0.46875, near, np.copysign(far, wide)).astype(x.dtype)
+    return result
 
 
 @erf.form
-def _(x: Any) -> Any:
+def _(x: Array) -> Array:
     return record("Erf", [x], x.shape, x.dtype)

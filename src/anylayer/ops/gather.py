@@ -1,37 +1,37 @@
-"""Rows picked by number."""
+"""Gather: select along one axis by index."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._indexing import in_range
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
 
 @operator
-def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
-    """`x` with its `axis` replaced by the axes of `indices`, whole numbers of any shape (ONNX Gather-13).
+def gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
+    """Return `x` with `axis` indexed by `indices`: the axes of `indices` replace `axis` (ONNX Gather-13).
 
-    An index counts from the end when negative; one outside -n..n-1 is refused. Where `indices` are traced and
-    `x` is not, np.take cannot be traced; this can.
+    `indices` are integers of any shape; a negative index counts from the end. Unlike np.take, this can be traced
+    if `indices` is traced and `x` is not. Raises LayerError for indices that are not integers, and, where they are
+    NumPy arrays, for an index outside -n to n - 1.
     """
     axis = _checked(x, indices, axis)
     return np.take(x, in_range(indices, x.shape[axis], axis), axis=axis)
 
 
-def _checked(x: Any, indices: Any, axis: int) -> int:
+def _checked(x: Array, indices: Array, axis: int) -> int:
     rank = len(x.shape)
     need(-rank <= axis < rank, f"axis must lie in {-rank}..{rank - 1} for shape {tuple(x.shape)}, got {axis}")
-    need(indices.dtype.kind in "iu", f"gather takes whole numbers as indices, got {indices.dtype}")
+    need(indices.dtype.kind in "iu", f"gather takes integers as indices, got {indices.dtype}")
     return axis % rank
 
 
 @gather.form
-def _(x: Any, indices: Any, *, axis: int = 0) -> Any:
+def _(x: Array, indices: Array, *, axis: int = 0) -> Array:
     axis = _checked(x, indices, axis)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     return record("Gather", [x, indices.astype(np.int64)], shape, x.dtype, axis=axis)

@@ -1,13 +1,14 @@
-"""GELU."""
+"""The Gaussian error linear unit."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._elementwise import Pieces
 from anylayer.ops._operator import operator
 from anylayer.ops.erf import erf
@@ -16,13 +17,20 @@ _ROOT = math.sqrt(2 / math.pi)
 
 
 @operator
-def gelu(x: Any, approximate: Literal["none", "tanh"] = "none") -> Any:
-    """x * P(z < x) for a standard normal z, or its approximation by tanh (arXiv 1606.08415; ONNX Gelu-20)."""
+def gelu(x: Array, approximate: Literal["none", "tanh"] = "none") -> Array:
+    """Return x * P(z < x) for a standard normal z: 0.5 * x * (1 + erf(x / sqrt(2))) (ONNX Gelu-20).
+
+    With approximate="tanh": 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))). The shape and dtype are
+    those of `x`. Source: arXiv 1606.08415. Raises LayerError for another value of `approximate`.
+    """
     _check(approximate)
     kind = x.dtype.type
     if approximate == "none":
-        return kind(0.5) * x * (1 + erf(x * kind(math.sqrt(0.5))))
-    return kind(0.5) * x * (1 + np.tanh(kind(_ROOT) * (x + kind(0.044715) * x * x * x)))
+        part = erf(x * kind(math.sqrt(0.5)))
+    else:
+        part = np.tanh(kind(_ROOT) * (x + kind(0.044715) * x * x * x))
+    y: Array = kind(0.5) * x * (1 + part)
+    return y
 
 
 def _check(approximate: str) -> None:
@@ -30,7 +38,7 @@ def _check(approximate: str) -> None:
 
 
 @gelu.form
-def _(x: Any, approximate: Literal["none", "tanh"] = "none") -> Any:
+def _(x: Array, approximate: Literal["none", "tanh"] = "none") -> Array:
     _check(approximate)
     piece = Pieces(x)
     if approximate == "none":

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
 
 @operator
-def gemm(a: Any, b: Any, c: Any = None, *, trans_b: bool = False) -> Any:
-    """a (M, K) times b (K, N), or b (N, K) with `trans_b`, plus c (N,): (M, N), ONNX Gemm-13.
+def gemm(a: Array, b: Array, c: Array | None = None, *, trans_b: bool = False) -> Array:
+    """Return a (M, K) @ b (K, N) + c (N,), of shape (M, N) (ONNX Gemm-13).
 
-    Weights that lie transposed are taken as they lie.
-    Raises LayerError where the shapes do not fit.
+    With `trans_b`, `b` has the shape (N, K), so that transposed weights need no copy. `c` may be None.
+    Raises LayerError if the shapes do not fit.
     """
     _check(a, b, c, trans_b)
     y = a @ (b.T if trans_b else b)
     return y if c is None else y + c
 
 
-def _check(a: Any, b: Any, c: Any, trans_b: bool) -> tuple[Any, int]:
-    """Rows and columns of the result."""
+def _check(a: Array, b: Array, c: Array | None, trans_b: bool) -> tuple[int, int]:
+    """Return the shape (M, N) of the result."""
     need(
         len(a.shape) == 2 and len(b.shape) == 2,
         f"gemm multiplies two matrices, got shapes {tuple(a.shape)} and {tuple(b.shape)}",
@@ -37,6 +36,6 @@ def _check(a: Any, b: Any, c: Any, trans_b: bool) -> tuple[Any, int]:
 
 
 @gemm.form
-def _(a: Any, b: Any, c: Any = None, *, trans_b: bool = False) -> Any:
+def _(a: Array, b: Array, c: Array | None = None, *, trans_b: bool = False) -> Array:
     shape = _check(a, b, c, trans_b)
     return record("Gemm", [a, b] if c is None else [a, b, c], shape, a.dtype, transB=1 if trans_b else None)

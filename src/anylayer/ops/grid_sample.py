@@ -1,12 +1,14 @@
-"""Sampling a map at given points."""
+"""GridSample: sample a map at given points."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._interpolation import cubic_weights
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
@@ -17,18 +19,19 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 @operator
 def grid_sample(
-    x: Any,
-    grid: Any,
+    x: Array,
+    grid: Array,
     *,
     mode: Literal["linear", "nearest", "cubic"] = "linear",
     padding: Literal["zeros", "border", "reflection"] = "zeros",
     align_corners: bool = False,
-) -> Any:
-    """Sample `x` (N, C, H, W) at the points `grid` (N, h, w, 2): (N, C, h, w), ONNX GridSample-16.
+) -> Array:
+    """Sample `x` (N, C, H, W) at the points `grid` (N, h, w, 2): the result is (N, C, h, w) (ONNX GridSample-16).
 
-    A point is (x, y); -1 and 1 are the map's edges, or the centres of its outer cells with `align_corners`.
-    Outside lie zeros, the nearest cell of the border, or the map mirrored at its edges. "nearest" rounds halves
-    to even; "cubic" has the coefficient -0.75.
+    A point is (x, y). -1 and 1 are the edges of the map, or with `align_corners` the centers of its outermost
+    cells. `mode` is the interpolation: "nearest" rounds halves to even, "cubic" has the coefficient -0.75.
+    `padding` defines the values outside the map: zeros, the nearest border cell, or the map reflected at its
+    edges. Raises LayerError for other shapes, modes or paddings.
     """
     _check(x, grid, mode, padding)
     n, c, h, w = x.shape
@@ -37,14 +40,14 @@ def grid_sample(
     points = grid.shape[1] * grid.shape[2]
     y = np.zeros((n, points, c), np.result_type(x, grid))
     for i in range(n):
-        cells = np.ascontiguousarray(x[i].reshape(c, -1).T)  # rows of channels: a sample is a row
+        cells = np.ascontiguousarray(x[i].reshape(c, -1).T)  # (H * W, C): one row per cell
         for row, row_weight in _taps(ys[i].reshape(-1), h, mode, padding, align_corners):
             for column, weight in _taps(xs[i].reshape(-1), w, mode, padding, align_corners):
                 y[i] += cells[row * w + column] * (row_weight * weight)[:, None]
     return np.ascontiguousarray(y.swapaxes(1, 2)).reshape(n, c, *grid.shape[1:3])
 
 
-def _check(x: Any, grid: Any, mode: str, padding: str) -> None:
+def _check(x: Array, grid: Array, mode: str, padding: str) -> None:
     need(len(x.shape) == 4, f"grid_sample needs an input (N, C, H, W), got shape {tuple(x.shape)}")
     need(
         len(grid.shape) == 4 and grid.shape[0] == x.shape[0] and grid.shape[3] == 2,
@@ -54,15 +57,15 @@ def _check(x: Any, grid: Any, mode: str, padding: str) -> None:
     need(padding in _PADDINGS, f"padding must be one of {', '.join(_PADDINGS)}, got {padding!r}")
 
 
-def _on_axis(at: Any, cells: int, mode: str, padding: str, align_corners: bool) -> Any:
-    """Grid coordinates in cells, mirrored into the map for "reflection"."""
+def _on_axis(at: Array, cells: int, mode: str, padding: str, align_corners: bool) -> Array:
+    """Return normalized grid coordinates as positions in cells; "reflection" reflects them into the map."""
     at = (at + 1) / 2 * (cells - 1) if align_corners else ((at + 1) * cells - 1) / 2
     if mode == "nearest":
         at = np.rint(at)
     return _mirrored(at, cells, align_corners) if padding == "reflection" else at
 
 
-def _mirrored(at: Any, cells: int, align_corners: bool) -> Any:
+def _mirrored(at: Array, cells: int, align_corners: bool) -> Array:
     low, high = (0.0, cells - 1.0) if align_corners else (-0.5, cells - 0.5)
     if high <= low:
         return np.zeros_like(at)
@@ -71,17 +74,17 @@ def _mirrored(at: Any, cells: int, align_corners: bool) -> Any:
     return np.where((at < low) | (at > high), folded, at).astype(at.dtype)
 
 
-def _taps(at: Any, cells: int, mode: str, padding: str, align_corners: bool) -> Any:
-    """(cell, weight) of every cell that a point mixes along one axis."""
+def _taps(at: Array, cells: int, mode: str, padding: str, align_corners: bool) -> Iterator[tuple[Array, Array]]:
+    """Yield (cell, weight) of each cell that the points `at` interpolate along one axis."""
     first = np.rint(at) if mode == "nearest" else np.floor(at)
     part = (at - first).astype(at.dtype)
     if mode == "nearest":
-        mixed = [(0, np.ones_like(at))]
+        found = [(0, np.ones_like(at))]
     elif mode == "linear":
-        mixed = [(0, 1 - part), (1, part)]
+        found = [(0, 1 - part), (1, part)]
     else:
-        mixed = [(t, cubic_weights(np.abs(part - t), -0.75).astype(at.dtype)) for t in range(-1, 3)]
-    for shift, weight in mixed:
+        found = [(t, cubic_weights(np.abs(part - t), -0.75).astype(at.dtype)) for t in range(-1, 3)]
+    for shift, weight in found:
         cell = first + shift
         inside = (cell >= 0) & (cell <= cells - 1)
         if padding == "reflection":
@@ -94,13 +97,13 @@ def _taps(at: Any, cells: int, mode: str, padding: str, align_corners: bool) -> 
 
 @grid_sample.form
 def _(
-    x: Any,
-    grid: Any,
+    x: Array,
+    grid: Array,
     *,
     mode: Literal["linear", "nearest", "cubic"] = "linear",
     padding: Literal["zeros", "border", "reflection"] = "zeros",
     align_corners: bool = False,
-) -> Any:
+) -> Array:
     _check(x, grid, mode, padding)
     return record(
         "GridSample",

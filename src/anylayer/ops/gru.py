@@ -2,52 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._recurrent import Recurrent
+from anylayer.ops._recurrent import Recurrent, Step, Steps
 
 
 @operator
 def gru(
-    x: Any,
-    w: Any,
-    r: Any,
-    b: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
     *,
     hidden_size: int,
     direction: str = "forward",
     activations: Sequence[str] | None = None,
     clip: float | None = None,
     linear_before_reset: bool = False,
-) -> Any:
-    """A GRU over the steps of `x` (T, B, values): (Y (T, D, B, H), Y_h (D, B, H)), ONNX GRU-14.
+) -> tuple[Array, ...]:
+    """Run a GRU over `x` (T, B, values). Return Y (T, D, B, H) and Y_h (D, B, H) (ONNX GRU-14).
 
-    D is 2 for direction "bidirectional", else 1. `w` (D, 3 H, values) and `r` (D, 3 H, H) hold the gates z, r, h
-    in turn, `b` (D, 6 H) those of w and then of r:
-        z = f(x wz + h rz + b), r = f(x wr + h rr + b), n = g(x wh + (r * h) rh + b), h = (1 - z) * n + z * h;
-    with `linear_before_reset` n = g(x wh + bwh + r * (h rh + brh)). Past its length a sequence gives zeros.
-    `clip` bounds what f and g are given. `activations` name f, g for each direction (Sigmoid, Tanh).
+    D is 2 for direction "bidirectional", else 1 ("forward" or "reverse"). H is `hidden_size`. `w` (D, 3 H, values)
+    and `r` (D, 3 H, H) hold the gates z, r, h in this order; `b` (D, 6 H) holds the biases of `w`, then those of
+    `r`.
+        z = f(x wz + h rz + b), r = f(x wr + h rr + b), n = g(x wh + (r * h) rh + b), h = (1 - z) * n + z * h
+    With `linear_before_reset`, n = g(x wh + bwh + r * (h rh + brh)).
+    `activations` names f and g for each direction (default: Sigmoid, Tanh). `clip` limits their arguments to
+    [-clip, clip]. `sequence_lens` (B,) are the lengths of the sequences: Y is 0 past the end of a sequence.
+    `initial_h` is (D, B, H), default 0. Raises LayerError for wrong shapes and unknown names.
     """
     plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
     return plan.run(_step(plan, w, r, b, linear_before_reset), [initial_h])
 
 
-def _step(plan: Recurrent, w: Any, r: Any, b: Any, linear_before_reset: bool) -> Callable[[int], Any]:
+def _step(plan: Recurrent, w: Array, r: Array, b: Array | None, linear_before_reset: bool) -> Steps:
     size = plan.hidden
 
-    def step(d: int) -> Any:
+    def step(d: int) -> tuple[Array, Step]:
         f, g = plan.functions(d)
         biases = np.zeros(6 * size, plan.x.dtype) if b is None else b[d]
         bias = biases[: 3 * size] + biases[3 * size :]
         gates, new = r[d, : 2 * size].T, r[d, 2 * size :].T
 
-        def unit(part: Any, h: Any) -> tuple[Any]:
+        def unit(part: Array, h: Array) -> tuple[Array]:
             both = f(part[:, : 2 * size] + h @ gates + bias[: 2 * size])
             z, reset = both[:, :size], both[:, size:]
             if linear_before_reset:
@@ -62,7 +65,16 @@ def _step(plan: Recurrent, w: Any, r: Any, b: Any, linear_before_reset: bool) ->
 
 
 def _plan(
-    x: Any, w: Any, r: Any, b: Any, lens: Any, h: Any, hidden: int, direction: str, names: Any, clip: Any
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None,
+    lens: Array | None,
+    h: Array | None,
+    hidden: int,
+    direction: str,
+    names: Sequence[str] | None,
+    clip: float | None,
 ) -> Recurrent:
     return Recurrent(
         x,
@@ -82,19 +94,19 @@ def _plan(
 
 @gru.form
 def _(
-    x: Any,
-    w: Any,
-    r: Any,
-    b: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
     *,
     hidden_size: int,
     direction: str = "forward",
     activations: Sequence[str] | None = None,
     clip: float | None = None,
     linear_before_reset: bool = False,
-) -> Any:
+) -> tuple[Array, ...]:
     plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
     inputs = [x, w, r, b, sequence_lens, initial_h]
     if plan.native:

@@ -1,22 +1,22 @@
-"""Hard sigmoid."""
+"""The hard sigmoid."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._elementwise import Pieces
 from anylayer.ops._operator import operator
 
 
 @operator
-def hard_sigmoid(x: Any, alpha: float = 0.2, beta: float = 0.5) -> Any:
-    """alpha * x + beta, held between 0 and 1 (ONNX HardSigmoid-6)."""
+def hard_sigmoid(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
+    """Return alpha * x + beta, clipped to [0, 1], in the shape and dtype of `x` (ONNX HardSigmoid-6)."""
     kind = x.dtype.type
-    return np.clip(x * kind(alpha) + kind(beta), kind(0), kind(1))
+    result: Array = np.clip(x * kind(alpha) + kind(beta), kind(0), kind(1))
+    return result
 
 
 @hard_sigmoid.form
-def _(x: Any, alpha: float = 0.2, beta: float = 0.5) -> Any:
+def _(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
     return Pieces(x)("HardSigmoid", x, alpha=float(alpha), beta=float(beta))

@@ -1,8 +1,7 @@
-"""The first rows, as many as the data says."""
+"""head: a number of leading rows that depends on data."""
 
 from __future__ import annotations
 
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.graph import Graph
 from anylayer.graph.sizes import Dim
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.tracing import TracedArray, record
 from anylayer.tracing.primitives import cast, reshape
@@ -18,27 +18,28 @@ _sizes: WeakKeyDictionary[Graph, dict[tuple[str, int], Dim]] = WeakKeyDictionary
 
 
 @operator
-def head(x: Any, count: Any) -> Any:
-    """The first `count` rows of axis 0 of `x`; `count` is a whole number () of at most `x.shape[0]`.
+def head(x: Array, count: Array | int) -> Array:
+    """Return the first `count` rows of axis 0 of `x`. `count` is an integer of shape (), at most x.shape[0].
 
-    TracedArray, the number of rows is a `Dim`: two arrays cut by the same count have the same number of rows.
+    Traced, the number of rows is a dynamic size (`Dim`): two arrays cut by the same traced count have the same
+    number of rows. Raises LayerError if `x` has no axis or `count` is not a single number.
     """
     _check(x, count)
     return x[: int(count)]
 
 
-def _check(x: Any, count: Any) -> None:
+def _check(x: Array, count: Array | int) -> None:
     need(len(x.shape) >= 1, "head needs an array with rows, got shape ()")
     shape = tuple(getattr(count, "shape", ()))
     need(shape == (), f"count must be one number of shape (), got shape {shape}")
 
 
 @head.form
-def _(x: Any, count: Any) -> Any:
+def _(x: Array, count: Array | int) -> Array:
     _check(x, count)
     if isinstance(count, TracedArray):
-        size: Any = _size(count, x.shape[0])
-        end: Any = reshape(cast(count, np.int64), (1,))
+        size: Dim | int = _size(count, x.shape[0])
+        end: Array = reshape(cast(count, np.int64), (1,))
     else:
         size = min(int(count), x.shape[0])
         end = np.array([size])
@@ -47,6 +48,6 @@ def _(x: Any, count: Any) -> Any:
 
 
 def _size(count: TracedArray, maximum: int) -> Dim:
-    known = _sizes.setdefault(count._graph, {})
+    sizes = _sizes.setdefault(count._graph, {})
     name = count._value.name
-    return known.setdefault((name, maximum), Dim(name, maximum))
+    return sizes.setdefault((name, maximum), Dim(name, maximum))

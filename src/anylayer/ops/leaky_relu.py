@@ -1,21 +1,20 @@
-"""Leaky ReLU."""
+"""The leaky ReLU."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
 
 @operator
-def leaky_relu(x: Any, alpha: float = 0.01) -> Any:
-    """x where it is positive, else alpha * x (ONNX LeakyRelu-16)."""
+def leaky_relu(x: Array, alpha: float = 0.01) -> Array:
+    """Return x where x > 0, and alpha * x elsewhere, in the shape and dtype of `x` (ONNX LeakyRelu-16)."""
     return np.where(x > 0, x, x * x.dtype.type(alpha))
 
 
 @leaky_relu.form
-def _(x: Any, alpha: float = 0.01) -> Any:
+def _(x: Array, alpha: float = 0.01) -> Array:
     return record("LeakyRelu", [x], x.shape, x.dtype, alpha=float(alpha))

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._indexing import axis_of
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
 
 @operator
-def log_softmax(x: Any, *, axis: int = -1) -> Any:
-    """x - log(sum(exp(x))) over `axis`, without overflow (ONNX LogSoftmax-13)."""
+def log_softmax(x: Array, *, axis: int = -1) -> Array:
+    """Return x - log(sum(exp(x))) over `axis`, computed without overflow (ONNX LogSoftmax-13).
+
+    The shape and dtype are those of `x`. Raises LayerError if `axis` does not exist.
+    """
     axis = axis_of(axis, len(x.shape))
     low = x - x.max(axis=axis, keepdims=True, initial=-np.inf)
-    return low - np.log(np.exp(low).sum(axis=axis, keepdims=True))
+    result: Array = low - np.log(np.exp(low).sum(axis=axis, keepdims=True))
+    return result
 
 
 @log_softmax.form
-def _(x: Any, *, axis: int = -1) -> Any:
-    """In pieces over an inner axis, as `softmax`."""
+def _(x: Array, *, axis: int = -1) -> Array:
+    """Record separate operators for an inner axis, for the reason given in `softmax`."""
     axis, shape = axis_of(axis, len(x.shape)), tuple(x.shape)
     if all(d == 1 for d in shape[axis + 1 :]):
         return record("LogSoftmax", [x], shape, x.dtype, axis=axis)

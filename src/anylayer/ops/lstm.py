@@ -2,63 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._recurrent import Recurrent
+from anylayer.ops._recurrent import Recurrent, Step, Steps
 
 
 @operator
 def lstm(
-    x: Any,
-    w: Any,
-    r: Any,
-    b: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
-    initial_c: Any = None,
-    peepholes: Any = None,
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    initial_c: Array | None = None,
+    peepholes: Array | None = None,
     *,
     hidden_size: int,
     direction: str = "forward",
     activations: Sequence[str] | None = None,
     clip: float | None = None,
     input_forget: bool = False,
-) -> Any:
-    """An LSTM over the steps of `x` (T, B, values): (Y (T, D, B, H), Y_h (D, B, H), Y_c (D, B, H)), ONNX LSTM-14.
+) -> tuple[Array, ...]:
+    """Run an LSTM over `x` (T, B, values). Return Y (T, D, B, H), Y_h (D, B, H) and Y_c (D, B, H) (ONNX LSTM-14).
 
-    D is 2 for direction "bidirectional", else 1. `w` (D, 4 H, values) and `r` (D, 4 H, H) hold the gates i, o, f,
-    c in turn, `b` (D, 8 H) those of w and then of r, `peepholes` (D, 3 H) i, o, f:
+    D is 2 for direction "bidirectional", else 1 ("forward" or "reverse"). H is `hidden_size`. `w` (D, 4 H, values)
+    and `r` (D, 4 H, H) hold the gates i, o, f, c in this order; `b` (D, 8 H) holds the biases of `w`, then those
+    of `r`; `peepholes` (D, 3 H) holds i, o, f.
         i = f(x wi + h ri + pi * c + b), f = f(x wf + h rf + pf * c + b), n = g(x wc + h rc + b),
-        c = f * c + i * n, o = f(x wo + h ro + po * c + b), h = o * h(c).
-    `clip` bounds what f and g are given. `input_forget` takes 1 - i for f. Past its length a sequence gives
-    zeros. `activations` name f, g, h for each direction (Sigmoid, Tanh, Tanh).
+        c = f * c + i * n, o = f(x wo + h ro + po * c + b), h = o * h(c)
+    With `input_forget`, 1 - i replaces the gate f. `activations` names f, g, h for each direction (default:
+    Sigmoid, Tanh, Tanh). `clip` limits the arguments of f and g to [-clip, clip]. `sequence_lens` (B,) are the
+    lengths of the sequences: Y is 0 past the end of a sequence. `initial_h` and `initial_c` are (D, B, H), default
+    0. Raises LayerError for wrong shapes and unknown names.
     """
     states = [initial_h, initial_c]
     plan = _plan(x, w, r, b, sequence_lens, states, peepholes, hidden_size, direction, activations, clip)
     return plan.run(_step(plan, w, r, b, peepholes, input_forget), states)
 
 
-def _step(plan: Recurrent, w: Any, r: Any, b: Any, peepholes: Any, input_forget: bool) -> Callable[[int], Any]:
+def _step(
+    plan: Recurrent, w: Array, r: Array, b: Array | None, peepholes: Array | None, input_forget: bool
+) -> Steps:
     size, kind = plan.hidden, plan.x.dtype
 
-    def step(d: int) -> Any:
+    def step(d: int) -> tuple[Array, Step]:
         f, g, _ = plan.functions(d)
-        h_ = plan.unclipped(d)[2]
+        output = plan.unclipped(d)[2]
         bias = np.zeros(4 * size, kind) if b is None else b[d, : 4 * size] + b[d, 4 * size :]
         peep = np.zeros((3, size), kind) if peepholes is None else peepholes[d].reshape(3, size)
         recurrent = r[d].T
 
-        def cell(part: Any, h: Any, c: Any) -> tuple[Any, Any]:
+        def cell(part: Array, h: Array, c: Array) -> tuple[Array, Array]:
             i, o, forget, new = np.split(part + h @ recurrent + bias, 4, axis=1)
             i = f(i + peep[0] * c)
             keep = 1 - i if input_forget else f(forget + peep[2] * c)
             c = keep * c + i * g(new)
-            return f(o + peep[1] * c) * h_(c), c
+            return f(o + peep[1] * c) * output(c), c
 
         return w[d], cell
 
@@ -66,17 +71,17 @@ def _step(plan: Recurrent, w: Any, r: Any, b: Any, peepholes: Any, input_forget:
 
 
 def _plan(
-    x: Any,
-    w: Any,
-    r: Any,
-    b: Any,
-    lens: Any,
-    states: Any,
-    peepholes: Any,
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None,
+    lens: Array | None,
+    states: Sequence[Array | None],
+    peepholes: Array | None,
     hidden: int,
     direction: str,
-    names: Any,
-    clip: Any,
+    names: Sequence[str] | None,
+    clip: float | None,
 ) -> Recurrent:
     plan = Recurrent(
         x,
@@ -103,22 +108,24 @@ def _plan(
 
 @lstm.form
 def _(
-    x: Any,
-    w: Any,
-    r: Any,
-    b: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
-    initial_c: Any = None,
-    peepholes: Any = None,
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
+    initial_c: Array | None = None,
+    peepholes: Array | None = None,
     *,
     hidden_size: int,
     direction: str = "forward",
     activations: Sequence[str] | None = None,
     clip: float | None = None,
     input_forget: bool = False,
-) -> Any:
-    """Step by step where OpenVINO's LSTM differs: it leaves peepholes and `input_forget` out without a word."""
+) -> tuple[Array, ...]:
+    """Record the LSTM step by step where OpenVINO's operator differs: it silently ignores peepholes and
+    input_forget.
+    """
     states = [initial_h, initial_c]
     plan = _plan(x, w, r, b, sequence_lens, states, peepholes, hidden_size, direction, activations, clip)
     if plan.native and peepholes is None and not input_forget:

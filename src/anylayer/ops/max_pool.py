@@ -6,35 +6,38 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._pooling import Pooling, combined, pooling
-from anylayer.ops._spatial import flat_pads, padded
+from anylayer.ops._spatial import Ints, flat_pads, padded
 from anylayer.tracing import record
 
 
 @operator
 def max_pool(
-    x: Any, kernel: Any, *, strides: Any = 1, pads: Any = 0, dilations: Any = 1, ceil_mode: bool = False
-) -> Any:
-    """The largest value in each window of `x` (N, C, ...); padding never wins (ONNX MaxPool-12).
+    x: Array, kernel: Ints, *, strides: Ints = 1, pads: Ints = 0, dilations: Ints = 1, ceil_mode: bool = False
+) -> Array:
+    """Return the maximum of each window of `x` (N, C, ...), in the dtype of `x` (ONNX MaxPool-12).
 
-    Each spatial axis comes out as floor((n + pads - kernel) / stride) + 1, or ceil with `ceil_mode`, where a
-    last window that would start in the end padding (or behind the map) is left out.
-    Raises LayerError where the kernel does not fit or a window would lie wholly in the padding.
+    Padding never is the maximum. Each spatial size becomes floor((n + pads - ((kernel - 1) * dilation + 1)) /
+    stride) + 1, or ceil instead of floor with `ceil_mode`, which leaves out a last window that would start in the
+    end padding or past it. Raises LayerError where the kernel does not fit or a window would lie completely in the
+    padding.
     """
     plan = pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool")
     return combined(padded(x, plan.grown, lowest(x.dtype)), plan, np.maximum)
 
 
-def lowest(dtype: np.dtype[Any]) -> Any:
-    """The value no other of `dtype` is below."""
+def lowest(dtype: np.dtype[Any]) -> float:
+    """Return the least value of `dtype`."""
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def recorded(x: Any, plan: Pooling) -> Any:
-    """MaxPool over these windows, without a rounding mode."""
+def recorded(x: Array, plan: Pooling) -> Array:
+    """Record MaxPool over the windows of `plan`, without a rounding mode."""
     pads = plan.grown
-    if any(max(pair) >= k for pair, k in zip(pads, plan.kernel)):  # engines compare with the undilated kernel
+    # engines refuse pads of the size of the undilated kernel
+    if any(max(pair) >= k for pair, k in zip(pads, plan.kernel)):
         x, pads = widened(x, plan), ((0, 0),) * len(pads)
     return record(
         "MaxPool",
@@ -48,8 +51,8 @@ def recorded(x: Any, plan: Pooling) -> Any:
     )
 
 
-def widened(x: Any, plan: Pooling) -> Any:
-    """`x` padded by the lowest value, so that every window lies inside."""
+def widened(x: Array, plan: Pooling) -> Array:
+    """Return `x` padded with the least value of its dtype, so that every window lies inside."""
     wide = (*x.shape[:2], *(n + b + e for n, (b, e) in zip(x.shape[2:], plan.grown)))
     if wide == tuple(x.shape):
         return x
@@ -58,5 +61,7 @@ def widened(x: Any, plan: Pooling) -> Any:
 
 
 @max_pool.form
-def _(x: Any, kernel: Any, *, strides: Any = 1, pads: Any = 0, dilations: Any = 1, ceil_mode: bool = False) -> Any:
+def _(
+    x: Array, kernel: Ints, *, strides: Ints = 1, pads: Ints = 0, dilations: Ints = 1, ceil_mode: bool = False
+) -> Array:
     return recorded(x, pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool"))

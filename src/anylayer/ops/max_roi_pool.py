@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import need_room, per_axis
+from anylayer.ops._spatial import Ints, need_room, per_axis
 from anylayer.tracing import record
 
 
 @operator
-def max_roi_pool(x: Any, rois: Any, *, size: Sequence[int] | int, spatial_scale: float = 1.0) -> Any:
-    """The maximum of each of `size` = (h, w) bins of each region of `x` (N, C, H, W): (K, C, h, w).
+def max_roi_pool(x: Array, rois: Array, *, size: Sequence[int] | int, spatial_scale: float = 1.0) -> Array:
+    """Return the maximum of each of `size` = (h, w) bins of each region of `x` (N, C, H, W): (K, C, h, w).
 
-    `rois` (K, 5) are image, x1, y1, x2, y2, both corners included, in units of 1 / spatial_scale cells, rounded to
-    whole cells (halves away from zero). Bins overlap by the cell they share; an empty bin is 0.
-    ONNX MaxRoiPool-1; Fast R-CNN's roi_pooling_layer.cpp.
+    Each row of `rois` (K, 5) holds the image and the corners x1, y1, x2, y2, both included, in units of 1 /
+    spatial_scale cells; they are rounded to whole cells, halves away from zero. A cell on the border of two bins
+    belongs to both. An empty bin is 0. ONNX MaxRoiPool-1; Fast R-CNN (arXiv 1504.08083), roi_pooling_layer.cpp.
+    Raises LayerError for other shapes, and for NumPy arrays if a region names an image that does not exist.
     """
     height, width = _check(x, rois, size)
     rois = np.asarray(rois, np.float32)
@@ -42,7 +43,7 @@ def max_roi_pool(x: Any, rois: Any, *, size: Sequence[int] | int, spatial_scale:
     return y
 
 
-def _check(x: Any, rois: Any, size: Any) -> tuple[int, int]:
+def _check(x: Array, rois: Array, size: Ints) -> tuple[int, int]:
     need(len(x.shape) == 4, f"max_roi_pool needs an input (N, C, H, W), got shape {tuple(x.shape)}")
     need(
         len(rois.shape) == 2 and rois.shape[1] == 5,
@@ -54,7 +55,7 @@ def _check(x: Any, rois: Any, size: Any) -> tuple[int, int]:
 
 
 def _bins(start: int, end: int, count: int, cells: int) -> list[tuple[int, int]]:
-    """First cell and one behind the last of every bin, within the map."""
+    """Return (first cell, last cell + 1) of each bin, clipped to the map."""
     step = np.float32(max(end - start + 1, 1)) / np.float32(count)
     number = np.arange(count, dtype=np.float32)
     low = np.clip(np.floor(number * step).astype(np.int64) + start, 0, cells)
@@ -63,7 +64,7 @@ def _bins(start: int, end: int, count: int, cells: int) -> list[tuple[int, int]]
 
 
 @max_roi_pool.form
-def _(x: Any, rois: Any, *, size: Sequence[int] | int, spatial_scale: float = 1.0) -> Any:
+def _(x: Array, rois: Array, *, size: Sequence[int] | int, spatial_scale: float = 1.0) -> Array:
     height, width = _check(x, rois, size)
     return record(
         "MaxRoiPool",

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import need_room, per_axis, spatial_rank
+from anylayer.ops._spatial import Ints, need_room, per_axis, spatial_rank
 from anylayer.tracing import record
 from anylayer.tracing.primitives import cast, expand, reshape
 
 
 @operator
-def max_unpool(x: Any, indices: Any, output_size: Sequence[int] | int) -> Any:
-    """Put each value of `x` (N, C, ...) where it was before `max_pool_with_indices`; zeros elsewhere.
+def max_unpool(x: Array, indices: Array, output_size: Sequence[int] | int) -> Array:
+    """Write each value of `x` (N, C, ...) to its index in zeros: (N, C, *output_size), the dtype of `x`.
 
-    `indices` (whole numbers of any dtype) count the cells of one channel's map of `output_size`; where two values
-    share a cell the later one stays. Raises LayerError where an index is outside the map.
+    `indices` (integers, the shape of `x`) count the cells of one channel's map of `output_size` in C order, as
+    `max_pool_with_indices` returns them. If two values have the same index, the later one stays.
+    Raises LayerError for a wrong shape, and for NumPy arrays if an index is outside the map.
     """
     size, planes, cells, values = _plan(x, indices, output_size)
     places = np.asarray(indices).astype(np.int64).reshape(planes, values)
@@ -30,7 +31,7 @@ def max_unpool(x: Any, indices: Any, output_size: Sequence[int] | int) -> Any:
     return y.reshape(*x.shape[:2], *size)
 
 
-def _plan(x: Any, indices: Any, output_size: Any) -> tuple[tuple[int, ...], int, int, int]:
+def _plan(x: Array, indices: Array, output_size: Ints) -> tuple[tuple[int, ...], int, int, int]:
     axes = spatial_rank(x, "max_unpool")
     same = tuple(indices.shape) == tuple(x.shape)
     need(same, f"indices must be of the shape of the values {tuple(x.shape)}, got {tuple(indices.shape)}")
@@ -40,12 +41,13 @@ def _plan(x: Any, indices: Any, output_size: Any) -> tuple[tuple[int, ...], int,
 
 
 @max_unpool.form
-def _(x: Any, indices: Any, output_size: Sequence[int] | int) -> Any:
-    """ScatterElements on rows of one plane each (OpenVINO has no MaxUnpool)."""
+def _(x: Array, indices: Array, output_size: Sequence[int] | int) -> Array:
+    """Record ScatterElements with one row per plane, because OpenVINO has no MaxUnpool."""
     size, planes, cells, values = _plan(x, indices, output_size)
     rows = reshape(x, (planes, values))
     places = reshape(cast(indices, np.int64), (planes, values))
     one = places[:1, :1]
-    empty = expand(cast(one - one, x.dtype), (planes, cells))  # zeros that need no room in a file
+    empty = expand(cast(one - one, x.dtype), (planes, cells))  # zeros that take no space in a file
     y = record("ScatterElements", [empty, places, rows], (planes, cells), x.dtype, axis=1)
-    return reshape(y, (*x.shape[:2], *size))
+    result: Array = reshape(y, (*x.shape[:2], *size))
+    return result

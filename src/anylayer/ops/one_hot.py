@@ -1,11 +1,10 @@
-"""One-hot coding."""
+"""One-hot encoding."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._indexing import axis_of
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import need_room, whole
@@ -14,23 +13,26 @@ from anylayer.tracing.primitives import cast
 
 
 @operator
-def one_hot(indices: Any, depth: int, *, axis: int = -1) -> Any:
-    """A new axis of length `depth` that is 1 at the index and 0 elsewhere (float32), ONNX OneHot-11.
+def one_hot(indices: Array, depth: int, *, axis: int = -1) -> Array:
+    """Return `indices` with a new axis of length `depth` that is 1 at the index and 0 elsewhere (float32).
 
-    Negative indices count from the end; one outside -depth to depth - 1 gives zeros only.
+    `axis` is the place of the new axis. A negative index counts from the end; an index outside -depth to depth - 1
+    gives only zeros. ONNX OneHot-11. Raises LayerError if `depth` is not a positive integer or `axis` does not
+    exist.
     """
     depth, axis = _check(indices, depth, axis)
     found = np.where(indices < 0, indices + depth, indices)
-    return np.moveaxis(found[..., None] == np.arange(depth), -1, axis).astype(np.float32)
+    result: Array = np.moveaxis(found[..., None] == np.arange(depth), -1, axis).astype(np.float32)
+    return result
 
 
-def _check(indices: Any, depth: int, axis: int) -> tuple[int, int]:
+def _check(indices: Array, depth: int, axis: int) -> tuple[int, int]:
     need_room((*indices.shape, whole(depth, "depth")), "the result")
     return int(depth), axis_of(axis, len(indices.shape) + 1)
 
 
 @one_hot.form
-def _(indices: Any, depth: int, *, axis: int = -1) -> Any:
+def _(indices: Array, depth: int, *, axis: int = -1) -> Array:
     depth, axis = _check(indices, depth, axis)
     shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
     values = np.array([0, 1], np.float32)

@@ -1,36 +1,35 @@
-"""Rows behind a dynamic number of rows, up to its maximum."""
+"""pad_to_maximum: make a dynamic size static."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import need
 from anylayer.graph.sizes import Dim
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
 
-def _axis(x: Any, axis: int) -> int:
+def _axis(x: Array, axis: int) -> int:
     rank = len(x.shape)
     need(-rank <= axis < rank, f"axis {axis} is not one of {rank} axes")
     return axis % rank
 
 
 @operator
-def pad_to_maximum(x: Any, value: float, *, axis: int = 0) -> Any:
-    """Pad a dynamic size of `x` with `value` up to its maximum; an array whose size along `axis` is static stays.
+def pad_to_maximum(x: Array, value: float, *, axis: int = 0) -> Array:
+    """Pad a dynamic size of `x` along `axis` with `value` up to its maximum, so that the size becomes static.
 
-    The inverse of `head` for code whose result does not depend on entries of `value`: NumPy arrays are returned
-    unchanged, traced arrays have a static size behind it.
+    This is the inverse of `head`, for code whose result does not depend on the padding. NumPy arrays, and arrays
+    whose size along `axis` is static, are returned unchanged. Raises LayerError if `axis` does not exist.
     """
     _axis(x, axis)
     return x
 
 
 @pad_to_maximum.form
-def _(x: Any, value: float, *, axis: int = 0) -> Any:
+def _(x: Array, value: float, *, axis: int = 0) -> Array:
     axis = _axis(x, axis)
     size = x.shape[axis]
     if not isinstance(size, Dim):

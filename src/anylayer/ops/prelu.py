@@ -1,35 +1,35 @@
-"""PReLU."""
+"""The parametric ReLU."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._elementwise import Pieces
 from anylayer.ops._operator import operator
 
 
 @operator
-def prelu(x: Any, slope: Any) -> Any:
-    """x where it is positive, else slope * x; `slope` broadcasts to `x` (ONNX PRelu-16).
+def prelu(x: Array, slope: Array) -> Array:
+    """Return x where x > 0, and slope * x elsewhere. `slope` broadcasts to `x` (ONNX PRelu-16).
 
-    One slope a channel of (N, C, H, W) is of shape (C, 1, 1).
+    For one slope per channel of (N, C, H, W), `slope` has the shape (C, 1, 1). Raises LayerError if `slope` does
+    not broadcast to `x`.
     """
     _check(x, slope)
     return np.where(x > 0, x, x * slope)
 
 
-def _check(x: Any, slope: Any) -> None:
+def _check(x: Array, slope: Array) -> None:
     sizes = list(zip(reversed(slope.shape), reversed(x.shape)))
     fits = len(slope.shape) <= len(x.shape) and all(s in (1, n) for s, n in sizes)
     need(fits, f"slope of shape {tuple(slope.shape)} does not broadcast to {tuple(x.shape)}")
 
 
 @prelu.form
-def _(x: Any, slope: Any) -> Any:
-    """In pieces: PRelu takes 0.39 ms for 64 x 56 x 56 on ONNX Runtime, these 0.07."""
+def _(x: Array, slope: Array) -> Array:
+    """Record separate operators: for 64 x 56 x 56 on ONNX Runtime they take 0.07 ms, PRelu 0.39 ms."""
     _check(x, slope)
     piece = Pieces(x)
     positive = piece("Relu", x)

@@ -9,17 +9,22 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.graph.sizes import is_static
-from anylayer.ops._interpolation import COORDINATES, as_matrix, mixing, picks, positions
+from anylayer.network import Array
+from anylayer.ops._interpolation import COORDINATES, as_matrix, interpolation, picks, positions
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import need_room, per_axis
+from anylayer.ops._spatial import Ints, need_room, per_axis
 from anylayer.tracing import record
 
-_LONG = 72  # axes longer than this are left to the engine's Resize
+_LONG = 72
+"""Axes longer than this are resized by the engine's Resize instead of a matrix."""
+
+_Axis = tuple[int, int, tuple[float, float] | None]
+"""An axis to resize: its number, its new size, and for tf_crop_and_resize the part (start, end) of it."""
 
 
 @operator
 def resize(
-    x: Any,
+    x: Array,
     size: Sequence[int] | int,
     *,
     axes: Sequence[int] | None = None,
@@ -32,17 +37,21 @@ def resize(
     roi: Sequence[float] | None = None,
     extrapolation: float = 0.0,
     scales: Sequence[float] | None = None,
-) -> Any:
-    """Resize `axes` (default: the last ones) of `x` to `size`, axis by axis (ONNX Resize-18).
+) -> Array:
+    """Resize `axes` (default: the last ones) of `x` to `size`, one axis after the other (ONNX Resize-18).
 
-    `coordinates` maps a point back onto the axis: with s = new / old,
-    half_pixel (i + .5) / s - .5 · pytorch_half_pixel the same, 0 where new is 1 · asymmetric i / s ·
-    tf_half_pixel_for_nn (i + .5) / s · align_corners i * (old - 1) / (new - 1) · half_pixel_symmetric the same as
-    half_pixel when a size is given · tf_crop_and_resize: of the part `roi` (starts, then ends, 0 to 1),
-    `extrapolation` outside the map.
-    `nearest` settles ties and fractions: round_prefer_floor, round_prefer_ceil, floor or ceil. `cubic_a` shapes
-    the cubic. `exclude_outside`, `antialias`: see `mixing` in ops/_interpolation.py. `scales`, one number per
-    axis, replaces s in the rules that use it: for a scale that does not give a whole number of cells.
+    `coordinates` maps output cell i to a position on the input axis. With s = new / old:
+        half_pixel: (i + 0.5) / s - 0.5. half_pixel_symmetric: the same, because the size is given.
+        pytorch_half_pixel: the same, but 0 if new is 1.
+        asymmetric: i / s. tf_half_pixel_for_nn: (i + 0.5) / s. align_corners: i * (old - 1) / (new - 1).
+        tf_crop_and_resize: the part `roi` of the axes (all starts, then all ends, each 0 to 1); the value is
+        `extrapolation` outside the map.
+    `mode` is the interpolation: "nearest", "linear" or "cubic". `nearest` rounds positions to cells: floor, ceil,
+    round_prefer_floor or round_prefer_ceil. `cubic_a` is the coefficient of the cubic kernel. With
+    `exclude_outside`, cells outside the map get the weight 0, and the others are scaled to sum to 1. `antialias`
+    stretches the kernel where an axis shrinks. `scales` (one number per axis) replaces s in the rules that use it,
+    for a scale that does not give a whole number of cells. Raises LayerError for arguments that do not fit each
+    other or `x`.
     """
     wanted = _plan(x, size, axes, mode, coordinates, roi)
     factors = _factors(x, axes, coordinates, scales, antialias)
@@ -53,7 +62,7 @@ def resize(
         if mode == "nearest":
             y = np.take(y, picks(at, old, nearest), axis)
         else:
-            y = _mixed(y, axis, *mixing(at, old, new, mode, cubic_a, exclude_outside, antialias))
+            y = _interpolated(y, axis, *interpolation(at, old, new, mode, cubic_a, exclude_outside, antialias))
     outside = _outside(x, wanted, coordinates)
     if outside is not None:
         y = np.where(outside, y.dtype.type(extrapolation), y)
@@ -61,9 +70,9 @@ def resize(
 
 
 def _plan(
-    x: Any, size: Any, axes: Any, mode: str, coordinates: str, roi: Any
-) -> list[tuple[int, int, tuple[float, float] | None]]:
-    """(axis, new size, part of it) of every axis that changes."""
+    x: Array, size: Ints, axes: Sequence[int] | None, mode: str, coordinates: str, roi: Sequence[float] | None
+) -> list[_Axis]:
+    """Return (axis, new size, (start, end) or None) of every axis that changes."""
     rank = len(x.shape)
     count = len(axes) if axes is not None else (1 if isinstance(size, (int, np.integer)) else len(size))
     sizes = per_axis(size, count, "size")
@@ -79,14 +88,18 @@ def _plan(
     crop = coordinates == "tf_crop_and_resize"
     need(crop or roi is None, f"roi belongs to coordinates='tf_crop_and_resize', got {coordinates!r}")
     need(roi is None or len(roi) == 2 * count, f"roi must be {2 * count} numbers: starts, then ends, got {roi}")
-    parts: list[Any] = [None] * count if roi is None else list(zip(roi[:count], roi[count:]))
+    parts: list[tuple[float, float] | None] = [None] * count
+    if roi is not None:
+        parts = list(zip(roi[:count], roi[count:]))
     for axis in where:
         need(x.shape[axis] > 0, f"axis {axis} of {tuple(x.shape)} has no cells to resize")
     return [(a, n, p) for a, n, p in zip(where, sizes, parts) if crop or x.shape[a] != n]
 
 
-def _factors(x: Any, axes: Any, coordinates: str, scales: Any, antialias: bool) -> dict[int, float]:
-    """The scale of each axis, where `scales` names them."""
+def _factors(
+    x: Array, axes: Sequence[int] | None, coordinates: str, scales: Sequence[float] | None, antialias: bool
+) -> dict[int, float]:
+    """Return the scale of each axis for which `scales` gives one."""
     if scales is None:
         return {}
     rules = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn")
@@ -100,21 +113,21 @@ def _factors(x: Any, axes: Any, coordinates: str, scales: Any, antialias: bool) 
     return dict(zip(where, scales))
 
 
-def _mixed(y: Any, axis: int, cells: Any, weights: Any) -> Any:
+def _interpolated(y: Array, axis: int, cells: Array, weights: Array) -> Array:
     shape = (-1, *(1,) * (y.ndim - axis - 1))
-    total: Any = None
+    total: Array = np.zeros(())
     for t in range(cells.shape[1]):
         term = np.take(y, cells[:, t], axis)
         term *= weights[:, t].reshape(shape).astype(y.dtype)
-        total = term if total is None else np.add(total, term, out=total)
+        total = term if t == 0 else np.add(total, term, out=total)
     return total
 
 
-def _outside(x: Any, wanted: Any, coordinates: str) -> Any:
-    """Where "tf_crop_and_resize" looks outside the map: a mask that broadcasts to the result, or None."""
+def _outside(x: Array, wanted: Sequence[_Axis], coordinates: str) -> Array | None:
+    """Return where "tf_crop_and_resize" reads outside the map: a mask that broadcasts to the result, or None."""
     if coordinates != "tf_crop_and_resize":
         return None
-    mask: Any = np.zeros((1,) * len(x.shape), bool)
+    mask: Array = np.zeros((1,) * len(x.shape), bool)
     for axis, new, part in wanted:
         at = positions(x.shape[axis], new, coordinates, part)
         out = (at < 0) | (at > x.shape[axis] - 1)
@@ -124,7 +137,7 @@ def _outside(x: Any, wanted: Any, coordinates: str) -> Any:
 
 @resize.form
 def _(
-    x: Any,
+    x: Array,
     size: Sequence[int] | int,
     *,
     axes: Sequence[int] | None = None,
@@ -137,48 +150,56 @@ def _(
     roi: Sequence[float] | None = None,
     extrapolation: float = 0.0,
     scales: Sequence[float] | None = None,
-) -> Any:
-    """Cells and weights are computed here, so that every engine picks the same ones; ONNX's Resize is recorded
-    where its own picks are certain, or where the axes are long (3 x 480 x 480 to 320 x 320 on ONNX Runtime: Resize
-    0.3 ms, matrices 5.6 ms; 8 x 65 x 65 to 129 x 129: 0.14 and 0.15 ms, on OpenVINO 0.5 and 0.3 ms; cubic: 12 and
-    0.15 ms)."""
+) -> Array:
+    """Compute cells and weights here, so that every engine uses the same ones.
+
+    ONNX's Resize is recorded where its own cells are certain, or where the axes are long. Resize and matrices, on
+    ONNX Runtime: 0.3 ms and 5.6 ms for 3 x 480 x 480 to 320 x 320; 0.14 and 0.15 ms for 8 x 65 x 65 to 129 x 129,
+    on OpenVINO 0.5 and 0.3 ms; 12 and 0.15 ms for cubic.
+    """
     wanted = _plan(x, size, axes, mode, coordinates, roi)
     factors = _factors(x, axes, coordinates, scales, antialias)
     if not wanted:
         return record("Identity", [x], x.shape, x.dtype)
-    plain = not (factors or exclude_outside or antialias or coordinates == "tf_crop_and_resize")
+    standard = not (factors or exclude_outside or antialias or coordinates == "tf_crop_and_resize")
     planar = len(x.shape) == 4 and all(axis >= 2 for axis, _, _ in wanted)
     y = x
     if mode == "nearest":
-        y = _picked(x, wanted, coordinates, nearest, factors)
-    elif mode == "linear" and plain and planar and max(x.shape[axis] for axis, _, _ in wanted) > _LONG:
+        y = _nearest(x, wanted, coordinates, nearest, factors)
+    elif mode == "linear" and standard and planar and max(x.shape[axis] for axis, _, _ in wanted) > _LONG:
         rule = "half_pixel" if coordinates == "half_pixel_symmetric" else coordinates
         y = _engines_resize(x, wanted, mode="linear", coordinate_transformation_mode=rule)
     else:
-        for axis, new, part in sorted(wanted, key=lambda w: w[1] / x.shape[w[0]]):  # what shrinks most goes first
+        # the axis that shrinks most first
+        for axis, new, part in sorted(wanted, key=lambda w: w[1] / x.shape[w[0]]):
             old = x.shape[axis]
             at = positions(old, new, coordinates, part, factors.get(axis))
-            cells, weights = mixing(at, old, new, mode, cubic_a, exclude_outside, antialias)
-            y = _product(y, axis, as_matrix(cells, weights, old).astype(x.dtype))
+            cells, weights = interpolation(at, old, new, mode, cubic_a, exclude_outside, antialias)
+            y = _times_matrix(y, axis, as_matrix(cells, weights, old).astype(x.dtype))
     outside = _outside(x, wanted, coordinates)
     if outside is not None:
         y = record("Where", [outside, np.array(extrapolation, y.dtype), y], y.shape, y.dtype)
     return y
 
 
-def _engines_resize(x: Any, wanted: Any, **attrs: Any) -> Any:
+def _engines_resize(x: Array, wanted: Sequence[_Axis], **attrs: Any) -> Array:
     shape = list(x.shape)
     for axis, new, _ in wanted:
         shape[axis] = new
     sizes = shape
-    if not is_static(shape):  # what is not known before the network runs is not resized
+    if not is_static(shape):  # a dynamic axis is not resized
         attrs["axes"] = [axis for axis, _, _ in wanted]
         sizes = [new for _, new, _ in wanted]
     return record("Resize", [x, None, None, np.array(sizes, np.int64)], shape, x.dtype, **attrs)
 
 
-def _picked(x: Any, wanted: Any, coordinates: str, rule: str, factors: Mapping[int, float]) -> Any:
-    """Repetitions are ONNX's Resize (2 x 2 of 256 x 13 x 13: 0.03 ms, as Gathers 0.36); the rest is picked."""
+def _nearest(
+    x: Array, wanted: Sequence[_Axis], coordinates: str, rule: str, factors: Mapping[int, float]
+) -> Array:
+    """Record "nearest". Integer repetition is ONNX's Resize, anything else a Slice or Gather per axis.
+
+    Repeating 256 x 13 x 13 by 2 x 2 takes 0.03 ms as Resize and 0.36 ms as two Gathers.
+    """
     chosen = [
         (axis, x.shape[axis], new, picks(at, x.shape[axis], rule))
         for axis, new, part in wanted
@@ -187,7 +208,7 @@ def _picked(x: Any, wanted: Any, coordinates: str, rule: str, factors: Mapping[i
     if all(new % old == 0 and (cells == np.arange(new) * old // new).all() for _, old, new, cells in chosen):
         if all((new // old).bit_count() == 1 for _, old, new, _ in chosen):  # i / 2^k is exact everywhere
             how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-        else:  # no point is near the middle between two cells
+        else:  # no position is near the middle between two cells
             how = {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_floor"}
         return _engines_resize(x, wanted, mode="nearest", **how)
     for axis, _, new, cells in sorted(chosen, key=lambda c: -c[0]):  # the inner axis first
@@ -201,8 +222,8 @@ def _picked(x: Any, wanted: Any, coordinates: str, rule: str, factors: Mapping[i
     return x
 
 
-def _product(y: Any, axis: int, matrix: Any) -> Any:
-    """Mix one axis by a matrix (new, old)."""
+def _times_matrix(y: Array, axis: int, matrix: Array) -> Array:
+    """Multiply one axis of `y` by an interpolation matrix (new, old)."""
     shape, rank = list(y.shape), len(y.shape)
     new, old = matrix.shape
     wanted = [*shape[:axis], new, *shape[axis + 1 :]]

@@ -1,22 +1,22 @@
-"""Sequences reversed, each over its own length."""
+"""ReverseSequence: reverse each sequence over its own length."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 from anylayer.tracing.primitives import cast
 
 
 @operator
-def reverse_sequence(x: Any, lengths: Any, *, time_axis: int = 0, batch_axis: int = 1) -> Any:
-    """Reverse the first `lengths[b]` steps of sequence b, and keep the rest (ONNX ReverseSequence-10).
+def reverse_sequence(x: Array, lengths: Array, *, time_axis: int = 0, batch_axis: int = 1) -> Array:
+    """Reverse the first `lengths[b]` steps of sequence b and keep the rest, in the shape and dtype of `x`.
 
-    `x` is (T, B, ...) or (B, T, ...), by `time_axis` and `batch_axis`; `lengths` (B,) are 0 to T.
+    `x` is (T, B, ...), or (B, T, ...) with time_axis=1 and batch_axis=0. `lengths` (B,) are integers from 0 to T.
+    ONNX ReverseSequence-10. Raises LayerError for other axes or shapes, and for NumPy arrays for other lengths.
     """
     _check(x, lengths, time_axis, batch_axis)
     steps = np.arange(x.shape[time_axis])[:, None]
@@ -30,7 +30,7 @@ def reverse_sequence(x: Any, lengths: Any, *, time_axis: int = 0, batch_axis: in
     return x[sequences[:, None], order.T]
 
 
-def _check(x: Any, lengths: Any, time_axis: int, batch_axis: int) -> None:
+def _check(x: Array, lengths: Array, time_axis: int, batch_axis: int) -> None:
     need(
         {time_axis, batch_axis} == {0, 1} and len(x.shape) >= 2,
         f"time_axis and batch_axis must be 0 and 1 of two or more axes, got {time_axis} and {batch_axis}",
@@ -40,7 +40,7 @@ def _check(x: Any, lengths: Any, time_axis: int, batch_axis: int) -> None:
 
 
 @reverse_sequence.form
-def _(x: Any, lengths: Any, *, time_axis: int = 0, batch_axis: int = 1) -> Any:
+def _(x: Array, lengths: Array, *, time_axis: int = 0, batch_axis: int = 1) -> Array:
     _check(x, lengths, time_axis, batch_axis)
     lengths = cast(lengths, np.int64)
     return record("ReverseSequence", [x, lengths], x.shape, x.dtype, time_axis=time_axis, batch_axis=batch_axis)

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._recurrent import Recurrent
+from anylayer.ops._recurrent import Recurrent, Step, Steps
 
 
 @operator
 def rnn(
-    x: Any,
-    w: Any,
-    r: Any,
-    b: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
     *,
     hidden_size: int,
     direction: str = "forward",
     activations: Sequence[str] | None = None,
     clip: float | None = None,
-) -> Any:
-    """h = f(x w + h r + b) over the steps of `x` (T, B, values): (Y (T, D, B, H), Y_h (D, B, H)), ONNX RNN-14.
+) -> tuple[Array, ...]:
+    """Run h = f(x w + h r + b) over `x` (T, B, values). Return Y (T, D, B, H) and Y_h (D, B, H) (ONNX RNN-14).
 
-    D is 2 for direction "bidirectional", else 1. `w` (D, H, values), `r` (D, H, H), `b` (D, 2 H), that of w first.
-    Past its length a sequence gives zeros. `clip` bounds what f is given. `activations` name f for each
-    direction (Tanh).
+    D is 2 for direction "bidirectional", else 1 ("forward" or "reverse"). H is `hidden_size`. `w` is (D, H,
+    values), `r` (D, H, H); `b` (D, 2 H) holds the bias of `w`, then that of `r`. `activations` names f for each
+    direction (default: Tanh). `clip` limits its argument to [-clip, clip]. `sequence_lens` (B,) are the lengths of
+    the sequences: Y is 0 past the end of a sequence. `initial_h` is (D, B, H), default 0. Raises LayerError for
+    wrong shapes and unknown names.
     """
     plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
     return plan.run(_step(plan, w, r, b), [initial_h])
 
 
-def _step(plan: Recurrent, w: Any, r: Any, b: Any) -> Callable[[int], Any]:
+def _step(plan: Recurrent, w: Array, r: Array, b: Array | None) -> Steps:
     size = plan.hidden
 
-    def step(d: int) -> Any:
+    def step(d: int) -> tuple[Array, Step]:
         (f,) = plan.functions(d)
         bias = np.zeros(size, plan.x.dtype) if b is None else b[d, :size] + b[d, size:]
         recurrent = r[d].T
@@ -48,7 +50,16 @@ def _step(plan: Recurrent, w: Any, r: Any, b: Any) -> Callable[[int], Any]:
 
 
 def _plan(
-    x: Any, w: Any, r: Any, b: Any, lens: Any, h: Any, hidden: int, direction: str, names: Any, clip: Any
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None,
+    lens: Array | None,
+    h: Array | None,
+    hidden: int,
+    direction: str,
+    names: Sequence[str] | None,
+    clip: float | None,
 ) -> Recurrent:
     return Recurrent(
         x,
@@ -68,18 +79,18 @@ def _plan(
 
 @rnn.form
 def _(
-    x: Any,
-    w: Any,
-    r: Any,
-    b: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    sequence_lens: Array | None = None,
+    initial_h: Array | None = None,
     *,
     hidden_size: int,
     direction: str = "forward",
     activations: Sequence[str] | None = None,
     clip: float | None = None,
-) -> Any:
+) -> tuple[Array, ...]:
     plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
     if plan.native:
         return plan.record("RNN", [x, w, r, b, sequence_lens, initial_h], 2)

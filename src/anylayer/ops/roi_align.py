@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from anylayer.errors import TraceError, need
+from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import need_room, per_axis, whole
+from anylayer.ops._spatial import Ints, need_room, per_axis, whole
 from anylayer.tracing import record
 from anylayer.tracing.primitives import cast
 
-_MOST = 1 << 16
+_SAMPLE_LIMIT = 1 << 16
 
 
 @operator
 def roi_align(
-    x: Any,
-    rois: Any,
-    batch: Any,
+    x: Array,
+    rois: Array,
+    batch: Array,
     *,
     size: Sequence[int] | int,
     spatial_scale: float = 1.0,
     sampling_ratio: int = 0,
     mode: Literal["avg", "max"] = "avg",
     half_pixel: bool = True,
-) -> Any:
-    """Sample `size` = (h, w) bins of each region of `x` (N, C, H, W): (K, C, h, w), ONNX RoiAlign-16.
+) -> Array:
+    """Sample `size` = (h, w) bins of each region of `x` (N, C, H, W): the result is (K, C, h, w) (ONNX
+    RoiAlign-16).
 
-    `rois` (K, 4) are x1, y1, x2, y2 in units of 1 / spatial_scale cells, `batch` (K,) the image each is of. A bin
-    is the mean (or the maximum) of `sampling_ratio` x `sampling_ratio` bilinear samples; with 0, of as many as the
-    region has cells a bin, rounded up. `half_pixel` shifts regions by half a cell; without it a side is
-    at least one cell (ONNX: `output_half_pixel`). A sample more than one cell outside the map is 0, and so is a
-    bin without samples (those of a region without area, where their number follows the region).
+    Each row of `rois` (K, 4) holds x1, y1, x2, y2 in units of 1 / spatial_scale cells; `batch` (K,) holds the
+    image of each region. A bin is the mean, or with mode "max" the maximum, of `sampling_ratio` x `sampling_ratio`
+    bilinear samples. With sampling_ratio=0, the number of samples per axis is the number of cells per bin, rounded
+    up. `half_pixel` shifts regions by -0.5 cells; without it, each side of a region is at least one cell (ONNX:
+    `output_half_pixel`). A sample more than one cell outside the map is 0. A bin without samples is 0: that of a
+    region without area with sampling_ratio=0. Source: Mask R-CNN, arXiv 1703.06870. Raises LayerError for other
+    shapes; TraceError if mode="max" is traced with sampling_ratio=0, because the number of samples would depend on
+    data.
     """
     height, width, ratio = _check(x, rois, batch, size, spatial_scale, sampling_ratio, mode)
     rois = np.asarray(rois, np.float32)
@@ -56,7 +61,9 @@ def roi_align(
     return y
 
 
-def _check(x: Any, rois: Any, batch: Any, size: Any, scale: float, ratio: Any, mode: str) -> tuple[int, int, int]:
+def _check(
+    x: Array, rois: Array, batch: Array, size: Ints, scale: float, ratio: int, mode: str
+) -> tuple[int, int, int]:
     need(len(x.shape) == 4, f"roi_align needs an input (N, C, H, W), got shape {tuple(x.shape)}")
     need(
         len(rois.shape) == 2 and rois.shape[1] == 4,
@@ -64,7 +71,7 @@ def _check(x: Any, rois: Any, batch: Any, size: Any, scale: float, ratio: Any, m
     )
     need(
         tuple(batch.shape) == tuple(rois.shape[:1]),
-        f"batch must be of shape ({rois.shape[0]},), one image a region, got {tuple(batch.shape)}",
+        f"batch must be of shape ({rois.shape[0]},), one image per region, got {tuple(batch.shape)}",
     )
     need(mode in ("avg", "max"), f"mode must be 'avg' or 'max', got {mode!r}")
     height, width = per_axis(size, 2, "size")
@@ -73,14 +80,22 @@ def _check(x: Any, rois: Any, batch: Any, size: Any, scale: float, ratio: Any, m
     return height, width, whole(ratio, "sampling_ratio", 0)
 
 
-def _samples(start: Any, extent: Any, bins: int, ratio: int, cells: int, mode: str) -> tuple[Any, int]:
-    """Bilinear weights along one axis, and the first cell they are for: a row for each bin (their mean) for
-    "avg", for each sample for "max"; both rules are products of one of each axis."""
+def _samples(
+    start: np.float32, extent: np.float32, bins: int, ratio: int, cells: int, mode: str
+) -> tuple[Array, int]:
+    """Return the bilinear weights along one axis, and the first cell that they apply to.
+
+    The weights have one row per bin (the mean of its samples) for "avg", and one row per sample for "max". Both
+    modes are separable: the two-dimensional weights are products of the weights of the two axes.
+    """
     step = extent / np.float32(bins)
     grid = ratio or int(np.ceil(step))
     if grid < 1:
         return np.zeros((bins, 1), np.float32), 0
-    need(grid * bins <= _MOST, f"a region of {extent:g} cells needs {grid * bins} samples, more than {_MOST}")
+    need(
+        grid * bins <= _SAMPLE_LIMIT,
+        f"a region of {extent:g} cells needs {grid * bins} samples, more than {_SAMPLE_LIMIT}",
+    )
     bin_, sample = np.divmod(np.arange(bins * grid), grid)
     at = (
         start
@@ -104,29 +119,32 @@ def _samples(start: Any, extent: Any, bins: int, ratio: int, cells: int, mode: s
 
 @roi_align.form
 def _(
-    x: Any,
-    rois: Any,
-    batch: Any,
+    x: Array,
+    rois: Array,
+    batch: Array,
     *,
     size: Sequence[int] | int,
     spatial_scale: float = 1.0,
     sampling_ratio: int = 0,
     mode: Literal["avg", "max"] = "avg",
     half_pixel: bool = True,
-) -> Any:
-    """The maximum is a MaxPool over one sample a bin of a finer grid: engines take RoiAlign's own "max" over
-    the weighted taps, not over the samples."""
+) -> Array:
+    """Record RoiAlign. For mode "max", record one sample per bin of a finer grid, and MaxPool.
+
+    The mode "max" of the engines' RoiAlign is the maximum over the weighted taps, not over the samples.
+    """
     height, width, ratio = _check(x, rois, batch, size, spatial_scale, sampling_ratio, mode)
     fine = 1
     if mode == "max":
         need(
             ratio > 0,
-            "roi_align with mode='max' and sampling_ratio=0 takes as many samples as the region's values say",
+            "roi_align with mode='max' and sampling_ratio=0 takes a number of samples that depends on the values "
+            "of the regions; pass a sampling_ratio",
             TraceError,
         )
         fine = ratio
     shape = (rois.shape[0], x.shape[1], height * fine, width * fine)
-    y: Any = record(
+    y: Array = record(
         "RoiAlign",
         [x, rois, cast(batch, np.int64)],
         shape,

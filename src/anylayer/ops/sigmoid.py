@@ -1,22 +1,22 @@
-"""Sigmoid."""
+"""The logistic sigmoid."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
 
 @operator
-def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)), without overflow (ONNX Sigmoid-13)."""
+def sigmoid(x: Array) -> Array:
+    """Return 1 / (1 + exp(-x)), computed without overflow, in the shape and dtype of `x` (ONNX Sigmoid-13)."""
     e = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1, e) / (1 + e)
+    result: Array = np.where(x >= 0, 1, e) / (1 + e)
+    return result
 
 
 @sigmoid.form
-def _(x: Any) -> Any:
+def _(x: Array) -> Array:
     return record("Sigmoid", [x], x.shape, x.dtype)

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._indexing import axis_of
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
 
 @operator
-def softmax(x: Any, *, axis: int = -1) -> Any:
-    """exp(x) / sum(exp(x)) over `axis`, of the shape of `x` (ONNX Softmax-13)."""
+def softmax(x: Array, *, axis: int = -1) -> Array:
+    """Return exp(x) / sum(exp(x)) over `axis`, in the shape and dtype of `x` (ONNX Softmax-13).
+
+    It is computed without overflow. Raises LayerError if `axis` does not exist.
+    """
     axis = axis_of(axis, len(x.shape))
     e = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))
-    return e / e.sum(axis=axis, keepdims=True)
+    result: Array = e / e.sum(axis=axis, keepdims=True)
+    return result
 
 
 @softmax.form
-def _(x: Any, *, axis: int = -1) -> Any:
-    """ONNX Runtime transposes for an inner axis: 5.0 ms for 150 x 60 x 60 over the channels, 0.47 ms in pieces."""
+def _(x: Array, *, axis: int = -1) -> Array:
+    """Record separate operators for an inner axis, because ONNX Runtime's Softmax transposes the input there.
+
+    For 150 x 60 x 60 over the channels, Softmax takes 5.0 ms and the separate operators 0.47 ms.
+    """
     axis, shape = axis_of(axis, len(x.shape)), tuple(x.shape)
     if all(d == 1 for d in shape[axis + 1 :]):
         return record("Softmax", [x], shape, x.dtype, axis=axis)

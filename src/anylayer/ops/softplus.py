@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from anylayer.network import Array
 from anylayer.ops._elementwise import Pieces
 from anylayer.ops._operator import operator
 
 
 @operator
-def softplus(x: Any) -> Any:
-    """log(1 + exp(x)), without overflow (ONNX Softplus-1)."""
+def softplus(x: Array) -> Array:
+    """Return log(1 + exp(x)), computed without overflow, in the shape and dtype of `x` (ONNX Softplus-1)."""
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 @softplus.form
-def _(x: Any) -> Any:
-    """In pieces: Softplus takes 1.1 ms for 64 x 56 x 56 on ONNX Runtime, these 0.26."""
+def _(x: Array) -> Array:
+    """Record separate operators: for 64 x 56 x 56 on ONNX Runtime they take 0.26 ms, Softplus 1.1 ms."""
     piece = Pieces(x)
     tail = piece("Log", piece("Add", piece("Exp", piece("Neg", piece("Abs", x))), 1))
     return piece("Add", piece("Relu", x), tail)

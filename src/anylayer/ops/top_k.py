@@ -1,18 +1,17 @@
-"""The largest or smallest values."""
+"""The largest or smallest values along an axis."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import whole
 from anylayer.tracing import record_many
 
 
-def _axis(x: Any, k: Any, axis: int) -> tuple[int, int]:
+def _axis(x: Array, k: int, axis: int) -> tuple[int, int]:
     rank = len(x.shape)
     need(-rank <= axis < rank, f"axis {axis} is not one of {rank} axes")
     k, axis = whole(k, "k", 0), axis % rank
@@ -21,13 +20,14 @@ def _axis(x: Any, k: Any, axis: int) -> tuple[int, int]:
 
 
 @operator
-def top_k(x: Any, k: int, *, axis: int = -1, largest: bool = True) -> Any:
-    """The `k` largest (or smallest) values along `axis`, best first, and their indices (int64).
+def top_k(x: Array, k: int, *, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
+    """Return the `k` largest (or smallest) values along `axis`, best first, and their indices (int64).
 
-    Of equal values the one with the lower index comes first (ONNX TopK-11).
+    Of equal values, the one with the lower index comes first. ONNX TopK-11. Raises LayerError if `axis` does not
+    exist or has less than `k` values.
     """
     k, axis = _axis(x, k, axis)
-    if largest:  # a stable descending sort: sort the reversed array, and read the result backwards
+    if largest:  # a stable descending sort: sort the reversed array and reverse the result
         order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
     else:
         order = np.argsort(x, axis=axis, kind="stable")
@@ -36,7 +36,7 @@ def top_k(x: Any, k: int, *, axis: int = -1, largest: bool = True) -> Any:
 
 
 @top_k.form
-def _(x: Any, k: int, *, axis: int = -1, largest: bool = True) -> Any:
+def _(x: Array, k: int, *, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
     k, axis = _axis(x, k, axis)
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     values, indices = record_many(

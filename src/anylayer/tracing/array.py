@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -46,7 +46,14 @@ class ArrayView:
     key: Any = None
 
 
-class TracedArray:
+if TYPE_CHECKING:
+    _Base = np.ndarray[Any, Any]
+else:
+    _Base = object
+"""For type checkers a traced array is an ndarray, as it is for isinstance when the code runs (see __class__)."""
+
+
+class TracedArray(_Base):
     """A value of a graph that is being recorded, standing in for an ndarray.
 
     Its content is a Value of the graph, or a NumPy array where it is known before the network runs. Writing
@@ -55,7 +62,7 @@ class TracedArray:
     """
 
     __slots__ = ("__weakref__", "_content", "_graph", "_memory_layout", "_owner", "_scalar", "_version", "_view")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __init__(self, graph: Graph, content: Value | Array, *, view: ArrayView | None = None) -> None:
         self._graph = graph
@@ -255,7 +262,7 @@ class TracedArray:
             f"network runs; {remedy}"
         )
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # type: ignore[override]
         const = self._const()
         if const is None:
             raise causes.array_refusal(self)

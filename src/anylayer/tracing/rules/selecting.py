@@ -154,7 +154,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         )
     from anylayer.tracing.rules.writing import converted
 
-    target = arr.reshape(-1) if axis is None else arr
+    target: TracedArray = arr.reshape(-1) if axis is None else arr  # type: ignore[assignment]
     axis = axis_of(0 if axis is None else axis, target.ndim)
     content = target._resolved()
     indices = cast(array_like(indices)._resolved() if type(indices) is TracedArray else array_like(indices), I8)

@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer.graph import Op, Value
 from anylayer.network import Array
-from anylayer.ops._interpolation import as_matrix, mixing, picks, positions
+from anylayer.ops._interpolation import as_matrix, interpolation, picks, positions
 from anylayer.writers.caffe.affine import power, tiled
 from anylayer.writers.caffe.builder import Builder, Form
 from anylayer.writers.caffe.schema import own_message
@@ -257,7 +257,7 @@ def _resize(b: Builder, op: Op) -> None:
         else:
             outside, smooth = bool(op.attrs.get("exclude_outside")), bool(op.attrs.get("antialias"))
             cubic = float(op.attrs.get("cubic_coeff_a", -0.75))
-            cells, weights = mixing(at, old, int(new), mode, cubic, outside, smooth)
+            cells, weights = interpolation(at, old, int(new), mode, cubic, outside, smooth)
             matrix = as_matrix(cells, weights, old)
         view = view.then(Mix(axis, matrix))
     b.give(op.outputs[0], view)
