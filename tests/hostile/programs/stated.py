@@ -1,6 +1,6 @@
-"""The differences from NumPy that docs/engines.md states, as its table has them.
+"""The differences between engines and NumPy that docs/engines.md states: the rows of its table.
 
-A program that meets one of them, with values for which it holds, is not wrong.
+A difference that the table states is not a fault of a program.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ INPUTS = {
     "i": "np.array([2**53, 1, 1, 1])",
     "h": "np.array([1, 3], np.float16)",
 }
-"""The arrays of the table's examples."""
+"""The arrays that the table's examples name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table: `example` is an expression of INPUTS, `engines` say what an engine gives that differs.
+    """A row of the table.
 
-    `pattern` finds the code that it is about; `values` are those for which it holds: "special" (NaN, infinity),
-    "large" (floats beyond 2**31), "long" (integers beyond 2**53), "wide" (beyond 2**24), "outside" (floats that an
-    integer dtype of the program does not hold) or "half" (float16: the difference is within its rounding, see
-    judge.HALF_TOLERANCE, and excuses no larger one).
+    what: the operation. example: an expression of the arrays in INPUTS. numpy: NumPy's result.
+    engines: the result of each engine that differs from NumPy; empty where no engine promises a result.
+    pattern: a regular expression that matches the source code of the programs concerned.
+    values: the kind of values for which the row holds: "special" (NaN, infinity), "large" (floats beyond 2**31),
+    "long" (integers beyond 2**53), "wide" (integers beyond 2**24), "outside" (floats beyond the range of an
+    integer dtype of the program) or "half" (float16: the difference is within its rounding, see
+    judge.HALF_TOLERANCE; the row excuses no larger one).
     """
 
     what: str
@@ -39,33 +42,33 @@ class Row:
 
 
 NEVER = r"(?!)"
-"""A pattern that matches nothing: the row excuses no program by itself."""
+"""A pattern that matches nothing: the row alone excuses no program."""
 
 _BOTH = ("onnxruntime", "openvino")
 ROWS = (
     Row(
-        "the largest and the least of NaN",
+        "maximum and minimum of values with NaN",
         "x.max()",
         "NaN",
-        dict.fromkeys(_BOTH, "leaves NaN out, or not"),
+        dict.fromkeys(_BOTH, "NaN, or ignores NaN"),
         r"\b(max|min|ptp|nanmax|nanmin)\(",
     ),
     Row(
-        "where they are, with NaN",
+        "index of the maximum or minimum, with NaN",
         "x.argmax(1)",
-        "that of NaN",
-        dict.fromkeys(_BOTH, "leaves NaN out, or not"),
+        "index of NaN",
+        dict.fromkeys(_BOTH, "index of NaN, or ignores NaN"),
         r"\b(argmax|argmin)\(",
     ),
     Row(
-        "the order of NaN",
+        "sort values with NaN",
         "np.sort(x, 1)",
         "NaN last",
-        dict.fromkeys(_BOTH, "anywhere"),
+        dict.fromkeys(_BOTH, "NaN anywhere"),
         r"\b(sort|argsort|median|percentile|quantile|partition)\(",
     ),
     Row(
-        "a mask that is false for NaN, put to 0",
+        "select 0 where a comparison with NaN is false",
         "np.where(x > 0, x, 0)",
         "0",
         {"onnxruntime": "NaN"},
@@ -75,7 +78,7 @@ ROWS = (
         "comparisons with NaN",
         "x > 0",
         "False",
-        {"openvino": "True, or not"},
+        {"openvino": "True or False"},
         r"",
     ),
     Row(
@@ -86,14 +89,14 @@ ROWS = (
         r"",
     ),
     Row(
-        "a quotient of infinities",
+        "quotients of infinities",
         "np.arctan2(inf, inf)",
         "an angle",
         dict.fromkeys(_BOTH, "NaN"),
         r"arctan2\(|angle\(|//|floor_divide|divmod|%|remainder|logaddexp|sinc",
     ),
     Row(
-        "squares beyond the dtype",
+        "squares beyond the range of the dtype",
         "np.hypot(big, 0)",
         "a number",
         dict.fromkeys(_BOTH, "infinity"),
@@ -101,9 +104,9 @@ ROWS = (
         "large",
     ),
     Row(
-        "integers of NaN, of infinity, of what they do not hold",
+        "cast of NaN, infinity or too large numbers to integers",
         "inf.astype(np.uint8)",
-        "left open",
+        "undefined",
         {},
         r"astype|uint|int|\[.*\]|//|np\.put|fill|copyto|bool",
         "outside",
@@ -117,25 +120,25 @@ ROWS = (
         "long",
     ),
     Row(
-        "the reciprocal of the integer 0",
+        "reciprocal of the integer 0",
         "np.reciprocal(i - i)",
-        "left open",
+        "undefined",
         {},
         r"reciprocal",
         "wide",
     ),
     Row(
-        "powers of integers by data, beyond 2**24",
+        "integer powers with a computed exponent, beyond 2**24",
         "j**k",
-        "exact, or wrapped",
+        "exact, or modulo 2**bits",
         {"openvino": "as in float32"},
         r"\*\*|power|//|%",
         "wide",
     ),
     Row(
-        "the rounding of float16",
+        "rounding of float16",
         "np.log1p(h).astype(np.float32)",
-        "float16",
+        "rounds to float16",
         {"openvino": "as in float32"},
         NEVER,
         "half",
@@ -144,7 +147,7 @@ ROWS = (
 
 
 def is_stated(text: str, engine: str, values: frozenset[str]) -> bool:
-    """Whether the table states that this engine differs for what the program does with such values."""
+    """Return whether a row states that this engine differs from NumPy for this program and these kinds of values."""
     return any(
         row.values in values and (engine in row.engines or not row.engines) and re.search(row.pattern, text)
         for row in ROWS
@@ -152,9 +155,9 @@ def is_stated(text: str, engine: str, values: frozenset[str]) -> bool:
 
 
 def markdown() -> str:
-    """The table as the page has it."""
+    """Return the table of docs/engines.md."""
     lines = ["| what | for example | NumPy | ONNX Runtime | OpenVINO |", "|---|---|---|---|---|"]
     for row in ROWS:
-        cells = [row.engines.get(e, "as NumPy" if row.engines else "left open") for e in _BOTH]
+        cells = [row.engines.get(e, "as NumPy" if row.engines else "undefined") for e in _BOTH]
         lines.append(f"| {row.what} | `{row.example}` | {row.numpy} | {' | '.join(cells)} |")
     return "\n".join(lines)
