@@ -147,7 +147,7 @@ ROWS = (
 
 
 def is_stated(text: str, engine: str, values: frozenset[str]) -> bool:
-    """Return whether a row states that this engine differs from NumPy for this program and these kinds of values."""
+    """Return whether a row states that the engine differs for this program and these kinds of values."""
     return any(
         row.values in values and (engine in row.engines or not row.engines) and re.search(row.pattern, text)
         for row in ROWS
