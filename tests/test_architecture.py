@@ -19,7 +19,7 @@ SRC = ROOT / "src" / "anylayer"
 FILES = sorted(SRC.rglob("*.py"))
 FORMATS = sorted(p.name for p in (SRC / "layers").iterdir() if (p / "__init__.py").exists())
 
-_CORE = ["errors", "folders", "network", "graph", "tracing", "ops", "layer"]
+_CORE = ["errors", "folders", "network", "numerics", "graph", "tracing", "ops", "layer"]
 _FILES = {*_CORE, "libraries", "optimize", "corrections", "source"}
 _RUN = {*_FILES, "readers", "writers", "generators", "kernels", "compile", "engines", "runtime"}
 MAY_IMPORT = {

@@ -1,4 +1,4 @@
-"""Checks for layers and operators, for this project's tests and for a user's: NumPy against every engine."""
+"""Checks for tests of layers and operators, this project's and yours: compare NumPy with every engine."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import numpy as np
 
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
+from anylayer.numerics import TOLERANCE, absolute_errors, scale_of
 from anylayer.tracing import trace
-
-TOLERANCE = {"float32": 1e-5, "float64": 1e-6, "float16": 3e-3}
-"""Largest error relative to the largest absolute value of an output, by dtype; integers and booleans: none."""
 
 
 def assert_same(got: Array, want: Array, what: str = "", tolerance: float | None = None) -> None:
-    """Fail unless shapes and dtypes are equal and values agree to the table's tolerance."""
+    """Raise AssertionError unless shapes and dtypes are equal and the values match within the tolerance.
+
+    got, want: the arrays to compare. what: text that leads the message. tolerance: relative to the largest
+    absolute value of `want`; by default that of its dtype in TOLERANCE. Integers and booleans must be equal.
+    """
     if got.shape != want.shape or got.dtype != want.dtype:
         raise AssertionError(f"{what}: {got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}")
     if want.size == 0:
@@ -27,14 +29,10 @@ def assert_same(got: Array, want: Array, what: str = "", tolerance: float | None
             raise AssertionError(f"{what}: {wrong} of {want.size} values differ")
         return
     limit = TOLERANCE[want.dtype.name] if tolerance is None else tolerance
-    wide = np.abs(want[np.isfinite(want)].astype(np.float64))
-    scale = max(float(wide.max(initial=0.0)), 1e-6)
-    with np.errstate(invalid="ignore"):
-        off = np.asarray(np.abs(got.astype(np.float64) - want.astype(np.float64)))
-    off[(got == want) | (np.isnan(got) & np.isnan(want))] = 0
-    worst = float(np.nan_to_num(off, nan=np.inf).max())
+    errors, scale = absolute_errors(got, want), scale_of(want)
+    worst = float(errors.max())
     if worst > limit * scale:
-        place = np.unravel_index(int(np.nan_to_num(off, nan=np.inf).argmax()), want.shape)
+        place = np.unravel_index(int(errors.argmax()), want.shape)
         raise AssertionError(
             f"{what}: off by {worst:.3g} of {scale:.3g} at {tuple(map(int, place))}: "
             f"{got[place]!r}, expected {want[place]!r}"
@@ -47,14 +45,18 @@ def check_function(
     engines: Sequence[str] = ("onnxruntime", "openvino"),
     tolerance: float | None = None,
 ) -> Graph:
-    """Compare `function(*inputs)` in NumPy with its traced graph on each engine; return the graph."""
+    """Compare `function(*inputs)` in NumPy with its trace on each engine, and return the traced graph.
 
-    def listed(arrays: Sequence[Any]) -> list[Any]:
+    The function returns an array, or a tuple or list of arrays. Raises AssertionError where shapes, dtypes or
+    values differ, and TraceError where the function cannot be traced.
+    """
+
+    def as_list(arrays: Sequence[Any]) -> list[Any]:
         result = function(*arrays)
         return list(result) if isinstance(result, (tuple, list)) else [result]
 
-    want = [np.asarray(w) for w in listed([x.copy() for x in inputs])]
-    graph = trace(listed, [TensorType.of(x.shape, x.dtype) for x in inputs])
+    want = [np.asarray(w) for w in as_list([x.copy() for x in inputs])]
+    graph = trace(as_list, [TensorType.of(x.shape, x.dtype) for x in inputs])
     if len(graph.outputs) != len(want):
         raise AssertionError(f"traced {len(graph.outputs)} outputs, NumPy gives {len(want)}")
     for value, array in zip(graph.outputs, want):
@@ -70,7 +72,7 @@ def check_function(
 
 
 def run_graph(graph: Graph, inputs: Sequence[Array], engine: str) -> list[Array]:
-    """Run a traced graph once on "onnxruntime" or "openvino"."""
+    """Compile a traced graph on an engine, run it once on one thread, and return its outputs."""
     from anylayer.engines import load_engine
 
     return load_engine(engine).compile(graph, threads=1)(list(inputs))

@@ -109,7 +109,7 @@ def test_output_buffers_are_reused(net: Any, engine: str) -> None:
     got = model({"data": X}, out={"z": out})
     assert got["z"] is out
     assert np.array_equal(out, X * 2 + 4)
-    with pytest.raises(InputError, match=r"out\['z'\] must be a writeable C-contiguous array"):
+    with pytest.raises(InputError, match=r"out\['z'\] must be a writable C-contiguous array"):
         model({"data": X}, out={"z": out.T})
     with pytest.raises(InputError, match="there is no output 'y'"):
         model({"data": X}, out={"y": out})

@@ -150,7 +150,7 @@ def test_a_model_that_its_own_layer_needs_to_be_compiled_is_refused(tmp_path: Pa
             return [x + np.float32(float(x.max()))]
 
     models.append(compiled(network(tmp_path, Calls), engine))
-    rule = r"layer 'a' \(A\): a forward calls the model that it is a layer of, which is being compiled"
+    rule = r"layer 'a' \(A\): its forward calls the model that it is part of, which is being compiled"
     (error,) = together(lambda: models[0]({"d": np.ones((1, 3, 4, 8), np.float32)}))
     with pytest.raises(LayerError, match=rule):
         raise error

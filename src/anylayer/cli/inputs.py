@@ -16,7 +16,7 @@ from anylayer.cli.command import say
 from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
 from anylayer.errors import FileError, InputError, at, nearest, need
 from anylayer.network import Array, Preprocess, TensorType, open_text
-from anylayer.runtime.order import turned
+from anylayer.runtime.order import transposed_inputs
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -127,7 +127,9 @@ class Loader:
                 loaded.arrays[name] = self._picture(source, name, loaded)
         for name, array in loaded.arrays.items():
             _check(name, array, self.types[name])
-        for note in turned(self.net.network, {name: array.shape for name, array in loaded.arrays.items()}):
+        for note in transposed_inputs(
+            self.net.network, {name: array.shape for name, array in loaded.arrays.items()}
+        ):
             if note not in self._said:
                 self._said.add(note)
                 say(f"note: {note}")

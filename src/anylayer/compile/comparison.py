@@ -12,6 +12,7 @@ from anylayer.compile.limits import need_memory, size
 from anylayer.errors import TraceError, kind_and_text
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
+from anylayer.numerics import DEEP_TOLERANCE, largest_error, normal_noise, scale_of
 
 Function = Callable[[list[Array]], Sequence[Array]]
 Compiler = Callable[[Graph], Function]
@@ -36,8 +37,7 @@ def compare_trace(body: Graph, forward: Function, types: Sequence[TensorType], c
     if any(not isinstance(d, int) for v in body.outputs for d in v.shape):
         return
     need_memory(3 * sum(map(size, types)), "trying it")
-    noise = np.random.default_rng(0)
-    inputs = [noise.standard_normal(t.shape).astype(t.dtype) for t in types]
+    inputs = normal_noise(types)
     try:
         with np.errstate(all="ignore"):
             want = [np.asarray(o) for o in forward([x.copy() for x in inputs])]
@@ -68,9 +68,8 @@ def difference(got: Array, want: Array) -> str:
     finite = np.isfinite(want)
     if not np.array_equal(np.isnan(got), np.isnan(want)):
         return _NAN
-    scale = max(float(np.abs(want[finite]).max(initial=0.0)), 1e-6)
-    error = float(np.abs(got[finite] - want[finite]).max(initial=0.0))
-    return f"by {error:.3g} of {scale:.3g}" if error > 1e-4 * scale else ""
+    error, scale = largest_error(got[finite], want[finite]), scale_of(want)
+    return f"by {error:.3g} of {scale:.3g}" if error > DEEP_TOLERANCE * scale else ""
 
 
 def _need_speed(body: Graph, program: Function, forward: Function, inputs: Sequence[Array]) -> None:

@@ -12,13 +12,12 @@ from anylayer.compile.nodes import input_arrays, needed_nodes, trace_nodes
 from anylayer.engines import load_engine
 from anylayer.errors import EngineError
 from anylayer.network import Array, Node, TensorType
+from anylayer.numerics import TOLERANCE, largest_error, scale_of
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.run import NumpyRunner
 
 if TYPE_CHECKING:
     from anylayer.api import Net
-
-TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +78,14 @@ def _stream(runner: NumpyRunner, arrays: list[Array], watch: Any, found: list[No
 
 
 def _compare(node: Node, given: list[Array], results: list[Array], outputs: list[Array]) -> NodeCheck:
-    least = max(min(max((_largest(x) for x in given), default=0.0), 1.0), 1e-6)
-    worst, scale = 0.0, least
+    min_scale = min(scale_of(*given), 1.0)
+    worst, scale = 0.0, min_scale
     for got, want in zip(results, outputs):
         if got.shape != want.shape:
             text = f"shape {got.shape}, NumPy gives {want.shape}"
             return NodeCheck(node.name, node.type, float("inf"), scale, False, text)
-        own = max(_largest(want), least)
-        with np.errstate(invalid="ignore"):
-            off = np.asarray(np.abs(got.astype(np.float64) - want.astype(np.float64)))
-        off[(got == want) | (np.isnan(got) & np.isnan(want))] = 0
-        error = float(np.nan_to_num(off, nan=np.inf).max(initial=0.0))
+        own = max(scale_of(want), min_scale)
+        error = largest_error(got, want)
         if error / own >= worst / scale:
             worst, scale = error, own
-    return NodeCheck(node.name, node.type, worst, scale, worst <= TOLERANCE * scale)
-
-
-def _largest(array: Array) -> float:
-    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
+    return NodeCheck(node.name, node.type, worst, scale, worst <= TOLERANCE["float32"] * scale)

@@ -1,4 +1,4 @@
-"""Layers files: Python that defines layers. A file is executed once, as long as it stays as it is."""
+"""Layers files: Python files that define layers. A file is executed once, and again after it was changed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from anylayer.layer.scripts import execute_definitions, imports, reads_command_l
 
 
 def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
-    """The definitions of layers files and classes, by type; the later source wins.
+    """Return the definitions that layers files and classes give, by layer type. A later source wins.
 
-    A source is the path of a Python file (which is *executed*: this is the one place that runs a user's code),
-    "Type=file.py:Class" for a class that does not register itself, or a (type, class) pair. A mapping of types to
-    classes stands for its pairs.
+    A source is the path of a Python file, "Type=file.py:Class" for a class that does not register itself, or a
+    (type, class) pair. A mapping of types to classes stands for its pairs. Files are *executed*; this is the only
+    place that executes a user's file. Raises FileError and InputError.
     """
     found: dict[str, Definition] = {}
     for source in sources.items() if isinstance(sources, Mapping) else sources:
@@ -43,7 +43,7 @@ def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
 
 
 def _of_text(text: str) -> dict[str, Definition]:
-    """The definitions of a file, or the one of "Type=file.py:Class"."""
+    """Return the definitions of a file, or the one that "Type=file.py:Class" gives."""
     type_, _, rest = text.partition("=")
     if not rest or Path(text).exists():
         loaded = _load(Path(text))
@@ -64,7 +64,7 @@ def _of_text(text: str) -> dict[str, Definition]:
 
 
 def _classes(module: ModuleType) -> list[str]:
-    """The names of a file's own classes that have a forward."""
+    """Return the names of the classes that a file defines itself and that have a forward."""
     return [
         name
         for name, value in vars(module).items()
@@ -74,8 +74,8 @@ def _classes(module: ModuleType) -> list[str]:
 
 @dataclass(slots=True)
 class _Loaded:
-    """An executed file. `digests` are those of the files whose content it came from: its own and those of the
-    modules that it imported from beside it."""
+    """An executed file, and what it registered. `digests` maps the file, and each module that it imported from its
+    folder, to the SHA-256 of its content."""
 
     module: ModuleType
     definitions: list[Definition]
@@ -84,7 +84,7 @@ class _Loaded:
 
 _loaded: dict[Path, _Loaded] = {}
 _lock = threading.RLock()
-"""Executing a file changes sys.path, sys.argv and OpenCV's module for a while."""
+"""Held while a file is executed, because sys.path, sys.argv and the module cv2 are changed for it."""
 
 
 def _load(path: Path) -> _Loaded:
@@ -111,7 +111,8 @@ def _digest(path: Path) -> str:
 
 
 def _executed(path: Path, place: Path) -> _Loaded:
-    """Execute a layers file; where it is a program that cannot run here, its definitions alone."""
+    """Execute a layers file. Of a program that parses the command line or cannot run here, execute the definitions
+    only."""
     name = f"anylayer_user_{path.stem}_{abs(hash(place)):x}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -135,7 +136,7 @@ def _executed(path: Path, place: Path) -> _Loaded:
 
 
 def _run(path: Path, place: Path, spec: Any, tree: ast.Module | None, *, whole: bool) -> _Loaded:
-    """Execute a file, `whole` or its definitions alone, and collect what it registers."""
+    """Execute a file (all of it, or its definitions only) and collect the layers that it registers."""
     module = importlib.util.module_from_spec(spec)
     found: list[Definition] = []
     used: dict[Path, str] = {place: _digest(place)}
@@ -150,7 +151,12 @@ def _run(path: Path, place: Path, spec: Any, tree: ast.Module | None, *, whole: 
 
     sys.modules[spec.name] = module
     try:
-        with collecting(found), _neighbours(place.parent, used), _opencv(tree, place.parent, found), _argv(path):
+        with (
+            collecting(found),
+            _neighbours(place.parent, used),
+            _collect_opencv(tree, place.parent, found),
+            _own_argv(path),
+        ):
             call_contained(execute)
     except Exception as error:
         del sys.modules[spec.name]
@@ -167,8 +173,8 @@ def _run(path: Path, place: Path, spec: Any, tree: ast.Module | None, *, whole: 
 
 
 @contextmanager
-def _argv(path: Path) -> Iterator[None]:
-    """A command line without arguments: those of this program are not the file's."""
+def _own_argv(path: Path) -> Iterator[None]:
+    """Set sys.argv to the file's name alone: the arguments of this program are not meant for the file."""
     before = sys.argv
     sys.argv = [str(path)]
     try:
@@ -177,8 +183,8 @@ def _argv(path: Path) -> Iterator[None]:
         sys.argv = before
 
 
-def _opencv(tree: ast.Module | None, folder: Path, found: list[Definition]) -> Any:
-    """Collect what the file registers with OpenCV, where it or a module beside it uses OpenCV."""
+def _collect_opencv(tree: ast.Module | None, folder: Path, found: list[Definition]) -> Any:
+    """Collect the layers that the file registers with OpenCV, if it or a module in its folder imports cv2."""
     if tree is None or "cv2" not in _imported(tree, folder, set()):
         return nullcontext()
 
@@ -197,7 +203,7 @@ def _opencv(tree: ast.Module | None, folder: Path, found: list[Definition]) -> A
 
 
 def _imported(tree: ast.Module, folder: Path, seen: set[Path]) -> set[str]:
-    """What a file imports, and what the modules beside it import that it imports."""
+    """Return the modules that a file imports, directly or through modules in its folder."""
     found = imports(tree)
     for name in sorted(found):
         for file in (folder / f"{name}.py", folder / name / "__init__.py"):
@@ -212,10 +218,13 @@ def _imported(tree: ast.Module, folder: Path, seen: set[Path]) -> set[str]:
 
 @contextmanager
 def _neighbours(folder: Path, used: dict[Path, str]) -> Iterator[None]:
-    """Let a layers file import the modules beside it; afterwards they are forgotten, so that each file has its
-    own. Their files and digests are entered into `used`."""
+    """Let a layers file import modules from its folder.
+
+    Afterwards these modules are removed from sys.modules, so that each layers file has its own. Their files and
+    digests are entered into `used`.
+    """
     before = set(sys.modules)
-    sys.path.append(str(folder))  # last: a stranger's folder takes no other module's place
+    sys.path.append(str(folder))  # at the end, so that it cannot hide another module
     try:
         yield
     finally:

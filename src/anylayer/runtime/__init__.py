@@ -1,1 +1,1 @@
-"""Running a compiled network: the plan's steps, host calls, and the choice of an engine."""
+"""Run a compiled network: the steps of its plan, host calls, and the choice of an engine."""

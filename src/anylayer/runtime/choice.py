@@ -1,4 +1,4 @@
-"""Whether the engines that are measured give the same answers, and which of them count."""
+"""The choice among the engines that "auto" measures: which of them compute what the layers in NumPy compute."""
 
 from __future__ import annotations
 
@@ -8,67 +8,64 @@ import numpy as np
 
 from anylayer.errors import AnyLayerError, EngineError
 from anylayer.network import Array
+from anylayer.numerics import DEEP_TOLERANCE, largest_error, scale_of
 
-_TOLERANCE = 1e-4
+Outputs = Mapping[str, Array]
+Run = Callable[[Sequence[Array]], Outputs]
+"""A network on an engine: a function of its inputs."""
 
 
-Answers = Mapping[str, Array]
-Run = Callable[[Sequence[Array]], Answers]
-
-
-def agree(got: Answers, want: Answers) -> bool:
-    """Return whether outputs are equal: floats to 1e-4 of the largest value of each, NaN where the other is."""
+def agree(got: Outputs, want: Outputs) -> bool:
+    """Return whether all outputs of `want` match: floats within 1e-4 of the output's largest absolute value, NaN
+    where `want` is NaN, other dtypes exactly."""
     return not any(_difference(got[name], array) for name, array in want.items())
 
 
 def _difference(got: Array, want: Array) -> str:
-    """Return how an output differs; "" where it does not."""
+    """Return how an output differs, as the predicate of a sentence; "" where it matches."""
     if got.shape != want.shape:
         return f"has shape {got.shape}, expected {want.shape}"
     if want.dtype.kind != "f":
         count = int(np.count_nonzero(got != want))
         return f"differs in {count} of {want.size} values" if count else ""
-    finite = np.isfinite(want)
-    scale = float(np.abs(want, where=finite, out=np.zeros(want.shape, want.dtype)).max(initial=0.0))
-    with np.errstate(invalid="ignore"):
-        off = np.where((got == want) | (np.isnan(got) & np.isnan(want)), 0, np.abs(got - want))
-    worst = float(np.max(off, initial=0.0))
-    return "" if worst <= _TOLERANCE * max(scale, 1e-6) else f"is off by {worst:.3g} of {scale:.3g}"
+    error, scale = largest_error(got, want), scale_of(want)
+    return "" if error <= DEEP_TOLERANCE * scale else f"is off by {error:.3g} of {scale:.3g}"
 
 
 def trusted(runs: Mapping[str, Run], arrays: Sequence[Array], definition: Run) -> tuple[list[str], dict[str, str]]:
-    """Return the engines whose answers count, and how each of the others differs. One that stops is in neither.
+    """Return the engines that compute the right outputs, and for each of the others how it differs.
 
-    Where the engines do not agree, the layers in NumPy decide. Where a change of the inputs in their last bits
-    moves the answers as far, a jump (a threshold, a sort) has made the difference: then all engines count. Raises
-    the first EngineError where all engines stop.
+    An engine that stops with an EngineError is in neither; where all of them stop, the first error is raised.
+    Where the engines do not agree, the layers in NumPy decide. All engines count where a change of the inputs in
+    their last bits changes the outputs as much, because then the network has a jump (a threshold, a sort) at these
+    inputs.
     """
-    answers: dict[str, Answers] = {}
+    outputs: dict[str, Outputs] = {}
     errors: list[EngineError] = []
     for name, run in runs.items():
         try:
-            answers[name] = run(arrays)
+            outputs[name] = run(arrays)
         except EngineError as error:
             errors.append(error)
-    if not answers:
+    if not outputs:
         raise errors[0]
-    first = next(iter(answers.values()))
-    if all(agree(found, first) for found in answers.values()):
-        return [*answers], {}
-    wrong = _judged(answers, arrays, definition)
-    if len(wrong) == len(answers) or _jumps(runs, answers, arrays):
-        return [*answers], {}
-    return [name for name in answers if name not in wrong], wrong
+    first = next(iter(outputs.values()))
+    if all(agree(found, first) for found in outputs.values()):
+        return [*outputs], {}
+    wrong = _wrong_engines(outputs, arrays, definition)
+    if len(wrong) == len(outputs) or _has_jump(runs, outputs, arrays):
+        return [*outputs], {}
+    return [name for name in outputs if name not in wrong], wrong
 
 
-def _judged(answers: Mapping[str, Answers], arrays: Sequence[Array], definition: Run) -> dict[str, str]:
-    """Return the engines that differ from the layers in NumPy, each with how it does."""
+def _wrong_engines(outputs: Mapping[str, Outputs], arrays: Sequence[Array], definition: Run) -> dict[str, str]:
+    """Return the engines that differ from the layers in NumPy, and how each differs. Empty where NumPy raises."""
     try:
         want = definition(arrays)
     except AnyLayerError:
         return {}
     wrong: dict[str, str] = {}
-    for name, found in answers.items():
+    for name, found in outputs.items():
         differences = ((output, _difference(found[output], array)) for output, array in want.items())
         output, text = next(((o, t) for o, t in differences if t), ("", ""))
         if text:
@@ -76,14 +73,14 @@ def _judged(answers: Mapping[str, Answers], arrays: Sequence[Array], definition:
     return wrong
 
 
-def _jumps(runs: Mapping[str, Run], answers: Mapping[str, Answers], arrays: Sequence[Array]) -> bool:
-    """Return whether inputs changed in their last bits change an engine's own answers."""
-    noise = np.random.default_rng(1)
-    for name, found in answers.items():
-        moved = [
-            (x * (1 + 1e-6 * noise.standard_normal(x.shape))).astype(x.dtype) if x.dtype.kind == "f" else x
+def _has_jump(runs: Mapping[str, Run], outputs: Mapping[str, Outputs], arrays: Sequence[Array]) -> bool:
+    """Return whether a change of the inputs in their last bits changes the outputs of one of the engines."""
+    random = np.random.default_rng(1)
+    for name, found in outputs.items():
+        changed = [
+            (x * (1 + 1e-6 * random.standard_normal(x.shape))).astype(x.dtype) if x.dtype.kind == "f" else x
             for x in arrays
         ]
-        if not agree(runs[name](moved), found):
+        if not agree(runs[name](changed), found):
             return True
     return False

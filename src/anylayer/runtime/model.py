@@ -1,4 +1,5 @@
-"""Model: a compiled network. Programs are kept per input shape; `auto` measures the engines, takes the fastest."""
+"""Model: a compiled network. It keeps one program per set of input shapes. Engine "auto" measures the installed
+engines and takes the fastest."""
 
 from __future__ import annotations
 
@@ -20,23 +21,26 @@ from anylayer.engines import engines, installed, load_engine
 from anylayer.errors import EngineError, InputError, nearest, need
 from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
+from anylayer.numerics import uniform_noise
 from anylayer.runtime.choice import trusted
-from anylayer.runtime.order import turned
+from anylayer.runtime.order import transposed_inputs
 from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
 
 _TRIAL_SECONDS = 0.5
+"""How long each engine is measured, on average."""
 _TURN_SECONDS = 0.03
-_SPINNING = 0.06
-"""For so long ONNX Runtime's threads keep the processors busy after a call (2**20 pauses of some 50 cycles):
-another engine that is measured meanwhile takes twice its time."""
+"""How long an engine is measured before it is the next one's turn."""
+_SPIN_SECONDS = 0.06
+"""ONNX Runtime's threads spin this long after a call (2**20 pauses of some 50 cycles). An engine that is measured
+meanwhile takes twice its time."""
 
 
 class Model:
-    """A network ready to run on one engine. Thread-safe.
+    """A network that is compiled for an engine. Safe to call from several threads.
 
-    `inputs` and `outputs` are name -> TensorType for the shapes it was compiled with (None before the first
-    call where the file gives no shape). `engine` is the engine in use; `timings` what "auto" measured, in
-    seconds a call; `host_calls` lists (node, type, reason) of the layers that run in Python.
+    `inputs` and `outputs` map names to types for the shapes that it was first compiled for; a type is None before
+    the first call where the file gives no shape. `engine` is the engine in use. `timings` holds the seconds per
+    call that "auto" measured on each engine. `host_calls` lists the layers that run in Python.
     """
 
     def __init__(
@@ -90,25 +94,30 @@ class Model:
 
     @property
     def inputs(self) -> dict[str, TensorType | None]:
-        """name -> type; None where the file gives no shape and nothing has run yet."""
+        """Return the type of each input: None where the file gives no shape and nothing has run yet."""
         return dict(self._types)
 
     @property
     def outputs(self) -> dict[str, TensorType | None]:
-        """name -> type, at the shapes of `inputs`."""
+        """Return the type of each output at the shapes of `inputs`: None where they are not known."""
         types = self.plan.types if self.plan else {}
         return {public: types.get(value) for public, value in self._targets.items()}
 
     @property
     def host_calls(self) -> list[tuple[str, str, str]]:
-        """(node, type, reason) of each layer that runs in Python; none on engine "numpy", where all do."""
+        """Return (node, layer type, reason) for each host call. The list is empty on engine "numpy", where every
+        layer runs in Python."""
         return self.plan.host_calls if self.plan else []
 
     def __call__(
         self, inputs: Mapping[str, Any] | Array, out: Mapping[str, Array] | None = None
     ) -> dict[str, Array]:
-        """Outputs by name. `inputs` is name -> array, or one array for a network with one input; values are
-        converted to the input's dtype. `out` may give C-contiguous arrays to write outputs into."""
+        """Compute the outputs, and return them by name.
+
+        inputs: arrays by name, or one array for a network with one input; each is converted to the input's dtype.
+        Other shapes than those of the last call compile the network again. out: C-contiguous arrays that outputs
+        are written to, by name. Raises InputError for what does not fit, and EngineError where the engine stops.
+        """
         if type(inputs) is not dict and not isinstance(inputs, Mapping):
             need(
                 len(self._names) == 1,
@@ -124,7 +133,7 @@ class Model:
             try:
                 return runner(arrays, {})
             except EngineError as error:
-                return self._elsewhere(runner, arrays, error)
+                return self._on_another_engine(runner, arrays, error)
         self._check_buffers(out, arrays)
         if isinstance(runner, PlanRunner):
             for name, buffer in out.items():
@@ -132,7 +141,7 @@ class Model:
             try:
                 return runner(arrays, out)
             except EngineError as error:
-                results = self._elsewhere(runner, arrays, error)
+                results = self._on_another_engine(runner, arrays, error)
         else:
             results = runner(arrays, {})
         for name, buffer in out.items():
@@ -141,7 +150,8 @@ class Model:
         return {**results, **out}
 
     def _refuse_others(self, inputs: Mapping[str, Any]) -> None:
-        """Refuse a name that is no input of the network; one that the outputs do not need has no effect."""
+        """Refuse a name that is not an input of the network. An input that the outputs do not depend on is
+        ignored."""
         for name in inputs:
             known = self._network.inputs
             need(
@@ -163,12 +173,13 @@ class Model:
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
     def _check_buffers(self, out: Mapping[str, Array], arrays: Sequence[Array]) -> None:
+        """Refuse a buffer of an unknown output, one that cannot be written to, and one that shares memory."""
         taken = list(arrays)
         for name, array in out.items():
             if name not in self._targets:
                 raise InputError(f"there is no output '{name}'{nearest(name, self._targets)}")
             if not (isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.writeable):
-                raise InputError(f"out['{name}'] must be a writeable C-contiguous array")
+                raise InputError(f"out['{name}'] must be a writable C-contiguous array")
             if any(np.may_share_memory(array, other) for other in taken):
                 raise InputError(f"out['{name}'] must share no memory with an input or another output")
             taken.append(array)
@@ -182,8 +193,8 @@ class Model:
                 with suppress(KeyError):  # another thread may have dropped it
                     self._runners.move_to_end(key)
             return runner
-        # A thread in a user's forward does not wait: the thread that compiles may be waiting for that forward to
-        # end.
+        # A thread inside a user's forward does not wait for the lock: the thread that compiles may be waiting for
+        # that forward to end.
         held = self._lock.acquire(blocking=not in_user_code())
         try:
             return self._runners.get(key) or self._compiled(key)
@@ -192,14 +203,14 @@ class Model:
                 self._lock.release()
 
     def _compiled(self, key: tuple[Any, ...]) -> PlanRunner:
-        """Compile for these input types, and keep that. Raise LayerError where this very compilation asks for
-        it.
+        """Compile for these input types and keep the program. Raise LayerError where a forward that this
+        compilation calls asks for the same program.
         """
         mine = (threading.get_ident(), key)
         need(
             mine not in self._compiling,
-            "a forward calls the model that it is a layer of, which is being compiled for the same shapes. Write "
-            "getMemoryShapes, so that forward needs no trial call, or let it call another model",
+            "its forward calls the model that it is part of, which is being compiled for the same shapes. Define "
+            "getMemoryShapes, so that forward is not called for the shapes, or call another model",
         )
         self._compiling.add(mine)
         try:
@@ -212,7 +223,7 @@ class Model:
 
     def _compile(self, key: tuple[Any, ...]) -> PlanRunner:
         types = {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
-        for note in turned(self._network, {name: t.shape for name, t in types.items()}):
+        for note in transposed_inputs(self._network, {name: t.shape for name, t in types.items()}):
             warnings.warn(note, stacklevel=6)
         checker = "onnxruntime" if self.engine == "auto" else self.engine
         plan = make_plan(self._network, self._definitions, types, self._targets, check=_compiler(checker))
@@ -232,7 +243,7 @@ class Model:
         return self._fastest(plan)
 
     def _fastest(self, plan: Plan) -> PlanRunner:
-        """Compile on the installed engines, measure, keep the fastest for this and all later shapes."""
+        """Compile on the installed engines, measure them, and keep the fastest for these and all later shapes."""
         runners: dict[str, PlanRunner] = {}
         refusals: list[EngineError] = []
         graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
@@ -254,13 +265,13 @@ class Model:
         return runners[self.engine]
 
     def _trusted(self, runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, PlanRunner]:
-        """Return the runners whose answers on noise count; warn of those that are wrong."""
+        """Return the runners whose outputs on noise are right. Warn of each of the others."""
 
         def definition(arrays: Sequence[Array]) -> Mapping[str, Array]:
             return NumpyRunner(self._network, self._definitions, self._targets)(arrays, {})
 
         runs = {name: partial(runner, out={}) for name, runner in runners.items()}
-        kept, wrong = trusted(runs, _noise(plan), definition)
+        kept, wrong = trusted(runs, uniform_noise(plan.inputs.values()), definition)
         for name, how in wrong.items():
             warnings.warn(
                 f"engine '{name}' is left out: {how}. anylayer verify --engine {name} names the layer",
@@ -268,12 +279,12 @@ class Model:
             )
         return {name: runners[name] for name in kept}
 
-    def _elsewhere(
+    def _on_another_engine(
         self, runner: PlanRunner | NumpyRunner, arrays: Sequence[Array], error: EngineError
     ) -> dict[str, Array]:
-        """Run what the engine that "auto" has chosen stops at on another engine, and stay with that one.
+        """Run on another engine what the engine that "auto" has chosen refuses, and stay with that engine.
 
-        Raises the first engine's error where no other engine runs it.
+        Raises `error`, the first engine's, where no other engine runs it.
         """
         for name, engine in installed().items() if self._asked == "auto" else ():
             if engine.GENERAL and name != self.engine and isinstance(runner, PlanRunner):
@@ -289,19 +300,13 @@ class Model:
         raise error
 
 
-def _noise(plan: Plan) -> list[Array]:
-    """Return seeded noise for a plan's inputs, from 0 to 1; integers are 0."""
-    noise = np.random.default_rng(0)
-    return [noise.random(t.shape, np.float32).astype(t.dtype) for t in plan.inputs.values()]
-
-
 def _require_type(name: str, buffer: Array, wanted: TensorType) -> None:
-    """Refuse a buffer that an output does not fit."""
+    """Refuse a buffer of another shape or dtype than its output."""
     if buffer.shape == wanted.shape and buffer.dtype == wanted.dtype:
         return
     need(
         all(isinstance(d, int) for d in wanted.shape),
-        f"the size of output '{name}' ({wanted}) depends on data: it takes no buffer",
+        f"the size of output '{name}' ({wanted}) depends on data, so it cannot have a buffer",
         InputError,
     )
     raise InputError(f"out['{name}'] must be {wanted}, got {TensorType(buffer.shape, buffer.dtype)}")
@@ -317,13 +322,13 @@ def _compiler(engine: str) -> Compiler:
 
 
 def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
-    """Return the best seconds per call of each runner, on noise, taking turns."""
-    arrays = _noise(plan)
+    """Return the seconds of each runner's fastest call on noise. The runners take turns."""
+    arrays = uniform_noise(plan.inputs.values())
     best = dict.fromkeys(runners, float("inf"))
     stop = time.perf_counter() + _TRIAL_SECONDS * len(runners)
     while True:
         for name, runner in runners.items():
-            time.sleep(_SPINNING)
+            time.sleep(_SPIN_SECONDS)
             runner(arrays, {})
             turn = time.perf_counter() + _TURN_SECONDS
             while True:

@@ -1,4 +1,5 @@
-"""Arrays whose channels lie at the other end than the network's file has them."""
+"""Warnings for inputs that seem to be channels-last where the network is channels-first, or the other way
+round."""
 
 from __future__ import annotations
 
@@ -7,9 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from anylayer.network import Network
 
 
-def turned(network: Network, shapes: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """Yield a sentence for each input whose shape, of four sizes, has its channels at the other end than the
-    file has them."""
+def transposed_inputs(network: Network, shapes: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """Yield a warning for each input of rank 4 whose channels seem to be at the other end than in the file.
+
+    `shapes` are the shapes of the arrays that the caller gives, by the input's name.
+    """
     for name, given in shapes.items():
         known = network.inputs.get(name)
         if known is None or len(known.shape) != 4 or len(given) != 4:

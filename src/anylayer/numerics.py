@@ -1,0 +1,63 @@
+"""Differences between arrays, the tolerances for them, and seeded noise to compare on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from anylayer.network import Array, TensorType
+
+TOLERANCE = {"float32": 1e-5, "float64": 1e-6, "float16": 3e-3}
+"""The tolerance for one operator or layer, by dtype, relative to the largest absolute value of an output. Integers
+and booleans must be equal."""
+DEEP_TOLERANCE = 1e-4
+"""The tolerance for a float32 network in which many layers sum up many values, relative to the largest absolute
+value of an output."""
+_MIN_SCALE = 1e-6
+"""The scale of an output whose values are all smaller."""
+
+
+def largest(array: Array) -> float:
+    """Return the largest absolute value of an array; 0.0 where it has no finite value."""
+    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
+
+
+def scale_of(*arrays: Array) -> float:
+    """Return the largest absolute value of some arrays, at least 1e-6, as the scale of errors."""
+    return max([_MIN_SCALE, *map(largest, arrays)])
+
+
+def absolute_errors(got: Array, want: Array) -> Array:
+    """Return |got - want| in float64 for two arrays of the same shape.
+
+    An error is 0 where both are the same infinity or both are NaN, and infinite where only one of them is NaN.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        errors = np.asarray(np.abs(got.astype(np.float64) - want.astype(np.float64)))
+    errors[np.isnan(errors)] = np.inf
+    errors[(got == want) | (np.isnan(got) & np.isnan(want))] = 0
+    return errors
+
+
+def largest_error(got: Array, want: Array) -> float:
+    """Return the largest of the absolute errors of two arrays of the same shape; 0.0 where they are empty."""
+    return float(absolute_errors(got, want).max(initial=0.0))
+
+
+def normal_noise(types: Iterable[TensorType], seed: int = 0) -> list[Array]:
+    """Return an array for each type: normal values of variance 1 for floats, and 0 or 1 for other dtypes."""
+    random = np.random.default_rng(seed)
+    arrays: list[Array] = []
+    for kind in types:
+        if kind.dtype.kind == "f":
+            arrays.append(random.standard_normal(kind.shape, np.float32).astype(kind.dtype))
+        else:
+            arrays.append(random.integers(0, 2, kind.shape).astype(kind.dtype))
+    return arrays
+
+
+def uniform_noise(types: Iterable[TensorType], seed: int = 0) -> list[Array]:
+    """Return an array for each type: uniform values from 0 to 1 for floats, and 0 for integers."""
+    random = np.random.default_rng(seed)
+    return [random.random(kind.shape, np.float32).astype(kind.dtype) for kind in types]
