@@ -111,7 +111,7 @@ class _Opener:
             raise self.refuse(f"{a.op} of {len(a.inputs)} arrays, then of {len(b.inputs)}")
         inputs = [self.argument(a, i, x, y) for i, (x, y) in enumerate(zip(a.inputs, b.inputs))]
         types = [(self.shape(x.shape, y.shape), x.dtype) for x, y in zip(a.outputs, b.outputs)]
-        made = self.graph.again(a, inputs, types=types, body=self.body(a, b))
+        made = self.graph.append_copy(a, inputs, types=types, body=self.body(a, b))
         for x, y, opened in zip(a.outputs, b.outputs, made):
             self.pair(x, y, opened)
 

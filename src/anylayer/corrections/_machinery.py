@@ -84,7 +84,7 @@ class Corrector(Rewriter):
     @cached_property
     def intervals(self) -> Intervals:
         """The intervals of the given graph's values."""
-        return Intervals(self._before, narrow=True).of_all()
+        return Intervals(self._before.producers, narrow=True).of_all(self._before.ops)
 
     @cached_property
     def before_steps(self) -> set[Value]:
@@ -133,7 +133,7 @@ class Corrector(Rewriter):
                 made = rule(self, here)
                 if made is not None:
                     return made
-        return self.graph.again(here, here.inputs)
+        return self.graph.append_copy(here, here.inputs)
 
 
 def corrected(graph: Graph, engine: str, *, checking: bool = False) -> Corrected:

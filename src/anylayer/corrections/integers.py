@@ -49,7 +49,7 @@ def _ring(new: Corrector, o: Op) -> list[Value] | None:
     if not carried and inside(new.intervals.before(new.old.outputs[0]), INT32):
         return None
     rough = _roughly(new, o, data)
-    made = _apart(new, o) if o.op in _REDUCTIONS else new.graph.again(o, o.inputs)
+    made = _apart(new, o) if o.op in _REDUCTIONS else new.graph.append_copy(o, o.inputs)
     if made is not None:
         new.rough[made[0]] = rough
     return made

@@ -1,4 +1,4 @@
-"""The graph: ONNX operators as plain dataclasses, sizes that may depend on data, and places in the user's code."""
+"""The graph: ONNX operators as plain dataclasses, static and dynamic sizes, places in the user's code."""
 
 from anylayer.graph.ir import OPSET, Graph, Op, TooManyOperators, Value
 from anylayer.graph.sizes import Dim

@@ -1,10 +1,19 @@
-"""Facts about operators, for rewrite rules, corrections and writers: each is worked out here and nowhere else."""
+"""Facts about operators, for rewrite rules, corrections and writers. Each fact is computed here and nowhere else.
+
+A function returns None where the graph does not tell the fact, for example because an argument is computed when
+the network runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from anylayer.graph.ir import Op, Value
+from anylayer.graph.sizes import is_static
+from anylayer.network import Array
 
 Producers = Mapping[Value, Op]
 """The operator that produces each value: `Graph.producers`, or a table of several graphs."""
@@ -18,3 +27,181 @@ def producer(producers: Producers, value: Value | None, op: str = "") -> Op | No
     """
     found = None if value is None else producers.get(value)
     return found if found is not None and not found.domain and op in ("", found.op) else None
+
+
+# ------------------------------------------------------------------------ constants
+
+
+def number(value: Value | None) -> float | None:
+    """Return a constant of one element as a Python float, whatever its shape and dtype."""
+    if value is None or value.const is None or value.const.size != 1:
+        return None
+    return float(value.const.reshape(()))
+
+
+def is_number(value: Value | None, wanted: float) -> bool:
+    """Return whether a value is a constant of one element that equals `wanted` within a relative 1e-6."""
+    found = number(value)
+    return found is not None and abs(found - wanted) <= 1e-6 * abs(wanted)
+
+
+def integers(value: Value | None) -> list[int] | None:
+    """Return the elements of an integer constant in C order."""
+    if value is None or value.const is None or value.const.dtype.kind not in "iu":
+        return None
+    return [int(v) for v in value.const.reshape(-1)]
+
+
+def per_channel(value: Value | None, shape: Sequence[Any]) -> Array | None:
+    """Return a float32 constant that broadcasts to `shape` (N, C, ...) as one float64 number per channel.
+
+    Returns an array of shape (C,), or None where the constant varies along another axis or has more axes than
+    `shape`.
+    """
+    if value is None or value.const is None or value.dtype != np.float32:
+        return None
+    if value.const.ndim > len(shape) or len(shape) < 2:
+        return None
+    sizes = (1,) * (len(shape) - value.const.ndim) + value.const.shape
+    if any(d != 1 for i, d in enumerate(sizes) if i != 1) or sizes[1] not in (1, shape[1]):
+        return None
+    return np.broadcast_to(value.const.astype(np.float64).reshape(-1), (shape[1],))
+
+
+# ---------------------------------------------------------------------- positions
+
+
+class Cut(NamedTuple):
+    """What a Slice selects along one axis: `range(start, stop, step)`, as indices that count from the front.
+
+    With a negative step, `stop` is -1 where the first element is selected.
+    """
+
+    axis: int
+    start: int
+    stop: int
+    step: int
+
+    @property
+    def indices(self) -> range:
+        """The selected indices."""
+        return range(self.start, self.stop, self.step)
+
+
+def slice_cuts(op: Op) -> list[Cut] | None:
+    """Return what a Slice selects, for each axis that it names, in its order.
+
+    Returns None where the bounds are computed, or where the size of a named axis is dynamic.
+    """
+    x = op.inputs[0]
+    starts, ends, axes, steps = (*op.inputs[1:], None, None)[:4]
+    if x is None:
+        return None
+    first, last = integers(starts), integers(ends)
+    if first is None or last is None:
+        return None
+    named = list(range(len(first))) if axes is None else integers(axes)
+    by = [1] * len(first) if steps is None else integers(steps)
+    if named is None or by is None:
+        return None
+    named = [a % len(x.shape) for a in named]
+    if not is_static([x.shape[a] for a in named]):
+        return None
+    return [Cut(a, *slice(s, e, n).indices(x.shape[a])) for a, s, e, n in zip(named, first, last, by)]
+
+
+def gathered(op: Op) -> tuple[int, Array] | None:
+    """Return (axis, indices) of a Gather with a constant list of indices, both counted from the front.
+
+    Returns None for indices that are computed or not one-dimensional, and for an input with a dynamic size.
+    """
+    if op.op != "Gather" or op.inputs[0] is None or op.inputs[1] is None:
+        return None
+    indices, shape = op.inputs[1].const, op.inputs[0].shape
+    if indices is None or indices.ndim != 1 or not is_static(shape):
+        return None
+    axis = op.attrs.get("axis", 0) % len(shape)
+    return axis, indices % shape[axis]
+
+
+def reduced_axes(op: Op) -> list[int] | None:
+    """Return the axes that a reduction names, counted from the front, in its order.
+
+    Returns all axes where it names none. Returns None where the axes are computed, and where an operator without
+    axes is the identity (`noop_with_empty_axes`).
+    """
+    x = op.inputs[0]
+    if x is None:
+        return None
+    axes = op.attrs.get("axes")
+    if axes is None and len(op.inputs) > 1 and op.inputs[1] is not None:
+        axes = integers(op.inputs[1])
+        if axes is None:
+            return None
+    if not axes:
+        return None if op.attrs.get("noop_with_empty_axes") else list(range(len(x.shape)))
+    return [int(a) % len(x.shape) for a in axes]
+
+
+class Padding(NamedTuple):
+    """What a Pad adds before and behind each axis of its input, and the number that it adds."""
+
+    begins: list[int]
+    ends: list[int]
+    value: float
+
+
+def padding_of(op: Op) -> Padding | None:
+    """Return what a Pad adds, in any mode. Returns None where the pads, the axes or the number are computed."""
+    x, amounts = op.inputs[0], integers(op.inputs[1])
+    fill, axes = (*op.inputs[2:], None, None)[:2]
+    value = 0.0 if fill is None else number(fill)
+    named = integers(axes) if axes is not None else None if x is None else list(range(len(x.shape)))
+    if x is None or amounts is None or value is None or named is None:
+        return None
+    begins, ends = [0] * len(x.shape), [0] * len(x.shape)
+    for axis, before, behind in zip(named, amounts, amounts[len(named) :]):
+        begins[axis], ends[axis] = before, behind
+    return Padding(begins, ends, value)
+
+
+# ------------------------------------------------------------------------- windows
+
+
+class Window(NamedTuple):
+    """The windows of a convolution or pooling, one number per spatial axis."""
+
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    begins: list[int]
+    """The padding before the first cell."""
+    ends: list[int]
+    """The padding behind the last cell."""
+
+    @property
+    def extents(self) -> list[int]:
+        """The number of cells from a window's first to its last, both counted."""
+        return [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations)]
+
+    @property
+    def pads(self) -> list[int]:
+        """The padding as the attribute `pads` spells it: all begins, then all ends."""
+        return [*self.begins, *self.ends]
+
+
+def window_of(op: Op) -> Window | None:
+    """Return the windows of a Conv, ConvTranspose, MaxPool, AveragePool or a global pooling.
+
+    Returns None where `auto_pad` leaves the padding open.
+    """
+    if op.attrs.get("auto_pad", "NOTSET") != "NOTSET" or op.inputs[0] is None:
+        return None
+    kernel = op.attrs.get("kernel_shape")
+    if kernel is None:
+        source = op.inputs[1] if op.op in ("Conv", "ConvTranspose") else op.inputs[0]
+        kernel = () if source is None else source.shape[2:]
+    n = len(kernel)
+    strides, dilations = (list(map(int, op.attrs.get(name) or [1] * n)) for name in ("strides", "dilations"))
+    pads = [int(p) for p in op.attrs.get("pads") or [0] * 2 * n]
+    return Window([int(k) for k in kernel], strides, dilations, pads[:n], pads[n:])

@@ -1,31 +1,36 @@
-"""The interval in which a value of a graph lies. It shows that an index is in range, that a sum fits 32 bits."""
+"""Intervals of values: which numbers a value of a graph can hold, proved from its operators.
+
+They show that an index is in range, that a sum fits 32 bits, or that a divisor is positive.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.facts import Producers, number, producer, reduced_axes
+from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import Dim
 
 Number = int | float
 Interval = tuple[Number, Number]
-"""(least, largest), both included. Values that are NaN do not count."""
+"""(lowest, highest), both included. NaN does not count."""
 
 INT32: Interval = (-(2**31), 2**31 - 1)
 _ANY: Interval = (-math.inf, math.inf)
+_NOT_NEGATIVE: Interval = (0, math.inf)
 _DEPTH = 20
 _SAME = frozenset(
     (
         *("Identity", "Reshape", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Expand", "Tile", "Flatten"),
-        *("Gather", "GatherElements", "GatherND", "ReduceMax", "ReduceMin", "Split", "MaxPool", "DepthToSpace"),
-        *("Floor", "Ceil", "Round", "SpaceToDepth"),
+        *("Gather", "GatherElements", "GatherND", "ReduceMax", "ReduceMin", "Split", "MaxPool", "GlobalMaxPool"),
+        *("DepthToSpace", "SpaceToDepth", "TopK"),
     )
 )
-"""Operators whose results lie between the least and the largest value of their first input, rounded outwards."""
+"""Operators whose results are elements of their first input."""
 
 
 def of_dtype(dtype: np.dtype[Any]) -> Interval:
@@ -39,7 +44,7 @@ def of_dtype(dtype: np.dtype[Any]) -> Interval:
 
 
 def is_wide(dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype is of integers of 64 bits."""
+    """Return whether a dtype holds integers of 64 bits."""
     return dtype.kind in "iu" and dtype.itemsize == 8
 
 
@@ -51,41 +56,47 @@ def inside(inner: Interval, outer: Interval) -> bool:
 class Intervals:
     """The intervals of a graph's values.
 
-    `narrow` is for an engine that computes all integers in 32 bits and checks in every run that they fit: integers
-    of inputs, and integers that operators give, are taken to do so. `before` gives the interval without that.
+    producers: the operator that produces each value.
+    narrow: for an engine that computes all integers in 32 bits and checks in each run that they fit. Integers of
+        64 bits that are inputs or results of operators then count as 32-bit integers. `before` returns the
+        interval without that assumption.
     """
 
-    def __init__(self, graph: Graph, *, narrow: bool = False) -> None:
-        self._graph, self._narrow = graph, narrow
-        self._known: dict[Value, Interval] = {}
+    def __init__(self, producers: Producers, *, narrow: bool = False) -> None:
+        self.producers, self._narrow = producers, narrow
+        self._intervals: dict[Value, Interval] = {}
         self._before: dict[Value, Interval] = {}
         self._depth = 0
 
-    def of_all(self) -> Intervals:
-        """Find the intervals of all values, in computing order."""
-        for op in self._graph.ops:
+    def of_all(self, ops: Iterable[Op]) -> Intervals:
+        """Compute the intervals of all outputs of `ops`, which are in computing order, and return this object."""
+        for op in ops:
             for value in op.outputs:
                 self.of(value)
         return self
 
     def of(self, value: Value) -> Interval:
-        """Return the interval of a value; that of its dtype where it takes more than 20 operators to find out."""
-        found = self._known.get(value)
+        """Return the interval of a value.
+
+        Follows at most 20 operators whose intervals are not computed yet; behind them the interval of the dtype
+        counts.
+        """
+        found = self._intervals.get(value)
         if found is not None:
             return found
         if value.const is not None:
-            found = self._known[value] = _constant(value)
+            found = self._intervals[value] = _constant(value)
             return found
         limit = of_dtype(value.dtype)
-        producer = self._graph.producers.get(value)
+        op = producer(self.producers, value)
         if self._depth == _DEPTH:
             return self._within(limit, value.dtype)
         self._depth += 1
-        found = limit if producer is None or producer.domain else self._of(producer, value)
+        found = limit if op is None else self._of(op, value)
         self._depth -= 1
-        if producer is not None:
+        if op is not None or value in self.producers:
             self._before[value] = found
-        found = self._known[value] = self._within(_meet(found, limit), value.dtype)
+        found = self._intervals[value] = self._within(_intersection(found, limit), value.dtype)
         return found
 
     def before(self, value: Value) -> Interval:
@@ -93,15 +104,20 @@ class Intervals:
         self.of(value)
         return self._before.get(value) or self.of(value)
 
+    def lowest(self, value: Value | None) -> Number:
+        """Return a number that no element of a value is below; -inf for an absent value."""
+        return -math.inf if value is None else self.of(value)[0]
+
     def _within(self, found: Interval, dtype: np.dtype[Any]) -> Interval:
-        return _meet(found, INT32) if self._narrow and is_wide(dtype) else found
+        return _intersection(found, INT32) if self._narrow and is_wide(dtype) else found
 
     def _of(self, op: Op, value: Value) -> Interval:
         if op.op == "TopK" and value is op.outputs[1]:
             return _positions(op.inputs[0], op.attrs.get("axis", -1))
-        if op.op in _SAME or op.op == "TopK":
-            low, high = self.of(_first(op))
-            return math.floor(low) if low > -math.inf else low, math.ceil(high) if high < math.inf else high
+        if op.op == "MaxPool" and value is not op.outputs[0]:
+            return of_dtype(value.dtype)
+        if op.op in _SAME:
+            return self.of(_first(op))
         rule = _RULES.get(op.op)
         return of_dtype(value.dtype) if rule is None else rule(self, op)
 
@@ -110,19 +126,19 @@ class Intervals:
         return [_ANY if v is None else self.of(v) for v in op.inputs]
 
 
-def _meet(a: Interval, b: Interval) -> Interval:
+def _intersection(a: Interval, b: Interval) -> Interval:
     low, high = max(a[0], b[0]), min(a[1], b[1])
     return (low, high) if low <= high else b
 
 
-def _join(parts: Sequence[Interval]) -> Interval:
+def _union(parts: Sequence[Interval]) -> Interval:
     return min(p[0] for p in parts), max(p[1] for p in parts)
 
 
 def _first(op: Op) -> Value:
     value = op.inputs[0]
     if value is None:
-        raise ValueError(f"{op.op} without its first input")
+        raise ValueError(f"{op.op} has no first input")
     return value
 
 
@@ -149,9 +165,9 @@ def _product(a: Interval, b: Interval) -> Interval:
     return min(ends), max(ends)
 
 
-def _binary(function: Callable[[Interval, Interval], Interval]) -> Callable[[Intervals, Op], Interval]:
-    def rule(known: Intervals, op: Op) -> Interval:
-        found = known.all_of(op)
+def _fold(function: Callable[[Interval, Interval], Interval]) -> Callable[[Intervals, Op], Interval]:
+    def rule(intervals: Intervals, op: Op) -> Interval:
+        found = intervals.all_of(op)
         result = found[0]
         for other in found[1:]:
             result = function(result, other)
@@ -160,72 +176,153 @@ def _binary(function: Callable[[Interval, Interval], Interval]) -> Callable[[Int
     return rule
 
 
-def _cast(known: Intervals, op: Op) -> Interval:
-    low, high = known.of(_first(op))
+def _cast(intervals: Intervals, op: Op) -> Interval:
+    low, high = intervals.of(_first(op))
     if op.outputs[0].dtype.kind == "f":
         return low, high
     return math.trunc(low) if low > -math.inf else low, math.trunc(high) if high < math.inf else high
 
 
-def _clip(known: Intervals, op: Op) -> Interval:
-    low, high = known.of(_first(op))
+def _clip(intervals: Intervals, op: Op) -> Interval:
+    low, high = intervals.of(_first(op))
     lower, upper = [*op.inputs[1:3], None, None][:2]
-    least = known.of(lower)[0] if lower is not None else -math.inf
-    most = known.of(upper)[1] if upper is not None else math.inf
-    return max(low, least), max(min(high, most), least)
+    lowest = intervals.of(lower)[0] if lower is not None else -math.inf
+    highest = intervals.of(upper)[1] if upper is not None else math.inf
+    return max(low, lowest), max(min(high, highest), lowest)
 
 
-def _mod(known: Intervals, op: Op) -> Interval:
-    low, high = known.all_of(op)[1]
+def _mod(intervals: Intervals, op: Op) -> Interval:
+    low, high = intervals.all_of(op)[1]
     if op.attrs.get("fmod") or low <= 0:
         return of_dtype(op.outputs[0].dtype)
     return 0, high - 1 if op.outputs[0].dtype.kind in "iu" else high
 
 
-def _div(known: Intervals, op: Op) -> Interval:
-    top, bottom = known.all_of(op)
+def _div(intervals: Intervals, op: Op) -> Interval:
+    top, bottom = intervals.all_of(op)
     if bottom[0] < 1:
         return of_dtype(op.outputs[0].dtype)
     return min(top[0], 0), max(top[1], 0)
 
 
-def _sum(known: Intervals, op: Op) -> Interval:
-    """Return the interval of sums of at most all values."""
-    low, high = known.of(_first(op))
+def _rounded(intervals: Intervals, op: Op) -> Interval:
+    low, high = intervals.of(_first(op))
+    return math.floor(low) if low > -math.inf else low, math.ceil(high) if high < math.inf else high
+
+
+def _sum(intervals: Intervals, op: Op) -> Interval:
+    """Return the interval of sums of any number of the elements."""
+    low, high = intervals.of(_first(op))
     count = math.prod(_size(d) for d in _first(op).shape)
     return min(low * count, 0) if low else 0, max(high * count, 0) if high else 0
 
 
-def _abs(known: Intervals, op: Op) -> Interval:
-    low, high = known.of(_first(op))
+def _reduce_sum(intervals: Intervals, op: Op) -> Interval:
+    """Return the interval of a ReduceSum: at least 1 for a sum of exp(x - max(x)), of which one term is 1."""
+    low, high = _sum(intervals, op)
+    axes, x = reduced_axes(op), _first(op)
+    if axes is None or not all(isinstance(d, int) and d for d in x.shape):
+        return low, high
+    if _has_exact_one(intervals.producers, x, axes):
+        return 1, max(high, 1)
+    return max(low, _softened(intervals.of(x)[0])), high
+
+
+def _has_exact_one(producers: Producers, value: Value, axes: Sequence[int]) -> bool:
+    """Return whether a value is exp(x - max(x)) with the maximum taken along `axes`."""
+    power = producer(producers, value, "Exp")
+    shifted = producer(producers, power.inputs[0], "Sub") if power is not None else None
+    top = producer(producers, shifted.inputs[1], "ReduceMax") if shifted is not None else None
+    if shifted is None or top is None or top.inputs[0] is not shifted.inputs[0]:
+        return False
+    named = reduced_axes(top)
+    return named is not None and sorted(named) == sorted(axes)
+
+
+def _softened(low: Number) -> Number:
+    """Return a lower bound that rounding in float32 cannot fall below."""
+    return low if low <= 0 else low * 0.999
+
+
+def _mean(intervals: Intervals, op: Op) -> Interval:
+    return _softened(intervals.of(_first(op))[0]), math.inf
+
+
+def _average_pool(intervals: Intervals, op: Op) -> Interval:
+    """Return the interval of means of elements and of the zeros around them."""
+    return min(intervals.of(_first(op))[0], 0), math.inf
+
+
+def _multiply(intervals: Intervals, op: Op) -> Interval:
+    low, high = _fold(_product)(intervals, op)
+    return (max(low, 0), high) if op.inputs[0] is op.inputs[1] else (low, high)
+
+
+def _power(intervals: Intervals, op: Op) -> Interval:
+    exponent, low = number(op.inputs[1]), intervals.of(_first(op))[0]
+    if op.outputs[0].dtype.kind == "f" and exponent == 2:
+        return _NOT_NEGATIVE
+    if op.outputs[0].dtype.kind != "f" or exponent is None or not (low > 0 and 0 < exponent < 10):
+        return of_dtype(op.outputs[0].dtype)
+    return _softened(low**exponent), math.inf
+
+
+def _sqrt(intervals: Intervals, op: Op) -> Interval:
+    return _softened(math.sqrt(max(intervals.of(_first(op))[0], 0))), math.inf
+
+
+def _convolution(intervals: Intervals, op: Op) -> Interval:
+    found = [interval[0] for v, interval in zip(op.inputs, intervals.all_of(op)) if v is not None]
+    return _NOT_NEGATIVE if min(found) >= 0 else of_dtype(op.outputs[0].dtype)
+
+
+def _resize(intervals: Intervals, op: Op) -> Interval:
+    """Return the interval of a nearest or linear Resize. A cubic one exceeds its input's interval."""
+    if op.attrs.get("mode") == "cubic":
+        return of_dtype(op.outputs[0].dtype)
+    outside = op.attrs.get("extrapolation_value", 0.0)
+    low = min(intervals.of(_first(op))[0], outside)
+    return _softened(low), math.inf
+
+
+def _abs(intervals: Intervals, op: Op) -> Interval:
+    low, high = intervals.of(_first(op))
     return 0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high))
 
 
 _RULES: dict[str, Callable[[Intervals, Op], Interval]] = {
-    "Add": _binary(lambda a, b: (a[0] + b[0], a[1] + b[1])),
-    "Sub": _binary(lambda a, b: (a[0] - b[1], a[1] - b[0])),
-    "Mul": _binary(_product),
-    "Max": _binary(lambda a, b: (max(a[0], b[0]), max(a[1], b[1]))),
-    "Min": _binary(lambda a, b: (min(a[0], b[0]), min(a[1], b[1]))),
-    "Concat": lambda known, op: _join(known.all_of(op)),
-    "Where": lambda known, op: _join(known.all_of(op)[1:]),
-    "ScatterElements": lambda known, op: _join(known.all_of(op)[::2]),
-    "ScatterND": lambda known, op: _join(known.all_of(op)[::2]),
-    "Pad": lambda known, op: _join([known.of(_first(op)), *known.all_of(op)[2:3], (0, 0)]),
-    "Neg": lambda known, op: (-known.of(_first(op))[1], -known.of(_first(op))[0]),
+    "Add": _fold(lambda a, b: (a[0] + b[0], a[1] + b[1])),
+    "Sub": _fold(lambda a, b: (a[0] - b[1], a[1] - b[0])),
+    "Mul": _multiply,
+    "Max": _fold(lambda a, b: (max(a[0], b[0]), max(a[1], b[1]))),
+    "Min": _fold(lambda a, b: (min(a[0], b[0]), min(a[1], b[1]))),
+    "Concat": lambda intervals, op: _union(intervals.all_of(op)),
+    "Where": lambda intervals, op: _union(intervals.all_of(op)[1:]),
+    "ScatterElements": lambda intervals, op: _union(intervals.all_of(op)[::2]),
+    "ScatterND": lambda intervals, op: _union(intervals.all_of(op)[::2]),
+    "Pad": lambda intervals, op: _union([(0, 0), *(intervals.of(v) for v in op.inputs[:3:2] if v is not None)]),
+    "Neg": lambda intervals, op: (-intervals.of(_first(op))[1], -intervals.of(_first(op))[0]),
     "Abs": _abs,
-    "Relu": lambda known, op: (max(known.of(_first(op))[0], 0), max(known.of(_first(op))[1], 0)),
-    "Sigmoid": lambda known, op: (0, 1),
-    "Softmax": lambda known, op: (0, 1),
+    "Relu": lambda intervals, op: (max(intervals.of(_first(op))[0], 0), max(intervals.of(_first(op))[1], 0)),
+    **dict.fromkeys(("Sigmoid", "HardSigmoid", "Softmax"), lambda intervals, op: (0, 1)),
     "Cast": _cast,
     "Clip": _clip,
     "Mod": _mod,
     "Div": _div,
-    "ReduceSum": _sum,
+    "ReduceSum": _reduce_sum,
+    "ReduceMean": _mean,
+    "GlobalAveragePool": _mean,
+    "AveragePool": _average_pool,
+    "Resize": _resize,
+    "Conv": _convolution,
+    "Pow": _power,
+    "Sqrt": _sqrt,
+    **dict.fromkeys(("Floor", "Ceil", "Round"), _rounded),
+    **dict.fromkeys(("Exp", "Softplus"), lambda intervals, op: _NOT_NEGATIVE),
     "CumSum": _sum,
-    "ArgMax": lambda known, op: _positions(op.inputs[0], op.attrs.get("axis", 0)),
-    "ArgMin": lambda known, op: _positions(op.inputs[0], op.attrs.get("axis", 0)),
-    "NonZero": lambda known, op: (0, max((_size(d) for d in _first(op).shape), default=1) - 1),
-    "Shape": lambda known, op: (0, max((_size(d) for d in _first(op).shape), default=1)),
-    "NonMaxSuppression": lambda known, op: (-1, max(_size(d) for d in _first(op).shape) - 1),
+    "ArgMax": lambda intervals, op: _positions(op.inputs[0], op.attrs.get("axis", 0)),
+    "ArgMin": lambda intervals, op: _positions(op.inputs[0], op.attrs.get("axis", 0)),
+    "NonZero": lambda intervals, op: (0, max((_size(d) for d in _first(op).shape), default=1) - 1),
+    "Shape": lambda intervals, op: (0, max((_size(d) for d in _first(op).shape), default=1)),
+    "NonMaxSuppression": lambda intervals, op: (-1, max(_size(d) for d in _first(op).shape) - 1),
 }

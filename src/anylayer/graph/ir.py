@@ -1,7 +1,7 @@
-"""The Graph that tracing records: ONNX operators (opset 18) as plain dataclasses.
+"""The graph that tracing records: ONNX operators (opset 18) as plain dataclasses.
 
-Constants stay NumPy arrays on their Value until an engine or a writer takes them; equal constants and equal
-operations are entered once.
+Constants stay NumPy arrays on their Value until an engine or a writer takes them. Equal constants and equal
+operators are entered once. Values and operators are compared by identity, so both can be keys of a dictionary.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from anylayer.network import Array, TensorType
 
 OPSET = 18
 _SMALL = 4096
+"""Bytes up to which constants are copied and compared by content."""
 
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A tensor of the graph. `const` holds its data when it is known before the network runs.
+    """A tensor of a graph.
 
-    A dimension of `shape` is an int, or a tracing.Dim where the size depends on data.
+    A dimension of `shape` is an int, or a Dim where the size is dynamic. `const` holds the data of a constant, and
+    is None for an input and for the output of an operator.
     """
 
     name: str
@@ -43,12 +45,15 @@ class Value:
 
 @dataclass(slots=True, eq=False)
 class Op:
-    """One ONNX operator. An absent optional input is None. `place` is the source line that recorded it;
-    `scope` names the network's node it belongs to.
+    """One ONNX operator, or a call.
 
-    A `domain` other than "" makes it a call of something that is no operator of ONNX: of `body`, a graph over
-    the same inputs, or, where it is `kept`, of an operator that the target knows: then `body` is what that should
-    compute from the inputs without the last ones, its weights, or None where nobody knows. No rule looks into it.
+    An absent optional input is None. `place` is the source line that recorded the operator. `scope` is the name of
+    the network's node that it belongs to.
+
+    With a `domain` other than "" it is a call of something that is not an ONNX operator, and no rewrite rule looks
+    into it. Without `kept` it calls `body`, a graph over the same inputs. With `kept` it calls an operator of the
+    target; `body` is then the graph that this operator computes from the inputs without the last ones, its
+    weights, or None where that is not known.
     """
 
     op: str
@@ -63,15 +68,18 @@ class Op:
 
 
 class TooManyOperators(TraceError):
-    """A graph's limit is reached."""
+    """The error of a graph that would exceed its limit of operators."""
 
 
 class Graph:
     """Operators in computing order, with `inputs` and `outputs`.
 
-    `notes` tell what the traced code does that its user may want to know, each with its line. `limit` is the
-    number of operators from which on recording is refused. Where it is `strict` a traced array gives no text;
-    `errstate` is the state of NumPy's error handling that recording began with.
+    prefix: what the names of new values begin with.
+    scope: the scope of new operators.
+
+    `notes` holds remarks about the traced code for its user, each with its line. `limit` is the largest number of
+    operators. With `strict`, a traced array refuses to be printed. `errstate` is the state of NumPy's error
+    handling at the beginning of the trace. `producers` maps each value to the operator that computes it.
     """
 
     def __init__(self, prefix: str = "", scope: str = "") -> None:
@@ -87,12 +95,12 @@ class Graph:
         self.producers: dict[Value, Op] = {}
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
-        self._known: dict[Any, list[Value]] = {}
+        self._emitted: dict[Any, list[Value]] = {}
         self._names: set[str] = set()
         self._count = 0
 
     def name(self, stem: str) -> str:
-        """A name not used before in this graph."""
+        """Return a name that is not used in this graph, made of the prefix, `stem` and a number."""
         while True:
             self._count += 1
             name = f"{self.prefix}{stem}_{self._count}"
@@ -101,28 +109,29 @@ class Graph:
                 return name
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Give no operator's output one of these names."""
+        """Prevent that the output of a later operator gets one of these names."""
         self._names.update(names)
 
     def input(self, name: str, shape: Sequence[Any], dtype: np.dtype[Any]) -> Value:
-        """A new graph input."""
+        """Append an input and return its value."""
         self._names.add(name)
         value = Value(name, tuple(shape), dtype)
         self.inputs.append(value)
         return value
 
     def note(self, text: str) -> None:
-        """Add `place: text` to the notes, once."""
+        """Add a note that begins with the user's line. An equal note is added once."""
         place = user_place()
         text = f"{place}: {text}" if place else text
         if text not in self.notes:
             self.notes.append(text)
 
     def constant(self, array: Any, *, trusted: bool = False) -> Value:
-        """The Value of a constant array; equal small ones, and views of the same memory, are one Value.
+        """Return the value of a constant array.
 
-        Small arrays are copied. A large one is shared; where it can be written and is not `trusted`, its
-        digest is kept, and `check_constants` tells whether it was changed afterwards.
+        Arrays of at most 4096 bytes are copied, and equal ones share a value. Larger arrays are not copied, and
+        equal views of the same memory share a value. The digest of a larger array that is writeable is kept for
+        `check_constants`, unless the array is `trusted` not to change.
         """
         array = np.asarray(array)
         digest = None
@@ -138,11 +147,11 @@ class Graph:
             if digest is not None:
                 self._digests.append((kept, digest))
             found = Value(self.name("const"), array.shape, array.dtype, kept)
-            self._constants[key] = found  # holding the array keeps its memory from being reused
+            self._constants[key] = found  # holds the array, so that its memory is not used again
         return found
 
     def check_constants(self) -> None:
-        """Refuse where an array was written to after it had been entered as a constant."""
+        """Raise TraceError if an array was changed after it became a constant."""
         for array, digest in self._digests:
             if _digest(array) != digest:
                 raise refusal(
@@ -165,26 +174,29 @@ class Graph:
         body: Graph | None = None,
         kept: bool = False,
     ) -> list[Value]:
-        """Append an operator with outputs of the given (shape, dtype); an equal one already there is reused.
+        """Append an operator and return its outputs, or return the outputs of an equal operator.
 
-        `place` is the user's line when not given; `names` are wished for the outputs; the rest is as in Op.
+        types: (shape, dtype) of each output.
+        attrs: attributes; those that are None are left out.
+        place: the source line; the user's line if it is not given.
+        names: names for the outputs, used where they are free.
+        The other arguments are as in Op. Raises TooManyOperators.
         """
         attrs = {k: v for k, v in (attrs or {}).items() if v is not None}
-        told = repr(sorted(attrs.items())) if attrs else ""
-        key = (op, domain, body, tuple(inputs), told, len(types))
-        known = self._known.get(key)
-        if known is not None:
-            return known
+        key = (op, domain, body, tuple(inputs), repr(sorted(attrs.items())) if attrs else "", len(types))
+        found = self._emitted.get(key)
+        if found is not None:
+            return found
         if len(self.ops) >= self.limit:
             raise refusal(
                 f"this makes more than {self.limit} operators; compute whole slices instead of single elements",
                 kind=TooManyOperators,
             )
         outputs = [
-            Value(self._wish(names[i] if names else "") or self.name(op.lower()), tuple(s), np.dtype(d))
+            Value(self._if_free(names[i] if names else "") or self.name(op.lower()), tuple(s), np.dtype(d))
             for i, (s, d) in enumerate(types)
         ]
-        made = Op(
+        new = Op(
             op,
             list(inputs),
             outputs,
@@ -195,13 +207,12 @@ class Graph:
             body,
             kept,
         )
-        self.ops.append(made)
-        for value in outputs:
-            self.producers[value] = made
-        self._known[key] = outputs
+        self.ops.append(new)
+        self.producers.update(dict.fromkeys(outputs, new))
+        self._emitted[key] = outputs
         return outputs
 
-    def again(
+    def append_copy(
         self,
         o: Op,
         inputs: Sequence[Value | None],
@@ -210,7 +221,10 @@ class Graph:
         scope: str | None = None,
         body: Graph | None = None,
     ) -> list[Value]:
-        """Append an operator of another graph, on inputs of this one; what is not given is as it was there."""
+        """Append a copy of an operator of another graph, on inputs of this graph, and return its outputs.
+
+        types, scope, body: as in `emit` and Op; as in the other operator where they are not given.
+        """
         return self.emit(
             o.op,
             inputs,
@@ -224,14 +238,19 @@ class Graph:
             kept=o.kept,
         )
 
-    def _wish(self, name: str) -> str:
+    def _if_free(self, name: str) -> str:
+        """Return the name and mark it as used, or return "" if it is used already."""
         if not name or name in self._names:
             return ""
         self._names.add(name)
         return name
 
+    def rename(self, value: Value, name: str) -> None:
+        """Give a value another name, if that name is free."""
+        value.name = self._if_free(name) or value.name
+
     def drop_dead(self) -> None:
-        """Remove the operators that no output needs."""
+        """Remove the operators that no output depends on."""
         needed = set(self.outputs)
         kept: list[Op] = []
         for o in reversed(self.ops):
@@ -239,33 +258,36 @@ class Graph:
                 needed.update(v for v in o.inputs if v is not None)
                 kept.append(o)
         self.ops = kept[::-1]
-        self._known = {}
+        self._emitted = {}
 
     def inline(self, other: Graph, inputs: Sequence[Value], scope: str = "") -> list[Value]:
-        """Append another graph's operators, its inputs being the given values; return what its outputs are.
+        """Append copies of another graph's operators and return the values of its outputs.
 
-        Equal operators and constants of the two are shared. Names are kept where they are free here.
-        Raises ValueError where the inputs do not fit.
+        inputs: the values of this graph that take the place of the other graph's inputs.
+        scope: the scope of the copies; that of each operator if it is "".
+
+        Equal operators and constants of the two graphs are shared. Names are kept where they are free. Raises
+        ValueError if the number, dtypes or shapes of the inputs differ.
         """
         if len(inputs) != len(other.inputs):
             raise ValueError(f"{len(other.inputs)} inputs are needed, got {len(inputs)}")
-        known: dict[Value, Value] = {}
+        values: dict[Value, Value] = {}
         for want, got in zip(other.inputs, inputs):
             if want.dtype != got.dtype or want.shape != got.shape:
                 raise ValueError(f"{want!r} is needed, got {got!r}")
-            known[want] = got
+            values[want] = got
 
         def mapped(value: Value) -> Value:
-            found = known.get(value)
+            found = values.get(value)
             if found is None:
                 if value.const is None:
                     raise ValueError(f"{value!r} is computed by no operator of the graph")
-                found = known[value] = self.constant(value.const, trusted=True)
+                found = values[value] = self.constant(value.const, trusted=True)
             return found
 
         for o in other.ops:
-            outputs = self.again(o, [None if v is None else mapped(v) for v in o.inputs], scope=scope or o.scope)
-            known.update((v, new) for v, new in zip(o.outputs, outputs))
+            inputs_here = [None if v is None else mapped(v) for v in o.inputs]
+            values.update(zip(o.outputs, self.append_copy(o, inputs_here, scope=scope or o.scope)))
         self.notes.extend(n for n in other.notes if n not in self.notes)
         return [mapped(v) for v in other.outputs]
 

@@ -1,4 +1,4 @@
-"""Where the user's code stands: the line that an operator came from, and the refusals made on it."""
+"""Places in the user's code: the line that records an operator, and errors that name this line."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _KINDS = (
     (str(_PACKAGE), _CALLER),
     *((sysconfig.get_path(name), _PACKAGES) for name in ("purelib", "platlib", "stdlib", "platstdlib")),
 )
-"""What the code below a path is, the first that fits. A built-in layer counts as the user's code."""
+"""(prefix of a path, kind of the code there). The first prefix that fits counts. A built-in layer counts as the
+user's code."""
 _kinds: dict[str, int] = {}
 _names: dict[str, str] = {}
 
 refused: ContextVar[list[TraceError] | None] = ContextVar("refused", default=None)
-"""The refusals of the trace under way: a trace with one has failed, even where the user's code swallowed it."""
+"""The errors of the current trace. A trace with an error has failed, even if the user's code caught the error."""
 
 
 def _kind(file: str) -> int:
@@ -55,7 +56,7 @@ def package_frame() -> FrameType | None:
 
 
 def _frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
-    """The innermost frame of the user's code, and the innermost one of an installed package before it."""
+    """Return the innermost frame of the user's code, and the innermost frame of an installed package inside it."""
     package = None
     while frame is not None:
         kind = _kind(frame.f_code.co_filename)
@@ -70,7 +71,7 @@ def _frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None
 
 
 def place_of(frame: FrameType | None) -> str:
-    """`file.py:line` of a frame."""
+    """Return `file.py:line` of a frame, or "" for None."""
     if frame is None:
         return ""
     file = frame.f_code.co_filename
@@ -81,12 +82,16 @@ def place_of(frame: FrameType | None) -> str:
 
 
 def user_place() -> str:
-    """`file.py:line` of the user's code that runs now."""
+    """Return `file.py:line` of the user's code that runs now, or ""."""
     return place_of(user_frame(sys._getframe(1)))
 
 
 def refusal(message: str, *, place: str | None = None, kind: type[TraceError] = TraceError) -> TraceError:
-    """A TraceError at the user's line, remembered so that swallowing it does not hide it."""
+    """Return a TraceError at the user's line, and enter it in `refused`.
+
+    place: `file.py:line`; the user's line if it is None.
+    kind: the class of the error.
+    """
     where = user_place() if place is None else place
     error = kind(message, *([where] if where else []))
     remembered = refused.get()
@@ -96,12 +101,15 @@ def refusal(message: str, *, place: str | None = None, kind: type[TraceError] = 
 
 
 def describe(x: Any) -> str:
-    """`float32[1, 3]`."""
+    """Return the dtype and shape of an array as text: "float32[1, 3]"."""
     return f"{x.dtype.name}[{', '.join(map(str, x.shape))}]"
 
 
 def place_of_error(error: BaseException) -> str:
-    """Return `file.py:line` of the user's line that an exception passed through last."""
+    """Return `file.py:line` of the innermost line of the user's code that an exception passed through.
+
+    Returns the innermost line of an installed package if the exception passed through no code of the user.
+    """
     found, library, trace = "", "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

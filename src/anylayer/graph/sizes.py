@@ -1,4 +1,4 @@
-"""Dim: a size that is known only when the network runs; and the arithmetic of shapes that may hold one."""
+"""Dynamic sizes (Dim), and the arithmetic of shapes that may contain them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from anylayer.graph.place import refusal
 
 
 class Dim:
-    """A size of at most `maximum` that depends on data. It equals only itself.
+    """A dynamic size: a number of at most `maximum` that depends on data. It equals only itself.
 
-    Its product with a number is a Dim too, the same object each time, and so is an exact quotient: `2 * d` of one
-    `d` is one size, and `2 * d // 2` is `d`. Any other use of its number (arithmetic, range, int, comparison by
-    order) raises TraceError, so that code which would misuse it refuses by itself.
+    A product with a number is a Dim too, and so is a quotient without remainder. Each multiple of a Dim is one
+    object: `2 * d is 2 * d`, and `2 * d // 2 is d`. Every other use as a number (arithmetic, range, int,
+    comparison by order) raises TraceError.
+
+    base: the Dim that this one is a multiple of; itself if it is None.
+    factor: how many times the base this size is.
     """
 
     __slots__ = ("_multiples", "base", "factor", "maximum", "name")
@@ -39,7 +42,7 @@ class Dim:
         return self is other
 
     def times(self, factor: int) -> Any:
-        """The size `factor` times the base: 0 for factor 0, else the one Dim of this factor."""
+        """Return `factor` times the base: 0 for factor 0, otherwise the Dim of this factor."""
         base = self.base
         if factor == 0:
             return 0
@@ -78,29 +81,32 @@ class Dim:
 
 
 def is_static(shape: Sequence[Any]) -> bool:
-    """Whether every size is a number."""
+    """Return whether every size of a shape is a number."""
     return not any(isinstance(d, Dim) for d in shape)
 
 
 def size_of(shape: Sequence[Any]) -> int:
-    """The number of elements. Raises TraceError where a size depends on data."""
+    """Return the number of elements of a shape. Raises TraceError if a size is dynamic."""
     return math.prod(operator.index(d) for d in shape)
 
 
 def product(shape: Sequence[Any]) -> tuple[int, list[Dim]]:
-    """The number of elements as a number times the sizes that depend on data, which are no multiples."""
+    """Return (number, dims): the number of elements is the number times all of `dims`, each the base of a Dim."""
     dims = [d for d in shape if isinstance(d, Dim)]
     fixed = math.prod(d for d in shape if not isinstance(d, Dim))
     return fixed * math.prod(d.factor for d in dims), [d.base for d in dims]
 
 
 def stand_for(shape: Sequence[Any]) -> tuple[int, ...]:
-    """The shape with each Dim's maximum in its place."""
+    """Return the shape with each Dim replaced by its maximum."""
     return tuple(d.maximum if isinstance(d, Dim) else d for d in shape)
 
 
 def broadcast(*shapes: Sequence[Any]) -> tuple[Any, ...]:
-    """The shape NumPy's broadcasting gives; a Dim meets itself or 1. Raises ValueError where shapes clash."""
+    """Return the shape to which NumPy broadcasts shapes. A Dim broadcasts with itself and with 1 only.
+
+    Raises ValueError if the shapes do not broadcast.
+    """
     first, *others = shapes
     if all(s == first for s in others):
         return tuple(first)
@@ -116,17 +122,20 @@ def broadcast(*shapes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def is_one(size: Any) -> bool:
-    """Whether a size is the number 1."""
+    """Return whether a size is the number 1."""
     return not isinstance(size, Dim) and size == 1
 
 
 def axis_of(axis: Any, rank: int) -> int:
-    """A checked axis counted from the front, as NumPy checks it."""
+    """Return an axis counted from the front. Raises numpy.exceptions.AxisError if it is out of range."""
     return int(np.lib.array_utils.normalize_axis_index(axis, rank))
 
 
 def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
-    """Checked axes counted from the front; None means all of them."""
+    """Return axes counted from the front; None means all axes.
+
+    Raises numpy.exceptions.AxisError if one is out of range, ValueError if one is given twice.
+    """
     if axis is None:
         return tuple(range(rank))
     return tuple(int(a) for a in np.lib.array_utils.normalize_axis_tuple(axis, rank))

@@ -81,7 +81,7 @@ class Arranger:
 
     def _as_it_stands(self, o: Op) -> None:
         inputs = [None if v is None else self.value(v) for v in o.inputs]
-        made = self.graph.again(o, inputs)
+        made = self.graph.append_copy(o, inputs)
         for old, new in zip(o.outputs, made):
             self.values[old] = new
             if _countable(new):

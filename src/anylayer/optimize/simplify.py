@@ -135,7 +135,7 @@ class Rewriter:
 
     def call(self, o: Op) -> list[Value]:
         """A call, as it stands."""
-        return self.graph.again(o, o.inputs)
+        return self.graph.append_copy(o, o.inputs)
 
     def constant(self, array: Any) -> Value:
         """A constant."""

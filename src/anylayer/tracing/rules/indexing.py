@@ -339,7 +339,7 @@ def flat_index(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
     for p, size in zip(indices, sizes):
         stride //= size
         if not is_constant(p):
-            low, high = Intervals(p._graph).of(p._value)
+            low, high = Intervals(p._graph.producers).of(p._value)
             if low < -size or high >= size:
                 away = (p < -size) | (p >= size)
                 outside = away if outside is None else outside | away

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import reduced_axes, slice_cuts
 from anylayer.network import Array
 from anylayer.ops._interpolation import as_matrix, interpolation, picks, positions
 from anylayer.writers.caffe.affine import power, tiled
@@ -107,19 +108,11 @@ def _parts(b: Builder, view: View, axis: int, wanted: Sequence[tuple[Value | Non
 
 def _bounds(b: Builder, op: Op) -> dict[int, tuple[int, int, int]]:
     """What a Slice cuts: axis -> (start, size, step), for the axes that change."""
-    shape = tuple(op.inputs[0].shape) if op.inputs[0] is not None else ()
-    rank = len(shape)
-    starts, rest = b.numbers(op.inputs[1], "bounds"), [*op.inputs[3:], None, None]
-    axes = [a % rank for a in b.numbers(rest[0], "axes")] if rest[0] is not None else list(range(len(starts)))
-    steps = b.numbers(rest[1], "steps") if rest[1] is not None else [1] * len(starts)
-    found = {}
-    for axis, start, step in zip(axes, starts, steps):
-        n = shape[axis]
-        first = min(max(start + n if start < 0 else start, 0), n - 1 if step < 0 else n)
-        size = int(op.outputs[0].shape[axis])
-        if size != n or step != 1:
-            found[axis] = (first, size, step)
-    return found
+    x, cuts = op.inputs[0], slice_cuts(op)
+    if x is None or cuts is None:
+        raise b.refusal("no bounds that are computed when the network runs")
+    kept = [c for c in cuts if len(c.indices) != x.shape[c.axis] or c.step != 1]
+    return {c.axis: (c.start, len(c.indices), c.step) for c in kept}
 
 
 def _slice(b: Builder, op: Op) -> None:
@@ -308,11 +301,10 @@ def _softmax(b: Builder, op: Op) -> None:
 
 def _reduce(b: Builder, op: Op) -> None:
     view = b.view(op.inputs[0])
-    rank = len(view.shape)
-    axes = op.attrs.get("axes")
-    if axes is None and len(op.inputs) > 1 and op.inputs[1] is not None:
-        axes = b.numbers(op.inputs[1], "axes")
-    listed = sorted(int(a) % rank for a in axes) if axes is not None and len(axes) else list(range(rank))
+    axes = reduced_axes(op)
+    if axes is None:
+        raise b.refusal("no axes that are computed when the network runs")
+    listed = sorted(axes)
     perm = view.perm
     x = View(view.name, view.base) if perm is not None else b.settled(view)
     wide = sorted(perm[a] for a in listed) if perm is not None else listed

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph import Graph, Op, Value
-from anylayer.graph.facts import Producers, producer
+from anylayer.graph.facts import Producers, producer, reduced_axes
 
 Found = tuple[str, list[Value | None], dict[str, Any]]
 
@@ -27,13 +27,6 @@ def recognised(graph: Graph) -> Graph:
     return graph
 
 
-def _axes(op: Op) -> list[int] | None:
-    axes = op.attrs.get("axes")
-    if axes is None and len(op.inputs) > 1 and op.inputs[1] is not None and op.inputs[1].const is not None:
-        axes = op.inputs[1].const.reshape(-1)
-    return None if axes is None else [int(a) % len(op.inputs[0].shape) for a in axes if op.inputs[0] is not None]
-
-
 def _softmax(op: Op, makers: Producers) -> Found | None:
     """exp(x - max) / sum."""
     e = producer(makers, op.inputs[0], "Exp")
@@ -43,8 +36,8 @@ def _softmax(op: Op, makers: Producers) -> Found | None:
     if e is None or total is None or less is None or top is None:
         return None
     same = total.inputs[0] is e.outputs[0] and top.inputs[0] is less.inputs[0]
-    axes = _axes(total)
-    if not same or axes is None or len(axes) != 1 or _axes(top) != axes:
+    axes = reduced_axes(total)
+    if not same or axes is None or len(axes) != 1 or reduced_axes(top) != axes:
         return None
     return "Softmax", [less.inputs[0]], {"axis": axes[0]}
 

@@ -8,35 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import Window, padding_of, window_of
+from anylayer.graph.intervals import Intervals
 from anylayer.network import Array
 from anylayer.writers.caffe.builder import Builder, Form
 from anylayer.writers.caffe.settling import cropped, sized
 from anylayer.writers.caffe.views import Pad, View
 
 
-class Spatial(NamedTuple):
-    """The windows of an operator, one value a spatial axis."""
-
-    kernel: list[int]
-    strides: list[int]
-    dilations: list[int]
-    begins: list[int]
-    ends: list[int]
-
-    @property
-    def extents(self) -> list[int]:
-        return [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations)]
+def windows_of(b: Builder, op: Op) -> Window:
+    """Return the windows of a Conv, ConvTranspose or pooling. Raises LayerError where the padding is left open."""
+    windows = window_of(op)
+    if windows is None:
+        raise b.refusal(f"no {op.op} with auto_pad={op.attrs.get('auto_pad')}")
+    return windows
 
 
-def spatial(op: Op, kernel: Sequence[int]) -> Spatial:
-    """The windows of a Conv, ConvTranspose or pool."""
-    n = len(kernel)
-    pads = [int(p) for p in op.attrs.get("pads") or [0] * 2 * n]
-    strides, dilations = (list(op.attrs.get(name) or [1] * n) for name in ("strides", "dilations"))
-    return Spatial(list(kernel), strides, dilations, pads[:n], pads[n:])
-
-
-def _input(b: Builder, value: Value | None, windows: Spatial, *, zeros: bool) -> tuple[View, Spatial]:
+def _input(b: Builder, value: Value | None, windows: Window, *, zeros: bool) -> tuple[View, Window]:
     """The map that is read, and the windows with the padding it has before them, where `zeros` may be skipped."""
     view = b.view(value)
     last = view.steps[-1] if view.steps else None
@@ -58,7 +46,7 @@ def _conv(b: Builder, op: Op) -> None:
     if weights is None:
         return
     b.need(len(op.inputs) < 3 or op.inputs[2] is None or bias is not None, "no bias that is computed")
-    windows = spatial(op, weights.shape[2:])
+    windows = windows_of(b, op)
     x, windows = _input(b, op.inputs[0], windows, zeros=True)
     b.need(b.dialect.name != "opencv" or len(x.base) == 4, f"no convolution of {list(x.base)}, only of maps")
     counts = [int(n) for n in op.outputs[0].shape[2:]]
@@ -85,7 +73,7 @@ def _conv(b: Builder, op: Op) -> None:
     b.give(op.outputs[0], cropped(b, y, offsets, counts, like))
 
 
-def _need_inside(b: Builder, x: View, windows: Spatial, pads: Sequence[int]) -> None:
+def _need_inside(b: Builder, x: View, windows: Window, pads: Sequence[int]) -> None:
     """Refuse, for OpenCV, a window that overhangs the padded map: it finds no place for one."""
     inside = all(n + 2 * p >= e for n, p, e in zip(x.base[2:], pads, windows.extents))
     b.need(
@@ -94,7 +82,7 @@ def _need_inside(b: Builder, x: View, windows: Spatial, pads: Sequence[int]) -> 
     )
 
 
-def convolution(windows: Spatial, pads: Sequence[int], outputs: int, group: int, bias: bool) -> dict[str, Any]:
+def convolution(windows: Window, pads: Sequence[int], outputs: int, group: int, bias: bool) -> dict[str, Any]:
     """The fields of convolution_param."""
     params: dict[str, Any] = {"num_output": outputs}
     if not bias:
@@ -105,7 +93,7 @@ def convolution(windows: Spatial, pads: Sequence[int], outputs: int, group: int,
     return params | sized("stride", windows.strides, 1) | sized("dilation", windows.dilations, 1)
 
 
-def _strided(b: Builder, x: View, windows: Spatial, counts: Sequence[int]) -> View | None:
+def _strided(b: Builder, x: View, windows: Window, counts: Sequence[int]) -> View | None:
     """A blob of as many cells as a strided window gives with 'same' padding, whatever the size of the input: one
     channel of a convolution of 1 x 1."""
     made = [(n - 1) // s + 1 for n, s in zip(x.base[2:], windows.strides)]
@@ -124,7 +112,7 @@ def _conv_transpose(b: Builder, op: Op) -> None:
         return
     x = b.settled(op.inputs[0])
     b.need(b.dialect.name != "opencv" or len(x.base) == 4, f"no deconvolution of {list(x.base)}, only of maps")
-    windows = spatial(op, weights.shape[2:])
+    windows = windows_of(b, op)
     wanted = [int(n) for n in op.outputs[0].shape[2:]]
     longer = []
     for i, n in enumerate(
@@ -166,9 +154,7 @@ class _Line(NamedTuple):
     factor: Array
 
 
-def _lines(
-    size: int, i: int, windows: Spatial, count: int, floor: bool, divisors: Array | None
-) -> Iterator[_Line]:
+def _lines(size: int, i: int, windows: Window, count: int, floor: bool, divisors: Array | None) -> Iterator[_Line]:
     """The ways to have the wanted windows among Caffe's, those with less padding first."""
     k, s, begin = windows.kernel[i], windows.strides[i], windows.begins[i]
     for pad in range(begin, k, s):
@@ -195,9 +181,8 @@ def _pool(b: Builder, op: Op) -> None:
     average = op.op in ("AveragePool", "GlobalAveragePool")
     b.need(len(op.outputs) < 2 or not b.uses.get(op.outputs[1]), "no pooling with int64 places of the maxima")
     value = op.inputs[0]
-    kernel = [int(k) for k in op.attrs.get("kernel_shape") or b.view(value).shape[2:]]
-    windows = spatial(op, kernel)
-    x, windows = _input(b, value, windows, zeros=not average and nonnegative(b, value))
+    zeros = not average and Intervals(b.makers).lowest(value) >= 0  # then padding by zeros never is the maximum
+    x, windows = _input(b, value, windows_of(b, op), zeros=zeros)
     b.need(len(x.base) == 4, f"no pooling of {list(x.base)}, only of maps (N, C, H, W)")
     b.need(set(windows.dilations) == {1}, "no pooling with dilations")
     counts = [int(n) for n in op.outputs[0].shape[2:]]
@@ -227,7 +212,7 @@ def _pool(b: Builder, op: Op) -> None:
 
 
 def _best(
-    b: Builder, x: View, windows: Spatial, counts: list[int], divisors: Sequence[Array | None]
+    b: Builder, x: View, windows: Window, counts: list[int], divisors: Sequence[Array | None]
 ) -> tuple[list[_Line], bool]:
     """The way with the fewest further layers, and whether it rounds down."""
     found = []
@@ -247,7 +232,7 @@ def _best(
     return found[cost][1], found[cost][2]
 
 
-def _divisors(x: View, windows: Spatial, counts: list[int], op: Op) -> list[Array]:
+def _divisors(x: View, windows: Window, counts: list[int], op: Op) -> list[Array]:
     """By how much each window's sum is divided, along each axis."""
     found = []
     for i, n in enumerate(x.base[2:]):
@@ -258,39 +243,13 @@ def _divisors(x: View, windows: Spatial, counts: list[int], op: Op) -> list[Arra
     return found
 
 
-_DEPTH = 8
-
-
-def nonnegative(b: Builder, value: Value | None, depth: int = 0) -> bool:
-    """Whether no element is below 0, so that padding by zeros never wins a maximum (each window sees a cell)."""
-    maker = b.makers.get(value) if value is not None else None
-    if maker is None or depth > _DEPTH:
-        return False
-    if maker.op in ("Relu", "Sigmoid", "Softmax", "Abs", "Exp", "Softplus", "HardSigmoid"):
-        return True
-    if maker.op == "Clip":
-        low = b.const(maker.inputs[1]) if len(maker.inputs) > 1 else None
-        return low is not None and float(low) >= 0
-    through = ("MaxPool", "AveragePool", "Reshape", "Transpose", "Pad", "Identity", "Slice", "Flatten", "Cast")
-    if maker.op in through:
-        return nonnegative(b, maker.inputs[0], depth + 1)
-    if maker.op in ("Concat", "Add", "Mul", "Max"):
-        return all(nonnegative(b, v, depth + 1) for v in maker.inputs)
-    return False
-
-
 def _pad(b: Builder, op: Op) -> None:
     view = b.view(op.inputs[0])
-    rank = len(view.shape)
     b.need((op.attrs.get("mode") or "constant") == "constant", f"no padding by mode {op.attrs.get('mode')}")
-    amounts = b.numbers(op.inputs[1], "pads")
-    rest = [*op.inputs[2:], None, None]
-    axes = [a % rank for a in b.numbers(rest[1], "axes")] if rest[1] is not None else list(range(rank))
-    begins, ends = [0] * rank, [0] * rank
-    for i, axis in enumerate(axes):
-        begins[axis], ends[axis] = amounts[i], amounts[i + len(axes)]
-    fill = b.const(rest[0])
-    number = 0.0 if fill is None else float(fill.reshape(-1)[0])
+    padding = padding_of(op)
+    if padding is None:
+        raise b.refusal("no pads, axes or padding value that are computed when the network runs")
+    begins, ends, number = padding
     last = view.steps[-1] if view.steps else None
     if isinstance(last, Pad) and last.value == number:
         begins = [p + q for p, q in zip(begins, last.begins)]

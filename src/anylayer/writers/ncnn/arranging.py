@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import padding_of, reduced_axes, slice_cuts
 from anylayer.writers.ncnn.builder import RANK, Builder, Form, Shape, Unsupported, given, natural, require
 
 _MULTIPLY = 2
@@ -48,15 +49,12 @@ def _numbers(value: Value | None, what: str) -> list[int]:
     return [int(n) for n in np.asarray(value.const).reshape(-1)]
 
 
-def axes_of(op: Op, rank: int) -> list[int]:
+def axes_of(op: Op) -> list[int]:
     """The axes a reduction names; all where it names none."""
-    axes = op.attrs.get("axes")
-    if axes is None and len(op.inputs) > 1 and op.inputs[1] is not None:
-        axes = _numbers(op.inputs[1], "axes")
-    if not axes:
-        require(not op.attrs.get("noop_with_empty_axes"), "noop_with_empty_axes")
-        return list(range(rank))
-    return [int(a) % rank for a in axes]
+    axes = reduced_axes(op)
+    if axes is None:
+        raise Unsupported("axes that are computed, or none with noop_with_empty_axes")
+    return axes
 
 
 def _reshape(b: Builder, op: Op) -> list[str]:
@@ -115,16 +113,14 @@ def _concat(b: Builder, op: Op) -> list[str]:
 
 def _slice(b: Builder, op: Op) -> list[str]:
     x, out = given(op.inputs[0]), op.outputs[0]
-    rank = len(x.shape)
-    starts, rest = _numbers(op.inputs[1], "bounds"), [*op.inputs[3:], None, None]
-    axes = [a % rank for a in _numbers(rest[0], "axes")] if rest[0] else list(range(len(starts)))
-    steps = _numbers(rest[1], "steps") if rest[1] else [1] * len(starts)
-    begin = [0] * rank
-    for axis, start, step in zip(axes, starts, steps):
-        n = x.shape[axis]
-        require(step == 1 or (step > 0 and out.shape[axis] == 1), f"steps {steps}")
-        begin[axis] = min(max(start + n if start < 0 else start, 0), n)
-    cut = [i for i in range(rank) if out.shape[i] != x.shape[i]]
+    cuts = slice_cuts(op)
+    if cuts is None:
+        raise Unsupported("bounds that are computed")
+    begin = [0] * len(x.shape)
+    for axis, start, _, step in cuts:
+        require(step == 1 or (step > 0 and out.shape[axis] == 1), f"steps {[c.step for c in cuts]}")
+        begin[axis] = start
+    cut = [i for i in range(len(x.shape)) if out.shape[i] != x.shape[i]]
     return [_crop(b, x, cut, begin, out.shape) if cut else b.blob(x)]
 
 
@@ -207,20 +203,15 @@ _BORDERS = {"constant": 0, "edge": 1, "reflect": 2}
 
 def _pad(b: Builder, op: Op) -> list[str]:
     x, out = given(op.inputs[0]), op.outputs[0]
-    rank, rest = len(x.shape), [*op.inputs[2:], None, None]
-    amounts = _numbers(op.inputs[1], "pads")
-    axes = [a % rank for a in _numbers(rest[1], "axes")] if rest[1] else list(range(rank))
-    pads = [(0, 0)] * rank
-    for i, a in enumerate(axes):
-        pads[a] = (amounts[i], amounts[i + len(axes)])
+    padding = padding_of(op)
+    if padding is None:
+        raise Unsupported("pads, axes or a padding value that are computed")
+    pads, value = [*zip(padding.begins, padding.ends)], padding.value
     mode = op.attrs.get("mode") or "constant"
     require(mode in _BORDERS, f"mode {mode}")
-    require(min(amounts) >= 0, "pads that crop")
-    value = 0.0
-    if rest[0] is not None:
-        value = float(np.asarray(_numbers_of(rest[0])).reshape(-1)[0])
+    require(min(map(min, pads)) >= 0, "pads that crop")
     require(bool(np.isfinite(value)), f"padding with {value}")
-    lead = rank - len(natural(x.shape))
+    lead = len(x.shape) - len(natural(x.shape))
     require(not lead or pads[0] == (0, 0), "a padded batch")
     pads, shape, result = pads[lead:], natural(x.shape), tuple(out.shape[lead:])
     require(len(shape) <= 3 and len(result) == len(shape), f"{len(shape)} axes, at most 3 are possible")
@@ -228,12 +219,6 @@ def _pad(b: Builder, op: Op) -> list[str]:
     (front, behind), (top, bottom), (left, right) = [(0, 0)] * (3 - len(pads)) + pads
     params = {0: top, 1: bottom, 2: left, 3: right, 4: _BORDERS[mode], 5: value, 7: front, 8: behind}
     return [b.one("Padding", [b.get(x, shape)], result, params)]
-
-
-def _numbers_of(value: Value) -> np.ndarray:
-    if value.const is None:
-        raise Unsupported("padding with a value that is computed")
-    return np.asarray(value.const)
 
 
 def _depth_to_space(b: Builder, op: Op) -> list[str]:

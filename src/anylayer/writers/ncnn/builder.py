@@ -17,8 +17,8 @@ import numpy as np
 
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.intervals import Intervals
 from anylayer.network import Array
-from anylayer.writers.ncnn.bounds import Bounds
 
 _MAGIC = 7767517
 RANK = 4
@@ -85,9 +85,9 @@ class Builder:
                 self._readers.setdefault(v, []).append(o)
 
     @cached_property
-    def bounds(self) -> Bounds:
-        """What is known of the values' signs."""
-        return Bounds(self.graph)
+    def intervals(self) -> Intervals:
+        """The intervals of the graph's values."""
+        return Intervals(self.graph.producers).of_all(self.graph.ops)
 
     def only_reader(self, value: Value) -> Op | None:
         """The operator that reads the value, where it is one alone and the value is no output."""

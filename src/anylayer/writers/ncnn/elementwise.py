@@ -103,7 +103,7 @@ def _divisor(b: Builder, value: Value) -> str:
         sizes = np.abs(value.const)
         require(bool(sizes.min() > _TINY and sizes.max() < _HUGE), "a division by 0 or by more than 8e37")
         return blob
-    require(b.bounds.lowest(value) > _TINY, "a division by values that may be 0 or less")
+    require(b.intervals.lowest(value) > _TINY, "a division by values that may be 0 or less")
     return b.one("Clip", [blob], b.shapes[blob], {1: _HUGE})
 
 
@@ -148,7 +148,7 @@ def _power(b: Builder, op: Op) -> list[str]:
         return [b.one("UnaryOp", [x], shape, {0: _SQUARE})]
     if exponent == 0.5:
         return [b.one("UnaryOp", [x], shape, {0: _SQRT})]
-    positive = b.bounds.lowest(op.inputs[0]) > _TINY and math.isfinite(exponent)
+    positive = b.intervals.lowest(op.inputs[0]) > _TINY and math.isfinite(exponent)
     require(positive, f"exponent {exponent} of values that may be 0 or less")
     return [b.one("BinaryOp", [x], shape, {0: _POWER, 1: 1, 2: exponent})]
 

@@ -80,7 +80,7 @@ def _softmax(b: Builder, op: Op) -> list[str]:
 
 def _reduce(b: Builder, op: Op) -> list[str]:
     x = given(op.inputs[0])
-    axes = {i for i in axes_of(op, len(x.shape)) if x.shape[i] != 1}
+    axes = {i for i in axes_of(op) if x.shape[i] != 1}
     if not axes:
         require(op.op not in ("ReduceL1", "ReduceL2", "ReduceSumSquare"), "axes of 1")
         return [b.blob(x)]

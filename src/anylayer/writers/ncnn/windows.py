@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import Window, per_channel, window_of
 from anylayer.network import Array
 from anylayer.writers.ncnn.arranging import repeated
 from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, given, natural, raw, require
@@ -29,19 +30,16 @@ def _constant(value: Value | None, what: str) -> Array:
     return np.asarray(value.const, np.float32)
 
 
-def _windows(op: Op, axes: int = 2) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Kernel, strides, dilations and pads (top, left, bottom, right)."""
-    kernel = [int(k) for k in op.attrs.get("kernel_shape") or op.inputs[1].shape[2:]]  # type: ignore[union-attr]
-    require(op.attrs.get("auto_pad", "NOTSET") == "NOTSET", f"auto_pad={op.attrs.get('auto_pad')}")
-    strides = [int(s) for s in op.attrs.get("strides") or [1] * axes]
-    dilations = [int(d) for d in op.attrs.get("dilations") or [1] * axes]
-    pads = [int(p) for p in op.attrs.get("pads") or [0] * (2 * axes)]
-    return kernel, strides, dilations, pads
+def _windows(op: Op) -> Window:
+    windows = window_of(op)
+    if windows is None:
+        raise Unsupported(f"auto_pad={op.attrs.get('auto_pad')}")
+    return windows
 
 
 def _spelled(op: Op) -> dict[int, Any]:
     """Windows as the parameters of the layers of convolution."""
-    (kh, kw), (sh, sw), (dh, dw), (top, left, bottom, right) = _windows(op)
+    (kh, kw), (sh, sw), (dh, dw), (top, left), (bottom, right) = _windows(op)
     return {1: kw, 11: kh, 2: dw, 12: dh, 3: sw, 13: sh, 4: left, 15: right, 14: top, 16: bottom}
 
 
@@ -129,19 +127,17 @@ def _by_channel(op: Op, out: Value, channels: int) -> Array | None:
         return None
     left, right = op.inputs
     other = right if left is out else left if op.op in ("Mul", "Add") else None
-    if other is None or other.const is None or other.dtype != np.float32 or other is out:
+    if other is None or other is out:
         return None
-    shape = (1,) * (4 - len(other.shape)) + tuple(other.shape)
-    if shape not in ((1, channels, 1, 1), (1, 1, 1, 1)):
+    constant = per_channel(other, (1, channels, 1, 1))
+    if constant is None or not np.isfinite(constant).all() or (op.op == "Div" and not constant.all()):
         return None
-    constant = np.broadcast_to(np.asarray(other.const).reshape(-1), (channels,))
-    finite = np.isfinite(constant).all() and (op.op != "Div" or (constant != 0).all())
-    return np.array(constant) if finite else None
+    return constant.astype(np.float32)
 
 
 def _pool(b: Builder, op: Op) -> list[str]:
     x, (channels, height, width) = _planes(b, op.inputs[0])
-    kernel, strides, dilations, (top, left, bottom, right) = _windows(op)
+    kernel, strides, dilations, (top, left), (bottom, right) = _windows(op)
     require(len(op.outputs) == 1, "the places of the largest values")
     require(set(dilations) == {1}, f"dilations {dilations}")
     require(not op.attrs.get("ceil_mode"), "ceil_mode")
