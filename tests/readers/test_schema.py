@@ -227,7 +227,7 @@ def test_fields_refused(text: str, rule: str) -> None:
             "message Foo { optional int32 a = 1 [default = 0xfffffffffffffffff]; }",
             ":1: '0xfffffffffffffffff' is not a number",
         ),
-        (r"message Foo { optional string a = 1 [default = '\x']; }", r":1: '\x' is no escape in a string"),
+        (r"message Foo { optional string a = 1 [default = '\x']; }", r":1: '\x' is not an escape of a string"),
         ("\n/* never", ":2: the comment opened here is not closed"),
         ("message Foo { $ }", ":1: unexpected character '$'"),
         ("layer { }", ":1: expected message, enum or another declaration, got 'layer'"),
@@ -245,7 +245,7 @@ def test_a_schema_of_gigabytes_is_not_read() -> None:
     Path("deploy.prototxt").write_text(INPUT)
     with Path("fork.proto").open("wb") as file:
         file.truncate(3 << 30)
-    with pytest.raises(FileError, match=r"^fork\.proto: a \.proto of 3072 MiB, 16 MiB is the most$"):
+    with pytest.raises(FileError, match=r"^fork\.proto: the file has 3072 MiB; the limit is 16 MiB$"):
         read(Path("deploy.prototxt"), proto=Path("fork.proto"))
 
 

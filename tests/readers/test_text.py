@@ -174,16 +174,16 @@ def test_comments_may_hold_any_bytes() -> None:
         ("a: 09", "net.prototxt:1: '09' is not a number"),
         ("a: 1e", "net.prototxt:1: '1e' is not a number"),
         ("a: " + "9" * 500, "net.prototxt:1: a number has more than 400 characters"),
-        ("\na: 'x\n'", "net.prototxt:2: a string is not closed in its line"),
-        ("a: 'x", "net.prototxt:1: a string is not closed in its line"),
-        (r"a: '\q'", r"net.prototxt:1: '\q' is no escape in a string"),
-        (r"a: '\ud800'", r"net.prototxt:1: '\ud800' is no character"),
-        (r"a: '\U00110000'", r"net.prototxt:1: '\U00110000' is no character"),
-        (r"a: '\xff'", "net.prototxt:1: a string with byte 0xff, which is not UTF-8"),
+        ("\na: 'x\n'", "net.prototxt:2: a string is not closed on its line"),
+        ("a: 'x", "net.prototxt:1: a string is not closed on its line"),
+        (r"a: '\q'", r"net.prototxt:1: '\q' is not an escape of a string"),
+        (r"a: '\ud800'", r"net.prototxt:1: '\ud800' is not a character"),
+        (r"a: '\U00110000'", r"net.prototxt:1: '\U00110000' is not a character"),
+        (r"a: '\xff'", "net.prototxt:1: a string has byte 0xff, which is not UTF-8"),
         ("a: 1\nb: @", "net.prototxt:2: unexpected character '@'"),
         ("a:\u00a01", "net.prototxt:1: unexpected character U+00A0"),
         (b"a: 1\n\xe9: 2", "net.prototxt:2: byte 0xe9 is not UTF-8. Save the file as UTF-8"),
-        (b"a: '\xe9'", "net.prototxt:1: a string with byte 0xe9, which is not UTF-8"),
+        (b"a: '\xe9'", "net.prototxt:1: a string has byte 0xe9, which is not UTF-8"),
         ("a {" * 70, "net.prototxt:1: messages are nested deeper than 64"),
         ("a: [[1]]", "net.prototxt:1: expected a value after 'a:', got '['"),
     ],
@@ -236,7 +236,7 @@ def test_a_text_of_gigabytes_is_not_read() -> None:
     with Path("net.prototxt").open("wb") as file:
         file.write(b"# \n" * 30_000)
         file.truncate(3 << 30)
-    with pytest.raises(FileError, match=r"^net\.prototxt: a prototxt of 3072 MiB, 64 MiB is the most$"):
+    with pytest.raises(FileError, match=r"^net\.prototxt: the file has 3072 MiB; the limit is 64 MiB$"):
         read_text(Path("net.prototxt"))
 
 

@@ -1,4 +1,4 @@
-"""Files that belong to a model: they must lie in its folder, also where the model or they are links."""
+"""Files that belong to a model. They must lie in its folder once symbolic links are resolved."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from anylayer.errors import FileError, need
 
 
 def need_within(path: Path, model: Path, what: str, remedy: str = "") -> None:
-    """Refuse an existing file that the model's folder does not contain once links are resolved.
+    """Raise FileError unless an existing file lies in the model's folder once symbolic links are resolved.
 
-    Where the model is a link itself, the folder of its target counts too: a cache may hold a model and its weights
-    as links into one folder. Raises FileError, which calls the file `what`.
+    If the model is a link itself, its target's folder is allowed too, because a cache may hold a model and its
+    weights as links into one folder. `what` names the file in the message, which ends with `remedy`.
     """
     real = path.resolve()
     folders = (model if model.is_dir() else model.parent).resolve(), model.resolve().parent

@@ -1,4 +1,4 @@
-"""What a file is, told by its first bytes: so that a reader can say what it was given in place of a network."""
+"""Recognise what a file is from its first bytes, so that an error can name what was given instead of a network."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 
 _HEAD = 1 << 16
+"""Bytes at the beginning of a file that are looked at."""
+_MAX_FIELDS = 64
+"""Protobuf fields at the beginning of a file that are looked at."""
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "a picture (PNG)"),
     (b"\xff\xd8\xff", "a picture (JPEG)"),
@@ -23,7 +26,7 @@ _MAGIC = (
     (b"Rar!", "a rar archive"),
     (b"%PDF", "a PDF document"),
     (b"\x7fELF", "a program or shared library"),
-    (b"version https://git-lfs", "a Git LFS pointer: the file itself is yet to be downloaded (git lfs pull)"),
+    (b"version https://git-lfs", "a Git LFS pointer: download the file itself with git lfs pull"),
     (b"7767517", "an ncnn network"),
 )
 _ZIPPED = (
@@ -32,7 +35,7 @@ _ZIPPED = (
     (rb".*\.npy", "a NumPy archive (.npz)"),
 )
 _MARKUP = (
-    (rb"(?i)\s*<(!doctype\s+html|html)", "a web page: the download gave the page in place of the file"),
+    (rb"(?i)\s*<(!doctype\s+html|html)", "a web page: the download returned a page instead of the file"),
     (
         rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*(<!DOCTYPE\s.*?)?<net\b",
         "an OpenVINO model (IR)",
@@ -52,10 +55,10 @@ _MARKUP = (
 
 
 def describe(path: Path) -> str:
-    """What the file is ("a picture (PNG)"), or "" where its first bytes do not tell.
+    """Return what a file is ("a picture (PNG)"), or "" if its first bytes are not conclusive.
 
-    Protobuf files without a signature are told by their fields: "a Caffe model (binary)", "an ONNX model",
-    "a TensorFlow graph", "a Caffe blob (.binaryproto)", "a Caffe solver state".
+    Protobuf files have no signature. Their field numbers and wire types distinguish "a Caffe model (binary)",
+    "an ONNX model", "a TensorFlow graph", "a Caffe blob (.binaryproto)" and "a Caffe solver state", among others.
     """
     with path.open("rb") as handle:
         head = handle.read(_HEAD)
@@ -84,13 +87,13 @@ def _is_text(head: bytes) -> bool:
 
 
 def is_text(path: Path) -> bool:
-    """Whether the file begins as text does: no control characters but white space."""
+    """Return whether a file begins with text: it has no control characters except white space and ESC."""
     with path.open("rb") as handle:
         return _is_text(handle.read(_HEAD))
 
 
 def _protobuf(head: bytes, size: int) -> str:
-    """Tell a protobuf file by its first fields."""
+    """Return which protobuf message a file of `size` bytes holds, judged by its first fields; "" if none fits."""
     fields = _fields(head, size)
     kinds = {(number, kind) for number, kind, _, _ in fields}
     if not kinds:
@@ -114,41 +117,45 @@ def _protobuf(head: bytes, size: int) -> str:
 
 
 _ONNX = {(n, 0) for n in (1, 5)} | {(n, 2) for n in (2, 3, 4, 6, 7, 8, 14, 20, 25, 26)}
-
-
+"""The fields of an ONNX ModelProto, as (number, wire type)."""
 _GRAPH = {(1, 2), (2, 2), (3, 0), (4, 2), (5, 2)}
-
-
+"""The fields of a TensorFlow GraphDef."""
 _META = {(n, 2) for n in range(1, 9)}
-"""The fields of a MetaGraphDef."""
+"""The fields of a TensorFlow MetaGraphDef."""
 
 
 def _is_info(text: bytes, size: int) -> bool:
-    """Whether the first bytes of a message are a MetaInfoDef's (a Caffe network has its name there): lists of
-    operations, and TensorFlow's version."""
+    """Return whether a message of `size` bytes that begins with `text` is a MetaInfoDef.
+
+    It holds lists of operations and TensorFlow's version. A Caffe network has its name in the same field.
+    """
     found = {(n, k) for n, k, _, _ in _fields(text, size)}
     return (2, 2) in found and found <= {(n, 2) for n in range(1, 7)} | {(7, 0), (8, 2)}
 
 
 def _is_node(text: bytes, size: int) -> bool:
-    """Whether the first bytes of a message of `size` bytes are a NodeDef's: a name, then an op."""
+    """Return whether a message of `size` bytes that begins with `text` is a NodeDef: a name, then an op."""
     fields = _fields(text, size)
     kinds = {(n, k) for n, k, _, _ in fields}
     if not fields:
-        return len(text) < 4 and size > len(text)  # cut where the head ends
+        return len(text) < 4 and size > len(text)  # the bytes read from the file end inside the first field
     return fields[0][:2] == (1, 2) and (kinds >= {(1, 2), (2, 2)} or fields[-1][3] >= len(text) < size)
 
 
 def _fields(head: bytes, size: int) -> list[tuple[int, int, int, int]]:
-    """The first fields of a protobuf message of `size` bytes: number, wire type, start, stop; [] if it is none."""
+    """Return the first fields of a protobuf message of `size` bytes: number, wire type, start and stop of the
+    value.
+
+    The list is empty if the bytes are not a protobuf message.
+    """
     fields: list[tuple[int, int, int, int]] = []
     position = 0
-    while position < len(head) and len(fields) < 64:
+    while position < len(head) and len(fields) < _MAX_FIELDS:
         tag, low = _varint(head, position)
         number, kind = tag >> 3, tag & 7
         if low == 0:
             break
-        length, start = (0, low)
+        start = low
         if kind == 0:
             _, start = _varint(head, low)
             stop = start
@@ -167,7 +174,7 @@ def _fields(head: bytes, size: int) -> list[tuple[int, int, int, int]]:
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """A varint and the position after it; (0, 0) where it is cut off."""
+    """Return a varint and the position after it, or (0, 0) if it is cut off."""
     value = 0
     for i, byte in enumerate(data[position : position + 10]):
         value |= (byte & 0x7F) << (7 * i)

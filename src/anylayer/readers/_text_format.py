@@ -1,7 +1,8 @@
-"""Prototxt: protobuf's text format, read without a schema (protobuf.dev/reference/protobuf/textformat-spec).
+"""Prototxt: protobuf's text format, parsed without a schema (protobuf.dev/reference/protobuf/textformat-spec).
 
-Values keep what the file says: an int (decimal, hexadecimal or octal), a float, a quoted string (str), a bare
-word (Word; `true` and `false` are Flags; `inf` and `nan` floats) or a Block. Time is linear in the text.
+A value is an int (decimal, hexadecimal or octal in the file), a float (also `inf` and `nan`), a str (quoted in the
+file), a Flag (`true` or `false`), a Word (any other bare word) or a Block. Time is linear in the length of the
+text.
 """
 
 from __future__ import annotations
@@ -9,16 +10,12 @@ from __future__ import annotations
 import codecs
 import re
 from pathlib import Path
-from typing import Any
 
 from anylayer.errors import FileError
 from anylayer.network import Flag, Word
-from anylayer.readers._tree import Block, shown
+from anylayer.readers._limits import MAX_NESTING, MAX_NUMBER_LENGTH, MAX_TEXT_BYTES
+from anylayer.readers._tree import Block, Value, shown
 
-MAX_DEPTH = 64
-MAX_BYTES = 1 << 26
-MAX_NUMBER = 400
-"""The limit for the characters of a number."""
 _TOKEN = re.compile(
     r"(?P<space>(?:[ \t\r\n\f\v]|\#[^\n]*)+)"
     r"|(?P<word>[A-Za-z_][A-Za-z_0-9]*)"
@@ -31,7 +28,7 @@ _DECIMAL = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fF]?")
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*")
 _BODY = {'"': re.compile(r'(?:[^"\\\n]++|\\[^\n])*+'), "'": re.compile(r"(?:[^'\\\n]++|\\[^\n])*+")}
 _RARE = re.compile(r"\\(?:[^abfnrtv\\'\"0-7x]|x(?![0-9a-fA-F]{2})|[4-7][0-7][0-7])")
-"""Escapes that Python's own decoder does not have, or an escaped backslash before what looks like one."""
+"""Escapes that Python's decoder does not know, or an escaped backslash followed by what looks like one of them."""
 _ESCAPE = re.compile(r"([abfnrtv?\\'\"])|([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _SPECIALS = {"inf": float("inf"), "infinity": float("inf"), "nan": float("nan")}
@@ -39,16 +36,27 @@ _CLOSING = {"{": "}", "<": ">"}
 
 
 def read_text(path: Path) -> Block:
-    """The fields of a prototxt. Raises FileError with file and line."""
+    """Return the fields of a prototxt.
+
+    Raise FileError with file and line for what is not protobuf's text format.
+    """
+    return parse(read_limited(path, MAX_TEXT_BYTES), str(path))
+
+
+def read_limited(path: Path, limit: int) -> bytes:
+    """Return the bytes of a text file. Raise FileError if it has more than `limit` bytes."""
     size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise FileError(f"a prototxt of {size >> 20} MiB, {MAX_BYTES >> 20} MiB is the most", str(path))
-    return parse(path.read_bytes(), str(path))
+    if size > limit:
+        raise FileError(f"the file has {size >> 20} MiB; the limit is {limit >> 20} MiB", str(path))
+    return path.read_bytes()
 
 
 def parse(data: bytes, file: str, *, raw: bool = False) -> Block:
-    """The fields of a prototxt's bytes; `file` names it in errors. With `raw` a quoted string may hold any bytes:
-    those that are not UTF-8 become lone surrogates (Python's "surrogateescape")."""
+    """Return the fields of a prototxt's bytes. `file` names it in errors, which are FileError with a line.
+
+    With `raw` a quoted string may hold bytes that are not UTF-8. They become lone surrogates (Python's
+    "surrogateescape"). Without `raw` they are refused.
+    """
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     parser = _Parser(text, file, raw)
     root = Block(file, 1)
@@ -57,7 +65,11 @@ def parse(data: bytes, file: str, *, raw: bool = False) -> Block:
 
 
 class _Parser:
-    """One pass over the text; `kind` and `token` are the current token, "end" after the last."""
+    """Parses the text in one pass.
+
+    `kind` and `token` are the current token: kind "word", "number", "quote" or "sign", or "end" after the last
+    one.
+    """
 
     def __init__(self, text: str, file: str, raw: bool = False) -> None:
         self.source, self.file, self.raw = text, file, raw
@@ -69,11 +81,11 @@ class _Parser:
         return FileError(rule, f"{self.file}:{line or self.token_line}")
 
     def found(self) -> str:
-        """The current token, for an error message."""
+        """Return the current token as an error message shows it."""
         return "the end of the file" if self.kind == "end" else shown(Word(f"'{self.token}'"))
 
     def next(self) -> None:
-        """Go to the next token. A string token is left at its opening quote."""
+        """Advance to the next token. For a quoted string the token is its opening quote."""
         text = self.source
         while True:
             space = _SPACE.match(text, self.position)
@@ -87,20 +99,20 @@ class _Parser:
             return
         match = _TOKEN.match(text, self.position)
         if match is None:
-            raise self._stranger(text[self.position])
+            raise self._unexpected(text[self.position])
         self.kind, self.token = str(match.lastgroup), match.group()
         self.position = match.end()
 
-    def _stranger(self, char: str) -> FileError:
+    def _unexpected(self, char: str) -> FileError:
         if "\udc80" <= char <= "\udcff":
             return self.fail(f"byte 0x{ord(char) - 0xDC00:02x} is not UTF-8. Save the file as UTF-8")
         named = f"'{char}'" if char.isprintable() and char.isascii() else f"U+{ord(char):04X}"
         return self.fail(f"unexpected character {named}")
 
     def fields(self, block: Block, closing: str, depth: int) -> None:
-        """Fields up to `closing` ("" for the end of the file)."""
-        if depth > MAX_DEPTH:
-            raise self.fail(f"messages are nested deeper than {MAX_DEPTH}")
+        """Add the fields up to the token `closing` to a block; with "" up to the end of the file."""
+        if depth > MAX_NESTING:
+            raise self.fail(f"messages are nested deeper than {MAX_NESTING}")
         while True:
             if self.kind == "end" and not closing:
                 return
@@ -134,7 +146,7 @@ class _Parser:
         raise self.fail(f"expected the name of a field, got {self.found()}{hint}")
 
     def bracketed(self) -> str:
-        """An extension's name `[a.b]`, or an Any's `[domain/a.b]`."""
+        """Return the name of an extension, `[a.b]`, or of an Any message, `[domain/a.b]`."""
         parts = ["["]
         self.next()
         while not (self.kind == "sign" and self.token == "]"):
@@ -162,7 +174,7 @@ class _Parser:
                 raise self.fail(f"expected ',' or ']' in the list of '{name}', got {self.found()}")
             self.next()
 
-    def value(self, name: str, colon: bool, depth: int) -> Any:
+    def value(self, name: str, colon: bool, depth: int) -> Value:
         if self.kind == "sign" and self.token in _CLOSING:
             closing = _CLOSING[self.token]
             block = Block(self.file, self.token_line)
@@ -183,14 +195,14 @@ class _Parser:
             return self.negative()
         raise self.fail(f"expected a value after '{name}:', got {self.found()}")
 
-    def word(self) -> Any:
+    def word(self) -> Value:
         word = self.token
         self.next()
         if word in ("true", "false", "True", "False"):
             return Flag(word.lower() == "true")
         return _SPECIALS.get(word, Word(word))
 
-    def negative(self) -> Any:
+    def negative(self) -> Value:
         if self.kind == "number":
             return self.number("-")
         if self.kind == "word" and self.token.lower() in _SPECIALS:
@@ -199,11 +211,11 @@ class _Parser:
             return -special
         raise self.fail(f"expected a number after '-', got {self.found()}")
 
-    def number(self, sign: str) -> Any:
+    def number(self, sign: str) -> Value:
         token, line = self.token, self.token_line
         self.next()
-        if len(token) > MAX_NUMBER:
-            raise self.fail(f"a number has more than {MAX_NUMBER} characters", line)
+        if len(token) > MAX_NUMBER_LENGTH:
+            raise self.fail(f"a number has more than {MAX_NUMBER_LENGTH} characters", line)
         if _INTEGER.fullmatch(token):
             octal = token.startswith("0") and token.isdigit()
             value = int(sign + token, 8 if octal else 16 if token[:2] in ("0x", "0X") else 10)
@@ -213,7 +225,7 @@ class _Parser:
         raise self.fail(f"'{shown(Word(token))}' is not a number", line)
 
     def strings(self) -> str:
-        """Adjacent quoted strings, which are one."""
+        """Return adjacent quoted strings as one string."""
         parts = []
         while self.kind == "quote":
             parts.append(self.string())
@@ -221,30 +233,33 @@ class _Parser:
         try:
             text = b"".join(parts).decode("utf-8", "surrogateescape" if self.raw else "strict")
         except UnicodeDecodeError as error:
-            raise self.fail(f"a string with byte 0x{error.object[error.start]:02x}, which is not UTF-8") from None
+            raise self.fail(f"a string has byte 0x{error.object[error.start]:02x}, which is not UTF-8") from None
         return text
 
     def string(self) -> bytes:
-        """One quoted string's bytes; the position is after the opening quote, and then after the closing one."""
+        """Return the bytes of one quoted string.
+
+        Move the position from its opening quote to after its closing one.
+        """
         begin = self.position
         body = _BODY[self.token].match(self.source, begin)
         stop = body.end() if body else begin
         if self.source[stop : stop + 1] != self.token:
-            raise self.fail("a string is not closed in its line")
+            raise self.fail("a string is not closed on its line")
         self.position = stop + 1
         text = self.source[begin:stop]
         if "\\" in text and _RARE.search(text) is None:
             return codecs.escape_decode(text.encode("utf-8", "surrogateescape"))[0]
-        return self.plain(text)
+        return self.unescaped(text)
 
-    def plain(self, text: str) -> bytes:
-        """A string's bytes, escape by escape."""
+    def unescaped(self, text: str) -> bytes:
+        """Return a string's bytes. Decode all of protobuf's escapes, one by one."""
         parts, position = [], 0
         while (found := text.find("\\", position)) >= 0:
             parts.append(text[position:found].encode("utf-8", "surrogateescape"))
             escape = _ESCAPE.match(text, found + 1)
             if escape is None:
-                raise self.fail(f"'\\{text[found + 1 : found + 2]}' is no escape in a string")
+                raise self.fail(f"'\\{text[found + 1 : found + 2]}' is not an escape of a string")
             parts.append(self.escaped(escape))
             position = escape.end()
         parts.append(text[position:].encode("utf-8", "surrogateescape"))
@@ -260,12 +275,12 @@ class _Parser:
             return bytes([int(hexa, 16)])
         code = int(short or long, 16)
         if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-            raise self.fail(f"'\\{escape.group()}' is no character")
+            raise self.fail(f"'\\{escape.group()}' is not a character")
         return chr(code).encode()
 
 
 def _float(value: int) -> float:
-    """Return the float nearest to a whole number: infinity beyond the largest float."""
+    """Return the float nearest to an integer, which is infinity beyond the largest float."""
     try:
         return float(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Block: the fields between a pair of braces, as a file spells them. Text and binary files both become Blocks."""
+"""Block: the fields of one protobuf message as the file spells them. Text and binary files both become Blocks."""
 
 from __future__ import annotations
 
@@ -9,22 +9,27 @@ from typing import Any
 from anylayer.errors import FileError
 from anylayer.network import Word
 
+Value = Any
+"""The value of a field: an int, float, str, Word, Flag or Block; in a binary file also a stored blob of weights.
+"""
+
 
 @dataclass(slots=True)
 class Entry:
-    """One occurrence of a field. `value` is an int, float, str, Word, Flag, Block or (binary) a stored blob."""
+    """One occurrence of a field in a message, and its line in the file."""
 
     name: str
-    value: Any
+    value: Value
     line: int
 
 
 @dataclass(slots=True)
 class Block:
-    """Fields in file order, each as often as the file writes it. `line` is 0 in a binary file.
+    """The fields of one message in file order. A field that the file writes several times has several entries.
 
-    `repeated` names the fields that a schema declares repeated: to_dict gives a list for them always.
-    `defaults` are the values that a schema declares for absent fields.
+    `line` is the message's line in the file, 0 in a binary file. `repeated` names the fields that a schema
+    declares as repeated; `to_dict` always makes lists of them. `defaults` are the values that a schema declares
+    for absent fields.
     """
 
     file: str
@@ -40,61 +45,61 @@ class Block:
         return any(e.name == name for e in self.entries)
 
     def place(self, line: int | None = None) -> str:
-        """Where an error stands: "deploy.prototxt:41", without the line for a binary file."""
+        """Return the place for an error message: "deploy.prototxt:41", or the file alone if it is binary."""
         line = self.line if line is None else line
         return f"{self.file}:{line}" if line else self.file
 
     def fail(self, rule: str, line: int | None = None) -> FileError:
-        """A FileError at a line of this block."""
+        """Return a FileError at `line`, by default at the first line of this block."""
         return FileError(rule, self.place(line))
 
-    def add(self, name: str, value: Any, line: int | None = None) -> None:
-        """Append one occurrence of a field."""
+    def add(self, name: str, value: Value, line: int | None = None) -> None:
+        """Append one occurrence of a field, by default at the line of this block."""
         self.entries.append(Entry(name, value, self.line if line is None else line))
 
-    def all(self, name: str) -> list[Any]:
-        """Every value of a field."""
+    def all(self, name: str) -> list[Value]:
+        """Return every value of a field."""
         return [e.value for e in self.entries if e.name == name]
 
     def entry(self, name: str) -> Entry | None:
-        """The one occurrence of a field, or None; more than one is an error."""
+        """Return the only occurrence of a field, or None. Raise FileError for more than one."""
         found = [e for e in self.entries if e.name == name]
         if len(found) > 1:
             raise self.fail(f"'{name}' is given {len(found)} times, once is allowed", found[1].line)
         return found[0] if found else None
 
     def text(self, name: str, default: str = "") -> str:
-        """The one quoted string of a field."""
+        """Return the quoted string of a field that occurs at most once."""
         entry = self.entry(name)
         return default if entry is None else self.string(entry)
 
     def texts(self, name: str) -> list[str]:
-        """The quoted strings of a repeated field."""
+        """Return the quoted strings of a repeated field."""
         return [self.string(e) for e in self.entries if e.name == name]
 
     def string(self, entry: Entry) -> str:
-        """An entry's value, which must be a quoted string."""
+        """Return an entry's value. Raise FileError unless it is a quoted string."""
         if not isinstance(entry.value, str) or isinstance(entry.value, Word):
             raise self.fail(f"'{entry.name}' must be a quoted string, got {shown(entry.value)}", entry.line)
         return str(entry.value)
 
     def integer(self, name: str, default: int = 0) -> int:
-        """The one integer of a field."""
+        """Return the integer of a field that occurs at most once."""
         entry = self.entry(name)
         return default if entry is None else self.as_integer(entry)
 
     def integers(self, name: str) -> list[int]:
-        """The integers of a repeated field."""
+        """Return the integers of a repeated field."""
         return [self.as_integer(e) for e in self.entries if e.name == name]
 
     def as_integer(self, entry: Entry) -> int:
-        """An entry's value, which must be an integer."""
+        """Return an entry's value. Raise FileError unless it is an integer."""
         if type(entry.value) is not int:
             raise self.fail(f"'{entry.name}' must be an integer, got {shown(entry.value)}", entry.line)
         return entry.value
 
     def numbers(self, name: str) -> list[float]:
-        """The numbers of a repeated field."""
+        """Return the numbers of a repeated field. Raise FileError for any other value."""
         found = []
         for e in self.entries:
             if e.name == name:
@@ -104,34 +109,37 @@ class Block:
         return found
 
     def blocks(self, name: str) -> list[Block]:
-        """The messages of a repeated field."""
+        """Return the messages of a repeated field."""
         return [self.as_block(e) for e in self.entries if e.name == name]
 
     def block(self, name: str) -> Block | None:
-        """The one message of a field, or None."""
+        """Return the message of a field that occurs at most once, or None."""
         entry = self.entry(name)
         return None if entry is None else self.as_block(entry)
 
     def as_block(self, entry: Entry) -> Block:
-        """An entry's value, which must be a message."""
+        """Return an entry's value. Raise FileError unless it is a message."""
         if not isinstance(entry.value, Block):
             raise self.fail(f"'{entry.name}' must be a message {{ ... }}, got {shown(entry.value)}", entry.line)
         return entry.value
 
     def without(self, *names: str) -> Block:
-        """A copy that lacks some fields."""
+        """Return a copy without the named fields."""
         kept = [e for e in self.entries if e.name not in names]
         return Block(self.file, self.line, kept, self.repeated, self.defaults)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values: a field given once is its value, one given more often (or `repeated`) a list."""
+        """Return the fields as nested dicts.
+
+        A field that is `repeated` or occurs more than once becomes a list, any other field its value.
+        """
         found: dict[str, list[Any]] = {}
         for e in self.entries:
             found.setdefault(e.name, []).append(e.value.to_dict() if isinstance(e.value, Block) else e.value)
         return {n: v if len(v) > 1 or n in self.repeated else v[0] for n, v in found.items()}
 
     def lines(self, prefix: str = "") -> dict[str, int]:
-        """The line of the first occurrence of every field, by dotted path."""
+        """Return the line of the first occurrence of every field, by dotted path ("pooling_param.stride")."""
         found: dict[str, int] = {}
         for e in self.entries:
             path = prefix + e.name
@@ -142,8 +150,8 @@ class Block:
         return found
 
 
-def shown(value: Any) -> str:
-    """A value as the file spells it, cut where it is long."""
+def shown(value: Value) -> str:
+    """Return a value as the file spells it, shortened to 60 characters."""
     if isinstance(value, Block):
         return "a message { ... }"
     text = str(value) if isinstance(value, Word) or not isinstance(value, str) else f'"{value}"'

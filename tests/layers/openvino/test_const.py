@@ -39,5 +39,5 @@ def test_values_beyond_the_file(tmp_path: Path) -> None:
     path = tmp_path / "net.xml"
     save(lambda x: o15.add(x, const(noise(3, 1, 1))), [X], path)
     path.with_suffix(".bin").write_bytes(b"\0" * 8)
-    with pytest.raises(AnyLayerError, match=r"12 bytes at offset 0 are named, .*net.bin has 8 bytes"):
+    with pytest.raises(AnyLayerError, match=r"12 bytes at offset 0 are needed, but .*net.bin has 8 bytes"):
         read_net(path)

@@ -48,7 +48,7 @@ def test_open_sizes(tmp_path: Path) -> None:
 
 def test_open_rank(tmp_path: Path) -> None:
     shaped("...", tmp_path / "net.xml")
-    with pytest.raises(AnyLayerError, match="its rank is left open"):
+    with pytest.raises(AnyLayerError, match="its rank is dynamic"):
         read_net(tmp_path / "net.xml")
 
 

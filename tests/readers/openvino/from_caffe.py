@@ -1,4 +1,4 @@
-"""A Caffe network spelled as an IR of version 2 to 7, as the Model Optimizer of 2018 spells it."""
+"""Translate a Caffe network to an IR of version 2 to 7, as the Model Optimizer of 2018 does."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Spelled = tuple[str, dict[str, Any], dict[str, Array]]
 
 
 class CannotSpell(Exception):
-    """The layer has no form in an IR."""
+    """The layer cannot be expressed in an IR."""
 
 
 def spell(net: Net, version: int, half: bool = False) -> Ir:
-    """The IR of a Caffe network whose shapes are known."""
+    """Return the IR of a Caffe network whose shapes are known. Raise CannotSpell if a layer has no equivalent."""
     ir = Ir(version, half)
     types = {name: t for node in net.inspect().nodes for name, t in node.outputs}
     for name, known in net.network.inputs.items():

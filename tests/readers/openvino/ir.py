@@ -1,4 +1,4 @@
-"""Write IRs of versions 2 to 7 by hand: a small builder, and one that spells a Caffe network."""
+"""Ir: builds an IR of version 2 to 7 layer by layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anylayer.network import Array
 
 @dataclass
 class Ir:
-    """An IR under construction. Values are named by the layer that gives them, or (layer, output index)."""
+    """An IR under construction. A value is named by its layer, or (layer, output index) if there are several."""
 
     version: int = 2
     half: bool = False
@@ -31,7 +31,7 @@ class Ir:
         return "FP16" if self.half else "FP32"
 
     def input(self, name: str, *shape: int) -> None:
-        """An input."""
+        """Add an input."""
         self.layer(name, "Input", [], [shape])
 
     def layer(
@@ -44,7 +44,10 @@ class Ir:
         blobs: Mapping[str, Array] | None = None,
         tag: str = "",
     ) -> None:
-        """A layer with output shapes; its port numbers skip those of its blobs, as the Model Optimizer's do."""
+        """Add a layer with the given output shapes.
+
+        Like the Model Optimizer, number its blobs before its outputs.
+        """
         number = len(self.layers)
         text = f'<layer id="{number}" name={quoteattr(name)} precision="{self.precision}" type="{type_}">'
         if data:
@@ -71,18 +74,18 @@ class Ir:
         self.layers.append(text + "</layer>")
 
     def blob(self, name: str, array: Array) -> str:
-        """The element of a blob, whose values go to the .bin."""
+        """Append a blob to the weights and return its XML element."""
         data = np.ascontiguousarray(array, np.float16 if self.half else np.float32).tobytes()
         offset = len(self.weights)
         self.weights += data
         return f'<{name} offset="{offset}" size="{len(data)}"/>'
 
     def shape(self, source: Any) -> tuple[int, ...]:
-        """The shape of a value."""
+        """Return the shape of a value."""
         return self.ports[source][2]
 
     def text(self) -> str:
-        """The XML."""
+        """Return the text of the XML file."""
         layers, edges = "\n".join(self.layers), "\n".join(self.edges)
         return (
             f'<?xml version="1.0" ?>\n<net batch="1" name="net" version="{self.version}">\n<layers>\n{layers}\n'
@@ -90,7 +93,7 @@ class Ir:
         )
 
     def save(self, folder: Path, name: str = "net") -> Path:
-        """Write both files; the path of the .xml."""
+        """Write both files. Return the path of the XML file."""
         path = folder / f"{name}.xml"
         path.write_text(self.text())
         path.with_suffix(".bin").write_bytes(bytes(self.weights))

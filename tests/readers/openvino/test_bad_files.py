@@ -1,4 +1,4 @@
-"""Files that are no IR, or broken, or made to harm: each is answered with what is wrong, and where."""
+"""Files that are not an IR, that are damaged, or that are hostile: the error says what is wrong, and where."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def save(folder: Path, text: str = V11, data: bytes | None = None) -> Path:
     return path
 
 
-def test_the_file_itself(tmp_path: Path) -> None:
+def test_unchanged_file_is_read(tmp_path: Path) -> None:
     x = np.ones((1, 3), np.float32)
     got = anylayer.read(save(tmp_path)).compile("numpy")({"x": x})
     assert np.array_equal(got["y"], x + VALUES)
@@ -46,29 +46,29 @@ def test_the_file_itself(tmp_path: Path) -> None:
 CHANGES = {
     "a document type": (
         ("<net name", '<!DOCTYPE net [<!ENTITY a "b">]><net name'),
-        "line 1: it declares a document type (DTD), which an IR has no use for",
+        "line 1: the file declares a document type (DTD), which is not supported in an IR",
     ),
-    "laughs": (
+    "nested entities": (
         (
             "<net name",
             '<!DOCTYPE n [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;">]><net name',
         ),
-        "it declares a document type (DTD)",
+        "the file declares a document type (DTD)",
     ),
     "an unknown entity": (('name="n"', 'name="&n;"'), "this is not XML: undefined entity"),
     "cut off": (("</edges></net>", ""), "this is not XML: no element found"),
-    "crossed": (("</layers>", "</layer>"), "line 8: this is not XML: mismatched tag"),
-    "nothing of layers": (("layers", "players"), "there is no <layers> in it"),
-    "a version of words": (('version="11"', 'version="new"'), "its version is 'new', a number is needed"),
-    "a version to come": (
+    "mismatched tags": (("</layers>", "</layer>"), "line 8: this is not XML: mismatched tag"),
+    "no layers": (("layers", "players"), "the network has no <layers> element"),
+    "a version that is not a number": (('version="11"', 'version="new"'), "its version 'new' is not a number"),
+    "a future version": (
         ('version="11"', 'version="12"'),
         "its version is 12; versions 2 to 7, 10 and 11",
     ),
-    "a version between": (
+    "a version that does not exist": (
         ('version="11"', 'version="8"'),
         "its version is 8; versions 2 to 7, 10 and 11",
     ),
-    "an opset to come": (
+    "a future opset": (
         ('type="Add" version="opset1"', 'type="Add" version="opset99"'),
         "layer 'y' (Add): is of version 'opset99', opset1 to opset17 are known",
     ),
@@ -76,16 +76,16 @@ CHANGES = {
         ('type="Add" version="opset1"', 'type="Add" version="extension"'),
         "An operation of an extension is defined by a class in a layers file",
     ),
-    "a lying offset": (('offset="0"', 'offset="4"'), "layer 'c' (Const): 12 bytes at offset 4 are named"),
-    "an offset below": (('offset="0"', 'offset="-4"'), "'offset': a size is a whole number, got '-4'"),
-    "a lying size": (('size="12"', 'size="8"'), "3 values of type f32 need 12 bytes, size says 8"),
-    "a lying shape": (('shape="3"', 'shape="9999999999"'), "9999999999 values of type f32 need 39999999996 bytes"),
-    "an element type": (('f32" shape="3"', 'f8" shape="3"'), "values of type 'f8' are not supported"),
-    "an attribute": (
+    "a wrong offset": (('offset="0"', 'offset="4"'), "layer 'c' (Const): 12 bytes at offset 4 are needed, but"),
+    "a negative offset": (('offset="0"', 'offset="-4"'), "'offset': a size must be an integer, got '-4'"),
+    "a wrong size": (('size="12"', 'size="8"'), "3 values of type f32 need 12 bytes, but 'size' is 8"),
+    "a wrong shape": (('shape="3"', 'shape="9999999999"'), "9999999999 values of type f32 need 39999999996 bytes"),
+    "an unknown element type": (('f32" shape="3"', 'f8" shape="3"'), "values of type 'f8' are not supported"),
+    "an unknown attribute": (
         ('auto_broadcast="numpy"', 'auto_brodcast="numpy"'),
         "data has no field 'auto_brodcast'; did you mean 'auto_broadcast'?",
     ),
-    "a word": (
+    "an unknown word": (
         ('auto_broadcast="numpy"', 'auto_broadcast="nimpy"'),
         "parameter 'auto_broadcast': must be one of numpy, none, pdpd, bidirectional, explicit, got nimpy",
     ),
@@ -99,32 +99,38 @@ CHANGES = {
     ),
     "an edge to nowhere": (
         ('to-layer="3"', 'to-layer="9"'),
-        "line 11: an edge has to-layer=9, which is no layer",
+        "line 11: an edge has to-layer=9, but no layer has this id",
     ),
-    "a port that is not": (
+    "an unknown port": (
         ('from-layer="2" from-port="2"', 'from-layer="2" from-port="0"'),
         "it has no output port 0 (line 11); its output ports: 2",
     ),
-    "a circle": (
+    "a cycle": (
         ('from-layer="0" from-port="0" to-layer="2"', 'from-layer="2" from-port="2" to-layer="2"'),
-        "layers 'y', 'r' read each other's outputs in a circle",
+        "layers 'y', 'r' depend on each other in a cycle",
     ),
-    "one id twice": (('<layer id="1"', '<layer id="0"'), "layer 'c' (Const): its id 0 is taken by another layer"),
-    "one port twice": (('<port id="0"/><port id="1"/>', '<port id="0"/><port id="0"/>'), "one occurs twice"),
+    "one id twice": (('<layer id="1"', '<layer id="0"'), "layer 'c' (Const): another layer has the same id 0"),
+    "one port twice": (
+        ('<port id="0"/><port id="1"/>', '<port id="0"/><port id="0"/>'),
+        "two of its ports have the same id: 0, 0, 2",
+    ),
     "no type": ((' type="Add"', ""), "line 6: a layer has no 'type'"),
-    "an output that is read": (
+    "an output layer with two inputs": (
         ('type="Add" version="opset1"><data auto_broadcast="numpy"/>', 'type="Result" version="opset1">'),
-        "layer 'y' (Result): takes one input, got 2",
+        "layer 'y' (Result): an output layer has 2 inputs, expected 1",
     ),
-    "an input that reads": (('type="Add"', 'type="Parameter"'), "layer 'y' (Parameter): takes no input, got 2"),
+    "an input layer with inputs": (
+        ('type="Add"', 'type="Parameter"'),
+        "layer 'y' (Parameter): an input layer has 2 inputs, expected none",
+    ),
     "no outputs": (('type="Result"', 'type="Exp"'), "the network has no outputs"),
-    "a dim of words": (("<dim>1</dim>", "<dim>one</dim>"), "a size is a whole number, got 'one'"),
-    "an endless dim": (("<dim>1</dim>", f"<dim>{'9' * 5000}</dim>"), "a size is a whole number, got '9999"),
+    "a dim that is not a number": (("<dim>1</dim>", "<dim>one</dim>"), "a size must be an integer, got 'one'"),
+    "a huge dim": (("<dim>1</dim>", f"<dim>{'9' * 5000}</dim>"), "a size must be an integer, got '9999"),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changed(name: str, tmp_path: Path) -> None:
+def test_damaged_file_is_refused(name: str, tmp_path: Path) -> None:
     (old, new), text = CHANGES[name]
     assert old in V11
     path = save(tmp_path, V11.replace(old, new, 1) if old != "layers" else V11.replace(old, new))
@@ -137,22 +143,22 @@ def test_changed(name: str, tmp_path: Path) -> None:
     assert time.perf_counter() - start < 5
 
 
-def test_nested_too_deeply(tmp_path: Path) -> None:
+def test_deep_nesting_is_refused(tmp_path: Path) -> None:
     path = save(tmp_path, "<net>" + "<a>" * 100_000)
-    with pytest.raises(FileError, match=r"line 1: elements are nested more than 64 deep"):
+    with pytest.raises(FileError, match=r"line 1: elements are nested deeper than 64"):
         read(path)
 
 
-def test_too_many_elements(tmp_path: Path) -> None:
+def test_too_many_elements_are_refused(tmp_path: Path) -> None:
     path = save(tmp_path, '<net version="11">' + "<a/>" * 2_000_001)
-    with pytest.raises(FileError, match=r"it has more than 2000000 elements"):
+    with pytest.raises(FileError, match=r"the file has more than 2000000 elements"):
         read(path)
 
 
-def test_no_weights_beside_it(tmp_path: Path) -> None:
+def test_missing_weights_file_is_named(tmp_path: Path) -> None:
     path = save(tmp_path)
     path.with_suffix(".bin").unlink()
-    with pytest.raises(FileError, match=r"its weights are not beside it: there is no .*net\.bin"):
+    with pytest.raises(FileError, match=r"its weights file .*net\.bin is missing"):
         read(path)
     other = tmp_path / "other.bin"
     other.write_bytes(VALUES.tobytes())
@@ -161,13 +167,13 @@ def test_no_weights_beside_it(tmp_path: Path) -> None:
         read(path, tmp_path / "none.bin")
 
 
-def test_what_is_no_ir(tmp_path: Path) -> None:
+def test_only_an_ir_matches(tmp_path: Path) -> None:
     for text in ("<opencv_storage/>", "not xml", "", '{"net": 1}', "<html><net/></html>"):
         path = save(tmp_path, text)
         assert not match(path)
     assert not match(tmp_path)
     assert match(save(tmp_path))
-    assert match(save(tmp_path, '<?xml version="1.0" encoding="UTF-8"?>\n<!-- made by hand -->\n' + V11))
+    assert match(save(tmp_path, '<?xml version="1.0" encoding="UTF-8"?>\n<!-- written by hand -->\n' + V11))
 
 
 def test_unknown_operations_are_all_named(tmp_path: Path) -> None:
@@ -179,7 +185,7 @@ def test_unknown_operations_are_all_named(tmp_path: Path) -> None:
 
 
 class Mine:
-    """x plus a blob."""
+    """Adds a scaled blob to its input."""
 
     def __init__(self, params, blobs):  # type: ignore[no-untyped-def]
         self.blob, self.scale = blobs[0], params["scale"]
@@ -198,13 +204,15 @@ def test_a_users_operation_gets_attributes_and_constants(tmp_path: Path) -> None
     assert np.array_equal(got["y"], [[1, 3, 5]])
 
 
-def test_old_files_cut_off(tmp_path: Path) -> None:
+def test_truncated_weights_of_a_legacy_ir(tmp_path: Path) -> None:
     ir = Ir(2)
     ir.input("x", 1, 3, 4, 4)
     ir.layer("y", "PReLU", ["x"], [(1, 3, 4, 4)], {}, {"weights": VALUES})
     path = ir.save(tmp_path)
     path.with_suffix(".bin").write_bytes(b"\0" * 8)
-    with pytest.raises(FileError, match=r"layer 'y' \(PReLU\): 12 bytes at offset 0 are named, .* has 8 bytes"):
+    with pytest.raises(
+        FileError, match=r"layer 'y' \(PReLU\): 12 bytes at offset 0 are needed, but .* has 8 bytes"
+    ):
         read(path)
 
 
@@ -219,7 +227,7 @@ def test_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
         anylayer.read(path)
     assert str(caught.value) == (
         f"{path}: its weights file net.bin is a link that leads out of the model's folder. If it is the right "
-        f"one, name it: anylayer.read('{path}', '{beside}')"
+        f"file, name it: anylayer.read('{path}', '{beside}')"
     )
     with contextlib.suppress(AnyLayerError):  # the file may lack bytes, but it is read
         anylayer.read(path, beside)

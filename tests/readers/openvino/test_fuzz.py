@@ -1,4 +1,4 @@
-"""IRs with values changed end in success or in our errors."""
+"""An IR with randomly changed values is read, or refused with an AnyLayerError."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anylayer.errors import AnyLayerError
 from anylayer.readers.openvino import read
 
 from .test_bad_files import V11, VALUES
-from .test_spelling import ATTRIBUTES, PLAIN, B, W, one
+from .test_spelling import ATTRIBUTES, LAYERS, B, W, one
 
 _VALUE = re.compile(r'(?<==")[^"\n]*(?=")|(?<=<dim>)[^<]*(?=<)')
 _VALUES = (
@@ -23,7 +23,7 @@ _VALUES = (
 
 
 def changed(text: str, random: Random) -> str:
-    """With one to three values replaced by others, or by extreme ones."""
+    """Return the text with one to three values replaced by extreme values or by other values of the text."""
     for _ in range(random.choice((1, 1, 2, 3))):
         found = list(_VALUE.finditer(text))
         place = random.choice(found)
@@ -34,7 +34,7 @@ def changed(text: str, random: Random) -> str:
 
 def seeds(folder: Path) -> list[tuple[str, bytes]]:
     found = [(V11, VALUES.tobytes())]
-    for type_, data, blobs, want in PLAIN.values():
+    for type_, data, blobs, want in LAYERS.values():
         path = one(folder, type_, data, want.shape, blobs=blobs)
         found.append((path.read_text(), path.with_suffix(".bin").read_bytes()))
     for version in (2, 3):
@@ -45,7 +45,7 @@ def seeds(folder: Path) -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_changed_values(seed: int, tmp_path: Path) -> None:
+def test_changed_values_never_crash(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     sources = seeds(tmp_path)
     path = tmp_path / "changed.xml"
@@ -63,7 +63,7 @@ def test_changed_values(seed: int, tmp_path: Path) -> None:
     assert min(ends.values()) > 5
 
 
-def test_the_seeds_are_right(tmp_path: Path) -> None:
+def test_unchanged_files_are_read(tmp_path: Path) -> None:
     for text, data in seeds(tmp_path):
         path = tmp_path / "seed.xml"
         path.write_text(text)

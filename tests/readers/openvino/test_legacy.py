@@ -1,4 +1,4 @@
-"""IR v2 to v7: what real Caffe computed, from the network spelled as an IR."""
+"""IR v2 to v7: networks translated to an IR match what real Caffe computed."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ LAYERS = (
     "Pooling", "Power", "ROIPooling", "ReLU", "Scale", "Sigmoid", "Slice", "Softmax", "TanH", "Tile",
 )  # fmt: skip
 CASES = sorted(p.parent for name in LAYERS for p in (GOLDEN / name).glob("*/case.json"))
-OTHERWISE = {
+UNSUPPORTED = {
     "BatchNorm/batch_stats": "computes the batch's own statistics",
-    "Convolution/kernel_gt_input_s2": "a kernel larger than the map",
-    "Convolution/multi_bottom": "several maps through one layer",
+    "Convolution/kernel_gt_input_s2": "a kernel larger than its input",
+    "Convolution/multi_bottom": "several inputs of one layer",
     "Eltwise/sum_inplace_CAFFE_BUG": "rewrites its input in place",
     "Pooling/max_mask": "a second output",
     "Pooling/max_mask_pad": "a second output",
 }
-"""Cases that an IR has no layer for."""
+"""Cases that an IR cannot express, and why."""
 DIALECTS = {"mobilenet_ssd": "ssd"}
 MODELS = ["lenet", "mobilenet_ssd", "shufflenet_v1_g3", "squeezenet_v1.1"]
 
@@ -52,7 +52,7 @@ def arrays(folder: Path, kind: str) -> dict[str, np.ndarray]:
 
 def spelled(folder: Path, version: int) -> tuple[Ir, Net] | None:
     about = json.loads((folder / "case.json").read_text())
-    if about.get("rejected") or f"{folder.parent.name}/{folder.name}" in OTHERWISE:
+    if about.get("rejected") or f"{folder.parent.name}/{folder.name}" in UNSUPPORTED:
         return None
     net = caffe(folder)
     try:
@@ -62,7 +62,7 @@ def spelled(folder: Path, version: int) -> tuple[Ir, Net] | None:
 
 
 def own_names(net: Net) -> dict[str, str]:
-    """Caffe's names of values -> the IR's."""
+    """Map Caffe's names of values to the IR's."""
     found = {name: name for name in net.network.inputs}
     for node in net.network.nodes:
         many = len(node.outputs) > 1
@@ -72,7 +72,7 @@ def own_names(net: Net) -> dict[str, str]:
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason="../shared/golden is absent")
 @pytest.mark.parametrize("version", [2, 4, 7])
-def test_what_caffe_computed(version: int, tmp_path: Path) -> None:
+def test_layers_match_caffe(version: int, tmp_path: Path) -> None:
     done = 0
     for folder in CASES:
         found = spelled(folder, version)
@@ -90,7 +90,7 @@ def test_what_caffe_computed(version: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_whole_networks(name: str, tmp_path: Path) -> None:
+def test_networks_match_caffe(name: str, tmp_path: Path) -> None:
     folder = GOLDEN.parent / "models" / name
     if not folder.is_dir():
         pytest.skip("../shared/models is absent")

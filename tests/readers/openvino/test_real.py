@@ -1,4 +1,4 @@
-"""IRs that OpenVINO itself makes of real networks, in float32 and with halved weights."""
+"""IRs that OpenVINO writes for real networks, with float32 and with float16 weights, match OpenVINO."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODELS = [
 
 @pytest.mark.parametrize("halved", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_equal_to_openvino(name: str, halved: bool, tmp_path: Path) -> None:
+def test_network_matches_openvino(name: str, halved: bool, tmp_path: Path) -> None:
     if not (SHARED / name).is_file():
         pytest.skip(f"../shared/{name} is absent")
     path = tmp_path / "net.xml"

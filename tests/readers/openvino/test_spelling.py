@@ -1,4 +1,4 @@
-"""IR v2 to v7: the spellings of each version, what Caffe has no layer for, what is refused."""
+"""IR v2 to v7: the spellings of each version, layers that Caffe lacks, and refused files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def one(
     x: Array = X,
     outputs: int = 1,
 ) -> Path:
-    """An IR of one layer on an input x."""
+    """Write an IR with an input x and one layer. Return the path of its XML file."""
     ir = Ir(version, half)
     ir.input("x", *x.shape)
     ir.layer("y", type_, ["x"], [output] * outputs, data, blobs, tag)
@@ -73,7 +73,7 @@ def test_convolution(version: int, tag: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pads", [(0, 0, 1, 1), (1, 0, 0, 3), (2, 1, 0, 0), (0, 1, 3, 0)])
 @pytest.mark.parametrize("stride", [1, 2, 3])
-def test_pads_that_differ_are_cut(pads: tuple[int, ...], stride: int, tmp_path: Path) -> None:
+def test_asymmetric_pads(pads: tuple[int, ...], stride: int, tmp_path: Path) -> None:
     want = ops.conv(X, W, strides=stride, pads=list(pads))
     data = {
         "kernel": "3,3", "strides": f"{stride},{stride}", "pads_begin": f"{pads[0]},{pads[1]}",
@@ -84,7 +84,7 @@ def test_pads_that_differ_are_cut(pads: tuple[int, ...], stride: int, tmp_path: 
     near(run(path, engine="onnxruntime"), want)
 
 
-def test_old_pads_of_the_other_side(tmp_path: Path) -> None:
+def test_pads_at_the_end_in_version_2(tmp_path: Path) -> None:
     want = ops.conv(X, W, strides=2, pads=[0, 0, 1, 1])
     data = {
         "kernel-x": 3, "kernel-y": 3, "stride-x": 2, "stride-y": 2, "pad-x": 0, "pad-y": 0, "pad-r": 1, "pad-b": 1,
@@ -102,14 +102,14 @@ def test_auto_pad(word: str, tmp_path: Path) -> None:
     near(run(one(tmp_path, "Convolution", data, want.shape, blobs={"weights": W}, x=x), x), want)
 
 
-def test_deconvolution_with_pads_that_differ(tmp_path: Path) -> None:
+def test_deconvolution_with_asymmetric_pads(tmp_path: Path) -> None:
     w = noise(3, 2, 4, 4)
     want = ops.conv_transpose(X, w, strides=2, pads=[1, 1, 2, 0])
     data = {"kernel": "4,4", "strides": "2,2", "pads_begin": "1,1", "pads_end": "2,0", "output": 2}
     near(run(one(tmp_path, "Deconvolution", data, want.shape, blobs={"weights": w})), want)
 
 
-def test_maximum_with_pads_that_differ(tmp_path: Path) -> None:
+def test_max_pooling_with_asymmetric_pads(tmp_path: Path) -> None:
     want = ops.max_pool(X, 3, strides=2, pads=[0, 0, 1, 0])
     data = {
         "kernel": "3,3", "strides": "2,2", "pads_begin": "0,0", "pads_end": "1,0", "pool-method": "max",
@@ -118,7 +118,7 @@ def test_maximum_with_pads_that_differ(tmp_path: Path) -> None:
     near(run(one(tmp_path, "Pooling", data, want.shape)), want)
 
 
-def test_means_without_pads(tmp_path: Path) -> None:
+def test_average_pooling_excludes_pads(tmp_path: Path) -> None:
     want = ops.average_pool(X, 3, strides=2, pads=1)
     data = {
         "kernel": "3,3", "strides": "2,2", "pads_begin": "1,1", "pads_end": "1,1", "pool-method": "avg",
@@ -127,7 +127,7 @@ def test_means_without_pads(tmp_path: Path) -> None:
     near(run(one(tmp_path, "Pooling", data, want.shape)), want)
 
 
-def test_pooling_as_caffe_spells_it(tmp_path: Path) -> None:
+def test_pooling_with_caffes_attributes(tmp_path: Path) -> None:
     want = ops.max_pool(X, 2, strides=2, ceil_mode=True)
     data = {"kernel_size": 2, "stride": 2, "pad": 0, "pool": "caffe.PoolingParameter.MAX"}
     near(run(one(tmp_path, "Pooling", data, want.shape, version=2, tag="pooling_data")), want)
@@ -150,10 +150,15 @@ def test_weights_are_views_of_the_file(tmp_path: Path) -> None:
 
 
 V = noise(3, seed=3)
-PLAIN: dict[str, tuple[str, dict[str, Any], dict[str, Array], Any]] = {
-    "scale": ("ScaleShift", {}, {"weights": V, "biases": V + 1}, X * V[:, None, None] + (V + 1)[:, None, None]),
+LAYERS: dict[str, tuple[str, dict[str, Any], dict[str, Array], Any]] = {
+    "scale and shift": (
+        "ScaleShift",
+        {},
+        {"weights": V, "biases": V + 1},
+        X * V[:, None, None] + (V + 1)[:, None, None],
+    ),
     "one factor": ("ScaleShift", {"broadcast": 1}, {"weights": V[:1]}, X * V[0]),
-    "a factor a cell": ("ScaleShift", {"broadcast": 0}, {"weights": X}, X * X),
+    "a factor per element": ("ScaleShift", {"broadcast": 0}, {"weights": X}, X * X),
     "shift": ("ScaleShift", {}, {"biases": V}, X + V[:, None, None]),
     "clamp": ("Clamp", {"min": -0.5, "max": "0.5"}, {}, np.clip(X, -0.5, 0.5)),
     "relu6": ("ReLU6", {"n": 6.0}, {}, np.clip(X, 0, 6)),
@@ -174,9 +179,9 @@ PLAIN: dict[str, tuple[str, dict[str, Any], dict[str, Array], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_plain_layers(name: str, tmp_path: Path) -> None:
-    type_, data, blobs, want = PLAIN[name]
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer_matches_numpy(name: str, tmp_path: Path) -> None:
+    type_, data, blobs, want = LAYERS[name]
     near(run(one(tmp_path, type_, data, want.shape, blobs=blobs)), np.asarray(want, np.float32))
 
 
@@ -189,7 +194,7 @@ def test_resizing(tmp_path: Path) -> None:
     near(run(one(tmp_path, "Resample", data, want.shape)), want)
 
 
-def test_subtraction_and_a_constant(tmp_path: Path) -> None:
+def test_subtraction_of_a_constant(tmp_path: Path) -> None:
     ir = Ir(5)
     ir.input("x", *X.shape)
     ir.layer("c", "Const", [], [X.shape], blobs={"custom": 2 * X})
@@ -197,7 +202,7 @@ def test_subtraction_and_a_constant(tmp_path: Path) -> None:
     near(run(ir.save(tmp_path)), -X)
 
 
-def test_split_by_its_ports(tmp_path: Path) -> None:
+def test_split_takes_sizes_from_output_ports(tmp_path: Path) -> None:
     ir = Ir(3)
     ir.input("x", *X.shape)
     ir.layer("s", "Split", ["x"], [(1, 1, 8, 9), (1, 2, 8, 9)], {"axis": 1})
@@ -207,7 +212,7 @@ def test_split_by_its_ports(tmp_path: Path) -> None:
     near(got["s.1"], X[:, 1:])
 
 
-def test_preprocessing(tmp_path: Path) -> None:
+def test_mean_values_are_read(tmp_path: Path) -> None:
     path = one(tmp_path, "ReLU", {}, X.shape)
     text = path.read_text().replace(
         "</net>",
@@ -219,11 +224,11 @@ def test_preprocessing(tmp_path: Path) -> None:
     network = read(path)
     assert network.preprocess["x"].mean is not None
     assert network.preprocess["x"].mean.tolist() == [104, 117, 123]
-    assert any("arrays are taken as they are given" in note for note in network.notes)
+    assert any("arrays are used as they are given" in note for note in network.notes)
 
 
 class Mine:
-    """x times an attribute, plus a blob."""
+    """Multiplies its input by an attribute and adds a blob."""
 
     def __init__(self, params, blobs):  # type: ignore[no-untyped-def]
         self.scale, self.blob = params["scale"], blobs[0]
@@ -233,7 +238,7 @@ class Mine:
 
 
 class Halved:
-    """A layer in OpenCV's contract: every second column."""
+    """A layer class with OpenCV's interface that selects every second column."""
 
     def __init__(self, params: Any, blobs: Any) -> None:
         self.wide = params.get("wide", 2)
@@ -243,7 +248,7 @@ class Halved:
 
 
 def halving(folder: Path, width: int) -> Path:
-    """An IR with a layer nobody knows, whose port says that it gives `width` columns."""
+    """Write an IR with a layer of an unknown type, whose output port states `width` columns."""
     ir = Ir()
     ir.input("data", 1, 2, 3, 4)
     ir.layer("mine", "Mine", ["data"], [(1, 2, 3, width)], {"wide": 2})
@@ -251,7 +256,7 @@ def halving(folder: Path, width: int) -> Path:
     return ir.save(folder)
 
 
-def test_ports_give_the_shapes_behind_an_unknown_layer(tmp_path: Path) -> None:
+def test_ports_give_the_shapes_after_an_unknown_layer(tmp_path: Path) -> None:
     net = anylayer.read(halving(tmp_path, 2))
     report = net.inspect()
     assert [(n.where, [t.shape for _, t in n.outputs if t]) for n in report.nodes] == [
@@ -261,7 +266,7 @@ def test_ports_give_the_shapes_behind_an_unknown_layer(tmp_path: Path) -> None:
     assert net.inspect({"data": (1, 2, 3, 8)}).nodes[1].where == "unshaped"
 
 
-def test_a_class_must_give_the_shapes_of_the_ports(tmp_path: Path) -> None:
+def test_shapes_of_a_users_class_must_match_the_ports(tmp_path: Path) -> None:
     x = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
     net = anylayer.read(halving(tmp_path, 2), layers=[("Mine", Halved)])
     for engine in ("numpy", "onnxruntime"):
@@ -288,39 +293,39 @@ def test_a_user_may_define_a_known_type(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, Array], tuple[int, ...], str]] = {
-    "an attribute": ("ReLU", {"slope": 1}, {}, X.shape, "attribute 'slope' is not known for layers of type ReLU"),
-    "a namesake": ("BNLL", {}, {}, X.shape, "a layer of type BNLL of an old IR is not supported"),
+    "an attribute": ("ReLU", {"slope": 1}, {}, X.shape, "attribute 'slope' is unknown for layers of type ReLU"),
+    "a type of Caffe's": ("BNLL", {}, {}, X.shape, "layers of type BNLL in IR v2 to v7 are not supported"),
     "weights": (
         "Convolution", {"kernel": "3,3", "output": 4}, {"weights": W[:2]}, (1, 4, 6, 7),
-        "its weights are 54 numbers, 108 are needed: (4, 3, 3, 3)",
+        "its weights have 54 values, but shape (4, 3, 3, 3) needs 108",
     ),
     "an output": (
         "Convolution", {"kernel": "3,3", "output": 4}, {"weights": W}, (1, 4, 6, 9),
-        "its windows make an output of [6, 7], the file says [6, 9]",
+        "its windows make an output of [6, 7], but the file states [6, 9]",
     ),
     "corners": ("Interp", {"align_corners": 0}, {}, (1, 3, 16, 18), "align_corners=0 is not supported"),
     "an operation": ("Eltwise", {"operation": "pow"}, {}, X.shape, "operation 'pow' is not supported"),
-    "an activation": ("Activation", {"type": "mish"}, {}, X.shape, "an activation of type 'mish' is not known"),
+    "an activation": ("Activation", {"type": "mish"}, {}, X.shape, "activation type 'mish' is not supported"),
     "a group": (
         "Convolution", {"kernel": "3,3", "output": 4, "group": 2}, {"weights": W}, (1, 4, 6, 7),
         "group=2 does not divide 3 channels",
     ),
-    "values": ("Reshape", {"dim": "1,-1"}, {}, (1, 7), "the values of (1, 3, 8, 9) do not fill (1, 7)"),
+    "values": ("Reshape", {"dim": "1,-1"}, {}, (1, 7), "shape (1, 3, 8, 9) cannot be reshaped to (1, 7)"),
     "a number": ("Power", {"power": "two"}, {}, X.shape, "attribute 'power' must be a number, got 'two'"),
-    "means": (
+    "an average with asymmetric pads": (
         "Pooling",
         {"kernel": "3,3", "strides": "2,2", "pads_begin": "0,0", "pads_end": "1,1", "pool-method": "avg"},
-        {}, (1, 3, 4, 4), "means over pads that differ, [0, 0] and [1, 1], are not supported",
+        {}, (1, 3, 4, 4), "average pooling with different pads, [0, 0] and [1, 1], is not supported",
     ),
-    "windows": (
+    "an impossible output": (
         "Pooling", {"kernel": "3,3", "strides": "2,2", "pool-method": "max"}, {}, (1, 3, 9, 9),
-        "the output is [9, 9], its windows make [3, 4] rounded down and [4, 4] up",
+        "the file states an output of [9, 9], but its windows make [3, 4] (rounded down) or [4, 4] (rounded up)",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str, tmp_path: Path) -> None:
+def test_unsupported_layer_is_refused(name: str, tmp_path: Path) -> None:
     type_, data, blobs, output, text = REFUSED[name]
     path = one(tmp_path, type_, data, output, blobs=blobs)
     with pytest.raises(AnyLayerError) as caught:
@@ -329,14 +334,14 @@ def test_refused(name: str, tmp_path: Path) -> None:
     assert str(caught.value).startswith(f"{path}:")
 
 
-def test_quantised_weights(tmp_path: Path) -> None:
+def test_quantized_weights_are_refused(tmp_path: Path) -> None:
     path = one(tmp_path, "Convolution", {"kernel": "3,3", "output": 4}, (1, 4, 6, 7), blobs={"weights": W})
     path.write_text(path.read_text().replace("<weights ", '<weights precision="I8" '))
-    with pytest.raises(AnyLayerError, match="networks of quantised weights are not supported"):
+    with pytest.raises(AnyLayerError, match="quantized weights are not supported"):
         read(path)
 
 
-def test_without_weights_it_can_be_looked_at(tmp_path: Path) -> None:
+def test_network_without_weights_can_be_inspected(tmp_path: Path) -> None:
     path = one(tmp_path, "Convolution", {"kernel": "3,3", "output": 4}, (1, 4, 6, 7), blobs={"weights": W})
     path.with_suffix(".bin").unlink()
     net = anylayer.read(path)
@@ -345,8 +350,7 @@ def test_without_weights_it_can_be_looked_at(tmp_path: Path) -> None:
         net.compile(engine="numpy")({"x": X})
 
 
-def test_back_to_caffe(tmp_path: Path) -> None:
-
+def test_round_trip_through_caffe(tmp_path: Path) -> None:
     ir = Ir(2)
     ir.input("x", *X.shape)
     pads = {

@@ -1,11 +1,12 @@
-"""The OpenVINO reader: IR of every version, a .xml and the .bin beside it, to a Network.
+"""The OpenVINO reader: from an IR (a .xml file, with its weights in a .bin file) to a Network.
 
-markup.py     the XML, with limits            weights.py    the .bin, over a memory map
-layers.py     layers, ports and edges, in computing order
-attributes.py what the attributes' text means
-ir.py         v10, v11: OpenVINO's operations
-legacy.py     v2 to v7: Caffe's layers by another spelling; legacy_types.py each of them, legacy_windows.py those
-              that move a window, legacy_layer.py their attributes and weights
+markup.py     parses the XML within limits
+weights.py    reads the .bin file from a memory map
+layers.py     connects layers and ports by the edges, and sorts the layers in computing order
+attributes.py turns the text of an attribute into a value
+ir.py         IR v10 and v11: layers are OpenVINO's operations
+legacy.py     IR v2 to v7: layers are Caffe's, spelled differently. legacy_types.py translates each layer type,
+              legacy_windows.py convolutions and pooling; legacy_layer.py reads their attributes and weights
 """
 
 from __future__ import annotations
@@ -25,49 +26,45 @@ from anylayer.readers.openvino.weights import Weights
 WHAT = "an OpenVINO model (.xml with .bin)"
 OPTIONS: dict[str, Option] = {}
 _IR = "an OpenVINO model (IR)"
-_NEWEST = 11
+_NEWEST_VERSION = 11
+_VERSIONS = "versions 2 to 7, 10 and 11 are supported"
 
 
 def match(path: Path) -> bool:
-    """Whether the file is an IR's .xml, by its first element."""
+    """Return whether a file is the .xml file of an IR, judged by its first element."""
     return path.is_file() and describe(path) == _IR
 
 
 def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str] = frozenset()) -> Network:
-    """Read an IR. `weights` is its .bin; by default the file of the same name beside it.
+    """Read an IR. `weights` is its .bin file, by default the file of the same name in the same folder.
 
-    Layer types that the user defines (`user_types`) get their constant inputs as blobs.
-    Raises FileError, NetworkError, LayerError, each naming the file and, where there is one, the line.
+    The constant inputs of layers whose types the user defines (`user_types`) become their blobs.
+    Raise FileError, NetworkError or LayerError. Each names the file and, if known, the line.
     """
     with within(str(model)):
-        need(describe(model) == _IR, f"this is {describe(model) or 'no XML'}, not {_IR}", FileError)
+        need(describe(model) == _IR, f"this is {describe(model) or 'not XML'}, expected {_IR}", FileError)
         root = parse(model)
-        need(root.tag == "net", f"this is <{root.tag}>, a network is <net>", FileError)
+        need(root.tag == "net", f"the root element is <{root.tag}>, expected <net>", FileError)
         version = root.attributes.get("version", "")
-        need(
-            version.isdigit() and len(version) < 4,
-            f"its version is '{version[:20]}', a number is needed",
-            FileError,
-        )
-        need(
-            int(version) <= _NEWEST,
-            f"its version is {version}; versions 2 to 7, 10 and 11 are known",
-            FileError,
-        )
+        need(version.isdigit() and len(version) < 4, f"its version '{version[:20]}' is not a number", FileError)
+        need(int(version) <= _NEWEST_VERSION, f"its version is {version}; {_VERSIONS}", FileError)
         file = _weights(model, weights)
         if int(version) >= 10:
             return read_ir(root, str(model), file, user_types)
-        need(2 <= int(version) <= 7, f"its version is {version}; versions 2 to 7, 10 and 11 are known", FileError)
+        need(2 <= int(version) <= 7, f"its version is {version}; {_VERSIONS}", FileError)
         return read_legacy(root, str(model), file, user_types)
 
 
 def _weights(model: Path, weights: Path | None) -> Weights:
+    """Map the given weights file, or the file with the model's name and the suffix .bin if there is one."""
     if weights is not None:
         need(weights.is_file(), f"there is no weights file {weights}", FileError)
-        return Weights(weights, weights)
-    beside = model.with_suffix(".bin")
-    if not beside.is_file():
-        return Weights(None, beside)
-    given = wording(f"anylayer.read('{model}', '{beside}')", f"{model} {beside}")
-    need_within(beside, model, f"its weights file {beside.name}", f". If it is the right one, name it: {given}")
-    return Weights(beside, beside)
+        return Weights(weights)
+    default = model.with_suffix(".bin")
+    if not default.is_file():
+        return Weights(default, exists=False)
+    remedy = wording(f"anylayer.read('{model}', '{default}')", f"{model} {default}")
+    need_within(
+        default, model, f"its weights file {default.name}", f". If it is the right file, name it: {remedy}"
+    )
+    return Weights(default)

@@ -1,4 +1,4 @@
-"""The values of an IR's attributes, which the file spells as text."""
+"""The values of an IR's attributes, which the XML file stores as text."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ _WORDS = {
 
 
 def typed(text: str) -> Any:
-    """A number, a list of numbers where commas separate them, a Flag for true and false; other text as it is.
+    """Return the value of an attribute: an int, a float, a Flag, a list of these if separated by commas, or the
+    text.
 
     >>> typed("2"), typed("2, 1"), typed("1e-05"), typed("same_upper"), typed("true"), typed("ij,jk->ik")
     (2, [2, 1], 1e-05, 'same_upper', true, 'ij,jk->ik')
     """
     if "," not in text:
-        value = _one(text.strip())
+        value = _scalar(text.strip())
         return text if value is None else value
-    values = [_one(part.strip()) for part in text.split(",")]
+    values = [_scalar(part.strip()) for part in text.split(",")]
     return text if any(value is None for value in values) else values
 
 
-def _one(text: str) -> Any:
+def _scalar(text: str) -> int | float | None:
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):

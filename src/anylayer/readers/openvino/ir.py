@@ -1,31 +1,33 @@
-"""IR v10 and v11: nodes spelled as OpenVINO's operations."""
+"""IR v10 and v11: the network's nodes are OpenVINO's operations."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Definition, Registry
 from anylayer.network import Array, Network, Node, TensorType
+from anylayer.readers._names import unique
 from anylayer.readers.openvino.attributes import typed
-from anylayer.readers.openvino.layers import Drawn, OpenShape, Port, read_layers, size, split_names
+from anylayer.readers.openvino.layers import IrLayer, OpenShape, Port, read_layers, size, split_names
 from anylayer.readers.openvino.markup import Element
-from anylayer.readers.openvino.weights import Weights, dtype_of, is_known
+from anylayer.readers.openvino.weights import Weights, dtype_of, has_dtype
 
 _STORED = ("offset", "size", "element_type", "shape")
-"""Attributes that say where a constant's values lie in the weights file."""
+"""Attributes that locate a constant's values in the weights file."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """What is known while a file is read."""
+    """The state while a file is read. `constants` maps the names of constant values to their arrays."""
 
     network: Network
     weights: Weights
     user_types: frozenset[str]
-    constants: dict[str, Array]
+    constants: dict[str, Array] = field(default_factory=dict)
+    output_names: dict[str, int] = field(default_factory=dict)
 
     def definitions(self, type_: str) -> list[Definition]:
         return [] if type_ in self.user_types else Registry.of("openvino").find(type_)
@@ -36,12 +38,12 @@ class _Reading:
 
 
 def read_ir(root: Element, file: str, weights: Weights, user_types: frozenset[str]) -> Network:
-    """The network of an IR of version 10 or 11."""
+    """Return the network of an IR of version 10 or 11."""
     network = Network(
         name=root.attributes.get("name", ""), format="openvino", inputs={}, nodes=[], outputs={}, source=file,
-        weights=weights.file if weights.there else "",
+        weights=weights.file if weights.exists else "",
     )  # fmt: skip
-    reading = _Reading(network, weights, user_types, {})
+    reading = _Reading(network, weights, user_types)
     for layer in read_layers(root, file):
         with at(layer.place):
             element = layer.element.child("data")
@@ -53,7 +55,7 @@ def read_ir(root: Element, file: str, weights: Weights, user_types: frozenset[st
             if role == "input":
                 _input(reading, layer)
             elif role == "sink":
-                _output(network, layer)
+                _output(reading, layer)
             else:
                 network.nodes.append(_node(reading, layer))
     need(network.outputs, f"{file}: the network has no outputs", NetworkError)
@@ -61,14 +63,17 @@ def read_ir(root: Element, file: str, weights: Weights, user_types: frozenset[st
 
 
 def _declare(network: Network, port: Port) -> None:
-    """Enter the type of a port, where the file states all of it; a port without sizes may be one left out."""
-    if port.shape and is_known(port.precision) and None not in port.shape:
+    """Enter the type of a port if the file states all of it.
+
+    A port without sizes may be one whose type is omitted.
+    """
+    if port.shape and has_dtype(port.precision) and None not in port.shape:
         network.declared[port.value] = TensorType(tuple(d or 0 for d in port.shape), dtype_of(port.precision))
 
 
-def _input(reading: _Reading, layer: Drawn) -> None:
-    need(len(layer.outputs) == 1, f"gives one output, got {len(layer.outputs)}", NetworkError)
-    need(not layer.inputs, f"takes no input, got {len(layer.inputs)}", NetworkError)
+def _input(reading: _Reading, layer: IrLayer) -> None:
+    need(len(layer.outputs) == 1, f"an input layer has {len(layer.outputs)} outputs, expected 1", NetworkError)
+    need(not layer.inputs, f"an input layer has {len(layer.inputs)} inputs, expected none", NetworkError)
     name = layer.outputs[0].value
     shape = shape_of(layer.data.get("shape", ""))
     dtype = dtype_of(layer.data.get("element_type", ""))
@@ -81,40 +86,39 @@ def _input(reading: _Reading, layer: Drawn) -> None:
         reading.network.layouts[name] = "NHWC"
 
 
-def _layout(layer: Drawn) -> str:
-    """How an input lies, as its layer or its port says: "NHWC"; "" where they are silent."""
+def _layout(layer: IrLayer) -> str:
+    """Return the layout that an input's layer or port states, such as "NHWC", or "" if it states none."""
     output = layer.element.child("output")
     for holder in (layer.element, *(output.children if output is not None else ())):
-        told = holder.child("rt_info")
-        for entry in told.children if told is not None else ():
+        info = holder.child("rt_info")
+        for entry in info.children if info is not None else ():
             if entry.attributes.get("name") == "layout":
                 return re.sub(r"[^A-Z]", "", entry.attributes.get("layout", ""))
     return ""
 
 
 def shape_of(text: str) -> OpenShape:
-    """A shape as an attribute spells it: "1,3,?,?"; "" is a single value's."""
+    """Return the shape that an attribute spells, such as "1,3,?,?".
+
+    A dynamic size is None; "" is a scalar's shape.
+    """
     text = text.strip().removeprefix("[").removesuffix("]").strip()
-    need(text != "...", "its rank is left open in the file, which is not supported", FileError)
+    need(text != "...", "its rank is dynamic, which is not supported", FileError)
     return tuple(size(part, "'shape'") for part in text.split(",")) if text else ()
 
 
-def _output(network: Network, layer: Drawn) -> None:
-    need(len(layer.inputs) == 1, f"takes one input, got {len(layer.inputs)}", NetworkError)
-    need(not layer.outputs, f"gives no output, got {len(layer.outputs)}", NetworkError)
+def _output(reading: _Reading, layer: IrLayer) -> None:
+    need(len(layer.inputs) == 1, f"an output layer has {len(layer.inputs)} inputs, expected 1", NetworkError)
+    need(not layer.outputs, f"an output layer has {len(layer.outputs)} outputs, expected none", NetworkError)
     source = layer.inputs[0].source
     if source is None:
         return
     value = source[0].outputs[source[1]].value
     names = split_names(layer.element.attributes.get("output_names", ""))
-    wanted = names[0] if names else value
-    name, i = wanted, 1
-    while name in network.outputs:
-        name, i = f"{wanted}_{i}", i + 1
-    network.outputs[name] = value
+    reading.network.outputs[unique(names[0] if names else value, reading.output_names)] = value
 
 
-def _node(reading: _Reading, layer: Drawn) -> Node:
+def _node(reading: _Reading, layer: IrLayer) -> Node:
     data = layer.data
     blobs: list[Array] = []
     if "offset" in data and "size" in data and not layer.inputs:
@@ -139,12 +143,12 @@ def _node(reading: _Reading, layer: Drawn) -> Node:
 
 
 def _stored(weights: Weights, data: dict[str, str]) -> Array:
-    """The values of a constant."""
+    """Return the values of a constant, which `data` locates in the weights file."""
     numbers = []
     for name in ("offset", "size"):
         found = size(data[name], f"'{name}'")
-        need(found is not None, f"'{name}' is a whole number, got '{data[name][:40]}'", FileError)
+        need(found is not None, f"'{name}' must be an integer, got '{data[name][:40]}'", FileError)
         numbers.append(found or 0)
     shape = tuple(d if d is not None else -1 for d in shape_of(data.get("shape", "")))
-    need(all(d >= 0 for d in shape), f"a constant's sizes are whole numbers, got '{data.get('shape')}'", FileError)
+    need(all(d >= 0 for d in shape), f"a constant's shape must be static, got '{data.get('shape')}'", FileError)
     return weights.array(numbers[0], numbers[1], data.get("element_type", ""), shape)

@@ -1,18 +1,17 @@
-"""IR v2 to v7 (2018, 2019): a network of Caffe's, by another spelling."""
+"""IR v2 to v7 (2018 and 2019): its layers are Caffe's, spelled differently."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import FileError, LayerError, NetworkError, at, need
 from anylayer.layer import Registry
-from anylayer.network import Network, Node, Preprocess, TensorType
-from anylayer.readers.openvino.layers import Drawn, read_layers, size
-from anylayer.readers.openvino.legacy_layer import Legacy, attributes_of, blobs_of
-from anylayer.readers.openvino.legacy_types import TYPES, refuse_namesake, translate, unknown_attributes
+from anylayer.network import Array, Network, Preprocess, Shape, TensorType
+from anylayer.readers.openvino.layers import IrLayer, read_layers, size
+from anylayer.readers.openvino.legacy_layer import LegacyLayer, attributes_of, blobs_of
+from anylayer.readers.openvino.legacy_types import TYPES, ambiguous_type, translate
 from anylayer.readers.openvino.markup import Element
 from anylayer.readers.openvino.weights import Weights
 
@@ -21,13 +20,13 @@ _INPUT = "input"
 
 
 def read_legacy(root: Element, file: str, weights: Weights, user_types: frozenset[str]) -> Network:
-    """The network of an IR of version 2 to 7, its layers spelled as Caffe's.
+    """Return the network of an IR of version 2 to 7, translated to Caffe's layers.
 
-    A layer of an unknown type keeps its attributes, as {"data": {...}}, and its blobs, each one axis.
+    A layer of an unknown type keeps its attributes, as {"data": {...}}, and its blobs, each with one axis.
     """
     network = Network(
         name=root.attributes.get("name", ""), format="caffe", inputs={}, nodes=[], outputs={}, dialect=_DIALECT,
-        source=file, weights=weights.file if weights.there else "", dtype=np.dtype(np.float32),
+        source=file, weights=weights.file if weights.exists else "", dtype=np.dtype(np.float32),
     )  # fmt: skip
     known = {*Registry.of("caffe").types()}
     precision = root.attributes.get("precision", "")
@@ -41,10 +40,10 @@ def read_legacy(root: Element, file: str, weights: Weights, user_types: frozense
             if layer.type.lower() == _INPUT:
                 _input(network, layer)
                 continue
-            legacy = _legacy(layer, weights, precision)
+            legacy = _legacy_layer(layer, weights, precision)
             if layer.type in user_types or layer.type not in TYPES:
                 if layer.type in known and layer.type not in user_types:
-                    raise refuse_namesake(legacy)
+                    raise ambiguous_type(legacy)
                 _keep(legacy)
             else:
                 _translate(legacy)
@@ -55,42 +54,38 @@ def read_legacy(root: Element, file: str, weights: Weights, user_types: frozense
     return network
 
 
-def _input(network: Network, layer: Drawn) -> None:
-    need(len(layer.outputs) == 1, f"gives one output, got {len(layer.outputs)}", NetworkError)
+def _input(network: Network, layer: IrLayer) -> None:
+    need(len(layer.outputs) == 1, f"an input layer has {len(layer.outputs)} outputs, expected 1", NetworkError)
     port = layer.outputs[0]
     shape = tuple(d for d in port.shape if d is not None)
     need(len(shape) == len(port.shape) and math.prod(shape) > 0, f"its sizes must be positive, got {port.shape}")
     network.inputs[port.value] = TensorType(shape)
 
 
-def _legacy(layer: Drawn, weights: Weights, precision: str) -> Legacy:
+def _legacy_layer(layer: IrLayer, weights: Weights, precision: str) -> LegacyLayer:
     inputs = [p.source[0].outputs[p.source[1]].value for p in layer.inputs if p.source is not None]
-    return Legacy(layer, attributes_of(layer.element), blobs_of(layer, weights, precision), inputs)
+    return LegacyLayer(layer, attributes_of(layer.element), blobs_of(layer, weights, precision), inputs)
 
 
-def _keep(layer: Legacy) -> None:
-    """A node as the file has it."""
-    data = unknown_attributes(layer)
+def _keep(layer: LegacyLayer) -> None:
+    """Add the layer as one node with the file's type and attributes."""
+    data = {name: layer.value(name) for name in layer.attributes}
     layer.add(layer.type, {"data": data} if data else {}, blobs=list(layer.blobs.values()))
 
 
-def _translate(layer: Legacy) -> None:
+def _translate(layer: LegacyLayer) -> None:
     try:
         translate(layer)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise LayerError(
-            f"does not take the attributes {layer.attributes} ({type(error).__name__}: {error})"
+            f"its attributes {layer.attributes} are not valid ({type(error).__name__}: {error})"
         ) from error
     for node in layer.nodes:
-        _check_outputs(node)
+        need(node.outputs, "it has no outputs", NetworkError)
 
 
-def _check_outputs(node: Node) -> None:
-    need(len(node.outputs) > 0, "gives no output", NetworkError)
-
-
-def _outputs(network: Network, layers: list[Drawn]) -> None:
-    """What no layer reads, in alphabetical order."""
+def _outputs(network: Network, layers: list[IrLayer]) -> None:
+    """Enter the values without a consumer as the network's outputs, in alphabetical order."""
     read = {id(p.source[0].outputs[p.source[1]]) for layer in layers for p in layer.inputs if p.source is not None}
     ends = [port.value for layer in layers for port in layer.outputs if id(port) not in read]
     network.outputs.update({name: name for name in sorted(ends)})
@@ -98,51 +93,54 @@ def _outputs(network: Network, layers: list[Drawn]) -> None:
 
 
 def _preprocess(network: Network, element: Element, weights: Weights) -> None:
-    """Means and scales of an input's channels."""
+    """Enter the mean and the scale of an input's channels. An input that is not a picture is passed over."""
     given = element.attributes.get("reference-layer-name", "")
     name = given or next(iter(network.inputs), "")
     place = f"line {element.line}"
-    need(name in network.inputs, f"{place}: <pre-process> is for '{name}', which is no input", NetworkError)
-    known = network.inputs[name]
+    need(name in network.inputs, f"{place}: <pre-process> names '{name}', which is not an input", NetworkError)
+    type_ = network.inputs[name]
     channels = list(element.all("channel"))
-    if not channels or known is None or len(known.shape) != 4:
+    if not channels or type_ is None or len(type_.shape) != 4:
         return
     means, scales = [], []
     for i, channel in enumerate(channels):
         need(channel.attributes.get("id", str(i)) == str(i), f"{place}: its channels must be in order", FileError)
         mean, scale = channel.child("mean"), channel.child("scale")
-        means.append(_mean(mean, known.shape, element, weights))
+        means.append(_mean(mean, type_.shape, element, weights))
         scales.append(1.0 if scale is None else _number(scale, "value"))
     need(
-        len(channels) == known.shape[1],
-        f"{place}: <pre-process> has {len(channels)} channels, input '{name}' has {known.shape[1]}",
+        len(channels) == type_.shape[1],
+        f"{place}: <pre-process> has {len(channels)} channels, but input '{name}' has {type_.shape[1]}",
         NetworkError,
     )
     need(
         len(set(scales)) == 1 and scales[0] != 0,
-        f"{place}: one scale for all channels is supported, got {scales}",
+        f"{place}: only one scale for all channels is supported, got {scales}",
         NetworkError,
     )
-    need(len({np.shape(m) for m in means}) == 1, f"{place}: either values or pictures are means", FileError)
+    rule = f"{place}: the means must be numbers for all channels, or pictures for all channels"
+    need(len({np.shape(m) for m in means}) == 1, rule, FileError)
     array = np.array(means, np.float32)
     network.preprocess[name] = Preprocess(
         scale=1 / scales[0], mean=array if array.any() else None, source=f"<pre-process> of {network.source}"
     )
     network.notes.append(
-        f"<pre-process> says how input '{name}' is made of a picture; arrays are taken as they are given"
+        f"<pre-process> describes how input '{name}' is made from a picture; arrays are used as they are given"
     )
 
 
-def _mean(mean: Element | None, shape: tuple[int, ...], element: Element, weights: Weights) -> Any:
+def _mean(mean: Element | None, shape: Shape, element: Element, weights: Weights) -> float | Array:
+    """Return the mean of one channel: a number, or an array (H, W) from the weights file."""
     if mean is None:
         return 0.0
     if "value" in mean.attributes:
         return _number(mean, "value")
     place = f"line {mean.line}: the mean's"
     offset, length = (size(mean.attributes.get(n, ""), f"{place} '{n}'") for n in ("offset", "size"))
-    need(offset is not None and length is not None, f"{place} 'offset' and 'size' are missing", FileError)
+    if offset is None or length is None:
+        raise FileError(f"{place} 'offset' and 'size' are missing")
     kind = element.attributes.get("mean-precision", "FP32")
-    return weights.array(offset or 0, length or 0, kind, shape[2:]).astype(np.float32)
+    return weights.array(offset, length, kind, shape[2:]).astype(np.float32)
 
 
 def _number(element: Element, name: str) -> float:

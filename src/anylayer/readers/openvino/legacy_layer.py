@@ -1,4 +1,4 @@
-"""A layer of an old IR: its attributes and weights, under all the names that the versions have for them."""
+"""A layer of IR v2 to v7: its attributes and weights. The versions name the same attribute differently."""
 
 from __future__ import annotations
 
@@ -12,99 +12,108 @@ import numpy as np
 from anylayer.errors import FileError, LayerError, need
 from anylayer.network import Array, Flag, Node, Shape
 from anylayer.readers.openvino.attributes import typed
-from anylayer.readers.openvino.layers import Drawn, size
+from anylayer.readers.openvino.layers import IrLayer, size
 from anylayer.readers.openvino.markup import Element
 from anylayer.readers.openvino.weights import Weights
 
 _NO_DATA = frozenset({"input", "output", "blobs", "weights", "biases", "port", "body", "port_map", "back_edges"})
-_QUIET = frozenset({"originalLayersNames", "PrimitivesPriority", "id", "execution_order"})
-"""Attributes that no value of the network depends on, in layers of any type."""
+"""Children of <layer> that hold no attributes of the layer."""
+_IRRELEVANT = frozenset({"originalLayersNames", "PrimitivesPriority", "id", "execution_order"})
+"""Attributes of any layer that do not affect the network's values."""
+_QUANTIZED = ("I8", "U8", "BIN")
+"""Element types of quantized weights."""
 
 
 @dataclass(slots=True)
-class Legacy:
-    """A layer with what it takes to spell it as Caffe does. `nodes` are what it has become so far."""
+class LegacyLayer:
+    """A layer that is being translated to Caffe's layers.
 
-    drawn: Drawn
+    `attributes` are those of the file, and `read` the names of those that the translation has read. `blobs` are
+    the weights by name ("weights", "biases"). `nodes` are the nodes that the layer has been translated to so far.
+    """
+
+    layer: IrLayer
     attributes: dict[str, str]
     blobs: dict[str, Array]
     inputs: list[str]
     nodes: list[Node] = field(default_factory=list)
-    taken: set[str] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
 
     @property
     def type(self) -> str:
-        return self.drawn.type
+        return self.layer.type
 
     @property
     def outputs(self) -> list[str]:
-        return [port.value for port in self.drawn.outputs]
+        return [port.value for port in self.layer.outputs]
 
     def shape(self, i: int = 0) -> Shape:
-        """The shape of input i, as the file says it."""
-        need(i < len(self.drawn.inputs), f"takes at least {i + 1} inputs, got {len(self.drawn.inputs)}")
-        return _closed(self.drawn.inputs[i].shape)
+        """Return the shape of input `i`, as the file states it."""
+        need(i < len(self.layer.inputs), f"it has {len(self.layer.inputs)} inputs, expected at least {i + 1}")
+        return _static(self.layer.inputs[i].shape)
 
     def out_shape(self, i: int = 0) -> Shape:
-        """The shape of output i, as the file says it."""
-        need(i < len(self.drawn.outputs), f"gives at least {i + 1} outputs, got {len(self.drawn.outputs)}")
-        return _closed(self.drawn.outputs[i].shape)
+        """Return the shape of output `i`, as the file states it."""
+        need(i < len(self.layer.outputs), f"it has {len(self.layer.outputs)} outputs, expected at least {i + 1}")
+        return _static(self.layer.outputs[i].shape)
 
     def value(self, *names: str, default: Any = None) -> Any:
-        """The typed value of the first of these attributes that the file writes; all of them count as read."""
-        self.taken.update(names)
+        """Return the value of the first of these attributes that the file has. All of them count as read."""
+        self.read.update(names)
         found = next((self.attributes[n] for n in names if n in self.attributes), None)
         return default if found is None else typed(found)
 
     def word(self, *names: str, default: str = "") -> str:
-        """A word, without what qualifies it: "MAX" of "caffe.PoolingParameter.MAX"."""
+        """Return a word without its qualifier: "MAX" for "caffe.PoolingParameter.MAX"."""
         return str(self.value(*names, default=default)).rpartition(".")[2]
 
     def number(self, *names: str, default: float | None = None) -> float:
-        """A number."""
+        """Return a number. Raise LayerError for another value, and for a missing attribute without a default."""
         value = self.value(*names, default=default)
         need(value is not None, f"attribute '{names[0]}' is missing")
         need(isinstance(value, (int, float)), f"attribute '{names[0]}' must be a number, got {value!r}")
         return float(value)
 
-    def whole(self, *names: str, default: int | None = None) -> int:
-        """A whole number."""
+    def integer(self, *names: str, default: int | None = None) -> int:
+        """Return an integer. Raise LayerError for another value, and for a missing attribute without a default."""
         value = self.number(*names, default=default)
-        need(math.isfinite(value) and value == int(value), f"'{names[0]}' must be a whole number, got {value:g}")
+        need(math.isfinite(value) and value == int(value), f"'{names[0]}' must be an integer, got {value:g}")
         return int(value)
 
     def flag(self, *names: str, default: bool = False) -> bool:
-        """A flag: 0 or 1, true or false."""
+        """Return a flag, which the file writes as 0, 1, true or false."""
         value = self.value(*names, default=default)
         need(value in (0, 1), f"attribute '{names[0]}' must be true or false, got {value!r}")
         return bool(value)
 
-    def numbers(self, *names: str) -> list[int]:
-        """A list of whole numbers; empty where the file has none."""
+    def integers(self, *names: str) -> list[int]:
+        """Return a list of integers, which is empty if the attribute is missing."""
         value = self.value(*names, default=[])
         values = value if isinstance(value, list) else [] if value == "" else [value]
-        need(all(type(v) is int for v in values), f"attribute '{names[0]}' must be whole numbers, got {value!r}")
+        need(all(type(v) is int for v in values), f"attribute '{names[0]}' must be integers, got {value!r}")
         return list(values)
 
-    def along(self, plural: str, stem: str, count: int, default: int) -> list[int]:
-        """One number a spatial axis: from `plural` ("y,x"), or from stem-y and stem-x."""
-        values = self.numbers(plural)
-        high = self.whole(f"{stem}-y", f"{stem}_h", f"{stem}_y", default=-1)
-        wide = self.whole(f"{stem}-x", f"{stem}_w", f"{stem}_x", default=-1)
+    def per_axis(self, plural: str, stem: str, count: int, default: int) -> list[int]:
+        """Return `count` integers, one per spatial axis, from attribute `plural` ("y,x") or from stem-y and
+        stem-x.
+        """
+        values = self.integers(plural)
+        high = self.integer(f"{stem}-y", f"{stem}_h", f"{stem}_y", default=-1)
+        wide = self.integer(f"{stem}-x", f"{stem}_w", f"{stem}_x", default=-1)
         if not values and (high, wide) != (-1, -1):
             values = [default if v == -1 else v for v in (high, wide)][2 - count :]
         values = values or [default] * count
-        need(len(values) == count, f"'{plural}' must have {count} numbers, one a spatial axis, got {values}")
+        need(len(values) == count, f"'{plural}' must have {count} numbers, one per spatial axis, got {values}")
         return values
 
     def weights(self, shape: Shape, name: str = "weights", optional: bool = False) -> Array | None:
-        """A blob in a shape; None where the network comes without weights, or where it may be left out."""
+        """Return a blob in the given shape, or None if the network has no weights file or the blob is optional."""
         blob = self.blobs.get(name)
         if blob is None:
             need(optional or not self.blobs, f"its {name} are not in the file")
             return None
         count = math.prod(shape)
-        need(blob.size == count, f"its {name} are {blob.size} numbers, {count} are needed: {shape}")
+        need(blob.size == count, f"its {name} have {blob.size} values, but shape {shape} needs {count}")
         return blob.reshape(shape)
 
     def add(
@@ -117,39 +126,42 @@ class Legacy:
         blobs: Sequence[Array | None] = (),
         name: str = "",
     ) -> list[str]:
-        """Append a node of Caffe's and return its outputs; `name` makes it one of several ("conv1/name")."""
+        """Append a Caffe node and return its outputs. By default it has the layer's inputs and outputs.
+
+        `name` distinguishes one of several nodes of a layer; the node is named "conv1/name".
+        """
         own = self.outputs if outputs is None else list(outputs)
         given = [b for b in blobs if b is not None]
         node = Node(
-            name=f"{self.drawn.name}/{name}" if name else self.drawn.name,
+            name=f"{self.layer.name}/{name}" if name else self.layer.name,
             type=type_,
             inputs=list(self.inputs if inputs is None else inputs),
             outputs=own,
             params=params or {},
             blobs=given,
-            place=self.drawn.place,
+            place=self.layer.place,
             layout="NCHW",
         )
         self.nodes.append(node)
         return own
 
-    def between(self, name: str) -> str:
-        """The name of a value between two of its nodes."""
-        return f"{self.drawn.name}/{name}"
+    def inner_name(self, name: str) -> str:
+        """Return the name of a value between two nodes of the layer."""
+        return f"{self.layer.name}/{name}"
 
-    def check_taken(self) -> None:
-        """Refuse an attribute that nothing has read."""
-        left = sorted(set(self.attributes) - self.taken - _QUIET)
-        need(not left, f"attribute '{left[0] if left else ''}' is not known for layers of type {self.type}")
+    def refuse_unread(self) -> None:
+        """Raise LayerError for an attribute that the translation has not read."""
+        left = sorted(set(self.attributes) - self.read - _IRRELEVANT)
+        need(not left, f"attribute '{left[0] if left else ''}' is unknown for layers of type {self.type}")
 
 
-def _closed(shape: Sequence[int | None]) -> Shape:
+def _static(shape: Sequence[int | None]) -> Shape:
     need(all(d is not None for d in shape), "its ports must have sizes")
     return tuple(int(d or 0) for d in shape)
 
 
 def attributes_of(element: Element) -> dict[str, str]:
-    """A layer's attributes: those of <data>, or of the element that an old version has in its place."""
+    """Return a layer's attributes: those of <data>, or of the element that an older version has instead."""
     found: dict[str, str] = {}
     for child in element.children:
         if child.tag not in _NO_DATA:
@@ -157,8 +169,11 @@ def attributes_of(element: Element) -> dict[str, str]:
     return found
 
 
-def blobs_of(layer: Drawn, weights: Weights, default: str) -> dict[str, Array]:
-    """A layer's blobs by name, flat, float32; none where there is no weights file."""
+def blobs_of(layer: IrLayer, weights: Weights, default: str) -> dict[str, Array]:
+    """Return a layer's blobs by name, flat and as float32. There are none without a weights file.
+
+    `default` is the network's precision. Raise LayerError for quantized weights.
+    """
     inside = layer.element.child("blobs")
     parts = [*(inside.children if inside is not None else ()), *layer.element.all("weights")]
     parts += layer.element.all("biases")
@@ -170,21 +185,18 @@ def blobs_of(layer: Drawn, weights: Weights, default: str) -> dict[str, Array]:
         offset, length = (
             size(part.attributes.get(n, "0"), f"'{n}' of its {part.tag}") for n in ("offset", "size")
         )
-        need(
-            offset is not None and length is not None,
-            f"'offset' and 'size' of its {part.tag} must be whole numbers",
-            FileError,
-        )
-        if not length or not weights.there:
+        if offset is None or length is None:
+            raise FileError(f"'offset' and 'size' of its {part.tag} must be integers")
+        if not length or not weights.exists:
             continue
         kind = part.attributes.get("precision") or precision or "FP32"
-        if kind.upper() in ("I8", "U8", "BIN") and layer.inputs:
-            raise LayerError(f"its {part.tag} are of type {kind}: networks of quantised weights are not supported")
-        values = weights.array(offset or 0, length, kind)
+        if kind.upper() in _QUANTIZED and layer.inputs:
+            raise LayerError(f"its {part.tag} are of type {kind}: quantized weights are not supported")
+        values = weights.array(offset, length, kind)
         found[part.tag] = values if values.dtype == np.float32 else values.astype(np.float32)
     return found
 
 
-def plain(value: Any) -> Any:
-    """A value as Caffe's fields take it: flags as 0 and 1."""
+def flag_as_int(value: Any) -> Any:
+    """Return a value as Caffe's fields take it: a flag becomes 0 or 1."""
     return int(value) if isinstance(value, Flag) else value

@@ -1,7 +1,8 @@
-"""Layers of an old IR that move a window: convolutions and pools, in Caffe's terms.
+"""Layers of IR v2 to v7 that slide a window: convolution, deconvolution and pooling, translated to Caffe's layers.
 
-Caffe pads both sides of an axis alike. Where the file does not, the map is padded by more, in whole strides, and
-what the windows at both ends give is cut off again.
+Caffe pads both sides of an axis equally. If the file pads them differently, the Caffe layer pads more, at the
+beginning by whole strides, and the additional windows are sliced off its output. A deconvolution, whose pads crop
+its output, crops less, and the rest is sliced off.
 """
 
 from __future__ import annotations
@@ -11,55 +12,59 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import LayerError, need
 from anylayer.network import Array
-from anylayer.readers.openvino.legacy_layer import Legacy
+from anylayer.readers.openvino.legacy_layer import LegacyLayer
 
 
 class Windows:
-    """The windows of a layer: one number a spatial axis each."""
+    """The geometry of a layer's windows: lists with one number per spatial axis.
 
-    def __init__(self, layer: Legacy, kernel: Sequence[int] | None = None) -> None:
+    `size` and `out` are the spatial sizes of input and output, `begin` and `end` the pads. Raise LayerError for
+    attributes that do not describe windows.
+    """
+
+    def __init__(self, layer: LegacyLayer, kernel: Sequence[int] | None = None) -> None:
         shape = layer.shape()
         count = len(shape) - 2
-        need(count >= 1, f"needs a map (N, C, ...), got shape {shape}")
+        need(count >= 1, f"its input must have shape (N, C, ...), got {shape}")
         self.size = shape[2:]
         self.out = layer.out_shape()[2:]
         need(len(self.out) == count, f"the output's shape {layer.out_shape()} does not fit the input's, {shape}")
-        self.kernel = list(kernel) if kernel else layer.along("kernel", "kernel", count, 0)
-        self.stride = [max(s, 1) for s in layer.along("strides", "stride", count, 1)]
-        self.dilation = [max(d, 1) for d in layer.along("dilations", "dilation", count, 1)]
-        self.begin = layer.along("pads_begin", "pad", count, 0)
-        ends = [layer.whole(name, default=-1) for name in ("pad-b", "pad-r")][2 - min(count, 2) :]
-        given = layer.numbers("pads_end")
+        self.kernel = list(kernel) if kernel else layer.per_axis("kernel", "kernel", count, 0)
+        self.stride = [max(s, 1) for s in layer.per_axis("strides", "stride", count, 1)]
+        self.dilation = [max(d, 1) for d in layer.per_axis("dilations", "dilation", count, 1)]
+        self.begin = layer.per_axis("pads_begin", "pad", count, 0)
+        ends = [layer.integer(name, default=-1) for name in ("pad-b", "pad-r")][2 - min(count, 2) :]
+        given = layer.integers("pads_end")
         self.end = given or [b if e < 0 else e for b, e in zip(self.begin, [*ends, *[-1] * count])]
         need(len(self.end) == count, f"'pads_end' must have {count} numbers, got {self.end}")
-        layer.value("stride")  # of a batch and channels too, in version 2; stride-x and stride-y say the same
+        layer.value("stride")  # in version 2 it has batch and channels too; stride-x and stride-y state the same
         need(min(self.kernel) > 0, f"the kernel's sizes must be positive, got {self.kernel}")
         need(min([*self.begin, *self.end]) >= 0, f"pads must not be negative, got {self.begin} and {self.end}")
-        self._by_word(layer.word("auto_pad", default="explicit").lower())
+        self._set_auto_pads(layer.word("auto_pad", default="explicit").lower())
 
     @property
     def extent(self) -> list[int]:
-        """Cells from a window's first to its last, both included."""
+        """The number of input elements that a window spans, including the gaps of its dilation."""
         return [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation)]
 
-    def _by_word(self, word: str) -> None:
-        if word == "valid":
+    def _set_auto_pads(self, mode: str) -> None:
+        if mode == "valid":
             self.begin = self.end = [0] * len(self.kernel)
-        elif word in ("same_upper", "same_lower"):
+        elif mode in ("same_upper", "same_lower"):
             begins, ends = [], []
             for n, e, s in zip(self.size, self.extent, self.stride):
                 total = max((-(-n // s) - 1) * s + e - n, 0)
                 small, large = total // 2, total - total // 2
-                begins.append(small if word == "same_upper" else large)
-                ends.append(large if word == "same_upper" else small)
+                begins.append(small if mode == "same_upper" else large)
+                ends.append(large if mode == "same_upper" else small)
             self.begin, self.end = begins, ends
         else:
-            need(word in ("explicit", "notset", ""), f"auto_pad '{word}' is not known")
+            need(mode in ("explicit", "notset", ""), f"auto_pad '{mode}' is unknown")
 
-    def wider(self) -> tuple[list[int], list[int]]:
-        """One pad for both sides of each axis, and how many windows at the beginning it adds."""
+    def symmetric_pads(self) -> tuple[list[int], list[int]]:
+        """Return one pad for both sides of each axis, and the number of windows that it adds at the beginning."""
         pads, added = [], []
         for begin, end, stride in zip(self.begin, self.end, self.stride):
             more = max(0, -(-(end - begin) // stride))
@@ -68,84 +73,95 @@ class Windows:
         return pads, added
 
 
-def cut(layer: Legacy, value: str, shape: Sequence[int], begins: Sequence[int], wanted: Sequence[int]) -> None:
-    """The layer's output: of a value of `shape`, `wanted` cells of each axis from `begins` on."""
-    todo = [axis for axis, n in enumerate(shape) if n != wanted[axis]]
-    if not todo:
+def slice_output(
+    layer: LegacyLayer, value: str, shape: Sequence[int], begins: Sequence[int], wanted: Sequence[int]
+) -> None:
+    """Add Slice nodes that make the layer's output from `value`.
+
+    `shape` is the shape of `value`, `wanted` that of the output, and `begins` the index of the output's first
+    element on each axis.
+    """
+    sliced = [axis for axis, n in enumerate(shape) if n != wanted[axis]]
+    if not sliced:
         layer.add("Split", inputs=[value], name="cut")
         return
-    for axis in todo:
+    for axis in sliced:
         begin, stop = begins[axis], begins[axis] + wanted[axis]
         inside = 0 <= begin < stop <= shape[axis]
-        need(inside, f"takes {begin} to {stop} of the {shape[axis]} cells of axis {axis}")
+        need(inside, f"elements {begin} to {stop} of axis {axis} do not exist in a size of {shape[axis]}")
         points = [p for p in (begin, stop) if 0 < p < shape[axis]]
-        names = [layer.between(f"cut{axis}_{i}") for i in range(len(points) + 1)]
+        names = [layer.inner_name(f"cut{axis}_{i}") for i in range(len(points) + 1)]
         kept = 1 if begin else 0
-        if axis == todo[-1]:
+        if axis == sliced[-1]:
             names[kept] = layer.outputs[0]
         params = {"slice_param": {"axis": axis, "slice_point": points}}
         layer.add("Slice", params, inputs=[value], outputs=names, name=f"cut{axis}")
         value = names[kept]
 
 
-def parameter(shape: Sequence[int]) -> dict[str, Any]:
-    """The params of a layer that gives its blob of this shape."""
+def parameter_params(shape: Sequence[int]) -> dict[str, Any]:
+    """Return the params of a Parameter layer, whose output is its blob of the given shape."""
     return {"parameter_param": {"shape": {"dim": list(shape)}}}
 
 
-def convolution(layer: Legacy) -> None:
-    """Convolution."""
+def convolution(layer: LegacyLayer) -> None:
+    """Translate Convolution. Kernels have shape (outputs, channels / group, *kernel)."""
     windows = Windows(layer)
-    outputs, group = layer.whole("output"), layer.whole("group", default=1)
+    outputs, group = layer.integer("output"), layer.integer("group", default=1)
     channels = layer.shape()[1]
     need(group > 0 and channels % group == 0, f"group={group} does not divide {channels} channels")
     kernels = layer.weights((outputs, channels // group, *windows.kernel))
     bias = layer.weights((outputs,), "biases", optional=True)
-    pads, added = windows.wider()
+    pads, added = windows.symmetric_pads()
     counts = [(n + 2 * p - e) // s + 1 for n, p, e, s in zip(windows.size, pads, windows.extent, windows.stride)]
     exact = [
         (n + b + t - e) // s + 1
         for n, b, t, e, s in zip(windows.size, windows.begin, windows.end, windows.extent, windows.stride)
     ]
-    need(
-        exact == list(windows.out),
-        f"its windows make an output of {exact}, the file says {list(windows.out)}",
-    )
     params = _params(windows, outputs, group, pads, bias is not None or not layer.blobs)
-    if counts == exact:
-        layer.add("Convolution", params, blobs=[kernels, bias])
-        return
-    whole = layer.between("whole")
-    layer.add("Convolution", params, outputs=[whole], blobs=[kernels, bias], name="whole")
-    batch = layer.out_shape()[0]
-    cut(layer, whole, (batch, outputs, *counts), (0, 0, *added), (batch, outputs, *exact))
+    _add_sliced(layer, "Convolution", params, [kernels, bias], windows, (counts, added, exact))
 
 
-def deconvolution(layer: Legacy) -> None:
-    """Deconvolution."""
+def deconvolution(layer: LegacyLayer) -> None:
+    """Translate Deconvolution. Kernels have shape (channels, outputs / group, *kernel)."""
     windows = Windows(layer)
-    outputs, group = layer.whole("output"), layer.whole("group", default=1)
+    outputs, group = layer.integer("output"), layer.integer("group", default=1)
     channels = layer.shape()[1]
     need(group > 0 and outputs % group == 0, f"group={group} does not divide {outputs} channels")
     kernels = layer.weights((channels, outputs // group, *windows.kernel))
     bias = layer.weights((outputs,), "biases", optional=True)
-    least = [min(b, e) for b, e in zip(windows.begin, windows.end)]
-    reach = [s * (n - 1) + e for n, s, e in zip(windows.size, windows.stride, windows.extent)]
-    counts = [r - 2 * p for r, p in zip(reach, least)]
-    exact = [r - b - e for r, b, e in zip(reach, windows.begin, windows.end)]
-    need(
-        exact == list(windows.out),
-        f"its windows make an output of {exact}, the file says {list(windows.out)}",
-    )
-    params = _params(windows, outputs, group, least, bias is not None or not layer.blobs)
+    pads = [min(b, e) for b, e in zip(windows.begin, windows.end)]
+    full = [s * (n - 1) + e for n, s, e in zip(windows.size, windows.stride, windows.extent)]
+    counts = [f - 2 * p for f, p in zip(full, pads)]
+    exact = [f - b - e for f, b, e in zip(full, windows.begin, windows.end)]
+    params = _params(windows, outputs, group, pads, bias is not None or not layer.blobs)
+    begins = [b - p for b, p in zip(windows.begin, pads)]
+    _add_sliced(layer, "Deconvolution", params, [kernels, bias], windows, (counts, begins, exact))
+
+
+def _add_sliced(
+    layer: LegacyLayer,
+    type_: str,
+    params: dict[str, Any],
+    blobs: Sequence[Array | None],
+    windows: Windows,
+    sizes: tuple[list[int], list[int], list[int]],
+) -> None:
+    """Add a convolution or deconvolution, and slice its output if it is larger than the layer's.
+
+    `sizes` are the spatial sizes of the Caffe layer's output, the indices of the first elements to keep, and the
+    spatial sizes of the layer's output.
+    """
+    counts, begins, exact = sizes
+    out = list(windows.out)
+    need(exact == out, f"its windows make an output of {exact}, but the file states {out}")
     if counts == exact:
-        layer.add("Deconvolution", params, blobs=[kernels, bias])
+        layer.add(type_, params, blobs=blobs)
         return
-    whole = layer.between("whole")
-    layer.add("Deconvolution", params, outputs=[whole], blobs=[kernels, bias], name="whole")
-    batch = layer.out_shape()[0]
-    begins = [b - p for b, p in zip(windows.begin, least)]
-    cut(layer, whole, (batch, outputs, *counts), (0, 0, *begins), (batch, outputs, *exact))
+    whole = layer.inner_name("whole")
+    layer.add(type_, params, outputs=[whole], blobs=blobs, name="whole")
+    batch, outputs = layer.out_shape()[0], params["convolution_param"]["num_output"]
+    slice_output(layer, whole, (batch, outputs, *counts), (0, 0, *begins), (batch, outputs, *exact))
 
 
 def _params(windows: Windows, outputs: int, group: int, pads: list[int], bias: bool) -> dict[str, Any]:
@@ -162,30 +178,25 @@ def _params(windows: Windows, outputs: int, group: int, pads: list[int], bias: b
     }
 
 
-def pooling(layer: Legacy) -> None:
-    """Pooling: its output's shape tells how the number of windows is rounded."""
-    layer.value("rounding-type", "rounding_type")
-    count = len(layer.shape()) - 2
-    need(count == 2, f"needs a map (N, C, H, W), got shape {layer.shape()}")
-    both = layer.whole("kernel_size", default=0)
-    windows = Windows(layer, [both] * count if both else None)
-    if both:
-        windows.stride = [layer.whole("stride", default=1)] * 2 if "stride" in layer.attributes else windows.stride
-        windows.begin = windows.end = [layer.whole("pad", default=0)] * 2
+def pooling(layer: LegacyLayer) -> None:
+    """Translate Pooling. The output port tells whether the number of windows is rounded up or down.
+
+    An average that excludes the padding is the average with padding, multiplied by a constant array.
+    """
+    windows = _pooling_windows(layer)
     method = layer.word("pool-method", "pool", default="max").lower()
-    need(method in ("max", "avg", "ave"), f"pool-method is max or avg, got '{method}'")
-    excluded = layer.flag("exclude-pad", "exclude_pad") and method != "max"
-    pads, added = windows.wider()
-    for pad, kernel in zip(pads, windows.kernel):
-        need(
-            pad < kernel,
-            f"pads {windows.begin} and {windows.end} are too wide for a kernel of {windows.kernel}",
-        )
+    need(method in ("max", "avg", "ave"), f"pool-method must be max or avg, got '{method}'")
+    excludes_pad = layer.flag("exclude-pad", "exclude_pad") and method != "max"
+    pads, added = windows.symmetric_pads()
+    need(
+        all(pad < kernel for pad, kernel in zip(pads, windows.kernel)),
+        f"pads {windows.begin} and {windows.end} are too large for kernel {windows.kernel}",
+    )
     need(
         method == "max" or windows.begin == windows.end,
-        f"means over pads that differ, {windows.begin} and {windows.end}, are not supported",
+        f"average pooling with different pads, {windows.begin} and {windows.end}, is not supported",
     )
-    counted = _rounding(windows, pads, added)
+    round_mode, counts = _rounding(windows, pads, added)
     params = {
         "pool": "MAX" if method == "max" else "AVE",
         "kernel_h": windows.kernel[0],
@@ -194,32 +205,51 @@ def pooling(layer: Legacy) -> None:
         "stride_w": windows.stride[1],
         "pad_h": pads[0],
         "pad_w": pads[1],
-        "round_mode": counted[0],
+        "round_mode": round_mode,
     }
-    whole = list(counted[1]) == list(windows.out) and not any(added)
-    alone = whole and not excluded
-    value = layer.outputs[0] if alone else layer.between("whole")
+    whole = counts == list(windows.out) and not any(added)
+    alone = whole and not excludes_pad
+    value = layer.outputs[0] if alone else layer.inner_name("whole")
     layer.add("Pooling", {"pooling_param": params}, outputs=[value], name="" if alone else "whole")
     n, c = layer.out_shape()[:2]
     if not whole:
-        cut(layer, value, (n, c, *counted[1]), (0, 0, *added), (n, c, *windows.out))
-    elif excluded:
-        factor = np.broadcast_to(_shares(windows, pads), layer.out_shape())
-        share = layer.between("share")
-        layer.add("Parameter", parameter(factor.shape), inputs=[], outputs=[share], blobs=[factor], name="share")
+        slice_output(layer, value, (n, c, *counts), (0, 0, *added), (n, c, *windows.out))
+    elif excludes_pad:
+        factor = np.broadcast_to(_padding_correction(windows, pads), layer.out_shape())
+        share = layer.inner_name("share")
+        layer.add(
+            "Parameter", parameter_params(factor.shape), inputs=[], outputs=[share], blobs=[factor], name="share"
+        )
         product = {"eltwise_param": {"operation": "PROD"}}
         layer.add("Eltwise", product, inputs=[value, share], name="means")
 
 
+def _pooling_windows(layer: LegacyLayer) -> Windows:
+    """Return the windows of a Pooling layer. Some versions state one number for both axes."""
+    layer.value("rounding-type", "rounding_type")
+    need(len(layer.shape()) == 4, f"its input must have shape (N, C, H, W), got {layer.shape()}")
+    both = layer.integer("kernel_size", default=0)
+    windows = Windows(layer, [both] * 2 if both else None)
+    if both:
+        windows.stride = (
+            [layer.integer("stride", default=1)] * 2 if "stride" in layer.attributes else windows.stride
+        )
+        windows.begin = windows.end = [layer.integer("pad", default=0)] * 2
+    return windows
+
+
 def _rounding(windows: Windows, pads: list[int], added: list[int]) -> tuple[str, list[int]]:
-    """Caffe's round_mode whose windows hold those of the file, and how many there are."""
+    """Return Caffe's round_mode with which the layer has at least the file's windows, and the numbers of windows.
+
+    Raise LayerError if the output's size is possible with neither mode.
+    """
     wanted = [o + a for o, a in zip(windows.out, added)]
-    found = []
+    found: list[list[int]] = []
     for mode in ("FLOOR", "CEIL"):
         counts = []
         for n, k, s, p in zip(windows.size, windows.kernel, windows.stride, pads):
-            spare = n + 2 * p - k
-            count = (spare // s if mode == "FLOOR" else -(-spare // s)) + 1
+            room = n + 2 * p - k
+            count = (room // s if mode == "FLOOR" else -(-room // s)) + 1
             counts.append(count - 1 if p and (count - 1) * s >= n + p else count)
         if counts == wanted:
             return mode, counts
@@ -227,17 +257,19 @@ def _rounding(windows: Windows, pads: list[int], added: list[int]) -> tuple[str,
     for mode, counts in zip(("FLOOR", "CEIL"), found):
         if any(added) and all(c >= w for c, w in zip(counts, wanted)):
             return mode, counts
-    need(False, f"the output is {list(windows.out)}, its windows make {found[0]} rounded down and {found[1]} up")
-    raise AssertionError
+    raise LayerError(
+        f"the file states an output of {list(windows.out)}, but its windows make {found[0]} (rounded down) or "
+        f"{found[1]} (rounded up)"
+    )
 
 
-def _shares(windows: Windows, pads: list[int]) -> Array:
-    """What makes a mean over a window one over the cells of the map in it."""
-    lines = []
+def _padding_correction(windows: Windows, pads: list[int]) -> Array:
+    """Return the factors (H, W) that turn averages that count the padding into averages that exclude it."""
+    factors = []
     for n, k, s, p, o in zip(windows.size, windows.kernel, windows.stride, pads, windows.out):
         starts = np.arange(o) * s - p
         inside = np.minimum(starts + k, n) - np.maximum(starts, 0)
         counted = np.minimum(starts + k, n + p) - starts
-        lines.append(counted / np.maximum(inside, 1))
-    factor: Array = np.multiply.outer(*lines).astype(np.float32)
+        factors.append(counted / np.maximum(inside, 1))
+    factor: Array = np.multiply.outer(*factors).astype(np.float32)
     return factor

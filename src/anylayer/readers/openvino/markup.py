@@ -1,25 +1,24 @@
-"""The XML of an IR, read with limits: no DTD, no entities, bounded depth and size."""
+"""The XML of an IR, parsed within limits: no DTD, no entities, limited depth and size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from xml.parsers import expat
 
 from anylayer.errors import FileError
+from anylayer.readers._limits import MAX_NESTING, MAX_XML_BYTES, MAX_XML_ELEMENTS
 
-_MOST_BYTES = 1 << 28
-_MOST_ELEMENTS = 2_000_000
-_MOST_DEPTH = 64
+_MAX_LEAF_TEXT = 4096
+"""Characters of an element's text that are kept, apart from the last run of characters."""
 _SKIPPED = frozenset({"rt_info", "cli_parameters", "meta_data", "statistics", "quantization_parameters"})
-"""Elements that say how a model was made; what is in them is not kept (of a layer and its ports it is)."""
+"""Elements that describe how a model was made. They are skipped, except the <rt_info> of a layer or a port."""
 
 
 @dataclass(slots=True)
 class Element:
-    """An XML element: its attributes, its children, the text of a leaf, and its line in the file."""
+    """An XML element. `text` is the text of a leaf, and `line` the element's line in the file."""
 
     tag: str
     attributes: dict[str, str]
@@ -28,18 +27,18 @@ class Element:
     text: str = ""
 
     def child(self, tag: str) -> Element | None:
-        """The first child of that tag."""
+        """Return the first child with a tag, or None."""
         return next((c for c in self.children if c.tag == tag), None)
 
     def all(self, tag: str) -> Iterator[Element]:
-        """The children of that tag."""
+        """Return the children with a tag."""
         return (c for c in self.children if c.tag == tag)
 
 
 class _Builder:
-    """What expat calls."""
+    """Builds Elements from the events of an expat parser. `skipped` is the depth inside a skipped element."""
 
-    def __init__(self, parser: Any) -> None:
+    def __init__(self, parser: expat.XMLParserType) -> None:
         self.parser = parser
         self.root: Element | None = None
         self.stack: list[Element] = []
@@ -48,15 +47,15 @@ class _Builder:
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         line = self.parser.CurrentLineNumber
-        told = tag == "rt_info" and bool(self.stack) and self.stack[-1].tag in ("layer", "port")
-        if self.skipped or (self.stack and tag in _SKIPPED and not told):
+        kept = tag == "rt_info" and bool(self.stack) and self.stack[-1].tag in ("layer", "port")
+        if self.skipped or (self.stack and tag in _SKIPPED and not kept):
             self.skipped += 1
             return
         self.count += 1
-        if self.count > _MOST_ELEMENTS:
-            raise FileError(f"line {line}: it has more than {_MOST_ELEMENTS} elements")
-        if len(self.stack) >= _MOST_DEPTH:
-            raise FileError(f"line {line}: elements are nested more than {_MOST_DEPTH} deep")
+        if self.count > MAX_XML_ELEMENTS:
+            raise FileError(f"line {line}: the file has more than {MAX_XML_ELEMENTS} elements")
+        if len(self.stack) >= MAX_NESTING:
+            raise FileError(f"line {line}: elements are nested deeper than {MAX_NESTING}")
         element = Element(tag, attributes, line)
         if self.stack:
             self.stack[-1].children.append(element)
@@ -71,19 +70,22 @@ class _Builder:
             self.stack.pop()
 
     def text(self, data: str) -> None:
-        if not self.skipped and self.stack and not self.stack[-1].children and len(self.stack[-1].text) < 4096:
-            self.stack[-1].text += data.strip()
+        if self.skipped or not self.stack:
+            return
+        leaf = self.stack[-1]
+        if not leaf.children and len(leaf.text) < _MAX_LEAF_TEXT:
+            leaf.text += data.strip()
 
-    def refuse_declaration(self, *_: Any) -> None:
+    def refuse_declaration(self, *_: object) -> None:
         line = self.parser.CurrentLineNumber
-        raise FileError(f"line {line}: it declares a document type (DTD), which an IR has no use for")
+        raise FileError(f"line {line}: the file declares a document type (DTD), which is not supported in an IR")
 
 
 def parse(path: Path) -> Element:
-    """The root element of an XML file. Raises FileError, with the line."""
+    """Return the root element of an XML file. Raise FileError, with the line if known."""
     size = path.stat().st_size
-    if size > _MOST_BYTES:
-        raise FileError(f"the file has {size} bytes, {_MOST_BYTES} are the most for a network's XML")
+    if size > MAX_XML_BYTES:
+        raise FileError(f"the file has {size} bytes; the limit for a network's XML is {MAX_XML_BYTES}")
     parser = expat.ParserCreate()
     builder = _Builder(parser)
     parser.StartElementHandler = builder.start
@@ -99,5 +101,5 @@ def parse(path: Path) -> Element:
     except (ValueError, LookupError) as error:  # an encoding that Python does not know
         raise FileError(f"this is not XML: {error}") from None
     if builder.root is None:
-        raise FileError("this is not XML: there is no element in it")
+        raise FileError("this is not XML: it has no element")
     return builder.root

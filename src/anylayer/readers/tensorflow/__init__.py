@@ -17,7 +17,7 @@ from anylayer.network import Network
 from anylayer.readers import Option
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers._recognise import describe
-from anylayer.readers._text_format import MAX_BYTES, parse
+from anylayer.readers._text_format import MAX_TEXT_BYTES, parse
 from anylayer.readers.tensorflow.build import Graph, build, by_name, ends
 from anylayer.readers.tensorflow.functions import Inliner, library
 from anylayer.readers.tensorflow.graph import nodes_of
@@ -90,7 +90,11 @@ def _record(path: Path) -> Record:
     need(what in _MESSAGES, f"this is {found}, not {_BINARY}", FileError)
     if what in (_TEXT, _SAVED_TEXT):
         size = path.stat().st_size
-        need(size <= MAX_BYTES, f"a text of {size >> 20} MiB, {MAX_BYTES >> 20} MiB is the most", FileError)
+        need(
+            size <= MAX_TEXT_BYTES,
+            f"a text of {size >> 20} MiB, {MAX_TEXT_BYTES >> 20} MiB is the most",
+            FileError,
+        )
         return convert(parse(path.read_bytes(), str(path), raw=True), _MESSAGES[what])
     buffer = Buffer(path)
     return decode(buffer, _MESSAGES[what], 0, buffer.size)

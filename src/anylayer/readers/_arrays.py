@@ -1,0 +1,23 @@
+"""Conversions of stored values to float32."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from anylayer.network import Array
+
+
+def to_float32(values: ArrayLike) -> Array:
+    """Return the values as float32, without a copy where they are float32.
+
+    Values beyond its range become infinite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(values, np.float32)
+
+
+def bfloat16_to_float32(bits: Array) -> Array:
+    """Return bfloat16 values, given as uint16, as float32. The conversion is exact."""
+    wide: Array = (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return wide
