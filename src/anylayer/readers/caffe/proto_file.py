@@ -14,11 +14,10 @@ from typing import Any
 
 from anylayer.errors import FileError
 from anylayer.network import Flag, Word
-from anylayer.readers._text_format import parse
+from anylayer.readers._limits import MAX_NESTING, MAX_PROTO_BYTES
+from anylayer.readers._text_format import parse, read_limited
 from anylayer.readers.caffe.schema import EnumType, FieldType, MessageType, Schema
 
-MAX_BYTES = 1 << 24
-_DEPTH = 64
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n\f\v]+|//[^\n]*)"
     r"|(?P<comment>/\*)"
@@ -32,11 +31,8 @@ _LABELS = ("optional", "required", "repeated")
 
 
 def read_proto(path: Path) -> Schema:
-    """The schema a .proto file declares. Raises FileError with file and line."""
-    size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise FileError(f"a .proto of {size >> 20} MiB, {MAX_BYTES >> 20} MiB is the most", str(path))
-    data = path.read_bytes()
+    """Return the schema that a .proto file declares. Raise FileError with file and line."""
+    data = read_limited(path, MAX_PROTO_BYTES)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -152,8 +148,8 @@ class _Parser:
         self.body(message, depth + 1)
 
     def body(self, message: MessageType, depth: int) -> None:
-        if depth > _DEPTH:
-            raise self.fail(f"messages are nested deeper than {_DEPTH}")
+        if depth > MAX_NESTING:
+            raise self.fail(f"messages are nested deeper than {MAX_NESTING}")
         while not self.accept("}"):
             word = self.token
             following = self.tokens[min(self.index + 1, len(self.tokens) - 1)]

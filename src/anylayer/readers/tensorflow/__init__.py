@@ -15,9 +15,10 @@ from pathlib import Path
 from anylayer.errors import FileError, need, within
 from anylayer.network import Network
 from anylayer.readers import Option
+from anylayer.readers._limits import MAX_TEXT_BYTES
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers._recognise import describe
-from anylayer.readers._text_format import MAX_TEXT_BYTES, parse
+from anylayer.readers._text_format import parse, read_limited
 from anylayer.readers.tensorflow.build import Graph, build, by_name, ends
 from anylayer.readers.tensorflow.functions import Inliner, library
 from anylayer.readers.tensorflow.graph import nodes_of
