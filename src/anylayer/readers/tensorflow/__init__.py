@@ -90,12 +90,6 @@ def _record(path: Path) -> Record:
     found = what or "no protobuf file, or one that is cut off"
     need(what in _MESSAGES, f"this is {found}, not {_BINARY}", FileError)
     if what in (_TEXT, _SAVED_TEXT):
-        size = path.stat().st_size
-        need(
-            size <= MAX_TEXT_BYTES,
-            f"a text of {size >> 20} MiB, {MAX_TEXT_BYTES >> 20} MiB is the most",
-            FileError,
-        )
-        return convert(parse(path.read_bytes(), str(path), raw=True), _MESSAGES[what])
+        return convert(parse(read_limited(path, MAX_TEXT_BYTES), str(path), raw=True), _MESSAGES[what])
     buffer = Buffer(path)
     return decode(buffer, _MESSAGES[what], 0, buffer.size)
