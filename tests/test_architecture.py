@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "convert": _RUN,
     "inspect": _RUN,
     "api": {*_RUN, "convert", "inspect"},
+    "export": {*_RUN, "convert", "inspect", "api"},
     "testing": {*_RUN, "api"},
     "caffe": {*_RUN, "convert", "inspect", "api"},
     "compat": {*_RUN, "convert", "inspect", "api"},

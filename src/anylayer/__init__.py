@@ -4,10 +4,11 @@ import importlib
 
 from anylayer.api import Net, read
 from anylayer.errors import AnyLayerError
+from anylayer.export import export
 from anylayer.layer import Layer, field, layer, need
 
 __version__ = "0.1.0"
-__all__ = ["AnyLayerError", "Layer", "Net", "field", "layer", "need", "ops", "read"]
+__all__ = ["AnyLayerError", "Layer", "Net", "export", "field", "layer", "need", "ops", "read"]
 
 
 def __getattr__(name: str) -> object:

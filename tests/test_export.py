@@ -1,0 +1,142 @@
+"""anylayer.export writes any NumPy function as a model that gives the same values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import anylayer
+from anylayer.errors import InputError, TraceError
+from anylayer.testing import assert_same
+from tests.tracing import harness
+from tests.tracing.expressions import cases
+
+X = np.linspace(-2, 3, 24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def run(path: Path, **inputs: Any) -> dict[str, Any]:
+    """The outputs of an ONNX file in ONNX Runtime, called directly."""
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    names = [o.name for o in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs)))
+
+
+def test_a_function_becomes_a_model(tmp_path: Path) -> None:
+    def normalize(x: Any, eps: float = 1e-6) -> Any:
+        y = np.zeros(x.shape, np.float32)
+        y[:] = x / np.sqrt((x * x).sum(axis=1, keepdims=True) + np.float32(eps))
+        return y
+
+    done = anylayer.export(normalize, X, path=tmp_path / "n.onnx")
+    assert [check.ok for check in done.checks] == [True]
+    assert_same(run(tmp_path / "n.onnx", x=2 * X)["output"], normalize(2 * X))
+
+
+@pytest.mark.parametrize(
+    ("returned", "names"),
+    [
+        (lambda a, b: (a, b), ["output0", "output1"]),
+        (lambda a, b: [a + b], ["output0"]),
+        (lambda a, b: {"sum": a + b, "product": a * b}, ["sum", "product"]),
+    ],
+)
+def test_outputs_are_named(tmp_path: Path, returned: Callable[..., Any], names: list[str]) -> None:
+    anylayer.export(returned, ((2, 3), "float32"), ((2, 3), np.float32), path=tmp_path / "f.onnx")
+    rows = np.ones((2, 3), np.float32)
+    assert list(run(tmp_path / "f.onnx", a=rows, b=3 * rows)) == names
+
+
+def test_the_first_axis_may_be_symbolic(tmp_path: Path) -> None:
+    anylayer.export(
+        lambda x: np.sort(x, axis=1)[:, ::-1], ((4, 5), "float32"), path=tmp_path / "f.onnx", batch="N"
+    )
+    rows = np.random.default_rng(0).standard_normal((7, 5)).astype(np.float32)
+    assert_same(run(tmp_path / "f.onnx", x=rows)["output"], np.sort(rows, axis=1)[:, ::-1])
+
+
+def test_a_callable_object_is_a_function(tmp_path: Path) -> None:
+    class Scale:
+        def __init__(self, factor: float) -> None:
+            self.factor = np.float32(factor)
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.factor
+
+    anylayer.export(Scale(3), X, path=tmp_path / "f.onnx")
+    assert_same(run(tmp_path / "f.onnx", x=X)["output"], 3 * X)
+
+
+def test_openvino_runs_what_is_exported_for_it(tmp_path: Path) -> None:
+    openvino = pytest.importorskip("openvino")
+    anylayer.export(lambda x: np.tanh(x).max(axis=2), X, path=tmp_path / "f.xml")
+    compiled = openvino.Core().compile_model(str(tmp_path / "f.xml"), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    assert_same(next(iter(compiled({"x": X}).values())), np.tanh(X).max(axis=2))
+
+
+def _expressions() -> list[str]:
+    texts = dict.fromkeys(text for dtype, text in cases() if dtype == "f4")
+    return [t for t in texts if not isinstance(harness.expected("f4", t), Exception)]
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_hundreds_of_functions(tmp_path: Path, part: int) -> None:
+    texts = _expressions()[part::8]
+    arrays = harness.inputs("f4")
+    assert len(texts) >= 25
+    for i, text in enumerate(texts):
+        code = compile(text, "<expression>", "eval")
+        names = [n for n in code.co_names if n in arrays] or ["x"]
+        function = eval(f"lambda {', '.join(names)}: {text}", {"np": np})
+        path = tmp_path / f"{i}.onnx"
+        anylayer.export(function, *(arrays[n] for n in names), path=path)
+        used = {i.name for i in onnxruntime.InferenceSession(str(path)).get_inputs()}
+        got = run(path, **{n: arrays[n] for n in names if n in used})["output"]
+        assert_same(np.asarray(got), harness.expected("f4", text), text)
+
+
+COUNT = [0]
+
+
+def counts(x: Any) -> Any:
+    COUNT[0] += 1
+    return x * COUNT[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (counts, r"function 'counts': test_export.py:\d+: two calls do not do the same"),
+        (lambda x: x * time.time(), r"function '<lambda>': test_export.py:\d+: time.time reads the clock"),
+        (lambda x: x if x.sum() > 0 else -x, r"test_export.py:\d+: if, while, and, or, not .* needs the values"),
+        (lambda x: x[x > 0], r"test_export.py:\d+: x\[mask\] .* has a size that is known only when"),
+        (lambda x: np.linalg.inv(x), r"test_export.py:\d+: np.linalg.inv has no form in ONNX operators"),
+    ],
+)
+def test_a_refusal_names_the_line(tmp_path: Path, function: Callable[..., Any], message: str) -> None:
+    with pytest.raises(TraceError, match=message):
+        anylayer.export(function, X, path=tmp_path / "f.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "message"),
+    [
+        (lambda x: x, [], "give an example array, or a pair"),
+        (lambda x: [], [X], "returns no array"),
+        (lambda x: x, [X, X], "takes 1 arguments, got 2 inputs"),
+        (lambda x, y: x, [X], "takes 2 arguments, got 1 inputs"),
+        (lambda x: x, ["text"], "an input of dtype <U4 cannot be exported"),
+        (lambda x: x, [((2, "a"), "float32")], "an input must be an array or a pair"),
+        (lambda x: {"x": x}, [X], "has an input and an output of one name: x"),
+        (lambda x: {1: x, "1": x}, [X], "returns two outputs of one name: 1, 1"),
+    ],
+)
+def test_input_that_is_refused(tmp_path: Path, function: Any, inputs: list[Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        anylayer.export(function, *inputs, path=tmp_path / "f.onnx")
