@@ -13,7 +13,6 @@ from anylayer.api import Net, PathLike
 from anylayer.errors import InputError, at, need
 from anylayer.layer import Definition
 from anylayer.network import Network, Node, TensorType
-from anylayer.tracing.checked import trace_checked
 
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
@@ -104,6 +103,8 @@ def _type(given: Any) -> TensorType:
 
 def _layer(function: Callable[..., Any], name: str, types: Sequence[TensorType]) -> tuple[list[str], type]:
     """Return the names of the function's outputs, and a layer class whose `forward` is the function."""
+    from anylayer.tracing.checked import trace_checked
+
     found: dict[str, list[str]] = {}
 
     def forward(self: Any, inputs: list[Any]) -> list[Any]:
