@@ -3,7 +3,8 @@
 # make test-fresh     run the property tests on examples that no run has seen
 # make test-opencv4   run the tests of Caffe files for OpenCV with OpenCV 4, which reads them
 # make test-versions  run the tests with the lowest and the highest dependencies, on each Python found
-# make check   lint, formatting and types
+# make check   lint, formatting, types and the word list
+# make docs    write the generated parts of docs/ again
 # make clean   remove what the other targets made
 #
 # Each target makes its own Python environment in .venv. PYTHON=python3.12 chooses the interpreter,
@@ -17,7 +18,7 @@ HED := examples/hed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-fresh test-opencv4 test-versions check clean
+.PHONY: demo test test-fresh test-opencv4 test-versions check docs clean
 
 demo: $(VENV)/run.stamp
 	@mkdir -p $(OUT)
@@ -41,6 +42,10 @@ check: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(PY) -m tools.words
+
+docs: $(VENV)/dev.stamp
+	$(PY) -m tools.pages
 
 clean:
 	rm -rf $(VENV) $(VENV)-opencv4 .venv-versions $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,14 +1,14 @@
-"""Every snippet of README.md and docs/ runs, in order, page by page, in a folder with the examples.
+"""Run every snippet of README.md and docs/, in order, page by page, in a folder with the examples.
 
-The first word of a fence's info string says what happens to it:
+The first word of a fence's info string says what happens to the block:
 
-    python              executed; the blocks of a page share their names
-    python file=x.py    written to x.py (so with any language: prototxt file=net.prototxt)
-    console             each `$ command` is run and must succeed; the lines below it are its output, where `...`
-                        stands for anything. `console exit=1` expects that exit code
+    python              executed; the blocks of a page share their variables
+    python file=x.py    written to x.py; works with any language (prototxt file=net.prototxt)
+    console             each `$ command` is run and must succeed; the lines after it are its output, where `...`
+                        matches anything. `console exit=1` expects that exit code
     text, sh            shown only (output, and commands that install)
 
-Anything else is a mistake in the page.
+Any other word is a mistake in the page.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools import pages
 
-from anylayer import ops
+from anylayer import errors, ops
 from anylayer.layer import Registry
 
 ROOT = Path(__file__).parent.parent
@@ -38,14 +39,14 @@ FENCE = re.compile(r"^( *)```(.*)$")
 
 @dataclass
 class Block:
-    """A fenced block: its info string and its text, with the line it starts at."""
+    """A fenced block: its info string, its text and the number of its first line."""
 
     info: str
     text: str
     line: int
 
     def option(self, name: str) -> str | None:
-        """The value of `name=value` in the info string."""
+        """Return the value of `name=value` in the info string."""
         for word in self.info.split()[1:]:
             key, _, value = word.partition("=")
             if key == name:
@@ -54,7 +55,7 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page."""
+    """Return the fenced blocks of a page."""
     found: list[Block] = []
     lines: list[str] | None = None
     info, start = "", 0
@@ -73,7 +74,7 @@ def blocks(page: Path) -> list[Block]:
 
 @pytest.fixture(scope="session")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the examples and the demo's weights."""
+    """Return a folder with the examples and the demo's weights."""
     folder = tmp_path_factory.mktemp("docs")
     shutil.copytree(ROOT / "examples", folder / "examples")
     (folder / "demo-output").mkdir()
@@ -83,7 +84,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def matches(shown: str, output: str) -> bool:
-    """Whether `output` is what a page shows, `...` standing for anything."""
+    """Return whether `output` is what a page shows; `...` matches anything."""
     pattern = ".*".join(re.escape(" ".join(part.split())) for part in shown.split("..."))
     return (
         re.fullmatch(r"\s*" + pattern.replace(r"\ ", r"\s+") + r"\s*", " ".join(output.split()), re.S) is not None
@@ -91,7 +92,7 @@ def matches(shown: str, output: str) -> bool:
 
 
 def run_console(block: Block, folder: Path, where: str) -> None:
-    """Run the commands of a console block and compare what they print."""
+    """Run the commands of a console block and compare their output with the block."""
     commands: list[tuple[str, list[str]]] = []
     for line in block.text.replace("\\\n", " ").splitlines():
         if line.startswith("$ "):
@@ -112,7 +113,7 @@ def run_console(block: Block, folder: Path, where: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_the_snippets_run(page: Path, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snippets_run(page: Path, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "page"
     shutil.copytree(examples, folder)
     monkeypatch.chdir(folder)
@@ -128,14 +129,14 @@ def test_the_snippets_run(page: Path, examples: Path, tmp_path: Path, monkeypatc
         elif kind == "console":
             run_console(block, folder, where)
         else:
-            assert kind in SHOWN, f"{where}: what is to be done with a block '{block.info}'?"
+            assert kind in SHOWN, f"{where}: a block '{block.info}' has no meaning"
 
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)|src=\"([^\"]+)\"")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_the_links_lead_somewhere(page: Path) -> None:
+def test_linked_files_exist(page: Path) -> None:
     targets = ["".join(found) for found in LINK.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.S))]
     local = [t.split("#")[0] for t in targets if "://" not in t and not t.startswith("#")]
     assert not [t for t in local if not (page.parent / t).exists()]
@@ -146,20 +147,30 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert not [p.name for p in PAGES if p.parent == ROOT / "docs" and f"docs/{p.name}" not in readme]
 
 
-def test_the_operators_are_listed_as_they_are_called() -> None:
-    page = (ROOT / "docs" / "operators.md").read_text()
-    for name in ops.__all__:
-        parts, starred = [], False
-        for parameter in inspect.signature(getattr(ops, name)).parameters.values():
-            if parameter.kind is parameter.KEYWORD_ONLY and not starred:
-                parts.append("*")
-                starred = True
-            default = "" if parameter.default is parameter.empty else f"={parameter.default!r}".replace("'", '"')
-            parts.append(parameter.name + default)
-        assert f"`{name}({', '.join(parts)})`" in page
+@pytest.mark.parametrize("page", pages.pages(), ids=lambda p: p.name)
+def test_generated_parts_are_current(page: Path) -> None:
+    assert pages.current(page) == page.read_text("utf-8"), f"{page.name} is stale: run `make docs`"
 
 
-def test_the_dialects_page_names_every_type_with_several_meanings() -> None:
+def test_every_operator_is_in_one_table() -> None:
+    rows = Counter(re.findall(r"^\| `(\w+)\(", (ROOT / "docs" / "operators.md").read_text(), re.M))
+    assert rows == Counter(ops.__all__)
+
+
+def test_the_errors_page_names_every_error() -> None:
+    page = (ROOT / "docs" / "errors.md").read_text()
+    classes = inspect.getmembers(errors, inspect.isclass)
+    names = [n for n, c in classes if issubclass(c, errors.AnyLayerError) and c is not errors.AnyLayerError]
+    assert not [name for name in names if f"| `{name}` |" not in page]
+
+
+def test_the_glossary_is_alphabetical() -> None:
+    lines = (ROOT / "docs" / "glossary.md").read_text().splitlines()
+    terms = [line.split("|")[1].strip() for line in lines if line.startswith("| ")][1:]
+    assert terms == sorted(set(terms), key=str.lower)
+
+
+def test_dialects_page_names_every_ambiguous_type() -> None:
     types = Counter(definition.type for definition in Registry.of("caffe").definitions())
     page = (ROOT / "docs" / "dialects.md").read_text()
     assert not [name for name, meanings in types.items() if meanings > 1 and f"\n| {name} |" not in page]

@@ -1,9 +1,8 @@
-"""A few random programs, the same ones every time, and the page's table of differences from NumPy."""
+"""Test a few random programs, always the same ones, and the table of differences from NumPy in docs/engines.md."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,11 @@ from tests.engine_names import GENERAL
 from .programs import __main__ as command
 from .programs.judge import judge
 from .programs.program import make
-from .programs.stated import INPUTS, ROWS, Row, markdown
-
-PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
+from .programs.stated import INPUTS, ROWS, Row
 
 
 @pytest.mark.parametrize(("engine", "seeds"), [("onnxruntime", range(60)), ("openvino", range(60, 75))])
-def test_programs_compute_what_numpy_does(engine: str, seeds: range) -> None:
+def test_engines_compute_programs_like_numpy(engine: str, seeds: range) -> None:
     wrong = {}
     for seed in seeds:
         verdict = judge(make(seed), engine)
@@ -34,7 +31,7 @@ def test_programs_compute_what_numpy_does(engine: str, seeds: range) -> None:
     assert not wrong, "\n".join(f"seed {seed}: {v.what}: {v.reason}" for seed, v in wrong.items())
 
 
-def test_a_program_follows_from_its_seed() -> None:
+def test_seed_determines_the_program() -> None:
     a, b = make(7), make(7)
     assert a.text == b.text and make(8).text != a.text
     for first, second in zip(a.feeds, b.feeds):
@@ -42,13 +39,13 @@ def test_a_program_follows_from_its_seed() -> None:
             np.testing.assert_array_equal(first[name], second[name])
 
 
-def test_the_command_counts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_counts_results(capsys: pytest.CaptureFixture[str]) -> None:
     counts = command.run(range(3), ["onnxruntime"])
     assert counts["onnxruntime"].total() == 3
     assert "| onnxruntime |" in command.table(counts)
 
 
-def test_a_program_that_ends_its_process_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_process_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     child = command.Child()
     assert child.ask(0, "onnxruntime")[0] in command.ENDS
     assert child.ask(0, "no_such_engine")[0] == "refused"
@@ -61,12 +58,8 @@ def test_a_program_that_ends_its_process_is_a_result(monkeypatch: pytest.MonkeyP
     child.close()
 
 
-def test_the_page_has_the_table() -> None:
-    assert markdown() in PAGE.read_text()
-
-
 def _holds(row: Row, engine: str) -> bool:
-    """Whether the engine computes the row's example as NumPy does."""
+    """Return whether the engine computes the row's example as NumPy does."""
     names = {n: eval(text, {"np": np}) for n, text in INPUTS.items() if re.search(rf"\b{n}\b", row.example)}
 
     def function(arrays: Any) -> Any:
@@ -84,5 +77,5 @@ def _holds(row: Row, engine: str) -> bool:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.engines], ids=lambda row: row.example)
 @pytest.mark.parametrize("engine", GENERAL)
-def test_the_table_is_true(row: Row, engine: str) -> None:
+def test_stated_differences_are_true(row: Row, engine: str) -> None:
     assert _holds(row, engine) == (engine not in row.engines)

@@ -1,0 +1,43 @@
+"""Test the word list of `make check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools import words
+
+
+def occurrences(text: str, phrase: str) -> list[tuple[int, str]]:
+    """Return (line, text) of each occurrence of a phrase."""
+    return [(line, hit) for _, _, line, hit in words.found({phrase: ""}, {Path("a.py"): text})]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a maker", [(1, "maker")]),
+        ("\n# two\n# makers", [(3, "makers")]),
+        ("a pacemaker", []),
+        ("a_maker", []),
+        ("makerspace", []),
+    ],
+)
+def test_phrase_matches_whole_words(text: str, expected: list[tuple[int, str]]) -> None:
+    assert occurrences(text, "makers?") == expected
+
+
+def test_phrase_matches_across_a_line_break() -> None:
+    text = "# this is put\n    # off until later\n"
+    assert occurrences(text, "put off") == [(1, "put # off")]
+
+
+def test_no_phrase_is_listed_twice() -> None:
+    assert not set(words.BANNED) & set(words.LEAVING)
+
+
+def test_tree_contains_no_banned_phrase() -> None:
+    texts = {path: path.read_text("utf-8").lower() for path in words.files()}
+    found = [f"{p.relative_to(words.ROOT)}:{line}: {hit}" for _, p, line, hit in words.found(words.BANNED, texts)]
+    assert not found

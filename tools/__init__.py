@@ -1,0 +1,1 @@
+"""Commands for the development of anylayer: `python -m tools.pages`, `python -m tools.words`."""

@@ -1,0 +1,116 @@
+"""Report phrases that are hard to understand, with file, line and a better phrase: `python -m tools.words`.
+
+`make check` runs it. It fails for a phrase of BANNED. For the phrases of LEAVING it prints only how often each remains
+in the tree; `--leaving` prints their places, too. Move a phrase to BANNED as soon as its count is 0.
+
+A phrase is a regular expression in lower case, matched against whole files in lower case. A space in it also matches a
+line break. It must not match a correct sentence: list phrases, not words that are often right ("known", "order").
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+BANNED = {
+    r"what (gives|makes|made) its?": "name the thing: the producer, the identity",
+    r"is held to": "must match ... within a tolerance",
+    r"as (it is|they are) told": "as given by ...",
+    r"such as (it|they) may be": "for example",
+    r"need (it )?not be told": "does not have to be given",
+    r"what is so": "name what is true",
+}
+"""Phrase -> a better one. None of these occurs in the tree."""
+
+_THING = (
+    "(number|array|tensor|constant|layer|operator|whole|graph|file|list|name|input|output|integer|picture|node|type|"
+    "class|value|blob|dict|string|int)s?"
+)
+LEAVING = {
+    rf"(?<!there\s)(is|are) no {_THING}": "is not a(n) ...",
+    r"so manieth": "n-th",
+    r"is the most(?! \w)": "at most",
+    r"are the most": "at most",
+    r"lay(s|ing)? (the |their )?channels? (first|last)": "channels-first, channels-last",
+    r"channels lie": "the channel axis; channels-first or channels-last",
+    r"dea(l|ls|lt|ling) out": "permute, distribute",
+    r"held to (its|the|what|that|NumPy|real)": "compared with",
+    r"put off": "deferred",
+    r"settl(e|es|ed|ing)": "materialize",
+    r"makers?": "producer",
+    r"who reads": "consumers",
+    r"told by": "given by, determined by",
+    r"mixtures?": "interpolation",
+    r"one an? (channel|axis|output|input|sample|bin|node|layer|element|step|row|window|case)": "one per ...",
+    r"values? an? (channel|axis|sample|bin|node|row)": "per ...",
+    r"otherwise than": "differently from",
+    r"so (is it|it is) with": "name what happens and why",
+    r"out: so is it": "and is therefore left out as well",
+    r"nobody knows": "unknown",
+    r"nothing else reads": "without other consumers",
+    r"(?<!maximum\s)suppressions?": "NMS",
+    r"what is (asked|told|meant|wanted)": "name the thing",
+    r"worked out": "computed",
+    r"and its like": "and similar functions",
+    r"whole numbers?": "integer",
+    r"turned (over|round|around)": "reversed, transposed",
+}
+"""Phrase -> a better one. These still occur."""
+
+
+def files() -> list[Path]:
+    """Return the files under version control that hold sentences, except this one."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py", "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    paths = (ROOT / line for line in listed.stdout.splitlines())
+    return [p for p in paths if p != Path(__file__).resolve() and p.exists()]
+
+
+def compiled(phrase: str) -> re.Pattern[str]:
+    """Return a pattern in which a space matches a line break and the beginning of a comment, too.
+
+    It has no word boundary at its beginning: `re` finds a literal beginning much faster.
+    """
+    return re.compile(phrase.lower().replace(" ", r"(?: |\s*\n\s*(?:# ?)?)") + r"\b")
+
+
+def found(phrases: Mapping[str, str], texts: Mapping[Path, str]) -> Iterator[tuple[str, Path, int, str]]:
+    """Yield (phrase, file, line, text) for each occurrence of a phrase in lower-case texts."""
+    for phrase in phrases:
+        pattern = compiled(phrase)
+        for path, text in texts.items():
+            for match in pattern.finditer(text):
+                if match.start() == 0 or not (text[match.start() - 1].isalnum() or text[match.start() - 1] == "_"):
+                    yield phrase, path, text.count("\n", 0, match.start()) + 1, " ".join(match[0].split())
+
+
+def main() -> int:
+    """Print the occurrences. Return 1 if there is one of a banned phrase."""
+    parser = argparse.ArgumentParser(prog="python -m tools.words", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--leaving", action="store_true", help="print the places of phrases that are leaving")
+    places = parser.parse_args().leaving
+    texts = {path: path.read_text("utf-8").lower() for path in files()}
+    banned = [*found(BANNED, texts)]
+    leaving = [*found(LEAVING, texts)]
+    for phrase, path, line, text in [*banned, *(leaving if places else [])]:
+        better = (BANNED | LEAVING)[phrase]
+        print(f"{path.relative_to(ROOT)}:{line}: '{text}': better: {better}")
+    for phrase, better in LEAVING.items():
+        count = sum(1 for other, *_ in leaving if other == phrase)
+        print(f"{count:5} left: {phrase} -> {better}")
+    return 1 if banned else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
