@@ -1,10 +1,10 @@
 """Report phrases that are hard to understand, with file, line and a better phrase: `python -m tools.words`.
 
-`make check` runs it. It fails for a phrase of BANNED. For the phrases of LEAVING it prints only how often each remains
-in the tree; `--leaving` prints their places, too. Move a phrase to BANNED as soon as its count is 0.
+`make check` runs it. It fails for a phrase of BANNED. For the phrases of LEAVING it prints only how often each one
+still occurs; `--leaving` prints their places, too. Move a phrase to BANNED as soon as its count is 0.
 
-A phrase is a regular expression in lower case, matched against whole files in lower case. A space in it also matches a
-line break. It must not match a correct sentence: list phrases, not words that are often right ("known", "order").
+A phrase is a regular expression in lower case, matched against whole files in lower case. A space in it also
+matches a line break. It must not match a correct sentence: list phrases, not words that are often right ("known").
 """
 
 from __future__ import annotations
