@@ -99,7 +99,7 @@ def layers(format: str, *prefixes: str) -> str:
 
     `layers("keras", "ops.")` lists the types without the prefix "ops.", then those with it.
     """
-    types = sorted(set(Registry.of(format).types()), key=str.lower)
+    types = sorted(set(Registry.of(format).types()), key=lambda t: (t.lower(), t))
     groups = [[t for t in types if "." not in t]]  # a name with a dot and another prefix is internal
     groups += [[t for t in types if t.startswith(prefix)] for prefix in prefixes]
     return "\n\n".join(", ".join(f"`{t}`" for t in group) + f" ({len(group)} types)" for group in groups)
