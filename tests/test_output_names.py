@@ -10,7 +10,7 @@ from onnx import helper
 
 import anylayer
 from anylayer.api import Net
-from anylayer.convert.conversion import writers
+from anylayer.writers import writers
 from tests.engine_names import ALL
 from tests.readers.onnx.files import model, value
 

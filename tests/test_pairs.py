@@ -12,8 +12,8 @@ import pytest
 
 import anylayer
 from anylayer.api import Net
-from anylayer.convert.conversion import writers
 from anylayer.readers import readers
+from anylayer.writers import writers
 from anylayer.writers.caffe.dialects import DIALECTS
 from tests.layers.harness import noise
 from tests.readers.openvino.from_caffe import spell

@@ -14,6 +14,7 @@ from anylayer.layer.registry import registered
 from anylayer.network import Array, Network, Node, TensorType, need_produced
 from anylayer.readers import Option, Reader, load_reader, readers
 from anylayer.readers._recognise import describe
+from anylayer.writers import format_of, load_writer
 
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
@@ -154,19 +155,20 @@ class Net:
         no file is left.
         """
         from anylayer.compile.nodes import needed_nodes
-        from anylayer.convert import conversion
+        from anylayer.convert.conversion import convert
+        from anylayer.convert.job import job_of
 
         path = Path(path)
-        fmt = format if format is not None else conversion.format_of(path)
-        writer = conversion.load_writer(fmt)
+        format = format if format is not None else format_of(path)
+        writer = load_writer(format)
         need(self.network.outputs, "the network has no outputs", InputError)
         self.require_known(needed_nodes(self.network, self.network.outputs))
-        asked = {"functions": functions, "keep": tuple(keep), "batch": batch, "dialect": dialect, **options}
-        job = conversion.job_of(self.network, self.definitions, shapes, writer, fmt, asked)
-        arrays = [] if verify is False else job.noise(0) if verify is True else [job.fed(verify)]
-        return conversion.convert(job, self.network.outputs, writer, fmt, path, arrays, self._reopened, _prove)
+        options.update(functions=functions, keep=tuple(keep), batch=batch, dialect=dialect)
+        job = job_of(self.network, self.definitions, shapes, writer, options)
+        inputs = [] if verify is False else job.noise(0) if verify is True else [job.input_arrays(verify)]
+        return convert(job, self.network.outputs, writer, format, path, inputs, self._reopen, _prove)
 
-    def _reopened(self, written: Written) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+    def _reopen(self, written: Written) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
         """Read a file that was written of this network with the layers that it has here, to run it in NumPy."""
         *others, main = [written.stand_in] if written.stand_in else written.files
         weights = others[-1] if others else None

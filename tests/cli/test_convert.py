@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from anylayer.convert import conversion
+from anylayer.convert import verification
 
 WITH = ("net.prototxt", "-l", "layers.py")
 
@@ -124,9 +124,9 @@ def test_options_of_the_writer(anylayer_command, small):
 
 
 def test_a_difference_is_an_error(anylayer_command, small, monkeypatch):
-    monkeypatch.setattr(conversion, "SHALLOW", 1e-12)
+    monkeypatch.setitem(verification.TOLERANCE, "float32", 1e-12)
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", status=1).stderr
-    text = r"net.onnx: output 'means' differs from the source: off by [\d.e-]+ of 0\.087, 1e-12 of it is allowed"
+    text = r"net.onnx: output 'means' differs from the source: off by [\d.e-]+ of 0\.087; the tolerance is 1e-12 of it"
     assert re.match(text, shown)
     assert "The first node that differs is 'means' (Means): off by " in shown
     assert not (small / "net.onnx").exists()
@@ -149,4 +149,4 @@ def test_a_dialect_is_that_of_what_is_written(anylayer_command, small):
 @pytest.mark.parametrize("out", ["net.xyz", "net"])
 def test_a_suffix_that_tells_nothing(anylayer_command, small, out):
     shown = anylayer_command("convert", *WITH, "-o", out, status=1).stderr
-    assert shown.startswith(f"{out}: the suffix tells no format; it is one of ")
+    assert shown.startswith(f"{out}: its suffix means no format; it must be one of ")

@@ -1,4 +1,5 @@
-"""Writing files and holding them to their source, with writers of the tests' own."""
+"""Conversion with writers that the tests define: files are verified against their source, then moved into
+place."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anylayer import api
 from anylayer.api import Net
-from anylayer.convert import conversion
-from anylayer.convert.conversion import compare, load_writer, noise
+from anylayer.convert.job import noise
+from anylayer.convert.verification import compare
 from anylayer.engines import load_engine
 from anylayer.engines import onnxruntime as onnxruntime_engine
 from anylayer.errors import ConversionError, EngineError, InputError, LayerError
@@ -21,6 +23,7 @@ from anylayer.layer import Layer
 from anylayer.layer.registry import Definition
 from anylayer.network import Network, Node, TensorType
 from anylayer.source import Source, Written
+from anylayer.writers import load_writer, writers
 from anylayer.writers.onnx import write as write_onnx
 from tests.engine_names import GENERAL
 
@@ -50,7 +53,7 @@ def net() -> Net:
 
 
 def writer(write: Any, **more: Any) -> Any:
-    """A writer's module."""
+    """Return a writer's module."""
     return SimpleNamespace(
         WHAT="a file of the tests (.test)",
         SUFFIXES=(".test",),
@@ -63,15 +66,15 @@ def writer(write: Any, **more: Any) -> Any:
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Any:
     def take(module: Any) -> None:
-        monkeypatch.setattr(conversion, "load_writer", lambda name: module)
+        monkeypatch.setattr(api, "load_writer", lambda name: module)
 
     return take
 
 
-# ------------------------------------------------------------------- comparing
+# ------------------------------------------------------------------ comparison
 
 
-def test_what_is_compared() -> None:
+def test_compare_uses_the_largest_value_as_scale() -> None:
     want = np.array([1, -4, 2], np.float32)
     check = compare("y", want, want + np.float32(1e-5), 1e-5)
     assert (check.ok, check.scale) == (True, 4.0) and 9e-6 < check.error < 1.1e-5
@@ -81,7 +84,7 @@ def test_what_is_compared() -> None:
     assert (other.ok, str(other)) == (False, "shape (2,), the source gives (3,)")
 
 
-def test_values_that_are_not_finite_must_be_the_same() -> None:
+def test_compare_requires_equal_values_that_are_not_finite() -> None:
     odd = np.array([np.nan, np.inf, -np.inf, 1], np.float32)
     assert compare("y", odd, odd.copy(), 1e-5).ok
     for i in range(3):
@@ -90,13 +93,13 @@ def test_values_that_are_not_finite_must_be_the_same() -> None:
         assert not compare("y", odd, other, 1e-5).ok
 
 
-def test_whole_numbers_and_empty_arrays() -> None:
+def test_compare_integers_booleans_and_empty_arrays() -> None:
     assert compare("y", np.array([1, 7]), np.array([1, 7]), 1e-5).ok
     assert not compare("y", np.array([True, False]), np.array([True, True]), 1e-5).ok
     assert compare("y", np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), 1e-5).ok
 
 
-def test_noise_is_of_the_inputs_types() -> None:
+def test_noise_has_the_types_of_the_inputs() -> None:
     types = {
         "x": TensorType((3, 4)),
         "i": TensorType.of((50,), np.int64),
@@ -118,7 +121,7 @@ def test_noise_is_of_the_inputs_types() -> None:
 # --------------------------------------------------------------------- writers
 
 
-def test_a_file_that_has_other_names_and_axes(tmp_path: Path, use: Any) -> None:
+def test_file_with_other_names_and_permuted_axes_is_verified(tmp_path: Path, use: Any) -> None:
     def write(source: Source, path: Path) -> Written:
         path.write_text("file")
         return Written([path], ["turned"], {"x": "data", "b": "out"}, {"x": (0, 3, 1, 2), "b": (0, 3, 1, 2)})
@@ -127,13 +130,13 @@ def test_a_file_that_has_other_names_and_axes(tmp_path: Path, use: Any) -> None:
         return lambda feed: {"out": feed["data"] * 2 + feed["k"][:, None, None]}
 
     subject = net()
-    subject._reopened = reopened  # type: ignore[method-assign]
+    subject._reopen = reopened  # type: ignore[method-assign]
     use(writer(write, RUNS="numpy"))
     done = subject.write(tmp_path / "n.test", "test")
     assert done.checks[0].ok and done.notes == ["turned"] and done.files == [tmp_path / "n.test"]
 
 
-def test_an_output_that_the_file_lacks(tmp_path: Path, use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_output_is_refused(tmp_path: Path, use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnxruntime_engine, "open_file", lambda path: lambda feed: {"c": feed["x"]})
     use(writer(lambda source, path: Written([path])))
     with pytest.raises(
@@ -142,7 +145,7 @@ def test_an_output_that_the_file_lacks(tmp_path: Path, use: Any, monkeypatch: py
         net().write(tmp_path / "n.test", "test")
 
 
-def test_files_move_together_or_not_at_all(tmp_path: Path, use: Any) -> None:
+def test_files_move_into_place_together_or_not_at_all(tmp_path: Path, use: Any) -> None:
     def write(source: Source, path: Path) -> Written:
         assert list(path.parent.iterdir()) == [] and path.parent.parent == tmp_path
         (path.parent / "n.weights").write_text("weights")
@@ -166,7 +169,7 @@ def test_files_move_together_or_not_at_all(tmp_path: Path, use: Any) -> None:
     assert (tmp_path / "n.test").read_text() == "file"
 
 
-def test_the_source_is_not_overwritten(tmp_path: Path, use: Any) -> None:
+def test_source_is_not_overwritten(tmp_path: Path, use: Any) -> None:
     def write(source: Source, path: Path) -> Written:
         for name in ("net.weights", path.name):
             (path.parent / name).write_text("new")
@@ -178,14 +181,12 @@ def test_the_source_is_not_overwritten(tmp_path: Path, use: Any) -> None:
     for name in ("net.test", "net.weights"):
         (tmp_path / name).write_text("old")
     for name in ("net.test", "other.test"):
-        with pytest.raises(
-            InputError, match=r"net\.\w+ is a file of the source, which would be lost: give another"
-        ):
+        with pytest.raises(InputError, match=r"net\.\w+ is a file of the source and would be lost; give another"):
             subject.write(tmp_path / name, "test")
     assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"net.test": "old", "net.weights": "old"}
 
 
-def test_the_node_that_differs_cannot_always_be_told(tmp_path: Path, use: Any) -> None:
+def test_refused_copy_leaves_the_differing_node_unknown(tmp_path: Path, use: Any) -> None:
     def write(source: Source, path: Path) -> Written:
         if len(source.outputs) > 1:
             raise LayerError("a file has one output")
@@ -193,23 +194,23 @@ def test_the_node_that_differs_cannot_always_be_told(tmp_path: Path, use: Any) -
         return write_onnx(source, path)
 
     use(writer(write))
-    text = "n.test: output 'b' differs .* Which node it is could not be told: a file has one output"
+    text = "n.test: output 'b' differs .* The node that differs cannot be found: a file has one output"
     with pytest.raises(ConversionError, match=text):
         net().write(tmp_path / "n.test", "test")
 
 
-def test_no_node_may_differ_alone(tmp_path: Path, use: Any) -> None:
+def test_difference_without_a_differing_node_is_refused(tmp_path: Path, use: Any) -> None:
     def write(source: Source, path: Path) -> Written:
         if len(source.outputs) == 1:
             source.graph.ops[-1].op = "Mul"
         return write_onnx(source, path)
 
     use(writer(write))
-    with pytest.raises(ConversionError, match="No node differs where each one's value is an output"):
+    with pytest.raises(ConversionError, match="No node differs when the output of every node is an output"):
         net().write(tmp_path / "n.test", "test")
 
 
-def test_a_format_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_whose_package_is_missing_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.import_module
 
     def missing(name: str, *rest: Any) -> Any:
@@ -220,27 +221,27 @@ def test_a_format_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(InputError, match="to write 'onnx': pip install onnx"):
         load_writer("onnx")
-    assert "onnx" not in conversion.writers() and "openvino" in conversion.writers()
+    assert "onnx" not in writers() and "openvino" in writers()
 
 
 class Flat(Layer):
-    """All but the same for every x."""
+    """Values that are almost the same for every x."""
 
     def forward(self, x: Any) -> Any:
         return x * np.float32(1e-3) + np.float32(7)
 
 
-def test_an_output_that_tells_little_is_told(tmp_path: Path) -> None:
+def test_output_with_almost_equal_values_gets_a_note(tmp_path: Path) -> None:
     kinds: dict[str, TensorType | None] = {"x": TensorType((1, 40))}
     network = Network("n", "caffe", kinds, [Node("f", "Flat", ["x"], ["f"])], {"f": "f"}, source="n")
     done = Net(network, {"Flat": Definition("Flat", Flat, "here")}).write(tmp_path / "n.onnx")
     (note,) = done.notes
     assert (
-        note.startswith("the values of output 'f' differ by 0.00") and " of 7 only, which hides mistakes: " in note
+        note.startswith("the values of output 'f' differ by only 0.00") and " of 7, which hides mistakes: " in note
     )
 
 
-def test_deep_networks_round_more(tmp_path: Path) -> None:
+def test_deep_networks_have_a_larger_tolerance(tmp_path: Path) -> None:
     kinds: dict[str, TensorType | None] = {"x": TensorType((1, 4, 1, 1))}
     params = {"convolution_param": {"num_output": 4, "kernel_size": 1, "bias_term": 0}}
     for count, tolerance in ((20, 1e-5), (21, 1e-4)):
@@ -254,14 +255,14 @@ def test_deep_networks_round_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", GENERAL)
-def test_a_file_that_an_engine_refuses(engine: str, tmp_path: Path) -> None:
+def test_engine_refuses_to_open_a_broken_file(engine: str, tmp_path: Path) -> None:
     (tmp_path / "n.onnx").write_bytes(b"nothing")
     with pytest.raises(EngineError, match=f"n.onnx: engine '{engine}' refuses the file: "):
         load_engine(engine).open_file(tmp_path / "n.onnx")  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("engine", GENERAL)
-def test_a_file_as_a_function(engine: str, tmp_path: Path) -> None:
+def test_engine_opens_a_file_as_a_function(engine: str, tmp_path: Path) -> None:
     net().write(tmp_path / "n.onnx")
     run = load_engine(engine).open_file(tmp_path / "n.onnx")  # type: ignore[attr-defined]
     x, k = np.ones((1, 4, 5, 3), np.float32), np.arange(3, dtype=np.float32)

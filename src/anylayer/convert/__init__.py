@@ -1,1 +1,2 @@
-"""Conversion: write a network as a file, verify it against its source, move it into place."""
+"""Conversion: write a network as a file of another format, verify the file against the network, move it into
+place."""

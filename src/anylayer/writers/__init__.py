@@ -1,21 +1,90 @@
-"""Writers: one target, one file or folder. `Net.write` and `anylayer convert` find them by listing this folder.
+"""Writers: one target format per file or folder. `Net.write` and `anylayer convert` find them by listing this
+folder.
 
-A writer of files is a module `anylayer.writers.<format>` with
-
-    WHAT      what it writes, in words with article: "an ONNX model (.onnx)"
-    SUFFIXES  the suffixes that mean this format, the usual one first: (".onnx",)
-    OPTIONS   frozenset of the options that `write` takes: of the common ones "functions", "keep", "batch" and
-              "dialect", and its own. Net.write refuses every other one by name
-    RUNS      what runs a file of it, to compare it with the source: an engine whose module has `open_file`
-              ("onnxruntime", "openvino"), or "numpy": it is read by anylayer.read and run layer by layer
-    LAYOUT    optional: "NCHW" where the target gives arrays of rank 4 to a user's layer in this order alone
-    write(source: Source, path: Path, **options) -> Written
-
-`write` puts `path` and what belongs to it into path's folder, which is empty and temporary. Net.write compares
-the result with the source there and moves the files to where they were wanted, whole or not at all: a writer needs
-no temporary names. Files name each other relatively. Only options that the caller gave are passed; `functions`,
-`keep` and `batch` have done their work in source.graph already, and are passed only to be known.
-
-What the target cannot express is refused with a LayerError that names the node (`with at(node.place)`) and the
-nearest way out. A module without WHAT (ncnn's) serves an engine only.
+A writer of files is a module `anylayer.writers.<format>` that meets the protocol `Writer`. A module without WHAT
+(ncnn's) serves an engine only.
 """
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from anylayer.errors import InputError, nearest, need
+from anylayer.folders import load, modules
+from anylayer.source import Source, Written
+
+
+class Writer(Protocol):
+    """A module that writes one format.
+
+    WHAT: what it writes, in words with article: "an ONNX model (.onnx)".
+    SUFFIXES: the suffixes that mean this format, the usual one first: (".onnx",).
+    OPTIONS: the names of the options that `write` takes: of the common ones "functions", "keep", "batch" and
+    "dialect", and its own. Net.write refuses every other one by name.
+    RUNS: what runs its files, to compare them with the source: the name of an engine whose module has `open_file`
+    ("onnxruntime", "openvino"), or "numpy": anylayer.read reads the file, and its layers run in NumPy.
+
+    A writer may define LAYOUT = "NCHW", where the target gives arrays of rank 4 to a user's layer in this order
+    only.
+    """
+
+    WHAT: str
+    SUFFIXES: Sequence[str]
+    OPTIONS: Collection[str]
+    RUNS: str
+
+    def write(self, source: Source, path: Path, **options: Any) -> Written:
+        """Write the file `path`, and the files that belong to it into the same folder.
+
+        The folder is empty and temporary: Net.write compares the files with the source there, and then moves all
+        of them, or none, to where the caller wants them. So files name each other relatively. `options` are those
+        that the caller gave; "functions", "keep" and "batch" are already applied to `source.graph`. Raises
+        LayerError, which names the node and the nearest way out, for what the target cannot express.
+        """
+
+
+def writers() -> dict[str, Writer]:
+    """Return the writers of files by format, as far as the packages that they need are installed."""
+    found = {}
+    for name in modules("writers"):
+        try:
+            module = load("writers", name)
+        except ModuleNotFoundError as error:
+            _require_foreign(error)
+            continue
+        if hasattr(module, "WHAT"):
+            found[name] = cast(Writer, module)
+    return found
+
+
+def load_writer(name: str) -> Writer:
+    """Return a format's writer. Raises InputError where there is none, or where a package that it needs is
+    missing."""
+    if name in modules("writers"):
+        try:
+            module = load("writers", name)
+        except ModuleNotFoundError as error:
+            _require_foreign(error)
+            raise InputError(f"to write '{name}': pip install {error.name}") from None
+        if hasattr(module, "WHAT"):
+            return cast(Writer, module)
+    known = writers()
+    raise InputError(f"there is no writer for format '{name}'{nearest(name, known)}; formats: {', '.join(known)}")
+
+
+def _require_foreign(error: ModuleNotFoundError) -> None:
+    """Raise the error again where the missing module is one of this package."""
+    if error.name is None or error.name.split(".")[0] == "anylayer":
+        raise error
+
+
+def format_of(path: Path) -> str:
+    """Return the format that a file's suffix means. Raises InputError where it means none."""
+    known = {suffix: name for name, module in writers().items() for suffix in module.SUFFIXES}
+    listed = ", ".join(f"{suffix} ({name})" for suffix, name in known.items())
+    need(
+        path.suffix.lower() in known, f"{path}: its suffix means no format; it must be one of {listed}", InputError
+    )
+    return known[path.suffix.lower()]

@@ -94,10 +94,10 @@ def command(**given: Any) -> None:
     largest difference of each output is shown. Where one is more than rounding makes, the first layer that
     differs is named, and nothing is written.
     """
-    from anylayer.convert import conversion
+    from anylayer.writers import format_of, load_writer
 
-    fmt = given["format"] or conversion.format_of(given["out"])
-    writer = conversion.load_writer(fmt)
+    fmt = given["format"] or format_of(given["out"])
+    writer = load_writer(fmt)
     net, dialect = _read(given, "dialect" in writer.OPTIONS)
     shapes = shapes_of(net, given["shapes"])
     if given["random_weights"]:

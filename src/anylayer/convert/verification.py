@@ -1,0 +1,199 @@
+"""Verification of written files: compare what a file computes with the source's layers in NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.nodes import needed_nodes
+from anylayer.convert.job import Job, adding_advice
+from anylayer.engines import load_engine
+from anylayer.errors import AnyLayerError, ConversionError, wording
+from anylayer.graph import Graph
+from anylayer.network import Array, Node
+from anylayer.numerics import DEEP_TOLERANCE, TOLERANCE, largest_error, scale_of
+from anylayer.runtime.run import NumpyRunner
+from anylayer.source import Run, Written
+from anylayer.writers import Writer
+
+Open = Callable[[Written], Run]
+"""A function that opens written files, to run them."""
+
+_SUMS = frozenset(("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN"))
+"""Operators that sum up many values."""
+_MAX_SHALLOW_SUMS = 20
+"""A network with more operators of _SUMS has the tolerance of deep networks."""
+_MIN_SPREAD = 0.01
+"""An output whose values lie closer together, relative to the largest one, hardly shows mistakes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """The comparison of one output of the file with the source.
+
+    `error` is the largest absolute difference, `scale` the largest absolute value of the source's output. `ok` is
+    error <= tolerance * scale. `note` says what differs besides values: a shape, or that the output is missing.
+    `samples` is the batch size of this comparison where the batch is symbolic. `spread` is the difference of the
+    source's largest and smallest value, None where it is not known. `run_by` names what ran the file, where that
+    is not the writer's RUNS.
+    """
+
+    name: str
+    error: float
+    scale: float
+    tolerance: float
+    ok: bool
+    note: str = ""
+    samples: int | None = None
+    spread: float | None = None
+    run_by: str = ""
+
+    def __str__(self) -> str:
+        return self.note or f"off by {self.error:.3g} of {self.scale:.3g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The comparison of written files with their source, for the outputs (public name to value) of a job."""
+
+    job: Job
+    outputs: Mapping[str, str]
+    open: Open
+    tolerance: float
+
+    def compare(self, written: Written, inputs: Sequence[Mapping[str, Array]]) -> list[OutputCheck]:
+        """Run the source and the file on the same inputs, and return a check per set of inputs, runtime and
+        output."""
+        runs = {"": self.open(written), **{name: opened() for name, opened in written.runtimes.items()}}
+        network = self.job.network
+        runner = NumpyRunner(network, self.job.definitions, self.outputs)
+        others = wording("verify={...}, or verify=False", "-i, or --no-verify")
+        checks = []
+        for given in inputs:
+            with adding_advice(f"The inputs to compare on do not suit the network; give other inputs: {others}"):
+                want = runner([given[name] for name in network.inputs], {})
+            samples = next(len(given[name]) for name in self.job.batched) if self.job.batch else None
+            for run_by, run in runs.items():
+                tolerance = max(self.tolerance, DEEP_TOLERANCE) if run_by else self.tolerance
+                found = _output_checks(want, _run_file(run, written, given), written, tolerance)
+                checks += [replace(check, samples=samples, run_by=run_by) for check in found]
+        return checks
+
+    def require_equal(
+        self,
+        checks: Sequence[OutputCheck],
+        inputs: Sequence[Mapping[str, Array]],
+        writer: Writer,
+        written: Path,
+        path: Path,
+    ) -> None:
+        """Raise ConversionError for the first check that is not ok.
+
+        checks: those of `inputs`, as `compare` returns them. written: the file in its temporary folder. path:
+        where the caller wants it.
+        """
+        for i, check in enumerate(checks):
+            if not check.ok:
+                given = inputs[i * len(inputs) // len(checks)]
+                raise ConversionError(self._explain(check, given, writer, written), str(path))
+
+    def _explain(self, bad: OutputCheck, given: Mapping[str, Array], writer: Writer, path: Path) -> str:
+        """Return how an output differs, and the first node whose output in the file differs from the source's.
+
+        The network is written again, with the output of every node as an output of the file.
+        """
+        job = self.job
+        where = f" in {bad.run_by}" if bad.run_by else ""
+        text = (
+            f"output '{bad.name}' differs{where} from the source: {bad}; the tolerance is {bad.tolerance:g} of it"
+        )
+        producers: dict[str, Node] = {
+            name: node for node in needed_nodes(job.network, self.outputs) for name in node.outputs
+        }
+        try:
+            source = job.source({name: name for name in producers})
+            computed = {n: n for n, v in zip(source.outputs, source.graph.outputs) if v.const is None}
+            (path.parent / "all").mkdir()
+            written = writer.write(job.source(computed), path.parent / "all" / path.name, **job.options)
+            checks = replace(self, outputs=computed).compare(written, [given])
+        except AnyLayerError as error:
+            return f"{text}. The node that differs cannot be found: {error}"
+        first = next((c for c in checks if not c.ok), None)
+        if first is None:
+            return f"{text}. No node differs when the output of every node is an output of the file"
+        node = producers[first.name]
+        return f"{text}. The first node that differs is '{node.name}' ({node.type}): {first}"
+
+
+def opener(writer: Writer, reopen: Open) -> Open:
+    """Return the function that opens a writer's files. `reopen` reads them with anylayer.read."""
+    if writer.RUNS == "numpy":
+        return reopen
+    engine: Any = load_engine(writer.RUNS)
+    return lambda written: engine.open_file(written.stand_in or written.files[-1])
+
+
+def tolerance_of(graph: Graph) -> float:
+    """Return the tolerance for the outputs of a float32 graph, relative to their largest values."""
+    return TOLERANCE["float32"] if _sums(graph) <= _MAX_SHALLOW_SUMS else DEEP_TOLERANCE
+
+
+def _sums(graph: Graph) -> int:
+    """Count the operators that sum up many values, in a graph and in the bodies of its calls."""
+    return sum(_sums(o.body) if o.body is not None else o.op in _SUMS for o in graph.ops)
+
+
+def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the outputs of a file by their names in it, for inputs by their names in the source."""
+    feed = {}
+    for name, array in given.items():
+        transposed = _as_written(name, array, written)
+        feed[written.renamed.get(name, name)] = np.ascontiguousarray(transposed).reshape(transposed.shape)
+    return run(feed)
+
+
+def _as_written(name: str, array: Array, written: Written) -> Array:
+    """Return an input or output of the source in the order of axes that it has in the file."""
+    permutation = written.transposed.get(name)
+    return array if permutation is None else array.transpose(permutation)
+
+
+def _output_checks(
+    want: Mapping[str, Array], got: Mapping[str, Array], written: Written, tolerance: float
+) -> list[OutputCheck]:
+    checks = []
+    for name, array in want.items():
+        found = got.get(written.outputs.get(name) or written.renamed.get(name, name))
+        if found is None:
+            note = f"the file has no such output; it has {', '.join(got)}"
+            checks.append(OutputCheck(name, math.inf, 0.0, tolerance, False, note))
+        else:
+            checks.append(compare(name, _as_written(name, array, written), found, tolerance))
+    return checks
+
+
+def compare(name: str, want: Array, got: Array, tolerance: float) -> OutputCheck:
+    """Compare an output of the file with the source's. NaN matches NaN, and an infinity matches itself."""
+    scale = scale_of(want)
+    if want.shape != got.shape:
+        note = f"shape {got.shape}, the source gives {want.shape}"
+        return OutputCheck(name, math.inf, scale, tolerance, False, note)
+    error = largest_error(got, want)
+    finite = want[np.isfinite(want)] if want.dtype.kind == "f" else want[:0]
+    spread = float(np.ptp(finite)) if finite.size > 1 else None
+    return OutputCheck(name, error, scale, tolerance, error <= tolerance * scale, spread=spread)
+
+
+def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:
+    """Return a note for each output whose values are almost the same, so that a mistake would hardly show."""
+    found = {c.name: c for c in checks if c.spread is not None and c.spread < _MIN_SPREAD * c.scale}
+    return [
+        f"the values of output '{name}' differ by only {c.spread:.3g} of {c.scale:.3g}, which hides mistakes: "
+        "compare on real inputs of the network, " + wording("verify={...}", "-i")
+        for name, c in found.items()
+    ]
