@@ -126,7 +126,7 @@ def test_options_of_the_writer(anylayer_command, small):
 def test_a_difference_is_an_error(anylayer_command, small, monkeypatch):
     monkeypatch.setitem(verification.TOLERANCE, "float32", 1e-12)
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", status=1).stderr
-    text = r"net.onnx: output 'means' differs from the source: off by [\d.e-]+ of 0\.087; the tolerance is 1e-12 of it"
+    text = r"net.onnx: output 'means' differs from the source: off by .* of 0\.087; the tolerance is 1e-12 of it"
     assert re.match(text, shown)
     assert "The first node that differs is 'means' (Means): off by " in shown
     assert not (small / "net.onnx").exists()
