@@ -1,4 +1,4 @@
-"""The word `recorded`: the cases of tests/data/keras/<file>.npz, which real Keras computed."""
+"""The recorded outputs of Keras: the cases of tests/data/keras/<file>.npz."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ DATA = Path(__file__).parents[2] / "data" / "keras"
 
 
 class KerasCase(Case):
-    """A Case whose params are whole: {"config": {...}}, and where it is more than its inputs {"call": {...}}."""
+    """A Case whose params are complete: {"config": {...}}, and {"call": {...}} for calls with other arguments."""
 
     def _messages(self) -> dict[str, Any]:
         return dict(self.params)
 
 
 def recorded(file: str, tolerance: float | None = None) -> dict[str, Callable[[], None]]:
-    """A test for each case of a file, named `test_<case>`: the layer gives Keras' outputs on every engine."""
+    """Return a test `test_<case>` for each case of a file: the layer matches Keras on every engine."""
     with np.load(DATA / f"{file}.npz") as stored:
         arrays = dict(stored)
     names = [key.removesuffix(".json") for key in arrays if key.endswith(".json")]
@@ -30,7 +30,7 @@ def recorded(file: str, tolerance: float | None = None) -> dict[str, Callable[[]
 
 
 def made_of(arrays: dict[str, Any], name: str, tolerance: float | None = None) -> KerasCase:
-    """The Case `name` among a file's arrays."""
+    """Return the Case `name` from the arrays of a file."""
     spec = json.loads(str(arrays[f"{name}.json"]))
 
     def listed(kind: str) -> list[Any]:

@@ -1,39 +1,39 @@
-"""Activations."""
+"""Tests of the activation layers."""
 
 from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("activations"))
 
-test_name_refused = rejects(
+test_rejects_unknown_activation = rejects(
     "Activation",
     {"activation": "rleu"},
     inputs=[ramp(2)],
     text="there is no activation 'rleu' in Keras; did you mean 'relu'?",
     format="keras",
 )
-test_number_refused = rejects(
+test_rejects_text_for_a_number = rejects(
     "ReLU",
     {"max_value": "6"},
     inputs=[ramp(2)],
     text="must be a number, got '6'",
     format="keras",
 )
-test_shared_refused = rejects(
+test_rejects_batch_as_shared_axis = rejects(
     "PReLU",
     {"shared_axes": [0]},
     inputs=[ramp(2, 3)],
-    text="shared_axes holds the batch",
+    text="shared_axes must not contain the batch axis 0",
     format="keras",
 )
-test_kind_refused = rejects(
+test_rejects_activation_that_is_no_name = rejects(
     "Activation",
     {"activation": 3},
     inputs=[ramp(2)],
     text="parameter 'activation' must be a name, got 3",
     format="keras",
 )
-test_code_refused = rejects(
+test_rejects_activation_of_user_code = rejects(
     "Activation",
     {"activation": {"class_name": "MyAct", "config": {}}},
     inputs=[ramp(2)],

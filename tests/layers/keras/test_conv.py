@@ -1,4 +1,4 @@
-"""Conv1D, Conv2D, Conv3D."""
+"""Tests of the convolutions, and of all layers with channels first."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ globals().update(recorded("conv"))
         ("GlobalMaxPooling2D", {"keepdims": True}, []),
     ],
 )
-def test_channels_first(kind: str, params: dict[str, Any], blobs: list[Any]) -> None:
-    """The same numbers with the channels first (TensorFlow on a CPU does not compute them so)."""
+def test_channels_first_matches_channels_last(kind: str, params: dict[str, Any], blobs: list[Any]) -> None:
+    """Channels-first layers match channels-last layers. TensorFlow does not compute channels-first on a CPU."""
     x = noise(2, 5, 6, 4)
     last = KerasCase(kind, {"config": params}, [x], blobs=blobs, format="keras").bind()([x])[0]
     first = KerasCase(
@@ -43,49 +43,49 @@ def test_channels_first(kind: str, params: dict[str, Any], blobs: list[Any]) -> 
     first.run()
 
 
-test_groups_refused = rejects(
+test_rejects_indivisible_groups = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": 1, "groups": 2},
     inputs=[ramp(1, 4, 4, 4)],
     text="groups=2 does not divide 4 channels and 3 filters",
     format="keras",
 )
-test_rank_refused = rejects(
+test_rejects_input_of_other_rank = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": 1},
     inputs=[ramp(1, 4, 4)],
     text="takes an input of rank 4 (batch, 2 axes, channels), got (1, 4, 4)",
     format="keras",
 )
-test_padding_refused = rejects(
+test_rejects_causal_padding_in_2d = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": 1, "padding": "causal"},
     inputs=[ramp(1, 4, 4, 4)],
     text="parameter 'padding' must be one of valid, same, got 'causal'",
     format="keras",
 )
-test_data_format_refused = rejects(
+test_rejects_unknown_data_format = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": 1, "data_format": "NHWC"},
     inputs=[ramp(1, 4, 4, 4)],
     text="parameter 'data_format' must be one of channels_last, channels_first, got 'NHWC'",
     format="keras",
 )
-test_kernel_size_refused = rejects(
+test_rejects_kernel_size_of_other_rank = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": [1, 2, 3]},
     inputs=[ramp(1, 4, 4, 4)],
     text="parameter 'kernel_size' must be 2 integers, got [1, 2, 3]",
     format="keras",
 )
-test_strides_refused = rejects(
+test_rejects_stride_zero = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": 1, "strides": 0},
     inputs=[ramp(1, 4, 4, 4)],
     text="parameter 'strides' must be at least 1, got 0",
     format="keras",
 )
-test_kernel_refused = rejects(
+test_rejects_kernel_of_other_shape = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": 1},
     inputs=[ramp(1, 4, 4, 4)],
@@ -93,21 +93,21 @@ test_kernel_refused = rejects(
     text="blob 0 (kernel) has shape (1, 1, 3, 3) in the weights file, (1, 1, 4, 3) is needed",
     format="keras",
 )
-test_unknown_field_refused = rejects(
+test_rejects_unknown_field = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": 1, "dilatation": 2},
     inputs=[ramp(1, 4, 4, 4)],
     text="config has no field 'dilatation'",
     format="keras",
 )
-test_quantised_refused = rejects(
+test_rejects_quantized_layer = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": 1, "dtype": {"class_name": "QuantizedDTypePolicy", "config": {}}},
     inputs=[ramp(1, 4, 4, 4)],
-    text="is quantised (dtype None), which is not supported. Save the model before model.quantize()",
+    text="is quantized (dtype None), which is not supported. Save the model before model.quantize()",
     format="keras",
 )
-test_activation_of_ones_own_refused = rejects(
+test_rejects_user_activation = rejects(
     "Conv2D",
     {"filters": 3, "kernel_size": 1, "activation": {"class_name": "function", "config": "act"}},
     inputs=[ramp(1, 4, 4, 4)],

@@ -1,11 +1,11 @@
-"""ConvLSTM1D, ConvLSTM2D, ConvLSTM3D."""
+"""Tests of the ConvLSTM layers."""
 
 from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("conv_lstm"))
 
-test_rank_refused = rejects(
+test_rejects_input_of_other_rank = rejects(
     "ConvLSTM2D",
     {"filters": 2, "kernel_size": 3},
     inputs=[ramp(1, 4, 4, 3)],

@@ -1,35 +1,35 @@
-"""Dense, EinsumDense."""
+"""Tests of Dense and EinsumDense."""
 
 from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("dense"))
 
-test_rank_refused = rejects(
+test_dense_rejects_vector = rejects(
     "Dense",
     {"units": 3},
     inputs=[ramp(4)],
     text="takes an input of rank 2 or more, got (4,)",
     format="keras",
 )
-test_equation_refused = rejects(
+test_einsum_dense_rejects_input_of_other_rank = rejects(
     "EinsumDense",
     {"equation": "ab,bc->ac", "output_shape": 3},
     inputs=[ramp(1, 2, 4)],
     text="equation 'ab,bc->ac' does not fit an input (1, 2, 4)",
     format="keras",
 )
-test_sizes_refused = rejects(
+test_einsum_dense_rejects_unknown_size = rejects(
     "EinsumDense",
     {"equation": "ab,bcd->ac", "output_shape": 3},
     inputs=[ramp(1, 2)],
-    text="no shape tells all sizes of 'bcd'",
+    text="input and output_shape do not determine all sizes of 'bcd'",
     format="keras",
 )
-test_bias_axes_refused = rejects(
+test_einsum_dense_rejects_bias_axis_outside_output = rejects(
     "EinsumDense",
     {"equation": "ab,bc->ac", "output_shape": 3, "bias_axes": "b"},
     inputs=[ramp(1, 2)],
-    text="bias_axes 'b' are none of 'ac'",
+    text="bias_axes 'b' must be among the axes 'ac' of the output",
     format="keras",
 )

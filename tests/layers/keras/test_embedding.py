@@ -1,4 +1,4 @@
-"""Embedding, Masking."""
+"""Tests of Embedding and Masking."""
 
 from tests.layers.keras.recorded import recorded
 

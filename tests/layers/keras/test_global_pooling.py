@@ -1,11 +1,11 @@
-"""Global pools."""
+"""Tests of global pooling."""
 
 from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("global_pooling"))
 
-test_rank_refused = rejects(
+test_rejects_input_of_other_rank = rejects(
     "GlobalMaxPooling2D",
     {},
     inputs=[ramp(1, 4, 4)],

@@ -1,11 +1,11 @@
-"""GroupNormalization."""
+"""Tests of group normalization."""
 
 from tests.layers.harness import ramp, rejects
 from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("group_normalization"))
 
-test_groups_refused = rejects(
+test_rejects_indivisible_groups = rejects(
     "GroupNormalization",
     {"groups": 3},
     inputs=[ramp(1, 4, 4)],

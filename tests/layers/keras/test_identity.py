@@ -1,4 +1,4 @@
-"""Layers that change nothing."""
+"""Tests of the layers that do nothing at inference."""
 
 import numpy as np
 
@@ -10,13 +10,14 @@ CONFIG = {"name": "layer", "trainable": True, "dtype": "float32"}
 
 globals().update(recorded("identity"))
 
-test_base_class_gives_its_input = case("Layer", CONFIG, inputs=[X], outputs=[X], format="keras")
-test_base_class_has_no_weights = rejects(
+test_base_class_returns_its_input = case("Layer", CONFIG, inputs=[X], outputs=[X], format="keras")
+test_base_class_rejects_weights = rejects(
     "Layer",
     CONFIG,
     inputs=[X],
     blobs=[X],
     format="keras",
-    text="is of type Layer, Keras' base class, but has 1 weights: it is a class of its own. Give a class for it",
+    text="is of type Layer, the base class of Keras, but has 1 weights, so it is a class of the user's own. "
+    "Give a class for it",
 )
-test_base_class_has_no_fields = rejects("Layer", {"gain": 2}, inputs=[X], format="keras", text="gain")
+test_base_class_rejects_fields = rejects("Layer", {"gain": 2}, inputs=[X], format="keras", text="gain")

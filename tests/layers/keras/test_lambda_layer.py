@@ -1,8 +1,8 @@
-"""Lambda."""
+"""Tests of Lambda layers."""
 
 from tests.layers.harness import rejects
 
-test_code_is_not_run = rejects(
+test_lambda_code_is_refused = rejects(
     "Lambda",
     {"name": "double", "function": {"class_name": "__lambda__", "config": {"code": "4wEAAAA="}}},
     inputs=[[1, 2]],

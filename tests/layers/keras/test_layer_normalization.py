@@ -1,4 +1,4 @@
-"""LayerNormalization, RMSNormalization."""
+"""Tests of LayerNormalization and RMSNormalization."""
 
 from tests.layers.keras.recorded import recorded
 

@@ -1,19 +1,19 @@
-"""Normalization, Rescaling, LayerScale."""
+"""Tests of Normalization, Rescaling and LayerScale."""
 
 from tests.layers.harness import case, ramp, rejects
 from tests.layers.keras.recorded import recorded
 
 globals().update(recorded("normalization"))
 
-test_variance_refused = rejects(
+test_rejects_mean_without_variance = rejects(
     "Normalization",
     {"mean": 1.0},
     inputs=[ramp(1, 2)],
-    text="parameter 'variance' is missing beside 'mean'",
+    text="parameter 'mean' needs parameter 'variance', which is missing",
     format="keras",
 )
 
-test_layer_scale = case(
+test_layer_scale_multiplies_each_channel = case(
     "LayerScale",
     {"init_values": 1e-6, "projection_dim": 3},
     inputs=[ramp(1, 2, 2, 3)],

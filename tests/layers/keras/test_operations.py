@@ -1,4 +1,4 @@
-"""Calls of keras.ops. What they compute is held against Keras in tests/readers/keras/test_models.py."""
+"""Tests of the calls of keras.ops. tests/readers/keras/test_models.py compares their results with Keras."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def value(case: KerasCase) -> Any:
     return case.bind()([X])[0].tolist()
 
 
-def test_a_number_before_the_input() -> None:
+def test_number_as_first_argument() -> None:
     assert value(called("ops.Subtract", 1.0, {"input": 0})) == [[1, 0, -1], [-2, -3, -4]]
 
 
-def test_arguments_of_the_configuration() -> None:
+def test_arguments_from_the_configuration() -> None:
     assert value(called("ops.Sum", {"input": 0}, config={"name": "sum_3", "axis": [1], "keepdims": True})) == [
         [3],
         [12],
     ]
 
 
-def test_slices() -> None:
+def test_get_item_takes_slices_and_indices() -> None:
     key = [
         {"class_name": "__ellipsis__", "config": {}},
         {"class_name": "__slice__", "config": {"start": 1, "stop": None}},
@@ -51,13 +51,13 @@ def refused(text: str, kind: str, config: dict[str, Any]) -> Any:
     return rejects(kind, config, inputs=[X], text=text, format="keras")
 
 
-test_unknown_argument = refused("has no argument 'axes'; did you mean 'axis'?", "ops.Sum", {"axes": 1})
-test_missing_argument = refused("does not take these arguments (", "ops.Clip", {})
-test_dtype = refused("dtype 'complex64' is none of float32, ", "ops.Cast", {"dtype": "complex64"})
-test_order = refused("order=1 is not supported, 2 is", "ops.Normalize", {"order": 1})
+test_rejects_unknown_argument = refused("has no argument 'axes'; did you mean 'axis'?", "ops.Sum", {"axes": 1})
+test_rejects_missing_argument = refused("does not take these arguments (", "ops.Clip", {})
+test_rejects_unknown_dtype = refused("dtype must be one of float32, ", "ops.Cast", {"dtype": "complex64"})
+test_rejects_order_of_norm = refused("order must be 2, got 1", "ops.Normalize", {"order": 1})
 
 
-def test_numpys_words_become_a_rule() -> None:
+def test_numpy_errors_are_reworded() -> None:
     case = called("ops.Add", {"input": 0}, [[1.0, 2.0]])
     with pytest.raises(
         LayerError, match=r"does not take inputs of shape \(2, 3\): they do not broadcast together$"

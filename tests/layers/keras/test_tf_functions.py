@@ -1,4 +1,4 @@
-"""Calls of TensorFlow in models of Keras 2; their numbers are held in tests/readers/keras/test_models.py."""
+"""Tests of the calls of TensorFlow in models of Keras 2. tests/readers/keras/test_models.py compares results."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ def value(kind: str, **kwargs: Any) -> Any:
     return KerasCase(kind, params, [X], format="keras").bind()([X])[0].tolist()
 
 
-def test_swapped_operands() -> None:
+def test_rsub_swaps_operands() -> None:
     assert value("tf.__operators__.rsub", x=1.0) == [[1, 0, -1], [-2, -3, -4]]
 
 
-def test_slices() -> None:
+def test_getitem_takes_slices_and_indices() -> None:
     rows = {"start": None, "stop": None, "step": None}
     assert value("tf.__operators__.getitem", slice_spec=[rows, 1]) == [1, 4]
 
 
-def test_sizes_of_parts() -> None:
+def test_split_takes_sizes() -> None:
     assert value("tf.split", num_or_size_splits=[-1, 1], axis=1) == [[0, 1], [3, 4]]
 
 
-test_parts = rejects(
+test_split_rejects_indivisible_axis = rejects(
     "tf.split",
     {"num_or_size_splits": 2, "axis": 1},
     inputs=[X],
-    text="2 parts do not divide 3 cells",
+    text="2 equal parts do not divide axis 1 of size 3",
     format="keras",
 )

@@ -1,4 +1,4 @@
-"""UnitNormalization."""
+"""Tests of unit normalization."""
 
 from tests.layers.keras.recorded import recorded
 

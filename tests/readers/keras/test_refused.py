@@ -176,7 +176,7 @@ def test_an_unknown_layer_names_itself(tmp_path: Path) -> None:
         ("units", "3", "parameter 'units': must be an integer, got '3'"),
         ("activation", "rleu", "there is no activation 'rleu' in Keras; did you mean 'relu'?"),
         ("beta", 1, "config has no field 'beta'; it has: units, use_bias, activation"),
-        ("dtype", {"class_name": "QuantizedDTypePolicy", "config": {"mode": "int8"}}, "is quantised (dtype None)"),
+        ("dtype", {"class_name": "QuantizedDTypePolicy", "config": {"mode": "int8"}}, "is quantized (dtype None)"),
     ],
 )
 def test_fields(tmp_path: Path, field: str, value: Any, message: str) -> None:

@@ -1,4 +1,4 @@
-"""What all of Keras' layers share: the fields that no number depends on, and how they are called."""
+"""What all Keras layers share: fields that do not affect inference, the arguments of calls, wrapped layers."""
 
 from __future__ import annotations
 
@@ -32,29 +32,32 @@ _HARMLESS = frozenset(
         "input_dtype",
     }
 )
-"""Fields of any configuration that say nothing about inference. (Weights are stored with their LoRA added.)"""
+"""Fields of any configuration that do not affect inference. Keras stores weights with LoRA added."""
 _ENDINGS = ("_initializer", "_regularizer", "_constraint")
 
 
 class KerasLayer(Layer):
-    """A layer of Keras: its fields are those of its configuration (get_config)."""
+    """A Keras layer, whose fields are those of its configuration (get_config)."""
 
     message = "config"
     harmless: ClassVar[frozenset[str]] = frozenset()
-    """Further fields of the class's configuration that say nothing about inference."""
+    """Further fields of the configuration of this class that do not affect inference."""
     called_with: ClassVar[frozenset[str]] = frozenset()
-    """The arguments that a call of the layer may have beside its inputs."""
+    """Names of the arguments that a call of the layer may have besides its inputs."""
 
     masks: ClassVar[str] = ""
-    """What becomes of a sequence's mask: "passes" it goes on with the output, "makes" the layer gives one as its
-    second output, "takes" the layer reads it as its argument `mask` and it goes on, "joins" it goes on where all
-    inputs have the same, "refuses" the layer would need it in a form that is not supported; "" it ends here."""
+    """What the layer does with the mask of a sequence.
+
+    "passes" it on with the output; "makes" one as its second output; "takes" it as argument `mask` and passes it
+    on; "joins": passes it on where all inputs have the same; "refuses" it, as the mask would need a form that is
+    not supported; "" drops it.
+    """
 
     call: dict[str, Any]
 
     @classmethod
     def makes_mask(cls, config: Mapping[str, Any]) -> bool:
-        """Whether a layer of this configuration gives a mask, where its class "makes" one."""
+        """Return whether a layer of this configuration makes a mask, where its class "makes" one."""
         return True
 
     def prepare(self, node: Node, dialect: str | None) -> None:
@@ -63,15 +66,15 @@ class KerasLayer(Layer):
         dtype = kept.pop("dtype", None)
         self.call = dict(node.params.get("call", {}))
         unread = sorted(set(self.call.get("kwargs", {})) - self.called_with)
-        need(not unread, f"is called with {', '.join(unread)}, which is not supported here")
+        need(not unread, f"is called with {', '.join(unread)}, which is not supported")
         super().prepare(replace(node, params={"config": kept}), dialect)
         self._dtype(dtype)
 
     def arguments(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The call's arguments, its inputs in their places: positional ones, and by name."""
+        """Return the positional and the keyword arguments of the call, with the inputs in their places."""
         if not self.call:
             return list(inputs), {}
-        args, kwargs = placed(self.call["args"], inputs), placed(self.call["kwargs"], inputs)
+        args, kwargs = with_inputs(self.call["args"], inputs), with_inputs(self.call["kwargs"], inputs)
         if len(args) == 1 and isinstance(args[0], list):
             args = args[0]
         need(args, "takes at least 1 input, got 0")
@@ -82,8 +85,14 @@ class KerasLayer(Layer):
         return args, kwargs
 
     def inner(self, spec: Any, first: int, count: int | None = None) -> KerasLayer:
-        """The layer that a configuration wraps, with this layer's weights from `first` on."""
-        need(isinstance(spec, dict) and isinstance(spec.get("config"), dict), f"the layer it wraps is {spec!r}")
+        """Return the layer that a configuration wraps, with `count` weights of this layer from `first` on.
+
+        All weights from `first` on belong to it when `count` is None.
+        """
+        need(
+            isinstance(spec, dict) and isinstance(spec.get("config"), dict),
+            f"the wrapped layer must be a configuration with class_name and config, got {spec!r}",
+        )
         kind, config = str(spec.get("class_name")), spec["config"]
         found = [d for d in Registry.of("keras").find(kind) if d.typed]
         need(found, f"wraps a {kind}, which is not supported in a wrapper")
@@ -94,7 +103,7 @@ class KerasLayer(Layer):
         return made
 
     def adopt(self, made: KerasLayer, first: int) -> None:
-        """Count what an inner layer has asked for as this layer's weights from `first` on."""
+        """Count the weights that an inner layer has requested as this layer's weights from `first` on."""
         self._wanted.update({first + index: wanted for index, wanted in made._wanted.items()})
         for text in made.notes:
             self.note(text)
@@ -103,43 +112,43 @@ class KerasLayer(Layer):
         return name in _HARMLESS or name in self.harmless or name.endswith(_ENDINGS)
 
     def _dtype(self, dtype: Any) -> None:
-        """Refuse quantised layers; say where another precision than float32 was asked for."""
+        """Refuse quantized layers. Note a precision other than float32, since the layer computes in float32."""
         policy = dtype.get("config", {}) if isinstance(dtype, dict) else {"name": dtype}
         name = policy.get("name") if isinstance(policy, dict) else None
         need(
             not (isinstance(dtype, dict) and "Quantized" in str(dtype.get("class_name")))
             and not str(name).startswith(("int8", "int4", "float8", "gptq", "awq")),
-            f"is quantised (dtype {name!r}), which is not supported. Save the model before model.quantize()",
+            f"is quantized (dtype {name!r}), which is not supported. Save the model before model.quantize()",
         )
         if name not in (None, "float32") and not str(name).startswith(("int", "uint", "bool")):
             self.note(f"dtype {name}: computed in float32")
 
 
 _SWITCHES = frozenset({"return_attention_scores", "use_causal_mask", "training"})
-"""The arguments of a layer's call that are not tensors."""
+"""Names of the arguments of a call that are not tensors."""
 
 
 def _is_tensors(value: Any) -> bool:
-    """Whether a value is a tensor, None, or a list of those."""
+    """Return whether a value is a tensor, None, or a nested list of these."""
     if isinstance(value, list):
         return all(map(_is_tensors, value))
     return value is None or (hasattr(value, "shape") and hasattr(value, "dtype"))
 
 
 def _shown(value: Any) -> str:
-    """Return a value of the file for a message, shortened."""
+    """Return the text of a value for a message, at most 80 characters long."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def placed(value: Any, inputs: Sequence[Any]) -> Any:
-    """Arguments of a call with its inputs in place of {"input": index}."""
+def with_inputs(value: Any, inputs: Sequence[Any]) -> Any:
+    """Return the arguments of a call with the inputs in place of {"input": index}."""
     if isinstance(value, dict):
         if set(value) == {"input"} and type(value["input"]) is int:
             return inputs[value["input"]]
-        return {key: placed(item, inputs) for key, item in value.items()}
+        return {key: with_inputs(item, inputs) for key, item in value.items()}
     if isinstance(value, list):
-        return [placed(item, inputs) for item in value]
+        return [with_inputs(item, inputs) for item in value]
     return value
 
 
@@ -147,7 +156,7 @@ FORMATS = ("channels_last", "channels_first")
 
 
 def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:
-    """`count` integers, from one or as many."""
+    """Return `count` integers from one integer for all or a sequence of `count`."""
     listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * count
     need(
         len(listed) == count and all(type(v) is int for v in listed),
@@ -157,47 +166,14 @@ def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:
 
 
 def positive(value: Any, count: int, what: str) -> tuple[int, ...]:
-    """`count` integers of at least 1."""
+    """Return `count` integers of 1 or more from one integer for all or a sequence of `count`."""
     found = numbers(value, count, what)
     need(min(found) >= 1, f"parameter '{what}' must be at least 1, got {value!r}")
     return found
 
 
-def single(inputs: Sequence[Any]) -> Any:
-    """The one input."""
-    need(len(inputs) == 1, f"takes 1 input, got {len(inputs)}")
-    return inputs[0]
-
-
 def one_of(value: Any, known: Sequence[str], what: str) -> str:
-    """`value`, which must be one of a few words."""
+    """Return `value`. Raise LayerError when it is not one of the words `known`."""
     if not isinstance(value, str) or value not in known:
         raise LayerError(f"parameter '{what}' must be one of {', '.join(known)}, got {value!r}")
     return value
-
-
-def channels_first(x: Any, data_format: str) -> Any:
-    """`x` with its channels at axis 1, as the operators want them; `restored` turns it back."""
-    if data_format == "channels_first":
-        return x
-    rank = len(x.shape)
-    return x.transpose(0, rank - 1, *range(1, rank - 1))
-
-
-def restored(x: Any, data_format: str) -> Any:
-    """`x` (N, C, ...) as `data_format` has it."""
-    if data_format == "channels_first":
-        return x
-    return x.transpose(0, *range(2, len(x.shape)), 1)
-
-
-def same_pads(size: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:
-    """TensorFlow's padding "same" along one axis: the odd cell goes to the end."""
-    total = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
-    return total // 2, total - total // 2
-
-
-def axis_of(axis: int, rank: int, what: str = "axis") -> int:
-    """An axis counted from 0."""
-    need(-rank <= axis < rank, f"{what}={axis} is no axis of an input of rank {rank}")
-    return axis % rank

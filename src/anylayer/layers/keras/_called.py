@@ -1,4 +1,4 @@
-"""Function calls as layers: what a functional model records where its code calls a function."""
+"""Function calls as layers: a functional model records one where its code calls a function."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 
 from anylayer.errors import LayerError, nearest
 from anylayer.layer import layer, need
-from anylayer.layers.keras._base import KerasLayer, placed
+from anylayer.layers.keras._base import KerasLayer, with_inputs
 from anylayer.network import Node
 
 Function = Callable[..., Any]
 
 
 class Called(KerasLayer):
-    """A function call. Its arguments are those of the call, then those of the configuration."""
+    """A function call. Its arguments are those of the call and those of the configuration."""
 
     function: ClassVar[Function]
     ignored: ClassVar[frozenset[str]] = frozenset()
-    """Arguments that change no number."""
+    """Names of the arguments that do not affect the result."""
 
     given: dict[str, Any]
 
@@ -42,17 +42,17 @@ class Called(KerasLayer):
                     raise LayerError(f"has no argument '{name}'{nearest(name, known)}")
 
     def forward(self, *inputs: Any) -> Any:
-        """The function's value; float64 becomes float32."""
-        args, kwargs = placed(self.call["args"], inputs), placed(self.given, inputs)
+        """Return the result of the function, with float64 cast to float32."""
+        args, kwargs = with_inputs(self.call["args"], inputs), with_inputs(self.given, inputs)
         try:
             result = type(self).function(*args, **kwargs)
         except (TypeError, AttributeError) as error:
             raise LayerError(f"does not take these arguments ({error})") from error
         results = list(result) if isinstance(result, (list, tuple)) else [result]
-        need(len(results) >= self.outputs, f"gives {len(results)} outputs, the node has {self.outputs}")
+        need(len(results) >= self.outputs, f"returns {len(results)} outputs, but the node has {self.outputs}")
         for result in results:
             kind = getattr(np.asarray(result) if np.isscalar(result) else result, "dtype", np.dtype(object)).kind
-            need(kind in "fiub", f"gives a {type(result).__name__} that is not a tensor of numbers")
+            need(kind in "fiub", f"returns a {type(result).__name__}, which is not a tensor of numbers")
         return [_narrow(np.asarray(r) if np.isscalar(r) else r) for r in results][: self.outputs]
 
 
@@ -60,16 +60,29 @@ def _narrow(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype == np.float64 else x
 
 
-def define(prefix: str, functions: Mapping[str, Function], module: str, ignored: frozenset[str]) -> None:
-    """Register each function as the layer type `prefix`.`name`."""
+def define(
+    prefix: str, functions: Mapping[str, Function], module: str, ignored: frozenset[str], source: str
+) -> None:
+    """Register each function as the layer type `prefix`.`name`.
+
+    `source` says where the functions are documented; it contains {} in place of the name. `ignored` are arguments
+    that do not affect the result.
+    """
     for name, function in functions.items():
-        what = (
-            (function.__doc__ or "").strip().split("\n")[0] if function.__module__.startswith("anylayer") else ""
-        )
         members = {
-            "__doc__": what or f"The function {name} of arrays.",
+            "__doc__": f"{_summary(function, source.format(name))}\n\n    Source: {source.format(name)}.\n    ",
             "__module__": module,
             "function": staticmethod(function),
             "ignored": ignored,
         }
         layer(f"{prefix}.{name}")(type(name.replace(".", "_"), (Called,), members))
+
+
+def _summary(function: Function, source: str) -> str:
+    """Return one sentence that says what a function computes."""
+    if isinstance(function, np.ufunc) and function.signature is None:
+        return f"Compute numpy.{function.__name__} of each element."
+    if isinstance(function, np.ufunc) or function.__module__ == "numpy":
+        return f"Compute numpy.{function.__name__}."
+    first_line = (function.__doc__ or "").strip().split("\n")[0]
+    return first_line or f"Compute {source}."

@@ -1,4 +1,4 @@
-"""Functions of arrays that keras.ops and TensorFlow have under names of their own."""
+"""Functions of keras.ops and TensorFlow that NumPy lacks or spells differently."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, need
-from anylayer.layers.keras._base import FORMATS, axis_of, channels_first, positive, restored, same_pads
+from anylayer.layer.arguments import axis_of, channels_first, flat_pads, restored, same_pads
+from anylayer.layers.keras._base import FORMATS, positive
 from anylayer.layers.keras._resampling import METHODS, resampled
 
 DTYPES = (
@@ -28,14 +29,14 @@ DTYPES = (
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """`x` in another dtype; of the floats there is float32 alone."""
+    """Cast `x` to another dtype; all floating-point dtypes become float32."""
     name = str(dtype.get("config", {}).get("name")) if isinstance(dtype, dict) else str(dtype)
-    need(name in DTYPES, f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
+    need(name in DTYPES, f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     return np.asarray(x).astype(name) if "float" not in name else x.astype(np.float32)
 
 
 def index(spec: Any) -> Any:
-    """What stands in x[...]: numbers, slices, ... and None, as Keras 2 and 3 write them."""
+    """Return the key of x[...] from the nested lists and dictionaries that Keras 2 and 3 store."""
     if isinstance(spec, list):
         return tuple(index(item) for item in spec)
     if isinstance(spec, dict):
@@ -49,7 +50,7 @@ def index(spec: Any) -> Any:
 
 
 def get_item(x: Any, key: Any) -> Any:
-    """x[key]."""
+    """Compute x[key]."""
     found = index(key)
     if isinstance(key, list) and key and all(type(k) is int for k in key) and not isinstance(found, tuple):
         return x[list(key)]
@@ -57,22 +58,25 @@ def get_item(x: Any, key: Any) -> Any:
 
 
 def axes(given: Any) -> Any:
-    """An axis, a tuple of axes, or None."""
+    """Return an axis, a tuple of axes, or None."""
     return tuple(given) if isinstance(given, (list, tuple)) else given
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Equal parts, or parts that begin at the given places."""
+    """Split an array into equal parts, or at the given indices, along `axis`."""
     given = indices_or_sections
     where = axis_of(axis, len(x.shape))
     if type(given) is int:
-        need(given > 0 and x.shape[where] % given == 0, f"{given} parts do not divide {x.shape[where]} cells")
+        need(
+            given > 0 and x.shape[where] % given == 0,
+            f"{given} equal parts do not divide axis {where} of size {x.shape[where]}",
+        )
         return list(np.split(x, given, axis=where))
     return list(np.split(x, list(given), axis=where))
 
 
 def split_sizes(value: Any, num_or_size_splits: Any, axis: int = 0, num: Any = None) -> list[Any]:
-    """TensorFlow's split: equal parts, or parts of the given sizes."""
+    """Split an array into equal parts, or into parts of the given sizes, along `axis` as tf.split."""
     if type(num_or_size_splits) is int:
         return split(value, num_or_size_splits, axis)
     sizes, total = list(num_or_size_splits), value.shape[axis]
@@ -82,19 +86,19 @@ def split_sizes(value: Any, num_or_size_splits: Any, axis: int = 0, num: Any = N
 
 
 def unstack(x: Any, num: Any = None, axis: int = 0) -> list[Any]:
-    """The slices along an axis."""
+    """Return the slices along `axis`, without that axis."""
     where = axis_of(axis, len(x.shape))
     return [np.take(x, i, axis=where) for i in range(x.shape[where])]
 
 
 def reshape(x: Any, newshape: Any) -> Any:
-    """The same values in another shape; -1 or None is what is left."""
+    """Reshape an array; a size of -1 or None stands for the rest."""
     shape = [-1 if d is None else d for d in (newshape if isinstance(newshape, list) else [newshape])]
     return x.reshape(*shape)
 
 
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> Any:
-    """Borders: constant, reflect, symmetric, edge."""
+    """Pad an array in one of the modes constant, reflect, symmetric and edge."""
     mode = mode.lower()
     given: list[Any] = [pad_width] * len(x.shape) if type(pad_width) is int else list(pad_width)
     pairs = [(p, p) if type(p) is int else tuple(p) for p in given]
@@ -106,25 +110,25 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
 
 
 def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = None) -> Any:
-    """x / |x|."""
-    need(order == 2, f"order={order} is not supported, 2 is")
+    """Compute x / max(|x|, epsilon) with the Euclidean length |x| along `axis`."""
+    need(order == 2, f"order must be 2, got {order}")
     least = np.float32(1e-7 if epsilon is None else epsilon) ** 2
     return x / np.sqrt(np.maximum(np.sum(x * x, axis=axes(axis), keepdims=True), least))
 
 
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, dim: Any = None) -> Any:
-    """TensorFlow's: x / sqrt(max(sum(x * x), epsilon))."""
+    """Compute x / sqrt(max(sum(x * x), epsilon)) along `axis` as tf.math.l2_normalize."""
     squares = np.sum(x * x, axis=axes(dim if axis is None else axis), keepdims=True)
     return x / np.sqrt(np.maximum(squares, np.float32(epsilon)))
 
 
 def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> Any:
-    """A row with a 1 for each number."""
+    """Encode integers as one-hot vectors of float32 along a new axis."""
     return ops.one_hot(x.astype(np.int64), num_classes, axis=axis).astype(np.float32)
 
 
 def take(x: Any, indices: Any, axis: Any = None) -> Any:
-    """Rows by number."""
+    """Select slices along `axis` by index."""
     flat = x.reshape(-1) if axis is None else x
     if isinstance(indices, (int, list)):
         return np.take(flat, indices, axis=axis or 0)
@@ -139,15 +143,14 @@ def pool(
     data_format: Any = None,
     kind: str = "max",
 ) -> Any:
-    """keras.ops.max_pool and average_pool."""
+    """Compute the maximum or the mean of each window, as keras.ops.max_pool and average_pool."""
     rank, fmt = len(x.shape) - 2, data_format or FORMATS[0]
     kernel = positive(pool_size, rank, "pool_size")
     steps = positive(pool_size if strides is None else strides, rank, "strides")
     y = channels_first(x, fmt)
     pads: Any = 0
     if padding.lower() == "same":
-        pairs = [same_pads(*given) for given in zip(y.shape[2:], kernel, steps)]
-        pads = [b for b, _ in pairs] + [e for _, e in pairs]
+        pads = flat_pads(same_pads(y.shape[2:], kernel, steps))
     function = ops.max_pool if kind == "max" else ops.average_pool
     return restored(function(y, kernel, strides=steps, pads=pads), fmt)
 
@@ -163,35 +166,35 @@ def resize(
     fill_mode: str = "constant",
     fill_value: float = 0.0,
 ) -> Any:
-    """keras.ops.image.resize and tf.image.resize."""
+    """Resize images, as keras.ops.image.resize and tf.image.resize."""
     need(
         interpolation.lower() in METHODS,
         f"interpolation must be one of {', '.join(METHODS)}, got {interpolation!r}",
     )
     need(
         not crop_to_aspect_ratio and not pad_to_aspect_ratio,
-        "keeping the proportions is not supported in a function, the layer Resizing does it",
+        "keeping the aspect ratio is not supported in a function; use the layer Resizing",
     )
-    need(len(images.shape) == 4, f"takes pictures of rank 4, got {tuple(images.shape)}")
+    need(len(images.shape) == 4, f"takes images of rank 4, got {tuple(images.shape)}")
     height, width = positive(list(size), 2, "size")
     fmt = data_format or FORMATS[0]
     return restored(resampled(channels_first(images, fmt), (height, width), interpolation.lower(), antialias), fmt)
 
 
 def depth_to_space(x: Any, block_size: int, data_format: Any = None) -> Any:
-    """Channels to a block of cells."""
+    """Move channels into blocks of block_size x block_size cells."""
     fmt = FORMATS[1] if data_format in (FORMATS[1], "NCHW") else FORMATS[0]
     return restored(ops.depth_to_space(channels_first(x, fmt), block_size), fmt)
 
 
 def space_to_depth(x: Any, block_size: int, data_format: Any = None) -> Any:
-    """Blocks of cells to channels."""
+    """Move blocks of block_size x block_size cells into channels."""
     fmt = FORMATS[1] if data_format in (FORMATS[1], "NCHW") else FORMATS[0]
     return restored(ops.space_to_depth(channels_first(x, fmt), block_size), fmt)
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """log(sum(exp(x))), without overflow."""
+    """Compute log(sum(exp(x))) along `axis` without overflow."""
     where = axes(axis)
     most = np.max(x, axis=where, keepdims=True)
     y = np.log(np.sum(np.exp(x - most), axis=where, keepdims=True)) + most
@@ -201,7 +204,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def dot_product_attention(
     query: Any, key: Any, value: Any, mask: Any = None, scale: Any = None, is_causal: bool = False
 ) -> Any:
-    """Scaled dot products of (N, T, heads, size) with (N, S, heads, size)."""
+    """Compute softmax(q @ k^T * scale) @ v per head for (N, T, heads, size) and (N, S, heads, size)."""
     q, k, v = (a.transpose(0, 2, 1, 3) for a in (query, key, value))
     scores = (q * np.float32(q.shape[-1] ** -0.5 if scale is None else scale)) @ k.swapaxes(-1, -2)
     kept = mask

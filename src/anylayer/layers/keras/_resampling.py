@@ -1,4 +1,4 @@
-"""Resizing as tf.image.resize does it: half-pixel centres, sampled or averaged by a kernel.
+"""Resizing with half-pixel centers as tf.image.resize, by interpolation or by averages.
 
 Source: tensorflow/core/kernels/image: resize_bilinear_op.cc, resize_nearest_neighbor_op.cc, resize_bicubic_op.cc,
 scale_and_translate_op.cc, sampling_kernels.h.
@@ -18,7 +18,7 @@ METHODS = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian",
 
 
 def resampled(x: Any, sizes: tuple[int, int], method: str, antialias: bool) -> Any:
-    """`x` (N, C, H, W) at another height and width."""
+    """Return `x` (N, C, H, W), resized to sizes = (height, width)."""
     if tuple(x.shape[2:]) == tuple(sizes):
         return x
     if method == "nearest":
@@ -43,7 +43,7 @@ def _nearest(given: int, wanted: int) -> Array:
 
 
 def _weights(given: int, wanted: int, method: str, antialias: bool) -> Array:
-    """The matrix (wanted, given) of what each cell counts for each result."""
+    """Return the interpolation matrix (wanted, given) of an axis."""
     if method == "area":
         return _areas(given, wanted)
     if method == "bicubic" and not antialias:
@@ -69,7 +69,7 @@ def _areas(given: int, wanted: int) -> Array:
 
 
 def _cubic(given: int, wanted: int) -> Array:
-    """Keys' cubic from four cells, at places that TensorFlow rounds to 1024ths of a cell."""
+    """Return the matrix of Keys' cubic over four cells, at points that TensorFlow rounds to 1/1024 of a cell."""
     scale = np.float32(given) / np.float32(wanted)
     places = (np.arange(wanted, dtype=np.float32) + np.float32(0.5)) * scale - np.float32(0.5)
     first = np.floor(places)

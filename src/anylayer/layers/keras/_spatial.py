@@ -1,4 +1,4 @@
-"""What convolutions and pools share: kernels, strides, padding, and where the channels lie."""
+"""What convolutions and pooling share: kernels, strides, padding and the axis order."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.layer import need
+from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._activations import activation
-from anylayer.layers.keras._base import FORMATS, KerasLayer, one_of, positive, same_pads
+from anylayer.layers.keras._base import FORMATS, KerasLayer, one_of, positive
 from anylayer.network import Array
 
 
@@ -20,9 +21,11 @@ class Windows(KerasLayer):
     rank: ClassVar[int] = 2
     paddings: ClassVar[Sequence[str]] = ("valid", "same")
 
-    strides: Any = attribute("any", None, doc="steps of the window; a pool's are its size where none are given")
-    padding: str = attribute("string", "valid", doc="valid: within the input; same: ceil(size / stride) windows")
-    data_format: Any = attribute("any", "channels_last", doc="where the channels lie")
+    strides: Any = attribute("any", None, doc="strides per axis; those of a pooling default to pool_size")
+    padding: str = attribute("string", "valid", doc="valid: no padding; same: ceil(size / stride) windows")
+    data_format: Any = attribute(
+        "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
+    )
 
     def setup(self) -> None:
         self.data_format = one_of(self.data_format or "channels_last", FORMATS, "data_format")
@@ -35,23 +38,22 @@ class Windows(KerasLayer):
         )
 
     def pads(self, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Any) -> Any:
-        """Cells to add before and behind each axis: begins, then ends."""
+        """Return the pads of the spatial axes: those before all axes, then those after all axes."""
         if self.padding == "valid":
             return 0
         if self.padding == "causal":
             return [(kernel[0] - 1) * dilations[0], 0]
-        pairs = [same_pads(*given) for given in zip(sizes, kernel, strides, dilations)]
-        return [b for b, _ in pairs] + [e for _, e in pairs]
+        return flat_pads(same_pads(sizes, [extent(k, d) for k, d in zip(kernel, dilations)], strides))
 
 
 class Convolution(Windows):
-    """A layer with a kernel, a bias and an activation."""
+    """A layer with a kernel, a bias and an activation function."""
 
-    kernel_size: Any = attribute("any", doc="size of the kernel by axis")
-    dilation_rate: Any = attribute("any", 1, doc="distance of the kernel's cells by axis")
-    groups: int = attribute("int64", 1, doc="groups of channels that are convolved apart")
+    kernel_size: Any = attribute("any", doc="size of the kernel per axis")
+    dilation_rate: Any = attribute("any", 1, doc="dilation per axis")
+    groups: int = attribute("int64", 1, doc="number of groups of channels that are convolved separately")
     use_bias: bool = attribute("bool", True, doc="whether a bias is added")
-    activation: Any = attribute("any", None, doc="function of the result")
+    activation: Any = attribute("any", None, doc="activation function of the output")
 
     def setup(self) -> None:
         super().setup()
@@ -61,11 +63,11 @@ class Convolution(Windows):
         self.function = activation(self.activation, self.dialect)
 
     def bias(self, index: int, size: int) -> Array | None:
-        """Weight `index`, the bias, where the layer has one."""
+        """Return weight `index`, the bias, or None when the layer has none."""
         return self.blob(index, (size,), what="bias") if self.use_bias else None
 
 
 def kernel_first(kernel: Array) -> Array:
-    """A kernel (..., in, out) as the operators want it: (out, in, ...)."""
+    """Return a kernel (..., in, out) as (out, in, ...)."""
     rank = kernel.ndim
     return np.ascontiguousarray(kernel.transpose(rank - 1, rank - 2, *range(rank - 2)))

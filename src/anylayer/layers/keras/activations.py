@@ -1,4 +1,4 @@
-"""Activation, ReLU, LeakyReLU, PReLU, ELU, ThresholdedReLU, Softmax."""
+"""Activation layers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras import _activations
-from anylayer.layers.keras._base import KerasLayer, axis_of
+from anylayer.layers.keras._base import KerasLayer
 
 
 class Elementwise(KerasLayer):
-    """A function of each value."""
+    """A function of each element."""
 
     masks = "passes"
     called_with = frozenset({"mask"})
@@ -22,93 +23,111 @@ class Elementwise(KerasLayer):
 
 @layer("Activation")
 class Activation(Elementwise):
-    """A function by name (keras/src/layers/activations/activation.py)."""
+    """Apply the activation function that is given by name.
 
-    activation: Any = attribute("any", doc="the function's name")
+    (N, ...) to the same shape.
+    Source: keras/src/layers/activations/activation.py.
+    """
+
+    activation: Any = attribute("any", doc="name of the function, or a serialized function")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape."""
         return _activations.activation(self.activation, self.dialect)(x)
 
 
 @layer("ReLU")
 class ReLU(Elementwise):
-    """x above a threshold, up to a largest value; a slope below (keras/src/layers/activations/relu.py)."""
+    """Compute x from a threshold up to max_value, and a linear slope below the threshold.
 
-    max_value: Any = attribute("any", None, doc="the largest result; none: no limit")
-    negative_slope: Any = attribute("any", 0.0, doc="factor below the threshold")
-    threshold: Any = attribute("any", 0.0, doc="where the values begin")
+    (N, ...) to the same shape. For x < threshold the output is negative_slope * (x - threshold).
+    Source: keras/src/layers/activations/relu.py.
+    """
+
+    max_value: Any = attribute("any", None, doc="largest output; none: no limit")
+    negative_slope: Any = attribute("any", 0.0, doc="slope below the threshold")
+    threshold: Any = attribute("any", 0.0, doc="threshold from which x is passed on")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape."""
         slope, threshold = _real(self.negative_slope or 0.0), _real(self.threshold or 0.0)
-        most = None if self.max_value is None else _real(self.max_value)
-        return _activations.relu(x, slope, most, threshold)
+        limit = None if self.max_value is None else _real(self.max_value)
+        return _activations.relu(x, slope, limit, threshold)
 
 
 @layer("LeakyReLU")
 class LeakyReLU(Elementwise):
-    """x where it is positive, else a multiple of it (keras/src/layers/activations/leaky_relu.py)."""
+    """Compute x where x > 0, else negative_slope * x.
 
-    negative_slope: Any = attribute("any", None, doc="factor of negative values; 0.3 where none is given")
-    alpha: Any = attribute("any", None, doc="Keras 2's name of the factor")
+    (N, ...) to the same shape.
+    Source: keras/src/layers/activations/leaky_relu.py.
+    """
+
+    negative_slope: Any = attribute("any", None, doc="slope of the negative part; default 0.3")
+    alpha: Any = attribute("any", None, doc="name of negative_slope in Keras 2")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape."""
         slope = next((v for v in (self.negative_slope, self.alpha) if v is not None), 0.3)
-        return ops.leaky_relu(x, alpha=_real(_plain(slope)))
+        return ops.leaky_relu(x, alpha=_real(_unwrapped(slope)))
 
 
 @layer("ELU")
 class ELU(Elementwise):
-    """x where it is positive, else alpha * (exp(x) - 1) (keras/src/layers/activations/elu.py)."""
+    """Compute x where x > 0, else alpha * (exp(x) - 1).
 
-    alpha: Any = attribute("any", 1.0, doc="the limit towards the left")
+    (N, ...) to the same shape.
+    Source: keras/src/layers/activations/elu.py.
+    """
+
+    alpha: Any = attribute("any", 1.0, doc="-alpha is the limit for x towards minus infinity")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape."""
-        return ops.elu(x, alpha=_real(_plain(self.alpha)))
+        return ops.elu(x, alpha=_real(_unwrapped(self.alpha)))
 
 
 @layer("ThresholdedReLU")
 class ThresholdedReLU(Elementwise):
-    """x where it is more than theta, else 0 (Keras 2)."""
+    """Compute x where x > theta, else 0.
+
+    (N, ...) to the same shape. Source: keras.layers.ThresholdedReLU of Keras 2; Keras 3 has no such layer.
+    """
 
     theta: Any = attribute("any", 1.0, doc="the threshold")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape."""
-        return np.where(x > np.float32(_real(_plain(self.theta))), x, np.float32(0))
+        return np.where(x > np.float32(_real(_unwrapped(self.theta))), x, np.float32(0))
 
 
 @layer("PReLU")
 class PReLU(Elementwise):
-    """x where it is positive, else a learnt multiple of it (keras/src/layers/activations/prelu.py).
+    """Compute x where x > 0, else alpha * x with a learned alpha.
 
-    Weights: alpha, of an item's shape with 1 for the shared axes.
+    (N, ...) to the same shape.
+    Weights: alpha, with the shape of an item, in which shared axes have size 1.
+    Source: keras/src/layers/activations/prelu.py.
     """
 
-    shared_axes: Any = attribute("any", None, doc="axes along which alpha is one number, counted from 1")
+    shared_axes: Any = attribute("any", None, doc="axes along which alpha does not vary, counted from 1")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape."""
         shared = self.shared_axes or []
         axes = {
             axis_of(a, len(x.shape), "shared_axes") for a in (shared if isinstance(shared, list) else [shared])
         }
-        need(0 not in axes, "shared_axes holds the batch")
+        need(0 not in axes, "shared_axes must not contain the batch axis 0")
         shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape) if i)
         return ops.prelu(x, self.blob(0, shape, what="alpha"))
 
 
 @layer("Softmax")
 class Softmax(Elementwise):
-    """exp(x) / sum(exp(x)) (keras/src/layers/activations/softmax.py)."""
+    """Compute exp(x), divided by its sum over `axis`.
+
+    (N, ...) to the same shape. Elements where `mask` is false become 0.
+    Source: keras/src/layers/activations/softmax.py.
+    """
 
     axis: Any = attribute("any", -1, doc="axis or axes of the sum")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape; where `mask` is false, 0."""
         if mask is not None:
             x = x + (np.float32(1) - mask.astype(np.float32)) * np.float32(-3e38)
         axes = self.axis if isinstance(self.axis, list) else [self.axis]
@@ -119,8 +138,8 @@ class Softmax(Elementwise):
         return e / np.sum(e, axis=found, keepdims=True)
 
 
-def _plain(value: Any) -> Any:
-    """A number, also where Keras 2 writes it as an array: {"class_name"/"type": "ndarray", "value": 0.1}."""
+def _unwrapped(value: Any) -> Any:
+    """Return a number, which Keras 2 may write as {"class_name" or "type": "ndarray", "value": 0.1}."""
     if isinstance(value, dict):
         inner = value.get("config", value)
         return inner.get("value", inner) if isinstance(inner, dict) else inner
@@ -128,6 +147,6 @@ def _plain(value: Any) -> Any:
 
 
 def _real(value: Any) -> float:
-    value = _plain(value)
+    value = _unwrapped(value)
     need(type(value) in (int, float), f"must be a number, got {value!r}")
     return float(value)

@@ -1,4 +1,4 @@
-"""MultiHeadAttention, GroupedQueryAttention, Attention, AdditiveAttention."""
+"""Attention layers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import KerasLayer, axis_of, one_of
+from anylayer.layers.keras._base import KerasLayer, one_of
 
 _LOW = np.float32(-1e9)
 
 
 def masked_softmax(scores: Any, mask: Any) -> Any:
-    """The softmax over the last axis of what `mask` keeps."""
+    """Return the softmax over the last axis, where elements with a false mask count as -1e9."""
     return ops.softmax(scores if mask is None else np.where(mask, scores, _LOW), axis=-1)
 
 
 def causal(queries: int, keys: int) -> Any:
-    """(1, queries, keys): a step sees itself and those before it."""
+    """Return a mask (1, queries, keys) that lets each query see its own position and those before it."""
     return np.tril(np.ones((1, queries, keys), bool))
 
 
@@ -45,23 +46,25 @@ class Heads(KerasLayer):
     )
 
     use_bias: bool = attribute("bool", True, doc="whether the projections have biases")
-    use_gate: bool = attribute("bool", False, doc="whether a sigmoid of the query multiplies the result")
-    sliding_window: Any = attribute("any", None, doc="how far a query sees; not supported here")
+    use_gate: bool = attribute(
+        "bool", False, doc="whether the output is multiplied by a sigmoid of a projected query"
+    )
+    sliding_window: Any = attribute("any", None, doc="not supported")
 
     def setup(self) -> None:
         need(self.sliding_window is None, f"sliding_window={self.sliding_window} is not supported")
 
     def taken(self, inputs: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
-        """query, value, key, and the options of the call."""
+        """Return query, value, key, and the other arguments of the call."""
         args, kwargs = self.arguments(inputs)
         given = {**dict(zip(("query", "value", "key"), args)), **kwargs}
         need("query" in given and "value" in given, f"takes query and value, got {len(inputs)} inputs")
         query, value, key = given.pop("query"), given.pop("value"), given.pop("key", None)
-        need(query is not None and value is not None, "takes query and value, got None")
+        need(query is not None and value is not None, "takes query and value, but one of them is None")
         return query, value, value if key is None else key, given
 
     def projected(self, index: int, x: Any, heads: int, size: int, what: str) -> tuple[Any, int]:
-        """`x` (..., C) as (..., heads, size), and the index of the next weight."""
+        """Return `x` (..., C), projected to (..., heads, size), and the index of the next weight."""
         w = self.blob(index, (x.shape[-1], heads, size), what=f"{what} kernel").reshape(x.shape[-1], heads * size)
         y = x @ w
         if self.use_bias:
@@ -69,7 +72,7 @@ class Heads(KerasLayer):
         return y.reshape(*x.shape[:-1], heads, size), index + 1 + self.use_bias
 
     def result(self, index: int, x: Any, shape: tuple[int, ...]) -> Any:
-        """`x` (..., heads, size) projected to (..., *shape)."""
+        """Return `x` (..., heads, size), projected to (..., *shape)."""
         heads, size = x.shape[-2:]
         count = math.prod(shape)
         w = self.blob(index, (heads, size, *shape), what="output kernel").reshape(heads * size, count)
@@ -79,7 +82,7 @@ class Heads(KerasLayer):
         return y.reshape(*x.shape[:-2], *shape)
 
     def mask(self, given: dict[str, Any], queries: int, keys: int) -> Any:
-        """(batch or 1, 1, queries, keys) of what each query sees; None: everything."""
+        """Return a mask (batch or 1, 1, queries, keys) of the keys that each query sees; None means all keys."""
         found = None if given.get("attention_mask") is None else given["attention_mask"].astype(bool)
         if found is not None and len(found.shape) == 2:
             found = found[:, None]
@@ -95,17 +98,24 @@ class Heads(KerasLayer):
 
 @layer("MultiHeadAttention")
 class MultiHeadAttention(Heads):
-    """Scaled dot products by heads (arXiv 1706.03762; keras/src/layers/attention/multi_head_attention.py)."""
+    """Compute softmax(q @ k^T / sqrt(key_dim)) @ v per head, with projected inputs and output.
+
+    Inputs: query (N, T, C), value (N, S, ...), key (the value by default). Output: (N, T, C), or the sizes of
+    output_shape in place of C. With return_attention_scores also the scores (N, heads, T, S). With attention_axes,
+    T and S stand for the axes that are attended over, and the other axes are batch axes.
+    Weights: kernel (C, heads, size) and bias (heads, size) of query, key, gate (with use_gate) and value; kernel
+    (heads, size, C) and bias (C,) of the output.
+    Source: arXiv 1706.03762; keras/src/layers/attention/multi_head_attention.py.
+    """
 
     num_heads: int = attribute("int64", doc="number of heads")
-    key_dim: int = attribute("int64", doc="size of a query and a key in a head")
-    value_dim: Any = attribute("any", None, doc="size of a value in a head; none: key_dim")
-    output_shape: Any = attribute("any", None, doc="the result's sizes in place of the query's last one")
-    attention_axes: Any = attribute("any", None, doc="the axes that are attended over; none: all but the batch")
-    softmax_robust_masking: Any = attribute("any", None, doc="how Keras 2 masks; the numbers are the same")
+    key_dim: int = attribute("int64", doc="size of queries and keys per head")
+    value_dim: Any = attribute("any", None, doc="size of values per head; none: key_dim")
+    output_shape: Any = attribute("any", None, doc="sizes of the output in place of the last size of the query")
+    attention_axes: Any = attribute("any", None, doc="axes that are attended over; none: all but batch and last")
+    softmax_robust_masking: Any = attribute("any", None, doc="how Keras 2 masks; does not affect the result")
 
     def forward(self, *inputs: Any) -> Any:
-        """query (N, ..., C), value, key to (N, ..., C); asked for, the scores (N, heads, queries, keys) too."""
         query, value, key, given = self.taken(inputs)
         axes, heads, size = self._axes(query), self.num_heads, self.value_dim or self.key_dim
         q, index = self.projected(0, query, heads, self.key_dim, "query")
@@ -134,8 +144,11 @@ class MultiHeadAttention(Heads):
         return [axis_of(axis, rank, "attention_axes") for axis in listed]
 
     def _apart(self, x: Any, axes: list[int]) -> tuple[Any, list[int], list[int]]:
-        """`x` (N, ..., heads, size) as (N, free ..., heads, cells, size), with the order of its first axes and
-        their sizes in that order."""
+        """Return `x` (N, ..., heads, size) as (N, free axes, heads, cells, size), and how to undo the permutation.
+
+        Cells are the positions along `axes`. The second and third results are the order of the leading axes of `x`
+        and their sizes in that order.
+        """
         outer = range(len(x.shape) - 2)
         order = [*(a for a in outer if a not in axes), *axes]
         sizes = [x.shape[a] for a in order]
@@ -147,20 +160,25 @@ class MultiHeadAttention(Heads):
 @layer("GroupedQueryAttention")
 @layer("GroupQueryAttention")
 class GroupedQueryAttention(Heads):
-    """Attention whose heads share keys and values by groups (arXiv 2305.13245).
+    """Compute attention in which groups of heads share keys and values.
 
-    Source: keras/src/layers/attention/grouped_query_attention.py.
+    Inputs: query (N, T, C), value and key (N, S, ...). Output: (N, T, C); with return_attention_scores also the
+    scores (N, num_query_heads, T, S).
+    Weights: kernel and bias of query, key, gate (with use_gate), value and output, as for MultiHeadAttention.
+    Source: arXiv 2305.13245; keras/src/layers/attention/grouped_query_attention.py.
     """
 
-    head_dim: int = attribute("int64", doc="size of a query, a key and a value in a head")
+    head_dim: int = attribute("int64", doc="size of queries, keys and values per head")
     num_query_heads: int = attribute("int64", doc="number of heads")
-    num_key_value_heads: int = attribute("int64", doc="number of groups, which divides the heads")
+    num_key_value_heads: int = attribute("int64", doc="number of groups; must divide num_query_heads")
 
     def forward(self, *inputs: Any) -> Any:
-        """query (N, T, C), value and key (N, S, C) to (N, T, C); asked for, the scores too."""
         query, value, key, given = self.taken(inputs)
         heads, groups, size = self.num_query_heads, self.num_key_value_heads, self.head_dim
-        need(groups > 0 and heads % groups == 0, f"{groups} groups do not divide {heads} heads")
+        need(
+            groups > 0 and heads % groups == 0,
+            f"num_key_value_heads={groups} does not divide num_query_heads={heads}",
+        )
         q, index = self.projected(0, query, heads, size, "query")
         k, index = self.projected(index, key, groups, size, "key")
         gate = None
@@ -175,21 +193,20 @@ class GroupedQueryAttention(Heads):
         return [y, scores][: self.outputs] if given.get("return_attention_scores") else y
 
 
-class Plain(KerasLayer):
-    """Attention without projections over [query (N, T, C), value (N, S, C), key where it is not the value]."""
+class Unprojected(KerasLayer):
+    """Attention without projections over [query (N, T, C), value (N, S, C), key (the value by default)]."""
 
     masks = "refuses"
     harmless = frozenset({"dropout"})
     called_with = frozenset({"mask", "return_attention_scores", "use_causal_mask"})
 
-    use_scale: bool = attribute("bool", False, doc="whether a learnt factor multiplies the scores")
+    use_scale: bool = attribute("bool", False, doc="whether a learned factor multiplies the scores")
 
     def scores(self, query: Any, key: Any) -> Any:
-        """(N, T, S)."""
+        """Return the scores (N, T, S)."""
         raise NotImplementedError
 
     def forward(self, *inputs: Any) -> Any:
-        """(N, T, C); asked for, the scores (N, T, S) too."""
         args, given = self.arguments(inputs)
         need(len(args) in (2, 3), f"takes [query, value] or [query, value, key], got {len(args)} inputs")
         query, value, key = args[0], args[1], args[-1]
@@ -207,10 +224,14 @@ class Plain(KerasLayer):
 
 
 @layer("Attention")
-class Attention(Plain):
-    """Dot products of queries and keys (keras/src/layers/attention/attention.py).
+class Attention(Unprojected):
+    """Compute softmax(scores) @ value with the dot products of queries and keys as scores.
 
-    Weights: the factor () with use_scale, then with score_mode "concat" another ().
+    Inputs: query (N, T, C), value (N, S, C), key (N, S, C), by default the value. Output: (N, T, C); with
+    return_attention_scores also softmax(scores) (N, T, S). score_mode "concat" takes the sums of tanh(query +
+    key).
+    Weights: a scalar factor with use_scale, then another with score_mode "concat".
+    Source: keras/src/layers/attention/attention.py.
     """
 
     score_mode: str = attribute("string", "dot", doc="dot, or concat: the sum of tanh(query + key)")
@@ -225,13 +246,16 @@ class Attention(Plain):
 
 
 @layer("AdditiveAttention")
-class AdditiveAttention(Plain):
-    """Sums of tanh(query + key) (arXiv 1409.0473; keras/src/layers/attention/additive_attention.py).
+class AdditiveAttention(Unprojected):
+    """Compute softmax(scores) @ value with the sums of tanh(query + key) as scores.
 
-    Weights: the factors (C,) with use_scale.
+    Inputs: query (N, T, C), value (N, S, C), key (N, S, C), by default the value. Output: (N, T, C); with
+    return_attention_scores also softmax(scores) (N, T, S).
+    Weights: factors (C,) with use_scale.
+    Source: arXiv 1409.0473; keras/src/layers/attention/additive_attention.py.
     """
 
-    use_scale: bool = attribute("bool", True, doc="whether learnt factors multiply the terms")
+    use_scale: bool = attribute("bool", True, doc="whether learned factors multiply the terms")
 
     def scores(self, query: Any, key: Any) -> Any:
         both = np.tanh(query[:, :, None] + key[:, None])

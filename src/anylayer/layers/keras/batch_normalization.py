@@ -1,4 +1,4 @@
-"""BatchNormalization."""
+"""Batch normalization."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import KerasLayer, axis_of
+from anylayer.layers.keras._base import KerasLayer
 
 
 @layer("BatchNormalization")
 class BatchNormalization(KerasLayer):
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta by channel, with the stored statistics.
+    """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta per channel.
 
+    (N, ...) to the same shape, where mean and variance are the stored statistics.
     Weights: gamma (with scale), beta (with center), moving mean, moving variance, each (channels,).
     Source: keras/src/layers/normalization/batch_normalization.py.
     """
@@ -28,16 +30,15 @@ class BatchNormalization(KerasLayer):
     epsilon: float = attribute("double", 1e-3, doc="added to the variance")
     center: bool = attribute("bool", True, doc="whether beta is added")
     scale: bool = attribute("bool", True, doc="whether gamma multiplies")
-    renorm: bool = attribute("bool", False, doc="batch renormalisation: its weights count in training only")
-    virtual_batch_size: Any = attribute("any", None, doc="of training only")
+    renorm: bool = attribute("bool", False, doc="batch renormalization; only affects training")
+    virtual_batch_size: Any = attribute("any", None, doc="only affects training")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape; `mask` says nothing about inference."""
         rank = len(x.shape)
         given = self.axis if isinstance(self.axis, list) else [self.axis]
-        need(len(given) == 1 and type(given[0]) is int, f"axis must be one axis, got {self.axis!r}")
+        need(len(given) == 1 and type(given[0]) is int, f"axis must be one integer, got {self.axis!r}")
         axis = axis_of(given[0], rank)
-        need(axis > 0 and rank > 1, f"axis={given[0]} of an input of rank {rank} is the batch")
+        need(axis > 0 and rank > 1, f"axis={given[0]} is the batch axis of an input of rank {rank}")
         shape, what = (x.shape[axis],), ["gamma"] * self.scale + ["beta"] * self.center
         found = {name: self.blob(i, shape, what=name) for i, name in enumerate(what)}
         gamma = found.get("gamma", np.ones(shape, np.float32))
@@ -51,5 +52,6 @@ class BatchNormalization(KerasLayer):
         return y.transpose(tuple(int(i) for i in np.argsort(order)))
 
     def _skip_renorm(self, first: int, shape: tuple[int, ...]) -> None:
+        """Take the weights of batch renormalization, which only training uses."""
         for index in range(first, len(self._blobs)):
-            self.blob(index, self._blobs[index].shape, what="renormalisation's")
+            self.blob(index, self._blobs[index].shape, what="renormalization")

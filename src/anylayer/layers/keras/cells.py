@@ -1,4 +1,4 @@
-"""RNN: recurrent layers made of cells."""
+"""RNN layers made of cells."""
 
 from __future__ import annotations
 
@@ -13,24 +13,39 @@ from anylayer.layers.keras.recurrent import GRU, LSTM, Recurrent, SimpleRNN
 
 @layer("LSTMCell")
 class LSTMCell(LSTM):
-    """One step of an LSTM, as part of an RNN (keras/src/layers/rnn/lstm.py)."""
+    """Compute one step of an LSTM, as part of an RNN.
+
+    Weights: those of LSTM.
+    Source: keras/src/layers/rnn/lstm.py.
+    """
 
 
 @layer("GRUCell")
 class GRUCell(GRU):
-    """One step of a GRU, as part of an RNN (keras/src/layers/rnn/gru.py)."""
+    """Compute one step of a GRU, as part of an RNN.
+
+    Weights: those of GRU.
+    Source: keras/src/layers/rnn/gru.py.
+    """
 
 
 @layer("SimpleRNNCell")
 class SimpleRNNCell(SimpleRNN):
-    """One step of a SimpleRNN, as part of an RNN (keras/src/layers/rnn/simple_rnn.py)."""
+    """Compute one step of a SimpleRNN, as part of an RNN.
+
+    Weights: those of SimpleRNN.
+    Source: keras/src/layers/rnn/simple_rnn.py.
+    """
 
 
 @layer("RNN")
 class RNN(KerasLayer):
-    """A sequence through one cell, or through several one after the other (keras/src/layers/rnn/rnn.py).
+    """Run a sequence through a recurrent cell, or through several cells in a chain.
 
-    Weights: those of the cells. Several cells are of one class: the file does not tell the order of others.
+    (N, T, C) to (N, units), or (N, T, units) with return_sequences; with return_state also the last states.
+    Weights: those of the cells in order. Several cells must be of one class, because the file does not state which
+    weights belong to which class.
+    Source: keras/src/layers/rnn/rnn.py.
     """
 
     harmless = frozenset({"unroll"})
@@ -38,14 +53,13 @@ class RNN(KerasLayer):
     called_with = frozenset({"mask"})
 
     cell: Any = attribute("any", doc="the cell, a list of cells, or StackedRNNCells")
-    return_sequences: bool = attribute("bool", False, doc="whether every step is given, or the last one")
-    return_state: bool = attribute("bool", False, doc="whether the last states are given too")
-    go_backwards: bool = attribute("bool", False, doc="whether the sequence is taken from its end")
+    return_sequences: bool = attribute("bool", False, doc="whether all steps are returned, or only the last")
+    return_state: bool = attribute("bool", False, doc="whether the last states are returned too")
+    go_backwards: bool = attribute("bool", False, doc="whether the sequence is reversed first")
     stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
-    zero_output_for_mask: bool = attribute("bool", False, doc="whether masked steps give zeros")
+    zero_output_for_mask: bool = attribute("bool", False, doc="whether the output of masked steps is zero")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, T, C) to (N, units), or every step; then the last states where returned."""
         cells = self._cells()
         first, states = 0, []
         for i, spec in enumerate(cells):
@@ -63,11 +77,13 @@ class RNN(KerasLayer):
             spec = spec["config"]["cells"]
         cells = spec if isinstance(spec, list) else [spec]
         need(
-            cells and all(isinstance(c, dict) for c in cells), f"parameter 'cell' must be cells, got {self.cell!r}"
+            cells and all(isinstance(c, dict) for c in cells),
+            f"parameter 'cell' must be a cell or a list of cells, got {self.cell!r}",
         )
         kinds = {str(c.get("class_name")) for c in cells}
         need(
-            len(kinds) == 1, f"mixes {' and '.join(sorted(kinds))}: the file does not tell whose weights are whose"
+            len(kinds) == 1,
+            f"mixes {' and '.join(sorted(kinds))}: the file does not state which weights belong to which cell",
         )
         need(not (self.go_backwards and len(cells) > 1), "go_backwards with several cells is not supported")
         return cells

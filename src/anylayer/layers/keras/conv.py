@@ -1,4 +1,4 @@
-"""Conv1D, Conv2D, Conv3D."""
+"""Convolutions."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import channels_first, restored
 from anylayer.layers.keras._spatial import Convolution, kernel_first
 
 
 class Conv(Convolution):
-    """Weights: kernel (k ..., channels / groups, filters), bias (filters,)."""
+    """A convolution. Weights: kernel (k ..., channels / groups, filters), bias (filters,)."""
 
     filters: int = attribute("int64", doc="number of output channels")
 
     def forward(self, x: Any) -> Any:
-        """(N, ..., C) to (N, ..., filters); channels first where the format says so."""
         self.need_rank(x)
         x = channels_first(x, self.data_format)
         channels = x.shape[1]
@@ -40,7 +39,13 @@ class Conv(Convolution):
 
 @layer("Conv1D")
 class Conv1D(Conv):
-    """Convolution over one axis, padding "causal" too (keras/src/layers/convolutional/conv1d.py)."""
+    """Convolve over one axis: activation(conv(x, kernel) + bias).
+
+    (N, T, C) to (N, T', filters); data_format channels_first puts C at axis 1. padding "causal" pads before the
+    sequence only.
+    Weights: kernel (k, C / groups, filters), bias (filters,).
+    Source: keras/src/layers/convolutional/conv1d.py.
+    """
 
     rank = 1
     paddings = ("valid", "same", "causal")
@@ -48,11 +53,21 @@ class Conv1D(Conv):
 
 @layer("Conv2D")
 class Conv2D(Conv):
-    """Convolution over two axes (keras/src/layers/convolutional/conv2d.py)."""
+    """Convolve over two axes: activation(conv(x, kernel) + bias).
+
+    (N, H, W, C) to (N, H', W', filters); data_format channels_first puts C at axis 1.
+    Weights: kernel (kh, kw, C / groups, filters), bias (filters,).
+    Source: keras/src/layers/convolutional/conv2d.py.
+    """
 
 
 @layer("Conv3D")
 class Conv3D(Conv):
-    """Convolution over three axes (keras/src/layers/convolutional/conv3d.py)."""
+    """Convolve over three axes: activation(conv(x, kernel) + bias).
+
+    (N, D, H, W, C) to (N, D', H', W', filters); data_format channels_first puts C at axis 1.
+    Weights: kernel (kd, kh, kw, C / groups, filters), bias (filters,).
+    Source: keras/src/layers/convolutional/conv3d.py.
+    """
 
     rank = 3

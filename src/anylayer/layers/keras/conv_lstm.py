@@ -1,4 +1,4 @@
-"""ConvLSTM1D, ConvLSTM2D, ConvLSTM3D."""
+"""LSTMs whose products are convolutions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._activations import activation
-from anylayer.layers.keras._base import channels_first, restored
 from anylayer.layers.keras._spatial import Convolution, kernel_first
 
 
 class ConvLSTM(Convolution):
-    """An LSTM whose products are convolutions (arXiv 1506.04214; keras/src/layers/rnn/conv_lstm.py).
+    """An LSTM whose products are convolutions (arXiv 1506.04214).
 
+    (N, T, ..., C) to (N, ..., filters), or (N, T, ..., filters) with return_sequences; with return_state also the
+    last state's two arrays.
     Weights: kernel (k ..., C, 4 filters), recurrent kernel (k ..., filters, 4 filters), bias (4 filters,), for the
-    gates i, f, c, o.
+    gates i, f, c, o. Source: keras/src/layers/rnn/conv_lstm.py.
     """
 
     harmless = frozenset({"unit_forget_bias", "dropout", "recurrent_dropout", "unroll", "zero_output_for_mask"})
@@ -26,23 +28,22 @@ class ConvLSTM(Convolution):
     called_with = frozenset({"initial_state"})
 
     filters: int = attribute("int64", doc="number of channels of the state and of the output")
-    activation: Any = attribute("any", "tanh", doc="function of the new values")
-    recurrent_activation: Any = attribute("any", "sigmoid", doc="function of the gates")
-    return_sequences: bool = attribute("bool", False, doc="whether every step is given, or the last one")
-    return_state: bool = attribute("bool", False, doc="whether the last state is given too")
-    go_backwards: bool = attribute("bool", False, doc="whether the sequence is taken from its end")
+    activation: Any = attribute("any", "tanh", doc="activation function of the new values")
+    recurrent_activation: Any = attribute("any", "sigmoid", doc="activation function of the gates")
+    return_sequences: bool = attribute("bool", False, doc="whether all steps are returned, or only the last")
+    return_state: bool = attribute("bool", False, doc="whether the last state is returned too")
+    go_backwards: bool = attribute("bool", False, doc="whether the sequence is reversed first")
     stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
     time_major: bool = attribute("bool", False, doc="whether the sequence is (T, N, ...); not supported")
 
     def setup(self) -> None:
         super().setup()
-        need(not self.time_major, "time_major is not supported")
-        need(self.groups == 1, f"groups={self.groups} has no meaning here")
+        need(not self.time_major, "time_major=true is not supported")
+        need(self.groups == 1, f"groups must be 1, got {self.groups}")
         if self.stateful:
-            self.note("stateful: the state is 0 before the first step of each call; Keras keeps it")
+            self.note("stateful: each call starts with a zero state, whereas Keras keeps the state between calls")
 
     def forward(self, *inputs: Any) -> Any:
-        """(N, T, ..., C) to (N, ..., filters), or every step; then the last state's arrays where returned."""
         args, kwargs = self.arguments(inputs)
         x, given = args[0], kwargs.get("initial_state", args[1:])
         need(len(x.shape) == self.rank + 3, f"takes a sequence of rank {self.rank + 3}, got {tuple(x.shape)}")
@@ -66,7 +67,7 @@ class ConvLSTM(Convolution):
         return [output, *last][: self.outputs]
 
     def _of_inputs(self, x: Any) -> Any:
-        """What the inputs (items, ..., C) give to the gates: (items, 4 filters, ...)."""
+        """Return the contribution of the inputs (items, ..., C) to the gates: (items, 4 filters, ...)."""
         x = channels_first(x, self.data_format)
         w = self.blob(0, (*self.kernel, x.shape[1], 4 * self.filters), what="kernel")
         pads = self.pads(x.shape[2:], self.kernel, self.steps, self.dilations)
@@ -76,18 +77,39 @@ class ConvLSTM(Convolution):
 
 @layer("ConvLSTM1D")
 class ConvLSTM1D(ConvLSTM):
-    """An LSTM of convolutions over one axis (keras/src/layers/rnn/conv_lstm1d.py)."""
+    """Compute an LSTM whose products are convolutions over one axis.
+
+    (N, T, X, C) to (N, X', filters), or (N, T, X', filters) with return_sequences; with return_state also the last
+    state's two arrays.
+    Weights: kernel (k, C, 4 filters), recurrent kernel (k, filters, 4 filters), bias (4 filters,), for the gates
+    i, f, c, o.
+    Source: arXiv 1506.04214; keras/src/layers/rnn/conv_lstm1d.py.
+    """
 
     rank = 1
 
 
 @layer("ConvLSTM2D")
 class ConvLSTM2D(ConvLSTM):
-    """An LSTM of convolutions over two axes (keras/src/layers/rnn/conv_lstm2d.py)."""
+    """Compute an LSTM whose products are convolutions over two axes.
+
+    (N, T, H, W, C) to (N, H', W', filters), or (N, T, H', W', filters) with return_sequences; with return_state
+    also the last state's two arrays.
+    Weights: kernel (kh, kw, C, 4 filters), recurrent kernel (kh, kw, filters, 4 filters), bias (4 filters,), for
+    the gates i, f, c, o.
+    Source: arXiv 1506.04214; keras/src/layers/rnn/conv_lstm2d.py.
+    """
 
 
 @layer("ConvLSTM3D")
 class ConvLSTM3D(ConvLSTM):
-    """An LSTM of convolutions over three axes (keras/src/layers/rnn/conv_lstm3d.py)."""
+    """Compute an LSTM whose products are convolutions over three axes.
+
+    (N, T, D, H, W, C) to (N, D', H', W', filters), or (N, T, D', H', W', filters) with return_sequences; with
+    return_state also the last state's two arrays.
+    Weights: kernel (kd, kh, kw, C, 4 filters), recurrent kernel (kd, kh, kw, filters, 4 filters), bias (4
+    filters,), for the gates i, f, c, o.
+    Source: arXiv 1506.04214; keras/src/layers/rnn/conv_lstm3d.py.
+    """
 
     rank = 3

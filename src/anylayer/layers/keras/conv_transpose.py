@@ -1,4 +1,4 @@
-"""Conv1DTranspose, Conv2DTranspose, Conv3DTranspose."""
+"""Transposed convolutions."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import channels_first, extent, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import channels_first, numbers, restored
+from anylayer.layers.keras._base import numbers
 from anylayer.layers.keras._spatial import Convolution
 
 
 class ConvTranspose(Convolution):
-    """Weights: kernel (k ..., filters, channels), bias (filters,)."""
+    """A transposed convolution. Weights: kernel (k ..., filters, channels), bias (filters,)."""
 
     filters: int = attribute("int64", doc="number of output channels")
-    output_padding: Any = attribute("any", None, doc="cells more than the least of the sizes that fit")
+    output_padding: Any = attribute("any", None, doc="cells added to the smallest output size that fits")
 
     def setup(self) -> None:
         super().setup()
-        need(self.groups == 1, f"groups={self.groups} is not supported, Keras has none here")
+        need(self.groups == 1, f"groups must be 1, got {self.groups}")
         given = self.output_padding
         self.extra = None if given is None else numbers(given, self.rank, "output_padding")
 
     def forward(self, x: Any) -> Any:
-        """(N, ..., C) to (N, ..., filters)."""
         self.need_rank(x)
         x = channels_first(x, self.data_format)
         w = self.blob(0, (*self.kernel, self.filters, x.shape[1]), what="kernel")
@@ -43,33 +43,54 @@ class ConvTranspose(Convolution):
         return self.function(restored(y, self.data_format))
 
     def _cut(self, axis: int, size: int) -> tuple[int, int, int]:
-        """Cells to crop before and behind one axis of the full result, and cells it lacks at the end."""
+        """Return the cells to crop before and after an axis of the full result, and those to add at its end."""
         stride, same = self.steps[axis], self.padding == "same"
-        kernel = (self.kernel[axis] - 1) * self.dilations[axis] + 1
+        kernel = extent(self.kernel[axis], self.dilations[axis])
         full = (size - 1) * stride + kernel
         if self.extra is not None:
             length = full - 2 * (kernel // 2 if same else 0) + self.extra[axis]
         else:
             length = size * stride + (0 if same else max(kernel - stride, 0))
-        need(length > 0, f"leaves {length} cells of axis {axis}, whose input has {size}")
+        need(
+            length > 0,
+            f"the output would have {length} cells along spatial axis {axis}, where the input has {size}",
+        )
         crop = max(full - length, 0)
         return crop // 2, crop - crop // 2, max(length - full, 0)
 
 
 @layer("Conv1DTranspose")
 class Conv1DTranspose(ConvTranspose):
-    """Transposed convolution over one axis (keras/src/layers/convolutional/conv1d_transpose.py)."""
+    """Compute a transposed convolution over one axis.
+
+    (N, T, C) to (N, T', filters) with T' = T * stride for padding "same" and T * stride + max(kernel - stride, 0)
+    for "valid", or the size that output_padding gives. data_format channels_first puts C at axis 1.
+    Weights: kernel (k, filters, C), bias (filters,).
+    Source: keras/src/layers/convolutional/conv1d_transpose.py.
+    """
 
     rank = 1
 
 
 @layer("Conv2DTranspose")
 class Conv2DTranspose(ConvTranspose):
-    """Transposed convolution over two axes (keras/src/layers/convolutional/conv2d_transpose.py)."""
+    """Compute a transposed convolution over two axes.
+
+    (N, H, W, C) to (N, H', W', filters) with H' = H * stride for padding "same" and H * stride + max(kernel -
+    stride, 0) for "valid", or the size that output_padding gives. data_format channels_first puts C at axis 1.
+    Weights: kernel (kh, kw, filters, C), bias (filters,).
+    Source: keras/src/layers/convolutional/conv2d_transpose.py.
+    """
 
 
 @layer("Conv3DTranspose")
 class Conv3DTranspose(ConvTranspose):
-    """Transposed convolution over three axes (keras/src/layers/convolutional/conv3d_transpose.py)."""
+    """Compute a transposed convolution over three axes.
+
+    (N, D, H, W, C) to (N, D', H', W', filters) with D' = D * stride for padding "same" and D * stride + max(kernel
+    - stride, 0) for "valid", or the size that output_padding gives. data_format channels_first puts C at axis 1.
+    Weights: kernel (kd, kh, kw, filters, C), bias (filters,).
+    Source: keras/src/layers/convolutional/conv3d_transpose.py.
+    """
 
     rank = 3

@@ -1,4 +1,4 @@
-"""Dense, EinsumDense."""
+"""Dense layers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from anylayer.layers.keras._base import KerasLayer
 
 @layer("Dense")
 class Dense(KerasLayer):
-    """activation(x W + b) over the last axis.
+    """Compute activation(x @ kernel + bias) over the last axis.
 
-    Weights: kernel (channels, units), bias (units,). Source: keras/src/layers/core/dense.py.
+    (N, ..., channels) to (N, ..., units).
+    Weights: kernel (channels, units), bias (units,).
+    Source: keras/src/layers/core/dense.py.
     """
 
     masks = "passes"
 
     units: int = attribute("int64", doc="number of outputs")
     use_bias: bool = attribute("bool", True, doc="whether a bias is added")
-    activation: Any = attribute("any", None, doc="function of the result")
+    activation: Any = attribute("any", None, doc="activation function of the output")
 
     def forward(self, x: Any) -> Any:
-        """(N, ..., channels) to (N, ..., units)."""
         need(len(x.shape) >= 2, f"takes an input of rank 2 or more, got {tuple(x.shape)}")
         y = x @ self.blob(0, (x.shape[-1], self.units), what="kernel")
         if self.use_bias:
@@ -36,37 +37,41 @@ class Dense(KerasLayer):
 
 @layer("EinsumDense")
 class EinsumDense(KerasLayer):
-    """activation(einsum(equation, x, W) + b).
+    """Compute activation(einsum(equation, x, kernel) + bias).
 
-    Weights: kernel and bias, shaped as the equation and `bias_axes` say. Source:
-    keras/src/layers/core/einsum_dense.py.
+    The shapes are those of the equation, for example (N, a, c) to (N, a, d) for abc,cd->abd.
+    Weights: kernel with the axes of the equation; bias with the axes bias_axes, if given.
+    Source: keras/src/layers/core/einsum_dense.py.
     """
 
     masks = "passes"
 
-    equation: str = attribute("string", doc="such as abc,cd->abd")
-    output_shape: Any = attribute("any", doc="the shape of the result, without the batch")
-    bias_axes: Any = attribute("any", None, doc="the letters of the result that the bias has")
-    activation: Any = attribute("any", None, doc="function of the result")
+    equation: str = attribute("string", doc="for example abc,cd->abd")
+    output_shape: Any = attribute("any", doc="shape of the output, without the batch")
+    bias_axes: Any = attribute("any", None, doc="letters of the output axes along which the bias varies")
+    activation: Any = attribute("any", None, doc="activation function of the output")
 
     def forward(self, x: Any) -> Any:
-        """As the equation says."""
         first, kernel, result, given, made = self._shapes(x)
         sizes = {**dict(zip(result, made)), **dict(zip(first, given))}
         need(
-            all(c in sizes for c in kernel), f"equation '{self.equation}': no shape tells all sizes of '{kernel}'"
+            all(c in sizes for c in kernel),
+            f"equation '{self.equation}': input and output_shape do not determine all sizes of '{kernel}'",
         )
         w = self.blob(0, tuple(sizes[c] for c in kernel), what="kernel")
         y = np.einsum(f"{first},{kernel}->{result}", x, w)
         if self.bias_axes:
-            need(set(self.bias_axes) <= set(result), f"bias_axes '{self.bias_axes}' are none of '{result}'")
+            need(
+                set(self.bias_axes) <= set(result),
+                f"bias_axes '{self.bias_axes}' must be among the axes '{result}' of the output",
+            )
             first_kept = min(result.index(c) for c in self.bias_axes)
             shape = tuple(sizes[c] if c in self.bias_axes else 1 for c in result[first_kept:])
             y = y + self.blob(1, shape, what="bias")
         return activation(self.activation, self.dialect)(y)
 
     def _shapes(self, x: Any) -> tuple[str, str, str, tuple[int, ...], tuple[Any, ...]]:
-        """The letters of input, kernel and result with `...` spelt out, and the sizes that are known."""
+        """Return the letters of input, kernel and output, with `...` expanded, and the known sizes."""
         left, _, result = self.equation.replace(" ", "").partition("->")
         first, _, kernel = left.partition(",")
         rank = len(x.shape)

@@ -1,4 +1,4 @@
-"""DepthwiseConv1D, DepthwiseConv2D, SeparableConv1D, SeparableConv2D."""
+"""Depthwise and separable convolutions."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import channels_first, restored
 from anylayer.layers.keras._spatial import Convolution, kernel_first
 
 
 class Depthwise(Convolution):
-    """Weights: kernel (k ..., channels, depth_multiplier), bias (channels * depth_multiplier,)."""
+    """A depthwise convolution.
 
-    depth_multiplier: int = attribute("int64", 1, doc="output channels for each input channel")
-    filters: Any = attribute("any", None, doc="of no meaning here: the file writes it nevertheless")
+    Weights: kernel (k ..., channels, depth_multiplier), bias (channels * depth_multiplier,).
+    """
+
+    depth_multiplier: int = attribute("int64", 1, doc="number of output channels per input channel")
+    filters: Any = attribute("any", None, doc="output channels of separable convolutions; no effect elsewhere")
 
     def setup(self) -> None:
         super().setup()
-        need(self.groups == 1, f"groups={self.groups} has no meaning here: each channel is a group")
+        need(self.groups == 1, f"groups must be 1, since each channel is a group; got {self.groups}")
         need(self.depth_multiplier >= 1, f"depth_multiplier must be at least 1, got {self.depth_multiplier}")
 
     def depthwise(self, x: Any, bias: Any, kernel: str) -> Any:
-        """`x` (N, C, ...) with each channel convolved apart; output channel c * depth_multiplier + m."""
+        """Return `x` (N, C, ...), each channel convolved by itself; output channel c * depth_multiplier + m."""
         channels, more = x.shape[1], self.depth_multiplier
         w = self.blob(0, (*self.kernel, channels, more), what=kernel)
         w = w.transpose(self.rank, self.rank + 1, *range(self.rank)).reshape(channels * more, 1, *self.kernel)
@@ -40,7 +43,6 @@ class Depthwise(Convolution):
         )
 
     def forward(self, x: Any) -> Any:
-        """(N, ..., C) to (N, ..., C * depth_multiplier)."""
         self.need_rank(x)
         x = channels_first(x, self.data_format)
         y = self.depthwise(x, self.bias(1, x.shape[1] * self.depth_multiplier), "kernel")
@@ -49,26 +51,40 @@ class Depthwise(Convolution):
 
 @layer("DepthwiseConv1D")
 class DepthwiseConv1D(Depthwise):
-    """Each channel convolved apart, over one axis (keras/src/layers/convolutional/depthwise_conv1d.py)."""
+    """Convolve each channel by itself over one axis.
+
+    (N, T, C) to (N, T', C * depth_multiplier); data_format channels_first puts C at axis 1. Output channel c *
+    depth_multiplier + m is channel c of the input, convolved with kernel[..., c, m].
+    Weights: kernel (k, C, depth_multiplier), bias (C * depth_multiplier,).
+    Source: keras/src/layers/convolutional/depthwise_conv1d.py.
+    """
 
     rank = 1
 
 
 @layer("DepthwiseConv2D")
 class DepthwiseConv2D(Depthwise):
-    """Each channel convolved apart, over two axes (keras/src/layers/convolutional/depthwise_conv2d.py)."""
+    """Convolve each channel by itself over two axes.
+
+    (N, H, W, C) to (N, H', W', C * depth_multiplier); data_format channels_first puts C at axis 1. Output channel
+    c * depth_multiplier + m is channel c of the input, convolved with kernel[..., c, m].
+    Weights: kernel (kh, kw, C, depth_multiplier), bias (C * depth_multiplier,).
+    Source: keras/src/layers/convolutional/depthwise_conv2d.py.
+    """
 
 
 class Separable(Depthwise):
-    """Weights: depthwise kernel (k ..., channels, depth_multiplier), pointwise kernel (1 ..., channels *
-    depth_multiplier, filters), bias (filters,)."""
+    """A depthwise convolution, followed by a pointwise one.
+
+    Weights: depthwise kernel (k ..., channels, depth_multiplier), pointwise kernel (1 ..., channels *
+    depth_multiplier, filters), bias (filters,).
+    """
 
     def setup(self) -> None:
         super().setup()
         need(type(self.filters) is int, f"parameter 'filters' must be an integer, got {self.filters!r}")
 
     def forward(self, x: Any) -> Any:
-        """(N, ..., C) to (N, ..., filters)."""
         self.need_rank(x)
         x = self.depthwise(channels_first(x, self.data_format), None, "depthwise kernel")
         ones = (1,) * self.rank
@@ -79,7 +95,13 @@ class Separable(Depthwise):
 
 @layer("SeparableConv1D")
 class SeparableConv1D(Separable):
-    """A depthwise convolution, then one of single cells (keras/src/layers/convolutional/separable_conv1d.py)."""
+    """Convolve each channel by itself over one axis, then combine channels by a pointwise convolution.
+
+    (N, T, C) to (N, T', filters); data_format channels_first puts C at axis 1.
+    Weights: depthwise kernel (k, C, depth_multiplier), pointwise kernel (1, C * depth_multiplier, filters), bias
+    (filters,).
+    Source: keras/src/layers/convolutional/separable_conv1d.py.
+    """
 
     rank = 1
     paddings = ("valid", "same", "causal")
@@ -87,4 +109,10 @@ class SeparableConv1D(Separable):
 
 @layer("SeparableConv2D")
 class SeparableConv2D(Separable):
-    """A depthwise convolution, then one of single cells (keras/src/layers/convolutional/separable_conv2d.py)."""
+    """Convolve each channel by itself over two axes, then combine channels by a pointwise convolution.
+
+    (N, H, W, C) to (N, H', W', filters); data_format channels_first puts C at axis 1.
+    Weights: depthwise kernel (kh, kw, C, depth_multiplier), pointwise kernel (1, 1, C * depth_multiplier,
+    filters), bias (filters,).
+    Source: keras/src/layers/convolutional/separable_conv2d.py.
+    """

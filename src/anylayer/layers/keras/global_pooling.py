@@ -1,4 +1,4 @@
-"""GlobalAveragePooling1D, 2D, 3D and GlobalMaxPooling1D, 2D, 3D."""
+"""Global pooling."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from anylayer.layers.keras._base import FORMATS, KerasLayer, one_of
 
 
 class GlobalPooling(KerasLayer):
-    """One number a channel."""
+    """A reduction of the spatial axes to one number per channel."""
 
     rank: ClassVar[int] = 2
-    data_format: Any = attribute("any", "channels_last", doc="where the channels lie")
-    keepdims: bool = attribute("bool", False, doc="whether the axes stay, with size 1")
+    data_format: Any = attribute(
+        "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
+    )
+    keepdims: bool = attribute("bool", False, doc="whether the reduced axes are kept with size 1")
 
     def axes(self, x: Any) -> tuple[int, ...]:
-        """The axes to reduce."""
+        """Return the axes to reduce."""
         need(
             len(x.shape) == self.rank + 2,
             f"takes an input of rank {self.rank + 2} (batch, {self.rank} axes, channels), got {tuple(x.shape)}",
@@ -32,29 +34,30 @@ class GlobalAveragePooling(GlobalPooling):
     """The mean of each channel."""
 
     def forward(self, x: Any) -> Any:
-        """(N, ..., C) to (N, C), or with keepdims (N, 1 ..., C)."""
         return np.mean(x, axis=self.axes(x), keepdims=self.keepdims)
 
 
 class GlobalMaxPooling(GlobalPooling):
-    """The largest value of each channel."""
+    """The maximum of each channel."""
 
     def forward(self, x: Any) -> Any:
-        """(N, ..., C) to (N, C), or with keepdims (N, 1 ..., C)."""
         return np.max(x, axis=self.axes(x), keepdims=self.keepdims)
 
 
 @layer("GlobalAveragePooling1D")
 class GlobalAveragePooling1D(GlobalAveragePooling):
-    """The mean over one axis, of the steps that a mask keeps
-    (keras/src/layers/pooling/global_average_pooling1d.py)."""
+    """Compute the mean of each channel over one axis, of the steps that a mask keeps.
+
+    (N, T, C) to (N, C), or (N, 1, C) with keepdims; data_format channels_first puts C at axis 1. The mask is (N,
+    T).
+    Source: keras/src/layers/pooling/global_average_pooling1d.py.
+    """
 
     rank = 1
     masks = "takes"
     called_with = frozenset({"mask"})
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, T, C) to (N, C), or with keepdims (N, 1, C); mask (N, T)."""
         axes = self.axes(x)
         if mask is None:
             return np.mean(x, axis=axes, keepdims=self.keepdims)
@@ -65,30 +68,50 @@ class GlobalAveragePooling1D(GlobalAveragePooling):
 
 @layer("GlobalAveragePooling2D")
 class GlobalAveragePooling2D(GlobalAveragePooling):
-    """The mean over two axes (keras/src/layers/pooling/global_average_pooling2d.py)."""
+    """Compute the mean of each channel over two axes.
+
+    (N, H, W, C) to (N, C), or (N, 1, 1, C) with keepdims; data_format channels_first puts C at axis 1.
+    Source: keras/src/layers/pooling/global_average_pooling2d.py.
+    """
 
 
 @layer("GlobalAveragePooling3D")
 class GlobalAveragePooling3D(GlobalAveragePooling):
-    """The mean over three axes (keras/src/layers/pooling/global_average_pooling3d.py)."""
+    """Compute the mean of each channel over three axes.
+
+    (N, D, H, W, C) to (N, C), or (N, 1, 1, 1, C) with keepdims; data_format channels_first puts C at axis 1.
+    Source: keras/src/layers/pooling/global_average_pooling3d.py.
+    """
 
     rank = 3
 
 
 @layer("GlobalMaxPooling1D")
 class GlobalMaxPooling1D(GlobalMaxPooling):
-    """The largest value over one axis (keras/src/layers/pooling/global_max_pooling1d.py)."""
+    """Compute the maximum of each channel over one axis.
+
+    (N, T, C) to (N, C), or (N, 1, C) with keepdims; data_format channels_first puts C at axis 1.
+    Source: keras/src/layers/pooling/global_max_pooling1d.py.
+    """
 
     rank = 1
 
 
 @layer("GlobalMaxPooling2D")
 class GlobalMaxPooling2D(GlobalMaxPooling):
-    """The largest value over two axes (keras/src/layers/pooling/global_max_pooling2d.py)."""
+    """Compute the maximum of each channel over two axes.
+
+    (N, H, W, C) to (N, C), or (N, 1, 1, C) with keepdims; data_format channels_first puts C at axis 1.
+    Source: keras/src/layers/pooling/global_max_pooling2d.py.
+    """
 
 
 @layer("GlobalMaxPooling3D")
 class GlobalMaxPooling3D(GlobalMaxPooling):
-    """The largest value over three axes (keras/src/layers/pooling/global_max_pooling3d.py)."""
+    """Compute the maximum of each channel over three axes.
+
+    (N, D, H, W, C) to (N, C), or (N, 1, 1, 1, C) with keepdims; data_format channels_first puts C at axis 1.
+    Source: keras/src/layers/pooling/global_max_pooling3d.py.
+    """
 
     rank = 3

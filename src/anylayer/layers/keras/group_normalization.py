@@ -1,4 +1,4 @@
-"""GroupNormalization."""
+"""Group normalization."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import KerasLayer, axis_of
+from anylayer.layers.keras._base import KerasLayer
 
 
 @layer("GroupNormalization")
 class GroupNormalization(KerasLayer):
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta over each group of channels of each item.
+    """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta per group of channels.
 
+    (N, ...) to the same shape. Mean and variance are those of each group of channels of each item.
     Weights: gamma (with scale), beta (with center), each (channels,).
-    Source: arXiv 1803.08494, keras/src/layers/normalization/group_normalization.py.
+    Source: arXiv 1803.08494; keras/src/layers/normalization/group_normalization.py.
     """
 
     masks = "passes"
     called_with = frozenset({"mask"})
 
-    groups: int = attribute("int64", 32, doc="number of groups; -1: one a channel")
+    groups: int = attribute("int64", 32, doc="number of groups; -1: one per channel")
     axis: int = attribute("int64", -1, doc="axis of the channels")
     epsilon: float = attribute("double", 1e-3, doc="added to the variance")
     center: bool = attribute("bool", True, doc="whether beta is added")
     scale: bool = attribute("bool", True, doc="whether gamma multiplies")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape."""
         axis = axis_of(self.axis, len(x.shape))
         channels = x.shape[axis]
         groups = channels if self.groups == -1 else self.groups

@@ -1,4 +1,4 @@
-"""Layers that change nothing once a network is trained."""
+"""Layers that do nothing at inference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from anylayer.layers.keras._base import KerasLayer
 
 
 class Unchanged(KerasLayer):
-    """The input as it is."""
+    """A layer that returns its input at inference."""
 
     masks = "passes"
     called_with = frozenset({"mask"})
@@ -18,7 +18,6 @@ class Unchanged(KerasLayer):
         return True
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same."""
         for index, blob in enumerate(self._blobs):
             self.blob(index, blob.shape, what="state of random numbers")
         return x
@@ -26,50 +25,59 @@ class Unchanged(KerasLayer):
 
 @layer("Layer")
 class Base(KerasLayer):
-    """Keras 2's base class of layers itself: the input as it is. (That of Keras 3 cannot be called.)"""
+    """Return the input: the base class of Keras 2 itself.
+
+    (N, ...) to the same shape. The base class of Keras 3 cannot be called. Source: keras.layers.Layer of Keras 2.
+    """
 
     masks = "passes"
     called_with = frozenset({"mask"})
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same."""
         need(
             not self._blobs,
-            f"is of type Layer, Keras' base class, but has {len(self._blobs)} weights: it is a class of its own. "
-            "Give a class for it",
+            f"is of type Layer, the base class of Keras, but has {len(self._blobs)} weights, so it is a class of "
+            "the user's own. Give a class for it",
         )
         return x
 
 
-_WHATS = {
-    "Identity": "The input as it is",
-    "Dropout": "Values left out at random while training",
-    "SpatialDropout1D": "Channels left out at random while training",
-    "SpatialDropout2D": "Channels left out at random while training",
-    "SpatialDropout3D": "Channels left out at random while training",
-    "AlphaDropout": "Values replaced at random while training",
-    "GaussianDropout": "Values multiplied by noise while training",
-    "GaussianNoise": "Values with noise while training",
-    "ActivityRegularization": "A cost of large values while training",
-    "RandomFlip": "Pictures turned over at random while training",
-    "RandomRotation": "Pictures turned at random while training",
-    "RandomZoom": "Pictures zoomed at random while training",
-    "RandomTranslation": "Pictures moved at random while training",
-    "RandomContrast": "Contrast changed at random while training",
-    "RandomBrightness": "Brightness changed at random while training",
-    "RandomShear": "Pictures sheared at random while training",
-    "RandomColorJitter": "Colours changed at random while training",
-    "RandomHue": "Hue changed at random while training",
-    "RandomSaturation": "Saturation changed at random while training",
-    "RandomSharpness": "Sharpness changed at random while training",
-    "RandomGrayscale": "Colours taken away at random while training",
-    "RandomErasing": "Parts of pictures erased at random while training",
-    "RandomPerspective": "Perspective changed at random while training",
-    "RandomGaussianBlur": "Pictures blurred at random while training",
-    "RandomElasticTransform": "Pictures bent at random while training",
-    "MixUp": "Pictures mixed while training",
-    "CutMix": "Parts of pictures exchanged while training",
+_TRAINING: dict[str, str] = {
+    "Dropout": "sets random elements to 0",
+    "SpatialDropout1D": "sets random channels to 0",
+    "SpatialDropout2D": "sets random channels to 0",
+    "SpatialDropout3D": "sets random channels to 0",
+    "AlphaDropout": "replaces random elements",
+    "GaussianDropout": "multiplies the elements by noise",
+    "GaussianNoise": "adds noise to the elements",
+    "ActivityRegularization": "adds a cost of large values",
+    "RandomFlip": "flips images at random",
+    "RandomRotation": "rotates images at random",
+    "RandomZoom": "zooms images at random",
+    "RandomTranslation": "translates images at random",
+    "RandomContrast": "changes the contrast at random",
+    "RandomBrightness": "changes the brightness at random",
+    "RandomShear": "shears images at random",
+    "RandomColorJitter": "changes colors at random",
+    "RandomHue": "changes the hue at random",
+    "RandomSaturation": "changes the saturation at random",
+    "RandomSharpness": "changes the sharpness at random",
+    "RandomGrayscale": "removes the colors at random",
+    "RandomErasing": "erases random parts of images",
+    "RandomPerspective": "changes the perspective at random",
+    "RandomGaussianBlur": "blurs images at random",
+    "RandomElasticTransform": "distorts images at random",
+    "MixUp": "mixes images of a batch",
+    "CutMix": "exchanges parts of images of a batch",
 }
+"""What each layer does while training."""
 
-for _name, _what in _WHATS.items():
-    layer(_name)(type(_name, (Unchanged,), {"__doc__": f"{_what}; here the input.", "__module__": __name__}))
+
+def _define(name: str, summary: str) -> None:
+    doc = f"{summary}\n\n    (N, ...) to the same shape. Source: keras.layers.{name}.\n    "
+    layer(name)(type(name, (Unchanged,), {"__doc__": doc, "__module__": __name__}))
+
+
+_define("Identity", "Return the input.")
+for _name, _what in _TRAINING.items():
+    _define(_name, f"Return the input; while training, the layer {_what}.")

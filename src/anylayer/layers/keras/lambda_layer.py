@@ -1,4 +1,4 @@
-"""Lambda: refused, since it is Python code."""
+"""Lambda layers, which are refused, since they are Python code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from anylayer.layers.keras._base import KerasLayer
 
 @layer("Lambda")
 class Lambda(KerasLayer):
-    """Python code stored in the file, which is not run."""
+    """Refuse Python code that is stored in the file, since it is not run.
+
+    Source: keras/src/layers/core/lambda_layer.py.
+    """
 
     role = "code"
 

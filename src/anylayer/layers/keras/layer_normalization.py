@@ -1,4 +1,4 @@
-"""LayerNormalization, RMSNormalization."""
+"""LayerNormalization and RMSNormalization."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import layer
+from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import KerasLayer, axis_of
+from anylayer.layers.keras._base import KerasLayer
 
 
 def axes_of(given: Any, rank: int) -> tuple[int, ...]:
-    """One axis or several, counted from 0, sorted."""
+    """Return one axis or several as sorted indices of 0 or more."""
     listed = given if isinstance(given, list) else [given]
     return tuple(sorted(axis_of(int(axis), rank) for axis in listed))
 
 
 @layer("LayerNormalization")
 class LayerNormalization(KerasLayer):
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, over `axis` of each item.
+    """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta over `axis` of each item.
 
-    Weights: gamma (with scale), beta (with center), each of the sizes of `axis`.
+    (N, ...) to the same shape. With rms_scaling, x / sqrt(variance + epsilon) * gamma.
+    Weights: gamma (with scale), beta (with center), each with the sizes of `axis`.
     Source: keras/src/layers/normalization/layer_normalization.py.
     """
 
     masks = "passes"
     called_with = frozenset({"mask"})
 
-    axis: Any = attribute("any", -1, doc="axis or axes that are normalised together")
+    axis: Any = attribute("any", -1, doc="axis or axes that are normalized together")
     epsilon: float = attribute("double", 1e-3, doc="added to the variance")
     center: bool = attribute("bool", True, doc="whether beta is added")
     scale: bool = attribute("bool", True, doc="whether gamma multiplies")
-    rms_scaling: bool = attribute("bool", False, doc="whether the mean stays and beta is left out")
+    rms_scaling: bool = attribute("bool", False, doc="whether the mean is not subtracted and beta not added")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape."""
         axes = axes_of(self.axis, len(x.shape))
         sizes = tuple(x.shape[a] for a in axes)
         wide = tuple(n if a in axes else 1 for a, n in enumerate(x.shape))
@@ -56,19 +57,20 @@ class LayerNormalization(KerasLayer):
 
 @layer("RMSNormalization")
 class RMSNormalization(KerasLayer):
-    """x / sqrt(mean(x * x) + epsilon) * scale, over `axis` of each item.
+    """Compute x / sqrt(mean(x * x) + epsilon) * scale over `axis` of each item.
 
-    Weights: scale, of the sizes of `axis`. Source: keras/src/layers/normalization/rms_normalization.py.
+    (N, ...) to the same shape.
+    Weights: scale, with the sizes of `axis`.
+    Source: keras/src/layers/normalization/rms_normalization.py.
     """
 
     masks = "passes"
     called_with = frozenset({"mask"})
 
-    axis: Any = attribute("any", -1, doc="axis or axes that are normalised together")
+    axis: Any = attribute("any", -1, doc="axis or axes that are normalized together")
     epsilon: float = attribute("double", 1e-6, doc="added to the mean of the squares")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape."""
         axes = axes_of(self.axis, len(x.shape))
         wide = tuple(n if a in axes else 1 for a, n in enumerate(x.shape))
         scale = self.blob(0, tuple(x.shape[a] for a in axes), what="scale").reshape(wide)

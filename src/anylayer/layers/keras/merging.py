@@ -1,4 +1,4 @@
-"""Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate, Dot."""
+"""Layers that merge their inputs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import KerasLayer, axis_of
+from anylayer.layers.keras._base import KerasLayer
 
 
 class Merge(KerasLayer):
-    """A layer that joins its inputs value by value; inputs broadcast. Axes that one lacks stand
-    behind its batch."""
+    """An elementwise function of inputs that broadcast.
+
+    An input of lower rank gets axes of size 1 after the batch.
+    """
 
     masks = "joins"
 
     def joined(self, inputs: Sequence[Any], function: Callable[[Any, Any], Any]) -> Any:
-        """The inputs of one rank, taken together from the left."""
+        """Return the inputs, brought to one rank and reduced from the left by `function`."""
         need(len(inputs) >= 1, "takes 1 or more inputs, got 0")
         rank = max(len(x.shape) for x in inputs)
         wide = [x.reshape(x.shape[0], *(1,) * (rank - len(x.shape)), *x.shape[1:]) for x in inputs]
@@ -28,101 +31,131 @@ class Merge(KerasLayer):
             shapes = (tuple(wide[0].shape), tuple(x.shape))
             need(
                 all(a == b or 1 in (a, b) for a, b in zip(*shapes)),
-                f"inputs {shapes[0]} and {shapes[1]} do not fit",
+                f"inputs of shapes {shapes[0]} and {shapes[1]} do not broadcast",
             )
         return functools.reduce(function, wide)
 
 
 @layer("Add")
 class Add(Merge):
-    """The sum of the inputs (keras/src/layers/merging/add.py)."""
+    """Compute the sum of the inputs.
+
+    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
+    Source: keras/src/layers/merging/add.py.
+    """
 
     def forward(self, *inputs: Any) -> Any:
-        """Inputs (N, ...) to (N, ...)."""
         return self.joined(inputs, np.add)
 
 
 @layer("Subtract")
 class Subtract(Merge):
-    """The first input less the second (keras/src/layers/merging/subtract.py)."""
+    """Compute the first input minus the second.
+
+    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
+    Source: keras/src/layers/merging/subtract.py.
+    """
 
     def forward(self, a: Any, b: Any) -> Any:
-        """Two inputs (N, ...) to (N, ...)."""
         return self.joined([a, b], np.subtract)
 
 
 @layer("Multiply")
 class Multiply(Merge):
-    """The product of the inputs (keras/src/layers/merging/multiply.py)."""
+    """Compute the product of the inputs.
+
+    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
+    Source: keras/src/layers/merging/multiply.py.
+    """
 
     def forward(self, *inputs: Any) -> Any:
-        """Inputs (N, ...) to (N, ...)."""
         return self.joined(inputs, np.multiply)
 
 
 @layer("Average")
 class Average(Merge):
-    """The mean of the inputs (keras/src/layers/merging/average.py)."""
+    """Compute the mean of the inputs.
+
+    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
+    Source: keras/src/layers/merging/average.py.
+    """
 
     def forward(self, *inputs: Any) -> Any:
-        """Inputs (N, ...) to (N, ...)."""
         return self.joined(inputs, np.add) / np.float32(len(inputs))
 
 
 @layer("Maximum")
 class Maximum(Merge):
-    """The largest of the inputs' values (keras/src/layers/merging/maximum.py)."""
+    """Compute the maximum of the inputs.
+
+    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
+    Source: keras/src/layers/merging/maximum.py.
+    """
 
     def forward(self, *inputs: Any) -> Any:
-        """Inputs (N, ...) to (N, ...)."""
         return self.joined(inputs, np.maximum)
 
 
 @layer("Minimum")
 class Minimum(Merge):
-    """The smallest of the inputs' values (keras/src/layers/merging/minimum.py)."""
+    """Compute the minimum of the inputs.
+
+    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
+    Source: keras/src/layers/merging/minimum.py.
+    """
 
     def forward(self, *inputs: Any) -> Any:
-        """Inputs (N, ...) to (N, ...)."""
         return self.joined(inputs, np.minimum)
 
 
 @layer("Concatenate")
 class Concatenate(KerasLayer):
-    """The inputs one behind the other (keras/src/layers/merging/concatenate.py)."""
+    """Concatenate the inputs along `axis`.
+
+    Inputs (N, ...) have equal shapes except along `axis`.
+    Source: keras/src/layers/merging/concatenate.py.
+    """
 
     masks = "joins"
-    axis: int = attribute("int64", -1, doc="the axis that grows")
+    axis: int = attribute("int64", -1, doc="axis along which the inputs are concatenated")
 
     def forward(self, *inputs: Any) -> Any:
-        """Inputs (N, ...) to (N, ...)."""
         need(len(inputs) >= 1, "takes 1 or more inputs, got 0")
         axis = axis_of(self.axis, len(inputs[0].shape))
         for x in inputs[1:]:
             same = len(x.shape) == len(inputs[0].shape) and all(
                 a == b for i, (a, b) in enumerate(zip(x.shape, inputs[0].shape)) if i != axis
             )
-            need(same, f"inputs {tuple(inputs[0].shape)} and {tuple(x.shape)} do not fit along axis {axis}")
+            need(
+                same,
+                f"inputs {tuple(inputs[0].shape)} and {tuple(x.shape)} must be equal except along axis {axis}",
+            )
         return np.concatenate(inputs, axis=axis)
 
 
 @layer("Dot")
 class Dot(KerasLayer):
-    """The products of two inputs' vectors, item by item (keras/src/layers/merging/dot.py)."""
+    """Compute the dot products of the vectors of two inputs, for each item of the batch.
 
-    axes: Any = attribute("any", doc="the axis of both, or of each, that is summed over")
-    normalize: bool = attribute("bool", False, doc="whether the vectors are brought to norm 1 first")
+    (N, ...) and (N, ...) to (N, remaining axes of both); (N, 1) for two inputs of rank 2.
+    Source: keras/src/layers/merging/dot.py.
+    """
+
+    axes: Any = attribute("any", doc="axis of both inputs, or of each, that is summed over")
+    normalize: bool = attribute("bool", False, doc="whether the vectors are first scaled to length 1")
 
     def forward(self, a: Any, b: Any) -> Any:
-        """(N, ...) and (N, ...) to (N, the axes that stay); of two rows (N, 1)."""
         given = self.axes if isinstance(self.axes, list) else [self.axes, self.axes]
         need(
             len(given) == 2 and all(type(i) is int for i in given),
             f"axes must be one or two axes, got {self.axes!r}",
         )
         i, j = axis_of(given[0], len(a.shape), "axes"), axis_of(given[1], len(b.shape), "axes")
-        need(min(i, j) > 0, f"axes {self.axes} is the batch")
-        need(a.shape[i] == b.shape[j], f"axes {i} of {tuple(a.shape)} and {j} of {tuple(b.shape)} differ in size")
+        need(min(i, j) > 0, f"axes must not contain the batch axis 0, got {self.axes}")
+        need(
+            a.shape[i] == b.shape[j],
+            f"axis {i} of {tuple(a.shape)} and axis {j} of {tuple(b.shape)} differ in size",
+        )
         if self.normalize:
             a, b = _unit(a, i), _unit(b, j)
         left = ["n", *"abcdefgh"[: len(a.shape) - 1]]

@@ -1,4 +1,4 @@
-"""Calls of keras.ops in functional models: types ops.Add, ops.Mean, ops.GetItem ... (keras/src/ops)."""
+"""Calls of keras.ops in functional models: the layer types ops.Add, ops.Mean, ops.GetItem and so on."""
 
 from __future__ import annotations
 
@@ -157,4 +157,4 @@ _PRODUCTS: dict[str, Function] = {
 _IGNORED = frozenset({"flash_attention", "sparse"})
 _ALL = {**_ONE_TO_ONE, **_REDUCTIONS, **_SHAPING, **_PRODUCTS}
 
-define("ops", _ALL, __name__, _IGNORED)
+define("ops", _ALL, __name__, _IGNORED, "the operation {} of keras/src/ops")

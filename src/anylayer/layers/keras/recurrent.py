@@ -1,4 +1,4 @@
-"""LSTM, GRU, SimpleRNN, and the CuDNN forms of Keras 2."""
+"""LSTM, GRU, SimpleRNN, and the CuDNN variants of Keras 2."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NATIVE = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
 
 
 class Recurrent(KerasLayer):
-    """A layer that goes through a sequence (N, T, C) with a state.
+    """A layer that runs through a sequence (N, T, C) with a state.
 
-    Inputs: the sequence; the first state's arrays where the call gives them; a mask (N, T) where it has one: a
-    step that is masked leaves the state as it is.
+    Inputs: the sequence; the arrays of the initial state when the call gives them; a mask (N, T) when there is
+    one. A masked step leaves the state unchanged.
     """
 
     gates: ClassVar[int] = 1
@@ -32,18 +32,18 @@ class Recurrent(KerasLayer):
     called_with = frozenset({"initial_state", "mask"})
 
     units: int = attribute("int64", doc="size of the state and of the output")
-    activation: Any = attribute("any", "tanh", doc="function of the new values")
-    recurrent_activation: Any = attribute("any", "sigmoid", doc="function of the gates")
+    activation: Any = attribute("any", "tanh", doc="activation function of the new values")
+    recurrent_activation: Any = attribute("any", "sigmoid", doc="activation function of the gates")
     use_bias: bool = attribute("bool", True, doc="whether a bias is added")
-    return_sequences: bool = attribute("bool", False, doc="whether every step is given, or the last one")
-    return_state: bool = attribute("bool", False, doc="whether the last state is given too")
-    go_backwards: bool = attribute("bool", False, doc="whether the sequence is taken from its end")
+    return_sequences: bool = attribute("bool", False, doc="whether all steps are returned, or only the last")
+    return_state: bool = attribute("bool", False, doc="whether the last state is returned too")
+    go_backwards: bool = attribute("bool", False, doc="whether the sequence is reversed first")
     stateful: bool = attribute("bool", False, doc="whether Keras keeps the state from call to call")
     time_major: bool = attribute("bool", False, doc="whether the sequence is (T, N, C)")
-    zero_output_for_mask: bool = attribute("bool", False, doc="whether masked steps give zeros")
+    zero_output_for_mask: bool = attribute("bool", False, doc="whether the output of masked steps is zero")
 
     def forward(self, *inputs: Any) -> Any:
-        """The output, then the last state's arrays where they are returned."""
+        """Return the output, then the arrays of the last state when return_state is set."""
         args, kwargs = self.arguments(inputs)
         given = kwargs.get("initial_state", args[1:])
         given = given if isinstance(given, list) else [given]
@@ -51,11 +51,11 @@ class Recurrent(KerasLayer):
         return outputs[: self.outputs]
 
     def run(self, x: Any, given: Sequence[Any], mask: Any = None) -> list[Any]:
-        """[the output, the last state's arrays ...] of the sequence `x` (N, T, C)."""
+        """Return the output and the last state of the sequence `x` (N, T, C), from the initial state `given`."""
         need(len(x.shape) == 3, f"takes a sequence of rank 3, got {tuple(x.shape)}")
-        need(len(given) in (0, self.states), f"its state is {self.states} arrays, got {len(given)}")
+        need(len(given) in (0, self.states), f"the initial state must be {self.states} arrays, got {len(given)}")
         if self.stateful:
-            self.note("stateful: the state is 0 before the first step of each call; Keras keeps it")
+            self.note("stateful: each call starts with a zero state, whereas Keras keeps the state between calls")
         x = x if self.time_major else x.transpose(1, 0, 2)
         x = x[::-1] if self.go_backwards else x
         first = list(given) or [np.zeros((x.shape[1], self.units), np.float32) for _ in range(self.states)]
@@ -75,24 +75,24 @@ class Recurrent(KerasLayer):
 
     @property
     def names(self) -> list[Any]:
-        """The activations of the operator, in its order."""
+        """Return the activations of the operator, in its order."""
         return [self.recurrent_activation, self.activation]
 
     @property
     def native(self) -> bool:
-        """Whether the operator of ONNX has these activations."""
+        """Return whether the recurrent operator of ONNX has these activations."""
         return all(isinstance(name, str) and name in _NATIVE for name in self.names)
 
     def onnx_names(self) -> list[str]:
-        """The activations by ONNX's names."""
+        """Return the ONNX names of the activations."""
         return [_NATIVE[name] for name in self.names]
 
     def functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """The activation, and that of the gates."""
+        """Return the activation function, and that of the gates."""
         return activation(self.activation, self.dialect), activation(self.recurrent_activation, self.dialect)
 
     def kernels(self, channels: int) -> tuple[Array, Array]:
-        """kernel (channels, gates * units), recurrent kernel (units, gates * units)."""
+        """Return the kernel (channels, gates * units) and the recurrent kernel (units, gates * units)."""
         wide = self.gates * self.units
         return (
             self.blob(0, (channels, wide), what="kernel"),
@@ -100,20 +100,20 @@ class Recurrent(KerasLayer):
         )
 
     def bias(self) -> Array:
-        """(gates * units,)."""
+        """Return the bias (gates * units,), which is zero when the layer has none."""
         wide = self.gates * self.units
         return self.blob(2, (wide,), what="bias") if self.use_bias else np.zeros(wide, np.float32)
 
     def operator(self, x: Any, first: list[Any]) -> tuple[Any, list[Any]]:
-        """All steps (T, N, units) and the last state, by one operator."""
+        """Return all steps (T, N, units) and the last state, computed by one operator."""
         raise NotImplementedError
 
     def stepper(self, channels: int) -> Callable[..., list[Any]]:
-        """One step: (x (N, C), *state) to the next state; its first array is the output."""
+        """Return a function from (x (N, C), *state) to the next state, whose first array is the output."""
         raise NotImplementedError
 
     def unrolled(self, x: Any, first: list[Any], mask: Any) -> tuple[Any, list[Any]]:
-        """All steps and the last state, step by step."""
+        """Return all steps (T, N, units) and the last state, computed step by step."""
         step = self.stepper(x.shape[2])
         state, outputs = list(first), []
         output: Any = np.zeros((x.shape[1], self.units), np.float32)
@@ -132,9 +132,17 @@ class Recurrent(KerasLayer):
 
 @layer("LSTM")
 class LSTM(Recurrent):
-    """Long short-term memory (keras/src/layers/rnn/lstm.py).
+    """Compute a long short-term memory over a sequence.
 
-    Weights: kernel (C, 4 units), recurrent kernel (units, 4 units), bias (4 units,), for the gates i, f, c, o.
+    (N, T, C) to (N, units), or (N, T, units) with return_sequences; with return_state also the last state.
+
+        i, f, g, o = split(x @ kernel + h @ recurrent_kernel + bias)
+        c = sigmoid(f) * c + sigmoid(i) * tanh(g)
+        h = sigmoid(o) * tanh(c)
+
+    sigmoid and tanh stand for recurrent_activation and activation. The state is h and c, each (N, units).
+    Weights: kernel (C, 4 units), recurrent kernel (units, 4 units), bias (4 units,), for the gates i, f, g, o.
+    Source: keras/src/layers/rnn/lstm.py.
     """
 
     gates = 4
@@ -174,17 +182,28 @@ class LSTM(Recurrent):
 
 @layer("GRU")
 class GRU(Recurrent):
-    """Gated recurrent unit (keras/src/layers/rnn/gru.py).
+    """Compute a gated recurrent unit over a sequence.
 
-    Weights: kernel (C, 3 units), recurrent kernel (units, 3 units), bias (3 units,), or with reset_after
-    (2, 3 units), for the gates z, r, h.
+    (N, T, C) to (N, units), or (N, T, units) with return_sequences; with return_state also the last state.
+
+        z = sigmoid(x @ w_z + h @ u_z)
+        r = sigmoid(x @ w_r + h @ u_r)
+        new = tanh(x @ w_h + r * (h @ u_h)) with reset_after, else tanh(x @ w_h + (r * h) @ u_h)
+        h = z * h + (1 - z) * new
+
+    sigmoid and tanh stand for recurrent_activation and activation. The state is h (N, units).
+    Weights: kernel (C, 3 units), recurrent kernel (units, 3 units), bias (3 units,), or with reset_after (2, 3
+    units) for the input and the state, for the gates z, r, h.
+    Source: keras/src/layers/rnn/gru.py.
     """
 
     gates = 3
-    reset_after: bool = attribute("bool", True, doc="whether the reset gate follows the product with the state")
+    reset_after: bool = attribute(
+        "bool", True, doc="whether the reset gate is applied after the product with the recurrent kernel"
+    )
 
     def biases(self) -> Array:
-        """(2, 3 units): of the input and of the state."""
+        """Return the biases of the input and of the state: (2, 3 units)."""
         wide = 3 * self.units
         if not self.use_bias:
             return np.zeros((2, wide), np.float32)
@@ -225,9 +244,11 @@ class GRU(Recurrent):
 
 @layer("SimpleRNN")
 class SimpleRNN(Recurrent):
-    """h = activation(x W + h R + b) (keras/src/layers/rnn/simple_rnn.py).
+    """Compute h = activation(x @ kernel + h @ recurrent_kernel + bias) over a sequence.
 
+    (N, T, C) to (N, units), or (N, T, units) with return_sequences; with return_state also the last state.
     Weights: kernel (C, units), recurrent kernel (units, units), bias (units,).
+    Source: keras/src/layers/rnn/simple_rnn.py.
     """
 
     @property
@@ -256,7 +277,11 @@ class SimpleRNN(Recurrent):
 
 @layer("CuDNNLSTM")
 class CuDNNLSTM(LSTM):
-    """Keras 2's LSTM for CUDA: its bias (8 units,) is two halves that are added."""
+    """Compute an LSTM as CUDA's library does: its bias (8 units,) consists of two halves that are added.
+
+    (N, T, C) to (N, units), or (N, T, units) with return_sequences; with return_state also the last state.
+    Weights: kernel and recurrent kernel of LSTM, bias (8 units,). Source: keras.layers.CuDNNLSTM of Keras 2.
+    """
 
     def bias(self) -> Array:
         return np.asarray(self.blob(2, (8 * self.units,), what="bias").reshape(2, -1).sum(axis=0))
@@ -264,7 +289,12 @@ class CuDNNLSTM(LSTM):
 
 @layer("CuDNNGRU")
 class CuDNNGRU(GRU):
-    """Keras 2's GRU for CUDA: with reset_after, its bias (6 units,) for input and state."""
+    """Compute a GRU with reset_after as CUDA's library does: its bias is (6 units,).
+
+    (N, T, C) to (N, units), or (N, T, units) with return_sequences; with return_state also the last state.
+    Weights: kernel and recurrent kernel of GRU, bias (6 units,) for the input and the state. Source:
+    keras.layers.CuDNNGRU of Keras 2.
+    """
 
     def biases(self) -> Array:
         return self.blob(2, (6 * self.units,), what="bias").reshape(2, -1)

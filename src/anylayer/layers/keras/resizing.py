@@ -1,4 +1,4 @@
-"""Resizing, CenterCrop, UpSampling1D, 2D, 3D."""
+"""Resizing, cropping to the center, and upsampling."""
 
 from __future__ import annotations
 
@@ -7,40 +7,43 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import FORMATS, KerasLayer, channels_first, one_of, positive, restored
+from anylayer.layers.keras._base import FORMATS, KerasLayer, one_of, positive
 from anylayer.layers.keras._resampling import METHODS, resampled
 
 
-class Picture(KerasLayer):
-    """A layer of pictures (N, H, W, C), or with the channels first."""
+class Images(KerasLayer):
+    """A layer of images (N, H, W, C), or (N, C, H, W) with channels_first."""
 
-    data_format: Any = attribute("any", "channels_last", doc="where the channels lie")
+    data_format: Any = attribute(
+        "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
+    )
 
     def setup(self) -> None:
         self.data_format = one_of(self.data_format or "channels_last", FORMATS, "data_format")
 
-    def picture(self, x: Any) -> Any:
-        """`x` as float32 with its channels at axis 1."""
-        need(len(x.shape) == 4, f"takes pictures of rank 4, got {tuple(x.shape)}")
+    def images(self, x: Any) -> Any:
+        """Return `x` as float32 (N, C, H, W)."""
+        need(len(x.shape) == 4, f"takes images of rank 4, got {tuple(x.shape)}")
         return channels_first(x.astype(np.float32), self.data_format)
 
 
-def _centre(given: int, wanted: int, other_given: int, other_wanted: int) -> int:
-    """The size along one axis of the largest part with the wanted proportions."""
+def _center(given: int, wanted: int, other_given: int, other_wanted: int) -> int:
+    """Return the size along one axis of the largest crop with the wanted aspect ratio."""
     return max(min(given, int(np.float32(other_given * wanted) / np.float32(other_wanted))), 1)
 
 
 def cropped_to(x: Any, height: int, width: int) -> Any:
-    """The largest part of `x` (N, C, H, W) about its centre with the proportions height : width."""
+    """Return the largest central crop of `x` (N, C, H, W) with the aspect ratio height : width."""
     h, w = x.shape[2:]
-    ch, cw = _centre(h, height, w, width), _centre(w, width, h, height)
+    ch, cw = _center(h, height, w, width), _center(w, width, h, height)
     top, left = (h - ch) // 2, (w - cw) // 2
     return x[:, :, top : top + ch, left : left + cw]
 
 
 def padded_to(x: Any, height: int, width: int, value: float) -> Any:
-    """`x` (N, C, H, W) with a border that gives it the proportions height : width."""
+    """Return `x` (N, C, H, W), padded around to the aspect ratio height : width."""
     h, w = x.shape[2:]
     ph = max(h, int(np.float32(w * height) / np.float32(width)))
     pw = max(w, int(np.float32(h * width) / np.float32(height)))
@@ -49,19 +52,27 @@ def padded_to(x: Any, height: int, width: int, value: float) -> Any:
 
 
 @layer("Resizing")
-class Resizing(Picture):
-    """Pictures of a given size (keras/src/layers/preprocessing/image_preprocessing/resizing.py)."""
+class Resizing(Images):
+    """Resize images to a given size.
+
+    (N, H, W, C) to (N, height, width, C) in float32; data_format channels_first puts C at axis 1.
+    Source: keras/src/layers/preprocessing/image_preprocessing/resizing.py.
+    """
 
     harmless = frozenset({"data_augmentation", "bounding_box_format"})
 
-    height: int = attribute("int64", doc="height of the result")
-    width: int = attribute("int64", doc="width of the result")
+    height: int = attribute("int64", doc="height of the output")
+    width: int = attribute("int64", doc="width of the output")
     interpolation: str = attribute("string", "bilinear", doc=", ".join(METHODS))
-    crop_to_aspect_ratio: bool = attribute("bool", False, doc="whether the picture is cropped to the proportions")
-    pad_to_aspect_ratio: bool = attribute("bool", False, doc="whether the picture is padded to the proportions")
-    fill_mode: str = attribute("string", "constant", doc="how it is padded")
-    fill_value: float = attribute("double", 0.0, doc="what it is padded with")
-    antialias: bool = attribute("bool", False, doc="whether several cells are averaged where it shrinks")
+    crop_to_aspect_ratio: bool = attribute(
+        "bool", False, doc="whether images are first cropped to the aspect ratio of the output"
+    )
+    pad_to_aspect_ratio: bool = attribute(
+        "bool", False, doc="whether images are first padded to the aspect ratio of the output"
+    )
+    fill_mode: str = attribute("string", "constant", doc="padding mode")
+    fill_value: float = attribute("double", 0.0, doc="value of padded cells")
+    antialias: bool = attribute("bool", False, doc="whether shrinking averages several cells")
 
     def setup(self) -> None:
         super().setup()
@@ -72,8 +83,7 @@ class Resizing(Picture):
         need(self.fill_mode == "constant", f"fill_mode must be 'constant', got '{self.fill_mode}'")
 
     def forward(self, x: Any) -> Any:
-        """(N, H, W, C) to (N, height, width, C), float32."""
-        y = self.picture(x)
+        y = self.images(x)
         if self.crop_to_aspect_ratio:
             y = cropped_to(y, self.height, self.width)
         elif self.pad_to_aspect_ratio:
@@ -83,18 +93,18 @@ class Resizing(Picture):
 
 
 @layer("CenterCrop")
-class CenterCrop(Picture):
-    """The middle of pictures; smaller ones are resized.
+class CenterCrop(Images):
+    """Crop the center of images; images that are too small are resized to it.
 
+    (N, H, W, C) to (N, height, width, C) in float32; data_format channels_first puts C at axis 1.
     Source: keras/src/layers/preprocessing/image_preprocessing/center_crop.py.
     """
 
-    height: int = attribute("int64", doc="height of the result")
-    width: int = attribute("int64", doc="width of the result")
+    height: int = attribute("int64", doc="height of the output")
+    width: int = attribute("int64", doc="width of the output")
 
     def forward(self, x: Any) -> Any:
-        """(N, H, W, C) to (N, height, width, C), float32."""
-        y = self.picture(x)
+        y = self.images(x)
         top, left = y.shape[2] - self.height, y.shape[3] - self.width
         if top >= 0 and left >= 0:
             top, left = top // 2, left // 2
@@ -106,8 +116,12 @@ class CenterCrop(Picture):
 
 
 @layer("UpSampling2D")
-class UpSampling2D(Picture):
-    """Pictures made larger by whole factors (keras/src/layers/reshaping/up_sampling2d.py)."""
+class UpSampling2D(Images):
+    """Enlarge images by integer factors.
+
+    (N, H, W, C) to (N, H * size[0], W * size[1], C); data_format channels_first puts C at axis 1.
+    Source: keras/src/layers/reshaping/up_sampling2d.py.
+    """
 
     size: Any = attribute("any", 2, doc="factors of height and width")
     interpolation: str = attribute("string", "nearest", doc=", ".join(METHODS))
@@ -118,8 +132,7 @@ class UpSampling2D(Picture):
         self.factors = positive(self.size, 2, "size")
 
     def forward(self, x: Any) -> Any:
-        """(N, H, W, C) to (N, H * size, W * size, C)."""
-        need(len(x.shape) == 4, f"takes pictures of rank 4, got {tuple(x.shape)}")
+        need(len(x.shape) == 4, f"takes images of rank 4, got {tuple(x.shape)}")
         y = channels_first(x, self.data_format)
         if self.interpolation == "nearest":
             y = np.repeat(np.repeat(y, self.factors[0], axis=2), self.factors[1], axis=3)
@@ -131,25 +144,33 @@ class UpSampling2D(Picture):
 
 @layer("UpSampling1D")
 class UpSampling1D(KerasLayer):
-    """Each step of a sequence repeated (keras/src/layers/reshaping/up_sampling1d.py)."""
+    """Repeat each step of a sequence `size` times.
 
-    size: int = attribute("int64", 2, doc="how often")
+    (N, T, C) to (N, T * size, C).
+    Source: keras/src/layers/reshaping/up_sampling1d.py.
+    """
+
+    size: int = attribute("int64", 2, doc="number of repetitions")
 
     def forward(self, x: Any) -> Any:
-        """(N, T, C) to (N, T * size, C)."""
         need(len(x.shape) == 3, f"takes an input of rank 3, got {tuple(x.shape)}")
         return np.repeat(x, self.size, axis=1)
 
 
 @layer("UpSampling3D")
 class UpSampling3D(KerasLayer):
-    """Each cell of three axes repeated (keras/src/layers/reshaping/up_sampling3d.py)."""
+    """Repeat each cell along three axes.
 
-    size: Any = attribute("any", 2, doc="how often, by axis")
-    data_format: Any = attribute("any", "channels_last", doc="where the channels lie")
+    (N, D, H, W, C) to (N, D * size[0], H * size[1], W * size[2], C); data_format channels_first puts C at axis 1.
+    Source: keras/src/layers/reshaping/up_sampling3d.py.
+    """
+
+    size: Any = attribute("any", 2, doc="number of repetitions per axis")
+    data_format: Any = attribute(
+        "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
+    )
 
     def forward(self, x: Any) -> Any:
-        """(N, D, H, W, C) with each axis times its factor."""
         need(len(x.shape) == 5, f"takes an input of rank 5, got {tuple(x.shape)}")
         y = channels_first(x, one_of(self.data_format or "channels_last", FORMATS, "data_format"))
         for axis, factor in enumerate(positive(self.size, 3, "size")):

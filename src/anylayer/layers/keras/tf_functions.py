@@ -1,4 +1,4 @@
-"""Calls of TensorFlow in Keras 2's functional models (TFOpLambda): types tf.math.add, tf.nn.relu ..."""
+"""Calls of TensorFlow in functional models of Keras 2 (TFOpLambda): the layer types tf.math.add and so on."""
 
 from __future__ import annotations
 
@@ -125,4 +125,4 @@ def _matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
 
 _ALL = {**_OPERATORS, **_ACTIVATIONS, **_SHAPING}
 
-define("tf", _ALL, __name__, frozenset())
+define("tf", _ALL, __name__, frozenset(), "the function tf.{} of TensorFlow 2")

@@ -1,4 +1,4 @@
-"""UnitNormalization."""
+"""Unit normalization."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from anylayer.layers.keras.layer_normalization import axes_of
 
 @layer("UnitNormalization")
 class UnitNormalization(KerasLayer):
-    """x / |x|, over `axis` of each item (keras/src/layers/normalization/unit_normalization.py)."""
+    """Compute x / |x| with the Euclidean length |x| over `axis` of each item.
+
+    (N, ...) to the same shape. Vectors of zeros stay zeros.
+    Source: keras/src/layers/normalization/unit_normalization.py.
+    """
 
     masks = "passes"
     called_with = frozenset({"mask"})
 
-    axis: Any = attribute("any", -1, doc="axis or axes whose norm becomes 1")
+    axis: Any = attribute("any", -1, doc="axis or axes of the vectors that get length 1")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, ...) to the same shape; a vector of zeros stays."""
         squares = np.sum(x * x, axis=axes_of(self.axis, len(x.shape)), keepdims=True)
         return x / np.sqrt(np.maximum(squares, np.float32(1e-24)))

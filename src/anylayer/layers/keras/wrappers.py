@@ -1,4 +1,4 @@
-"""Bidirectional, TimeDistributed."""
+"""Bidirectional and TimeDistributed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _MODES = ("concat", "sum", "ave", "mul", None)
 
 @layer("Bidirectional")
 class Bidirectional(KerasLayer):
-    """A recurrent layer over a sequence and another over the sequence from its end, joined.
+    """Run one recurrent layer over a sequence and another over the reversed sequence, and merge both.
 
+    (N, T, C) to the outputs of both layers, merged by merge_mode; then the last states of both when they are
+    returned.
     Weights: those of the forward layer, then those of the backward layer.
     Source: keras/src/layers/rnn/bidirectional.py.
     """
@@ -28,7 +30,9 @@ class Bidirectional(KerasLayer):
     called_with = frozenset({"initial_state", "mask"})
 
     layer: Any = attribute("any", doc="the forward layer")
-    backward_layer: Any = attribute("any", None, doc="the backward layer; none: the forward layer turned round")
+    backward_layer: Any = attribute(
+        "any", None, doc="the backward layer; none: the forward layer on the reversed sequence"
+    )
     merge_mode: Any = attribute("any", "concat", doc="concat, sum, ave, mul, or none: both outputs")
 
     def setup(self) -> None:
@@ -37,7 +41,6 @@ class Bidirectional(KerasLayer):
         )
 
     def forward(self, *inputs: Any) -> Any:
-        """The joined output (or both), then the last states where they are returned."""
         args, kwargs = self.arguments(inputs)
         given = kwargs.get("initial_state", args[1:])
         half, count = len(given) // 2, len(self._blobs) // 2
@@ -74,18 +77,19 @@ class Bidirectional(KerasLayer):
 
 @layer("TimeDistributed")
 class TimeDistributed(KerasLayer):
-    """A layer applied to each step of a sequence (keras/src/layers/rnn/time_distributed.py).
+    """Apply a layer to each step of a sequence.
 
+    (N, T, ...) to (N, T, ...). The mask of the steps does not affect the layer.
     Weights: those of the layer.
+    Source: keras/src/layers/rnn/time_distributed.py.
     """
 
     masks = "passes"
     called_with = frozenset({"mask"})
 
-    layer: Any = attribute("any", doc="the layer")
+    layer: Any = attribute("any", doc="the wrapped layer")
 
     def forward(self, x: Any, mask: Any = None) -> Any:
-        """(N, T, ...) to (N, T, ...); a step's mask says nothing about the step itself."""
         need(len(x.shape) >= 3, f"takes a sequence of rank 3 or more, got {tuple(x.shape)}")
         made = self.inner(self.layer, 0)
         n, t, *rest = x.shape
@@ -96,18 +100,23 @@ class TimeDistributed(KerasLayer):
 
 @layer("TimeDistributed.join")
 class Join(KerasLayer):
-    """The steps of sequences as items of one batch: what a TimeDistributed model begins with."""
+    """Return the steps of sequences as the items of one batch, the start of a TimeDistributed model.
+
+    (N, T, ...) to (N * T, ...). Source: keras/src/layers/rnn/time_distributed.py.
+    """
 
     def forward(self, x: Any) -> Any:
-        """(N, T, ...) to (N * T, ...)."""
         need(len(x.shape) >= 2, f"takes a sequence of rank 2 or more, got {tuple(x.shape)}")
         return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
 
 @layer("TimeDistributed.part")
 class Part(KerasLayer):
-    """The items of one batch as the steps of sequences again: what a TimeDistributed model ends with."""
+    """Return the items of one batch as the steps of sequences, the end of a TimeDistributed model.
+
+    (N * T, ...) to (N, T, ...), with N and T of the second input. Source:
+    keras/src/layers/rnn/time_distributed.py.
+    """
 
     def forward(self, y: Any, x: Any) -> Any:
-        """(N * T, ...) to (N, T, ...), as many as the sequences `x` have."""
         return y.reshape(x.shape[0], x.shape[1], *y.shape[1:])
