@@ -1,4 +1,7 @@
-"""The rules of docs/architecture.md, held: who may import whom, what `import anylayer` loads, sizes, names."""
+"""Check the rules of docs/architecture.md: allowed imports, what `import anylayer` loads, sizes, names.
+
+Each file is parsed once; each rule is one test, which lists every file and line that breaks it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,70 +53,117 @@ HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "
 """Packages that exactly one file imports."""
 
 FACES = ["click", "rich"]
-"""Packages of the command line; nothing below it imports them."""
+"""Packages that only the command line imports."""
 
 
-def room(path: Path) -> str:
-    """The room a source file belongs to: its folder, or its own name."""
-    return path.relative_to(SRC).parts[0].removesuffix(".py")
+Lines = list[tuple[str, int]]
 
 
-def imports(path: Path) -> Iterator[tuple[str, int]]:
-    """Every module a file imports when it runs, anywhere in it, with its line."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body.clear()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: imports are absolute"
-            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+@dataclass(slots=True)
+class File:
+    """What the rules need to know of a source file; each name and text has its line.
+
+    `imports` are the modules that the file imports when it runs, in functions too. `literals` are its string
+    constants without docstrings. `relative` and `asserts` are lines of relative imports and assert statements.
+    """
+
+    path: Path
+    imports: Lines = field(default_factory=list)
+    literals: Lines = field(default_factory=list)
+    relative: list[int] = field(default_factory=list)
+    asserts: list[int] = field(default_factory=list)
+    length: int = 0
+
+    @property
+    def where(self) -> str:
+        return self.path.relative_to(SRC).as_posix()
+
+    @property
+    def room(self) -> str:
+        """The room that the file belongs to: its folder, or its own name."""
+        return self.path.relative_to(SRC).parts[0].removesuffix(".py")
+
+    @property
+    def own_imports(self) -> Iterator[tuple[list[str], int]]:
+        """The imports of anylayer itself: the parts of each name after "anylayer", and the line."""
+        for name, line in self.imports:
+            parts = name.split(".")
+            if parts[0] == "anylayer":
+                yield parts[1:], line
+
+    def visit(self, node: ast.AST) -> None:
+        """Collect from a node and those below it, except the body of `if TYPE_CHECKING`."""
+        match node:
+            case ast.If(test=ast.Name("TYPE_CHECKING")):
+                for below in node.orelse:
+                    self.visit(below)
+                return
+            case ast.Import():
+                self.imports += [(alias.name, node.lineno) for alias in node.names]
+            case ast.ImportFrom():
+                self.imports += [(f"{node.module}.{alias.name}", node.lineno) for alias in node.names]
+                self.relative += [node.lineno] * bool(node.level)
+            case ast.Expr(value=ast.Constant()):
+                return
+            case ast.Constant(value=str(text)):
+                self.literals.append((text, node.lineno))
+            case ast.Assert():
+                self.asserts.append(node.lineno)
+        for below in ast.iter_child_nodes(node):
+            self.visit(below)
 
 
-def own_imports(path: Path) -> Iterator[tuple[list[str], int]]:
-    """The parts below `anylayer` of what a file imports of the package itself."""
-    for name, line in imports(path):
-        parts = name.split(".")
-        if parts[0] == "anylayer":
-            yield parts[1:], line
+@cache
+def parsed(path: Path) -> File:
+    """Return what the rules need to know of a file; it is parsed once."""
+    text = path.read_text("utf-8")
+    file = File(path, length=text.count("\n"))
+    file.visit(ast.parse(text))
+    return file
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in FILES if p != SRC / "__init__.py"], ids=lambda p: str(p.relative_to(SRC))
-)
-def test_imports_go_down_only(path: Path) -> None:
-    here = room(path)
-    assert here in MAY_IMPORT, f"{here} is no room of docs/architecture.md"
+@pytest.fixture(scope="module")
+def files() -> list[File]:
+    return [parsed(path) for path in FILES]
+
+
+def test_imports_go_down_only(files: list[File]) -> None:
+    below = [file for file in files if file.where != "__init__.py"]
+    assert not {file.room for file in below} - {*MAY_IMPORT}, "rooms that docs/architecture.md does not have"
     wrong = [
-        f"line {line}: {here} imports {parts[0]}"
-        for parts, line in own_imports(path)
-        if parts and parts[0] in MAY_IMPORT and parts[0] != here and parts[0] not in MAY_IMPORT[here]
+        f"{file.where}:{line}: {file.room} imports {parts[0]}"
+        for file in below
+        for parts, line in file.own_imports
+        if parts and parts[0] in MAY_IMPORT and parts[0] not in {file.room, *MAY_IMPORT[file.room]}
     ]
     assert not wrong
 
 
-def test_formats_do_not_know_each_other() -> None:
+def test_imports_are_absolute(files: list[File]) -> None:
+    assert not [f"{file.where}:{line}" for file in files for line in file.relative]
+
+
+def test_formats_do_not_import_each_other(files: list[File]) -> None:
     wrong = []
-    for kind in ["readers", "layers"]:
-        for path in (SRC / kind).rglob("*.py"):
-            inside = path.relative_to(SRC).parts[1].removesuffix(".py")
-            for parts, line in own_imports(path):
-                other = parts[1] if len(parts) > 2 and parts[0] == kind else inside
-                if other != inside and not other.startswith("_") and inside != "__init__":
-                    wrong.append(f"{path.relative_to(SRC)}:{line} imports {'.'.join(parts)}")
+    for file in files:
+        if file.room not in ("readers", "layers"):
+            continue
+        inside = file.path.relative_to(SRC).parts[1].removesuffix(".py")
+        for parts, line in file.own_imports:
+            other = parts[1] if len(parts) > 2 and parts[0] == file.room else inside
+            if other != inside and not other.startswith("_") and inside != "__init__":
+                wrong.append(f"{file.where}:{line} imports {'.'.join(parts)}")
     assert not wrong
 
 
 @pytest.mark.parametrize("package", HEAVY)
-def test_a_heavy_package_is_imported_in_one_file(package: str) -> None:
-    users = {str(p.relative_to(SRC)) for p in FILES for name, _ in imports(p) if name.split(".")[0] == package}
+def test_heavy_package_is_imported_in_one_file(package: str, files: list[File]) -> None:
+    users = {file.where for file in files for name, _ in file.imports if name.split(".")[0] == package}
     assert len(users) <= 1, users
 
 
-def test_only_the_command_line_draws() -> None:
-    users = {room(p) for p in FILES for name, _ in imports(p) if name.split(".")[0] in FACES}
+def test_only_the_command_line_imports_its_packages(files: list[File]) -> None:
+    users = {file.room for file in files for name, _ in file.imports if name.split(".")[0] in FACES}
     assert users <= {"cli"}
 
 
@@ -121,7 +173,7 @@ def test_import_anylayer_loads_numpy_and_nothing_heavier() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_telling_a_format_loads_nothing_heavy() -> None:
+def test_finding_the_reader_loads_nothing_heavy() -> None:
     code = (
         "import sys, pathlib\nfrom anylayer.api import _reader_of\n"
         "try: _reader_of(pathlib.Path('.'))\nexcept Exception: pass\n"
@@ -137,53 +189,43 @@ def test_import_anylayer_imports_no_layer() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SRC)))
-def test_files_are_short_and_hold_no_assert(path: Path) -> None:
-    text = path.read_text()
-    assert text.count("\n") <= 500
-    assert not [node.lineno for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Assert)]
+def test_files_are_short(files: list[File]) -> None:
+    assert not [f"{file.where} has {file.length} lines" for file in files if file.length > 500]
+
+
+def test_source_has_no_assert(files: list[File]) -> None:
+    assert not [f"{file.where}:{line}" for file in files for line in file.asserts]
 
 
 def layer_types() -> set[str]:
-    """Every built-in layer type of every format but ONNX, whose types are the operators of our graphs."""
+    """Return the built-in layer types of every format except ONNX, whose types are the operators of graphs."""
     return {name for fmt in FORMATS if fmt != "onnx" for name in Registry.of(fmt).types()}
 
 
 ONNX_VOCABULARY = ["tracing", "ops", "writers"]
-"""Rooms that speak of ONNX operators, some of which share a name with a layer type."""
+"""Rooms that name ONNX operators, some of which share a name with a layer type."""
 
 NAMES_TYPES = {
     "readers/caffe/upgrade.py": "V0 and V1 files spell layer types as words and enums of the format",
     "readers/openvino/legacy_types.py": "2018's IR spells Caffe's layers, and the reader says which they are",
-    "readers/openvino/legacy_windows.py": "the same, for convolutions and pools",
+    "readers/openvino/legacy_windows.py": "the same, for convolutions and pooling",
     "inspect/report.py": "ONNX operators of a graph, whose multiply-adds are counted",
     "readers/tensorflow/structure.py": "a GraphDef spells inputs, constants, calls and control flow as operations",
     "readers/tensorflow/factors.py": "the sub-graphs that OpenCV hands to a custom layer as blobs",
-    "caffe/transfer.py": "which of Keras' layers has its weights in which of Caffe's",
+    "caffe/transfer.py": "which of Caffe's layers gets the weights of which of Keras' layers",
     "engines/openvino.py": "operations of the model that OpenVINO has read, two of which get an attribute",
 }
-"""Files elsewhere that name layer types, with the reason."""
+"""Other files that name layer types, with the reason."""
 
 
-def literals(path: Path) -> Iterator[tuple[str, int]]:
-    """The string constants of a file, docstrings excepted."""
-    tree = ast.parse(path.read_text())
-    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            yield node.value, node.lineno
-
-
-def test_nothing_outside_layers_names_a_layer_type() -> None:
+def test_only_layers_name_layer_types(files: list[File]) -> None:
     types, operators = layer_types() - {"Layer"}, set(Registry.of("onnx").types())  # Keras' base class, and ours
-    wrong = {}
-    for path in FILES:
-        where = path.relative_to(SRC).as_posix()
-        if room(path) not in ["layers", *ONNX_VOCABULARY] and where not in NAMES_TYPES:
-            meant = types if room(path) == "readers" else types - operators  # an engine speaks of a graph's
-            named = [f"{text} (line {line})" for text, line in literals(path) if text in meant]
-            if named:
-                wrong[where] = named
+    wrong = []
+    for file in files:
+        if file.room in ["layers", *ONNX_VOCABULARY] or file.where in NAMES_TYPES:
+            continue
+        meant = types if file.room == "readers" else types - operators  # elsewhere, these are a graph's operators
+        wrong += [f"{file.where}:{line} names {text}" for text, line in file.literals if text in meant]
     assert not wrong
 
 
@@ -201,11 +243,11 @@ def test_every_operator_is_listed_and_tested() -> None:
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_every_layer_says_what_it_is(fmt: str) -> None:
+def test_every_layer_has_a_docstring(fmt: str) -> None:
     silent = [d.type for d in Registry.of(fmt).definitions() if not d.summary]
     assert not silent
 
 
-def test_the_public_names() -> None:
+def test_public_names_are_few_and_documented() -> None:
     assert len(anylayer.__all__) <= 15
     assert all((getattr(anylayer, name).__doc__ or "").strip() for name in anylayer.__all__)
