@@ -114,10 +114,10 @@ def test_compare() -> None:
     a = of(lambda x: np.exp(x) + np.float32(1))
     assert compare(a, of(lambda x: np.exp(x) + np.float32(1), prefix="other/")) is None
     for other, text in (
-        (lambda x: np.exp(x) + np.float32(2), "Add gets other values"),
+        (lambda x: np.exp(x) + np.float32(2), "Add reads different values"),
         (lambda x: np.exp(x) - np.float32(1), "Add and Sub differ"),
-        (lambda x: np.exp(x), "one records 2 operators, the next 1"),
-        (lambda x: np.exp(x) + x, "Add gets other values"),
+        (lambda x: np.exp(x), "the first records 2 operators, the second 1"),
+        (lambda x: np.exp(x) + x, "Add reads different values"),
     ):
         difference = compare(a, of(other))
         assert difference is not None and text in difference[0]

@@ -263,7 +263,7 @@ def test_a_state_that_is_not_plain_data_is_made_again(tmp_path: Path) -> None:
         def forward(self, inputs: Any) -> Any:
             return [inputs[0] + self.random.random((1, 3, 4, 4)).astype(np.float32)]
 
-    with pytest.warns(UserWarning, match="two calls do not do the same"):
+    with pytest.warns(UserWarning, match="two calls of forward record different operators"):
         got = run(tmp_path, Held, "onnxruntime")
     assert np.array_equal(got, X + np.random.default_rng(0).random((1, 3, 4, 4)).astype(np.float32))
     assert len(calls) > 1
@@ -281,7 +281,7 @@ def test_a_state_that_forward_changes_starts_anew(tmp_path: Path) -> None:
 
     (tmp_path / "net.prototxt").write_text(NET)
     net = anylayer.read(tmp_path / "net.prototxt", layers=[("U", Counts)])
-    with pytest.warns(UserWarning, match=r"self.table is written to; what lives on between two calls"):
+    with pytest.warns(UserWarning, match=r"self.table is written to, but state that is kept between two calls"):
         model = net.compile("onnxruntime")
     start = float(model({"d": X})["u"].max())
     plain = net.compile("numpy")

@@ -85,7 +85,7 @@ refused(r"np.unique has a size")(lambda x: np.unique(x))
 refused(r"np.argwhere has a size")(lambda x: np.argwhere(x > 0))
 refused(r"np.flatnonzero has a size")(lambda x: np.flatnonzero(x))
 refused(r"np.compress by a traced array has a size")(lambda x: np.compress(x[0] > 0, x, axis=1))
-refused(r"np.repeat by a traced array has a size")(lambda x: np.repeat(x, x[:, 0].astype(int), axis=0))
+refused(r"np.repeat with traced repeats has a size")(lambda x: np.repeat(x, x[:, 0].astype(int), axis=0))
 refused(r"x\[mask\] of float32\[3, 4\] has a size that is known only when the network runs; only elementwise")(
     lambda x: x[x > 0].shape
 )
@@ -94,17 +94,17 @@ refused(r"x\[mask\] of float32\[3, 4\] has a size")(lambda x: x[x > 0][0])
 refused(r"x\[mask\] of float32\[3, 4\] has a size")(lambda x: np.sort(x[x > 0]))
 refused(r"x\[mask\] of float32\[3, 4\] has a size")(lambda x: np.concatenate([x[x > 0], x[0]]))
 refused(r"x\[mask\] of float32\[3, 4\] has a size")(lambda x: x[x > 0].sum(axis=0))
-refused(r"two selections by different masks are put together")(lambda x: x[x > 0] + x[x > 1])
-refused(r"a mask beside other indices cannot be recorded; use np.where")(lambda x: x[0, x[0] > 0])
+refused(r"two selections by different masks are combined, but")(lambda x: x[x > 0] + x[x > 1])
+refused(r"a mask together with other indices cannot be recorded; use np.where")(lambda x: x[0, x[0] > 0])
 refused(r"ndarray.strides cannot be recorded")(lambda x: x.strides)
 refused(r"ndarray.ctypes cannot be recorded")(lambda x: x.ctypes)
 refused(r"ndarray.tofile cannot be recorded")(lambda x: x.tofile("f"))
 refused(r"ndarray.view of another dtype reads the bits")(lambda x: x.view(np.int32))
-refused(r"np.linalg.inv has no form in ONNX operators")(lambda x: np.linalg.inv(x[:, :3]))
-refused(r"np.linalg.svd has no form in ONNX operators")(lambda x: np.linalg.svd(x))
-refused(r"np.fft.fft has no form in ONNX operators")(lambda x: np.fft.fft(x))
-refused(r"np.convolve has no form in ONNX operators")(lambda x: np.convolve(x[0], x[1]))
-refused(r"np.gcd has no form in ONNX operators")(lambda x: np.gcd(x.astype(int), 2))
+refused(r"np.linalg.inv cannot be expressed in ONNX operators")(lambda x: np.linalg.inv(x[:, :3]))
+refused(r"np.linalg.svd cannot be expressed in ONNX operators")(lambda x: np.linalg.svd(x))
+refused(r"np.fft.fft cannot be expressed in ONNX operators")(lambda x: np.fft.fft(x))
+refused(r"np.convolve cannot be expressed in ONNX operators")(lambda x: np.convolve(x[0], x[1]))
+refused(r"np.gcd cannot be expressed in ONNX operators")(lambda x: np.gcd(x.astype(int), 2))
 refused(r"np.bitwise_and.reduce cannot be recorded; only add")(lambda x: np.bitwise_and.reduce(x.astype(int)))
 refused(r"np.add.reduceat cannot be recorded")(lambda x: np.add.reduceat(x, [0, 1]))
 refused(r"np.subtract.accumulate cannot be recorded")(lambda x: np.subtract.accumulate(x))
@@ -122,7 +122,7 @@ refused(r"np.pad\(..., reflect_type='odd'\) cannot be recorded")(
     lambda x: np.pad(x, 1, "reflect", reflect_type="odd")
 )
 refused(r"np.ravel\(..., order='K'\) cannot be recorded")(lambda x: x.T.ravel(order="K"))
-refused(r"np.cross of other than three-dimensional vectors")(lambda x: np.linalg.cross(x, x))
+refused(r"np.cross of vectors without three elements")(lambda x: np.linalg.cross(x, x))
 refused(r"a cast to complex64 cannot be recorded")(lambda x: x.astype(np.complex64))
 refused(r"np.multiply computes in complex64 here, which the engines do not know")(lambda x: x * 1j)
 refused(r"np.add writes a traced array into a NumPy array \(\+= or out=\); make that array with np.zeros_like")(
@@ -135,7 +135,7 @@ refused(r"np.put_along_axis writes a traced array into a NumPy array")(
 refused(r"np.add.at writes a traced array into a NumPy array")(lambda x: np.add.at(np.zeros((3, 4)), 0, x))
 refused(r"a traced array cannot be pickled")(lambda x: __import__("pickle").dumps(x))
 refused(r"x.shape = ... cannot be recorded; write x = x.reshape\(...\)")(lambda x: setattr(x, "shape", (12,)))
-refused(r"forward returns str, which is no array of numbers")(lambda x: "text")
+refused(r"forward returns str, which is not an array of numbers")(lambda x: "text")
 
 
 @refused(r"np.add writes a traced array into a NumPy array \(\+= or out=\)")
@@ -153,7 +153,7 @@ def assigns_under_a_mask(x: Any) -> Any:
     return y
 
 
-@refused(r"x\[mask\] is put back under another mask; keep the mask: m = x < 0; y\[m\] = x\[m\] \* 2")
+@refused(r"x\[mask\] is assigned under another mask; use the same mask: m = x < 0; y\[m\] = x\[m\] \* 2")
 def puts_back_under_another_mask(x: Any) -> Any:
     y = x.copy()
     y[y > 0] = x[x > 1]
@@ -261,10 +261,10 @@ def test_notes_of_what_is_left_open() -> None:
     notes = trace(forward, [TensorType.of((3, 4))]).notes
     assert all(re.match(r"test_refusals\.py:\d+: ", n) for n in notes)
     for text in (
-        "np.argsort leaves the order of equal values open; here the lower index comes first, as with kind=",
-        "indices that are data are not checked when this runs; np.clip them to be safe",
-        "where indices repeat, which of the values written stays is open",
-        "integers to negative integer powers, which NumPy refuses, are not refused when this runs",
+        "np.argsort leaves the order of equal values undefined; here the lower index comes first, as with kind=",
+        "indices that depend on data are not checked when this runs; np.clip them to be safe",
+        "where indices repeat, it is undefined which of the written values stays",
+        "NumPy refuses integers to negative integer powers; this is not checked when the network runs",
     ):
         assert any(text in n for n in notes), text
 
@@ -281,8 +281,11 @@ def test_notes_of_what_is_left_open() -> None:
             r"float32 becomes float64 here \(np.add with float64\[4\]\); write np.float32",
         ),
         (lambda x: np.arange(4) * x, r"float32 becomes float64 here \(np.multiply with int64\[4\]\)"),
-        (lambda x: np.floor(x / np.float32(7) + 1), "picks from a float division, which OpenVINO computes less"),
-        (lambda x: (x / x.max() * 10).astype(np.int32), "picks from a float division"),
+        (
+            lambda x: np.floor(x / np.float32(7) + 1),
+            "rounds the result of a float division, which OpenVINO",
+        ),
+        (lambda x: (x / x.max() * 10).astype(np.int32), "rounds the result of a float division"),
     ],
 )
 def test_notes_of_what_is_seldom_meant(function: Callable[[Any], Any], text: str) -> None:
@@ -321,7 +324,7 @@ def _at_of_integers(x: Any) -> Any:
         (_at_of_integers, r"np\.add\.at of int64 with float64 casts after each index, which cannot be recorded"),
         (
             lambda x: np.quantile(x, 1),
-            r"np\.quantile of integers at 0 or 1 picks a value; write np\.min or np\.max",
+            r"np\.quantile of integers with an integer q selects a value; write np\.min or np\.max",
         ),
     ],
 )

@@ -227,21 +227,24 @@ def _pixels(self: Any, x: Any) -> Any:
     [
         (
             lambda self, x: x * np.random.rand(),
-            "two calls do not do the same .random numbers, the time, a counter",
+            "two calls of forward record different operators: .*; remove random numbers, the time, counters",
         ),
-        (lambda self, x: x + np.random.rand(*x.shape), "two calls do not do the same"),
-        (lambda self, x: x * np.float64(time.perf_counter()), "two calls do not do the same"),
-        (_counts, "two calls do not do the same .*Mul gets other values"),
-        (_counts_globally, "two calls do not do the same"),
+        (lambda self, x: x + np.random.rand(*x.shape), "two calls of forward record different operators"),
+        (lambda self, x: x * np.float64(time.perf_counter()), "two calls of forward record different operators"),
+        (_counts, "two calls of forward record different operators.*Mul reads different values"),
+        (_counts_globally, "two calls of forward record different operators"),
         (_remembers, "a traced array of an earlier call is used; do not keep arrays between two calls"),
-        (_remembers_in_an_array, "self.weights is written to; what lives on between two calls cannot be recorded"),
+        (
+            _remembers_in_an_array,
+            "self.weights is written to, but state that is kept between two calls",
+        ),
         (_asks, "if, while, and, or, not .* needs the values of a traced array"),
         (_pixels, "this makes more than 5000 operators; compute whole slices instead of single elements"),
         (
             lambda self, x: x.no_such_thing(),
-            "raises AttributeError on traced arrays: 'numpy.ndarray' object has no",
+            "forward raised .AttributeError: 'numpy.ndarray' object has no",
         ),
-        (lambda self, x: x + np.ones(5), r"raises ValueError on traced arrays: operands could not be broadcast"),
+        (lambda self, x: x + np.ones(5), r"forward raised .ValueError: operands could not be broadcast"),
     ],
 )
 def test_guards(body: Callable[[Any, Any], Any], text: str) -> None:
@@ -311,5 +314,5 @@ def test_an_array_that_numpy_got_is_not_written_to_afterwards() -> None:
         grid[...] = x[0, 0]
         return [x * alias]
 
-    with pytest.raises(TraceError, match="an array that a NumPy array was made of is written to"):
+    with pytest.raises(TraceError, match="an array that was converted to a NumPy array is written to"):
         trace(forward, [TensorType.of(X.shape)])

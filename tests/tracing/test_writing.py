@@ -436,8 +436,8 @@ def test_input_written_to_is_noted() -> None:
 
     graph = trace(forward, [TensorType.of((2, 3))])
     (note,) = graph.notes
-    assert note.startswith("test_writing.py:") and "input 0 is written to; in NumPy that changes the blob" in note
-    assert "use a .copy()" in note
+    assert note.startswith("test_writing.py:") and "input 0 is written to; in NumPy, that changes the blob" in note
+    assert "write to a .copy() of it" in note
 
 
 def test_view_of_an_input_written_to_is_noted() -> None:

@@ -125,7 +125,7 @@ class Bound:
         self.order: Order | None = None
         told = None if definition.built_in else habits(definition.cls)
         self.writes = told is not None and told.writes
-        self.errors: Literal["warn", "ignore"] = "warn" if told is not None and told.hears else "ignore"
+        self.errors: Literal["warn", "ignore"] = "warn" if told is not None and told.handles_warnings else "ignore"
         self.called = False
         self.turn: Any = nullcontext() if definition.built_in else exclusive(definition.cls)
         self._notes: list[str] = []

@@ -1,6 +1,6 @@
-"""Tracing: run a function of NumPy arrays on arrays without data, and get the ONNX operators it amounts to."""
+"""Tracing: call a function with arrays that have no values, and record its NumPy calls as ONNX operators."""
 
-from anylayer.tracing import rules as _rules  # noqa: F401 (enters every rule in the tables)
+from anylayer.tracing import rules as _rules  # noqa: F401 (importing it registers all rules)
 from anylayer.tracing.array import TracedArray, is_traced
 from anylayer.tracing.checked import compare, trace_checked
 from anylayer.tracing.reach import Habits, habits

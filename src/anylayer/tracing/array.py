@@ -1,7 +1,8 @@
-"""TracedArray: an array with shape and dtype but no data, that answers NumPy's protocols.
+"""TracedArray: an array with a shape and a dtype but no values, which implements NumPy's protocols.
 
-What the answers are stands in rule files, which enter themselves in the tables here: UFUNCS, UFUNC_METHODS and
-FUNCTIONS. Inside a rule an array is a TracedArray (known only when the network runs) or a NumPy array (known now).
+The rules that record NumPy's functions are registered in the tables of this module (UFUNCS, UFUNC_METHODS,
+ATTRIBUTES) and in dispatch.FUNCTIONS. A rule receives each array as a NumPy array if it is a constant (known
+before the network runs), else as a TracedArray.
 """
 
 from __future__ import annotations
@@ -21,21 +22,22 @@ from anylayer.tracing import causes
 
 TracingRule = Callable[..., Any]
 UFUNCS: Table[np.ufunc, TracingRule] = Table()
-"""A ufunc's rule takes inputs of the loop's dtypes and gives its output, or a tuple of them."""
+"""The rules of ufuncs: from inputs in the dtypes of NumPy's loop to the output, or a tuple of outputs."""
 UFUNC_METHODS: Table[str, TracingRule] = Table()
-"""The rules of `reduce`, `accumulate`, `outer`, `at`, `reduceat`: they take the ufunc, then its arguments."""
+"""The rules of the ufunc methods, such as `reduce`. A rule receives the ufunc, followed by the arguments."""
 ATTRIBUTES: Table[str, TracingRule] = Table()
-"""Methods and properties of ndarray beyond those that TracedArray spells out."""
+"""Methods and properties of ndarray that TracedArray does not define itself."""
 
 
 @dataclass(slots=True)
 class ArrayView:
-    """How a traced array is a view of `parent`.
+    """How a traced array is a view of the array `parent`.
 
-    `replay(parent)` gives the view's content, `write(parent, new)` the parent's content after the view has
-    been overwritten; None where NumPy's view is read-only. Both work on NumPy arrays too. Where `certain` is
-    false NumPy copies instead when the parent's memory layout asks for it (reshape). `seen` is the version of
-    the base that the view's content belongs to, `key` the index that made it.
+    `replay(parent)` returns the content of the view. `write(parent, new)` returns the content of the parent after
+    the view has been overwritten with `new`; `write` is None if the view is read-only in NumPy. Both also accept
+    NumPy arrays. If `certain` is false, NumPy may return a copy instead, depending on the memory layout of the
+    parent (reshape). `seen` is the version of the base for which the content of the view is up to date. `key` is
+    the index that created the view.
     """
 
     parent: TracedArray
@@ -50,15 +52,15 @@ if TYPE_CHECKING:
     _Base = np.ndarray[Any, Any]
 else:
     _Base = object
-"""For type checkers a traced array is an ndarray, as it is for isinstance when the code runs (see __class__)."""
+"""A traced array is an ndarray for type checkers, as it is for isinstance at run time (see __class__)."""
 
 
 class TracedArray(_Base):
-    """A value of a graph that is being recorded, standing in for an ndarray.
+    """A value of the graph under construction, in the place of an ndarray.
 
-    Its content is a Value of the graph, or a NumPy array where it is known before the network runs. Writing
-    replaces the content of the base that the array is a view of, and counts up its version; a view of an
-    older version is computed again when it is read.
+    Its content is a Value of the graph, or a NumPy array if it is a constant. A write replaces the content of the
+    base of which the array is a view, and increments the version of the base. A view with an older version is
+    computed again when it is read.
     """
 
     __slots__ = ("__weakref__", "_content", "_graph", "_memory_layout", "_owner", "_scalar", "_version", "_view")
@@ -82,7 +84,7 @@ class TracedArray(_Base):
         return base
 
     def _up_to_date(self) -> Value | Array:
-        """The content, computed again where the view's base has been written to since."""
+        """Return the content, computed again if the base of the view has been written to since."""
         view = self._view
         if view is not None and view.seen != self._base()._version:
             self._decide_view()
@@ -100,17 +102,19 @@ class TracedArray(_Base):
         return content if isinstance(content, Value) else self._graph.constant(content)
 
     def _const(self) -> Array | None:
-        """The data, where it is known before the network runs."""
+        """Return the content if it is a constant, else None."""
         content = self._up_to_date()
         return content.const if isinstance(content, Value) else content
 
     def _resolved(self) -> Any:
-        """The content for a rule: a NumPy array where it is known, else a fresh TracedArray that is no view."""
+        """Return the content for a rule: a NumPy array if it is a constant, else a new TracedArray that is not a
+        view.
+        """
         const = self._const()
         return TracedArray(self._graph, self._up_to_date()) if const is None else const
 
     def _assign(self, new: Any) -> None:
-        """Overwrite the array, and with it what it is a view of. `new` has its shape and dtype."""
+        """Overwrite the array, and the array of which it is a view, with `new` of the same shape and dtype."""
         self._decide_view()
         content = new._up_to_date() if isinstance(new, TracedArray) else new
         view = self._view
@@ -128,14 +132,17 @@ class TracedArray(_Base):
 
     def _note_write(self) -> None:
         if not self._owner.startswith("input"):
-            raise refusal(f"{self._owner} is written to; what lives on between two calls cannot be recorded")
+            raise refusal(
+                f"{self._owner} is written to, but state that is kept between two calls cannot be recorded; "
+                "write to a .copy() of it"
+            )
         self._graph.note(
-            f"{self._owner} is written to; in NumPy that changes the blob for every layer that reads it: "
-            "use a .copy()"
+            f"{self._owner} is written to; in NumPy, that changes the blob for every layer that reads it: "
+            "write to a .copy() of it"
         )
 
     def _dummy(self) -> Array:
-        """An array of this memory layout, whose data do not matter."""
+        """Return a NumPy array with the shape, dtype and memory layout that this array has in NumPy."""
         if self._view is not None:
             return np.asarray(self._view.replay(self._view.parent._dummy()))
         if self._memory_layout is not None:
@@ -143,7 +150,7 @@ class TracedArray(_Base):
         return np.zeros(stand_for(self.shape), self.dtype)
 
     def _decide_view(self) -> None:
-        """Decide whether an uncertain view is one; a copy becomes an array of its own."""
+        """Decide whether an uncertain view is a view or a copy. A copy becomes an array of its own."""
         view = self._view
         if view is None or view.certain:
             return
@@ -153,7 +160,7 @@ class TracedArray(_Base):
         if not np.may_share_memory(parent, mine):
             self._view, self._version = None, view.seen
 
-    # --------------------------------------------------------------- what it is
+    # --------------------------------------------------------------- attributes
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -191,7 +198,7 @@ class TracedArray(_Base):
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
-    @property  # so that isinstance(x, np.ndarray) takes the branch that an array takes
+    @property  # isinstance(x, np.ndarray) must be true
     def __class__(self) -> type:
         return self._content.dtype.type if self._scalar else np.ndarray
 
@@ -227,7 +234,7 @@ class TracedArray(_Base):
     # ---------------------------------------------------------------- protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from anylayer.tracing.dispatch import call_ufunc  # which is built on this module
+        from anylayer.tracing.dispatch import call_ufunc  # imports this module
 
         return call_ufunc(ufunc, method, inputs, kwargs)
 
@@ -254,7 +261,7 @@ class TracedArray(_Base):
             raise refusal(f"ndarray.{name} cannot be recorded")
         raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
 
-    # ------------------------------------------------- what would need the values
+    # ----------------------------------------------- operations that need values
 
     def _refuse_values(self, what: str, remedy: str) -> NoReturn:
         raise refusal(
@@ -267,7 +274,7 @@ class TracedArray(_Base):
         if const is None:
             raise causes.array_refusal(self)
         if self.ndim:
-            self._base()._owner = self._base()._owner or "an array that a NumPy array was made of"
+            self._base()._owner = self._base()._owner or "an array that was converted to a NumPy array"
         result = const.astype(dtype) if dtype is not None else const.copy()
         result.flags.writeable = False
         return result
@@ -339,18 +346,20 @@ class TracedArray(_Base):
 
 
 def is_traced(x: object) -> bool:
-    """Whether `x` is a traced array."""
+    """Return whether `x` is a traced array."""
     return type(x) is TracedArray
 
 
 def copy_of(x: TracedArray) -> TracedArray:
-    """A copy: an array of its own with the same content."""
+    """Return a new array, not a view, with the content of `x`."""
     return TracedArray(x._graph, x._up_to_date())
 
 
 def wrapped(graph: Graph, x: Any) -> Any:
-    """A rule's result for the user: NumPy arrays become traced ones, in tuples and lists too; views that the
-    rule made become arrays of their own."""
+    """Return the result of a rule as the user receives it, also inside tuples and lists.
+
+    A NumPy array becomes a TracedArray. A view that the rule created becomes an array of its own.
+    """
     if type(x) is TracedArray:
         return x if x._view is None else copy_of(x)
     if isinstance(x, (np.ndarray, np.generic)):
@@ -370,7 +379,10 @@ def view_of(
     certain: bool = True,
     content: Any = None,
 ) -> TracedArray:
-    """A traced array that is a view of `parent`; see ArrayView. `content` is its content now, when at hand."""
+    """Return a traced array that is a view of `parent`; see ArrayView.
+
+    `content` is the content of the view, if the caller has already computed it.
+    """
     now = replay(parent._resolved()) if content is None else content
     view = ArrayView(parent, replay, write, certain, parent._base()._version)
     return TracedArray(
@@ -379,6 +391,6 @@ def view_of(
 
 
 def require_static(x: Any, what: str) -> None:
-    """Refuse an array with a size that depends on data."""
+    """Raise TraceError if a size of `x` depends on data. `what` names the operation in the message."""
     if not is_static(x.shape):
         raise refusal(f"{what} of {describe(x)}: its size is known only when the network runs")

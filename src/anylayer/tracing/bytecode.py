@@ -1,4 +1,4 @@
-"""References in bytecode: which names a function reads, with the attributes that follow, and where."""
+"""References in bytecode: the names that code reads, the attributes taken of them, and the lines."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _BETWEEN = ("CACHE", "PUSH_NULL", "PRECALL", "EXTENDED_ARG", "NOP", "RESUME")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name that code reads (`kind` is "global", "cell" or "import") and the attributes taken of it.
+    """A name that code reads, and the chain of attributes taken of it.
 
-    `bare` tells that the result is called at once without arguments, or with None.
+    `kind` is "global", "cell" or "import". `bare` is true if the result is called at once without arguments, or
+    with None as the only argument.
     """
 
     kind: str
@@ -30,17 +31,17 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """What a code object, those nested in it included, mentions."""
+    """The references and names in a code object, including the code objects nested in it."""
 
     references: tuple[Reference, ...]
     names: frozenset[str]
-    """Names of globals, attributes and keywords, and constant strings that getattr may take."""
+    """Names of globals, attributes and keywords, and constant strings, which getattr may take as names."""
 
 
 @lru_cache(maxsize=4096)
 def mentions(code: CodeType) -> Mentions:
-    """The references and names of a code object."""
-    constants = [c for given in code.co_consts for c in (given if type(given) is tuple else (given,))]
+    """Return the references and names in a code object."""
+    constants = [c for constant in code.co_consts for c in (constant if type(constant) is tuple else (constant,))]
     names = {*code.co_names, *(c for c in constants if type(c) is str and c.isidentifier())}
     references = _references(code)
     for nested in code.co_consts:
@@ -78,7 +79,10 @@ def _references(code: CodeType) -> list[Reference]:
 def _attributes(
     steps: list[tuple[str, object, int | None, int]], at: int, kind: str
 ) -> tuple[list[tuple[tuple[str, ...], bool]], int]:
-    """The chain of attributes that starts at a step; of `from m import a, b` one chain per name."""
+    """Return the chains of attributes that start at step `at`, each with `bare`, and the step after them.
+
+    `from m import a, b` gives one chain per imported name.
+    """
     if kind == "import" and at < len(steps) and steps[at][0] == "IMPORT_FROM":
         chains: list[tuple[tuple[str, ...], bool]] = []
         while at < len(steps) and steps[at][0] in ("IMPORT_FROM", "STORE_FAST", "STORE_NAME", "STORE_DEREF"):
@@ -94,7 +98,7 @@ def _attributes(
 
 
 def _bare(steps: list[tuple[str, object, int | None, int]], at: int) -> bool:
-    """Whether the next step calls without arguments, or with None."""
+    """Return whether the step at `at` is a call without arguments, or with None as the only argument."""
     if at < len(steps) and steps[at][0] == "LOAD_CONST" and steps[at][1] is None:
         return at + 1 < len(steps) and steps[at + 1][0] in _CALLS and steps[at + 1][2] == 1
     return at < len(steps) and steps[at][0] in _CALLS and steps[at][2] == 0

@@ -1,4 +1,7 @@
-"""Why the values of a traced array were asked for, and what to write instead: read from the user's bytecode."""
+"""Error messages for code that needs the values of a traced array.
+
+Each message says what asked for the values, which is read from the user's bytecode, and what to write instead.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,17 @@ import linecache
 import sys
 from collections.abc import Mapping
 from types import FrameType
-from typing import Any
 
 from anylayer.errors import TraceError
 from anylayer.graph.place import describe, package_frame, place_of, refusal, user_frame
+from anylayer.network import Array
 
-_MAKE = "make it with np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
-_OWN = "NumPy's functions and anylayer.ops"
-_GENERAL = "use NumPy's functions, operators and indexing on the array itself"
+_CREATE = "make it with np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
+_FUNCTIONS = "NumPy's functions and anylayer.ops"
+_USE_FUNCTIONS = "use NumPy's functions, operators and indexing on the array itself"
 
 _SHOWING = frozenset(("logging", "pdb", "bdb", "reprlib", "traceback", "unittest", "_pytest", "anylayer"))
-"""Modules that ask for an array's text to show it to a person."""
+"""Modules that request the text of an array only to show it to a person."""
 
 _CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("np.asarray", "np.ascontiguousarray", "np.asanyarray", "np.asfortranarray"), "leave it out"),
@@ -26,8 +29,8 @@ _CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("np.full",), "write np.broadcast_to(x, shape), or np.full(shape, x, like=x)"),
     (("np.vectorize",), "write the function for whole arrays"),
     (("np.take",), "write np.asarray(a, like=x) for the array that is taken from"),
-    (("np.",), "NumPy does not look for traced arrays there: " + _GENERAL),
-    (("cv2.", "cv."), "OpenCV computes nothing that can be recorded: write it with " + _OWN),
+    (("np.",), "NumPy does not recognize traced arrays there: " + _USE_FUNCTIONS),
+    (("cv2.", "cv."), "OpenCV functions cannot be recorded: write it with " + _FUNCTIONS),
 )
 _JOINS = (
     "np.array",
@@ -44,11 +47,11 @@ _JOINS = (
 
 
 def _running_expression(frame: FrameType | None) -> tuple[str, str]:
-    """The opcode that runs in a frame, and the source of its expression where Python tells (3.11 and later)."""
+    """Return the opcode that runs in a frame, and its source text ("" if Python does not provide it)."""
     if frame is None:
         return "", ""
     code, at = frame.f_code, frame.f_lasti
-    while at > 0 and dis.opname[code.co_code[at]] == "CACHE":  # where a call into Python code stands
+    while at > 0 and dis.opname[code.co_code[at]] == "CACHE":  # the position of a call into Python code
         at -= 2
     opcode = dis.opname[code.co_code[at]]
     if not hasattr(code, "co_positions"):
@@ -60,39 +63,44 @@ def _running_expression(frame: FrameType | None) -> tuple[str, str]:
     return opcode, text[first : last if line == end else None].decode(errors="replace")
 
 
-def _values_refusal(x: Any, what: str, remedy: str) -> TraceError:
+def _values_refusal(x: Array, what: str, remedy: str) -> TraceError:
+    """Return the TraceError for an operation `what` that needs the values of `x`.
+
+    If the user's line called a function of an installed package, the message names that function instead.
+    """
     package = package_frame()
-    if package is not None:  # the user's line called a function of a package, which asked
+    if package is not None:  # a package function that the user's line called made the request
         called = _running_expression(user_frame())[1].partition("(")[0] or package.f_code.co_name
-        what, remedy = f"{called}() (at {place_of(package)})", "write it with " + _OWN
+        what, remedy = f"{called}() (at {place_of(package)})", "write it with " + _FUNCTIONS
     return refusal(
         f"{what} needs the values of a traced array ({describe(x)}), which are known only when the network runs; "
         f"{remedy}"
     )
 
 
-def array_refusal(x: Any) -> TraceError:
-    """NumPy asked for the data (__array__)."""
+def array_refusal(x: Array) -> TraceError:
+    """Return the error for a request for the data as a NumPy array (__array__)."""
     opcode, text = _running_expression(user_frame())
     if opcode == "STORE_SUBSCR" or opcode.startswith("STORE_SLICE"):
-        return _values_refusal(x, "assignment into a NumPy array", _MAKE)
+        return _values_refusal(x, "assignment into a NumPy array", _CREATE)
     if opcode.startswith(("BINARY_SUBSCR", "BINARY_SLICE")):
         return _indexing(x)
     if opcode.startswith(("BINARY", "INPLACE", "COMPARE")):
-        return _values_refusal(x, "an operator of this type", _GENERAL)
+        return _values_refusal(x, "an operator of this type", _USE_FUNCTIONS)
     if not text or not opcode.startswith(("CALL", "KW")):
         return _values_refusal(
-            x, "np.asarray(), np.array() or assignment into a NumPy array", f"leave it out, or {_MAKE}"
+            x, "np.asarray(), np.array() or assignment into a NumPy array", f"leave it out, or {_CREATE}"
         )
     name, _, arguments = text.partition("(")
     return _values_refusal(x, f"{name}()", _remedy(name, arguments))
 
 
-def _indexing(x: Any) -> TraceError:
+def _indexing(x: Array) -> TraceError:
     return _values_refusal(x, "indexing a NumPy array", "write np.asarray(a, like=x)[i] for a[i]")
 
 
 def _remedy(name: str, arguments: str) -> str:
+    """Return what to write instead of a call of the function `name` with the source text `arguments`."""
     short = name.replace("numpy.", "np.")
     if short.startswith(_JOINS) and arguments.startswith(("[", "(")):
         return "join the arrays with np.stack first"
@@ -103,38 +111,38 @@ def _remedy(name: str, arguments: str) -> str:
     for starts, remedy in _CALLS:
         if short.startswith(starts):
             return remedy
-    return _GENERAL
+    return _USE_FUNCTIONS
 
 
 def shown_to_user_code() -> bool:
-    """Whether the text of an array is asked for by code that may decide by it."""
+    """Return whether the caller's caller, which asks for the text of an array, may base a decision on it."""
     module = sys._getframe(2).f_globals.get("__name__", "")
     return str(module).split(".")[0] not in _SHOWING
 
 
-def text_refusal(x: Any) -> TraceError:
-    """Python asked for the text of the array."""
+def text_refusal(x: Array) -> TraceError:
+    """Return the error for a request for the text of an array."""
     return _values_refusal(
         x, "str(), print() or an f-string", "write x.shape and x.dtype, or print in engine 'numpy'"
     )
 
 
-def errstate_refusal(found: Mapping[str, Any]) -> TraceError:
-    """Floating-point errors would raise or call, by the values of the arrays."""
+def errstate_refusal(found: Mapping[str, object]) -> TraceError:
+    """Return the error for NumPy error handling `found` that raises an exception or calls a function."""
     settings = ", ".join(
         f"{kind}='{how}'" for kind, how in found.items() if how not in ("ignore", "warn", "print")
     )
     return refusal(
-        f"np.errstate({settings}) lets the values of the arrays decide what is computed, and they are known only "
+        f"np.errstate({settings}) lets the values of the arrays decide what is computed, but they are known only "
         "when the network runs; use np.where with np.isfinite, np.isinf or a test of the operands"
     )
 
 
-def float_refusal(x: Any) -> TraceError:
-    """Python asked for a number (__float__); NumPy does so for `a[i, j] = x`."""
+def float_refusal(x: Array) -> TraceError:
+    """Return the error for a request for a float (__float__). NumPy makes one for `a[i, j] = x`."""
     opcode, text = _running_expression(user_frame())
     if opcode == "STORE_SUBSCR":
-        return _values_refusal(x, "assignment into a NumPy array", _MAKE)
+        return _values_refusal(x, "assignment into a NumPy array", _CREATE)
     name = text.partition("(")[0] if opcode.startswith("CALL") and "(" in text else "float()"
     name = name if name.endswith(")") else f"{name}()"
     return _values_refusal(
@@ -142,8 +150,8 @@ def float_refusal(x: Any) -> TraceError:
     )
 
 
-def bool_refusal(x: Any) -> TraceError:
-    """Python asked for a truth value."""
+def bool_refusal(x: Array) -> TraceError:
+    """Return the error for a request for a truth value."""
     opcode, text = _running_expression(user_frame())
     if opcode.startswith("CALL") and text.startswith(("max(", "min(", "sorted(")):
         return _values_refusal(
@@ -160,8 +168,8 @@ def bool_refusal(x: Any) -> TraceError:
     )
 
 
-def index_refusal(x: Any) -> TraceError:
-    """Python asked for an integer."""
+def index_refusal(x: Array) -> TraceError:
+    """Return the error for a request for an integer."""
     opcode, text = _running_expression(user_frame())
     if text.startswith("range("):
         what = "range()"

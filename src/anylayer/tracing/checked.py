@@ -1,4 +1,4 @@
-"""Tracing code that nobody has looked at: two attempts, each made twice and compared."""
+"""Tracing of unknown code: up to two attempts, each of which is repeated and compared."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from typing import Any
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import place_of_error, refusal
-from anylayer.network import TensorType
+from anylayer.network import Array, TensorType
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.record import trace
 from anylayer.tracing.standin import call_user, substitute_numpy
 from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
 
-Function = Callable[[list[Any]], Sequence[Any]]
+Forward = Callable[[list[Array]], Sequence[Array]]
 _OPERATOR_LIMIT = 5000
-"""Operators from which on a second attempt is given up: such a graph writes single elements."""
+"""The most operators that a second attempt may record; a larger graph writes single elements."""
 
 
 def trace_checked(
-    function: Function,
+    function: Forward,
     types: Sequence[TensorType],
     *,
     prefix: str = "",
-    rebuild: Callable[[], Function] | None = None,
+    rebuild: Callable[[], Forward] | None = None,
     subject: Callable[[], Any] | None = None,
 ) -> Graph:
-    """The graph of what `function` does, as `trace` gives it, for code that may do anything.
+    """Trace a function that may do anything, and return its graph. The arguments are those of `trace`.
 
-    Where it refuses, a second attempt runs the user's functions (see call_user) with a stand-in for NumPy that
-    makes traced arrays; `rebuild` gives a function whose state is fresh for it. What succeeds is traced again,
-    with the state that the first call has left. It must give the same graph and leave the same state, so that all
-    later calls do the same; `subject` gives the object whose state and code these are, else it is the function.
-    Raises TraceError that says what cannot be recorded, and where; also for an exception that the function raises
-    on traced arrays.
+    If the first attempt fails, a second one runs the user's functions (see call_user) with a substitute for NumPy
+    whose functions create traced arrays; `rebuild` returns a function with fresh state for it.
+
+    An attempt that succeeds is repeated, with the state that the first call left behind. The second call must
+    record the same graph and leave the same state, so that all later calls do the same. `subject` returns the
+    object whose code and state are examined (default: the function).
+
+    Raises TraceError, with the user's line, for everything that cannot be recorded, and for an exception that the
+    function raises.
     """
     try:
         return _trace_twice(function, types, prefix, None, subject)
@@ -44,9 +47,9 @@ def trace_checked(
     try:
         with substitute_numpy() as globals_of:
             return _trace_twice(again, types, prefix, _OPERATOR_LIMIT, subject, globals_of)
-    except _UserError as error:  # perhaps of the stand-in's making
+    except _UserError as error:  # the substitute may have caused it
         raise (error if isinstance(first, _UserError) else first) from None
-    except TraceError as error:  # the second attempt gets further
+    except TraceError as error:  # the second attempt got further
         raise error from None
     except AnyLayerError:
         raise first from None
@@ -57,7 +60,7 @@ class _UserError(TraceError):
 
 
 def _trace_twice(
-    function: Function,
+    function: Forward,
     types: Sequence[TensorType],
     prefix: str,
     limit: int | None,
@@ -71,11 +74,12 @@ def _trace_twice(
     after = Snapshot(reach)
     if reach.unseeded is not None:
         what, place = reach.unseeded
-        raise TraceError(f"{what}; what differs from call to call cannot be recorded", place)
-    if reach.hears:
+        raise TraceError(f"{what}; a value that differs from call to call cannot be recorded", place)
+    if reach.handles_warnings:
         raise refusal(
-            "makes exceptions of warnings, or records them: NumPy warns by the values of the arrays, which are "
-            "known only when the network runs; use np.where with np.isfinite or a test of the operands"
+            "forward turns warnings into exceptions, or records them; NumPy's warnings depend on the values of "
+            "the arrays, which are known only when the network runs; use np.where with np.isfinite or a test of "
+            "the operands"
         )
     names = before.changed(after)
     if not names:
@@ -91,13 +95,13 @@ def _require_same(graph: Graph, again: Graph) -> None:
     difference = compare(graph, again)
     if difference is not None:
         raise TraceError(
-            "two calls do not do the same (random numbers, the time, a counter, a state that a call leaves): "
-            f"{difference[0]}",
+            f"two calls of forward record different operators: {difference[0]}; remove random numbers, the time, "
+            "counters and state that one call keeps for the next",
             *([difference[1]] if difference[1] else []),
         )
 
 
-def _trace_once(function: Function, types: Sequence[TensorType], prefix: str, limit: int | None) -> Graph:
+def _trace_once(function: Forward, types: Sequence[TensorType], prefix: str, limit: int | None) -> Graph:
     try:
         return trace(lambda arrays: call_user(function, arrays), types, prefix=prefix, limit=limit, strict=True)
     except AnyLayerError:
@@ -105,34 +109,38 @@ def _trace_once(function: Function, types: Sequence[TensorType], prefix: str, li
     except Exception as error:
         place = place_of_error(error)
         kind, text = kind_and_text(error)
-        raise _UserError(f"raises {kind} on traced arrays: {text}", *([place] if place else [])) from error
+        raise _UserError(
+            f'forward raised "{kind}: {text}" when it was called with traced arrays, which have no values; '
+            "compute only with NumPy functions, operators and anylayer.ops",
+            *([place] if place else []),
+        ) from error
 
 
 def compare(a: Graph, b: Graph) -> tuple[str, str] | None:
-    """Where two graphs differ, as (what, place); None where they are the same but for names."""
+    """Return the first difference between two graphs as (description, place), or None if only names differ."""
     if len(a.ops) != len(b.ops):
-        return f"one records {len(a.ops)} operators, the next {len(b.ops)}", ""
-    known = dict(zip(a.inputs, b.inputs))
+        return f"the first records {len(a.ops)} operators, the second {len(b.ops)}", ""
+    same = dict(zip(a.inputs, b.inputs))
     for o, q in zip(a.ops, b.ops):
         if o.op != q.op or o.attrs != q.attrs or len(o.inputs) != len(q.inputs):
             return f"{o.op} and {q.op} differ", o.place
         for v, w in zip(o.inputs, q.inputs):
-            if not _same(v, w, known):
-                return f"{o.op} gets other values", o.place
-        known.update(zip(o.outputs, q.outputs))
+            if not _same(v, w, same):
+                return f"{o.op} reads different values", o.place
+        same.update(zip(o.outputs, q.outputs))
     if len(a.outputs) != len(b.outputs):
-        return f"one gives {len(a.outputs)} outputs, the next {len(b.outputs)}", ""
+        return f"the first returns {len(a.outputs)} outputs, the second {len(b.outputs)}", ""
     for i, (v, w) in enumerate(zip(a.outputs, b.outputs)):
-        if not _same(v, w, known):
+        if not _same(v, w, same):
             return f"output {i} differs", ""
     return None
 
 
-def _same(v: Value | None, w: Value | None, known: dict[Value, Value]) -> bool:
+def _same(v: Value | None, w: Value | None, same: dict[Value, Value]) -> bool:
     if v is None or w is None:
         return v is w
     if v.const is None or w.const is None:
-        return known.get(v) is w
+        return same.get(v) is w
     if v.const is w.const:
         return True
     return v.dtype == w.dtype and v.shape == w.shape and v.const.tobytes() == w.const.tobytes()

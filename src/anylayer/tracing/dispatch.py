@@ -1,4 +1,4 @@
-"""What NumPy's protocols lead to: find the rule, prepare its arguments, put its result where it belongs."""
+"""Dispatch of NumPy's protocols: find the rule, prepare its arguments and return its result."""
 
 from __future__ import annotations
 
@@ -20,24 +20,28 @@ _COMPARISONS = frozenset((np.less, np.less_equal, np.greater, np.greater_equal, 
 
 
 class FunctionRule:
-    """The rule of a NumPy function. A `raw` one gets the traced arrays themselves (it gives views, or writes);
-    any other gets constants as NumPy arrays, and is never called when all arrays are constants."""
+    """The rule of a NumPy function.
 
-    __slots__ = ("call", "keywords", "open", "raw")
+    A `raw` rule receives the traced arrays themselves, because it returns views of them or writes to them. Any
+    other rule receives constants as NumPy arrays, and is not called if all arrays are constants: then NumPy
+    computes.
+    """
+
+    __slots__ = ("any_keyword", "call", "keywords", "raw")
 
     def __init__(self, call: TracingRule, raw: bool) -> None:
         self.call = call
         self.raw = raw
         parameters = inspect.signature(call).parameters.values()
         self.keywords = frozenset(p.name for p in parameters)
-        self.open = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+        self.any_keyword = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
 
 FUNCTIONS: Table[Callable[..., Any], FunctionRule] = Table()
 
 
 def implements(*functions: Any, raw: bool = False) -> Callable[[TracingRule], TracingRule]:
-    """Enter a rule for NumPy functions."""
+    """Register the decorated rule for NumPy functions. None, for a function that this NumPy lacks, is skipped."""
 
     def enter(rule: TracingRule) -> TracingRule:
         for function in functions:
@@ -49,7 +53,7 @@ def implements(*functions: Any, raw: bool = False) -> Callable[[TracingRule], Tr
 
 
 def ufunc_rule(*ufuncs: np.ufunc | None) -> Callable[[TracingRule], TracingRule]:
-    """Enter a rule for ufuncs (None, where this NumPy has no such ufunc, is passed over)."""
+    """Register the decorated rule for ufuncs. None, for a ufunc that this NumPy lacks, is skipped."""
 
     def enter(rule: TracingRule) -> TracingRule:
         UFUNCS.enter((u for u in ufuncs if u is not None), rule)
@@ -59,7 +63,7 @@ def ufunc_rule(*ufuncs: np.ufunc | None) -> Callable[[TracingRule], TracingRule]
 
 
 def traced_in(x: Any) -> Iterator[TracedArray]:
-    """The traced arrays in an argument, in tuples and lists too."""
+    """Yield the traced arrays in an argument, also inside tuples and lists."""
     if type(x) is TracedArray:
         yield x
     elif type(x) in (tuple, list):
@@ -68,7 +72,7 @@ def traced_in(x: Any) -> Iterator[TracedArray]:
 
 
 def resolved(x: Any) -> Any:
-    """An argument with each traced array's present content in its place."""
+    """Return an argument with each traced array replaced by its current content; see TracedArray._resolved."""
     if type(x) is TracedArray:
         return x._resolved()
     if type(x) in (tuple, list):
@@ -79,14 +83,17 @@ def resolved(x: Any) -> Any:
 def with_memory_layout(
     result: Any, sources: Sequence[TracedArray], function: TracingRule, args: Any, kwargs: Mapping[str, Any]
 ) -> Any:
-    """Let the result remember how NumPy would lay it out in memory, where that may be unlike C order."""
+    """Return `result` with a record of the memory layout that it has in NumPy, if it may differ from C order.
+
+    The layout is that of `function` called with dummy arrays.
+    """
     if type(result) is TracedArray and any(h._view is not None or h._memory_layout is not None for h in sources):
 
         def memory_layout() -> Any:
             try:
                 with np.errstate(all="ignore"):
                     found = np.asarray(function(*dummies(args), **{k: dummies(v) for k, v in kwargs.items()}))
-            except Exception:  # zeros are no arguments for every function
+            except Exception:  # not every function accepts dummy arrays
                 found = np.zeros(stand_for(result.shape), result.dtype)
             result._memory_layout = lambda: found
             return found
@@ -96,7 +103,7 @@ def with_memory_layout(
 
 
 def dummies(x: Any) -> Any:
-    """An argument with an array of each traced array's memory layout in its place."""
+    """Return an argument with each traced array replaced by a NumPy array of the same memory layout."""
     if type(x) is TracedArray:
         return x._dummy()
     if type(x) in (tuple, list):
@@ -108,12 +115,12 @@ def dummies(x: Any) -> Any:
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Answer __array_ufunc__: a call, reduce, accumulate, outer, at, reduceat."""
+    """Implement __array_ufunc__: the call of a ufunc, or of a method of it such as reduce."""
     out = kwargs.pop("out", None)
     sources = [*traced_in(inputs), *traced_in(out)]
     graph = graph_of(sources)
     if graph is None:
-        raise TypeError(f"np.{ufunc.__name__} is asked without a traced array")
+        raise TypeError(f"np.{ufunc.__name__} is called without a traced array")
     if method == "at":
         UFUNC_METHODS["at"](ufunc, *inputs)
         return None
@@ -122,7 +129,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     function: TracingRule = ufunc if method == "__call__" else getattr(ufunc, method)
     if not any(type(x) is TracedArray for x in (*args, where, *kwargs.values())):
         if where is not True and out is None and method == "__call__":
-            raise refusal("where= without out= leaves elements unset")
+            raise refusal(f"np.{ufunc.__name__}(..., where=) without out= leaves elements unset; use np.where")
         if where is not True and method != "__call__":
             kwargs["where"] = where
         result = function(*args, **kwargs)
@@ -137,23 +144,23 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         result = UFUNC_METHODS[method](ufunc, *args, **kwargs)
         where = True
     if out is not None:
-        return _into(ufunc, result, out, where)
+        return _write_ufunc_out(ufunc, result, out, where)
     if where is not True:
         raise refusal(f"np.{ufunc.__name__}(..., where=) without out= leaves elements unset; use np.where")
-    result = _scalar(wrapped(graph, result))
+    result = _mark_scalars(wrapped(graph, result))
     return with_memory_layout(result, sources, function, inputs, kwargs)
 
 
-def _scalar(result: Any) -> Any:
-    """NumPy gives scalars, which never change, where it computes arrays without axes."""
+def _mark_scalars(result: Any) -> Any:
+    """Mark results without axes as scalars, which are immutable, as NumPy returns them."""
     for x in result if type(result) is tuple else (result,):
         if type(x) is TracedArray and x.ndim == 0:
             x._scalar = True
     return result
 
 
-def _into(ufunc: np.ufunc, result: Any, out: Any, where: Any) -> Any:
-    """Write a ufunc's result to its out=, cast as in-place operators cast."""
+def _write_ufunc_out(ufunc: np.ufunc, result: Any, out: Any, where: Any) -> Any:
+    """Write the result of a ufunc to its out=, with the cast of in-place operators."""
     outs = out if type(out) is tuple else (out,)
     results = result if type(result) is tuple else (result,)
     for target, value in zip(outs, results):
@@ -199,25 +206,25 @@ def elementwise(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Any:
-    """Call a ufunc's rule with its inputs cast to the loop's dtypes."""
+    """Call the rule of a ufunc with its inputs cast to the dtypes of NumPy's loop."""
     rule = UFUNCS.get(ufunc)
     if rule is None:
-        raise refusal(f"np.{ufunc.__name__} has no form in ONNX operators")
+        raise refusal(f"np.{ufunc.__name__} cannot be expressed in ONNX operators")
     if axes is not None or axis is not None or keepdims:
         raise refusal(f"np.{ufunc.__name__}(..., axes=, axis=, keepdims=) cannot be recorded; move the axes first")
     inputs = [as_operand(x) for x in inputs]
     if signature is None and dtype is not None:
         signature = (*[None] * ufunc.nin, *[np.dtype(dtype)] * ufunc.nout)
     if ufunc in _COMPARISONS:
-        inputs = _wide_enough(inputs)
+        inputs = _comparable(inputs)
     dtypes = loop_dtypes(ufunc, inputs, signature)
     if signature is None and dtypes[-1] == np.float64:
-        _note_creep(ufunc, inputs)
+        _note_float64(ufunc, inputs)
     return rule(*[np.asarray(x, t) if weak(x) else cast(x, t) for x, t in zip(inputs, dtypes)])
 
 
-def _note_creep(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
-    """Tell where a constant makes float64 of float32, which costs time and is seldom meant."""
+def _note_float64(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
+    """Add a note if a constant promotes float32 or float16 to float64, which is slow and rarely intended."""
     narrow = next((x for x in inputs if type(x) is TracedArray and x.dtype in (np.float32, np.float16)), None)
     cause = next((x for x in inputs if type(x) is not TracedArray and not weak(x) and x.dtype.itemsize > 2), None)
     if narrow is None or cause is None or cause.dtype == narrow.dtype:
@@ -229,8 +236,11 @@ def _note_creep(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
     )
 
 
-def _wide_enough(inputs: Sequence[Any]) -> Sequence[Any]:
-    """Where a Python integer does not fit the other's dtype, NumPy still compares right: do so in int64."""
+def _comparable(inputs: Sequence[Any]) -> Sequence[Any]:
+    """Return the inputs of a comparison as int64 if a Python integer is outside the range of the other's dtype.
+
+    NumPy compares such numbers correctly.
+    """
     a, b = inputs
     for number, other in ((a, b), (b, a)):
         if type(number) is int and not weak(other) and other.dtype.kind in "iu":
@@ -247,7 +257,7 @@ def _wide_enough(inputs: Sequence[Any]) -> Sequence[Any]:
 
 
 def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Answer __array_function__ (and the methods that are functions too)."""
+    """Implement __array_function__, and the methods of ndarray that are also functions."""
     rule = FUNCTIONS.get(function)
     name = f"{getattr(function, '__module__', 'np') or 'np'}.{function.__name__}".replace("numpy.", "np.", 1)
     kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue and not (k == "out" and v is None)}
@@ -257,7 +267,7 @@ def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Map
         return rule.call(*args, **kwargs)
     sources = [*traced_in(list(args)), *traced_in(list(kwargs.values())), *traced_in(out)]
     graph = graph_of(sources)
-    if graph is None:  # like= hands in arguments only
+    if graph is None:  # the only traced array was passed as like=
         raise refusal(f"{name} cannot be recorded")
     resolved_args = [resolved(x) for x in args]
     resolved_kwargs = {k: resolved(v) for k, v in kwargs.items()}
@@ -265,21 +275,22 @@ def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Map
         result = function(*resolved_args, **resolved_kwargs)
     else:
         if rule is None:
-            raise refusal(f"{name} has no form in ONNX operators")
+            raise refusal(f"{name} cannot be expressed in ONNX operators")
         _check_keywords(rule, kwargs, name)
         result = rule.call(*resolved_args, **resolved_kwargs)
     if out is not None:
-        return _out(name, result, out)
-    return with_memory_layout(_scalar(wrapped(graph, result)), sources, function, args, kwargs)
+        return _write_function_out(name, result, out)
+    return with_memory_layout(_mark_scalars(wrapped(graph, result)), sources, function, args, kwargs)
 
 
 def _check_keywords(rule: FunctionRule, kwargs: Mapping[str, Any], name: str) -> None:
     for keyword in kwargs:
-        if keyword not in rule.keywords and not rule.open:
+        if keyword not in rule.keywords and not rule.any_keyword:
             raise refusal(f"{name}(..., {keyword}=) cannot be recorded")
 
 
-def _out(name: str, result: Any, out: Any) -> Any:
+def _write_function_out(name: str, result: Any, out: Any) -> Any:
+    """Write the result of a function to its out=."""
     if type(out) is not TracedArray:
         raise refusal(f"{name}(..., out=) writes a traced array into a NumPy array; use what it returns")
     value = result if type(result) is TracedArray else np.asarray(result)

@@ -1,4 +1,4 @@
-"""Which dtypes NumPy computes in, asked from NumPy itself; and which the engines compute in."""
+"""The dtypes in which NumPy computes, as NumPy itself reports them, and those in which the engines compute."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from anylayer.graph.place import refusal
 from anylayer.tracing.array import TracedArray
 
 NATIVE = frozenset(map(np.dtype, ("f4", "f8", "i4", "i8")))
-"""Arithmetic on these runs as it is on every engine; other dtypes go through one of them."""
+"""Every engine computes in these dtypes. Other dtypes are cast to one of them."""
 BOOL, F4, I4, I8 = np.dtype("?"), np.dtype("f4"), np.dtype("i4"), np.dtype("i8")
 
 
 @lru_cache(None)
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which the engines do arithmetic on `dtype`: float16 in float32, other integers in int64 (a
-    narrowing Cast wraps as NumPy does), booleans in int32."""
+    """Return the dtype in which the engines compute on `dtype`.
+
+    That is float32 for float16, int64 for other integers (a narrowing Cast wraps as NumPy does), and int32 for
+    booleans.
+    """
     if dtype in NATIVE:
         return dtype
     if dtype.kind == "b":
@@ -28,17 +31,17 @@ def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def weak(x: Any) -> bool:
-    """Whether `x` is a Python number, which takes the dtype of the array that it meets."""
+    """Return whether `x` is a Python number, which takes the dtype of the array that it is combined with."""
     return type(x) in (int, float, complex)
 
 
 def kind_of(x: Any) -> Any:
-    """What resolve_dtypes and result_type want to know of an argument: its dtype, or a Python number's type."""
+    """Return the dtype of `x`, or the type of a Python number: what resolve_dtypes and result_type expect."""
     return type(x) if weak(x) else x.dtype
 
 
 def as_operand(x: Any) -> Any:
-    """A rule's argument: Python numbers stay, traced arrays stay, everything else becomes a NumPy array."""
+    """Return a rule's argument: Python numbers and traced arrays unchanged, anything else as a NumPy array."""
     return x if type(x) is TracedArray or weak(x) else np.asarray(x)
 
 
@@ -52,7 +55,10 @@ def _loop(ufunc: np.ufunc, kinds: tuple[Any, ...], signature: tuple[Any, ...] | 
 def loop_dtypes(
     ufunc: np.ufunc, inputs: Sequence[Any], signature: tuple[Any, ...] | None = None
 ) -> tuple[np.dtype[Any], ...]:
-    """The dtypes of the loop that NumPy chooses for these inputs: inputs', then outputs'."""
+    """Return the dtypes of the loop that NumPy selects for these inputs: those of the inputs, then of the outputs.
+
+    Raises TraceError for a dtype that the engines do not support.
+    """
     kinds = tuple(map(kind_of, inputs))
     if all(weak(x) for x in inputs):
         kinds = tuple(np.asarray(x).dtype for x in inputs)
@@ -64,5 +70,5 @@ def loop_dtypes(
 
 
 def common_dtype(*inputs: Any) -> np.dtype[Any]:
-    """np.result_type, Python numbers weak."""
+    """Return np.result_type of the inputs, where Python numbers take the dtype of the arrays."""
     return np.result_type(*[0.0 if type(x) is float else 0 if type(x) is int else x.dtype for x in inputs])

@@ -1,7 +1,8 @@
-"""Masks of data: x[mask] has a size that only the data tell, so it stands for the whole array and the mask.
+"""Boolean masks that depend on data: x[mask] is represented by the whole array and the mask.
 
-`x[mask] *= s`, `x[mask] = 0`, `y[mask] = x[mask] * 2`, `x[mask].sum()` are recorded as np.where and masked
-reductions; what asks for the selection's own shape or elements is refused.
+The size of x[mask] is known only when the network runs. `x[mask] *= s`, `x[mask] = 0`, `y[mask] = x[mask] * 2` and
+`x[mask].sum()` are recorded as np.where and as reductions over all elements. An operation that needs the shape or
+the elements of the selection raises TraceError.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from anylayer.tracing.rules.indexing import is_full
 from anylayer.tracing.rules.operators import install
 
 _USES = (
-    "only elementwise operators, sum, mean, max, min, any, all, and putting it back with y[mask] = it are recorded"
+    "only elementwise operators, sum, mean, max, min, any, all and the assignment y[mask] = x[mask] are recorded"
 )
 
 
 class MaskSelection:
-    """x[mask]: `whole` is an array of x's shape, of which the elements under `mask` (of the same shape, or of size
-    1 along axes that the mask does not have) count."""
+    """The selection x[mask].
+
+    `whole` has the shape of x; only the elements where `mask` is true count. `mask` has the rank of x, with size 1
+    along the axes that the original mask did not have.
+    """
 
     __slots__ = ("mask", "whole")
     __hash__ = None  # type: ignore[assignment]
@@ -51,16 +55,17 @@ class MaskSelection:
         return f"traced {describe(self.whole)}[mask]"
 
     def _with(self, whole: Any) -> MaskSelection:
+        """Return the selection of `whole` by the same mask."""
         return MaskSelection(whole, self.mask)
 
     def has_mask(self, mask: TracedArray) -> bool:
-        """Whether this is a selection by the same mask."""
+        """Return whether this selection was made by `mask`."""
         return self.mask._value is mask._value
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise refusal(
             f"x[mask] of {describe(self.whole)} has a size that is known only when the network runs; {_USES}; "
-            "else use np.where(mask, x, 0)"
+            "otherwise use np.where(mask, x, 0)"
         )
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -84,10 +89,13 @@ class MaskSelection:
         return self._with(result)
 
     def _operand(self, x: Any) -> Any:
-        """A scalar, or a selection by the same mask."""
+        """Return a scalar unchanged, and a selection by the same mask as its whole array. Refuse anything else."""
         if type(x) is MaskSelection:
             if not x.has_mask(self.mask):
-                raise refusal("two selections by different masks are put together; they may differ in size")
+                raise refusal(
+                    "two selections by different masks are combined, but their sizes may differ; use "
+                    "np.where(mask, a, b)"
+                )
             return x.whole
         if np.ndim(x) != 0:
             self._refuse()
@@ -114,6 +122,7 @@ class MaskSelection:
         return self._with(np.clip(self.whole, *args, **kwargs))
 
     def _reduce(self, function: Any, neutral: Any, keywords: dict[str, Any]) -> Any:
+        """Return `function` over the whole array, in which the elements that do not count are `neutral`."""
         if any(v is not None and v is not np._NoValue for v in keywords.values()):
             self._refuse()
         return function(np.where(self.mask, self.whole, self.dtype.type(neutral)))
@@ -165,6 +174,7 @@ _REDUCTIONS = {
 
 
 def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:
+    """Return the largest or smallest value of a dtype."""
     if dtype.kind == "f":
         return np.inf if largest else -np.inf
     if dtype == BOOL:
@@ -174,18 +184,23 @@ def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:
 
 
 def _traced_masks(key: Any) -> list[TracedArray]:
+    """Return the masks in a key that depend on data."""
     items = key if type(key) is tuple else (key,)
     return [k for k in items if type(k) is TracedArray and k.dtype == BOOL and not is_constant(k._resolved())]
 
 
 def _full_rank_mask(x: TracedArray, key: Any) -> Any:
-    """The mask with an axis of size 1 for each axis that it does not have. Refuses keys with more than a mask."""
+    """Return the mask in `key`, with an axis of size 1 for each axis of `x` that it does not have.
+
+    Raises TraceError for a key that holds more than a mask, `:` and `...`, and IndexError if the shapes do not
+    match.
+    """
     items = list(key) if type(key) is tuple else [key]
     masks = _traced_masks(key)
     mask = masks[0]
     others = [k for k in items if k is not mask]
     if len(masks) > 1 or any(k is not Ellipsis and not (isinstance(k, slice) and is_full(k)) for k in others):
-        raise refusal("a mask beside other indices cannot be recorded; use np.where")
+        raise refusal("a mask together with other indices cannot be recorded; use np.where")
     at = next(i for i, k in enumerate(items) if k is mask)
     lead = at
     if any(k is Ellipsis for k in items[:at]):
@@ -196,17 +211,20 @@ def _full_rank_mask(x: TracedArray, key: Any) -> Any:
 
 
 def select_masked(x: TracedArray, key: Any) -> MaskSelection | None:
-    """x[mask], where the key has a mask of data."""
+    """Return x[mask] if the key has a mask that depends on data, else None."""
     if not _traced_masks(key):
         return None
     return MaskSelection(TracedArray(x._graph, x._up_to_date()), _full_rank_mask(x, key))
 
 
 def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
-    """x[mask] = value, where the key has a mask of data, or the value is a selection."""
+    """Record x[key] = value if the key has a mask that depends on data, or the value is a selection.
+
+    Return whether it was recorded.
+    """
     if type(value) is MaskSelection:
         if not _traced_masks(key) or not value.has_mask(_full_rank_mask(x, key)):
-            raise refusal("x[mask] is put back under another mask; keep the mask: m = x < 0; y[m] = x[m] * 2")
+            raise refusal("x[mask] is assigned under another mask; use the same mask: m = x < 0; y[m] = x[m] * 2")
         new = value.whole
     elif not _traced_masks(key):
         return False

@@ -1,5 +1,8 @@
-"""The few operators that all rules are made of. Each takes and gives a TracedArray or, where the data are known, a
-NumPy array (then NumPy computes, views stay views)."""
+"""The basic operators of which all rules are composed.
+
+Each accepts and returns a TracedArray, or a NumPy array if the inputs are constants: then NumPy computes, and
+views stay views.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from anylayer.graph.ir import Op
 from anylayer.graph.place import refusal
@@ -16,29 +20,28 @@ from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
 from anylayer.tracing.record import record, record_many
 
-DTypeLike = Any
 _SCATTER = {None: "none", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
 def is_constant(x: Any) -> bool:
-    """Whether the data are known now."""
+    """Return whether the values of `x` are known before the network runs."""
     return type(x) is not TracedArray
 
 
 def ints(values: Any) -> Array:
-    """A one-dimensional int64 constant."""
+    """Return a one-dimensional int64 constant."""
     return np.array(values, np.int64).reshape(-1)
 
 
 def cast(x: Any, dtype: DTypeLike) -> Any:
-    """The values as `dtype`, converted as NumPy does."""
+    """Return `x` as `dtype`, with NumPy's conversion of values."""
     dtype = np.dtype(dtype)
     if x.dtype == dtype:
         return x
     if is_constant(x):
         return x.astype(dtype)
     if dtype.kind not in "biuf":
-        raise refusal(f"a cast to {dtype.name} cannot be recorded; the engines do not know it")
+        raise refusal(f"a cast to {dtype.name} cannot be recorded; the engines do not support it")
     if x.dtype.kind == "f" and dtype.kind in "iu":
         note_inexact_rounding(x)
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype not in NATIVE:
@@ -54,29 +57,32 @@ ONNX_TYPES = {
     for number, name in enumerate(["", "f4", "u1", "i1", "u2", "i2", "i4", "i8", "", "?", "f2", "f8", "u4", "u8"])
     if name
 }
-"""TensorProto.DataType of each dtype the engines know."""
+"""The TensorProto.DataType of each dtype that the engines support."""
 
 
-_CARRIES = frozenset(("Add", "Sub", "Mul", "Neg", "Max", "Min", "Clip", "Cast", "Reshape", "Slice", "Expand"))
+_PASS_ON = frozenset(("Add", "Sub", "Mul", "Neg", "Max", "Min", "Clip", "Cast", "Reshape", "Slice", "Expand"))
 
 
 def note_inexact_rounding(x: Any) -> None:
-    """Tell where an integer is picked from a float division: OpenVINO multiplies by the reciprocal instead, and a
-    last bit more or less may pick the next one."""
+    """Add a note if `x`, which is converted to an integer, comes from a float division.
+
+    OpenVINO multiplies by the reciprocal instead of dividing, and a difference in the last bit may give the next
+    integer.
+    """
     producers = x._graph.producers
-    open_values = [x._value]
+    waiting = [x._value]
     for _ in range(16):
-        if not open_values:
+        if not waiting:
             return
-        producer = producers.get(open_values.pop())
+        producer = producers.get(waiting.pop())
         if producer is not None and producer.op == "Div" and not _power_of_two(producer.inputs[1]):
             x._graph.note(
-                "picks from a float division, which OpenVINO computes less exactly than NumPy: it may pick "
-                "the next integer; divide integers (-(-a // b)), or compute it from shapes and parameters"
+                "rounds the result of a float division, which OpenVINO computes less exactly than NumPy, so that "
+                "it may give the next integer; divide integers (-(-a // b)), or compute from shapes and parameters"
             )
             return
-        if producer is not None and producer.op in _CARRIES:
-            open_values.extend(v for v in producer.inputs if v is not None and v.const is None)
+        if producer is not None and producer.op in _PASS_ON:
+            waiting.extend(v for v in producer.inputs if v is not None and v.const is None)
 
 
 def _power_of_two(divisor: Any) -> bool:
@@ -84,17 +90,17 @@ def _power_of_two(divisor: Any) -> bool:
 
 
 def to_native(x: Any) -> Any:
-    """Cast to the dtype that the engines compute in."""
+    """Cast to the dtype in which the engines compute."""
     return cast(x, compute_dtype(x.dtype))
 
 
 def binary(op: str, a: Any, b: Any, dtype: DTypeLike | None = None) -> Any:
-    """An elementwise operator of two arrays of one native dtype."""
+    """Record an elementwise operator of two arrays of one native dtype. `dtype` defaults to that of `a`."""
     return record(op, [a, b], broadcast(a.shape, b.shape), dtype or a.dtype)
 
 
 def unary(op: str, x: Any, dtype: DTypeLike | None = None, **attrs: Any) -> Any:
-    """An elementwise operator of one array."""
+    """Record an elementwise operator of one array. `dtype` defaults to that of `x`."""
     return record(op, [x], x.shape, dtype or x.dtype, **attrs)
 
 
@@ -102,29 +108,31 @@ def unary(op: str, x: Any, dtype: DTypeLike | None = None, **attrs: Any) -> Any:
 
 
 def reshape(x: Any, shape: Sequence[Any]) -> Any:
-    """The same elements in C order in another shape, which must have as many."""
+    """Return the elements in C order in another shape of the same size."""
     shape = tuple(shape)
     if is_constant(x):
         return x.reshape(shape)
     if shape == x.shape:
         return x
     producer = _producer_if(x, "Reshape")
-    if producer is not None and is_static(shape) and is_static(x.shape):  # of several in a row the last one counts
+    # of several reshapes in a row, only the last one counts
+    if producer is not None and is_static(shape) and is_static(x.shape):
         x = _input(x, producer)
         if shape == x.shape:
             return x
-    if not shape and _producer_if(x, "MatMul"):  # OpenVINO 2026.4 dies of MatMul + Reshape to a scalar
+    if not shape and _producer_if(x, "MatMul"):  # OpenVINO 2026.4 crashes on MatMul + Reshape to a scalar
         return record("ReduceSum", [x, ints(range(x.ndim))], (), x.dtype, keepdims=0)
     return record("Reshape", [x, ints(_reshape_target(x.shape, shape))], shape, x.dtype)
 
 
 def _producer_if(x: Any, op: str) -> Op | None:
-    """The operator that made `x`, where it is an `op`."""
+    """Return the operator that produces `x` if it is an `op`, else None."""
     producer = x._graph.producers.get(x._value)
     return producer if producer is not None and producer.op == op else None
 
 
 def _input(x: Any, producer: Op) -> TracedArray:
+    """Return the first input of an operator as a traced array."""
     value = producer.inputs[0]
     if value is None:
         raise ValueError(f"{producer.op} without its first input")
@@ -132,7 +140,10 @@ def _input(x: Any, producer: Op) -> TracedArray:
 
 
 def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
-    """Reshape's argument: one Dim becomes -1; one at its old place becomes 0 where there are more."""
+    """Return the second input of ONNX Reshape, in which dynamic sizes are -1 or 0.
+
+    A single dynamic size becomes -1. If there are several, those at their old place become 0 ("copy the size").
+    """
     dims = [i for i, d in enumerate(new) if isinstance(d, Dim)]
     if len(dims) <= 1:
         return [-1 if isinstance(d, Dim) else d for d in new]
@@ -143,12 +154,12 @@ def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
 
 
 def transpose(x: Any, order: Sequence[int]) -> Any:
-    """Reorder the axes; where only axes of size 1 move, the elements stay in place."""
+    """Permute the axes. If only axes of size 1 move, this is a reshape."""
     order = tuple(order)
     if is_constant(x):
         return x.transpose(order)
     producer = _producer_if(x, "Transpose")
-    if producer is not None:  # two are one
+    if producer is not None:  # merge two transposes
         x, order = _input(x, producer), tuple(producer.attrs["perm"][i] for i in order)
     if order == tuple(range(len(order))):
         return x
@@ -160,7 +171,7 @@ def transpose(x: Any, order: Sequence[int]) -> Any:
 
 
 def expand(x: Any, shape: Sequence[Any]) -> Any:
-    """Broadcast to `shape`. A Dim can only be expanded by an operator that has it already."""
+    """Broadcast to `shape`. A dynamic size must be a size of `x` already."""
     shape = tuple(shape)
     if is_constant(x):
         return np.broadcast_to(x, shape)
@@ -180,7 +191,7 @@ def expand(x: Any, shape: Sequence[Any]) -> Any:
 
 
 def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
-    """Take `range(start, start + step * n, step)`, given as (axis, start, n, step), of some axes."""
+    """Select range(start, start + step * n, step) of some axes; `bounds` lists (axis, start, n, step)."""
     bounds = [b for b in bounds if not (b[1] == 0 and (is_one(b[2]) or b[3] == 1) and b[2] == x.shape[b[0]])]
     if not bounds:
         return x
@@ -191,7 +202,7 @@ def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
             key[axis] = slice(start, None if end < 0 else end, step) if n else slice(0, 0)
         return x[tuple(key)]
     if len(bounds) == 1 and bounds[0][1] == 0 and bounds[0][3] == 1 and bounds[0][2]:
-        top = _fewer_of_top_k(x, bounds[0][0], bounds[0][2])
+        top = _smaller_top_k(x, bounds[0][0], bounds[0][2])
         if top is not None:
             return top
     shape = list(x.shape)
@@ -206,8 +217,8 @@ def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
     return record("Slice", [x, ints(starts), ints(ends), ints(axes), ints(steps)], shape, x.dtype)
 
 
-def _fewer_of_top_k(x: Any, axis: int, n: int) -> Any:
-    """The first `n` of what TopK has put in order are what TopK gives for k = n."""
+def _smaller_top_k(x: Any, axis: int, n: int) -> Any:
+    """Return the first `n` results of a TopK along its axis as a TopK with k = n, or None."""
     producer = _producer_if(x, "TopK")
     if producer is None or producer.attrs["axis"] != axis:
         return None
@@ -217,7 +228,7 @@ def _fewer_of_top_k(x: Any, axis: int, n: int) -> Any:
 
 
 def gather(x: Any, indices: Any, axis: int) -> Any:
-    """np.take along one axis: the indices' shape takes the axis' place. Traced indices may be negative."""
+    """Return np.take along one axis: the axes of `indices` replace it. Traced indices may be negative."""
     if is_constant(x) and is_constant(indices):
         return x.take(indices, axis)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
@@ -226,7 +237,7 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
 
 
 def concat(parts: Sequence[Any], axis: int) -> Any:
-    """Join arrays of one dtype along an existing axis."""
+    """Concatenate arrays of one dtype along an existing axis."""
     if len(parts) == 1:
         return parts[0]
     if all(map(is_constant, parts)):
@@ -240,7 +251,7 @@ def concat(parts: Sequence[Any], axis: int) -> Any:
             )
     sizes = [p.shape[axis] for p in parts]
     if any(isinstance(s, Dim) for s in sizes):
-        total: Any = Dim(f"{'+'.join(str(getattr(s, 'name', s)) for s in sizes)}", _most(sizes))
+        total: Any = Dim(f"{'+'.join(str(getattr(s, 'name', s)) for s in sizes)}", _maximum_total(sizes))
     else:
         total = sum(sizes)
         parts = [p for p in parts if p.shape[axis]] or [first]
@@ -250,12 +261,13 @@ def concat(parts: Sequence[Any], axis: int) -> Any:
     return record("Concat", list(parts), shape, first.dtype, axis=axis)
 
 
-def _most(sizes: Sequence[Any]) -> int:
+def _maximum_total(sizes: Sequence[Any]) -> int:
+    """Return the sum of sizes, in which dynamic sizes count with their maximum."""
     return sum(s.maximum if isinstance(s, Dim) else s for s in sizes)
 
 
 def pad(x: Any, before: Sequence[int], after: Sequence[int], value: Any = 0, mode: str = "constant") -> Any:
-    """Pad's modes "constant", "edge" and "reflect"; `value` is of the array's dtype."""
+    """Record Pad with mode "constant", "edge" or "reflect". `value` has the dtype of the array."""
     if is_constant(x):
         widths = list(zip(before, after))
         return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)  # type: ignore[call-overload]
@@ -272,7 +284,7 @@ def pad(x: Any, before: Sequence[int], after: Sequence[int], value: Any = 0, mod
 
 
 def select(mask: Any, a: Any, b: Any) -> Any:
-    """Where of arrays of one dtype."""
+    """Record Where for a mask and two arrays of one dtype."""
     if is_constant(mask) and is_constant(a) and is_constant(b):
         return np.asarray(np.where(mask, a, b))
     if is_constant(mask) and mask.size and (mask.all() or not mask.any()):
@@ -285,7 +297,9 @@ def select(mask: Any, a: Any, b: Any) -> Any:
 
 
 def scatter(x: Any, indices: Any, updates: Any, axis: int, reduction: str | None = None) -> Any:
-    """ScatterElements along an axis; where indices repeat the result is open unless `reduction` says how."""
+    """Record ScatterElements along an axis. If indices repeat, the result is undefined unless `reduction` is
+    given.
+    """
     dtype = x.dtype
     native = dtype if dtype in NATIVE else compute_dtype(dtype)
     how = _SCATTER[reduction]
@@ -306,7 +320,7 @@ def gather_elements(x: Any, indices: Any, axis: int) -> Any:
 
 
 def split(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
-    """Parts of the given sizes along an axis."""
+    """Return parts of the given sizes along an axis."""
     if is_constant(x):
         ends = np.cumsum(sizes)
         return [slices(x, [(axis, int(e - n), n, 1)]) for e, n in zip(ends, sizes)]
@@ -318,7 +332,7 @@ def split(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
 
 
 def reduce(op: str, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
-    """ReduceSum and its like over the axes, in a native dtype."""
+    """Record a reduction such as ReduceSum over the axes. `x` has a native dtype."""
     axes = tuple(axes)
     shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
     if not axes:

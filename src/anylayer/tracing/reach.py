@@ -1,5 +1,7 @@
-"""What a user's object can reach: the functions that a call of it may run, the objects that those may change, and
-whether they read the clock or draw numbers that no seed determines."""
+"""Reachability: the functions that a call of the user's object may run, and the objects that they may change.
+
+It also finds uses of the clock and of random numbers that no seed determines.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ from anylayer.tracing.array import TracedArray
 from anylayer.tracing.bytecode import Mentions, Reference, mentions
 
 _FUNCTION_LIMIT = 500
-"""Functions that are looked into at most; more belong to libraries."""
+"""The most functions that are inspected. More than that belong to libraries."""
 _OBJECT_LIMIT = 5000
-"""Objects that are looked into at most."""
+"""The most objects that are inspected."""
 _BY_NAME_ONLY = ("__init__", "__new__", "__dict__", "__weakref__")
-"""What is reached of a class only where the code names it."""
-_ENTRY = frozenset(("forward", "__call__"))
+"""Attributes of a class that are inspected only if the code mentions their names."""
+_ENTRY_METHODS = frozenset(("forward", "__call__"))
 _OPAQUE = ("numpy", "scipy", "anylayer", "cv2", "torch", "tensorflow", "jax", "onnx", "onnxruntime", "openvino")
-_PLACES = (str(Path(np.__file__).parent) + os.sep, str(Path(__file__).parents[1]) + os.sep)
+_SKIPPED_FOLDERS = (str(Path(np.__file__).parent) + os.sep, str(Path(__file__).parents[1]) + os.sep)
 _STDLIB = sysconfig.get_path("stdlib") + os.sep
 _CLOCK = frozenset(
     [
@@ -49,8 +51,8 @@ _CLOCK = frozenset(
         "clock_gettime_ns",
     ]
 )
-_NOW = frozenset(("now", "utcnow", "today"))
-_SEEDED = frozenset(
+_CLOCK_METHODS = frozenset(("now", "utcnow", "today"))
+_GENERATORS = frozenset(
     [
         "default_rng",
         "Random",
@@ -64,7 +66,7 @@ _SEEDED = frozenset(
         "SystemRandom",
     ]
 )
-_WRITING = frozenset(
+_BYPASSES = frozenset(
     [
         "at",
         "setflags",
@@ -77,12 +79,14 @@ _WRITING = frozenset(
         "as_array",
     ]
 )
-"""Names by which code gets past the write protection of an array. `at` is NumPy's own: np.add.at writes into
-read-only arrays (NumPy 2.4)."""
+"""Names of functions and attributes that bypass the write protection of an array.
+
+`at` is among them because np.add.at writes to read-only arrays (NumPy 2.4).
+"""
 
 
-_FILTERS = frozenset(("catch_warnings", "simplefilter", "filterwarnings"))
-_HEARD = frozenset(("error", "record"))
+_WARNING_FILTERS = frozenset(("catch_warnings", "simplefilter", "filterwarnings"))
+_RAISE_OR_RECORD = frozenset(("error", "record"))
 
 
 class Reach:
@@ -93,7 +97,7 @@ class Reach:
 
     `unseeded` describes the first use of the clock or of an unseeded random number generator, as
     (what, place), or is None. `uses_shared_generator` is true if a random number generator of the process may be
-    used. `state_getters` maps the name of each object that outlives a call to a function that returns the object.
+    used. `getters` maps the name of each object that outlives a call to a function that returns the object.
     `names` holds the identifiers that the code mentions. `functions` is the number of functions inspected.
     """
 
@@ -101,12 +105,12 @@ class Reach:
         self,
         subject: Any,
         globals_of: Callable[[dict[str, Any]], dict[str, Any]] = lambda space: space,
-        entry: Iterable[str] = _ENTRY,
+        entry: Iterable[str] = _ENTRY_METHODS,
     ) -> None:
         self.unseeded: tuple[str, str] | None = None
         self.uses_shared_generator = False
         self.names: set[str] = set(entry)
-        self.state_getters: dict[str, Callable[[], Any]] = {}
+        self.getters: dict[str, Callable[[], Any]] = {}
         self._globals_of = globals_of
         self._seen: dict[int, Any] = {}
         self._classes: list[type] = []
@@ -116,20 +120,20 @@ class Reach:
         self._follow()
 
     @property
-    def hears(self) -> bool:
-        """Whether the code makes exceptions of warnings, or records them."""
-        return not (_FILTERS.isdisjoint(self.names) or _HEARD.isdisjoint(self.names))
+    def handles_warnings(self) -> bool:
+        """Whether the code turns warnings into exceptions, or records them."""
+        return not (_WARNING_FILTERS.isdisjoint(self.names) or _RAISE_OR_RECORD.isdisjoint(self.names))
 
     # --------------------------------------------------------------- objects
 
     def _visit(self, x: Any, label: str) -> None:
-        """Look into an object that the code reads; `label` names it where it may be changed by a call."""
+        """Queue an object for inspection. `label` names it if a call may change it, else it is ""."""
         if type(x) is not TracedArray and id(x) not in self._seen and len(self._seen) < _OBJECT_LIMIT:
             self._seen[id(x)] = x
             self._waiting.append((x, label))
 
     def _follow(self) -> None:
-        """Look into what waits, and into the methods that the code names, until nothing new is found."""
+        """Inspect queued objects, and the methods whose names occur in the code, until nothing new is found."""
         while self._waiting:
             while self._waiting:
                 self._look_into(*self._waiting.pop())
@@ -158,7 +162,7 @@ class Reach:
 
     def _instance(self, x: Any, label: str) -> None:
         if label:
-            self.state_getters.setdefault(label, lambda: x)
+            self.getters.setdefault(label, lambda: x)
         self._class(type(x))
         for inner in _parts(x):
             self._visit(inner, "")
@@ -167,7 +171,7 @@ class Reach:
         for base in cls.__mro__:
             if base not in self._classes and is_users_class(base):
                 self._classes.append(base)
-                self.state_getters.setdefault(base.__name__, lambda base=base: _class_state(base))  # type: ignore[misc]
+                self.getters.setdefault(base.__name__, lambda base=base: _class_state(base))  # type: ignore[misc]
 
     # -------------------------------------------------------------- functions
 
@@ -182,7 +186,7 @@ class Reach:
         for reference in found.references:
             self._reference(reference, found, f, space, cells)
         for name, cell in cells.items():
-            self.state_getters.setdefault(f"{name} of {f.__name__}", lambda cell=cell: _cell(cell))  # type: ignore[misc]
+            self.getters.setdefault(f"{name} of {f.__name__}", lambda cell=cell: _cell(cell))  # type: ignore[misc]
         for default in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
             self._visit(default, f"a default of {f.__name__}()")
         if hasattr(f, "__wrapped__"):
@@ -199,15 +203,16 @@ class Reach:
         name, rest = reference.name, reference.attributes
         if reference.kind == "import":
             x = sys.modules.get(name)
-            if isinstance(x, types.ModuleType) and not rest:  # under a name of its own, which is not followed
-                for attribute in sorted((_CLOCK | _NOW | {"urandom"}) & found.names, key=lambda a: a == name):
+            if isinstance(x, types.ModuleType) and not rest:  # `import m as n`: the uses of n are not followed
+                used = (_CLOCK | _CLOCK_METHODS | {"urandom"}) & found.names
+                for attribute in sorted(used, key=lambda a: a == name):
                     self._check_reproducible(getattr(x, attribute, None), False, f, reference.line)
         elif reference.kind == "cell":
             x = _cell(cells[name]) if name in cells else None
         else:
             x = space.get(name, getattr(builtins, name, None))
             if name in space and not isinstance(x, (types.ModuleType, type, types.FunctionType)):
-                self.state_getters.setdefault(name, lambda: space.get(name))
+                self.getters.setdefault(name, lambda: space.get(name))
         owner = None
         for i, attribute in enumerate(rest):
             if not isinstance(x, (types.ModuleType, type)):
@@ -219,12 +224,12 @@ class Reach:
             self._check_reproducible(x, reference.bare and i == len(rest) - 1, f, reference.line)
         self._check_reproducible(x, reference.bare, f, reference.line)
         if owner is not None and not isinstance(x, (types.ModuleType, type, types.FunctionType)):
-            self.state_getters.setdefault(*owner)
+            self.getters.setdefault(*owner)
         if x is not None:
             self._visit(x, "")
 
     def _check_reproducible(self, x: Any, bare: bool, f: types.FunctionType, line: int) -> None:
-        """Note what gives other results in each call whatever it is given."""
+        """Note whether `x` gives different results in each call, whatever its arguments are."""
         if x is None:
             return
         self.uses_shared_generator = self.uses_shared_generator or _may_use_shared_generator(x)
@@ -235,26 +240,28 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What the code of a class does that those who call it have to know.
+    """Properties of the code of a class that its callers need to know.
 
-    `writes`: it mentions a way to write into a read-only array, or cannot be looked into. `hears`: it makes
-    exceptions of warnings, or records them, so NumPy must give its warnings.
+    `writes`: the code mentions a way to write to a read-only array, or cannot be inspected. `handles_warnings`: it
+    turns warnings into exceptions, or records them, so that NumPy must emit its warnings.
     """
 
     writes: bool
-    hears: bool
+    handles_warnings: bool
 
 
 @functools.lru_cache(maxsize=256)
 def habits(cls: Any) -> Habits:
-    """The habits of a class, or of a function that makes an instance."""
+    """Return the habits of a class, or of a function that creates an instance."""
     reach = Reach(cls, entry=dir(cls) if isinstance(cls, type) else ())
-    return Habits(not reach.functions or not _WRITING.isdisjoint(reach.names), reach.hears)
+    return Habits(not reach.functions or not _BYPASSES.isdisjoint(reach.names), reach.handles_warnings)
 
 
 def _may_use_shared_generator(x: Any) -> bool:
-    """Whether a call of `x` may draw from a generator of the process: its own functions, and those of packages
-    that are not looked into."""
+    """Return whether a call of `x` may use a random number generator of the process.
+
+    That is assumed of the functions of `random` and `numpy.random`, and of packages that are not inspected.
+    """
     if isinstance(x, types.ModuleType):
         return x.__name__ in ("random", "numpy.random")
     module = getattr(x, "__module__", None) or ""
@@ -268,20 +275,20 @@ def _may_use_shared_generator(x: Any) -> bool:
 
 
 def _unseeded(x: Any, bare: bool) -> str:
-    """What a reference reads that differs from call to call, or nothing."""
+    """Return a description of a reference that gives a different result in each call, or ""."""
     name = getattr(x, "__name__", "")
     module = getattr(x, "__module__", None) or ""
     if module == "time" and name in _CLOCK:
         return f"time.{name} reads the clock"
     owner = getattr(x, "__self__", None)
-    if isinstance(owner, type) and issubclass(owner, datetime.date) and name in _NOW:
+    if isinstance(owner, type) and issubclass(owner, datetime.date) and name in _CLOCK_METHODS:
         return f"{owner.__name__}.{name} reads the clock"
     if name in ("urandom", "getrandom") and module in ("posix", "nt", "os"):
         return f"os.{name} draws random numbers"
     if module in ("secrets", "uuid") and callable(x):
         return f"{module}.{name} draws random numbers"
-    if bare and name in _SEEDED and module.startswith(("random", "numpy.random")):
-        return f"{name}() without a seed draws other random numbers in each call"
+    if bare and name in _GENERATORS and module.startswith(("random", "numpy.random")):
+        return f"{name}() without a seed draws different random numbers in each call"
     return ""
 
 
@@ -293,6 +300,7 @@ def _cell(cell: types.CellType) -> Any:
 
 
 def _inside(x: Any) -> Iterator[Any]:
+    """Yield the functions and arguments wrapped by a partial, property, static or class method."""
     if isinstance(x, functools.partial):
         yield from (x.func, *x.args, *x.keywords.values())
     elif isinstance(x, property):
@@ -302,7 +310,7 @@ def _inside(x: Any) -> Iterator[Any]:
 
 
 def _parts(x: Any) -> Iterator[Any]:
-    """The objects in an object that may be functions or have some."""
+    """Yield the objects inside `x` that may be functions, or may contain some."""
     if isinstance(x, dict):
         yield from (v for v in list(x.values())[:1000] if not isinstance(v, (int, float, str, np.ndarray)))
     elif isinstance(x, (list, tuple, set, frozenset)):
@@ -312,7 +320,7 @@ def _parts(x: Any) -> Iterator[Any]:
 
 
 def _class_state(cls: type) -> types.MappingProxyType[str, Any]:
-    """A class's attributes that are data."""
+    """Return the attributes of a class that are data."""
     data = {
         name: x
         for name, x in vars(cls).items()
@@ -329,15 +337,18 @@ def _is_stdlib(root: str) -> bool:
 
 
 def _is_opaque(module: str) -> bool:
-    """Whether a module is one that is not looked into."""
+    """Return whether the functions of a module are not inspected."""
     root = module.split(".")[0]
     return root in _OPAQUE or _is_stdlib(root)
 
 
 @functools.lru_cache(maxsize=1024)
 def _package(file: str) -> str | None:
-    """The package that a file of code belongs to: "" where none is installed, None for what is not looked into."""
-    if file.startswith((*_PLACES, "<frozen")):
+    """Return the installed package that a code file belongs to.
+
+    The result is "" for a file of no installed package, and None for a file that is not inspected.
+    """
+    if file.startswith((*_SKIPPED_FOLDERS, "<frozen")):
         return None
     for folder in ("site-packages", "dist-packages"):
         _, found, rest = file.rpartition(f"{folder}{os.sep}")
@@ -348,12 +359,12 @@ def _package(file: str) -> str | None:
 
 
 def _is_inspected(f: types.FunctionType) -> bool:
-    """Whether a function's code is looked into."""
+    """Return whether the code of a function is inspected."""
     return _package(f.__code__.co_filename) is not None
 
 
 def is_users_class(cls: type[Any]) -> bool:
-    """Whether a class has a method, perhaps inherited, that is no installed package's."""
+    """Return whether a class has a method, perhaps inherited, that does not belong to an installed package."""
     key: Any = cls
     return bool(_has_open_method(key))
 

@@ -1,4 +1,4 @@
-"""Recording: `record` appends an ONNX operator from inside an operator's form; `trace` runs a whole function."""
+"""Recording: `record` appends an ONNX operator to the graph, `trace` runs a function and returns its graph."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from anylayer.network import TensorType
 from anylayer.tracing import causes
 from anylayer.tracing.array import TracedArray
 
-current_graph: ContextVar[Graph | None] = ContextVar("current", default=None)
-"""The graph of the trace under way."""
-
+current_graph: ContextVar[Graph | None] = ContextVar("current_graph", default=None)
+"""The graph of the running trace."""
 
 errstate: Callable[[], Any] = _core.umath._extobj_contextvar.get
-"""What np.errstate sets, as one object."""
+"""Return the current state of NumPy's error handling, as one object."""
 
 
 def graph_of(inputs: Sequence[Any]) -> Graph | None:
-    """The graph that the traced ones among `inputs` belong to. Raises TraceError where they are of two traces."""
+    """Return the graph of the traced arrays among `inputs`, or None. Raises TraceError if they belong to two
+    traces.
+    """
     graph = None
     for x in inputs:
         if type(x) is TracedArray:
@@ -40,15 +41,18 @@ def graph_of(inputs: Sequence[Any]) -> Graph | None:
 def record_many(
     op: str, inputs: Sequence[Any], types: Sequence[tuple[Any, Any]], /, **attrs: Any
 ) -> list[TracedArray]:
-    """Append operator `op` with several outputs of the given (shape, dtype); inputs are traced arrays, NumPy
-    arrays (which become constants) or None (absent). At least one must be traced."""
+    """Append operator `op`, whose outputs have the given (shape, dtype), and return the outputs.
+
+    An input is a traced array, a NumPy array (which becomes a constant) or None (absent). At least one must be
+    traced. `attrs` are the attributes of the operator; those that are None are left out.
+    """
     graph = graph_of(inputs)
     if graph is None:
         raise TraceError(f"{op} is recorded without a traced input")
     if graph.errstate is not None and errstate() is not graph.errstate:
         _require_default_errstate()
     empty = [np.zeros(tuple(s), d) if is_static(s) and 0 in tuple(s) else None for s, d in types]
-    if all(e is not None for e in empty):  # no elements: nothing is left to compute
+    if all(e is not None for e in empty):  # no elements, so there is nothing to compute
         return [TracedArray(graph, e) for e in empty if e is not None]
     values: list[Value | None] = []
     for x in inputs:
@@ -57,14 +61,14 @@ def record_many(
 
 
 def _require_default_errstate() -> None:
-    """Refuse where NumPy would raise, or call a function, for what an operator may come upon."""
+    """Raise TraceError if NumPy would raise an exception or call a function on a floating-point error."""
     found = np.geterr()
     if any(how in ("raise", "call", "log") for how in found.values()):
         raise causes.errstate_refusal(found)
 
 
 def record(op: str, inputs: Sequence[Any], shape: Sequence[Any], dtype: Any, /, **attrs: Any) -> TracedArray:
-    """Append an operator with one output: see record_many."""
+    """Append an operator with one output and return it; see `record_many`."""
     return record_many(op, inputs, [(shape, dtype)], **attrs)[0]
 
 
@@ -77,11 +81,12 @@ def trace(
     limit: int | None = None,
     strict: bool = False,
 ) -> Graph:
-    """The graph of what `function`, called with a list of arrays of these types, does to get its outputs.
+    """Call `function` with a list of traced arrays of the given types, and return the graph of its outputs.
 
-    Raises TraceError where it does something that cannot be recorded, also where the function itself swallows
-    that error. `limit` is the number of operators that is refused. Where it is `strict` an array gives no text,
-    which the function might look at.
+    `prefix` starts the name of each value, and `scope` names the node that the operators belong to. `limit` is the
+    number of operators above which recording is refused. If `strict`, a traced array has no text, because the
+    function could base a decision on it. Raises TraceError for anything that cannot be recorded, even if the
+    function catches that error.
     """
     graph = Graph(prefix, scope)
     graph.strict = strict
@@ -120,5 +125,5 @@ def _output(graph: Graph, output: Any) -> Value:
         return output._value
     array = np.asarray(output)
     if array.dtype.kind not in "biuf":
-        raise refusal(f"forward returns {type(output).__name__}, which is no array of numbers")
+        raise refusal(f"forward returns {type(output).__name__}, which is not an array of numbers")
     return graph.constant(array)

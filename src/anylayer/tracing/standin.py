@@ -1,7 +1,7 @@
-"""The second attempt: run a user's function with a stand-in for NumPy, whose np.zeros and the like make traced
-arrays, so that traced arrays can be written into them.
+"""The second attempt: run the user's function with a substitute for NumPy.
 
-The function runs as a copy that sees other globals; nothing of the user's modules is touched.
+The functions of the substitute that create arrays, such as np.zeros, return traced arrays, so that traced arrays
+can be written to them. The user's function runs as a copy with other globals; the user's modules are not changed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
 from anylayer.tracing.rules import concatenation, creation
 
 Function = Callable[..., Any]
-_active: ContextVar[Substitution | None] = ContextVar("standin", default=None)
+_active: ContextVar[Substitution | None] = ContextVar("substitution", default=None)
 
 
-class StandIn(types.ModuleType):
-    """NumPy, but for the functions that make arrays, and those that take a list of arrays for one."""
+class NumpySubstitute(types.ModuleType):
+    """NumPy, except for functions that create arrays and functions that accept a list of arrays as an array."""
 
     def __init__(self) -> None:
         super().__init__("numpy")
@@ -49,8 +49,10 @@ _FIRST_IS_LIST = frozenset(
 
 
 def _accepting_lists(function: Function) -> Function:
-    """Where an argument is a list of traced arrays that stands for an array, or only a later argument is traced,
-    NumPy does not ask the traced arrays: do so."""
+    """Return a function that also accepts a list of traced arrays, or a traced array as a later argument.
+
+    NumPy does not call __array_function__ for such arguments.
+    """
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         listed = args and function not in _FIRST_IS_LIST and type(args[0]) in (list, tuple)
@@ -64,17 +66,17 @@ def _accepting_lists(function: Function) -> Function:
 
 
 class Substitution:
-    """Copies of functions that see the stand-in where they saw NumPy, one set of globals a module."""
+    """Copies of functions that see the substitute instead of NumPy. Each module has one set of copied globals."""
 
     def __init__(self) -> None:
-        self.standin = StandIn()
+        self.numpy = NumpySubstitute()
         self._globals: dict[int, dict[str, Any]] = {}
         self._copies: dict[int, tuple[Function, Function]] = {}
 
     def value(self, x: Any) -> Any:
-        """What a name of the user's stands for now."""
+        """Return the replacement of a value that the user's code refers to, or the value itself."""
         if x is np:
-            return self.standin
+            return self.numpy
         if callable(x) and not isinstance(x, type):
             name = getattr(x, "__name__", "")
             if name in creation.CREATION and getattr(np, name) is x:
@@ -82,20 +84,22 @@ class Substitution:
         return self.function(x) if isinstance(x, types.FunctionType) else x
 
     def function(self, f: types.FunctionType) -> Function:
-        """A copy of a Python function; those of installed packages and of Python itself stay as they are."""
+        """Return a copy of a user's Python function. A function of an installed package or of Python is returned
+        as it is.
+        """
         if not _is_users(f):
             return f
         seen = self._module(f.__globals__)
-        known = self._copies.get(id(f))
-        if known is None:
+        entry = self._copies.get(id(f))
+        if entry is None:
             made = types.FunctionType(f.__code__, seen, f.__name__, f.__defaults__, f.__closure__)
-            known = self._copies[id(f)] = f, made
+            entry = self._copies[id(f)] = f, made
             if f.__closure__:
                 cells = tuple(self._cell(c) for c in f.__closure__)
                 made = types.FunctionType(f.__code__, seen, f.__name__, f.__defaults__, cells)
             made.__kwdefaults__, made.__module__ = f.__kwdefaults__, f.__module__
-            known = self._copies[id(f)] = f, made
-        return known[1]
+            entry = self._copies[id(f)] = f, made
+        return entry[1]
 
     def _cell(self, cell: types.CellType) -> types.CellType:
         try:
@@ -106,42 +110,45 @@ class Substitution:
         return cell if new is content else types.CellType(new)
 
     def _module(self, original: dict[str, Any]) -> dict[str, Any]:
-        known = self._globals.get(id(original))
-        if known is None:
-            known = self._globals[id(original)] = dict(original)
-            known["__builtins__"] = {**vars(builtins), "__import__": self._import}
+        copied = self._globals.get(id(original))
+        if copied is None:
+            copied = self._globals[id(original)] = dict(original)
+            copied["__builtins__"] = {**vars(builtins), "__import__": self._import}
             for name, x in original.items():
                 if not name.startswith("__"):
-                    known[name] = self.value(x)
-        return known
+                    copied[name] = self.value(x)
+        return copied
 
     def globals_of(self, original: dict[str, Any]) -> dict[str, Any]:
-        """The globals that copies of a module's functions see; its own where none was copied."""
+        """Return the globals that the copies of a module's functions see, or `original` if there are no copies."""
         return self._globals.get(id(original), original)
 
     def _import(self, name: str, *args: Any, **kwargs: Any) -> Any:
         found = builtins.__import__(name, *args, **kwargs)
-        return self.standin if found is np else found
+        return self.numpy if found is np else found
 
     def call_method(self, bound: types.MethodType, args: tuple[Any, ...]) -> Any:
-        """Call a bound method on a copy of its instance, whose own methods are substituted too, and whose arrays
-        are traced constants that cannot be written to. What the call sets on it is set on the instance."""
+        """Call a bound method on a copy of its instance.
+
+        The methods of the copy are substituted too, and its arrays are traced constants that cannot be written to.
+        Attributes that the call sets on the copy are set on the instance.
+        """
         instance = bound.__self__
         if isinstance(instance, type) or not hasattr(instance, "__dict__"):
             return self.value(bound.__func__)(instance, *args)
         clone = copy.copy(instance)
-        given = {name: _constant(x, f"self.{name}") for name, x in vars(instance).items()}
+        attributes = {name: _constant(x, f"self.{name}") for name, x in vars(instance).items()}
         for cls in type(instance).__mro__:
             for name, x in vars(cls).items():
-                if name not in given and not name.startswith("__"):
+                if name not in attributes and not name.startswith("__"):
                     f = x.__func__ if isinstance(x, staticmethod) else x
                     if isinstance(f, types.FunctionType) and _is_users(f):
                         new = self.function(f)
-                        given[name] = new if isinstance(x, staticmethod) else types.MethodType(new, clone)
-        vars(clone).update(given)
+                        attributes[name] = new if isinstance(x, staticmethod) else types.MethodType(new, clone)
+        vars(clone).update(attributes)
         result = self.value(bound.__func__)(clone, *args)
         for name, x in vars(clone).items():
-            if x is not given.get(name, _ABSENT):
+            if x is not attributes.get(name, _ABSENT):
                 setattr(instance, name, x)
         return result
 
@@ -158,7 +165,7 @@ def _is_users(f: types.FunctionType) -> bool:
 
 
 def _constant(x: Any, owner: str) -> Any:
-    """An attribute's arrays as traced constants."""
+    """Return an attribute with its arrays as traced constants."""
     if isinstance(x, np.ndarray) and not isinstance(x, TracedArray) and x.dtype.kind in "biuf":
         made = creation.constant_array(x)
         made._owner = owner
@@ -170,8 +177,10 @@ def _constant(x: Any, owner: str) -> Any:
 
 @contextmanager
 def substitute_numpy() -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
-    """Within it, call_user runs copies of functions that see the stand-in. Gives a function from a module's
-    globals to those that the copies see."""
+    """Within the context, call_user runs copies of functions that see the substitute for NumPy.
+
+    Yields a function from a module's globals to the globals that the copies see.
+    """
     active = Substitution()
     token = _active.set(active)
     try:
@@ -181,7 +190,7 @@ def substitute_numpy() -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
 
 
 def call_user(function: Function, *args: Any) -> Any:
-    """Call a user's function; in a second attempt, its copy. Raise Stopped where it ends the program."""
+    """Call a user's function, or in a second attempt its copy. Raises Stopped if it ends the program."""
     active = _active.get()
     if active is None:
         return call_contained(function, *args)

@@ -1,4 +1,4 @@
-"""What lives on between two calls: snapshots of the objects that a user's function can change."""
+"""State that outlives a call: snapshots of the objects that a user's function can change."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from anylayer.graph.place import refusal
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.reach import Reach, is_users_class
 
-GENERATORS = "the generator of random numbers"
+GENERATORS = "the random number generator"
 _VALUE_LIMIT = 200_000
-"""Values that a snapshot compares at most."""
+"""The most values that a snapshot compares."""
 _ATOMS = (
     bool,
     int,
@@ -41,15 +41,18 @@ _ATOMS = (
     type,
 )
 _DEPTH_LIMIT = 30
-"""How deep it looks into lists of lists and objects of objects."""
+"""The most levels of nested containers and objects that a snapshot descends."""
 _CHECKSUM_LIMIT = 1 << 20
-"""Bytes of the largest array of which a checksum is made; of larger ones it is a sum and checksums of the ends."""
+"""The size in bytes up to which an array is compared by its checksum.
+
+A larger array is compared by a sum and by checksums of both ends.
+"""
 
 
 class Snapshot:
-    """The present values, by name, of all that a call of `reach`'s subject may leave changed.
+    """The current values, by name, of everything that a call of the subject of `reach` may change.
 
-    `holders` gives for a number the dict that it stands in, and its key there.
+    `holders` maps the name of each number to the dict that contains it and its key there.
     """
 
     def __init__(self, reach: Reach) -> None:
@@ -57,19 +60,19 @@ class Snapshot:
         self.holders: dict[str, tuple[Any, Any]] = {}
         self._seen: dict[int, Any] = {}
         self._depth = 0
-        for name, get in reach.state_getters.items():
+        for name, get in reach.getters.items():
             self.take(name, get())
         if reach.uses_shared_generator:
             self.values[GENERATORS] = _generators()
 
     def changed(self, later: Snapshot) -> list[str]:
-        """The names of what differs in a later one."""
+        """Return the names of the values that differ in `later`."""
         a, b = self.values, later.values
         names = [*a, *(n for n in b if n not in a)]
         return [n for n in names if (n in a) != (n in b) or a[n] != b[n]]
 
     def take(self, name: str, x: Any) -> None:
-        """Enter a value, and those inside it."""
+        """Record a value and the values inside it."""
         if len(self.values) >= _VALUE_LIMIT:
             return
         if isinstance(x, _ATOMS):
@@ -132,7 +135,7 @@ class Snapshot:
 
 
 def _position(iterator: Any) -> Any:
-    """Where an iterator stands; something new each time where it does not tell."""
+    """Return the position of an iterator, or a new object each time if the iterator does not reveal it."""
     try:
         return repr(iterator.__reduce__())
     except TypeError:
@@ -140,7 +143,7 @@ def _position(iterator: Any) -> Any:
 
 
 def _array(x: np.ndarray[Any, Any]) -> Any:
-    """An array's content, in short; one that nobody can write to is known by its place."""
+    """Return a summary of the content of an array. A read-only array is identified by its address."""
     if not x.flags.writeable and x.ndim:
         return x.shape, x.dtype, x.__array_interface__["data"][0]
     if x.dtype.hasobject:
@@ -159,14 +162,14 @@ def _array(x: np.ndarray[Any, Any]) -> Any:
 
 
 def _generators() -> Any:
-    """The state of the generators that the functions of `random` and `np.random` share."""
+    """Return the state of the random number generators that the functions of `random` and `np.random` share."""
     numpys = sys.modules.get("numpy.random")
     state = repr(numpys.get_state(legacy=False)["state"]) if numpys is not None else ""
     return random.getstate(), state
 
 
 class CallCounter:
-    """A number that changes in every call, in the place of its attribute: it may be counted on, not looked at."""
+    """A substitute for a number that changes in every call: it can be incremented, but not read."""
 
     __slots__ = ("_name", "_value")
     __hash__ = None  # type: ignore[assignment]
@@ -209,7 +212,7 @@ class CallCounter:
 
 @contextmanager
 def replace_counters(found: Snapshot, names: Sequence[str]) -> Iterator[None]:
-    """Within it, numbers that change in every call are Counts; afterwards they are what they were."""
+    """Within the context, the named numbers, which change in every call, are replaced by CallCounters."""
     kept = [(*found.holders[name], name) for name in names]
     values = [holder[key] for holder, key, _ in kept]
     try:
@@ -222,9 +225,10 @@ def replace_counters(found: Snapshot, names: Sequence[str]) -> Iterator[None]:
 
 
 def state_refusal(name: str) -> TraceError:
-    """The refusal of what a call leaves for the next one."""
+    """Return the error for the state `name` that one call leaves for the next one."""
     if name == GENERATORS:
-        return refusal("draws random numbers; what differs from call to call cannot be recorded")
+        return refusal("draws random numbers; a value that differs from call to call cannot be recorded")
     return refusal(
-        f"{name} changes in every call; what lives on between two calls cannot be recorded: keep it out of forward"
+        f"{name} changes in every call, but state that is kept between two calls cannot be recorded; do not "
+        "change it in forward"
     )

@@ -1,4 +1,7 @@
-"""Tracing rules: what NumPy's functions, ufuncs, methods and attributes record. Importing this enters them all."""
+"""Tracing rules: what NumPy's functions, ufuncs, methods and attributes record.
+
+Importing this package registers all of them.
+"""
 
 from anylayer.folders import load_all
 

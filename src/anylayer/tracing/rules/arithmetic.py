@@ -1,4 +1,4 @@
-"""Functions of NumPy's own that are short compositions of others."""
+"""NumPy functions that are short compositions of other NumPy functions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any =
         raise ValueError(f"order must be non-negative but got {n}")
     a = array_like(a)
     axis = axis_of(axis, a.ndim)
-    ends = [None if e is _NONE else _end(array_like(e), a, axis) for e in (prepend, append)]
+    ends = [None if e is _NONE else _end_values(array_like(e), a, axis) for e in (prepend, append)]
     parts = [p for p in (ends[0], a, ends[1]) if p is not None]
     a = np.concatenate(parts, axis) if len(parts) > 1 else a
     for _ in range(n):
@@ -52,7 +52,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any =
     return a
 
 
-def _end(value: Any, a: Any, axis: int) -> Any:
+def _end_values(value: Any, a: Any, axis: int) -> Any:
+    """Return the prepend= or append= of np.diff, broadcast like `a` with size 1 along `axis` if it is a scalar."""
     if value.ndim == 0:
         return np.broadcast_to(value, [1 if i == axis else d for i, d in enumerate(a.shape)])
     return value
@@ -154,10 +155,12 @@ def polyval(p: Any, x: Any) -> Any:
     return y
 
 
-# ------------------------------------------------------------ ignoring NaN
+# ------------------------------------------------------------ functions that ignore NaN
 
 
 def _without_nan(function: Any, neutral: Any) -> TracingRule:
+    """Return a rule that calls `function` with NaN replaced by `neutral`."""
+
     def rule(a: Any, axis: Any = None, **kwargs: Any) -> Any:
         if a.dtype.kind == "f":
             a = np.where(np.isnan(a), a.dtype.type(neutral), a)

@@ -1,4 +1,4 @@
-"""ndarray's methods and properties, each as the function that it is."""
+"""The methods and properties of ndarray, each implemented by the NumPy function of the same name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _transpose(x: TracedArray) -> Any:
 def astype(
     x: TracedArray, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: Any = True
 ) -> Any:
-    """ndarray.astype: a copy, unless the dtype is the same and copy=False."""
+    """Implement ndarray.astype: return a copy, unless the dtype is the same and copy=False."""
     dtype = np.dtype(dtype)
     if not np.can_cast(x.dtype, dtype, casting):
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule '{casting}'")
@@ -61,20 +61,21 @@ def astype(
 
 
 def copy(x: TracedArray, order: str = "C") -> Any:
-    """ndarray.copy."""
+    """Implement ndarray.copy."""
     result = copy_of(x)
     result._scalar = x._scalar
     return result if order in ("C", None) else _keep_memory_layout(result, x)
 
 
 def _keep_memory_layout(result: TracedArray, x: TracedArray) -> TracedArray:
+    """Return `result` with a record that it has the memory layout of `x`."""
     if x._view is not None or x._memory_layout is not None:
         result._memory_layout = lambda: x._dummy().astype(result.dtype)
     return result
 
 
 class Flat:
-    """x.flat: the elements in C order, to read, to write and to go through."""
+    """ndarray.flat: the elements in C order, for reading, writing and iteration."""
 
     __slots__ = ("_array",)
 
@@ -105,17 +106,17 @@ class Flat:
         return np.asarray(self._array).reshape(-1)
 
     def copy(self) -> Any:
-        """All elements as an array of their own."""
+        """Return all elements as an array of their own."""
         return self[:]
 
 
 @implements(np.put, raw=True)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """np.put: of a scalar, or of as many values as places."""
+    """Implement np.put with one value, or one value per index."""
     if type(a) is not TracedArray:
         raise refusal("np.put writes a traced array into a NumPy array; make it with np.zeros_like(x)")
     if np.size(v) not in (1, np.size(ind)) or mode != "raise":
-        raise refusal("np.put with other than one value a place, or with a mode, cannot be recorded")
+        raise refusal("np.put is recorded with one value, or one value per index, and mode='raise' only")
     Flat(a)[ind if type(ind) is TracedArray else np.asarray(ind)] = v if np.size(v) > 1 else np.reshape(v, ())
 
 

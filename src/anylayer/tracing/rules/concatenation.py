@@ -1,4 +1,4 @@
-"""Functions that join arrays, or make larger ones of them: concatenate, stack, repeat, tile, roll, pad."""
+"""Functions that concatenate, repeat or pad arrays: concatenate, stack, repeat, tile, roll, pad."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from anylayer.tracing.record import record
 
 
 def array_like(x: Any) -> Any:
-    """An array of what NumPy would make an array of, traced arrays in lists joined."""
+    """Return what np.asarray(x) would, with traced arrays in lists stacked."""
     if type(x) is TracedArray:
         return x
     if type(x) in (list, tuple) and any(type(array_like(v)) is TracedArray for v in x):
@@ -76,13 +76,13 @@ def block(arrays: Any) -> Any:
     rank = max(depth, *[x.ndim for x in leaves])
     dtype = common_dtype(*leaves)
 
-    def joined(items: Any, level: int) -> Any:
+    def concatenated(items: Any, level: int) -> Any:
         if not isinstance(items, list):
             x = cast(array_like(items), dtype)
             return x.reshape([1] * (rank - x.ndim) + list(x.shape))
-        return concat([joined(i, level + 1) for i in items], rank - depth + level)
+        return concat([concatenated(i, level + 1) for i in items], rank - depth + level)
 
-    return joined(arrays, 0)
+    return concatenated(arrays, 0)
 
 
 def _depth(arrays: Any) -> int:
@@ -105,7 +105,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if not isinstance(obj, (int, np.integer)):
-        raise refusal("np.insert at other than one place cannot be recorded; use np.concatenate")
+        raise refusal("np.insert at more than one place cannot be recorded; use np.concatenate")
     arr = arr.reshape(-1) if axis is None else arr
     place = axis_of(0 if axis is None else axis, arr.ndim)
     at = int(obj) + (arr.shape[place] if obj < 0 else 0)
@@ -129,14 +129,14 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     if type(repeats) is TracedArray:
-        raise refusal("np.repeat by a traced array has a size that is known only when the network runs")
+        raise refusal("np.repeat with traced repeats has a size that is known only when the network runs")
     a = a.reshape(-1) if axis is None else a
     place = axis_of(0 if axis is None else axis, a.ndim)
     return np.take(a, np.repeat(np.arange(a.shape[place]), repeats), place)
 
 
-_CONCAT = 16
-"""Copies up to which joining them beats Tile."""
+_CONCAT_LIMIT = 16
+"""The number of copies up to which Concat is faster than Tile."""
 
 
 @implements(np.tile)
@@ -145,7 +145,7 @@ def tile(A: Any, reps: Any) -> Any:
     rank = max(A.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     x = A.reshape([1] * (rank - A.ndim) + list(A.shape))
-    if math.prod(counts) <= _CONCAT and 0 not in counts:
+    if math.prod(counts) <= _CONCAT_LIMIT and 0 not in counts:
         for axis, n in enumerate(counts):
             x = concat([x] * n, axis)
         return x
@@ -188,13 +188,13 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         mode = "constant"
     if mode == "constant":
         values = kwargs.pop("constant_values", 0)
-        _no_more(mode, kwargs)
+        _reject_keywords(mode, kwargs)
         return _pad_constant(array, widths, values)
     if mode not in _INDEX_MODES:
         raise refusal(f"np.pad(..., mode={mode!r}) cannot be recorded; only constant, {', '.join(_INDEX_MODES)}")
     if kwargs.pop("reflect_type", "even") != "even":
         raise refusal("np.pad(..., reflect_type='odd') cannot be recorded")
-    _no_more(mode, kwargs)
+    _reject_keywords(mode, kwargs)
     simple = all(b < d and a < d for (b, a), d in zip(widths, array.shape))
     if mode == "edge" or (mode == "reflect" and simple):
         return primitives.pad(array, [b for b, _ in widths], [a for _, a in widths], mode=mode)
@@ -205,12 +205,14 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     return array
 
 
-def _no_more(mode: str, kwargs: Any) -> None:
+def _reject_keywords(mode: str, kwargs: Any) -> None:
+    """Raise ValueError for a keyword that np.pad does not accept in this mode."""
     for name in kwargs:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {{'{name}'}}")
 
 
 def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
+    """Return (before, after) per axis from the pad_width of np.pad."""
     if isinstance(pad_width, dict):
         pairs = [(0, 0)] * rank
         for axis, width in pad_width.items():
@@ -225,6 +227,7 @@ def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
 
 
 def _pad_constant(x: Any, widths: list[tuple[int, int]], values: Any) -> Any:
+    """Pad with constants, which may differ per axis and side."""
     if type(values) is TracedArray:
         raise refusal("np.pad with a traced constant_values cannot be recorded; use np.concatenate")
     pairs = np.broadcast_to(np.asarray(values), (x.ndim, 2))

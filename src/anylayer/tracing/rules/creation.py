@@ -1,5 +1,7 @@
-"""Functions that make arrays: zeros_like, zeros(..., like=x) and their like. What they make is known, traced all
-the same, so that traced arrays can be written into it."""
+"""Functions that create arrays: zeros_like, zeros(..., like=x) and others.
+
+The arrays that they create are constants, but also traced, so that traced arrays can be written to them.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +22,7 @@ from anylayer.tracing.rules.concatenation import array_like
 
 
 def _graph() -> Graph:
+    """Return the graph of the running trace. Raises TraceError if there is none."""
     graph = current_graph.get()
     if graph is None:
         raise refusal("a traced array is used outside the call that it was made for")
@@ -27,7 +30,7 @@ def _graph() -> Graph:
 
 
 def constant_array(array: Any) -> TracedArray:
-    """An array of its own with known content."""
+    """Return a new traced array with constant content."""
     return TracedArray(_graph(), np.asarray(array))
 
 
@@ -64,7 +67,7 @@ def full_like(
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
-    """np.full, also of a traced value."""
+    """Implement np.full, also for a traced value."""
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     if type(fill_value) is not TracedArray:
@@ -79,7 +82,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, de
 def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0
 ) -> Any:
-    """np.array, also of traced arrays and lists of them."""
+    """Implement np.array, also for traced arrays and lists of them."""
     if type(object) is TracedArray:
         same = dtype is None or np.dtype(dtype) == object.dtype
         if same and not copy and object.ndim >= ndmin and not object._scalar:
@@ -90,7 +93,7 @@ def array(
     elif next(traced_in(object), None) is None:
         result = constant_array(np.array(object, dtype))
         if isinstance(object, np.ndarray) and not copy and result.dtype == object.dtype:
-            result._owner = "a NumPy array (np.asarray gives the array itself)"
+            result._owner = "a NumPy array (np.asarray returns the array itself)"
     else:
         result = wrapped(_graph(), _nested(object, dtype))
     while result.ndim < ndmin:
@@ -99,26 +102,25 @@ def array(
 
 
 def _nested(items: Any, dtype: Any) -> Any:
-    """An array of nested lists: Python numbers take the dtype of the arrays beside them only where NumPy lets
-    them, that is never; they count as int64 or float64."""
+    """Return an array made of nested lists. Python numbers count as int64 or float64, as in NumPy."""
     joined = array_like(items)
     return joined if dtype is None else cast(joined, np.dtype(dtype))
 
 
 def asarray(a: Any, dtype: Any = None, order: str = "K", *, device: Any = None, copy: Any = None) -> Any:
-    """np.asarray, of traced arrays too."""
+    """Implement np.asarray, also for traced arrays."""
     return array(a, dtype, copy=bool(copy))
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
-    """np.ascontiguousarray: the array itself where it lies in C order, as in NumPy."""
+    """Implement np.ascontiguousarray: return the array itself if it has C order."""
     moved = type(a) is TracedArray and (a._view is not None or a._memory_layout is not None)
     if moved and not a._dummy().flags.c_contiguous:
         return array(a, dtype, ndmin=1)
     return array(a, dtype, copy=False, ndmin=1)
 
 
-def _made_by(function: Callable[..., Any]) -> Callable[..., Any]:
+def _traced_result(function: Callable[..., Any]) -> Callable[..., Any]:
     def rule(*args: Any, **kwargs: Any) -> Any:
         return constant_array(function(*args, **kwargs))
 
@@ -126,15 +128,15 @@ def _made_by(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 CREATION: dict[str, Callable[..., Any]] = {
-    "zeros": _made_by(np.zeros),
-    "ones": _made_by(np.ones),
-    "empty": _made_by(np.zeros),
-    "eye": _made_by(np.eye),
-    "identity": _made_by(np.identity),
-    "tri": _made_by(np.tri),
-    "arange": _made_by(np.arange),
-    "linspace": _made_by(np.linspace),
-    "fromfunction": _made_by(np.fromfunction),
+    "zeros": _traced_result(np.zeros),
+    "ones": _traced_result(np.ones),
+    "empty": _traced_result(np.zeros),
+    "eye": _traced_result(np.eye),
+    "identity": _traced_result(np.identity),
+    "tri": _traced_result(np.tri),
+    "arange": _traced_result(np.arange),
+    "linspace": _traced_result(np.linspace),
+    "fromfunction": _traced_result(np.fromfunction),
     "full": full,
     "array": array,
     "asarray": asarray,
@@ -142,7 +144,7 @@ CREATION: dict[str, Callable[..., Any]] = {
     "ascontiguousarray": ascontiguousarray,
     "asfortranarray": lambda a, dtype=None: array(a, dtype),
 }
-"""What makes arrays, by name: for like= and for the stand-in of NumPy."""
+"""The functions that create arrays, by name: for like= and for the substitute for NumPy."""
 
 
 for _name, _rule in CREATION.items():
@@ -151,14 +153,14 @@ for _name, _rule in CREATION.items():
 
 @implements(np.copy, raw=True)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
-    return call_copy(a, order)
+    return copy_as_array(a, order)
 
 
-def call_copy(a: Any, order: str) -> Any:
-    """A copy that is an array, also of a scalar."""
-    from anylayer.tracing.rules.attributes import copy as copied
+def copy_as_array(a: Any, order: str) -> Any:
+    """Return a copy that is an array, even of a scalar."""
+    from anylayer.tracing.rules.attributes import copy as ndarray_copy
 
-    result = copied(a, order)
+    result = ndarray_copy(a, order)
     result._scalar = False
     return result
 

@@ -1,4 +1,4 @@
-"""x[key]: NumPy's indexing as the cheapest of Slice, Gather and Reshape."""
+"""x[key]: NumPy's indexing, recorded as the cheapest of Slice, Gather and Reshape."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import cast, gather, is_constant, reshape, slices, transpose
 
 _OUTSIDE = np.int64(2**31 - 1)
-"""A position that no array has: arrays have at most as many values."""
+"""A position outside every array: an array has at most 2^31 elements."""
 
 
 @dataclass(slots=True)
 class Key:
-    """A key in pieces. `bounds` slice some axes (axis, start, n, step); an int is a slice of one.
+    """A parsed key.
 
-    `arrays` are the index arrays (NumPy or traced) by the axis that they index. `axes` lists the result's
-    axes before the index arrays' own are put in: an int is an axis of the array, None a new one. `place` is
-    where the arrays' axes go in there, `dropped` the axes that an int takes away.
+    `bounds` lists slices (axis, start, n, step); an integer is a slice with n = 1. `arrays` maps an axis to the
+    index array (NumPy or traced) for it. `axes` lists the axes of the result without those of the index arrays: an
+    int is an axis of the indexed array, None a new axis. The axes of the index arrays are inserted into this list
+    at `place`.
     """
 
     bounds: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -36,12 +37,16 @@ class Key:
 
     @property
     def basic(self) -> bool:
+        """Whether there are no index arrays."""
         return not self.arrays
 
 
 def _pieces(key: Any, rank: int) -> list[Any]:
-    """The key as a list, lists and masks made arrays. What the Ellipsis stands for follows it: also where that is
-    nothing it keeps index arrays apart."""
+    """Return the key as a list, with lists and masks as arrays and one slice for each axis that it leaves out.
+
+    The slices that the Ellipsis stands for follow it. It stays in the list even if it stands for no axis, because
+    it separates index arrays.
+    """
     items = list(key) if type(key) is tuple else [key]
     pieces: list[Any] = []
     used = 0
@@ -72,7 +77,7 @@ def _pieces(key: Any, rank: int) -> list[Any]:
 
 
 def _index_array(item: Any) -> Any:
-    """An index that is an array or a sequence: of integers, or a mask."""
+    """Return an index that is an array or a sequence as an integer array, a mask or an int."""
     if type(item) in (list, tuple) and any(type(v) is TracedArray for v in item):
         return np.stack([v if type(v) is TracedArray else np.asarray(v) for v in item])
     array = np.asarray(item)
@@ -89,7 +94,7 @@ def _index_array(item: Any) -> Any:
 
 
 def parse(key: Any, shape: Sequence[Any]) -> Key:
-    """The pieces of a key for an array of this shape, checked as NumPy checks them."""
+    """Parse a key for an array of this shape. Raises IndexError where NumPy does."""
     pieces = _pieces(key, len(shape))
     advanced = any(_is_array(p) for p in pieces)
     result = Key()
@@ -131,7 +136,7 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
 
 
 def is_full(p: slice) -> bool:
-    """Whether a slice is `:`."""
+    """Return whether a slice is `:`."""
     return p.start is None and p.stop is None and p.step is None
 
 
@@ -144,7 +149,7 @@ def _is_mask(p: Any) -> bool:
 
 
 def _put_mask(key: Key, mask: Any, shape: Sequence[Any], axis: int) -> None:
-    """A constant mask is the index arrays of where it is true."""
+    """Add a constant mask to `key` as the index arrays of its true elements."""
     if mask.ndim == 0:
         raise refusal("a single True or False as an index cannot be recorded; use None or a slice")
     for i, (d, n) in enumerate(zip(mask.shape, shape[axis:])):
@@ -161,7 +166,10 @@ def _checked_index(index: int, size: Any, axis: int) -> int:
     if isinstance(size, Dim):
         if index >= 0:
             return index
-        raise refusal(f"index {index} counts from the end of axis {axis}, whose size {size} is known only then")
+        raise refusal(
+            f"index {index} counts from the end of axis {axis}, whose size {size} is known only when the network "
+            "runs"
+        )
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
     return index % size if size else index
@@ -171,7 +179,7 @@ def _checked_array(p: Any, size: Any, axis: int) -> Any:
     if type(p) is TracedArray:
         if p.dtype.kind not in "iu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
-        p._graph.note("indices that are data are not checked when this runs; np.clip them to be safe")
+        p._graph.note("indices that depend on data are not checked when this runs; np.clip them to be safe")
         return cast(p, I8)
     if isinstance(size, Dim):
         raise refusal(f"indexing axis {axis}, whose size {size} is known only when the network runs")
@@ -185,7 +193,7 @@ def _checked_array(p: Any, size: Any, axis: int) -> Any:
 
 
 def getitem(x: TracedArray, key: Any) -> Any:
-    """x[key]: a view for slices and integers, a copy for arrays."""
+    """Return x[key]: a view for slices and integers, a copy for index arrays."""
     from anylayer.tracing.masks import select_masked
 
     selection = select_masked(x, key)
@@ -204,12 +212,15 @@ def getitem(x: TracedArray, key: Any) -> Any:
         result = wrapped(x._graph, content[key])
     else:
         result = wrapped(x._graph, take(content, parsed))
-    result._memory_layout = lambda: np.asarray(x._dummy()[dummies(key)])  # seldom in C order
+    result._memory_layout = lambda: np.asarray(x._dummy()[dummies(key)])  # rarely in C order
     return result
 
 
 def basic_view(x: TracedArray, key: Any, content: Any = None) -> TracedArray:
-    """The view that a key of slices, integers and None gives; `content` is its content when at hand."""
+    """Return the view for a key of slices, integers and None.
+
+    `content` is the content of the view, if the caller has already computed it.
+    """
     from anylayer.tracing.rules.writing import content_after_write
 
     parsed = parse(key, x.shape)
@@ -226,13 +237,14 @@ def basic_view(x: TracedArray, key: Any, content: Any = None) -> TracedArray:
 
 
 def _basic(x: Any, key: Key) -> Any:
+    """Return the elements that a key without index arrays selects."""
     part = slices(x, key.bounds)
     shape = tuple(1 if a is None else part.shape[a] for a in key.axes)
     return reshape(part, shape)
 
 
 def take(x: Any, key: Key) -> Any:
-    """The elements that a key with index arrays selects."""
+    """Return the elements that a key with index arrays selects."""
     arrays = {a: np.asarray(p) if is_constant(p) else p for a, p in key.arrays.items()}
     index_shape = broadcast(*[p.shape for p in arrays.values()])
     singles = {a: int(p.reshape(-1)[0]) for a, p in arrays.items() if is_constant(p) and p.size == 1}
@@ -249,11 +261,13 @@ def take(x: Any, key: Key) -> Any:
     return _in_numpy_order(part, order, key, index_shape)
 
 
-_Order = list[tuple[str, int]]
+_Origins = list[tuple[str, int]]
+"""What each axis of an array is: ("axis", i) of the indexed array, ("dropped", i) for an axis to remove, or
+("array", i) for axis i of the index arrays."""
 
 
 def _separable(arrays: dict[int, Any]) -> bool:
-    """Whether each index array varies along axes of the result of its own."""
+    """Return whether the index arrays are constants that vary along different axes of the result."""
     if not all(map(is_constant, arrays.values())):
         return False
     seen: set[int] = set()
@@ -265,10 +279,13 @@ def _separable(arrays: dict[int, Any]) -> bool:
     return True
 
 
-def _gather_separately(x: Any, arrays: dict[int, Any], rank: int, dropped: list[int]) -> tuple[Any, _Order]:
-    """One Gather (or Slice) an axis, the innermost first, which leaves less for the outer ones."""
+def _gather_separately(x: Any, arrays: dict[int, Any], rank: int, dropped: list[int]) -> tuple[Any, _Origins]:
+    """Apply one Gather or Slice per index array, the innermost axis first, which leaves less data for the others.
+
+    Return the result and what each of its axes is.
+    """
     source_rank = x.ndim
-    order: _Order = []
+    order: _Origins = []
     widths: dict[int, list[int]] = {}
     for axis in sorted(arrays, reverse=True):
         p = arrays[axis]
@@ -285,14 +302,14 @@ def _gather_separately(x: Any, arrays: dict[int, Any], rank: int, dropped: list[
 
 
 def _gather_axis(x: Any, p: Any, axis: int) -> Any:
-    """np.take along one axis, which may be all of it as it is."""
+    """Return np.take along one axis, or `x` itself if the indices select the whole axis in order."""
     if is_constant(p) and p.ndim == 1 and p.size == x.shape[axis] and (p == np.arange(p.size)).all():
         return x
     return gather(x, p, axis)
 
 
 def _as_slices(arrays: dict[int, Any]) -> dict[int, tuple[int, int, int, int]]:
-    """The index arrays that are arithmetic progressions, as slices."""
+    """Return the index arrays that are arithmetic progressions as slices (axis, start, n, step)."""
     found = {}
     for axis, p in arrays.items():
         if is_constant(p) and p.size > 1 and max(p.shape) == p.size:
@@ -305,8 +322,11 @@ def _as_slices(arrays: dict[int, Any]) -> dict[int, tuple[int, int, int, int]]:
 
 def _gather_jointly(
     x: Any, arrays: dict[int, Any], index_shape: Sequence[Any], dropped: list[int]
-) -> tuple[Any, _Order]:
-    """The indexed axes merged into one, then one Gather of their flat positions."""
+) -> tuple[Any, _Origins]:
+    """Merge the indexed axes into one, and apply one Gather with flat positions.
+
+    Return the result and what each of its axes is.
+    """
     axes = sorted(arrays)
     sizes = [x.shape[a] for a in axes]
     if not is_static(sizes):
@@ -318,16 +338,16 @@ def _gather_jointly(
     x = transpose(x, [*lead, *axes, *tail])
     x = reshape(x, (*[x.shape[i] for i in range(len(lead))], size_of(sizes), *x.shape[len(lead) + len(axes) :]))
     x = gather(x, flat, len(lead))
-    order: _Order = [("dropped" if a in dropped else "axis", a) for a in lead]
+    order: _Origins = [("dropped" if a in dropped else "axis", a) for a in lead]
     order.extend(("array", i) for i in range(len(index_shape)))
     order.extend(("dropped" if a in dropped else "axis", a) for a in tail)
     return x, order
 
 
 def flat_index(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """Return ravel_multi_index, also of traced indices, whose negative values count from the end.
+    """Return np.ravel_multi_index of the indices, which may be traced and negative.
 
-    A traced index out of its axis gives a position outside every array, which engines refuse.
+    A traced index outside its axis gives a position outside every array, which the engines refuse.
     """
     if len(indices) == 1:
         return indices[0]
@@ -349,10 +369,10 @@ def flat_index(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
     return total if outside is None else np.where(outside, _OUTSIDE, total)
 
 
-def _in_numpy_order(x: Any, order: _Order, key: Key, index_shape: Sequence[Any]) -> Any:
-    """Bring the axes into NumPy's order, put in the new axes and drop those that integers take away."""
-    wanted: _Order = []
-    arrays: _Order = [o for o in order if o[0] == "array"]
+def _in_numpy_order(x: Any, order: _Origins, key: Key, index_shape: Sequence[Any]) -> Any:
+    """Permute the axes into NumPy's order, insert the new axes and drop those that integers remove."""
+    wanted: _Origins = []
+    arrays: _Origins = [o for o in order if o[0] == "array"]
     before = [a for a in key.axes[: key.place] if a is not None]
     after = [a for a in key.axes[key.place :] if a is not None]
     wanted.extend(("axis", a) for a in before)

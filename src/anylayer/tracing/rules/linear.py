@@ -1,4 +1,4 @@
-"""Products of matrices, einsum, norms."""
+"""Matrix products, einsum and norms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from anylayer.tracing.rules.concatenation import array_like
 
 @ufunc_rule(np.matmul)
 def matmul(a: Any, b: Any) -> Any:
-    """np.matmul: of the loop's dtype."""
+    """Record np.matmul of two arrays in the dtype of NumPy's loop."""
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError("matmul: Input operand does not have enough dimensions")
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
@@ -59,7 +59,8 @@ if hasattr(np, "matvec"):
         return matmul(a[..., None, :], b)[..., 0, :]
 
 
-def _pair(a: Any, b: Any) -> tuple[Any, Any]:
+def _common_pair(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return both arrays in their common dtype."""
     a, b = array_like(a), array_like(b)
     dtype = common_dtype(a, b)
     return cast(a, dtype), cast(b, dtype)
@@ -67,7 +68,7 @@ def _pair(a: Any, b: Any) -> tuple[Any, Any]:
 
 @implements(np.dot)
 def dot(a: Any, b: Any) -> Any:
-    a, b = _pair(a, b)
+    a, b = _common_pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
     if b.ndim <= 2:
@@ -77,13 +78,13 @@ def dot(a: Any, b: Any) -> Any:
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    a, b = _pair(a, b)
+    a, b = _common_pair(a, b)
     return matmul(a.reshape(-1), b.reshape(-1))
 
 
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
-    a, b = _pair(a, b)
+    a, b = _common_pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
     return tensordot(a, b, ((a.ndim - 1,), (b.ndim - 1,)))
@@ -97,7 +98,7 @@ def outer(a: Any, b: Any) -> Any:
 
 @implements(np.tensordot, np.linalg.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    a, b = _pair(a, b)
+    a, b = _common_pair(a, b)
     if isinstance(axes, (int, np.integer)):
         left, right = range(a.ndim - int(axes), a.ndim), range(int(axes))
     else:
@@ -132,7 +133,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         axisa = axisb = axisc = axis
     a, b = np.moveaxis(array_like(a), axisa, -1), np.moveaxis(array_like(b), axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise refusal("np.cross of other than three-dimensional vectors cannot be recorded")
+        raise refusal("np.cross of vectors without three elements cannot be recorded")
     x, y, z = (a[..., i] for i in range(3))
     u, v, w = (b[..., i] for i in range(3))
     return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axisc)
@@ -164,7 +165,7 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
     if n < 1:
-        raise refusal("np.linalg.matrix_power of a power below 1 cannot be recorded")
+        raise refusal("np.linalg.matrix_power with a power below 1 cannot be recorded")
     result = a
     for _ in range(n - 1):
         result = np.matmul(result, a)
@@ -214,7 +215,7 @@ def _matrix_norm(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> A
         result = sums.max(other, keepdims=True) if order > 0 else sums.min(other, keepdims=True)
         return result if keepdims else np.squeeze(result, axes)
     raise refusal(
-        f"np.linalg.norm of matrices with ord={order!r} has no form in ONNX operators; only 'fro', 1, inf"
+        f"np.linalg.norm of matrices with ord={order!r} cannot be expressed in ONNX operators; use 'fro', 1 or inf"
     )
 
 
@@ -235,7 +236,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 @implements(np.einsum)
 def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **kwargs: Any) -> Any:
-    """By products of two operands at a time, from the left."""
+    """Record einsum as products of two operands at a time, from left to right."""
     terms, result, arrays = _einsum_terms(operands)
     common = common_dtype(*arrays) if dtype is None else np.dtype(dtype)
     pairs = [_diagonals(cast(a, common), t) for a, t in zip(arrays, terms)]
@@ -250,7 +251,9 @@ def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **kwargs: A
 
 
 def _einsum_terms(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
-    """The labels of each operand and of the result, with "..." spelled out in capital placeholders."""
+    """Return the labels of each operand, the labels of the result, and the operands. "..." is replaced by unused
+    letters.
+    """
     if not isinstance(operands[0], str):
         operands = _interleaved(operands)
     text = operands[0].replace(" ", "")
@@ -275,7 +278,7 @@ def _einsum_terms(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
 
 
 def _interleaved(operands: Sequence[Any]) -> list[Any]:
-    """einsum(a, [0, 1], b, [1, 2], [0, 2]) in letters."""
+    """Return the operands of einsum(a, [0, 1], b, [1, 2], [0, 2]) with the axes as letters."""
 
     def letters(axes: Sequence[Any]) -> str:
         return "".join("..." if a is Ellipsis else string.ascii_letters[a] for a in axes)
@@ -288,7 +291,7 @@ def _interleaved(operands: Sequence[Any]) -> list[Any]:
 
 
 def _diagonals(x: Any, labels: str) -> tuple[Any, str]:
-    """One axis for a label that an operand has several times."""
+    """Return `x` with one axis for each label that the operand has several times, and the new labels."""
     for label in labels:
         while labels.count(label) > 1:
             i = labels.index(label)
@@ -304,7 +307,7 @@ def _without(labels: str, places: Sequence[int]) -> str:
 
 
 def _summed(x: Any, labels: str, needed: set[str]) -> tuple[Any, str]:
-    """Sum over the labels that nothing else needs."""
+    """Sum over the labels that are not in `needed`. Return the result and its labels."""
     gone = [i for i, c in enumerate(labels) if c not in needed]
     if gone:
         x = cast(x.sum(tuple(gone)), x.dtype) if is_constant(x) else _sum_axes(x, gone)
@@ -318,7 +321,9 @@ def _sum_axes(x: Any, axes: Sequence[int]) -> Any:
 
 
 def _product(a: Any, left: str, b: Any, right: str, needed: set[str]) -> tuple[Any, str]:
-    """Two operands multiplied and summed over the labels that are not needed further."""
+    """Multiply two operands, and sum over the labels that are not in `needed`. Return the result and its
+    labels.
+    """
     a, left = _summed(a, left, needed | set(right))
     b, right = _summed(b, right, needed | set(left))
     sizes = dict(zip(left, a.shape))
@@ -350,7 +355,7 @@ def _product(a: Any, left: str, b: Any, right: str, needed: set[str]) -> tuple[A
 
 
 def _spread(x: Any, labels: str, order: Sequence[str]) -> Any:
-    """The operand with the axes of `order`, of size 1 where it has none."""
+    """Return the operand with the axes `order`, of size 1 for labels that it does not have."""
     own = [c for c in order if c in labels]
     x = transpose(x, [labels.index(c) for c in own])
     sizes = dict(zip(own, x.shape))

@@ -1,4 +1,4 @@
-"""ndarray's operators: each is a ufunc."""
+"""The operators of ndarray, each implemented by its ufunc."""
 
 from __future__ import annotations
 
@@ -68,14 +68,16 @@ def _single(ufunc: np.ufunc) -> Any:
 def _power(self: Any, other: Any, modulo: Any = None) -> Any:
     if modulo is not None:
         return NotImplemented
-    if type(other) is int and other == 2:  # which NumPy's operator, unlike np.power, takes for np.square
+    if type(other) is int and other == 2:  # NumPy's operator, unlike np.power, calls np.square here
         return np.square(self)
     return np.power(self, other)
 
 
 def install(cls: Any, immutable: Callable[[Any], bool]) -> None:
-    """Give a class ndarray's operators, by way of its __array_ufunc__. Those that work in place give a new array
-    where one is `immutable`."""
+    """Add the operators of ndarray to a class that has __array_ufunc__.
+
+    An in-place operator returns a new array if `immutable` is true of the array, as for NumPy scalars.
+    """
     for name, ufunc in _BINARY.items():
         setattr(cls, f"__{name}__", _forward(ufunc))
         setattr(cls, f"__r{name}__", _reflected(ufunc))

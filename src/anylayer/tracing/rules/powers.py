@@ -1,4 +1,4 @@
-"""Powers and shifts: integers exactly, as NumPy computes them, modulo 2 to the number of bits."""
+"""Powers and shifts. Integer results are exact modulo 2^bits, as in NumPy."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ def _power(a: Any, b: Any) -> Any:
         raise ValueError("Integers to negative integer powers are not allowed.")
     graph = current_graph.get()
     if not is_constant(b) and b.dtype.kind == "i" and graph is not None:
-        graph.note("integers to negative integer powers, which NumPy refuses, are not refused when this runs")
+        graph.note("NumPy refuses integers to negative integer powers; this is not checked when the network runs")
     return _by_bits(a, b)
 
 
 def _by_bits(a: Any, b: Any) -> Any:
-    """An integer power by squaring: for each bit of the exponent one square, and one product where it is set."""
+    """Return an integer power by repeated squaring: one square per bit of the exponent, one product per
+    set bit.
+    """
     bits = int(b.max(initial=0)).bit_length() if is_constant(b) else 8 * b.dtype.itemsize - (b.dtype.kind == "i")
     dtype, shape = a.dtype, broadcast(a.shape, b.shape)
     square, left = to_native(a), to_native(b)
@@ -41,7 +43,7 @@ def _by_bits(a: Any, b: Any) -> Any:
     for i in range(bits):
         result = np.where(left % 2 == 1, result * square, result)
         if i < bits - 1:
-            # left is not negative. A square that no bit needs is 0: it would only overflow.
+            # `left` is not negative. A square that no remaining bit needs becomes 0, because it could overflow.
             left = left // 2 if is_constant(left) else binary("Div", left, np.asarray(2, left.dtype))
             square = np.where(left > 0, square, 0)
             square = square * square
@@ -49,7 +51,7 @@ def _by_bits(a: Any, b: Any) -> Any:
 
 
 def _short_power(a: Any, n: float) -> Any:
-    """The powers that have something simpler, as NumPy has for some of them; else None."""
+    """Return a power with a simpler form, such as x * x, or None if there is none."""
     if a.dtype.kind == "f":
         simple: dict[float, Callable[[], Any]] = {
             0: lambda: np.ones_like(a),
@@ -77,14 +79,14 @@ def _short_power(a: Any, n: float) -> Any:
 
 
 def _power_of_two(n: Any) -> Any:
-    """2 ** n in int64, from a table where n, of 0 to 63, is data."""
+    """Return 2 ** n in int64, for n from 0 to 63. For a traced n, it is read from a table."""
     if is_constant(n):
         return np.left_shift(np.int64(1), n.astype(np.int64))
     return gather(np.left_shift(np.int64(1), np.arange(64)), n, 0)
 
 
 def _shift(shifted: Callable[[Any, Any], Any], beyond: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """A shift by 0 to the number of bits less 1; NumPy gives `beyond` for any other count."""
+    """Return a rule for shifts by 0 to bits - 1. For any other count, NumPy returns `beyond`."""
 
     def rule(a: Any, n: Any) -> Any:
         bits = 8 * a.dtype.itemsize
@@ -99,7 +101,7 @@ def _shift(shifted: Callable[[Any, Any], Any], beyond: Callable[[Any], Any]) -> 
 
 
 def _shifted_right(a: Any, n: Any) -> Any:
-    """The quotient by a power of two; by 2 ** 63, which is negative in int64, in two steps."""
+    """Return the quotient by 2 ** n, in two steps because 2 ** 63 is negative in int64."""
     if is_constant(n) and (n < 63).all():
         return np.floor_divide(a, _power_of_two(n))
     half = n // 2

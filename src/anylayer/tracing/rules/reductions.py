@@ -1,4 +1,4 @@
-"""Reductions and running sums: np.sum and its like, and the reduce and accumulate of ufuncs."""
+"""Reductions and cumulative functions: np.sum and others, and the methods reduce and accumulate of ufuncs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ _WIDE = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint
 
 
 def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What sum and prod give: small integers grow to 64 bits."""
+    """Return the dtype of sum and prod: small integers and booleans are promoted to 64 bits."""
     return _WIDE[dtype.kind] if dtype.kind in "biu" and dtype.itemsize < 8 else dtype
 
 
 def _reduced_shape(x: Any, axes: Sequence[int], keepdims: bool) -> tuple[Any, ...]:
+    """Return the shape after a reduction over `axes`."""
     return tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
 
 
 def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
-    """Reduce in a native dtype over axes of at least one element."""
+    """Record a reduction over axes that are not empty. `x` has a native dtype."""
     return reduce(op, x, axes_of(axis, x.ndim), keepdims)
 
 
@@ -39,7 +40,7 @@ def _has_empty_axis(x: Any, axes: Sequence[int]) -> bool:
 
 
 def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
-    """Sum and prod: of booleans and integers in 64 bits."""
+    """Return the rule of sum or prod. Booleans and integers are computed in 64 bits."""
 
     def rule(
         a: Any,
@@ -69,7 +70,7 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
 
 
 def _product(a: Any, axes: Sequence[int], keepdims: bool) -> Any:
-    """A product of integers, by halves: engines compute it in float64, where numbers above 2**53 are rounded."""
+    """Return a product of integers by halves, because engines compute it in float64, which rounds above 2^53."""
     shape = _reduced_shape(a, axes, keepdims)
     for axis in axes:
         while a.shape[axis] > 1:
@@ -84,7 +85,9 @@ sum_rule = implements(np.sum)(_additive(np.add, "ReduceSum", 0))
 prod_rule = implements(np.prod)(_additive(np.multiply, "ReduceProd", 1))
 
 
-def _extreme(ufunc: np.ufunc, op: str, boolean: str) -> TracingRule:
+def _extreme(ufunc: np.ufunc, op: str) -> TracingRule:
+    """Return the rule of max or min."""
+
     def rule(a: Any, axis: Any = None, *, keepdims: Any = False, initial: Any = _NONE, where: Any = True) -> Any:
         axes = axes_of(axis, a.ndim)
         if where is not True:
@@ -104,11 +107,13 @@ def _extreme(ufunc: np.ufunc, op: str, boolean: str) -> TracingRule:
     return rule
 
 
-max_rule = implements(np.max, np.amax)(_extreme(np.maximum, "ReduceMax", "Or"))
-min_rule = implements(np.min, np.amin)(_extreme(np.minimum, "ReduceMin", "And"))
+max_rule = implements(np.max, np.amax)(_extreme(np.maximum, "ReduceMax"))
+min_rule = implements(np.min, np.amin)(_extreme(np.minimum, "ReduceMin"))
 
 
 def _truth(op: str, neutral: bool) -> TracingRule:
+    """Return the rule of any or all."""
+
     def rule(a: Any, axis: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
         a = cast(a, BOOL)
         if where is not True:
@@ -157,9 +162,9 @@ def var(
         dtype = np.float64 if a.dtype.kind in "biu" else a.dtype
     a = to_native(cast(a, dtype))
     axes = axes_of(axis, a.ndim)
-    centre = _reduce("ReduceMean", a, axes, True) if mean is None else cast(mean, a.dtype)
-    off = a - centre
-    squares = off * off
+    center = _reduce("ReduceMean", a, axes, True) if mean is None else cast(mean, a.dtype)
+    difference = a - center
+    squares = difference * difference
     if ddof == 0:
         return cast(_reduce("ReduceMean", squares, axes, keepdims), dtype)
     count = np.asarray(max(_count(a, axes) - ddof, 0), a.dtype)
@@ -172,6 +177,8 @@ def std(a: Any, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
 
 
 def _arg(op: str) -> TracingRule:
+    """Return the rule of argmax or argmin."""
+
     def rule(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
         rank = a.ndim
         if axis is None:
@@ -221,10 +228,11 @@ def average(
     return np.sum(a * weights, axis, keepdims=keepdims) / total
 
 
-# ------------------------------------------------------------- running sums
+# --------------------------------------------------- cumulative functions
 
 
-def _running(a: Any, axis: Any, dtype: Any) -> tuple[Any, int, np.dtype[Any]]:
+def _cumulative_arguments(a: Any, axis: Any, dtype: Any) -> tuple[Any, int, np.dtype[Any]]:
+    """Return the array in the result dtype, the axis and the dtype of a cumulative function."""
     a = a.reshape(-1) if axis is None else a
     dtype = np.dtype(dtype) if dtype is not None else _sum_dtype(a.dtype)
     return cast(a, dtype), axis_of(0 if axis is None else axis, a.ndim), dtype
@@ -232,13 +240,13 @@ def _running(a: Any, axis: Any, dtype: Any) -> tuple[Any, int, np.dtype[Any]]:
 
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    a, place, dtype = _running(a, axis, dtype)
+    a, place, dtype = _cumulative_arguments(a, axis, dtype)
     a = to_native(a)
     return cast(record("CumSum", [a, np.array(place)], a.shape, a.dtype), dtype)
 
 
 def _accumulate(ufunc: np.ufunc, a: Any, axis: int) -> Any:
-    """A running ufunc over an axis, by doubling steps: log2(n) operators."""
+    """Return ufunc.accumulate along an axis in log2(n) steps, whose distance doubles."""
     n = a.shape[axis]
     step = 1
     while step < n:
@@ -251,11 +259,13 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: int) -> Any:
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    a, place, _ = _running(a, axis, dtype)
+    a, place, _ = _cumulative_arguments(a, axis, dtype)
     return _accumulate(np.multiply, a, place)
 
 
 def _cumulative(function: Callable[..., Any], first: int) -> TracingRule:
+    """Return the rule of np.cumulative_sum or np.cumulative_prod. `first` is the initial value."""
+
     def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
         if axis is None and x.ndim > 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")

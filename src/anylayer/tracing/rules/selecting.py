@@ -1,4 +1,4 @@
-"""Functions that choose elements: where, select, clip, take, the triangles and diagonals, tests of closeness."""
+"""Functions that select elements: where, select, clip, take, triangles, diagonals and tests of closeness."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
 def clip(
     a: Any, a_min: Any = _NONE, a_max: Any = _NONE, *, min: Any = _NONE, max: Any = _NONE, **kwargs: Any
 ) -> Any:
-    low, high = (_bound(v, w) for v, w in ((a_min, min), (a_max, max)))
+    low, high = (_first_given(v, w) for v, w in ((a_min, min), (a_max, max)))
     a = array_like(a)
     if a.dtype.kind in "iu":
         info = np.iinfo(a.dtype)
@@ -76,16 +76,17 @@ def clip(
     return elementwise(_clip_ufunc, (a, low, high), **kwargs)
 
 
-def _bound(a: Any, b: Any) -> Any:
+def _first_given(a: Any, b: Any) -> Any:
+    """Return the first of two alternative arguments that was passed, or None."""
     found = b if a is _NONE else a
     return None if found is _NONE else found
 
 
-# --------------------------------------------------------------------- taking
+# ---------------------------------------------------------- selection by index
 
 
 def _in_range(indices: Any, size: int, mode: str) -> Any:
-    """Indices as np.take's mode treats them."""
+    """Return indices as the `mode` of np.take treats them."""
     if mode == "clip":
         return np.clip(indices, 0, size - 1)
     if mode == "wrap":
@@ -94,7 +95,7 @@ def _in_range(indices: Any, size: int, mode: str) -> Any:
         if indices.size and (indices.min() < -size or indices.max() >= size):
             raise IndexError(f"index {indices.max()} is out of bounds for axis of size {size}")
         return np.where(indices < 0, indices + size, indices)
-    indices._graph.note("indices that are data are not checked when this runs; np.clip them to be safe")
+    indices._graph.note("indices that depend on data are not checked when this runs; np.clip them to be safe")
     return indices
 
 
@@ -121,7 +122,7 @@ def compress(condition: Any, a: Any, axis: Any = None) -> Any:
 
 
 def _aligned(arr: Any, indices: Any, axis: int) -> tuple[Any, Any]:
-    """Both broadcast against each other on the axes other than `axis`."""
+    """Return both arrays broadcast against each other on the axes other than `axis`."""
     if arr.ndim != indices.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     one = [1 if i == axis else d for i, d in enumerate(arr.shape)]
@@ -165,7 +166,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         np.put_along_axis(content, indices, values, axis)
         target._assign(content)
         return
-    arr._graph.note("where indices repeat, which of the values written stays is open")
+    arr._graph.note("where indices repeat, it is undefined which of the written values stays")
     if is_constant(content) and is_constant(indices) and is_constant(values):
         return
     target._assign(scatter(content, indices, values, axis))
@@ -175,6 +176,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 
 
 def _lower_triangle(m: Any, k: int) -> Any:
+    """Return the mask of the elements of `m` on and below diagonal `k`."""
     rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
     return np.tri(rows, columns, k, dtype=bool)
 
@@ -236,7 +238,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 @implements(np.place, raw=True)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     if np.size(vals) != 1:
-        raise refusal("np.place with several values puts them in one after another; use np.where")
+        raise refusal("np.place with several values writes them one after the other; use np.where")
     putmask(arr, mask, array_like(vals).reshape(()))
 
 
@@ -271,6 +273,8 @@ def isin(
 
 
 def _refuse_dynamic_size(name: str) -> Any:
+    """Return a rule that refuses a function whose result has a size that depends on data."""
+
     def rule(*_: Any, **__: Any) -> Any:
         raise refusal(
             f"np.{name} has a size that is known only when the network runs; use np.where(mask, a, b), or a "

@@ -1,4 +1,4 @@
-"""Functions that give another view of the same elements: reshape, transpose and their like."""
+"""Functions that return another view of the same elements: reshape, transpose and others."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, axes_of, axis_of, broadcast, is_one, is_static, product
 from anylayer.tracing import primitives
-from anylayer.tracing.array import TracedArray, require_static, view_of
+from anylayer.tracing.array import TracedArray, copy_of, require_static, view_of
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.primitives import is_constant
 
-_flips = slice(None, None, -1)
+_REVERSE = slice(None, None, -1)
 
 
 def reshaped(x: TracedArray, shape: tuple[Any, ...]) -> TracedArray:
-    """A view in another shape; NumPy makes a copy instead where the memory layout asks for it."""
+    """Return a view in another shape. In NumPy this may be a copy, depending on the memory layout."""
     old = x.shape
     certain = x._view is None and x._memory_layout is None
     return view_of(
@@ -32,7 +32,7 @@ def reshaped(x: TracedArray, shape: tuple[Any, ...]) -> TracedArray:
 
 
 def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
-    """The shape that reshape's argument means: -1 is worked out, a Dim stands for itself."""
+    """Return the shape that the argument of reshape means: -1 is computed, a dynamic size stays."""
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
@@ -44,7 +44,7 @@ def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
         raise ValueError("can only specify one unknown dimension")
     have, left = product(x.shape)
     fixed, taken = product([d for i, d in enumerate(sizes) if i not in free])
-    for d in taken:  # the same Dim on both sides cancels out
+    for d in taken:  # a dynamic size on both sides cancels out
         if d not in left:
             raise refusal(f"reshaping {x!r} to {sizes}: the size {d} is known only when the network runs")
         left.remove(d)
@@ -64,6 +64,7 @@ def _shown(sizes: Sequence[Any]) -> str:
 
 
 def _require_c_order(order: str, what: str) -> None:
+    """Raise TraceError unless `order` is C order, or the order of the memory."""
     if order not in ("C", "A", "K", None):
         raise refusal(f"np.{what}(..., order={order!r}) cannot be recorded; transpose before and after")
 
@@ -76,21 +77,13 @@ def reshape(
     if order == "F":
         sizes = _target_shape(a, shape)
         return (
-            transposed(reshaped(_whole(a), sizes[::-1]))
+            transposed(reshaped(a, sizes[::-1]))
             if a.ndim < 2
             else transposed(reshaped(transposed(a), sizes[::-1]))
         )
     _require_c_order(order, "reshape")
     result = reshaped(a, _target_shape(a, shape))
-    return _copied(result) if copy else result
-
-
-def _whole(x: TracedArray) -> TracedArray:
-    return x
-
-
-def _copied(x: TracedArray) -> TracedArray:
-    return TracedArray(x._graph, x._up_to_date())
+    return copy_of(result) if copy else result
 
 
 @implements(np.ravel, raw=True)
@@ -104,7 +97,7 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 
 def transposed(x: TracedArray, order: Sequence[int] | None = None) -> TracedArray:
-    """A view with the axes in another order; None reverses them."""
+    """Return a view with the axes permuted by `order`; None reverses them."""
     order = tuple(range(x.ndim))[::-1] if order is None else tuple(order)
     back = tuple(int(i) for i in np.argsort(order))
     return view_of(x, lambda p: primitives.transpose(p, order), lambda p, new: primitives.transpose(new, back))
@@ -157,7 +150,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 
 def _certain_view(x: TracedArray, shape: tuple[Any, ...]) -> TracedArray:
-    """A reshape that only adds or drops axes of size 1, which is always a view."""
+    """Return a reshape that only adds or removes axes of size 1, which is always a view."""
     old = x.shape
     return view_of(x, lambda p: primitives.reshape(p, shape), lambda p, new: primitives.reshape(new, old))
 
@@ -237,7 +230,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         return tuple(arrays)
     shape = broadcast(*[x.shape for x in arrays])
     views = [_broadcast_view(x, shape) for x in arrays]
-    return tuple(_copied(v) if copy and type(v) is TracedArray else v for v in views)
+    return tuple(copy_of(v) if copy and type(v) is TracedArray else v for v in views)
 
 
 # ------------------------------------------------------------------- reversing
@@ -246,7 +239,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 @implements(np.flip, raw=True)
 def flip(m: Any, axis: Any = None) -> Any:
     axes = axes_of(axis, m.ndim)
-    return m[tuple(_flips if i in axes else slice(None) for i in range(m.ndim))]
+    return m[tuple(_REVERSE if i in axes else slice(None) for i in range(m.ndim))]
 
 
 @implements(np.fliplr, raw=True)
@@ -274,11 +267,11 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     return flip(swapaxes(m, first, second), second)
 
 
-# -------------------------------------------------------------- parts, windows
+# ---------------------------------------------------------- parts and windows
 
 
 def _bounds(total: int, parts: Any, even: bool) -> list[int]:
-    """Where split and array_split cut an axis: the starts, and the end."""
+    """Return where split and array_split cut an axis: the start of each part, and the end of the axis."""
     if isinstance(parts, (int, np.integer)):
         if parts <= 0:
             raise ValueError("number sections must be larger than 0.")
@@ -399,7 +392,7 @@ def imag(val: Any) -> Any:
     return np.zeros(val.shape, val.dtype)
 
 
-# ------------------------------------------------------- what an array is
+# ------------------------------------------------------------- attributes
 
 
 @implements(np.shape, raw=True)

@@ -17,7 +17,7 @@ from anylayer.tracing.rules.concatenation import array_like
 
 
 def _top_k(x: Any, axis: int, largest: bool) -> list[Any]:
-    """The whole axis in order: values and indices; of equal values the lower index comes first."""
+    """Return the values and indices of an axis in order. Of equal values, the lower index comes first."""
     types = [(x.shape, x.dtype), (x.shape, I8)]
     return list(record_many("TopK", [x, ints(x.shape[axis])], types, axis=axis, largest=int(largest), sorted=1))
 
@@ -38,7 +38,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     if kind not in ("stable", "mergesort") and not stable:
         a._graph.note(
-            "np.argsort leaves the order of equal values open; here the lower index comes first, as with "
+            "np.argsort leaves the order of equal values undefined; here the lower index comes first, as with "
             'kind="stable"'
         )
     if axis is None:
@@ -68,7 +68,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     a, v = array_like(a), array_like(v)
     wide = np.expand_dims(v, -1)
     above = wide <= a if side == "left" else wide < a
-    return (~above).sum(-1, dtype=np.int64)  # NaN is above all
+    return (~above).sum(-1, dtype=np.int64)  # NaN sorts last
 
 
 @implements(np.digitize)
@@ -84,7 +84,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 
 
 def _sorted_last(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
-    """The reduced axes merged into a sorted last one."""
+    """Return `a` with the reduced axes merged into a sorted last axis, and the reduced axes."""
     axes = axes_of(axis, a.ndim)
     rest = [i for i in range(a.ndim) if i not in axes]
     moved = transpose(a, [*rest, *axes])
@@ -120,7 +120,7 @@ def quantile(
     if not ((q >= 0) & (q <= 1)).all():
         raise ValueError("Quantiles must be in the range [0, 1]")
     if q.dtype.kind in "iub" and a.dtype.kind != "f":
-        raise refusal("np.quantile of integers at 0 or 1 picks a value; write np.min or np.max")
+        raise refusal("np.quantile of integers with an integer q selects a value; write np.min or np.max")
     a = _float(a)
     q = q.astype(a.dtype) if q.dtype.kind in "iub" else q
     ordered, axes = _sorted_last(a, axis)

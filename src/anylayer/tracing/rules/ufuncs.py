@@ -1,6 +1,6 @@
-"""The elementwise ufuncs. A rule's inputs have the dtypes of NumPy's loop; at least one is traced.
+"""The elementwise ufuncs. The inputs of a rule have the dtypes of NumPy's loop; at least one is traced.
 
-Compositions are written in NumPy: they meet these rules again.
+Compositions are written with NumPy functions, which call these rules again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from anylayer.tracing.record import record
 
 
 def _if_available(name: str) -> Any:
-    """A ufunc that not every NumPy has."""
+    """Return a ufunc that not every NumPy has, or None."""
     return getattr(np, name, None)
 
 
 def _widened(rule: TracingRule) -> TracingRule:
-    """Compute in the engines' dtype and cast the result back to the first input's."""
+    """Return a rule that computes in the engines' dtype and casts the result to the dtype of the first input."""
 
     @wraps(rule)
     def wide(*xs: Any) -> Any:
@@ -57,11 +57,11 @@ _maximum = ufunc_rule(np.maximum)(_arithmetic("Max", "Or"))
 _minimum = ufunc_rule(np.minimum)(_arithmetic("Min", "And"))
 
 
-# ------------------------------------------------------------- one array, one op
+# -------------------------------------------------------- one array, one operator
 
 
 def _float_operator(op: str, double: bool = True) -> TracingRule:
-    """An operator on floats; `double` tells whether ONNX Runtime has it for float64."""
+    """Return the rule of an operator on floats. `double` tells whether ONNX Runtime has it for float64."""
 
     def rule(x: Any) -> Any:
         native = x.dtype if x.dtype == F4 or (double and x.dtype in NATIVE) else F4
@@ -102,7 +102,7 @@ def _tan(x: Any) -> Any:
 def _sinh(x: Any) -> Any:
     if x.dtype != np.float64:
         return _float_operator("Sinh")(x)
-    less = np.expm1(np.abs(x) / 2)  # of half of it, so that it overflows where NumPy's does
+    less = np.expm1(np.abs(x) / 2)  # of x / 2, so that it overflows only where NumPy does
     return np.sign(x) * less * (less + 2) * (1 + 1 / (less + 1) / (less + 1)) / 2
 
 
@@ -115,7 +115,7 @@ def _cosh(x: Any) -> Any:
 
 
 def _rounding(op: str) -> TracingRule:
-    """Floor and its like: integers stay as they are."""
+    """Return the rule of a rounding operator such as Floor. Integers are returned unchanged."""
     single = _float_operator(op)
 
     def rule(x: Any) -> Any:
@@ -203,7 +203,7 @@ def _zero_free(x: Any) -> bool:
 
 
 def _truncated(a: Any, b: Any) -> Any:
-    """Integer division towards zero; 0 where the divisor is 0, as NumPy gives."""
+    """Return the integer quotient rounded towards zero, and 0 where the divisor is 0, as NumPy does."""
     if _zero_free(b):
         return _divide(a, b)
     zero = b == 0
@@ -336,11 +336,11 @@ def _copysign(a: Any, b: Any) -> Any:
 @ufunc_rule(np.heaviside)
 def _heaviside(x: Any, at_zero: Any) -> Any:
     number = x.dtype.type
-    positive = np.where(x > 0, number(1), x)  # NaN stays
+    positive = np.where(x > 0, number(1), x)  # NaN stays NaN
     return np.where(x == 0, at_zero, np.where(x < 0, number(0), positive))
 
 
-# -------------------------------------------------------------------- choices
+# ---------------------------------------------------------------- selection
 
 
 def _ignoring_nan(ufunc: np.ufunc) -> TracingRule:
@@ -364,7 +364,7 @@ def _clip(x: Any, low: Any, high: Any) -> Any:
     return _minimum(_maximum(x, low), high)
 
 
-# --------------------------------------------------------------- two variables
+# -------------------------------------------------------- functions of two arrays
 
 
 @ufunc_rule(np.hypot)
@@ -383,41 +383,44 @@ def _arctan2(y: Any, x: Any) -> Any:
     return np.where(flat, half, np.where(x < 0, angle + turn, angle))
 
 
-def _apart(a: Any, b: Any) -> Any:
-    """|a - b|, 0 where both are the same infinity."""
+def _distance(a: Any, b: Any) -> Any:
+    """Return |a - b|, and 0 where both are the same infinity."""
     return np.abs(np.where(a == b, a.dtype.type(0), a - b))
 
 
 @ufunc_rule(np.logaddexp)
 def _logaddexp(a: Any, b: Any) -> Any:
-    return np.maximum(a, b) + np.log1p(np.exp(-_apart(a, b)))
+    return np.maximum(a, b) + np.log1p(np.exp(-_distance(a, b)))
 
 
 @ufunc_rule(np.logaddexp2)
 def _logaddexp2(a: Any, b: Any) -> Any:
-    return np.maximum(a, b) + np.log2(1 + np.exp2(-_apart(a, b)))
+    return np.maximum(a, b) + np.log2(1 + np.exp2(-_distance(a, b)))
 
 
 @ufunc_rule(np.ldexp)
 def _ldexp(x: Any, n: Any) -> Any:
-    half = n // 2  # in two steps, neither of which is infinite where the result is not
+    half = n // 2  # in two steps, so that neither is infinite where the result is finite
     two = x.dtype.type(2)
     return x * np.power(two, cast(half, x.dtype)) * np.power(two, cast(n - half, x.dtype))
 
 
 def where(mask: Any, a: Any, b: Any) -> Any:
-    """np.where of a boolean mask and two arrays of one dtype; booleans by And and Or, which the engines have."""
+    """Record np.where of a boolean mask and two arrays of one dtype.
+
+    For booleans, And and Or are used, because not every engine supports Where for them.
+    """
     if a.dtype == BOOL and not (is_constant(mask) and is_constant(a) and is_constant(b)):
         return (mask & a) | (~mask & b)
     return select(mask, a, b)
 
 
 def refuse_ufuncs(*ufuncs: np.ufunc | None) -> None:
-    """Name ufuncs that ONNX has no form for."""
+    """Register rules that refuse ufuncs which ONNX operators cannot express."""
 
     def rule(name: str) -> TracingRule:
         def refuse(*_: Any) -> Any:
-            raise refusal(f"np.{name} has no form in ONNX operators")
+            raise refusal(f"np.{name} cannot be expressed in ONNX operators")
 
         return refuse
 

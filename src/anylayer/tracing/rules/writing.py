@@ -1,4 +1,4 @@
-"""x[key] = v: what an array becomes when a part of it is overwritten, in the cheapest form."""
+"""x[key] = v: the content of an array after a part of it is overwritten, recorded in the cheapest form."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from anylayer.tracing.rules.indexing import Key, flat_index, parse
 
 
 def setitem(x: TracedArray, key: Any, value: Any) -> None:
-    """x[key] = value: a new content for what `x` is a view of."""
+    """Record x[key] = value, which also changes the array of which `x` is a view."""
     from anylayer.tracing.masks import write_masked
 
     if x._scalar:
@@ -41,13 +41,13 @@ def setitem(x: TracedArray, key: Any, value: Any) -> None:
 
 
 def _is_own_view(x: TracedArray, key: Any, value: Any) -> bool:
-    """Whether `value` is the view x[key] itself: the second half of `x[key] += v`."""
+    """Return whether `value` is the view x[key] itself, as in the second half of `x[key] += v`."""
     view = value._view if type(value) is TracedArray else None
     return view is not None and view.parent is x and view.key is key and view.seen == x._base()._version
 
 
 def converted(value: Any, dtype: np.dtype[Any]) -> Any:
-    """What is assigned, in the dtype of the array that it goes into."""
+    """Return the assigned value as an array of the dtype of the array that it is written to."""
     value = resolved(value)
     if type(value) is TracedArray:
         return cast(value, dtype)
@@ -59,7 +59,7 @@ def converted(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def content_after_write(x: Any, key: Any, v: Any) -> Any:
-    """The content of `x` after `x[key] = v`, for a key without masks of data."""
+    """Return the content of `x` after `x[key] = v`, for a key without masks that depend on data."""
     if is_constant(x) and is_constant(v) and next(traced_in(key), None) is None:
         x = x.copy()
         x[key] = v
@@ -73,7 +73,9 @@ def content_after_write(x: Any, key: Any, v: Any) -> Any:
 
 
 def _broadcast_value(v: Any, shape: Sequence[Any]) -> Any:
-    """Broadcast to the shape of what is overwritten; leading axes of size 1 too many are dropped."""
+    """Return `v` broadcast to the shape of the overwritten part. Superfluous leading axes of size 1 are
+    dropped.
+    """
     while v.ndim > len(shape) and v.shape[0] == 1:
         v = reshape(v, v.shape[1:])
     shape = tuple(shape)
@@ -83,7 +85,7 @@ def _broadcast_value(v: Any, shape: Sequence[Any]) -> Any:
 
 
 def _write_box(x: Any, key: Key, v: Any) -> Any:
-    """Overwrite a box of slices."""
+    """Overwrite the part that slices select."""
     if not is_static(x.shape):
         return _write_dynamic(x, key, v)
     sizes = {axis: n for axis, _, n, _ in key.bounds}
@@ -107,7 +109,7 @@ def _write_box(x: Any, key: Key, v: Any) -> Any:
 
 
 def _write_dynamic(x: Any, key: Key, v: Any) -> Any:
-    """Overwrite a box of an array with a size that depends on data, which the box takes whole."""
+    """Overwrite a part of an array with a dynamic size. The part includes the whole dynamic axis."""
     if any(step != 1 for *_, step in key.bounds):
         raise refusal(f"writing into {x!r} with a step: its size is known only when the network runs")
     sizes = {axis: n for axis, _, n, _ in key.bounds}
@@ -129,7 +131,7 @@ def _write_dynamic(x: Any, key: Key, v: Any) -> Any:
 
 
 def _write_block(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) -> Any:
-    """Overwrite a box without gaps: Pad in a uniform array, Concat along one axis, else Where."""
+    """Overwrite a contiguous block: Pad if `x` is uniform, Concat along a single axis, else Where."""
     before, after = [0] * x.ndim, [0] * x.ndim
     for axis, start, n, _ in bounds:
         before[axis], after[axis] = start, x.shape[axis] - start - n
@@ -148,7 +150,7 @@ def _write_block(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) ->
 
 
 def uniform_value(x: Any) -> Any:
-    """The value that all elements of a constant have; None where there is no such."""
+    """Return the value that all elements of a constant have, or None."""
     if not is_constant(x) or not x.size:
         return None
     first = x.flat[0]
@@ -156,35 +158,37 @@ def uniform_value(x: Any) -> Any:
 
 
 def _write_strided(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) -> Any:
+    """Overwrite the part that slices with steps select."""
     key = [slice(None)] * x.ndim
     for axis, start, n, step in bounds:
         key[axis] = slice(start, start + step * n, step)
     if len(bounds) == 1:
         axis, start, n, step = bounds[0]
-        if size_of(x.shape[axis + 1 :]) >= _ROW:
+        if size_of(x.shape[axis + 1 :]) >= _ROW_SIZE:
             return _write_rows(x, start + step * np.arange(n), v, axis)
     return _scatter_flat(x, _all_positions(x)[tuple(key)], v)
 
 
-_ROW = 4
-"""Elements that lie together from which on moving whole rows beats scattering single elements."""
+_ROW_SIZE = 4
+"""The number of contiguous elements from which on gathering whole rows is faster than scattering elements."""
 
 
 def _write_rows(x: Any, rows: Array, v: Any, axis: int) -> Any:
-    """Overwrite some rows of an axis: join old and new rows and take the right ones."""
+    """Overwrite some rows of an axis: concatenate old and new rows, and gather the right ones."""
     order = np.arange(x.shape[axis])
     order[rows] = x.shape[axis] + np.arange(rows.size)
     return gather(concat([x, v], axis), order, axis)
 
 
 def _all_positions(x: Any) -> Array:
+    """Return the flat position of each element of `x`, in its shape."""
     require_static(x, "writing into a part")
     positions: Array = np.arange(size_of(x.shape), dtype=np.int64).reshape(x.shape)
     return positions
 
 
 def _scatter_flat(x: Any, positions: Array, v: Any) -> Any:
-    """Overwrite elements at flat positions; of positions that repeat the last wins, as in NumPy."""
+    """Overwrite elements at flat positions. If positions repeat, the last value stays, as in NumPy."""
     flat = positions.reshape(-1)
     v = reshape(v, (flat.size,))
     last = flat.size - 1 - np.unique(flat[::-1], return_index=True)[1]
@@ -197,18 +201,18 @@ def _scatter_flat(x: Any, positions: Array, v: Any) -> Any:
 
 
 def _write_elements(x: Any, key: Any, parsed: Key, v: Any) -> Any:
-    """Overwrite what index arrays select."""
+    """Overwrite the elements that constant index arrays select."""
     positions = _all_positions(x)[key]
     v = _broadcast_value(v, positions.shape)
     if len(parsed.arrays) == 1 and not parsed.bounds and None not in parsed.axes:
         ((axis, rows),) = parsed.arrays.items()
-        if rows.ndim == 1 and rows.size and size_of(x.shape[axis + 1 :]) >= _ROW:
+        if rows.ndim == 1 and rows.size and size_of(x.shape[axis + 1 :]) >= _ROW_SIZE:
             return _write_rows(x, rows, v, axis)
     return _scatter_flat(x, positions, v)
 
 
 def flat_positions(x: Any, parsed: Key) -> Any:
-    """The flat positions that a key with index arrays of data selects."""
+    """Return the flat positions that a key with traced index arrays selects."""
     require_static(x, "indexing with data")
     shape = broadcast(*[p.shape for p in parsed.arrays.values()])
     layout: list[Any] = list(parsed.axes)
@@ -229,15 +233,15 @@ def flat_positions(x: Any, parsed: Key) -> Any:
 
 
 def _write_at_data(x: Any, parsed: Key, v: Any) -> Any:
-    """Overwrite what index arrays of data select."""
+    """Overwrite the elements that traced index arrays select."""
     flat = flat_positions(x, parsed)
     return scatter_at(x, flat, v, None)
 
 
 def scatter_at(x: Any, flat: Any, v: Any, reduction: str | None) -> Any:
-    """Write, or reduce, into flat positions that are data."""
+    """Write values to flat positions that depend on data, or combine them by `reduction`."""
     if reduction is None:
-        flat._graph.note("where indices repeat, which of the values written stays is open")
+        flat._graph.note("where indices repeat, it is undefined which of the written values stays")
     v = _broadcast_value(v, flat.shape)
     n = size_of(flat.shape)
     done = scatter(reshape(x, (size_of(x.shape),)), reshape(flat, (n,)), reshape(v, (n,)), 0, reduction)
@@ -248,14 +252,14 @@ _REDUCTIONS = {np.add: "add", np.subtract: "add", np.multiply: "mul", np.maximum
 
 
 def _require_same_kind(ufunc: np.ufunc, a: TracedArray, b: Any) -> None:
-    """Refuse where NumPy computes in another kind of dtype than the array's: it casts after each index."""
+    """Raise TraceError if NumPy computes in another kind of dtype than the array's: it casts after each index."""
     computed = loop_dtypes(ufunc, (a, b))[-1]
     integers = computed.kind in "iu" and a.dtype.kind in "iu"
     if integers:
-        alike = computed == a.dtype or ufunc in (np.add, np.subtract, np.multiply)  # which wrap alike
+        same = computed == a.dtype or ufunc in (np.add, np.subtract, np.multiply)  # these wrap in the same way
     else:
-        alike = computed.kind == a.dtype.kind
-    if not alike:
+        same = computed.kind == a.dtype.kind
+    if not same:
         raise refusal(
             f"np.{ufunc.__name__}.at of {a.dtype.name} with {computed.name} casts after each index, which cannot "
             f"be recorded; write x = x.astype(np.{computed.name}) first"
@@ -263,7 +267,7 @@ def _require_same_kind(ufunc: np.ufunc, a: TracedArray, b: Any) -> None:
 
 
 def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
-    """np.add.at and its like: where indices repeat, each counts."""
+    """Record ufunc.at: if indices repeat, each occurrence counts."""
     if type(a) is not TracedArray:
         raise refusal(
             f"np.{ufunc.__name__}.at writes a traced array into a NumPy array; make it with np.zeros_like(x) or "
