@@ -235,3 +235,31 @@ def test_tile_by_computed_repeats() -> None:
         repeats = whole(0 if seed == 7 else 1, 5, 4, seed=seed)
         got = openvino(lambda x, r: record("Tile", [x, r], sizes, np.float32), x, repeats)
         assert np.array_equal(got, np.tile(x, repeats))
+
+
+# ----------------------------------------------------------------------- 16 bits
+
+SIXTEEN: dict[str, Callable[[Any], Any]] = {
+    "sub": lambda x: (x[1:] - x[:-1]).astype(np.float64),
+    "add": lambda x: (x[1:] + x[:-1]).astype(np.float64),
+    "mul": lambda x: (x[1:] * x[:-1]).astype(np.float32),
+    "negative": lambda x: (-x).astype(np.float64),
+    "abs": lambda x: np.abs(x) + 1,
+    "sum": lambda x: x.sum(dtype=x.dtype) / 2,
+    "shift": lambda x: (x << 3) * 0.5,
+    "cast": lambda x: (x.astype(np.int32) * 7).astype(x.dtype) + 0.5,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16"])
+@pytest.mark.parametrize("name", SIXTEEN)
+def test_integers_of_16_bits_wrap(name: str, dtype: str) -> None:
+    x = np.array([3, 2, 1, 30000, 32000, 0, 25], dtype)
+    want = SIXTEEN[name](x)
+    got = openvino(SIXTEEN[name], x)
+    assert got.dtype == want.dtype and np.allclose(got, want)
+
+
+def test_a_cast_to_16_bits_that_fits_stays_alone() -> None:
+    graph = corrected(traced(lambda x: (x % 100).astype(np.uint16) / 2, whole(0, 9, 4)), "openvino").graph
+    assert sum(o.op == "Mod" for o in graph.ops) == 1

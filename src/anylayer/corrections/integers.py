@@ -121,6 +121,25 @@ def _apart(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Max", [made, new.constant(np.array(least, out.dtype))])
 
 
+@correction("openvino", "Cast")
+def _sixteen_bits(new: Corrector, o: Op) -> list[Value] | None:
+    """Reduce an integer modulo 2**16 before it is cast to 16 bits: OpenVINO keeps all bits of such a value."""
+    first, to = o.inputs[0], o.outputs[0].dtype
+    if to not in (np.int16, np.uint16) or first is None or first.dtype.kind not in "iu":
+        return None
+    least, greatest = int(np.iinfo(to).min), int(np.iinfo(to).max)
+    if inside(new.interval(0), (least, greatest)):
+        return None
+
+    def reduced(x: Any) -> Any:
+        wide = x.astype(np.int32)
+        moved = wide - np.int32(least) if least else wide
+        rest = record("Mod", [moved, np.array(1 << 16, np.int32)], x.shape, np.int32)
+        return (rest + np.int32(least) if least else rest).astype(to)
+
+    return spelled(new, o, reduced)
+
+
 # --------------------------------------------------------------------- constants
 
 _CLAMPING = frozenset(

@@ -96,7 +96,10 @@ class Intervals:
         self._depth -= 1
         if op is not None or value in self.producers:
             self._before[value] = found
-        found = self._intervals[value] = self._within(_intersection(found, limit), value.dtype)
+        held = _intersection(found, limit)
+        if value.dtype.kind in "iu" and not is_wide(value.dtype) and not inside(found, limit):
+            held = limit  # what a dtype does not hold becomes any other value of it
+        found = self._intervals[value] = self._within(held, value.dtype)
         return found
 
     def before(self, value: Value) -> Interval:

@@ -83,7 +83,9 @@ def _compared(program: Program, cls: Any, model: Any, feed: dict[str, Any], engi
         if off:
             body = program.text.partition("    def forward")[2]
             values = _values(cls, feed, body)
-            if engine == "openvino" and "half" in values and not _off(got[name], w, free[i], HALF_TOLERANCE):
+            # A comparison or a cast to integers may go either way within the rounding of float16.
+            half = engine == "openvino" and "half" in values
+            if half and (w.dtype.kind != "f" or not _off(got[name], w, free[i], HALF_TOLERANCE)):
                 continue
             stated = is_stated(body, engine, values)
             return Verdict("stated" if stated else "differs", f"output {i}: {off}; {', '.join(values)}{body}")

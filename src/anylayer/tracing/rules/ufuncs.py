@@ -180,8 +180,19 @@ def _cbrt(x: Any) -> Any:
     return np.sign(x) * np.power(np.abs(x), x.dtype.type(1 / 3))
 
 
-ufunc_rule(np.deg2rad, np.radians)(lambda x: x * x.dtype.type(math.pi / 180))
-ufunc_rule(np.rad2deg, np.degrees)(lambda x: x * x.dtype.type(180 / math.pi))
+def _scaled_by(factor: float) -> TracingRule:
+    """Return a rule that multiplies by a constant. It computes float16 in float32, as NumPy does."""
+
+    def scaled(x: Any) -> Any:
+        if x.dtype == np.float16:
+            return cast(cast(x, np.float32) * np.float32(factor), np.float16)
+        return x * x.dtype.type(factor)
+
+    return scaled
+
+
+ufunc_rule(np.deg2rad, np.radians)(_scaled_by(math.pi / 180))
+ufunc_rule(np.rad2deg, np.degrees)(_scaled_by(180 / math.pi))
 ufunc_rule(np.log2)(lambda x: np.log(x) * x.dtype.type(1 / math.log(2)))
 ufunc_rule(np.log10)(lambda x: np.log(x) * x.dtype.type(1 / math.log(10)))
 ufunc_rule(np.exp2)(lambda x: np.power(x.dtype.type(2), x))
