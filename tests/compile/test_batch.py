@@ -1,4 +1,4 @@
-"""Two traces at different numbers of samples make one graph for any number."""
+"""Two traces with different batch sizes make one graph with a symbolic batch size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from anylayer import ops
-from anylayer.compile.batch import with_open_batch
+from anylayer.compile.batch import with_symbolic_batch
 from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.optimize.layout import arrange
@@ -18,15 +18,15 @@ from tests.optimize.rewriting import ENGINES, Function, f, kinds, noise, traced
 W, W2, DENSE = noise(4, 3, 3, 3), noise(2, 4, 1, 1), noise(4 * 4 * 3, 5)
 
 
-def opened(function: Function, *shape: int, arranged: bool = False) -> Graph:
-    """Of traces for 2 and 3 samples of this shape."""
+def unified(function: Function, *shape: int, arranged: bool = False) -> Graph:
+    """Return the graph with a symbolic batch, from traces with batch sizes 2 and 3 of this sample shape."""
     first, second = (traced(function, noise(n, *shape)) for n in (2, 3))
-    return with_open_batch(arrange(first), arrange(second)) if arranged else with_open_batch(first, second)
+    return with_symbolic_batch(arrange(first), arrange(second)) if arranged else with_symbolic_batch(first, second)
 
 
 def runs(function: Function, *shape: int, arranged: bool = False) -> Graph:
-    """The graph for any number of samples gives what NumPy gives for 1, 2 and 5."""
-    graph = opened(function, *shape, arranged=arranged)
+    """Check the graph with a symbolic batch at batch sizes 1, 2 and 5; return it."""
+    graph = unified(function, *shape, arranged=arranged)
     assert isinstance(graph.inputs[0].shape[0], Dim)
     for engine in ENGINES:
         for n in (1, 2, 5):
@@ -36,7 +36,7 @@ def runs(function: Function, *shape: int, arranged: bool = False) -> Graph:
 
 
 def last(x: Any) -> Any:
-    """A network that lays channels last."""
+    """Compute a small channels-last network."""
     y = ops.relu(ops.conv(x.transpose(0, 3, 1, 2), W).transpose(0, 2, 3, 1))
     gate = ops.sigmoid(y.mean((1, 2)).reshape(-1, 1, 1, 4))
     return (y * gate).reshape(y.shape[0], -1) @ DENSE
@@ -62,32 +62,32 @@ def last(x: Any) -> Any:
         lambda x: x.reshape(2 * x.shape[0], -1).max(1),
     ],
 )
-def test_any_number_of_samples(function: Function) -> None:
+def test_graph_matches_numpy_at_every_batch_size(function: Function) -> None:
     runs(function, 3, 6, 5)
 
 
-def test_networks_that_lay_channels_last() -> None:
+def test_channels_last_network_keeps_one_transpose() -> None:
     graph = runs(last, 6, 5, 3, arranged=True)
     assert kinds(graph).count("Transpose") == 1
     assert "Shape" not in kinds(graph)
 
 
-def test_shapes_keep_what_is_known() -> None:
-    graph = opened(lambda x: x.reshape(x.shape[0], -1), 3, 4)
+def test_shapes_keep_fixed_sizes() -> None:
+    graph = unified(lambda x: x.reshape(x.shape[0], -1), 3, 4)
     assert [d if isinstance(d, int) else d.name for d in graph.outputs[0].shape] == ["N", 12]
     target = graph.ops[0].inputs[1]
     assert target is not None
     assert target.const is not None
     assert target.const.tolist() == [0, 12]
-    graph = opened(lambda x: x.reshape(-1, 2), 3, 4)
+    graph = unified(lambda x: x.reshape(-1, 2), 3, 4)
     assert [d if isinstance(d, int) else d.name for d in graph.outputs[0].shape] == ["6*N", 2]
 
 
-def test_inputs_without_samples_stay() -> None:
+def test_input_without_batch_keeps_its_shape() -> None:
     def function(x: Any, c: Any) -> Any:
         return x * c
 
-    graph = with_open_batch(traced(function, noise(2, 3), noise(3)), traced(function, noise(3, 3), noise(3)))
+    graph = with_symbolic_batch(traced(function, noise(2, 3), noise(3)), traced(function, noise(3, 3), noise(3)))
     assert graph.inputs[1].shape == (3,)
     assert len({id(d) for d in (graph.inputs[0].shape[0], graph.outputs[0].shape[0])}) == 1
 
@@ -97,8 +97,8 @@ def test_inputs_without_samples_stay() -> None:
     [
         (
             lambda x: x + np.arange(x.shape[0], dtype=np.float32)[:, None],
-            "node '' computes otherwise for 2 samples than for 3: a constant float32[2, 1] is not the same for "
-            "every sample. Its batch cannot be left open; give a number",
+            "node '' computes something else with batch size 2 than with 3: a constant float32[2, 1] is not the "
+            "same for every sample. So the batch cannot be symbolic; give a number",
         ),
         (lambda x: ops.relu(x) if x.shape[0] == 2 else np.exp(x), "operators Relu and Exp"),
         (lambda x: x if x.shape[0] == 2 else np.exp(x), "operators nothing and Exp"),
@@ -108,13 +108,13 @@ def test_inputs_without_samples_stay() -> None:
         (lambda x: np.pad(x, ((0, 1), (0, 0))), "a size is 3, then 4"),
     ],
 )
-def test_what_depends_on_the_number_is_refused(function: Function, text: str) -> None:
+def test_dependence_on_the_batch_size_is_refused(function: Function, text: str) -> None:
     with pytest.raises(TraceError) as caught:
-        opened(function, 4)
+        unified(function, 4)
     assert text in str(caught.value)
 
 
-def test_equal_traces_are_refused() -> None:
+def test_traces_with_equal_shapes_are_refused() -> None:
     graph = traced(lambda x: x + f(1), noise(2, 3))
-    with pytest.raises(TraceError, match="two traces of the same shapes do not tell the number of samples apart"):
-        with_open_batch(graph, graph)
+    with pytest.raises(TraceError, match="both traces have the same input shapes"):
+        with_symbolic_batch(graph, graph)

@@ -279,7 +279,7 @@ def test_an_open_batch(tmp_path: Path, how: Any) -> None:
 @pytest.mark.parametrize("how", [{}, {"functions": True}])
 def test_a_batch_that_cannot_be_open(tmp_path: Path, how: Any) -> None:
     with pytest.raises(
-        TraceError, match=r"net.prototxt: node 'mine' computes otherwise for 2 samples than for 3: "
+        TraceError, match=r"net.prototxt: node 'mine' computes something else with batch size 2 than with 3: "
     ):
         read(tmp_path, Telling).write(tmp_path / "net.onnx", batch="N", **how)
     assert read(tmp_path, Telling).write(tmp_path / "net.onnx", batch=2, **how).checks[0].ok
@@ -318,7 +318,7 @@ def test_a_layer_in_python_is_refused_by_name(tmp_path: Path) -> None:
         LayerError, match=r"layer 'mine' \(Mine\): runs in Python, which a file cannot hold: .*test_on"
     ):
         read(tmp_path, Branching).write(tmp_path / "net.onnx")
-    with pytest.raises(LayerError, match=r"or keep it for a runtime that has it: keep=\['Mine'\]$"):
+    with pytest.raises(LayerError, match=r"or keep it for a runtime that has the layer: keep=\['Mine'\]$"):
         read(tmp_path, Branching).write(tmp_path / "net.onnx")
 
 

@@ -1,7 +1,8 @@
-"""One graph for any number of samples, made of two traces at different numbers.
+"""Make one graph with a symbolic batch size from two traces with different batch sizes.
 
-What differs between the two must be a multiple of the number of samples, and becomes it: sizes, the shapes that
-operators are given, constants that repeat along the samples.
+Numbers that differ between the traces must be the same multiple of the batch size in both, and become that
+multiple: sizes, the shapes that operators are given. A constant that differs must repeat the same values for every
+sample.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from anylayer.graph.sizes import Dim
 from anylayer.network import Array
 
 _INT64 = np.dtype(np.int64)
-_BROADCASTS = frozenset(
+_BROADCASTING = frozenset(
     (
         *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Min", "Max", "And", "Or", "Xor", "Where", "PRelu"),
         *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"),
@@ -27,70 +28,76 @@ _BROADCASTS = frozenset(
 )
 
 
-def with_open_batch(graph_a: Graph, graph_b: Graph, name: str = "N") -> Graph:
-    """The graph of which `graph_a` and `graph_b` are the traces for two numbers of samples, with a dimension
-    called `name` in place of that number.
+def with_symbolic_batch(graph_a: Graph, graph_b: Graph, name: str = "N") -> Graph:
+    """Return one graph for every batch size, from the traces of a network with two batch sizes.
 
-    2 and 3 samples serve best: sizes of 1 are treated apart. Raises TraceError, which names the network's node,
-    where the two differ in more than the number.
+    `name` is the name of the batch size in shapes. The batch sizes of the traces should be 2 and 3, because layers
+    may treat a size of 1 differently. Raises TraceError, which names the node, where the traces differ in more
+    than the batch size.
     """
-    return _Opener(graph_a, graph_b, name).run()
+    return _Unifier(graph_a, graph_b, name).run()
 
 
-class _Opener:
+class _Unifier:
+    """Walk two traces together, and build the graph with a symbolic batch size.
+
+    `a` and `b` are the traces, `batches` their batch sizes. `sizes` maps a factor to the size factor * batch.
+    `unified` maps a value of `a` to its value in the new graph, `partner` to its value in `b`. `source` is the
+    first input whose first size is the batch. `where` names the part of the network in errors.
+    """
+
     def __init__(self, a: Graph, b: Graph, name: str) -> None:
         self.a, self.b = a, b
         self.graph = Graph(a.prefix, a.scope)
         self.graph.limit = a.limit
         self.graph.notes = list(a.notes)
-        self.counts = _counts(a, b)
+        self.batches = _batch_sizes(a, b)
         self.name = name
-        self.dims: dict[int, Dim] = {1: Dim(name, MAX_VALUES)}
-        self.known: dict[Value, Value] = {}
+        self.sizes: dict[int, Dim] = {1: Dim(name, MAX_VALUES)}
+        self.unified: dict[Value, Value] = {}
         self.partner: dict[Value, Value] = {}
         self.source: Value | None = None
-        self.at = ""
+        self.where = ""
 
     def run(self) -> Graph:
         for a, b in zip(self.a.inputs, self.b.inputs):
-            self.at = f"input '{a.name}'"
-            opened = self.graph.input(a.name, self.shape(a.shape, b.shape), a.dtype)
-            self.pair(a, b, opened)
-            if self.source is None and opened.shape and opened.shape[0] is self.dims[1]:
-                self.source = opened
+            self.where = f"input '{a.name}'"
+            value = self.graph.input(a.name, self.shape(a.shape, b.shape), a.dtype)
+            self.pair(a, b, value)
+            if self.source is None and value.shape and value.shape[0] is self.sizes[1]:
+                self.source = value
         for x, y in zip_longest(self.a.ops, self.b.ops):
             self.operator(x, y)
-        self.at = "an output"
+        self.where = "an output"
         self.graph.outputs = [self.value(a, b) for a, b in zip(self.a.outputs, self.b.outputs)]
         self.graph.drop_dead()
         return self.graph
 
     def refuse(self, why: str) -> TraceError:
-        a, b = self.counts
+        a, b = self.batches
         return TraceError(
-            f"{self.at} computes otherwise for {a} samples than for {b}: {why}. Its batch cannot be left open; "
-            "give a number"
+            f"{self.where} computes something else with batch size {a} than with {b}: {why}. So the batch cannot "
+            "be symbolic; give a number"
         )
 
-    # -------------------------------------------------------------------- the parts
-
-    def pair(self, a: Value, b: Value, opened: Value) -> None:
-        self.known[a] = opened
+    def pair(self, a: Value, b: Value, unified: Value) -> None:
+        self.unified[a] = unified
         self.partner[a] = b
 
     def size(self, a: Any, b: Any) -> Any:
-        """A number of both graphs, or the multiple of the number of samples that it is."""
-        if isinstance(a, str) and a == b:  # a name of an operator's own
+        """Return the size that is `a` in the first trace and `b` in the second."""
+        if isinstance(a, str) and a == b:  # the name of a symbolic size
             return a
         if a is b or (not isinstance(a, Dim) and not isinstance(b, Dim) and a == b):
             return int(a) if not isinstance(a, Dim) else a
         if isinstance(a, Dim) or isinstance(b, Dim):
-            raise self.refuse(f"a size that depends on data, {a!r} and {b!r}")
+            raise self.refuse(f"a dynamic size, {a!r} and {b!r}")
         factor = self.factor(int(a), int(b))
-        return self.dims.setdefault(factor, Dim(f"{factor}*{self.name}", MAX_VALUES))
+        return self.sizes.setdefault(factor, Dim(f"{factor}*{self.name}", MAX_VALUES))
 
     def factor(self, a: int, b: int) -> int:
-        n, m = self.counts
+        """Return the factor by which both sizes are multiples of the batch size."""
+        n, m = self.batches
         if a % n or b % m or a // n != b // m:
             raise self.refuse(f"a size is {a}, then {b}")
         return a // n
@@ -101,7 +108,7 @@ class _Opener:
         return tuple(self.size(x, y) for x, y in zip(a, b))
 
     def operator(self, a: Op | None, b: Op | None) -> None:
-        self.at = f"node '{(a or b or Op('', [], [])).scope}'"
+        self.where = f"node '{(a or b or Op('', [], [])).scope}'"
         if a is None or b is None or (a.op, a.domain, a.scope) != (b.op, b.domain, b.scope):
             names = " and ".join(o.op if o is not None else "nothing" for o in (a, b))
             raise self.refuse(f"operators {names}")
@@ -112,18 +119,18 @@ class _Opener:
         inputs = [self.argument(a, i, x, y) for i, (x, y) in enumerate(zip(a.inputs, b.inputs))]
         types = [(self.shape(x.shape, y.shape), x.dtype) for x, y in zip(a.outputs, b.outputs)]
         made = self.graph.append_copy(a, inputs, types=types, body=self.body(a, b))
-        for x, y, opened in zip(a.outputs, b.outputs, made):
-            self.pair(x, y, opened)
+        for x, y, unified in zip(a.outputs, b.outputs, made):
+            self.pair(x, y, unified)
 
     def body(self, a: Op, b: Op) -> Graph | None:
-        """What a call computes, for any number of samples too."""
+        """Return the body of a call, also with a symbolic batch size."""
         if a.body is None or b.body is None:
             return None
         if [v.shape for v in a.body.inputs] == [v.shape for v in b.body.inputs]:
             return a.body
-        opener = _Opener(a.body, b.body, self.name)
+        unifier = _Unifier(a.body, b.body, self.name)
         try:
-            return opener.run()
+            return unifier.run()
         except TraceError as error:
             raise self.refuse(error.message) from error
 
@@ -148,21 +155,20 @@ class _Opener:
             return self.graph.constant(a.const, trusted=True)
         if self.partner.get(a) is not b:
             raise self.refuse("it reads other arrays")
-        return self.known[a]
-
-    # ---------------------------------------------------- constants that tell the number
+        return self.unified[a]
 
     def target(self, o: Op, a: Value, b: Value) -> Value:
-        """Reshape's shape: 0 keeps the samples at their place; one size elsewhere is what is left, -1."""
-        old = self.known[o.inputs[0]].shape if o.inputs[0] is not None else ()
+        """Return the shape input of a Reshape. The symbolic size becomes 0 where the input has it at the same
+        axis, and -1 (inferred) elsewhere; where there are several, all sizes are computed."""
+        old = self.unified[o.inputs[0]].shape if o.inputs[0] is not None else ()
         first, second = _const(a), _const(b)
         sizes = [self.size(x, y) for x, y in zip(first, second)] if len(first) == len(second) else []
-        opened = [i for i, d in enumerate(sizes) if isinstance(d, Dim)]
-        if not opened or -1 in sizes:
+        symbolic = [i for i, d in enumerate(sizes) if isinstance(d, Dim)]
+        if not symbolic or -1 in sizes:
             raise self.refuse(f"Reshape to {tuple(first)}, then to {tuple(second)}")
-        if len(opened) > 1:
+        if len(symbolic) > 1:
             return self.computed(a, b)
-        at = opened[0]
+        at = symbolic[0]
         kept = at < len(old) and old[at] is sizes[at]
         return self.graph.constant(np.array([d if i != at else 0 if kept else -1 for i, d in enumerate(sizes)]))
 
@@ -170,9 +176,9 @@ class _Opener:
         return self.graph.emit(op, inputs, [(shape, _INT64)], attrs, place="", scope="")[0]
 
     def computed(self, a: Value, b: Value) -> Value:
-        """Whole numbers of which some are multiples of the number of samples, computed of an input's shape."""
+        """Return integers, some of them multiples of the batch size, computed from the shape of an input."""
         if self.source is None:
-            raise self.refuse("no input has the samples as its first axis")
+            raise self.refuse("no input has the batch as its first axis")
         count = self.emit("Shape", [self.source], [1], start=0, end=1)
         parts: list[Value] = []
         for x, y in zip(_const(a), _const(b)):
@@ -190,25 +196,26 @@ class _Opener:
         return self.emit("Mul", [count, factor], [1])
 
     def repeated(self, o: Op | None, a: Value, b: Value) -> Value:
-        """A constant that is the same for every sample: once, where it is broadcast, else repeated."""
+        """Return a constant that holds the same values for every sample. It stays one sample where the operator
+        broadcasts it, and is repeated otherwise."""
         shape = self.shape(a.shape, b.shape)
-        opened = [i for i, d in enumerate(shape) if isinstance(d, Dim)]
+        symbolic = [i for i, d in enumerate(shape) if isinstance(d, Dim)]
         first, second = _const(a), _const(b)
-        if len(opened) != 1 or shape[opened[0]] is not self.dims[1]:
+        if len(symbolic) != 1 or shape[symbolic[0]] is not self.sizes[1]:
             raise self.refuse(f"a constant {a.type} has other values than {b.type}")
-        one = first.take([0], opened[0])
+        one = first.take([0], symbolic[0])
         if (first != one).any() or (second != one).any():
             raise self.refuse(f"a constant {a.type} is not the same for every sample")
         value = self.graph.constant(one)
-        if o is not None and o.op in _BROADCASTS and self.has_samples(o, opened[0] - len(shape)):
+        if o is not None and o.op in _BROADCASTING and self.has_batch(o, symbolic[0] - len(shape)):
             return value
         sizes = self.computed(*(self.graph.constant(np.array(v.shape, np.int64)) for v in (a, b)))
         return self.graph.emit("Expand", [value, sizes], [(shape, a.dtype)], {}, place="", scope="")[0]
 
-    def has_samples(self, o: Op, axis: int) -> bool:
-        """Whether an operand that is computed has the samples at this axis, counted from the last."""
-        shapes = [self.known[v].shape for v in o.inputs if v is not None and v.const is None]
-        return any(len(s) >= -axis and s[axis] is self.dims[1] for s in shapes)
+    def has_batch(self, o: Op, axis: int) -> bool:
+        """Return whether an operand that is not constant has the batch at this axis (negative, from the last)."""
+        shapes = [self.unified[v].shape for v in o.inputs if v is not None and v.const is None]
+        return any(len(s) >= -axis and s[axis] is self.sizes[1] for s in shapes)
 
 
 def _const(value: Value) -> Array:
@@ -222,10 +229,10 @@ def _equal(a: Value, b: Value) -> bool:
     return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
 
 
-def _counts(a: Graph, b: Graph) -> tuple[int, int]:
-    """The numbers of samples: the first sizes in which the inputs differ."""
+def _batch_sizes(a: Graph, b: Graph) -> tuple[int, int]:
+    """Return the batch sizes of two traces: the first sizes in which their inputs differ."""
     for x, y in zip(a.inputs, b.inputs):
         for n, m in zip(x.shape, y.shape):
             if n != m:
                 return int(n), int(m)
-    raise TraceError("two traces of the same shapes do not tell the number of samples apart")
+    raise TraceError("both traces have the same input shapes, so the batch size cannot be found")

@@ -1,4 +1,5 @@
-"""Whether an array has other holders: a class may keep what it gives, and write to it when it is called again."""
+"""Copy the outputs of a user's class that something else refers to: the class may write to them in its next
+call."""
 
 from __future__ import annotations
 
@@ -10,18 +11,18 @@ import numpy as np
 from anylayer.network import Array
 
 
-def _holders(arrays: list[Any]) -> list[int]:
-    """How many references there are to each array, or to the one it is a view of."""
+def _reference_counts(arrays: list[Any]) -> list[int]:
+    """Return the reference count of each array, or of the array that it is a view of."""
     return [sys.getrefcount(o if o.base is None else o.base) for o in arrays]
 
 
-_ALONE = _holders([np.empty(1)])[0]
-_VIEWED = _holders([np.empty(2)[:1]])[0]
+_COUNT_ALONE = _reference_counts([np.empty(1)])[0]
+_COUNT_OF_VIEW = _reference_counts([np.empty(2)[:1]])[0]
 
 
 def unshared(arrays: list[Array]) -> list[Array]:
-    """The arrays of a list that nobody else has, with copies of those that somebody else holds too."""
-    for i, count in enumerate(_holders(arrays)):
-        if count > (_ALONE if arrays[i].base is None else _VIEWED):
+    """Replace in a list each array that something outside the list refers to by a copy; return the list."""
+    for i, count in enumerate(_reference_counts(arrays)):
+        if count > (_COUNT_ALONE if arrays[i].base is None else _COUNT_OF_VIEW):
             arrays[i] = arrays[i].copy()
     return arrays

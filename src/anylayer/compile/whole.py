@@ -1,4 +1,4 @@
-"""The whole network as one graph, for a writer: host calls refused, chosen layers left as calls."""
+"""Trace a whole network into one graph for a writer. Host calls are refused; chosen layers stay calls."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from anylayer.network import Network, Node, TensorType
 from anylayer.source import Source, TracedNode
 
 DOMAIN = "anylayer"
-"""The domain of a layer that stays a call and has none of its own."""
+"""The domain of a layer that stays a call, where its node has no domain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The types of the layers that are not taken apart: `functions` stay calls of what was traced of them, `keep`
-    calls of what the target knows."""
+    """The layer types that stay calls in the written file.
+
+    `functions` become calls of a function whose body is the layer's trace. `keep` become calls of a layer that the
+    target has. `layout` is the order of axes in which the target gives arrays of rank 4 to a kept layer of the
+    user's; "" stands for the order that the layer's class sees.
+    """
 
     functions: frozenset[str] = frozenset()
     keep: frozenset[str] = frozenset()
     layout: str = ""
-    """The order of axes in which the target gives arrays of rank 4 to a kept layer of the user's; "" for the one
-    that the layer's class sees."""
 
 
 def whole(
@@ -40,35 +42,39 @@ def whole(
     outputs: Mapping[str, str],
     calls: Calls = Calls(),
 ) -> Source:
-    """Trace all that `outputs` need into one graph: see writers.source.Source.
+    """Trace the nodes that `outputs` depend on into one graph: see anylayer.source.Source.
 
-    Raises LayerError naming a node that runs in Python, whose weights are missing, or whose params cannot be kept;
-    InputError for types that no node has.
+    Raises LayerError for a node that runs in Python, whose weights are missing, or whose params a kept layer
+    cannot have; InputError for layer types in `calls` that no node has.
     """
     types = require_types(network, inputs)
     nodes = needed_nodes(network, outputs)
-    _require_there(nodes, calls)
+    _require_types(nodes, calls)
     traced = list(trace_nodes(network, nodes, definitions, types, opaque=calls.keep))
     refuse_unfilled(network, [t for t in traced if t.node.type not in calls.keep])
-    graph = _Joining(network, types, calls).joined(traced, outputs)
+    graph = _WholeGraph(network, types, calls).build(traced, outputs)
     users = frozenset(t for t, found in definitions.items() if any(not d.built_in for d in found))
     return Source(network, graph, types, dict(outputs), traced, users)
 
 
-def _require_there(nodes: Sequence[Node], calls: Calls) -> None:
-    there = {node.type for node in nodes}
+def _require_types(nodes: Sequence[Node], calls: Calls) -> None:
+    known = {node.type for node in nodes}
     options = (wording("functions", "--function"), calls.functions), (wording("keep", "--keep"), calls.keep)
     for option, named in options:
         for type_ in named:
             need(
-                type_ in there,
-                f"{option}: there is no layer of type '{type_}' in the network{nearest(type_, there)}",
+                type_ in known,
+                f"{option}: there is no layer of type '{type_}' in the network{nearest(type_, known)}",
                 InputError,
             )
 
 
-class _Joining:
-    """The one graph that is being made of traced nodes."""
+class _WholeGraph:
+    """The graph of a whole network while it is built from traced nodes.
+
+    `values` maps the name of each value of the network to its value in the graph. `named` holds the values that
+    have the name of a network's value already.
+    """
 
     def __init__(self, network: Network, types: Mapping[str, TensorType], calls: Calls) -> None:
         self.graph = Graph()
@@ -80,7 +86,7 @@ class _Joining:
             self.values[name] = value = self.graph.input(name, kind.shape, kind.dtype)
             self.named.add(value)
 
-    def joined(self, traced: Sequence[TracedNode], outputs: Mapping[str, str]) -> Graph:
+    def build(self, traced: Sequence[TracedNode], outputs: Mapping[str, str]) -> Graph:
         for t in traced:
             if t.node.type in self.calls.keep:
                 results = self.kept(t)
@@ -96,10 +102,10 @@ class _Joining:
         return self.graph
 
     def computed(self, t: TracedNode) -> list[Value]:
-        """The values of a node that is taken apart, or stays a call of what was traced of it."""
+        """Add a node as its operators, or as a call of a function; return its outputs."""
         if t.body is None:
             return [self.graph.constant(t.constants[i], trusted=True) for i in range(len(t.node.outputs))]
-        free = self.given(t)
+        free = self.body_inputs(t)
         if t.node.type not in self.calls.functions:
             return self.graph.inline(t.body, free, scope=t.node.name)
         return self.graph.emit(
@@ -113,16 +119,17 @@ class _Joining:
             body=t.body,
         )
 
-    def given(self, t: TracedNode) -> list[Value]:
-        """The node's inputs that its body has: those that are not known before the network runs."""
+    def body_inputs(self, t: TracedNode) -> list[Value]:
+        """Return the inputs of a node's body: those that are not constant."""
         values = [self.values[name] for name in t.node.inputs if name]
         return [v for v in values if v.const is None]
 
     def kept(self, t: TracedNode) -> list[Value]:
-        """The values of a node that stands as it is, its weights behind its inputs. A class that sees another
-        order of axes than the file's is given that one in the written file, too."""
+        """Add a node as a call of a layer that the target has, with its weights as its last inputs; return its
+        outputs. A class that sees another order of axes than the file's sees that order in the written file,
+        too."""
         node, orders = t.node, self.orders(t)
-        inputs = [self.turned(self.values[name], orders) if name else None for name in node.inputs]
+        inputs = [self.transposed(self.values[name], orders) if name else None for name in node.inputs]
         blobs = [self.graph.constant(np.ascontiguousarray(b), trusted=True) for b in node.blobs]
         types = [kind for kind in t.outputs if kind is not None]
         results = self.graph.emit(
@@ -134,20 +141,20 @@ class _Joining:
             place=node.place,
             names=[name if orders[0] == orders[1] else f"{name}/{orders[1]}" for name in node.outputs],
             domain=node.domain or DOMAIN,
-            body=self.called(t, orders),
+            body=self.body_of_kept(t, orders),
             kept=True,
         )
-        return [self.turned(value, orders[::-1]) for value in results]
+        return [self.transposed(value, orders[::-1]) for value in results]
 
     def orders(self, t: TracedNode) -> tuple[str, str]:
-        """The file's order of axes at a kept node, and the one in which the target gives them to it."""
+        """Return the file's order of axes at a kept node, and the order in which the target gives arrays to it."""
         file, bound = t.node.layout, t.bound
         if file not in ORDERS or bound is None or bound.definition.built_in or bound.definition.typed:
             return "", ""
         return file, self.calls.layout or (bound.order.seen if bound.order else file)
 
-    def turned(self, value: Value, orders: tuple[str, str], graph: Graph | None = None) -> Value:
-        """A value of rank 4 from the first order of axes to the second."""
+    def transposed(self, value: Value, orders: tuple[str, str], graph: Graph | None = None) -> Value:
+        """Return a value of rank 4 transposed from the first order of axes to the second; others as they are."""
         if orders[0] == orders[1] or len(value.shape) != 4:
             return value
         into = graph or self.graph
@@ -156,8 +163,9 @@ class _Joining:
         kind = (permuted(value.shape, *orders), value.dtype)
         return into.emit("Transpose", [value], [kind], {"perm": list(permutation(*orders))})[0]
 
-    def called(self, t: TracedNode, orders: tuple[str, str]) -> Graph | None:
-        """What was traced of a node, over all of its inputs, those that are known included, between `orders`."""
+    def body_of_kept(self, t: TracedNode, orders: tuple[str, str]) -> Graph | None:
+        """Return a graph of what a kept node computes, over all of its inputs (constants included), with inputs
+        and outputs in the target's order of axes. None for a host call, whose trace is not known."""
         if t.is_host_call:
             return None
         graph = Graph(f"{t.node.name}/")
@@ -166,12 +174,12 @@ class _Joining:
             value = self.values[name]
             own = graph.input(f"{t.node.name}/input_{i}", permuted(value.shape, *orders), value.dtype)
             if value.const is None:
-                free.append(self.turned(own, orders[::-1], graph))
+                free.append(self.transposed(own, orders[::-1], graph))
         if t.body is None:
             graph.outputs = [graph.constant(t.constants[i], trusted=True) for i in range(len(t.node.outputs))]
         else:
             graph.outputs = graph.inline(t.body, free, scope=t.node.name)
-        graph.outputs = [self.turned(value, orders, graph) for value in graph.outputs]
+        graph.outputs = [self.transposed(value, orders, graph) for value in graph.outputs]
         return graph
 
 
@@ -181,15 +189,17 @@ def _refuse_host_call(t: TracedNode) -> None:
     own = t.bound is None or not t.bound.definition.built_in
     remedy = "Write its forward so that it can be recorded, or keep" if own else "Keep"
     raise LayerError(
-        f"runs in Python, which a file cannot hold: {t.reason}. {remedy} it for a runtime that has it: "
+        f"runs in Python, which a file cannot hold: {t.reason}. {remedy} it for a runtime that has the layer: "
         + wording(f"keep=['{t.node.type}']", f"--keep {t.node.type}"),
         t.node.place,
     )
 
 
 def attributes_of(node: Node) -> dict[str, Any]:
-    """A node's params as attributes: flat; numbers, strings, arrays, and lists of one kind. Raises LayerError for
-    a param that is something else."""
+    """Return a node's params as attributes: one flat dict of numbers, strings, arrays and lists of one type.
+
+    Raises LayerError for a param that is something else.
+    """
     found: dict[str, Any] = {}
     for name, value in opencv_params(node.params, node.defaults).items():
         several = isinstance(value, (tuple, list))
@@ -200,7 +210,11 @@ def attributes_of(node: Node) -> dict[str, Any]:
         if not values or kinds == {type(None)}:
             continue
         if len(kinds) > 1 or not kinds <= {int, float, str, bytes, np.ndarray}:
-            raise LayerError(f"parameter '{name}' is {value!r}, no attribute holds that: keep", node.place)
+            raise LayerError(
+                f"cannot be kept: parameter '{name}' is {value!r}, and attributes are numbers, strings, arrays "
+                "and lists of one type",
+                node.place,
+            )
         found[name] = values if several else values[0]
     return found
 
@@ -208,6 +222,6 @@ def attributes_of(node: Node) -> dict[str, Any]:
 def _scalar(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, int):  # true and false, too
+    if isinstance(value, int):  # bool and Flag included
         return int(value)
     return str(value) if isinstance(value, str) else value

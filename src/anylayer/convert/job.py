@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from anylayer.compile.batch import with_open_batch
+from anylayer.compile.batch import with_symbolic_batch
 from anylayer.compile.nodes import Definitions, input_arrays, input_types
 from anylayer.compile.whole import Calls, whole
 from anylayer.errors import InputError, LayerError, TraceError, at, nearest, need, wording
@@ -52,7 +52,7 @@ class Job:
                 for n in _TRACED_BATCHES
             )
         with at(self.network.source):
-            graph = _with_symbolic_batch(two.graph, three.graph, self.batch)
+            graph = _simplified_with_symbolic_batch(two.graph, three.graph, self.batch)
         return replace(two, graph=graph, inputs={v.name: v.type for v in graph.inputs}, batch=self.batch)
 
     def with_batch(self, batch: int) -> dict[str, TensorType | None]:
@@ -129,15 +129,15 @@ def with_batch(
     return found
 
 
-def _with_symbolic_batch(two: Graph, three: Graph, name: str) -> Graph:
+def _simplified_with_symbolic_batch(two: Graph, three: Graph, name: str) -> Graph:
     """Return one graph for every batch size from traces with 2 and 3 samples.
 
     The traces are simplified first where that works, because rewrite rules know less about symbolic sizes.
     """
     try:
-        return with_open_batch(simplify(two), simplify(three), name)
+        return with_symbolic_batch(simplify(two), simplify(three), name)
     except TraceError:
-        return with_open_batch(two, three, name)
+        return with_symbolic_batch(two, three, name)
 
 
 def noise(types: Mapping[str, TensorType | None], seed: int) -> dict[str, Array]:
