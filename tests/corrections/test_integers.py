@@ -45,6 +45,15 @@ def test_reduction_before_an_operator(name: str, shape: Any, axis: Any, dtype: s
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, (1, 2)])
+@pytest.mark.parametrize("name", ["sum", "max", "min", "prod", "mean", "std"])
+def test_reduction_of_float64_before_an_operator(name: str, axis: Any) -> None:
+    x = noise(4, 4, 4).astype(np.float64)
+    want = np.exp(getattr(x, name)(axis=axis) / 3)
+    got = openvino(lambda x: np.exp(getattr(x, name)(axis=axis) / 3), x)
+    assert got.dtype == want.dtype and np.allclose(got, want, 1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, (1, 2)])
 @pytest.mark.parametrize(
     "op", ["ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceSumSquare"]
 )

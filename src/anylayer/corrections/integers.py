@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -108,15 +109,17 @@ def _beyond(new: Corrector, o: Op, rough: Value) -> Value:
 
 @correction("openvino", *_REDUCTIONS)
 def _apart(new: Corrector, o: Op) -> list[Value] | None:
-    """Keep an integer reduction apart from what follows, by a maximum with the least integer.
+    """Keep a reduction apart from what follows, by a maximum with the least value.
 
     OpenVINO fuses a reduction over axis 1 or 2 of three with the operator behind it, and then computes that
-    operator for the first row alone.
+    operator for the first row alone. This concerns integers and float64.
     """
     out = o.outputs[0]
-    if out.dtype.kind not in "iu" or o.inputs[0] is None:
+    if o.inputs[0] is None or not (out.dtype.kind in "iu" or out.dtype == np.float64):
         return None
-    least = max(np.iinfo(out.dtype).min, np.iinfo(np.int32).min)
+    least: float = -math.inf
+    if out.dtype.kind != "f":
+        least = max(np.iinfo(out.dtype).min, np.iinfo(np.int32).min)
     made = step(new, o, o.op, o.inputs, out.shape, out.dtype, **o.attrs)
     return new.emit(o, "Max", [made, new.constant(np.array(least, out.dtype))])
 
