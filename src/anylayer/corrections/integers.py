@@ -1,4 +1,4 @@
-"""What OpenVINO (2026.4) computes wrongly of integers: 64 bits, indices out of range, reductions, repeats."""
+"""What OpenVINO (2026.4) computes wrongly of integers, and of reductions of float64."""
 
 from __future__ import annotations
 
