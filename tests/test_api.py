@@ -49,7 +49,7 @@ def test_other_files(tmp_path: Path, content: bytes, text: str) -> None:
         (
             "m.pb",
             b"\x0a\x10\x0a\x01a",
-            "m.pb: this is no protobuf file, or one that is cut off, not a TensorFlow graph",
+            "m.pb: this is not a protobuf file, or it is cut off; expected a TensorFlow graph",
         ),
         ("m.keras", b"PK\x03\x04" + bytes(26) + b"config.json{", "m.keras: this is no readable zip archive"),
     ],

@@ -1,4 +1,4 @@
-"""GraphDefs written by hand: protobuf's bytes, and the text form."""
+"""Encode GraphDefs in protobuf's binary format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def varint(value: int) -> bytes:
 
 
 def field(number: int, value: bytes | str | int) -> bytes:
-    """A field: a varint for an int, length and bytes for the rest."""
+    """Return a field: a varint for an int, otherwise a length and the bytes."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     data = value.encode() if isinstance(value, str) else value
@@ -38,7 +38,7 @@ def tensor(array: Any) -> bytes:
 
 
 def attr(value: Any) -> bytes:
-    """An AttrValue: bytes are one already; a dtype's name is a type."""
+    """Return an AttrValue. Bytes are returned as they are, and the name of a dtype becomes a type."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, bool):
@@ -53,7 +53,7 @@ def attr(value: Any) -> bytes:
 
 
 def node(name: str, op: str, *inputs: str, **attrs: Any) -> bytes:
-    """A NodeDef."""
+    """Return a NodeDef."""
     data = field(1, name) + field(2, op) + b"".join(field(3, i) for i in inputs)
     return data + b"".join(field(5, field(1, k) + field(2, attr(v))) for k, v in attrs.items())
 
@@ -68,16 +68,16 @@ def placeholder(name: str, *sizes: int, dtype: str = "float32") -> bytes:
 
 
 def graph(*nodes: bytes, library: bytes = b"") -> bytes:
-    """A GraphDef."""
+    """Return a GraphDef."""
     return b"".join(field(1, n) for n in nodes) + (field(2, library) if library else b"")
 
 
 def function(name: str, arguments: list[str], results: dict[str, str], *nodes: bytes) -> bytes:
-    """A FunctionDef; `results` are the outputs and what they are."""
+    """Return a FunctionDef. `results` maps its outputs to the values inside the function."""
     signature = field(1, name) + b"".join(field(2, field(1, a)) for a in arguments)
     signature += b"".join(field(3, field(1, r)) for r in results)
-    gives = b"".join(field(4, field(1, k) + field(2, v)) for k, v in results.items())
-    return field(1, signature) + b"".join(field(3, n) for n in nodes) + gives
+    returned = b"".join(field(4, field(1, k) + field(2, v)) for k, v in results.items())
+    return field(1, signature) + b"".join(field(3, n) for n in nodes) + returned
 
 
 def library(*functions: bytes) -> bytes:
@@ -85,5 +85,5 @@ def library(*functions: bytes) -> bytes:
 
 
 def calls(name: str) -> bytes:
-    """The attribute `f` of a call."""
+    """Return the attribute `f` of a call."""
     return field(10, field(1, name))

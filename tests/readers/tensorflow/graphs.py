@@ -1,4 +1,4 @@
-"""Small GraphDefs as text, made by the tests."""
+"""Write small GraphDefs in protobuf's text format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def operation(name: str, op: str, inputs: Sequence[str], **strings: str) -> str:
 
 
 def vector(name: str, values: Sequence[int]) -> str:
-    """A constant of int32."""
+    """Return a constant with dtype int32 and one axis."""
     numbers = " ".join(f"int_val: {v}" for v in values)
     shape = f"tensor_shape {{ dim {{ size: {len(values)} }} }}"
     return (
@@ -31,7 +31,7 @@ def vector(name: str, values: Sequence[int]) -> str:
 
 
 def transpose(name: str, source: str, order: Sequence[int]) -> str:
-    """A Transpose and its constant permutation."""
+    """Return a Transpose and its constant permutation."""
     tperm = ' attr { key: "Tperm" value { type: DT_INT32 } }'
     line = operation(name, "Transpose", [source, f"{name}/perm"])
     return vector(f"{name}/perm", order) + line.replace(" }\n", f"{tperm} }}\n")

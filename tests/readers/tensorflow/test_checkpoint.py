@@ -1,4 +1,4 @@
-"""Checkpoints of TensorFlow 1: held to what TensorFlow computed (tests/data/tensorflow/make_checkpoint.py)."""
+"""Checkpoints of TensorFlow 1 match what TensorFlow computed (tests/data/tensorflow/make_checkpoint.py)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent.parent.parent / "data" / "tensorflow" / "checkpoi
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_a_checkpoint(engine: str) -> None:
+def test_checkpoint_matches_tensorflow(engine: str) -> None:
     net = anylayer.read(FOLDER / "model.meta")
     assert list(net.outputs) == ["prob"]
     assert net.network.open == {"picture": (None, 6, 5, 3)}
@@ -26,7 +26,7 @@ def test_a_checkpoint(engine: str) -> None:
     np.testing.assert_allclose(got, known["prob"], atol=1e-5)
 
 
-def test_a_checkpoint_without_values(tmp_path: Path) -> None:
+def test_missing_files_of_a_checkpoint_are_named(tmp_path: Path) -> None:
     shutil.copy(FOLDER / "model.meta", tmp_path)
     assert describe(tmp_path / "model.meta") == "a TensorFlow checkpoint's graph"
     with pytest.raises(FileError, match=r"model\.meta: this is a TensorFlow checkpoint's graph; anylayer reads"):
@@ -39,7 +39,7 @@ def test_a_checkpoint_without_values(tmp_path: Path) -> None:
         anylayer.read(tmp_path / "model.meta")
 
 
-def test_a_checkpoint_that_is_cut_off(tmp_path: Path) -> None:
+def test_truncated_checkpoint_is_refused(tmp_path: Path) -> None:
     for part in FOLDER.glob("model.*"):
         shutil.copy(part, tmp_path)
     data = (FOLDER / "model.meta").read_bytes()

@@ -1,4 +1,4 @@
-"""Custom operations: attributes are params, constant inputs are blobs; a user's class wins over a built-in one."""
+"""Custom operations: attributes become params, constant inputs blobs. A user's class replaces a built-in one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ seen: list[Any] = []
 
 
 class Resize:
-    """The bilinear resize of OpenCV's tutorial on custom layers, in NumPy; channels second, as OpenCV has them."""
+    """The bilinear resize of OpenCV's tutorial on custom layers, in NumPy, with channels first as in OpenCV."""
 
     layout = "NCHW"
 
@@ -51,7 +51,7 @@ class Resize:
 
 
 class Last(Resize):
-    """The same with channels last, as the network has them."""
+    """The same resize with channels last, as the network has them."""
 
     layout = "NHWC"
 
@@ -71,7 +71,7 @@ def recorded() -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("cls", [Resize, Last])
-def test_one_blob_is_the_size(cls: Any, engine: str) -> None:
+def test_constant_size_is_one_blob(cls: Any, engine: str) -> None:
     x, y = recorded()
     seen.clear()
     net = anylayer.read(SHARED / "resize_bilinear.pb", layers=[("ResizeBilinear", cls)])
@@ -85,7 +85,7 @@ def test_one_blob_is_the_size(cls: Any, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("cls", [Resize, Last])
-def test_two_blobs_are_factors(cls: Any, engine: str) -> None:
+def test_scale_factors_are_two_blobs(cls: Any, engine: str) -> None:
     seen.clear()
     path = SHARED / "resize_bilinear_factor.pb"
     x = recorded()[0]
@@ -97,7 +97,7 @@ def test_two_blobs_are_factors(cls: Any, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["my_resize.pb", "my_resize_nolist.pb"])
-def test_an_operation_of_ones_own(name: str, engine: str) -> None:
+def test_custom_operation_gets_attributes(name: str, engine: str) -> None:
     x, y = recorded()
     seen.clear()
     net = anylayer.read(SHARED / name, layers=[("MyResize", Resize)])
@@ -114,7 +114,7 @@ def test_an_operation_of_ones_own(name: str, engine: str) -> None:
     }
 
 
-def test_an_unknown_operation() -> None:
+def test_unknown_operation_is_reported() -> None:
     net = anylayer.read(SHARED / "my_resize.pb")
     assert [(n.type, [b.tolist() for b in n.blobs], n.inputs) for n in net.unknown] == [
         ("MyResize", [[[9, 8]]], ["input"])
@@ -127,4 +127,4 @@ def test_align_corners() -> None:
     net = anylayer.read(SHARED / "resize_bilinear_align.pb")
     x = np.random.default_rng(0).standard_normal((1, 65, 65, 64)).astype(np.float32)
     y = net.compile("numpy")({"input": x})["resize_bilinear"]
-    assert_same(y[:, ::2, ::2], x)  # 65 to 129: every other point is a pixel
+    assert_same(y[:, ::2, ::2], x)  # from 65 to 129, every second output element is an input element

@@ -1,4 +1,4 @@
-"""Whole networks that TensorFlow saved: the outputs it gave, on every engine."""
+"""Networks that TensorFlow saved match its outputs, on every engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHARED = Path(__file__).parents[4] / "shared" / "tf_keras"
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared/tf_keras is absent")
 @pytest.mark.parametrize("engine", ALL)
 @pytest.mark.parametrize("name", ["blog", "deconv_upsample", "flatten_dense", "stride_same_even"])
-def test_as_tensorflow(name: str, engine: str) -> None:
+def test_network_matches_tensorflow(name: str, engine: str) -> None:
     net = anylayer.read(SHARED / f"{name}.pb")
     model = net.compile(engine)
     assert not model.host_calls
@@ -29,7 +29,7 @@ def test_as_tensorflow(name: str, engine: str) -> None:
         assert_same(model({"x": file["x"]})["Identity"], file["y"])
 
 
-def test_changed_files() -> None:
+def test_changed_files_never_crash() -> None:
     random = Random("tensorflow")
     graphs = [case.graph for case in recorded().values()]
     with Trials(memory=8000, seconds=20) as trials:

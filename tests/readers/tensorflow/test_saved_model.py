@@ -1,4 +1,4 @@
-"""SavedModels: signatures, variables, and folders that are not what they claim."""
+"""SavedModels: signatures, variables, and damaged files."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["", "saved_model.pb"])
-def test_as_tensorflow(engine: str, name: str, folder: Path) -> None:
+def test_model_matches_tensorflow(engine: str, name: str, folder: Path) -> None:
     assert tensorflow.match(folder / name)
     net = anylayer.read(folder / name)
     assert list(net.inputs) == ["picture"]
     assert net.network.open == {"picture": (None, 8, 8, 3)}
-    assert net.network.notes == ["signature 'serving_default' is read; there are: serve, serving_default"]
+    assert net.network.notes == ["signature 'serving_default' is read; the model has: serve, serving_default"]
     with np.load(DATA / "saved_model.npz") as want:
         got = net.compile(engine)({"picture": want["picture"]})
         assert sorted(got) == ["features", "prob"]
@@ -42,19 +42,19 @@ def test_as_tensorflow(engine: str, name: str, folder: Path) -> None:
             assert_same(value, want[key], key)
 
 
-def test_the_table_of_variables() -> None:
+def test_variables_are_found_by_key() -> None:
     bundle = Bundle(DATA / "saved_model" / "variables" / "variables")
     keys = [f"_all_variables/{i}/.ATTRIBUTES/VARIABLE_VALUE" for i in range(7)]
     assert all(key in bundle for key in keys)
     assert {bundle.array(k).shape for k in keys} == {(3, 3, 3, 4), (4,), (4, 3), (3,)}
 
 
-def test_without_its_variables(folder: Path) -> None:
+def test_missing_variables_are_named(folder: Path) -> None:
     (folder / "variables" / "variables.data-00000-of-00001").unlink()
-    with pytest.raises(FileError, match=r"lies in variables\.data-00000-of-00001, which is missing"):
+    with pytest.raises(FileError, match=r"the tensor is in variables\.data-00000-of-00001, which is missing"):
         anylayer.read(folder)
     (folder / "variables" / "variables.index").unlink()
-    with pytest.raises(FileError, match=r"there is no variables\.index beside it, which tells its variables"):
+    with pytest.raises(FileError, match=r"the file variables\.index with its variables is missing"):
         anylayer.read(folder)
 
 
@@ -67,8 +67,8 @@ def test_link_out_of_the_folder_is_refused(name: str, folder: Path) -> None:
         anylayer.read(folder)
 
 
-def test_links_into_the_folder_of_the_model_are_read(folder: Path) -> None:
-    """A cache holds a model and its weights as links into one folder."""
+def test_links_into_the_models_folder_are_followed(folder: Path) -> None:
+    """A cache may hold a model and its weights as links into one folder."""
     cache = folder.parent / "cache"
     cache.mkdir()
     for path in [p for p in folder.rglob("*") if p.is_file()]:
@@ -77,41 +77,41 @@ def test_links_into_the_folder_of_the_model_are_read(folder: Path) -> None:
     assert list(anylayer.read(folder).inputs) == ["picture"]
 
 
-def test_cut_short(folder: Path) -> None:
+def test_truncated_variables_are_refused(folder: Path) -> None:
     path = folder / "variables" / "variables.data-00000-of-00001"
     path.write_bytes(path.read_bytes()[:300])
-    with pytest.raises(FileError, match=r"lies at bytes \d+ to \d+, its shard has 300"):
+    with pytest.raises(FileError, match=r"the tensor is at bytes \d+ to \d+, but its shard has 300"):
         anylayer.read(folder)
     index = folder / "variables" / "variables.index"
     index.write_bytes(index.read_bytes()[:-1])
-    with pytest.raises(FileError, match="this is no table of variables: its last 8 bytes differ"):
+    with pytest.raises(FileError, match="this is not a table of variables: its last 8 bytes differ"):
         anylayer.read(folder)
 
 
-def test_compressed_blocks(folder: Path) -> None:
+def test_compressed_blocks_are_refused(folder: Path) -> None:
     index = folder / "variables" / "variables.index"
     data = bytearray(index.read_bytes())
-    data[-48 - 5] = 1  # the kind of the last block, which is the index
+    data[-48 - 5] = 1  # the compression of the last block, which is the index
     index.write_bytes(bytes(data))
-    with pytest.raises(FileError, match="its blocks are compressed, which is not read"):
+    with pytest.raises(FileError, match="its blocks are compressed, which is not supported"):
         anylayer.read(folder)
 
 
-def test_no_signature(tmp_path: Path) -> None:
+def test_model_without_signature_is_refused(tmp_path: Path) -> None:
     meta = field(1, field(4, "serve")) + field(2, graph(placeholder("x", 1, 2), node("y", "Relu", "x")))
     (tmp_path / "saved_model.pb").write_bytes(field(1, 1) + field(2, meta))
-    with pytest.raises(NetworkError, match=r"saved_model\.pb: it has no signature, which would tell its inputs"):
+    with pytest.raises(NetworkError, match=r"saved_model\.pb: the model has no signature to name its inputs"):
         anylayer.read(tmp_path)
 
 
-def test_a_graph_with_variables_is_not_frozen(tmp_path: Path) -> None:
+def test_graph_with_variables_is_refused(tmp_path: Path) -> None:
     (tmp_path / "graph.pb").write_bytes(graph(node("v", "VarHandleOp"), node("y", "ReadVariableOp", "v")))
-    with pytest.raises(NetworkError, match=r"1 variables without values: 'v' \(VarHandleOp\)\. Freeze the graph"):
+    with pytest.raises(NetworkError, match=r"1 variables have no values: 'v' \(VarHandleOp\)\. Freeze the graph"):
         anylayer.read(tmp_path / "graph.pb")
 
 
 @pytest.mark.parametrize("name", ["saved_model.pb", "variables/variables.index"])
-def test_changed_files(name: str, folder: Path) -> None:
+def test_changed_files_never_crash(name: str, folder: Path) -> None:
     random, path = Random(name), folder / name
     source = path.read_bytes()
     for _ in range(60):

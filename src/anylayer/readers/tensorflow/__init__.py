@@ -1,11 +1,16 @@
-"""The TensorFlow reader: frozen graphs (binary and text) and SavedModels to a Network, without TensorFlow.
+"""The TensorFlow reader: from frozen graphs (binary and text), SavedModels and checkpoints to a Network.
 
-messages.py  protobuf to Records           tensors.py   dtypes, shapes, values
-graph.py     operations with attributes    functions.py the library's functions put where they are called
-branches.py  branches whose condition is a constant
-structure.py the operations that are structure: inputs, constants, calls, control flow
-saved_model.py signatures and variables (bundle.py: the table that holds their values)
-build.py     order, pruning, refusals, custom operations (factors.py) --> Network
+It does not need TensorFlow.
+
+messages.py    decodes protobuf messages to Records
+tensors.py     reads dtypes, shapes and values
+graph.py       reads operations with their attributes
+functions.py   inlines the functions of the graph's library
+branches.py    removes branches whose condition is a constant
+structure.py   lists the operations that form the graph: inputs, constants, calls, control flow
+saved_model.py reads signatures and variables; bundle.py reads the files that hold the variables' values
+build.py       sorts and prunes the operations, refuses what is not supported, and makes the Network; layouts.py
+               finds the data layout of custom operations, factors.py their scale factors
 """
 
 from __future__ import annotations
@@ -19,11 +24,11 @@ from anylayer.readers._limits import MAX_TEXT_BYTES
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers._recognise import describe
 from anylayer.readers._text_format import parse, read_limited
-from anylayer.readers.tensorflow.build import Graph, build, by_name, ends
-from anylayer.readers.tensorflow.functions import Inliner, library
+from anylayer.readers.tensorflow.build import Graph, build, by_name, unconsumed_outputs
+from anylayer.readers.tensorflow.functions import Inliner, functions_of
 from anylayer.readers.tensorflow.graph import nodes_of
-from anylayer.readers.tensorflow.messages import Record, convert, decode
-from anylayer.readers.tensorflow.saved_model import checkpoint_of, graph_of
+from anylayer.readers.tensorflow.messages import Record, decode, from_text
+from anylayer.readers.tensorflow.saved_model import checkpoint_graph, saved_model_graph
 
 WHAT = "a TensorFlow graph (.pb, .pbtxt), SavedModel or checkpoint (.meta)"
 OPTIONS: dict[str, Option] = {}
@@ -36,7 +41,7 @@ _MESSAGES = {_BINARY: "GraphDef", _TEXT: "GraphDef", _SAVED: "SavedModel", _SAVE
 
 
 def match(path: Path) -> bool:
-    """Whether the file is a GraphDef, or the folder (or the file in it) a SavedModel."""
+    """Return whether a file is a GraphDef, a SavedModel (or its folder) or the graph of a checkpoint."""
     file = _file(path)
     if not file.is_file():
         return False
@@ -47,12 +52,12 @@ def match(path: Path) -> bool:
 
 
 def _is_checkpoint(file: Path) -> bool:
-    """Whether this is the graph of a checkpoint, which has an .index beside it."""
+    """Return whether a file is the graph of a checkpoint, which has an .index file in the same folder."""
     return file.with_suffix(".index").is_file() and describe(file) == _CHECKPOINT
 
 
 def _file(path: Path) -> Path:
-    """The graph's file: in a folder its saved_model.pb or .pbtxt."""
+    """Return the graph's file. In the folder of a SavedModel it is saved_model.pb or saved_model.pbtxt."""
     if not path.is_dir():
         return path
     names = [path / "saved_model.pb", path / "saved_model.pbtxt"]
@@ -60,24 +65,24 @@ def _file(path: Path) -> Path:
 
 
 def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str] = frozenset()) -> Network:
-    """Read a graph. Constants that operations of `user_types` read become their blobs.
+    """Read a graph. The constant inputs of operations of `user_types` become their blobs.
 
-    Raises FileError, NetworkError, each naming the file and the operation.
+    Raise FileError or NetworkError. Each names the file and the operation.
     """
     path = _file(model)
     file = str(path)
     with within(file):
-        need(weights is None, f"a frozen graph holds its weights itself, got {weights} besides", FileError)
+        need(weights is None, f"the graph contains its weights; read it without the file {weights}", FileError)
         if _is_checkpoint(path):
             buffer = Buffer(path)
             meta = decode(buffer, "MetaGraphDef", 0, buffer.size)
-            return build(checkpoint_of(meta, path.with_suffix(""), file, user_types), user_types)
+            return build(checkpoint_graph(meta, path.with_suffix(""), file, user_types), user_types)
         record = _record(path)
         if record.message == "SavedModel":
-            return build(graph_of(record, path.parent, file), user_types)
-        functions = library(record.record("library"))
+            return build(saved_model_graph(record, path.parent, file), user_types)
+        functions = functions_of(record.record("library"))
         nodes = nodes_of(record.all("node"), file)
-        outputs = ends(nodes, functions, user_types)
+        outputs = unconsumed_outputs(nodes, functions, user_types)
         inliner = Inliner(functions, file)
         flat = by_name(inliner.graph(nodes))
         return build(
@@ -87,9 +92,9 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
 
 def _record(path: Path) -> Record:
     what = describe(path)
-    found = what or "no protobuf file, or one that is cut off"
-    need(what in _MESSAGES, f"this is {found}, not {_BINARY}", FileError)
+    found = what or "not a protobuf file, or it is cut off"
+    need(what in _MESSAGES, f"this is {found}; expected {_BINARY}", FileError)
     if what in (_TEXT, _SAVED_TEXT):
-        return convert(parse(read_limited(path, MAX_TEXT_BYTES), str(path), raw=True), _MESSAGES[what])
+        return from_text(parse(read_limited(path, MAX_TEXT_BYTES), str(path), raw=True), _MESSAGES[what])
     buffer = Buffer(path)
     return decode(buffer, _MESSAGES[what], 0, buffer.size)

@@ -1,102 +1,103 @@
-"""Branches whose condition is a constant, as graphs have that were saved with their training phase: the branch
-that is taken stays, the other goes (Switch, Merge; core/kernels/control_flow_ops.cc)."""
+"""Branches whose condition is a constant: the branch that is taken stays, the other one is removed.
+
+Graphs that were saved with a training phase have such branches, made of the operations Switch and Merge
+(tensorflow/core/kernels/control_flow_ops.cc).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from anylayer.readers.tensorflow.functions import reference, spelled
+from anylayer.readers._limits import MAX_BRANCH_STEPS
+from anylayer.readers.tensorflow.functions import normalized, parse_name, tensor_name
 from anylayer.readers.tensorflow.graph import GraphNode, Tensor
-from anylayer.readers.tensorflow.structure import CONSTANT, DEFAULTED, LOOPS, MERGES, PASSES, SWITCHES
-
-_MOST = 2_000_000
-"""Steps that are taken to look for what is known; behind them nothing more is."""
+from anylayer.readers.tensorflow.structure import CONSTANT, DEFAULT_INPUTS, IDENTITIES, LOOPS, MERGES, SWITCHES
 
 
-def take_known(nodes: Mapping[str, GraphNode], values: Container[str] = ()) -> None:
-    """Rewrite the inputs of every operation that reads a branch: replace a Switch by its data, a Merge by the
-    input that is alive.
+def remove_constant_branches(nodes: Mapping[str, GraphNode], variables: Container[str] = ()) -> None:
+    """Rewrite the inputs of all operations: replace a Switch by its data, and a Merge by its live input.
 
-    A Switch is replaced where its condition is a constant; also where its data is a constant and one branch alone
-    reads it, since what is computed of it at all has this value. `values` names the operations whose values are
-    known, which variables are. Graphs with loops stay as they are.
+    A Switch is replaced if its condition is constant. It is also replaced if its data is constant and only one of
+    its outputs is read, because that output is the data if it is computed at all. `variables` names the variables
+    whose values are known; they count as constants. A graph with loops is not changed.
     """
     merges = [n for n in nodes.values() if n.op in MERGES]
     switches = [n for n in nodes.values() if n.op in SWITCHES]
     if not (merges or switches) or any(n.op in LOOPS for n in nodes.values()):
         return
-    alive = _Alive(nodes, values)
+    liveness = _Liveness(nodes, variables)
     alias: dict[str, str] = {}
     for merge in merges:
-        live = [text for text in merge.inputs if alive.of(text)]
+        live = [text for text in merge.inputs if liveness.is_live(text)]
         if len(live) == 1 and len(merge.inputs) == 2:
             alias[merge.name] = live[0]
-    read = {spelled(*reference(text)) for node in nodes.values() for text in node.inputs}
+    read = {normalized(text) for node in nodes.values() for text in node.inputs}
     for switch in switches:
-        taken = alive.known(switch)
+        taken = liveness.condition(switch)
         if taken is not None:
-            alias[spelled(switch.name, int(taken))] = switch.inputs[0]
-        elif alive.constant(switch):
-            sides = [side for side in (spelled(switch.name, i) for i in (0, 1)) if side in read]
+            alias[tensor_name(switch.name, int(taken))] = switch.inputs[0]
+        elif liveness.has_constant_data(switch):
+            sides = [side for side in (tensor_name(switch.name, i) for i in (0, 1)) if side in read]
             alias.update({side: switch.inputs[0] for side in sides if len(sides) == 1})
     for node in nodes.values():
         node.inputs = [_resolved(text, alias) for text in node.inputs]
 
 
 def _resolved(text: str, alias: dict[str, str]) -> str:
-    name = spelled(*reference(text))
+    """Follow aliases to the last one. Shorten the path in `alias`, so that later calls take one step."""
+    name = normalized(text)
     passed: dict[str, None] = {}
     while name in alias and name not in passed:
         passed[name] = None
-        name = spelled(*reference(alias[name]))
-    alias.update(dict.fromkeys((p for p in passed if p != name), name))  # the next one need not go so far
+        name = normalized(alias[name])
+    alias.update(dict.fromkeys((p for p in passed if p != name), name))
     return name
 
 
-class _Alive:
-    """Which values are computed at all."""
+class _Liveness:
+    """Finds the values that are computed, given the constant conditions. Stops at a limited number of steps."""
 
-    def __init__(self, nodes: Mapping[str, GraphNode], values: Container[str]) -> None:
-        self.nodes, self.values = nodes, values
-        self._left = _MOST
+    def __init__(self, nodes: Mapping[str, GraphNode], variables: Container[str]) -> None:
+        self.nodes, self.variables = nodes, variables
+        self._steps_left = MAX_BRANCH_STEPS
 
     def _step(self) -> bool:
-        self._left -= 1
-        return self._left > 0
+        self._steps_left -= 1
+        return self._steps_left > 0
 
-    def known(self, switch: GraphNode) -> bool | None:
-        """A Switch's condition, where it is a constant."""
-        node = self._behind(switch.inputs[1] if len(switch.inputs) == 2 else "", PASSES | DEFAULTED)
+    def condition(self, switch: GraphNode) -> bool | None:
+        """Return a Switch's condition if it is constant, else None."""
+        node = self._producer(switch.inputs[1] if len(switch.inputs) == 2 else "", IDENTITIES | DEFAULT_INPUTS)
         value = node.attrs.get("value") if node is not None and node.op == CONSTANT else None
         found = value.array() if isinstance(value, Tensor) and value.dtype == "bool" else None
         return bool(found.reshape(-1)[0]) if found is not None and found.size == 1 else None
 
-    def constant(self, switch: GraphNode) -> bool:
-        """Whether a Switch's data is a constant."""
-        node = self._behind(switch.inputs[0] if switch.inputs else "", PASSES)
-        return node is not None and (node.op == CONSTANT or node.name in self.values)
+    def has_constant_data(self, switch: GraphNode) -> bool:
+        """Return whether a Switch's data is constant."""
+        node = self._producer(switch.inputs[0] if switch.inputs else "", IDENTITIES)
+        return node is not None and (node.op == CONSTANT or node.name in self.variables)
 
-    def _behind(self, text: str, passes: frozenset[str]) -> GraphNode | None:
-        """Return the operation that computes a value, passing those that give it as it is."""
+    def _producer(self, text: str, identities: frozenset[str]) -> GraphNode | None:
+        """Return the operation that produces a value. Skip the operations of the types `identities`."""
         while self._step():
-            node = self.nodes.get(reference(text)[0])
-            if node is None or node.name in self.values or node.op not in passes or not node.inputs:
+            node = self.nodes.get(parse_name(text)[0])
+            if node is None or node.name in self.variables or node.op not in identities or not node.inputs:
                 return node
             text = node.inputs[0]
         return None
 
-    def of(self, text: str) -> bool:
-        """Whether a value is computed: none of what it depends on is the output of a branch that is not taken."""
+    def is_live(self, text: str) -> bool:
+        """Return whether a value is computed, that is, does not depend on a branch that is not taken."""
         stack = [text]
         seen: set[str] = set()
         while stack and self._step():
-            name, index = reference(stack.pop())
+            name, index = parse_name(stack.pop())
             node = self.nodes.get(name)
-            if node is None or spelled(name, index) in seen:
+            if node is None or tensor_name(name, index) in seen:
                 continue
-            seen.add(spelled(name, index))
+            seen.add(tensor_name(name, index))
             if node.op in SWITCHES:
-                taken = self.known(node)
+                taken = self.condition(node)
                 if taken is not None and index != int(taken):
                     return False
             if node.op not in MERGES:

@@ -1,4 +1,4 @@
-"""A graph's operations, sorted and pruned, to a Network."""
+"""From a graph's operations to a Network: sort and prune them, and refuse what is not supported."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ import numpy as np
 from anylayer.errors import FileError, NetworkError, at, nearest, need
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
+from anylayer.readers._limits import MAX_OPERATION_OUTPUTS
 from anylayer.readers._tree import shown
-from anylayer.readers.tensorflow.axes import Axes
-from anylayer.readers.tensorflow.branches import take_known
-from anylayer.readers.tensorflow.factors import factors
-from anylayer.readers.tensorflow.functions import Body, called, reference, spelled
-from anylayer.readers.tensorflow.graph import Function, GraphNode, Placeholder, Tensor
-from anylayer.readers.tensorflow.structure import CONSTANT, FRAMES, INPUTS, PASSES, QUANTIZED, SILENT, VARIABLES
-from anylayer.readers.tensorflow.tensors import NUMPY
-
-_MOST_OUTPUTS = 10_000
+from anylayer.readers.tensorflow.branches import remove_constant_branches
+from anylayer.readers.tensorflow.factors import resize_factors
+from anylayer.readers.tensorflow.functions import Body, called_function, normalized, parse_name, tensor_name
+from anylayer.readers.tensorflow.graph import AttrPlaceholder, FunctionRef, GraphNode, Tensor
+from anylayer.readers.tensorflow.layouts import Layouts
+from anylayer.readers.tensorflow.structure import (
+    CONSTANT,
+    CONTROL_FLOW,
+    IDENTITIES,
+    INPUTS,
+    NEVER_OUTPUTS,
+    QUANTIZED,
+    VARIABLES,
+)
+from anylayer.readers.tensorflow.tensors import READABLE
 
 
 @dataclass(slots=True)
 class Graph:
-    """A graph without functions: its operations by name, and what the file calls its inputs and outputs.
+    """A graph whose functions are inlined, with its operations by name.
 
-    `inputs` and `outputs` map public names to values; inputs that are not named are called as their operations.
-    `values` are constants that stand for an operation's output (variables).
+    `inputs` and `outputs` map public names to values. An input that is not in `inputs` has the name of its
+    operation. `values` maps variables to their values.
     """
 
     file: str
@@ -41,7 +48,7 @@ class Graph:
 
 
 def by_name(nodes: Iterable[GraphNode]) -> dict[str, GraphNode]:
-    """The operations by name; refuse a name given twice."""
+    """Return the operations by name. Raise NetworkError for a name that occurs twice."""
     found: dict[str, GraphNode] = {}
     for node in nodes:
         need(node.name not in found, f"two operations are named '{node.name}'", NetworkError)
@@ -50,63 +57,68 @@ def by_name(nodes: Iterable[GraphNode]) -> dict[str, GraphNode]:
 
 
 def build(graph: Graph, user_types: frozenset[str]) -> Network:
-    """The Network of what the outputs depend on. Raises NetworkError for what it cannot hold."""
-    take_known(graph.nodes, graph.values)
+    """Return the Network of the operations that the outputs depend on.
+
+    Raise NetworkError for a graph without outputs, a missing input, a cycle, and operations that are not
+    supported.
+    """
+    remove_constant_branches(graph.nodes, graph.values)
     outputs = graph.outputs
-    need(
-        outputs,
-        "the graph has no output: there is no operation that computes anything",
-        NetworkError,
-    )
+    need(outputs, "the graph has no output, because no operation computes anything", NetworkError)
     for name in outputs.values():
-        _known(graph, reference(name)[0], f"output '{name}'")
+        _need_operation(graph, parse_name(name)[0], f"output '{name}'")
     nodes = _ordered(graph, outputs.values())
-    _refuse(graph, nodes)
+    _refuse_unsupported(graph, nodes)
     return _Builder(graph, nodes, user_types).network(outputs)
 
 
-def _known(graph: Graph, name: str, what: str) -> GraphNode:
+def _need_operation(graph: Graph, name: str, what: str) -> None:
     if name not in graph.nodes:
         raise NetworkError(f"{what}: there is no operation '{name}'{nearest(name, graph.nodes)}")
-    return graph.nodes[name]
 
 
-def ends(nodes: Sequence[GraphNode], functions: Mapping[str, Body], user_types: frozenset[str]) -> list[str]:
-    """The outputs of operations nobody reads."""
-    read = {reference(i)[0] for node in nodes for i in node.inputs if not i.startswith("^")}
+def unconsumed_outputs(
+    nodes: Sequence[GraphNode], functions: Mapping[str, Body], user_types: frozenset[str]
+) -> list[str]:
+    """Return the outputs of the operations without consumers. They are the outputs of a graph that names none."""
+    read = {parse_name(i)[0] for node in nodes for i in node.inputs if not i.startswith("^")}
     found: list[str] = []
     for node in nodes:
-        if node.name in read or node.op in SILENT or node.op in INPUTS or node.op == CONSTANT:
+        if node.name in read or node.op in NEVER_OUTPUTS or node.op in INPUTS or node.op == CONSTANT:
             continue
-        body = called(node, functions)
+        body = called_function(node, functions)
         cls = None if node.op in user_types or body else _class(node.op)
         count = len(functions[body].outputs) if body in functions else 1
         if cls is not None:
-            count = min(_count(node, cls), cls.shown)
-        found += [spelled(node.name, index) for index in range(count)]
+            count = min(_output_count(node, cls), cls.shown)
+        found += [tensor_name(node.name, index) for index in range(count)]
     return found
 
 
 def _class(op: str) -> Any:
-    """The class of a built-in operation, or None."""
+    """Return the class of a built-in operation, or None."""
     return next((d.cls for d in Registry.of("tensorflow").find(op)), None)
 
 
-def _count(node: GraphNode, cls: Any) -> int:
-    """How many outputs an operation has, by its class."""
+def _output_count(node: GraphNode, cls: Any) -> int:
+    """Return the number of outputs of an operation with a built-in class."""
     with at(f"layer '{node.name}' ({node.op})"):
         count = sum(n for _, n in cls.results(node.attrs))
-        need(0 < count <= _MOST_OUTPUTS, f"has {count} outputs, 1 to {_MOST_OUTPUTS} are possible", NetworkError)
+        rule = f"the number of its outputs is {count}, expected 1 to {MAX_OPERATION_OUTPUTS}"
+        need(0 < count <= MAX_OPERATION_OUTPUTS, rule, NetworkError)
     return int(count)
 
 
 def _ordered(graph: Graph, wanted: Iterable[str]) -> list[GraphNode]:
-    """The operations that the values depend on, each behind what it reads. Raises NetworkError for a cycle."""
+    """Return the operations that the wanted values depend on, each after its producers.
+
+    Raise NetworkError for a cycle and for a missing operation.
+    """
     done: set[str] = set()
     path: dict[str, None] = {}
     order: list[GraphNode] = []
     for value in wanted:
-        stack = [(reference(value)[0], False)]
+        stack = [(parse_name(value)[0], False)]
         while stack:
             name, left = stack.pop()
             if left:
@@ -122,49 +134,48 @@ def _ordered(graph: Graph, wanted: Iterable[str]) -> list[GraphNode]:
             stack.append((name, True))
             node = graph.nodes[name]
             for text in reversed([] if name in graph.values else node.inputs):
-                source = reference(text)[0]
+                source = parse_name(text)[0]
                 if source not in graph.nodes:
-                    _known(
-                        graph, source, f"{node.place(graph.file).removeprefix(graph.file + ': ')} reads '{text}'"
-                    )
+                    place = node.place(graph.file).removeprefix(f"{graph.file}: ")
+                    _need_operation(graph, source, f"{place} reads '{text}'")
                 stack.append((source, False))
     return order
 
 
 def _cycle(graph: Graph, names: Sequence[str]) -> NetworkError:
-    frames = [n for n in names if graph.nodes[n].op in FRAMES]
+    frames = [n for n in names if graph.nodes[n].op in CONTROL_FLOW]
     if frames:
-        return _no_control_flow(graph, [n for n in graph.nodes.values() if n.op in FRAMES])
+        return _no_control_flow(graph, [n for n in graph.nodes.values() if n.op in CONTROL_FLOW])
     few = " -> ".join(f"'{n}'" for n in [*names[:5], *(["..."] if len(names) > 5 else []), names[0]])
     return NetworkError(f"the operations depend on each other in a cycle: {few}")
 
 
-def _refuse(graph: Graph, nodes: Sequence[GraphNode]) -> None:
-    """Refuse what is no arithmetic on arrays: control flow, quantised operations."""
-    flow = [n for n in nodes if n.op in FRAMES]
+def _refuse_unsupported(graph: Graph, nodes: Sequence[GraphNode]) -> None:
+    """Raise NetworkError for control flow, variables without values, and quantized operations."""
+    flow = [n for n in nodes if n.op in CONTROL_FLOW]
     if flow:
         raise _no_control_flow(graph, flow)
     variables = [n for n in nodes if n.op in VARIABLES and n.name not in graph.values]
     need(
         not variables,
-        f"{len(variables)} variables without values: {_listed(variables)}. Freeze the graph, or read the folder "
+        f"{len(variables)} variables have no values: {_listed(variables)}. Freeze the graph, or read the folder "
         "of its SavedModel",
         NetworkError,
     )
     quantized = [n for n in nodes if n.op.startswith(QUANTIZED)]
     need(
         all(_class(n.op) is not None for n in quantized),
-        f"{len(quantized)} quantised operations: {_listed(quantized)}. The network before its "
-        "quantisation (float32) can be read",
+        f"{len(quantized)} quantized operations are not supported: {_listed(quantized)}. Read the float32 network "
+        "from before its quantization",
         NetworkError,
     )
 
 
 def _no_control_flow(graph: Graph, nodes: Sequence[GraphNode]) -> NetworkError:
     return NetworkError(
-        f"{len(nodes)} operations of control flow: {_listed(nodes)}. A network has neither loops nor branches: "
-        "freeze it for inference (training=False) and unroll its recurrent layers (Keras: unroll=True), or give "
-        "the Keras file itself",
+        f"{len(nodes)} operations of control flow are not supported: {_listed(nodes)}. Freeze the graph for "
+        "inference (training=False) and unroll its recurrent layers (Keras: unroll=True), or read the Keras file "
+        "itself",
     )
 
 
@@ -174,27 +185,25 @@ def _listed(nodes: Sequence[GraphNode]) -> str:
 
 
 class _Builder:
-    """Makes Nodes of GraphNodes, in order."""
+    """Makes a Network from GraphNodes in computing order."""
 
     def __init__(self, graph: Graph, nodes: Sequence[GraphNode], user_types: frozenset[str]) -> None:
         self.graph, self.nodes, self.user_types = graph, nodes, user_types
         self.renamed = {value: name for name, value in graph.inputs.items() if value != name}
-        self.axes = Axes(graph.nodes, self._known)
-        self.read: dict[str, int] = {}
+        self.data_layouts = Layouts(graph.nodes, self._constant_values)
+        self.last_output: dict[str, int] = {}  # the index of the last output that is read of each operation
         for node in nodes:
             for text in node.inputs:
-                name, index = reference(text)
-                self.read[name] = max(self.read.get(name, 0), index)
+                self._mark_read(text)
         self.inputs: dict[str, TensorType | None] = {}
         self.open: dict[str, tuple[int | None, ...]] = {}
         self.layouts: dict[str, str] = {}
         self.declared: dict[str, TensorType] = {}
 
     def network(self, outputs: Mapping[str, str]) -> Network:
-        """The network with these outputs (public name -> value)."""
+        """Return the network with the given outputs, which map public names to values."""
         for value in outputs.values():
-            name, index = reference(value)
-            self.read[name] = max(self.read.get(name, 0), index)
+            self._mark_read(value)
         made = []
         for node in self.nodes:
             with at(node.place(self.graph.file)):
@@ -208,7 +217,7 @@ class _Builder:
             name=self.graph.file.rpartition("/")[2],
             format="tensorflow",
             inputs=self.inputs,
-            nodes=_needed(made, outputs.values(), self.renamed),
+            nodes=_still_used(made, outputs.values(), self.renamed),
             outputs={public: self._value(value) for public, value in outputs.items()},
             source=self.graph.file,
             weights=self.graph.weights,
@@ -218,17 +227,22 @@ class _Builder:
             declared=self.declared,
         )
 
+    def _mark_read(self, text: str) -> None:
+        name, index = parse_name(text)
+        self.last_output[name] = max(self.last_output.get(name, 0), index)
+
     def _value(self, text: str) -> str:
-        name = spelled(*reference(text))
+        """Return the network's name of a value."""
+        name = normalized(text)
         return self.renamed.get(name, name)
 
     def _input(self, node: GraphNode) -> None:
         dtype = node.attrs.get("dtype", node.attrs.get("T", "float32"))
         need(isinstance(dtype, str), f"its dtype must be a type, got {shown(dtype)}", FileError)
         need(
-            dtype in NUMPY and dtype != "bfloat16",
-            f"an input of {dtype}: only numbers are given to a network. Decode pictures before it, and cut the "
-            "graph behind its decoder",
+            dtype in READABLE and dtype != "bfloat16",
+            f"inputs of type {dtype} are not supported. Cut the graph after the operations that decode pictures, "
+            "and decode them yourself",
             NetworkError,
         )
         name = self._value(node.name)
@@ -266,33 +280,36 @@ class _Builder:
         if custom:
             inputs, blobs = self._blobs(node)
             self._declare(node)
-        count = self.read.get(node.name, 0) + 1 if custom else _count(node, cls)
+        count = self.last_output.get(node.name, 0) + 1 if custom else _output_count(node, cls)
         return Node(
             name=node.name,
             type=node.op,
             inputs=[self._value(i) for i in inputs],
-            outputs=[self._value(spelled(node.name, i)) for i in range(count)],
-            params={"attr": _plain(node.attrs)},
+            outputs=[self._value(tensor_name(node.name, i)) for i in range(count)],
+            params={"attr": _param_values(node.attrs)},
             blobs=blobs,
             place=node.place(self.graph.file),
-            layout=self.axes.of(node) if custom else "",
+            layout=self.data_layouts.of(node) if custom else "",
             opencv_layout="NCHW" if custom else "",
         )
 
     def _declare(self, node: GraphNode) -> None:
-        """Enter the shapes that the file states for a custom operation's outputs, as far as no size is open."""
+        """Enter the static shapes that the file states for the outputs of a custom operation."""
         shapes, dtype = node.attrs.get("_output_shapes"), node.attrs.get("T", "float32")
-        dtype = dtype if dtype in NUMPY and dtype != "bfloat16" else "float32"
+        dtype = dtype if dtype in READABLE and dtype != "bfloat16" else "float32"
         for i, shape in enumerate(shapes if isinstance(shapes, list) else ()):
             if isinstance(shape, list) and None not in shape:
-                self.declared[self._value(spelled(node.name, i))] = TensorType.of(shape, dtype)
+                self.declared[self._value(tensor_name(node.name, i))] = TensorType.of(shape, dtype)
 
     def _blobs(self, node: GraphNode) -> tuple[list[str], list[Array]]:
-        """A custom operation's inputs and blobs: constants are blobs of two axes or more, as OpenCV gives them."""
+        """Return the inputs and the blobs of a custom operation.
+
+        Its constant inputs become blobs with at least two axes, as in OpenCV.
+        """
         inputs, blobs = [], []
         for text in node.inputs:
-            found = self._known(text)
-            scales = factors(self.graph.nodes, node, text, self._known) if found is None else None
+            found = self._constant_values(text)
+            scales = resize_factors(self.graph.nodes, node, text, self._constant_values) if found is None else None
             if found is not None:
                 blobs.append(np.atleast_2d(found))
             elif scales is not None:
@@ -301,17 +318,20 @@ class _Builder:
                 inputs.append(text)
         return inputs, blobs
 
-    def _known(self, text: str) -> Array | None:
-        """The values of a constant, also behind operations that give it as it is; None for anything else."""
+    def _constant_values(self, text: str) -> Array | None:
+        """Return the values of an input that is a constant or an identity of one.
+
+        Return None for another input.
+        """
         for _ in range(len(self.graph.nodes)):
-            name, index = reference(text)
+            name, index = parse_name(text)
             node = self.graph.nodes[name]
             if name in self.graph.values:
                 return self.graph.values[name]
             if node.op == CONSTANT and not index:
                 with at(node.place(self.graph.file)):
                     return _tensor(node)
-            if node.op not in PASSES or not node.inputs:
+            if node.op not in IDENTITIES or not node.inputs:
                 return None
             text = node.inputs[0]
         return None
@@ -320,28 +340,31 @@ class _Builder:
 def _tensor(node: GraphNode) -> Array:
     value = node.attrs.get("value")
     if not isinstance(value, Tensor):
-        raise FileError("a constant without a value")
+        raise FileError("the constant has no value")
     return value.array()
 
 
-def _plain(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes as params have them: a tensor as an array where it can be, a function as its name."""
-    plain: dict[str, Any] = {}
+def _param_values(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes as a node's params: a tensor becomes an array, or its dtype's name if it is not readable.
+
+    A function becomes its name.
+    """
+    params: dict[str, Any] = {}
     for name, value in attrs.items():
-        if isinstance(value, (Function, Placeholder)):
-            plain[name] = value.name
+        if isinstance(value, (FunctionRef, AttrPlaceholder)):
+            params[name] = value.name
         elif isinstance(value, Tensor):
-            plain[name] = value.array() if value.dtype in NUMPY else value.dtype
+            params[name] = value.array() if value.dtype in READABLE else value.dtype
         elif isinstance(value, list):
-            plain[name] = [v.name if isinstance(v, (Function, Placeholder)) else v for v in value]
+            params[name] = [v.name if isinstance(v, (FunctionRef, AttrPlaceholder)) else v for v in value]
         elif value is not None:
-            plain[name] = value
-    return plain
+            params[name] = value
+    return params
 
 
-def _needed(nodes: Sequence[Node], outputs: Iterable[str], renamed: Mapping[str, str]) -> list[Node]:
-    """The nodes still read, now that custom operations hold their constants."""
-    wanted = {renamed.get(v, v) for v in (spelled(*reference(o)) for o in outputs)}
+def _still_used(nodes: Sequence[Node], outputs: Iterable[str], renamed: Mapping[str, str]) -> list[Node]:
+    """Return the nodes that are used after the constants of custom operations have become blobs."""
+    wanted = {renamed.get(v, v) for v in (normalized(o) for o in outputs)}
     kept = []
     for node in reversed(nodes):
         if wanted.intersection(node.outputs):

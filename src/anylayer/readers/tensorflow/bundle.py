@@ -1,7 +1,9 @@
-"""The variables of a SavedModel or checkpoint: variables.index, a sorted table, and the shards it points into.
+"""The variables of a SavedModel or checkpoint: an .index file with a sorted table, and the data files (shards).
 
-Source: tensorflow/core/util/tensor_bundle (the entries), core/lib/io/format.cc (the table: blocks of keys that
-share their beginnings, found by an index block, found by the last 48 bytes).
+The table consists of blocks of entries. The keys of a block share prefixes. An index block locates the other
+blocks, and the last 48 bytes of the file locate the index block.
+
+Source: tensorflow/core/util/tensor_bundle (the entries), tensorflow/core/lib/io/format.cc (the table).
 """
 
 from __future__ import annotations
@@ -14,19 +16,22 @@ import numpy as np
 from anylayer.errors import FileError, at, need
 from anylayer.network import Array
 from anylayer.readers._beside import need_within
+from anylayer.readers._limits import MAX_CHECKPOINT_KEYS, MAX_CHECKPOINT_SHARDS
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers.tensorflow.messages import Record, decode
-from anylayer.readers.tensorflow.tensors import NUMPY, dtype_name, from_bytes, shape_of
+from anylayer.readers.tensorflow.tensors import READABLE, dtype_name, from_bytes, static_shape
 
-_FOOTER = 48
+_FOOTER_BYTES = 48
+_TRAILER_BYTES = 5
+"""Bytes after each block: its compression and its checksum."""
 _MAGIC = bytes.fromhex("57fb808b247547db")
-_TRAILER = 5
-_MOST_KEYS = 1_000_000
-_MOST_SHARDS = 10_000
 
 
 class Bundle:
-    """The tensors below a prefix ("variables/variables"), by key. Its files must lie in the folder of `model`."""
+    """The tensors whose files begin with `prefix` ("variables/variables"), by key.
+
+    The files must lie in the folder of `model`.
+    """
 
     def __init__(self, prefix: Path, model: Path | None = None) -> None:
         self.prefix = prefix
@@ -34,7 +39,7 @@ class Bundle:
         self._model = model or self._index
         need(
             self._index.is_file(),
-            f"there is no {self._index.name} beside it, which tells its variables",
+            f"the file {self._index.name} with its variables is missing",
             FileError,
         )
         need_within(self._index, self._model, f"its table of variables {self._index.name}")
@@ -45,59 +50,60 @@ class Bundle:
             for key, start, stop in _table(buffer):
                 if key:
                     self._entries[key] = decode(buffer, "BundleEntryProto", start, stop)
-                    need(len(self._entries) <= _MOST_KEYS, f"more than {_MOST_KEYS} entries", FileError)
+                    rule = f"the table has more than {MAX_CHECKPOINT_KEYS} entries"
+                    need(len(self._entries) <= MAX_CHECKPOINT_KEYS, rule, FileError)
                 else:
                     header = decode(buffer, "BundleHeaderProto", start, stop)
                     need(
                         header.last("endianness", 0) == 0,
-                        "its numbers are big-endian, which is not read",
+                        "its numbers are big-endian, which is not supported",
                         FileError,
                     )
                     self.shards = header.last("num_shards", 1)
-            need(0 < self.shards <= _MOST_SHARDS, f"it claims {self.shards} shards", FileError)
+            rule = f"it claims {self.shards} shards, expected 1 to {MAX_CHECKPOINT_SHARDS}"
+            need(0 < self.shards <= MAX_CHECKPOINT_SHARDS, rule, FileError)
         self._files: dict[int, Buffer] = {}
 
     def __contains__(self, key: str) -> bool:
         return key.encode() in self._entries
 
     def array(self, key: str) -> Array:
-        """A tensor's values: a view of its shard."""
+        """Return the values of a tensor. They are a view of the mapped shard where possible."""
         entry = self._entries[key.encode()]
         with at(self._index.name), at(f"'{key}'"):
             dtype = dtype_name(entry.last("dtype", 0))
-            need(dtype in NUMPY, f"values of {dtype} are not read", FileError)
-            need("slices" not in entry, "is stored in slices, which are not put together", FileError)
-            sizes = shape_of(entry.record("shape"))
-            need(sizes is not None and None not in sizes, "has an open shape", FileError)
+            need(dtype in READABLE, f"values of type {dtype} are not supported", FileError)
+            need("slices" not in entry, "the tensor is stored in slices, which is not supported", FileError)
+            shape = static_shape(entry.record("shape"))
             buffer = self._shard(entry.last("shard_id", 0))
             start, size = entry.last("offset", 0), entry.last("size", 0)
             need(
                 0 <= start <= buffer.size and 0 <= size <= buffer.size - start,
-                f"lies at bytes {start} to {start + size}, its shard has {buffer.size}",
+                f"the tensor is at bytes {start} to {start + size}, but its shard has {buffer.size} bytes",
                 FileError,
             )
             raw = np.frombuffer(buffer.data, np.uint8, size, start)
-            return from_bytes(raw, dtype, tuple(int(d or 0) for d in sizes or ()))
+            return from_bytes(raw, dtype, shape)
 
     def _shard(self, number: int) -> Buffer:
-        need(0 <= number < self.shards, f"lies in shard {number} of {self.shards}", FileError)
+        need(0 <= number < self.shards, f"the tensor is in shard {number}, but there are {self.shards}", FileError)
         if number not in self._files:
             path = Path(f"{self.prefix}.data-{number:05d}-of-{self.shards:05d}")
-            need(path.is_file(), f"lies in {path.name}, which is missing", FileError)
-            need_within(path, self._model, f"lies in {path.name}, which")
+            need(path.is_file(), f"the tensor is in {path.name}, which is missing", FileError)
+            need_within(path, self._model, f"the tensor is in {path.name}, which")
             self._files[number] = Buffer(path)
         return self._files[number]
 
 
 def _table(buffer: Buffer) -> Iterator[tuple[bytes, int, int]]:
-    """Every entry: its key, and where its value starts and ends."""
+    """Yield every entry of the table: its key, and the start and end of its value."""
     size = buffer.size
     need(
-        size >= _FOOTER and bytes(buffer.data[size - 8 : size]) == _MAGIC,
-        "this is no table of variables: its last 8 bytes differ",
+        size >= _FOOTER_BYTES and bytes(buffer.data[size - 8 : size]) == _MAGIC,
+        "this is not a table of variables: its last 8 bytes differ",
         FileError,
     )
-    _, position = _handle(buffer, size - _FOOTER, size)
+    _, position = _handle(buffer, size - _FOOTER_BYTES, size)
     index, _ = _handle(buffer, position, size)
     for _, start, stop in _block(buffer, *index):
         block, _ = _handle(buffer, start, stop)
@@ -105,33 +111,34 @@ def _table(buffer: Buffer) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _handle(buffer: Buffer, position: int, end: int) -> tuple[tuple[int, int], int]:
-    """A block's first byte and length, and the position behind them."""
+    """Return the start and the length of the block that a handle locates, and the position after the handle."""
     start, position = buffer.varint(position, end)
     length, position = buffer.varint(position, end)
     need(
-        length >= 4 and start + length + _TRAILER <= buffer.size,
-        f"a block of {length} bytes at byte {start} does not lie in its {buffer.size} bytes",
+        length >= 4 and start + length + _TRAILER_BYTES <= buffer.size,
+        f"a block of {length} bytes at byte {start} exceeds the file's {buffer.size} bytes",
         FileError,
     )
     return (start, length), position
 
 
 def _block(buffer: Buffer, start: int, length: int) -> Iterator[tuple[bytes, int, int]]:
-    need(buffer.data[start + length] == 0, "its blocks are compressed, which is not read", FileError)
+    """Yield the entries of a block: the key, and the start and end of the value."""
+    need(buffer.data[start + length] == 0, "its blocks are compressed, which is not supported", FileError)
     restarts = int.from_bytes(buffer.data[start + length - 4 : start + length], "little")
     end = start + length - 4 - 4 * restarts
-    need(end >= start, f"a block of {length} bytes claims {restarts} points to start at", FileError)
+    need(end >= start, f"a block of {length} bytes claims {restarts} restart points", FileError)
     key, position = b"", start
     while position < end:
         shared, position = buffer.varint(position, end)
-        fresh, position = buffer.varint(position, end)
+        unshared, position = buffer.varint(position, end)
         size, position = buffer.varint(position, end)
         need(
-            shared <= len(key) and fresh + size <= end - position,
-            f"the entry at byte {position} does not lie in its block",
+            shared <= len(key) and unshared + size <= end - position,
+            f"the entry at byte {position} exceeds its block",
             FileError,
         )
-        key = key[:shared] + bytes(buffer.data[position : position + fresh])
-        position += fresh
+        key = key[:shared] + bytes(buffer.data[position : position + unshared])
+        position += unshared
         yield key, position, position + size
         position += size

@@ -1,4 +1,4 @@
-"""Put the bodies of a graph's functions where they are called."""
+"""Inline the functions of a graph: replace each call by the operations of the function's body."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from typing import Any
 
 from anylayer.errors import NetworkError, at, nearest, need
 from anylayer.layer import Registry
-from anylayer.readers.tensorflow.graph import MOST_NODES, Function, GraphNode, Placeholder, nodes_of
-from anylayer.readers.tensorflow.messages import Record, pairs
-from anylayer.readers.tensorflow.structure import CALLS, PASSES
-
-_DEEPEST = 64
+from anylayer.readers._limits import MAX_NESTING, MAX_NODES
+from anylayer.readers.tensorflow.graph import AttrPlaceholder, FunctionRef, GraphNode, nodes_of
+from anylayer.readers.tensorflow.messages import Record, map_entries
+from anylayer.readers.tensorflow.structure import CALLS, IDENTITIES
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A function of the library: its arguments, its operations, and what it gives."""
+    """A function of the graph's library.
+
+    `results` maps each output to the value inside the body that it returns.
+    """
 
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     nodes: Sequence[Record]
-    gives: Mapping[str, str]
+    results: Mapping[str, str]
 
 
-def library(record: Record) -> dict[str, Body]:
-    """The functions of a FunctionDefLibrary, by name."""
+def functions_of(record: Record) -> dict[str, Body]:
+    """Return the functions of a FunctionDefLibrary, by name."""
     found = {}
     for function in record.all("function"):
         signature = function.record("signature")
@@ -35,43 +37,51 @@ def library(record: Record) -> dict[str, Body]:
         inputs, outputs = (
             tuple(a.last("name", "") for a in signature.all(k)) for k in ("input_arg", "output_arg")
         )
-        found[name] = Body(name, inputs, outputs, function.all("node_def"), dict(pairs(function.all("ret"))))
+        found[name] = Body(name, inputs, outputs, function.all("node_def"), dict(map_entries(function.all("ret"))))
     return found
 
 
-def reference(text: str) -> tuple[str, int]:
-    """ "name:1" as the node's name and the output's number."""
+def parse_name(text: str) -> tuple[str, int]:
+    """Return the operation and the index of the output that a tensor's name refers to: ("name", 1) for "name:1"."""
     name, colon, number = text.rpartition(":")
     if colon and number.isdigit() and len(number) < 7:
         return name, int(number)
     return text, 0
 
 
-def spelled(name: str, index: int) -> str:
-    """A node's output as an input names it."""
+def tensor_name(name: str, index: int) -> str:
+    """Return the name of an operation's output: "name" for output 0, "name:1" for output 1."""
     return f"{name}:{index}" if index else name
 
 
-def called(node: GraphNode, functions: Mapping[str, Body]) -> str:
-    """The name of the function that an operation calls, "" where it calls none."""
+def normalized(text: str) -> str:
+    """Return a tensor's name without the index if it is 0: "name" for "name:0"."""
+    return tensor_name(*parse_name(text))
+
+
+def called_function(node: GraphNode, functions: Mapping[str, Body]) -> str:
+    """Return the name of the function that an operation calls, or "" if it is not a call."""
     function = node.attrs.get("f")
-    if node.op in CALLS and isinstance(function, Function):
+    if node.op in CALLS and isinstance(function, FunctionRef):
         return function.name
     return node.op if node.op in functions else ""
 
 
 class Inliner:
-    """Replaces calls by the nodes of the functions they call, named "call/node"."""
+    """Replaces calls by the operations of the called functions, which are named "call/operation"."""
 
     def __init__(self, functions: Mapping[str, Body], file: str) -> None:
         self.functions, self.file = functions, file
         self.alias: dict[str, str] = {}
-        """An output of a call -> what it is, spelled as inputs are."""
+        """Maps each output of a call to the value that replaces it."""
         self._count = 0
         self._bodies: dict[str, list[GraphNode]] = {}
 
     def graph(self, nodes: Sequence[GraphNode]) -> list[GraphNode]:
-        """The nodes with every call replaced, and every input named anew."""
+        """Return the operations with every call replaced.
+
+        Inputs name the new producers; control inputs are dropped.
+        """
         flat: list[GraphNode] = []
         for node in nodes:
             self._add(flat, node, 0)
@@ -80,38 +90,34 @@ class Inliner:
         return flat
 
     def resolved(self, text: str) -> str:
-        """What an input is once calls are replaced."""
-        name = spelled(*reference(text))
+        """Return the value that an input refers to after calls are replaced."""
+        name = normalized(text)
         seen = 0
         while name in self.alias:
             name = self.alias[name]
             seen += 1
-            need(
-                seen <= len(self.alias),
-                "the functions give each other's results in a cycle",
-                NetworkError,
-            )
+            need(seen <= len(self.alias), "the functions return each other's results in a cycle", NetworkError)
         return name
 
     def _add(self, flat: list[GraphNode], node: GraphNode, depth: int) -> None:
         self._count += 1
         need(
-            self._count <= MOST_NODES,
-            f"with its functions put in, the graph has more than {MOST_NODES} operations",
+            self._count <= MAX_NODES,
+            f"with its functions inlined, the graph has more than {MAX_NODES} operations",
             NetworkError,
         )
-        name = called(node, self.functions)
+        name = called_function(node, self.functions)
         if not name:
             flat.append(node)
             return
         with at(node.place(self.file)):
             if name not in self.functions:
                 raise NetworkError(
-                    f"calls function '{name}', which the graph lacks{nearest(name, self.functions)}"
+                    f"it calls function '{name}', which is missing in the graph{nearest(name, self.functions)}"
                 )
-            need(depth < _DEEPEST, f"functions call each other deeper than {_DEEPEST}", NetworkError)
+            need(depth < MAX_NESTING, f"function calls are nested deeper than {MAX_NESTING}", NetworkError)
             function = node.attrs.get("f")
-            attrs = function.attrs if isinstance(function, Function) else node.attrs
+            attrs = function.attrs if isinstance(function, FunctionRef) else node.attrs
             self._inline(flat, node, self.functions[name], attrs, depth)
 
     def _inline(
@@ -132,25 +138,25 @@ class Inliner:
                 scope.prefix + node.name,
                 node.op,
                 [scope.input(i) for i in node.inputs],
-                {k: _given(v, attrs) for k, v in node.attrs.items()},
+                {k: _bound(v, attrs) for k, v in node.attrs.items()},
                 node.line,
             )
             for node in self._bodies[body.name]
         ]
         for number, name in enumerate(body.outputs):
             need(
-                name in body.gives,
-                f"function '{body.name}' does not say what its result '{name}' is",
+                name in body.results,
+                f"function '{body.name}' does not define its result '{name}'",
                 NetworkError,
             )
-            self.alias[spelled(call.name, number)] = scope.input(body.gives[name])
+            self.alias[tensor_name(call.name, number)] = scope.input(body.results[name])
         for node in inner:
             self._add(flat, node, depth + 1)
 
 
-def _given(value: Any, attrs: Mapping[str, Any]) -> Any:
-    """An attribute's value, where the function leaves it to its caller: the caller's."""
-    return attrs.get(value.name) if isinstance(value, Placeholder) else value
+def _bound(value: Any, attrs: Mapping[str, Any]) -> Any:
+    """Return an attribute's value, or the caller's value if the function leaves it to the caller."""
+    return attrs.get(value.name) if isinstance(value, AttrPlaceholder) else value
 
 
 class _Scope:
@@ -161,7 +167,7 @@ class _Scope:
         self.ops: dict[str, GraphNode] = {}
 
     def input(self, text: str) -> str:
-        """An input of a function's node ("argument", "node:result:0"), as a graph's node spells it."""
+        """Return the graph's name of an input inside a function: "argument" or "node:result:0"."""
         if text.startswith("^"):
             return "^" + self.prefix + text[1:]
         if text in self.arguments:
@@ -170,18 +176,18 @@ class _Scope:
         argument, _, number = rest.partition(":") if not rest.isdigit() else ("", "", rest)
         need(
             number.isdigit() and len(number) < 7 if number else not rest,
-            f"input '{text}' is none of a function's: 'argument' or 'node:result:number'",
+            f"input '{text}' of a function must be 'argument' or 'node:result:number'",
             NetworkError,
         )
         index = int(number or 0)
         if argument and name in self.ops:
             index += _offset(self.ops[name], argument)
-        return spelled(self.prefix + name, index)
+        return tensor_name(self.prefix + name, index)
 
 
 def _offset(node: GraphNode, argument: str) -> int:
-    """How many outputs of an operation come before those of result `argument`."""
-    if node.op in CALLS or node.op in PASSES:
+    """Return the number of outputs of an operation before those of its result `argument`."""
+    if node.op in CALLS or node.op in IDENTITIES:
         return 0
     found: Any = next((d.cls for d in Registry.of("tensorflow").find(node.op) if d.typed), None)
     before = 0

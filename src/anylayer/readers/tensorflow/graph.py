@@ -1,30 +1,27 @@
-"""A graph's operations as the file has them: GraphNodes, with their attributes as plain values."""
+"""The operations of a graph as the file has them, with attributes as Python values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from anylayer.errors import AnyLayerError, FileError, need
 from anylayer.network import Array, as_written
-from anylayer.readers.tensorflow.messages import Record, numbers, pairs
-from anylayer.readers.tensorflow.tensors import dtype_name, shape_of, tensor
-
-MOST_NODES = 50_000
-"""Operations of one graph, its functions put in."""
-_MOST_ENTRIES = 1 << 16
+from anylayer.readers._limits import MAX_LIST_BYTES, MAX_NODES
+from anylayer.readers.tensorflow.messages import Record, map_entries, numbers
+from anylayer.readers.tensorflow.tensors import dtype_name, shape_of, tensor_values
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor in the file, read when it is asked for."""
+    """A tensor in the file. Its values are read when they are needed."""
 
     record: Record
 
     def array(self) -> Array:
-        """Its values: see tensors.tensor."""
-        return tensor(self.record)
+        """Return the values; see `tensor_values`."""
+        return tensor_values(self.record)
 
     @property
     def dtype(self) -> str:
@@ -32,40 +29,41 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
-    """A function named by an attribute, with the attributes it is called with."""
+class FunctionRef:
+    """A function that an attribute names, with the attributes of the call."""
 
     name: str
     attrs: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Placeholder:
-    """An attribute whose value the caller of a function gives."""
+class AttrPlaceholder:
+    """The value of an attribute that the caller of a function sets. `name` is the caller's attribute."""
 
     name: str
 
 
 @dataclass(slots=True)
 class GraphNode:
-    """An operation: `inputs` name a node, a node's further output ("name:1"), or a node to wait for ("^name")."""
+    """An operation. Its inputs are names of tensors ("name", "name:1"), or of operations to wait for ("^name")."""
 
     name: str
     op: str
     inputs: list[str]
     attrs: dict[str, Any]
     line: int = 0
-    outer: str = field(default="")
 
     def place(self, file: str) -> str:
-        """How it is named in errors."""
+        """Return the place for an error message: "graph.pb: layer 'conv1' (Conv2D)"."""
         where = f"{file}:{self.line}" if self.line else file
         return f"{where}: layer '{self.name}' ({self.op})"
 
 
 def nodes_of(records: list[Record], file: str) -> list[GraphNode]:
-    """The operations of a graph or a function body."""
-    need(len(records) <= MOST_NODES, f"{len(records)} operations, {MOST_NODES} are the most", FileError)
+    """Return the operations of a graph or of a function's body."""
+    need(
+        len(records) <= MAX_NODES, f"the graph has {len(records)} operations; the limit is {MAX_NODES}", FileError
+    )
     return [_node(record, file) for record in records]
 
 
@@ -73,18 +71,22 @@ def _node(record: Record, file: str) -> GraphNode:
     node = GraphNode(record.last("name", ""), record.last("op", ""), list(record.all("input")), {}, record.line)
     name = ""
     try:
-        need(node.op, "an operation without a type", FileError)
-        for name, value in pairs(record.all("attr")):
-            node.attrs[name] = attribute(value)
+        need(node.op, "the operation has no type", FileError)
+        for name, value in map_entries(record.all("attr")):
+            node.attrs[name] = attribute_value(value)
     except AnyLayerError as error:
         error.places[:0] = [node.place(file), *([f"attribute '{name}'"] if name else [])]
         raise
     return node
 
 
-def attribute(record: Record) -> Any:
-    """An AttrValue: str, int, float, bool, a dtype's name, a shape's list, a Tensor, a Function, or a list."""
-    for name, read in _READ.items():
+def attribute_value(record: Record) -> Any:
+    """Return the value of an AttrValue message, or None if it is empty.
+
+    It is a str, an int, a float, a bool, the name of a dtype, the sizes of a shape (see `shape_of`), a Tensor, a
+    FunctionRef, an AttrPlaceholder, or a list of these.
+    """
+    for name, read in _SINGLE.items():
         if name in record:
             return read(record.fields[name][-1])
     return None
@@ -94,15 +96,16 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", "backslashreplace")
 
 
-def _function(record: Record) -> Function:
-    return Function(record.last("name", ""), {name: attribute(v) for name, v in pairs(record.all("attr"))})
+def _function(record: Record) -> FunctionRef:
+    attrs = {name: attribute_value(value) for name, value in map_entries(record.all("attr"))}
+    return FunctionRef(record.last("name", ""), attrs)
 
 
 def _list(record: Record) -> list[Any]:
     for name, read in _LISTS.items():
         if name in record:
             count = sum(map(len, record.all(name))) if name in "ifb" or name == "type" else len(record.all(name))
-            need(count <= _MOST_ENTRIES * 10, f"a list of {count} bytes of values", FileError)
+            need(count <= MAX_LIST_BYTES, f"the list has {count} bytes; the limit is {MAX_LIST_BYTES}", FileError)
             return read(record)
     return []
 
@@ -115,7 +118,7 @@ def _each(name: str, read: Callable[[Any], Any]) -> Callable[[Record], list[Any]
     return lambda record: [read(v) for v in record.all(name)]
 
 
-_READ: dict[str, Callable[[Any], Any]] = {
+_SINGLE: dict[str, Callable[[Any], Any]] = {
     "s": _text,
     "i": int,
     "f": float,
@@ -125,7 +128,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "tensor": Tensor,
     "func": _function,
     "list": _list,
-    "placeholder": Placeholder,
+    "placeholder": AttrPlaceholder,
 }
 _LISTS: dict[str, Callable[[Record], list[Any]]] = {
     "s": _each("s", _text),

@@ -1,7 +1,8 @@
-"""TensorFlow's protobuf messages, from their binary or their text form, as Records.
+"""TensorFlow's protobuf messages: Records, decoded from the binary or the text format.
 
-Field numbers: tensorflow/core/framework/{graph,node_def,attr_value,tensor,tensor_shape,function,op_def}.proto,
-core/protobuf/{meta_graph,saved_model,saver,tensor_bundle}.proto. Fields that no network depends on are left out.
+Source of the field numbers: tensorflow/core/framework/{graph,node_def,attr_value,tensor,tensor_shape,function,
+op_def}.proto, tensorflow/core/protobuf/{meta_graph,saved_model,saver,tensor_bundle}.proto. Fields that do not
+affect a network are left out.
 """
 
 from __future__ import annotations
@@ -14,12 +15,11 @@ import numpy as np
 
 from anylayer.errors import FileError, need
 from anylayer.network import Array, Flag, Word, as_written
+from anylayer.readers._limits import MAX_FIELD_PIECES, MAX_GRAPH_NESTING
 from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer, signed
 from anylayer.readers._tree import Block, Entry, shown
 
 T = TypeVar("T")
-_DEPTH = 32
-_MOST_SINGLE = 1 << 20
 _Fields = dict[int, tuple[str, str]]
 
 MESSAGES: dict[str, _Fields] = {
@@ -98,8 +98,12 @@ MESSAGES: dict[str, _Fields] = {
     },
     "TensorSliceProto": {},
 }
-"""message -> field number -> name and kind: a message's name, or int, float, double, bool, string, bytes (str and
-bytes), type (a DataType's number), content (raw bytes, as an array), floats, doubles, varints (packed)."""
+"""The fields of each message by number, as (name, kind).
+
+A kind is the name of a message or: int, float, double, bool; string (read as str), bytes (read as bytes), content
+(bytes read as an array); type (the number of a DataType); floats, doubles, varints (packed numbers, read as an
+array).
+"""
 
 _NAMED = {name: dict(fields.values()) for name, fields in MESSAGES.items()}
 _PACKED: dict[str, np.dtype[Any]] = {
@@ -112,7 +116,7 @@ _WIRES = {"int": VARINT, "type": VARINT, "bool": VARINT, "float": FIXED32, "doub
 
 @dataclass(slots=True)
 class Record:
-    """A message: its fields by name, each as often as the file writes it. `line` is 0 in a binary file."""
+    """A message: for each field name the values of all its occurrences. `line` is 0 in a binary file."""
 
     message: str
     fields: dict[str, list[Any]] = field(default_factory=dict)
@@ -122,16 +126,19 @@ class Record:
         return name in self.fields
 
     def all(self, name: str) -> list[Any]:
-        """Every value of a field."""
+        """Return every value of a field."""
         return self.fields.get(name, [])
 
     def last(self, name: str, default: T) -> T:
-        """The value of a field that occurs once (the last one counts, as protobuf has it)."""
+        """Return the value of a singular field.
+
+        If it occurs several times, the last one counts, as in protobuf.
+        """
         values = self.fields.get(name)
         return values[-1] if values else default
 
     def record(self, name: str) -> Record:
-        """The message in a field; an empty one where it is absent."""
+        """Return the message in a singular field, or an empty message if the field is absent."""
         found: Record = self.last(name, Record(_NAMED[self.message][name]))
         return found
 
@@ -140,9 +147,12 @@ class Record:
 
 
 def decode(buffer: Buffer, message: str, start: int, stop: int, depth: int = 0) -> Record:
-    """The message between two bytes. Arrays of numbers are views of the map."""
-    if depth >= _DEPTH:
-        raise FileError(f"messages are nested deeper than {_DEPTH}")
+    """Return the message of the named type between two positions. Packed numbers are views of the mapped file.
+
+    Unknown fields are skipped. Raise FileError for a damaged message.
+    """
+    if depth >= MAX_GRAPH_NESTING:
+        raise FileError(f"messages are nested deeper than {MAX_GRAPH_NESTING}")
     kinds = MESSAGES[message]
     found: dict[str, list[Any]] = {}
     for number, wire, low, high in buffer.fields(start, stop):
@@ -152,19 +162,21 @@ def decode(buffer: Buffer, message: str, start: int, stop: int, depth: int = 0) 
         value = _value(buffer, message, name, kind, wire, low, high, depth)
         values = found.setdefault(name, [])
         values.append(value)
-        if kind in ("floats", "doubles", "varints") and len(values) > _MOST_SINGLE:
-            raise FileError(f"field '{name}' at byte {low} has its values in more than {_MOST_SINGLE} pieces")
+        if kind in _PACKED and len(values) > MAX_FIELD_PIECES:
+            raise FileError(
+                f"the values of field '{name}' at byte {low} are in more than {MAX_FIELD_PIECES} pieces"
+            )
     return Record(message, found)
 
 
 def _value(buffer: Buffer, message: str, name: str, kind: str, wire: int, low: int, high: int, depth: int) -> Any:
-    if kind in ("floats", "doubles", "varints"):
+    if kind in _PACKED:
         single = {"floats": FIXED32, "doubles": FIXED64, "varints": VARINT}[kind]
         if wire not in (BYTES, single):
             raise _wrong_wire(message, name, low, wire)
         dtype = _PACKED[kind]
         if (high - low) % dtype.itemsize:
-            raise FileError(f"'{name}' at byte {low} holds no whole values")
+            raise FileError(f"the bytes of '{name}' at byte {low} are not a multiple of {dtype.itemsize}")
         return np.frombuffer(buffer.data, dtype, (high - low) // dtype.itemsize, low)
     if wire != _WIRES.get(kind, BYTES):
         raise _wrong_wire(message, name, low, wire)
@@ -185,11 +197,14 @@ def _value(buffer: Buffer, message: str, name: str, kind: str, wire: int, low: i
 
 
 def _wrong_wire(message: str, name: str, low: int, wire: int) -> FileError:
-    return FileError(f"field '{name}' of {message} at byte {low} has wire type {wire}, which it never has")
+    return FileError(f"field '{name}' of {message} at byte {low} has wire type {wire}, which is wrong")
 
 
 def varints(data: Array) -> Array:
-    """The numbers of packed varints as int64 (what is larger wraps, as it does in protobuf)."""
+    """Return packed varints as int64. Larger numbers wrap around, as in protobuf.
+
+    `data` holds the bytes, as uint8. Raise FileError for a varint that is cut off or longer than 10 bytes.
+    """
     ends = np.flatnonzero(data < 0x80)
     need(len(data) == 0 or (len(ends) > 0 and ends[-1] == len(data) - 1), "the last number is cut off", FileError)
     starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
@@ -206,8 +221,8 @@ def varints(data: Array) -> Array:
 # ----------------------------------------------------------------------- text
 
 
-def convert(block: Block, message: str) -> Record:
-    """A message of a text file. Fields that MESSAGES lacks are passed over."""
+def from_text(block: Block, message: str) -> Record:
+    """Return the message of the named type that a text file's block holds. Unknown fields are skipped."""
     kinds = _NAMED[message]
     record = Record(message, line=block.line)
     for entry in block:
@@ -220,7 +235,7 @@ def convert(block: Block, message: str) -> Record:
 def _text_value(block: Block, entry: Entry, kind: str) -> Any:
     value = entry.value
     if kind in MESSAGES:
-        return convert(block.as_block(entry), kind)
+        return from_text(block.as_block(entry), kind)
     if kind in ("string", "bytes", "content"):
         text = block.string(entry).encode("utf-8", "surrogateescape")
         if kind == "string":
@@ -245,7 +260,7 @@ def _text_value(block: Block, entry: Entry, kind: str) -> Any:
 
 
 def numbers(record: Record, name: str) -> Array:
-    """All values of a packed field, as one array: int64 for varints; object where a text file names enums."""
+    """Return all values of a packed field as one array: int64 for varints, or object if a text file names enums."""
     parts = record.all(name)
     kind = _NAMED[record.message][name]
     if kind != "varints":
@@ -258,8 +273,8 @@ def numbers(record: Record, name: str) -> Array:
     return varints(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
 
-def pairs(records: list[Record]) -> Iterator[tuple[str, Any]]:
-    """The entries of a map."""
+def map_entries(records: list[Record]) -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of a map field. A missing value is an empty message or text."""
     for entry in records:
         kind = _NAMED[entry.message]["value"]
         default: Any = Record(kind) if kind in MESSAGES else ""

@@ -1,8 +1,10 @@
-"""SavedModel: a folder with a graph, what it calls its inputs and outputs, and the values of its variables.
-A checkpoint of TensorFlow 1 is a graph (.meta) and the values of its variables, and says nothing of outputs.
+"""SavedModels and checkpoints: graphs whose variables have their values in other files.
 
-Which value belongs to which variable the graph tells itself: its restore operations assign each its own
-(python/training/saver.py, python/checkpoint/functional_saver.py).
+A SavedModel is a folder with a graph, the names of its inputs and outputs (signatures), and the variables' values.
+A checkpoint of TensorFlow 1 is a graph (.meta) and the variables' values; it does not name outputs.
+
+The graph itself states which value belongs to which variable: its restore operations assign them
+(tensorflow/python/training/saver.py, tensorflow/python/checkpoint/functional_saver.py).
 """
 
 from __future__ import annotations
@@ -12,31 +14,32 @@ from pathlib import Path
 
 from anylayer.errors import FileError, NetworkError, need
 from anylayer.network import Array
-from anylayer.readers.tensorflow.build import Graph, by_name, ends
+from anylayer.readers._limits import MAX_RESTORED_NAMES
+from anylayer.readers.tensorflow.build import Graph, by_name, unconsumed_outputs
 from anylayer.readers.tensorflow.bundle import Bundle
-from anylayer.readers.tensorflow.functions import Inliner, library, reference, spelled
+from anylayer.readers.tensorflow.functions import Inliner, functions_of, normalized, parse_name
 from anylayer.readers.tensorflow.graph import GraphNode, Tensor, nodes_of
-from anylayer.readers.tensorflow.messages import Record, pairs
-from anylayer.readers.tensorflow.structure import ASSIGNS, CONSTANT, PASSES, RESTORE, VARIABLES
+from anylayer.readers.tensorflow.messages import Record, map_entries
+from anylayer.readers.tensorflow.structure import ASSIGNS, CONSTANT, IDENTITIES, RESTORE, VARIABLES
 
 _SIGNATURE = "serving_default"
-_HIDDEN = "__saved_model"
-_MOST_NAMES = 1 << 20
+_INTERNAL = "__saved_model"
+"""How the names of signatures begin that are not for users."""
 
 
-def graph_of(record: Record, folder: Path, file: str) -> Graph:
-    """The graph that serves, its variables filled."""
+def saved_model_graph(record: Record, folder: Path, file: str) -> Graph:
+    """Return the graph of a SavedModel for inference, with the values of its variables."""
     meta = _meta(record)
     notes: list[str] = []
     inputs, outputs = _signature(meta, notes)
     definition = meta.record("graph_def")
-    inliner = Inliner(library(definition.record("library")), file)
+    inliner = Inliner(functions_of(definition.record("library")), file)
     nodes = by_name(inliner.graph(nodes_of(definition.all("node"), file)))
     values = _variables(nodes, folder / "variables" / "variables", Path(file))
     return Graph(
         file,
         nodes,
-        inputs={public: spelled(*reference(name)) for public, name in inputs.items() if public not in nodes},
+        inputs={public: normalized(name) for public, name in inputs.items() if public not in nodes},
         outputs={public: inliner.resolved(name) for public, name in outputs.items()},
         values=values,
         weights=str(folder / "variables"),
@@ -45,40 +48,49 @@ def graph_of(record: Record, folder: Path, file: str) -> Graph:
 
 
 def _meta(record: Record) -> Record:
-    """The graph with the tag "serve", else the first."""
+    """Return the graph with the tag "serve", or else the first graph."""
     metas: list[Record] = record.all("meta_graphs")
-    need(metas, "there is no graph in it", FileError)
+    need(metas, "the file has no graph", FileError)
     serving = [m for m in metas if "serve" in m.record("meta_info_def").all("tags")]
     return (serving or metas)[0]
 
 
 def _signature(meta: Record, notes: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The names of inputs and outputs, and the values they are."""
-    found = {name: s for name, s in pairs(meta.all("signature_def")) if not name.startswith(_HIDDEN)}
+    """Return the inputs and outputs of the default signature, or else of the first one in alphabetical order.
+
+    Each maps public names to values. A note names the signatures if there are several.
+    """
+    found = {name: s for name, s in map_entries(meta.all("signature_def")) if not name.startswith(_INTERNAL)}
     need(
         found,
-        "it has no signature, which would tell its inputs and outputs: save it with signatures=..., or freeze it",
+        "the model has no signature to name its inputs and outputs. Save it with signatures=..., or freeze it",
         NetworkError,
     )
     name = _SIGNATURE if _SIGNATURE in found else sorted(found)[0]
     if len(found) > 1:
-        notes.append(f"signature '{name}' is read; there are: {', '.join(sorted(found))}")
+        notes.append(f"signature '{name}' is read; the model has: {', '.join(sorted(found))}")
     chosen = found[name]
     inputs, outputs = (
-        {key: info.last("name", "") for key, info in pairs(chosen.all(side))} for side in ("inputs", "outputs")
+        {key: info.last("name", "") for key, info in map_entries(chosen.all(side))}
+        for side in ("inputs", "outputs")
     )
     return inputs, dict(sorted(outputs.items()))
 
 
-def checkpoint_of(meta: Record, prefix: Path, file: str, user_types: frozenset[str]) -> Graph:
-    """The graph of a MetaGraphDef, its variables filled from the tensors below `prefix`. Its outputs are those of
-    operations nobody reads, without what serves saving and restoring."""
+def checkpoint_graph(meta: Record, prefix: Path, file: str, user_types: frozenset[str]) -> Graph:
+    """Return the graph of a checkpoint's MetaGraphDef, with the values of its variables.
+
+    `prefix` is the path of the checkpoint's files without suffix. The graph's outputs are those without consumers,
+    except the outputs of operations that save and restore variables.
+    """
     definition = meta.record("graph_def")
-    functions = library(definition.record("library"))
+    functions = functions_of(definition.record("library"))
     nodes = nodes_of(definition.all("node"), file)
-    need(nodes, "there is no graph in it", FileError)
+    need(nodes, "the file has no graph", FileError)
     scope = meta.record("saver_def").last("restore_op_name", "").rpartition("/")[0]
-    outputs = [o for o in ends(nodes, functions, user_types) if not (scope and o.startswith(f"{scope}/"))]
+    outputs = [
+        o for o in unconsumed_outputs(nodes, functions, user_types) if not (scope and o.startswith(f"{scope}/"))
+    ]
     inliner = Inliner(functions, file)
     flat = by_name(inliner.graph(nodes))
     return Graph(
@@ -91,55 +103,56 @@ def checkpoint_of(meta: Record, prefix: Path, file: str, user_types: frozenset[s
 
 
 def _variables(nodes: Mapping[str, GraphNode], prefix: Path, model: Path) -> dict[str, Array]:
-    """The values of the variables, by the name of their operation."""
-    keys = dict(_restored(nodes, nodes.values()))
+    """Return the values of the variables, by the name of the variable's operation."""
+    keys = dict(_restored(nodes))
     if not keys:
         return {}
     bundle = Bundle(prefix, model)
     return {name: bundle.array(key) for name, key in keys.items() if key in bundle}
 
 
-def _restored(nodes: Mapping[str, GraphNode], among: Iterable[GraphNode]) -> Iterable[tuple[str, str]]:
-    """A variable and the key of what is restored to it, for each assignment of that kind."""
-    for node in among:
+def _restored(nodes: Mapping[str, GraphNode]) -> Iterable[tuple[str, str]]:
+    """Yield each variable to which a restored value is assigned, and the key of this value in the checkpoint."""
+    for node in nodes.values():
         if node.op not in ASSIGNS or len(node.inputs) < 2:
             continue
-        variable, _ = _source(nodes, node.inputs[0])
-        value, index = _source(nodes, node.inputs[1])
+        variable, _ = _producer(nodes, node.inputs[0])
+        value, index = _producer(nodes, node.inputs[1])
         if variable is None or value is None or variable.op not in VARIABLES or value.op != RESTORE:
             continue
         need(
             len(value.inputs) >= 3,
-            f"'{value.name}' ({RESTORE}) takes 3 inputs, got {len(value.inputs)}",
+            f"'{value.name}' ({RESTORE}) has {len(value.inputs)} inputs, expected 3",
             NetworkError,
         )
         names, slices = (_texts(nodes, text) for text in value.inputs[1:3])
         if index < len(names):
             need(
                 index >= len(slices) or not slices[index],
-                f"variable '{variable.name}' is restored from a slice, which is not read",
+                f"variable '{variable.name}' is restored from a slice, which is not supported",
                 NetworkError,
             )
             yield variable.name, names[index]
 
 
-def _source(nodes: Mapping[str, GraphNode], text: str) -> tuple[GraphNode | None, int]:
-    """The operation an input comes from, and which of its outputs it is."""
+def _producer(nodes: Mapping[str, GraphNode], text: str) -> tuple[GraphNode | None, int]:
+    """Return the operation that produces an input, skipping identities, and the index of its output."""
     for _ in range(len(nodes)):
-        name, index = reference(text)
+        name, index = parse_name(text)
         node = nodes.get(name)
-        if node is None or node.op not in PASSES or not node.inputs:
+        if node is None or node.op not in IDENTITIES or not node.inputs:
             return node, index
         text = node.inputs[0]
     return None, 0
 
 
 def _texts(nodes: Mapping[str, GraphNode], text: str) -> list[str]:
-    """The strings of a constant."""
-    node, _ = _source(nodes, text)
+    """Return the strings of a constant, or an empty list for another operation."""
+    node, _ = _producer(nodes, text)
     value = node.attrs.get("value") if node is not None and node.op == CONSTANT else None
     if not isinstance(value, Tensor):
         return []
     found = value.record.all("string_val")
-    need(len(found) <= _MOST_NAMES, f"{len(found)} names of variables, {_MOST_NAMES} are the most", FileError)
+    rule = f"it restores {len(found)} variables; the limit is {MAX_RESTORED_NAMES}"
+    need(len(found) <= MAX_RESTORED_NAMES, rule, FileError)
     return [v.decode("utf-8", "backslashreplace") for v in found]

@@ -1,14 +1,16 @@
-"""The operations that are the graph's structure and not its arithmetic: what the reader itself must know."""
+"""The operations that form a graph, as opposed to those that compute values. The reader treats them specially."""
 
 from __future__ import annotations
 
 INPUTS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
 CONSTANT = "Const"
-PASSES = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "ReadVariableOp"})
-"""Operations that give their first input as it is."""
+IDENTITIES = frozenset(
+    {"Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "ReadVariableOp"}
+)
+"""Operations whose output is their first input."""
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-"""Calls of the function that attribute `f` names."""
-SILENT = frozenset(
+"""Operations that call the function that attribute `f` names."""
+NEVER_OUTPUTS = frozenset(
     {
         "NoOp",
         "Assert",
@@ -32,8 +34,8 @@ SILENT = frozenset(
         "ImageSummary",
     }
 )
-"""Operations nobody reads that are no outputs of the network."""
-FRAMES = frozenset(
+"""Operations that are not outputs of the network although they have no consumers."""
+CONTROL_FLOW = frozenset(
     {
         "Enter",
         "RefEnter",
@@ -58,17 +60,17 @@ FRAMES = frozenset(
         "TensorListStack",
     }
 )
-"""Control flow, of the first kind (frames) and of the second (functions)."""
+"""Control flow of version 1 (frames) and of version 2 (functions)."""
 SWITCHES = frozenset({"Switch", "RefSwitch"})
 MERGES = frozenset({"Merge", "RefMerge"})
 LOOPS = frozenset({"Enter", "RefEnter", "NextIteration", "RefNextIteration", "LoopCond"})
-DEFAULTED = frozenset({"PlaceholderWithDefault"})
-"""Operations that give their input where nothing else is fed."""
+DEFAULT_INPUTS = frozenset({"PlaceholderWithDefault"})
+"""Inputs with a default value, which is their own first input."""
 VARIABLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 ASSIGNS = frozenset({"AssignVariableOp", "Assign"})
 RESTORE = "RestoreV2"
 TRANSPOSE = "Transpose"
 RESHAPES = frozenset(("Reshape", "ExpandDims", "Squeeze", "Shape", "Size", "Rank", "MatMul", "Pack", "Unpack"))
-"""Operations behind which the axes mean something else."""
+"""Operations after which the axes have another meaning."""
 QUANTIZED = ("Quantize", "Dequantize", "Requantiz", "_QuantizedConv", "QuantizedConv", "Uniform")
-"""How the names of quantised operations begin."""
+"""How the types of quantized operations begin."""

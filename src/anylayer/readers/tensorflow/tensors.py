@@ -1,17 +1,21 @@
-"""TensorFlow's dtypes, shapes and tensors (framework/types.proto, tensor_shape.proto, tensor.proto)."""
+"""TensorFlow's dtypes, shapes and tensors.
+
+Source: tensorflow/core/framework/types.proto, tensor_shape.proto, tensor.proto.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import FileError, need
-from anylayer.network import Array
+from anylayer.network import Array, Shape
+from anylayer.readers._arrays import bfloat16_to_float32
+from anylayer.readers._limits import MAX_RANK, MAX_REPEATED_VALUES
 from anylayer.readers.tensorflow.messages import Record, numbers
 
-NAMES = {
+_NAMES = {
     1: "float32",
     2: "float64",
     3: "int32",
@@ -38,20 +42,20 @@ NAMES = {
     24: "float8_e5m2",
     25: "float8_e4m3fn",
 }
-"""DataType -> the dtype's name: NumPy's where NumPy has it."""
+"""The name of each DataType, which is NumPy's name if NumPy has the dtype."""
 
-_SPELLED = {
+_TEXT_NAMES = {
     "DT_FLOAT": "float32",
     "DT_DOUBLE": "float64",
     "DT_HALF": "float16",
-    **{f"DT_{name.upper()}": name for name in NAMES.values()},
+    **{f"DT_{name.upper()}": name for name in _NAMES.values()},
 }
 _INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-NUMPY = frozenset({"float16", "float32", "float64", "bfloat16", "bool", *_INTEGERS})
-"""The dtypes whose values are read; bfloat16 is read as float32."""
+READABLE = frozenset({"float16", "float32", "float64", "bfloat16", "bool", *_INTEGERS})
+"""The dtypes whose values are supported. bfloat16 is read as float32."""
 _QUANTIZED = {"qint8": "int8", "quint8": "uint8", "qint16": "int16", "quint16": "uint16", "qint32": "int32"}
-"""The dtypes of quantised constants, and the dtype that their values are read as."""
-_FIELDS = {
+"""The dtypes of quantized constants, and the dtypes that their values are read as."""
+_VALUE_FIELDS = {
     "float32": "float_val",
     "float64": "double_val",
     "int64": "int64_val",
@@ -61,59 +65,70 @@ _FIELDS = {
     "uint32": "uint32_val",
     "uint64": "uint64_val",
 }
-_MOST_AXES = 32
-_MOST_FILLED = 1 << 26
+"""The field of a TensorProto that holds values of a dtype. It is int_val for the dtypes that are not listed."""
 
 
-def dtype_name(value: Any) -> str:
-    """The name of a DataType, given as its number or as text spells it. A reference counts as its target."""
+def dtype_name(value: int | str) -> str:
+    """Return the name of a DataType, given as its number or as a text file's word ("DT_FLOAT").
+
+    A reference type has the name of its target. Raise FileError for an unknown word.
+    """
     if isinstance(value, str):
-        found = _SPELLED.get(value.removesuffix("_REF"))
-        need(found is not None, f"there is no dtype '{value[:40]}'", FileError)
-        return found or ""
+        found = _TEXT_NAMES.get(value.removesuffix("_REF"))
+        if found is None:
+            raise FileError(f"there is no dtype '{value[:40]}'")
+        return found
     number = int(value) % 100 if 100 < int(value) < 200 else int(value)
-    return NAMES.get(number, f"dtype {number}")
+    return _NAMES.get(number, f"dtype {number}")
 
 
 def shape_of(record: Record) -> list[int | None] | None:
-    """The sizes of a TensorShapeProto, None for an open one; None where not even the rank is known."""
+    """Return the sizes of a TensorShapeProto. A dynamic size is None. Return None if the rank is unknown."""
     if record.last("unknown_rank", False):
         return None
     dims = record.all("dim")
-    need(len(dims) <= _MOST_AXES, f"a shape of {len(dims)} sizes, {_MOST_AXES} are the most", FileError)
+    need(len(dims) <= MAX_RANK, f"the shape has {len(dims)} axes; the limit is {MAX_RANK}", FileError)
     sizes = [int(dim.last("size", 0)) for dim in dims]
     return [None if size < 0 else size for size in sizes]
 
 
-def tensor(record: Record) -> Array:
-    """The values of a TensorProto: a view of the file where they are stored as raw bytes or floats.
+def static_shape(record: Record) -> Shape:
+    """Return the shape of a TensorShapeProto. Raise FileError if a size is dynamic or the rank is unknown."""
+    sizes = shape_of(record)
+    if sizes is None or None in sizes:
+        raise FileError("stored values need a static shape")
+    return tuple(size for size in sizes if size is not None)
 
-    Values that are not written repeat the last one, as TensorFlow has it. Quantised values are read as the whole
-    numbers they are. Raises FileError where shape and values
-    do not agree, or where the dtype is none of NUMPY.
+
+def tensor_values(record: Record) -> Array:
+    """Return the values of a TensorProto. They are a view of the file if they are stored as raw bytes or floats.
+
+    If the file stores fewer values than the shape has, the last one repeats, as in TensorFlow. Quantized values
+    are read as integers. Raise FileError if shape and values do not agree, or if the dtype is not supported.
     """
     name = dtype_name(record.last("dtype", 0))
     name = _QUANTIZED.get(name, name)
-    need(name in NUMPY, f"values of {name} are not read", FileError)
-    shape = shape_of(record.record("tensor_shape"))
-    need(shape is not None and None not in shape, "a constant needs a known shape", FileError)
-    sizes = tuple(int(d or 0) for d in shape or ())
-    count = math.prod(sizes)
+    need(name in READABLE, f"values of type {name} are not supported", FileError)
+    shape = static_shape(record.record("tensor_shape"))
+    count = math.prod(shape)
     if "tensor_content" in record:
         raw = record.last("tensor_content", np.zeros(0, np.uint8))
         if len(raw) or not count:
-            return from_bytes(raw, name, sizes)
-    values = _listed(record, name)
+            return from_bytes(raw, name, shape)
+    values = _stored_values(record, name)
     need(
         len(values) <= count,
-        f"has shape {sizes}, which is {count} values, but {len(values)} are stored",
+        f"has shape {shape}, which is {count} values, but {len(values)} are stored",
         FileError,
     )
-    return _filled(values, count).reshape(sizes)
+    return _repeat_last(values, count).reshape(shape)
 
 
-def from_bytes(raw: Array, name: str, shape: tuple[int, ...]) -> Array:
-    """Raw little-endian bytes as an array. Raises FileError where they are not as many as the shape says."""
+def from_bytes(raw: Array, name: str, shape: Shape) -> Array:
+    """Return little-endian bytes as an array. `raw` has dtype uint8, and `name` is the dtype of the values.
+
+    Raise FileError if the number of bytes does not match the shape.
+    """
     dtype = np.dtype("<u2") if name == "bfloat16" else np.dtype(name).newbyteorder("<")
     wanted = math.prod(shape) * dtype.itemsize
     need(
@@ -122,32 +137,27 @@ def from_bytes(raw: Array, name: str, shape: tuple[int, ...]) -> Array:
         FileError,
     )
     values = raw.view(np.uint8) > 0 if name == "bool" else raw.view(dtype)
-    return _widened(values, name).reshape(shape)
+    return (bfloat16_to_float32(values) if name == "bfloat16" else values).reshape(shape)
 
 
-def _widened(values: Array, name: str) -> Array:
-    """bfloat16 as float32."""
-    if name != "bfloat16":
-        return values
-    wide: Array = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return wide
-
-
-def _listed(record: Record, name: str) -> Array:
-    """The values of the field that a dtype's values stand in."""
-    values = numbers(record, _FIELDS.get(name, "int_val"))
+def _stored_values(record: Record, name: str) -> Array:
+    """Return the values in the field of a TensorProto that holds values of dtype `name`."""
+    values = numbers(record, _VALUE_FIELDS.get(name, "int_val"))
     if name in ("float16", "bfloat16"):
         bits = values.astype(np.uint16)
-        return bits.view(np.float16) if name == "float16" else _widened(bits, name)
+        return bits.view(np.float16) if name == "float16" else bfloat16_to_float32(bits)
     return values if values.dtype == np.dtype(name) else values.astype(np.dtype(name))
 
 
-def _filled(values: Array, count: int) -> Array:
-    """`count` values, of which the last one given repeats."""
+def _repeat_last(values: Array, count: int) -> Array:
+    """Return `count` values: the given ones, and the last of them repeated. Without given values all are 0.
+
+    A single value is broadcast without using memory.
+    """
     if len(values) == count:
         return values
     need(count < 1 << 31, f"claims {count} values, but {len(values)} are stored", FileError)
     if len(values) <= 1:
         return np.broadcast_to(values[0] if len(values) else values.dtype.type(0), (count,))
-    need(count <= _MOST_FILLED, f"claims {count} values, but {len(values)} are stored", FileError)
+    need(count <= MAX_REPEATED_VALUES, f"claims {count} values, but {len(values)} are stored", FileError)
     return np.concatenate([values, np.full(count - len(values), values[-1], values.dtype)])

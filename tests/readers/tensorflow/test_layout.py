@@ -1,4 +1,4 @@
-"""A class with OpenCV's contract sees NCHW in a TensorFlow network, unless it says otherwise."""
+"""A class with OpenCV's interface is given NCHW in a TensorFlow network, unless it states another layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE = placeholder("x", (2, 3, 4, 5)) + operation("mine", "Mine", ["x"])
 
 
 class Rows:
-    """Keep the first two rows; write down what it is given."""
+    """Selects the first two rows, and records the shapes of its blobs and inputs."""
 
     seen: Any = []  # noqa: RUF012
     anything = True
@@ -45,9 +45,7 @@ def model(tmp_path: Path, text: str, cls: Any, engine: str = "numpy", **options:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_class_sees_channels_first_and_the_network_goes_on_with_channels_last(
-    tmp_path: Path, engine: str
-) -> None:
+def test_class_is_given_nchw_in_an_nhwc_network(tmp_path: Path, engine: str) -> None:
     class Exact(Rows):
         anything = False
 
@@ -75,14 +73,12 @@ class Typed(Layer):
 
 @pytest.mark.parametrize("cls", [Last, Typed])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_class_that_says_so_and_the_typed_form_see_the_files_order(
-    tmp_path: Path, cls: Any, engine: str
-) -> None:
+def test_class_with_layout_and_typed_class_are_given_nhwc(tmp_path: Path, cls: Any, engine: str) -> None:
     assert np.array_equal(model(tmp_path, ONE, cls, engine)({"x": X})["mine"], X[:, :2] * 2)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_host_call_sees_channels_first_contiguous_and_may_write(tmp_path: Path, engine: str) -> None:
+def test_host_call_is_given_a_writable_contiguous_nchw_array(tmp_path: Path, engine: str) -> None:
     class Host(Rows):
         def forward(self, inputs: Any) -> Any:
             x = inputs[0]
@@ -106,7 +102,7 @@ def _nothing() -> Any:
     return nullcontext()
 
 
-def test_a_class_that_writes_into_an_array_is_traced_in_the_order_it_sees(tmp_path: Path) -> None:
+def test_class_that_assigns_to_an_array_is_traced_in_nchw(tmp_path: Path) -> None:
     class Writes(Rows):
         def forward(self, inputs: Any) -> Any:
             out = np.zeros((2, 5, 2, 4), np.float32)
@@ -121,7 +117,7 @@ def test_a_class_that_writes_into_an_array_is_traced_in_the_order_it_sees(tmp_pa
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (3, 4, 5), (1, 2, 3, 4, 5)])
-def test_arrays_of_other_ranks_come_as_the_file_has_them(tmp_path: Path, shape: Any) -> None:
+def test_arrays_of_other_ranks_are_not_transposed(tmp_path: Path, shape: Any) -> None:
     class Plain:
         def __init__(self, params: Any, blobs: Any) -> None:
             pass
@@ -134,14 +130,14 @@ def test_arrays_of_other_ranks_come_as_the_file_has_them(tmp_path: Path, shape: 
     assert np.array_equal(got, x + np.arange(shape[-1], dtype=np.float32))
 
 
-def test_constants_come_as_the_file_has_them(tmp_path: Path) -> None:
+def test_constants_are_not_transposed(tmp_path: Path) -> None:
     text = placeholder("x", (2, 3, 4, 5)) + vector("c", [7, 8]) + operation("mine", "Mine", ["x", "c"])
     model(tmp_path, text, Rows)({"x": X})
     assert Rows.seen[0] == (1, 2)
 
 
 @pytest.mark.parametrize(
-    ("before", "behind", "order"),
+    ("before", "after", "layout"),
     [
         (operation("a", "Relu", ["x"], data_format="NCHW"), "", "NCHW"),
         (operation("a", "Relu", ["x"], data_format="NHWC"), "", "NHWC"),
@@ -152,17 +148,17 @@ def test_constants_come_as_the_file_has_them(tmp_path: Path) -> None:
         (operation("a", "Relu", ["x"]), "", "NHWC"),
     ],
 )
-def test_the_files_order_is_that_of_the_nearest_operation_that_states_one(
-    tmp_path: Path, before: str, behind: str, order: str
+def test_layout_is_that_of_the_nearest_operation_that_states_one(
+    tmp_path: Path, before: str, after: str, layout: str
 ) -> None:
     (tmp_path / "net.pbtxt").write_text(
-        placeholder("x", (2, 3, 4, 5)) + before + operation("mine", "Mine", ["a"]) + behind
+        placeholder("x", (2, 3, 4, 5)) + before + operation("mine", "Mine", ["a"]) + after
     )
     net = anylayer.read(tmp_path / "net.pbtxt", layers=[("Mine", Rows)])
-    assert next(n.layout for n in net.network.nodes if n.type == "Mine") == order
+    assert next(n.layout for n in net.network.nodes if n.type == "Mine") == layout
 
 
-def test_a_class_sees_channels_first_in_a_network_of_channels_first(tmp_path: Path) -> None:
+def test_class_is_given_nchw_in_an_nchw_network(tmp_path: Path) -> None:
     text = placeholder("x", (2, 3, 4, 5)) + operation("mine", "Mine", ["x"], data_format="NCHW")
     assert np.array_equal(model(tmp_path, text, Rows)({"x": X})["mine"], X[:, :, :2] * 2)
     text = placeholder("x", (2, 3, 4, 5)) + operation("mine", "Mine", ["x"], data_format="NCHW")
@@ -171,7 +167,7 @@ def test_a_class_sees_channels_first_in_a_network_of_channels_first(tmp_path: Pa
 
 
 class BackLast:
-    """Give channels last, as it was never given them."""
+    """Returns NHWC although it is given NCHW."""
 
     def __init__(self, params: Any, blobs: Any) -> None:
         pass
@@ -180,7 +176,7 @@ class BackLast:
         return [np.transpose(inputs[0], (0, 2, 3, 1))]
 
 
-def test_a_result_in_the_files_order_is_refused(tmp_path: Path) -> None:
+def test_nhwc_result_of_an_nchw_class_is_refused(tmp_path: Path) -> None:
     rule = (
         "output 0 of forward has shape (2, 3, 4, 5), which is NHWC; the class is given NCHW, here (2, 5, 3, 4), "
         'and must return it. To work on NHWC, write layout = "NHWC" in the class; if the shape is meant, '
@@ -204,7 +200,7 @@ def test_a_result_in_the_files_order_is_refused(tmp_path: Path) -> None:
         model(tmp_path, ONE, Declares)({"x": X})
 
 
-def test_another_word_for_the_order_is_refused(tmp_path: Path) -> None:
+def test_unknown_layout_is_refused(tmp_path: Path) -> None:
     class Odd(Rows):
         layout = "channels_last"
 
@@ -214,7 +210,7 @@ def test_another_word_for_the_order_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cls", [Rows, Last])
 @pytest.mark.parametrize("name", ["net.onnx", "net.prototxt"])
-def test_a_kept_layer_is_given_the_order_that_its_class_sees(tmp_path: Path, name: str, cls: Any) -> None:
+def test_kept_layer_is_given_the_layout_of_its_class(tmp_path: Path, name: str, cls: Any) -> None:
     (tmp_path / "net.pbtxt").write_text(ONE + operation("y", "Relu", ["mine"]))
     net = anylayer.read(tmp_path / "net.pbtxt", layers=[("Mine", cls)])
     net.write(tmp_path / name, keep=["Mine"])
@@ -228,7 +224,7 @@ def test_a_kept_layer_is_given_the_order_that_its_class_sees(tmp_path: Path, nam
     assert np.array_equal(got.transpose(0, 2, 3, 1) if caffe else got, X[:, :2] * 2)
 
 
-def test_a_class_that_states_its_order_is_given_it_in_a_caffe_network(tmp_path: Path) -> None:
+def test_class_with_nhwc_is_given_it_in_a_caffe_network(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(
         'layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 2 dim: 5 dim: 3 dim: 4 } } }\n'
         'layer { name: "m" type: "Mine" bottom: "d" top: "m" }\n'
@@ -238,7 +234,7 @@ def test_a_class_that_states_its_order_is_given_it_in_a_caffe_network(tmp_path: 
     assert np.array_equal(got, first[:, :, :2] * 2)
 
 
-def test_inspect_says_which_order_the_class_sees(tmp_path: Path) -> None:
+def test_inspect_notes_the_layout_of_a_class(tmp_path: Path) -> None:
     (tmp_path / "net.pbtxt").write_text(ONE)
     notes = anylayer.read(tmp_path / "net.pbtxt", layers=[("Mine", Rows)]).inspect().notes
     assert any(
@@ -253,7 +249,7 @@ def test_inspect_says_which_order_the_class_sees(tmp_path: Path) -> None:
     )
 
 
-def test_a_stub_writes_the_order_out(tmp_path: Path) -> None:
+def test_stub_states_the_layout(tmp_path: Path) -> None:
     from anylayer.cli.stubs import stub_file
 
     (tmp_path / "net.pbtxt").write_text(ONE)
@@ -272,8 +268,8 @@ STATED = f' attr {{ key: "_output_shapes" value {{ list {{ shape {{ {SIZES} }} }
 
 
 @pytest.mark.parametrize("engine", GENERAL)
-def test_a_result_of_another_shape_than_the_file_states_is_refused(tmp_path: Path, engine: str) -> None:
-    """A class written for channels last cuts the wrong axis without a word of its own."""
+def test_result_with_another_shape_than_the_file_states_is_refused(tmp_path: Path, engine: str) -> None:
+    """A class written for channels last slices the wrong axis, which nothing else would notice."""
 
     class Columns(Rows):
         getMemoryShapes = None
@@ -288,7 +284,7 @@ def test_a_result_of_another_shape_than_the_file_states_is_refused(tmp_path: Pat
         model(tmp_path, text, Columns, engine)
 
 
-def test_the_example_written_for_opencv_serves_tensorflow(tmp_path: Path) -> None:
+def test_example_layer_for_opencv_runs_in_a_tensorflow_network(tmp_path: Path) -> None:
     example = Path(__file__).parents[3] / "examples" / "layers" / "resize_bilinear.py"
     text = (
         placeholder("x", (2, 3, 4, 5)) + vector("size", [6, 8]) + operation("y", "ResizeBilinear", ["x", "size"])
