@@ -42,7 +42,9 @@ def functions_of(record: Record) -> dict[str, Body]:
 
 
 def parse_name(text: str) -> tuple[str, int]:
-    """Return the operation and the index of the output that a tensor's name refers to: ("name", 1) for "name:1"."""
+    """Return the operation and the index of the output that a tensor's name refers to: ("name", 1) for
+    "name:1".
+    """
     name, colon, number = text.rpartition(":")
     if colon and number.isdigit() and len(number) < 7:
         return name, int(number)

@@ -260,7 +260,9 @@ def _text_value(block: Block, entry: Entry, kind: str) -> Any:
 
 
 def numbers(record: Record, name: str) -> Array:
-    """Return all values of a packed field as one array: int64 for varints, or object if a text file names enums."""
+    """Return all values of a packed field as one array: int64 for varints, or object if a text file
+    names enums.
+    """
     parts = record.all(name)
     kind = _NAMED[record.message][name]
     if kind != "varints":
