@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from anylayer.errors import FileError, InputError, nearest, need, need_name, reading, within, wording
+from anylayer.kernels.files import split
 from anylayer.layer import Definition, Registry, load_layers
+from anylayer.layer.native import Kernel
 from anylayer.layer.registry import registered
 from anylayer.network import Array, Network, Node, TensorType, need_produced
 from anylayer.readers import Option, Reader, load_reader, readers
@@ -36,16 +38,26 @@ too."""
 class Net:
     """A network as it was read, with the layer classes that define its nodes."""
 
-    def __init__(self, network: Network, users: Mapping[str, Definition]) -> None:
+    def __init__(
+        self, network: Network, users: Mapping[str, Definition], kernels: Mapping[str, Kernel] | None = None
+    ) -> None:
         self.network = network
         self._registry = Registry.of(network.format)
-        self.definitions: dict[str, list[Definition]] = {
+        definitions: dict[str, list[Definition]] = {
             type_: [own] if (own := self._users(type_, users)) else self._registry.find(type_)
             for type_ in {node.type for node in network.nodes}
         }
-        owned = {t: own for t in self.definitions if (own := self._users(t, users))}
+        owned = {t: own for t in definitions if (own := self._users(t, users))}
         self.user_layers = {t: d for u in users.values() for t, d in owned.items() if d is u}
         self._unused = [t for t, u in users.items() if all(d is not u for d in owned.values())]
+        self.kernels = kernels or {}
+        """The native kernels that were given, by layer type."""
+        if self.kernels:
+            from anylayer.kernels.sources import with_kernels
+
+            self._unused += [t for t in self.kernels if t not in {node.type for node in network.nodes}]
+            definitions = with_kernels(definitions, self.kernels, network)
+        self.definitions = definitions
         self._types: dict[str, TensorType | None] | None = None
 
     def _users(self, type_: str, users: Mapping[str, Definition]) -> Definition | None:
@@ -234,15 +246,26 @@ def read(
     with reading(str(path)):
         if not path.exists():
             raise FileError("there is no such file", str(path))
-        own = load_layers([layers] if isinstance(layers, (str, Path)) else layers or ())
+        sources, libraries = split(layers)
+        own = load_layers(sources)
+        kernels: Mapping[str, Kernel] = _kernels(libraries)
         users = {**registered(), **own}
-        bare = {type_.rpartition(">")[2] for type_ in users}
-        reader, network = _network(path, file, frozenset(bare.union(users)), options)
-    net = Net(network, users)
-    net.note_unused(own)
+        bare = {type_.rpartition(">")[2] for type_ in [*users, *kernels]}
+        reader, network = _network(path, file, frozenset(bare.union(users, kernels)), options)
+    net = Net(network, users, kernels)
+    net.note_unused([*own, *kernels])
     if hasattr(reader, "complete"):
         reader.complete(network, net.definitions)
     return net
+
+
+def _kernels(libraries: Sequence[str]) -> Mapping[str, Kernel]:
+    """Load libraries of native layers; nothing of `kernels` is imported where there are none."""
+    if not libraries:
+        return {}
+    from anylayer.kernels.sources import load_kernels
+
+    return load_kernels(libraries)
 
 
 def _network(

@@ -11,6 +11,7 @@ from typing import Any
 from anylayer.errors import AnyLayerError
 from anylayer.graph import Graph
 from anylayer.layer import Bound
+from anylayer.layer.native import NativeNode
 from anylayer.network import Array, Network, Node, TensorType
 
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -26,7 +27,8 @@ class TracedNode:
     all outputs are constant, for a host call (`reason` says why) and where `problem` is set. `inputs` and
     `outputs` are types; None stands for a type that is not known. `constants` are the constant outputs, by output
     index. `problem` is the error of a node that could not be traced, where the caller asked to go on. `notes` are
-    for the user.
+    for the user. `kernel` is the native layer that computes the node, if there is one; `body` and `reason` then
+    describe the NumPy class of the type.
     """
 
     node: Node
@@ -38,6 +40,7 @@ class TracedNode:
     reason: str = ""
     problem: AnyLayerError | None = None
     notes: list[str] = field(default_factory=list)
+    kernel: NativeNode | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -47,7 +50,12 @@ class TracedNode:
     @property
     def is_host_call(self) -> bool:
         """Whether the layer runs in Python, between graphs."""
-        return self.body is None and self.problem is None and not self.is_constant
+        return self.body is None and self.problem is None and self.kernel is None and not self.is_constant
+
+    @property
+    def has_operators(self) -> bool:
+        """Whether operators or constants stand for the node, so that a file can hold it."""
+        return self.body is not None or self.is_constant
 
 
 @dataclass(frozen=True, slots=True)

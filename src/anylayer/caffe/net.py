@@ -96,7 +96,7 @@ class Net(api.Net):
             f"{network_file} is no Caffe network: anylayer.read reads it",
             InputError,
         )
-        super().__init__(found.network, found.user_layers)
+        super().__init__(found.network, found.user_layers, found.kernels)
         self.params: dict[str, list[Blob]] = _ByName("layer with weights", self._weights())
         inputs = {name: np.zeros(t.shape, t.dtype) for name, t in self.network.inputs.items() if t is not None}
         self.blobs: dict[str, Blob] = _ByName("blob", {name: Blob(array) for name, array in inputs.items()})

@@ -184,6 +184,7 @@ def trace_nodes(
             try:
                 with at(node.place):
                     _trace_node(traced, network, found, given, check, budget)
+                    _take_kernel(traced, network)
                     _need_elements(traced, empty)
                     _compare_declared(traced, declared, network.format)
             except AnyLayerError as error:
@@ -282,6 +283,9 @@ def _trace_node(
 
         return call
 
+    if bound.definition.native_only:
+        traced.outputs = list(bound.instance.outputs)
+        return
     types = [known[i] for i in free]
     try:
         if bound.definition.built_in:
@@ -303,6 +307,28 @@ def _trace_node(
     budget.take_computed(sum(c.nbytes for c in traced.constants.values()))
     if traced.is_constant:
         traced.body = None
+
+
+def _take_kernel(traced: TracedNode, network: Network) -> None:
+    """Let the native kernel of a node's type compute it. A layer whose outputs are constants needs no kernel.
+
+    Raises LayerError where the kernel gives other shapes than the NumPy class of the type.
+    """
+    bound = traced.bound
+    kernel = bound.definition.kernel if bound is not None else None
+    if bound is None or kernel is None or traced.is_constant:
+        return
+    known = [t for t in traced.inputs if t is not None]
+    native = bound.instance if bound.definition.native_only else kernel(traced.node, known, network.dtype)
+    need_memory(sum(map(size, [*known, *native.outputs, *native.internals])), "it")
+    for i, (kind, wanted) in enumerate(zip(native.outputs, traced.outputs)):
+        if wanted is not None and kind != wanted:
+            raise native.error(
+                f"output {i} is {kind}, the NumPy class of the type in {bound.definition.origin} gives {wanted}. "
+                "Correct the library, or give your own NumPy class beside it"
+            )
+    traced.kernel = native
+    traced.constants = {}
 
 
 def _trace_user(

@@ -11,6 +11,7 @@ from anylayer.compile.limits import graph_memory, need_memory
 from anylayer.compile.nodes import Definitions, needed_nodes, trace_nodes
 from anylayer.errors import InputError, LayerError, NetworkError, need, offers, shape_wording, wording
 from anylayer.graph import Graph, Value
+from anylayer.layer.native import NativeNode
 from anylayer.network import Array, Network, Node, TensorType, open_text
 from anylayer.source import TracedNode
 
@@ -31,7 +32,15 @@ class HostStep:
     traced: TracedNode
 
 
-Step = GraphStep | HostStep
+@dataclass(slots=True)
+class KernelStep:
+    """One layer that a native kernel computes."""
+
+    traced: TracedNode
+    kernel: NativeNode
+
+
+Step = GraphStep | HostStep | KernelStep
 
 
 @dataclass(slots=True)
@@ -51,6 +60,14 @@ class Plan:
     constants: dict[str, Array]
     source: str = ""
     """The network's file, for error messages."""
+
+    @property
+    def native(self) -> list[tuple[str, str, str]]:
+        """Return (node, layer type, library) for each layer that a native kernel computes."""
+        found = [
+            (t, t.bound.definition.kernel) for t in self.nodes if t.kernel is not None and t.bound is not None
+        ]
+        return [(t.node.name, t.node.type, kernel.origin) for t, kernel in found if kernel is not None]
 
     @property
     def host_calls(self) -> list[tuple[str, str, str]]:
@@ -139,7 +156,7 @@ def _cut(
     hosts: dict[int, list[TracedNode]] = {}
     for t in traced:
         at_level = max((level.get(name, 0) for name in t.node.inputs), default=0)
-        if t.is_host_call:
+        if t.is_host_call or t.kernel is not None:
             hosts.setdefault(at_level, []).append(t)
             at_level += 1
         elif t.body is not None:
@@ -155,7 +172,8 @@ def _cut(
             step = _concatenated(graphs[k], read_later, types, constants)
             if step.outputs:
                 steps.append(step)
-        steps.extend(HostStep(t) for t in hosts.get(k, ()))
+        for t in hosts.get(k, ()):
+            steps.append(HostStep(t) if t.kernel is None else KernelStep(t, t.kernel))
     return steps
 
 

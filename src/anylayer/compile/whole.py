@@ -165,8 +165,8 @@ class _WholeGraph:
 
     def body_of_kept(self, t: TracedNode, orders: tuple[str, str]) -> Graph | None:
         """Return a graph of what a kept node computes, over all of its inputs (constants included), with inputs
-        and outputs in the target's order of axes. None for a host call, whose trace is not known."""
-        if t.is_host_call:
+        and outputs in the target's order of axes. None where it has no operators."""
+        if not t.has_operators:
             return None
         graph = Graph(f"{t.node.name}/")
         free = []
@@ -184,8 +184,15 @@ class _WholeGraph:
 
 
 def _refuse_host_call(t: TracedNode) -> None:
-    if not t.is_host_call:
+    if t.has_operators:
         return
+    if t.bound is not None and t.bound.definition.native_only:
+        raise LayerError(
+            f"a native kernel computes it ({t.bound.definition.origin}), which a file cannot hold. Give a NumPy "
+            "class of the type beside the library, or keep it for a runtime that has it: "
+            + wording(f"keep=['{t.node.type}']", f"--keep {t.node.type}"),
+            t.node.place,
+        )
     own = t.bound is None or not t.bound.definition.built_in
     remedy = "Write its forward so that it can be recorded, or keep" if own else "Keep"
     raise LayerError(

@@ -175,7 +175,7 @@ def _reasons(nodes: Sequence[NodeReport], width: int) -> list[Line]:
     lines = []
     for (how, reason), same in found.items():
         more = f" and {plural(len(same) - 1, 'other')}" if len(same) > 1 else ""
-        verb = {"host": "in Python", "unshaped": "not traced"}.get(how, how)
+        verb = {"host": "in Python", "unshaped": "not traced", "native": "native kernel"}.get(how, how)
         text = clean(f"layer '{same[0].name}' ({same[0].type}){more}: {verb}: {reason}")
         lines += [(line, how) for line in wrapped(text, width)]
     return lines

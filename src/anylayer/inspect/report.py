@@ -23,8 +23,9 @@ Named = list[tuple[str, TensorType | None]]
 class NodeReport:
     """One row. `weights` counts values; `macs` multiply-adds for one run at these shapes.
 
-    `where` is "engine", "host" (in Python, for `reason`), "constant", "refused" (`reason` is the broken rule),
-    "unknown" (no definition) or "unshaped" (its input shapes are not known).
+    `where` is "engine", "native" (a kernel of a library; `reason` says how it runs), "host" (in Python, for
+    `reason`), "constant", "refused" (`reason` is the broken rule), "unknown" (no definition) or "unshaped" (its
+    input shapes are not known).
     """
 
     name: str
@@ -164,6 +165,8 @@ def _row(t: TracedNode) -> NodeReport:
         reason = "" if t.problem is NO_DEFINITION else t.problem.message
     elif t.is_constant:
         where = "constant"
+    elif t.kernel is not None:
+        where, reason = "native", _kernel_reason(t)
     elif t.is_host_call:
         where, reason = "host", t.reason
     weights = sum(int(b.size) for b in node.blobs)
@@ -179,9 +182,26 @@ def _row(t: TracedNode) -> NodeReport:
         multiply_adds(t.body) if t.body is not None else 0,
         where,
         reason,
-        bound.definition.origin if bound is not None else "",
+        _origin(t),
         _notes(t),
     )
+
+
+def _origin(t: TracedNode) -> str:
+    """Return the file of what computes the node: the library of a kernel, else the file of the class."""
+    if t.bound is None:
+        return ""
+    kernel = t.bound.definition.kernel if t.kernel is not None else None
+    return kernel.origin if kernel is not None else t.bound.definition.origin
+
+
+def _kernel_reason(t: TracedNode) -> str:
+    """Say how a native kernel runs, and which NumPy class it is compared with."""
+    definition = t.bound.definition if t.bound is not None else None
+    if t.kernel is None or definition is None:
+        return ""
+    reference = "no NumPy class" if definition.native_only else f"NumPy class: {definition.origin}"
+    return f"{t.kernel.configuration}; {reference}"
 
 
 def _notes(t: TracedNode) -> list[str]:
@@ -189,7 +209,9 @@ def _notes(t: TracedNode) -> list[str]:
     notes = list(t.bound.notes) if t.bound is not None else []
     if t.bound is not None and not t.bound.definition.built_in and t.body is not None:
         notes += t.body.notes
-    return notes + t.notes
+    if t.kernel is not None:
+        notes += t.kernel.notes
+    return list(dict.fromkeys(notes + t.notes))
 
 
 def multiply_adds(graph: Graph) -> int:

@@ -10,11 +10,12 @@ import numpy as np
 
 from anylayer.compile.nodes import input_arrays, needed_nodes, trace_nodes
 from anylayer.engines import load_engine
-from anylayer.errors import EngineError
+from anylayer.errors import EngineError, at
 from anylayer.network import Array, Node, TensorType
 from anylayer.numerics import TOLERANCE, largest_error, scale_of
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.run import NumpyRunner
+from anylayer.source import TracedNode
 
 if TYPE_CHECKING:
     from anylayer.api import Net
@@ -53,6 +54,9 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
         t = next(traced)
         constant = {i for i, name in enumerate(node.inputs) if name in constants}
         constants.update(node.outputs[i] for i in t.constants)
+        if t.kernel is not None:
+            found.append(_check_kernel(t, given, outputs))
+            return
         if t.body is None:
             found.append(
                 NodeCheck(node.name, node.type, 0.0, 0.0, True, "constant" if t.is_constant else t.reason)
@@ -69,6 +73,16 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
     constants: set[str] = {""}
     runner = NumpyRunner(network, net.definitions, network.outputs)
     yield from _stream(runner, list(arrays.values()), watch, found)
+
+
+def _check_kernel(t: TracedNode, given: list[Array | None], outputs: list[Array]) -> NodeCheck:
+    """Compare a node's native kernel with its NumPy class."""
+    node = t.node
+    if t.kernel is None or (t.bound is not None and t.bound.definition.native_only):
+        return NodeCheck(node.name, node.type, 0.0, 0.0, True, "a native kernel without a NumPy class")
+    feed = [None if x is None else np.ascontiguousarray(x) for x in given]
+    with at(node.place):
+        return _compare(node, [x for x in given if x is not None], t.kernel.program()(feed), outputs)
 
 
 def _stream(runner: NumpyRunner, arrays: list[Array], watch: Any, found: list[NodeCheck]) -> Iterator[NodeCheck]:

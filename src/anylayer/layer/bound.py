@@ -123,7 +123,7 @@ class Bound:
         self._dialect = dialect
         self.declared: list[Shape] | None = None
         self.order: Order | None = None
-        told = None if definition.built_in else habits(definition.cls)
+        told = None if definition.built_in or definition.native_only else habits(definition.cls)
         self.writes = told is not None and told.writes
         self.errors: Literal["warn", "ignore"] = "warn" if told is not None and told.handles_warnings else "ignore"
         self.called = False
@@ -135,6 +135,10 @@ class Bound:
                 cls: Any = definition.cls
                 self.instance: Any = cls.__new__(cls)
                 self._prepare(self.instance, dialect)
+            elif definition.kernel is not None and definition.native_only:
+                self.instance = definition.kernel(node, types, dtype)
+                self.declared = [t.shape for t in self.instance.outputs]
+                self._notes += self.instance.notes
             else:
                 made = made or make(self.user, node, definition, types)
                 self.instance, self.declared, self.order = made.instance, made.declared, made.order

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from anylayer.errors import InputError, need
 from anylayer.folders import load, modules
 from anylayer.layer.contract import Layer
+from anylayer.layer.native import Kernel
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -24,6 +25,8 @@ class Definition:
     cls: Callable[..., Any]
     origin: str
     dialects: tuple[str, ...] = ()
+    kernel: Kernel | None = None
+    """The native kernel that computes the type. It is `cls` itself where the type has no NumPy class."""
 
     @property
     def typed(self) -> bool:
@@ -34,6 +37,11 @@ class Definition:
     def is_code(self) -> bool:
         """Whether the layer is a program inside the file, which is never run."""
         return self.typed and getattr(self.cls, "role", "") == "code"
+
+    @property
+    def native_only(self) -> bool:
+        """Whether the type has a native kernel and no NumPy class."""
+        return self.kernel is not None and self.kernel is self.cls
 
     @property
     def built_in(self) -> bool:

@@ -12,10 +12,11 @@ import numpy as np
 
 from anylayer.compile.limits import MAX_LAYER_OPERATORS, Budget, graph_memory, need_memory
 from anylayer.compile.nodes import Definitions, needed_inputs, needed_nodes, run_bound
-from anylayer.compile.plan import GraphStep, HostStep, Plan, no_weights
+from anylayer.compile.plan import GraphStep, KernelStep, Plan, Step, no_weights
 from anylayer.engines import Program, load_engine
 from anylayer.errors import EngineError, TraceError, at, within
 from anylayer.layer import Bound, bind
+from anylayer.layer.native import Program as Kernel
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.host import HostCall
@@ -38,16 +39,19 @@ class PlanRunner:
     ) -> None:
         self.plan = plan
         compile_ = load_engine(engine).compile
-        fixed = {name for step in plan.steps if isinstance(step, GraphStep) for name in step.inputs}
+        fixed = {name for step in plan.steps for name in _fixed_inputs(step)}
         self._places: dict[str, int] = {name: i for i, name in enumerate(plan.inputs)}
-        self._steps: list[tuple[Program | HostCall, list[int], list[int]]] = []
+        self._steps: list[tuple[Program | HostCall | Kernel, list[int], list[int]]] = []
         for step in plan.steps:
             if isinstance(step, GraphStep):
                 graph = simplify(step.graph, engine, exact=exact)
                 with within(plan.source):
                     program = compile_(graph, threads, precision)
                 self._add(program, step.inputs, step.outputs)
-            elif isinstance(step, HostStep):
+            elif isinstance(step, KernelStep):
+                node = step.traced.node
+                self._add(step.kernel.program(threads), node.inputs, node.outputs)
+            else:
                 node = step.traced.node
                 self._add(HostCall(step, plan, fixed), node.inputs, node.outputs)
         self._outputs = [(public, self._place(value)) for public, value in plan.outputs.items()]
@@ -60,7 +64,7 @@ class PlanRunner:
         """Return the index of a value in the list of all values."""
         return self._places.setdefault(name, len(self._places))
 
-    def _add(self, program: Program | HostCall, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def _add(self, program: Program | HostCall | Kernel, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         self._steps.append((program, [*map(self._place, inputs)], [*map(self._place, outputs)]))
 
     def _single(self) -> Program | None:
@@ -94,6 +98,13 @@ class PlanRunner:
         return {
             public: _returnable(values[i], i < given, to.get(i) if to else None) for public, i in self._outputs
         }
+
+
+def _fixed_inputs(step: Step) -> list[str]:
+    """Return the values whose shapes a step is compiled for."""
+    if isinstance(step, GraphStep):
+        return step.inputs
+    return step.traced.node.inputs if isinstance(step, KernelStep) else []
 
 
 def _returnable(array: Array, shared: bool, buffer: Array | None) -> Array:

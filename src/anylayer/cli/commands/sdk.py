@@ -1,0 +1,24 @@
+"""anylayer sdk: where the headers for layers in C++ are."""
+
+from __future__ import annotations
+
+import click
+
+from anylayer.cli.command import Command, talk_options
+
+
+@click.command(
+    cls=Command,
+    short_help="Print the folder of the headers for layers in C++.",
+    epilog='\b\nExample:\n  anylayer sdk --include\n  cmake -B build -DCMAKE_PREFIX_PATH="$(anylayer sdk)"',
+)
+@click.option("--include", is_flag=True, help="Print the folder for the compiler's -I instead.")
+@talk_options
+def command(include: bool, quiet: bool, debug: bool) -> None:
+    """Print the folder of the SDK, which CMake's find_package(anylayer) finds under CMAKE_PREFIX_PATH.
+
+    Its headers are in the folder `include`. `anylayer build` needs none of this.
+    """
+    from anylayer.kernels.compiler import sdk
+
+    click.echo(str(sdk() / "include" if include else sdk()))

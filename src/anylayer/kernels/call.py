@@ -1,0 +1,245 @@
+"""Call a native layer: hand over the addresses of its arrays, and check the first call."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from anylayer.errors import LayerError
+from anylayer.kernels import abi
+from anylayer.kernels.params import Arena
+from anylayer.network import ABSENT, Array, TensorType
+
+if TYPE_CHECKING:
+    from anylayer.kernels.layer import NativeLayer
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """How an input or output is handed over.
+
+    `seen` is the type that the layer sees, `dtype` the network's element type. `order` has the axes of the file's
+    order in the order that the layer sees (None where both are the same). `in_place` is the input whose memory an
+    output shares, or -1.
+    """
+
+    seen: TensorType
+    dtype: np.dtype[Any]
+    in_place: int
+    order: tuple[int, ...] | None
+    layout: int
+
+    @property
+    def plain(self) -> bool:
+        """Whether the network's array can be handed over as it is."""
+        return self.order is None and self.seen.dtype == self.dtype and self.in_place < 0
+
+    @property
+    def back(self) -> tuple[int, ...] | None:
+        """The axes that lead from the order the layer sees to the file's."""
+        return None if self.order is None else tuple(int(i) for i in np.argsort(self.order))
+
+    @property
+    def file_type(self) -> TensorType:
+        """The type in the network."""
+        shape = self.seen.shape if self.back is None else tuple(self.seen.shape[i] for i in self.back)
+        return TensorType(shape, self.dtype)
+
+
+class _Frame:
+    """The structures of one call. A thread takes one for the time of a call."""
+
+    __slots__ = ("arena", "args", "inputs", "internals", "messages", "outputs")
+
+    def __init__(self, layer: NativeLayer, threads: int | None) -> None:
+        self.arena = arena = Arena()
+        self.messages = abi.Messages()
+        self.inputs = [arena.tensor(s.seen, s.layout) for s in layer.inputs]
+        self.outputs = [arena.tensor(s.seen, s.layout) for s in layer.results]
+        self.internals = [np.empty(t.shape, t.dtype) for t in layer.internals]
+        inside = [arena.tensor(t, data=_address(x)) for t, x in zip(layer.internals, self.internals)]
+        at = [arena.structures(tensors) for tensors in (self.inputs, self.outputs, inside)]
+        counts = (len(self.inputs), len(self.outputs), len(inside))
+        call = arena.keep(abi.Call(threads or 0, *counts, 0, *at))
+        self.args = (layer.handle, ctypes.addressof(call), self.messages.at)
+
+
+def _address(array: Array) -> int:
+    at: int = array.__array_interface__["data"][0]
+    return at
+
+
+class Program:
+    """A native layer as a step of a plan: one array per input gives one array per output.
+
+    Several threads may call it. They take turns in the library unless the layer is reentrant. The first call
+    checks that the layer writes all of its outputs and none of its inputs.
+    """
+
+    def __init__(self, layer: NativeLayer, threads: int | None) -> None:
+        self._layer, self._threads = layer, threads
+        self._function = layer.kernel.functions.forward
+        self._turn: Any = nullcontext() if layer.configuration.reentrant else layer.library.turn
+        self._frames: list[_Frame] = []
+        self._outputs = [(slot.seen.shape, slot.seen.dtype) for slot in layer.results]
+        self._plain = all(slot.plain for slot in [*layer.inputs, *layer.results])
+
+    def __call__(self, inputs: Sequence[Array | None], out: Sequence[Array | None] | None = None) -> list[Array]:
+        """Compute the outputs. An array in `out` of an output's type is written and returned for it."""
+        frame = self._frames.pop() if self._frames else _Frame(self._layer, self._threads)
+        try:
+            if self._plain and self._layer.checked:
+                return self._quick(frame, inputs, out)
+            return self._careful(frame, inputs, out)
+        finally:
+            self._frames.append(frame)
+
+    def _quick(
+        self, frame: _Frame, inputs: Sequence[Array | None], out: Sequence[Array | None] | None
+    ) -> list[Array]:
+        """A call without conversions and checks."""
+        held = []
+        for tensor, array in zip(frame.inputs, inputs):
+            if array is None:
+                continue
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned):
+                array = _aligned(array)
+                held.append(array)
+            tensor.data = array.__array_interface__["data"][0]
+        results: list[Array] = []
+        for i, (shape, dtype) in enumerate(self._outputs):
+            buffer = None if out is None else out[i]
+            array = np.empty(shape, dtype) if buffer is None else buffer
+            frame.outputs[i].data = array.__array_interface__["data"][0]
+            results.append(array)
+        with self._turn:
+            status = self._function(*frame.args)
+        if status:
+            raise self._failed(frame, status)
+        return results
+
+    def _failed(self, frame: _Frame, status: int) -> LayerError:
+        layer = self._layer
+        text = frame.messages.take() or f"forward ends with status {status} and no message"
+        return LayerError(f"{layer.library.name}: {text}", layer.node.place)
+
+    def _careful(
+        self, frame: _Frame, inputs: Sequence[Array | None], out: Sequence[Array | None] | None
+    ) -> list[Array]:
+        """A call with conversions; the first one with checks."""
+        layer = self._layer
+        given = [None if x is None else _handed(slot, x) for slot, x in zip(layer.inputs, inputs)]
+        memory: list[Array] = []
+        for i, slot in enumerate(layer.results):
+            buffer = None if out is None or not slot.plain else out[i]
+            memory.append(np.empty(slot.seen.shape, slot.seen.dtype) if buffer is None else buffer)
+        if layer.checked:
+            self._call(frame, given, memory)
+        else:
+            self._checked(frame, given, memory)
+        results = []
+        for i, (slot, array) in enumerate(zip(layer.results, memory)):
+            buffer = None if out is None or slot.plain else out[i]
+            results.append(_returned(slot, array, buffer))
+        return results
+
+    def _call(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
+        """Run forward on arrays as the layer sees them."""
+        shared = {slot.in_place: array for slot, array in zip(self._layer.results, memory) if slot.in_place >= 0}
+        for i, (tensor, array) in enumerate(zip(frame.inputs, given)):
+            if array is not None and i in shared:
+                np.copyto(shared[i], array)
+                array = shared[i]
+            if array is not None:
+                tensor.data = _address(array)
+        for tensor, array in zip(frame.outputs, memory):
+            tensor.data = _address(array)
+        with self._turn:
+            status = self._function(*frame.args)
+        if status:
+            raise self._failed(frame, status)
+
+    def _checked(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
+        """Run forward on copies of the inputs, with memory that shows where nothing was written."""
+        layer = self._layer
+        copies = [None if x is None else x.copy() for x in given]
+        fresh = [i for i, slot in enumerate(layer.results) if slot.in_place < 0]
+        self._marked(frame, memory, 0)
+        self._call(frame, copies, memory)
+        for i, (x, copy) in enumerate(zip(given, copies)):
+            if x is not None and copy is not None and x.tobytes() != copy.tobytes():
+                raise self._wrong(f"forward writes to input {i}, which other layers may read")
+        left = {i: _marks(memory[i], 0) for i in fresh}
+        if any(marks.any() for i, marks in left.items() if memory[i].dtype.kind != "f"):
+            self._marked(frame, memory, 1)
+            self._call(frame, [None if x is None else x.copy() for x in given], memory)
+            for i in fresh:
+                if memory[i].dtype.kind != "f":
+                    left[i] &= _marks(memory[i], 1)
+        for i, marks in left.items():
+            count = int(np.count_nonzero(marks))
+            if count:
+                raise self._wrong(
+                    f"forward leaves {count} of {marks.size} values of output {i} without a value: it must write "
+                    "all of them, and read nothing from outputs and internal arrays that it has not written"
+                )
+        layer.checked = True
+
+    def _marked(self, frame: _Frame, memory: Sequence[Array], turn: int) -> None:
+        for slot, array in zip(self._layer.results, memory):
+            if slot.in_place < 0:
+                _mark(array, turn)
+        for array in frame.internals:
+            _mark(array, turn)
+
+    def _wrong(self, rule: str) -> LayerError:
+        return LayerError(f"{self._layer.library.name}: {rule}", self._layer.node.place)
+
+
+_NANS = {2: 0x7E5A, 4: 0x7FE5A11A, 8: 0x7FF8A11AA11AA11A}
+"""Quiet NaNs of a payload that no computation gives, by the size of the type."""
+_BYTES = (0xA5, 0x5A)
+
+
+def _mark(array: Array, turn: int) -> None:
+    """Fill an array with a value that shows where nothing was written."""
+    if array.dtype.kind == "f":
+        array.view(f"u{array.itemsize}").fill(_NANS[array.itemsize])
+    else:
+        array.view(np.uint8).fill(_BYTES[turn])
+
+
+def _marks(array: Array, turn: int) -> Array:
+    """Return where an array still has what `_mark` filled in."""
+    bits = array.view(f"u{array.itemsize}")
+    marker = _NANS[array.itemsize] if array.dtype.kind == "f" else int.from_bytes([_BYTES[turn]] * array.itemsize)
+    found: Array = bits == np.array(marker, bits.dtype)
+    return found
+
+
+def _aligned(array: Array) -> Array:
+    return np.array(array, order="C", copy=True)
+
+
+def _handed(slot: Slot, array: Array) -> Array:
+    """Return an input as the layer sees it."""
+    if slot.seen == ABSENT:
+        return array
+    turned = array if slot.order is None else array.transpose(slot.order)
+    made = np.ascontiguousarray(turned, slot.seen.dtype).reshape(slot.seen.shape)
+    return made if made.flags.aligned else _aligned(made)
+
+
+def _returned(slot: Slot, array: Array, buffer: Array | None) -> Array:
+    """Return an output as the network has it, in `buffer` where there is one."""
+    turned = array if slot.back is None else array.transpose(slot.back)
+    if buffer is not None and buffer is not array:
+        np.copyto(buffer, turned, casting="unsafe")
+        return buffer
+    return np.asarray(turned, slot.dtype, order="C")

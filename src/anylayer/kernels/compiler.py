@@ -1,0 +1,85 @@
+"""Build a library of layers with the system's C++ compiler."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from anylayer.errors import FileError, InputError, need, wording, writing
+
+COMPILERS = ("c++", "g++", "clang++")
+"""The compilers that are looked for, in this order, where $CXX is not set."""
+
+
+def sdk() -> Path:
+    """Return the folder of the SDK: its headers are in `include`, its CMake package in `share/cmake`."""
+    return Path(__file__).parent.parent / "sdk"
+
+
+def compiler(named: str | None = None) -> list[str]:
+    """Return the words that call the C++ compiler: `named`, else $CXX, else the first of COMPILERS that exists.
+
+    Raises InputError where there is none.
+    """
+    asked = named or os.environ.get("CXX")
+    words = shlex.split(asked) if asked else []
+    if words:
+        need(shutil.which(words[0]), f"there is no C++ compiler '{words[0]}'", InputError)
+        return words
+    found = next((name for name in COMPILERS if shutil.which(name)), None)
+    need(
+        found,
+        f"there is no C++ compiler ({', '.join(COMPILERS)}). On Debian: apt-get install g++. Another one is named "
+        "with " + wording("compiler='...'", "--compiler") + " or the environment variable CXX",
+        InputError,
+    )
+    return [found or ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """How a library is built. `tuned` uses every instruction of this machine's processor; the library then runs on
+    processors of this kind only. `flags` are further words for the compiler."""
+
+    sources: Sequence[Path]
+    out: Path
+    compiler: Sequence[str]
+    tuned: bool = False
+    flags: Sequence[str] = ()
+
+    def command(self, out: Path | None = None) -> list[str]:
+        """Return the command that writes the library to `out`, else to its own place."""
+        link = ["-shared", "-fPIC", "-fvisibility=hidden", "-pthread"]
+        if sys.platform.startswith("linux"):
+            link.append("-Wl,-z,nodelete")
+        tune = ["-march=native"] if self.tuned else []
+        files = [*map(str, self.sources), "-o", str(out or self.out)]
+        return [*self.compiler, "-std=c++17", "-O3", *tune, *link, f"-I{sdk() / 'include'}", *files, *self.flags]
+
+    def run(self) -> None:
+        """Build the library. Raise FileError with what the compiler says where it does not compile.
+
+        The library is moved into place when it is complete, so that a process that has loaded the one before keeps
+        that.
+        """
+        for source in self.sources:
+            need(source.is_file(), f"{source}: there is no such file", FileError)
+        with writing(str(self.out)):
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".anylayer-", dir=self.out.parent) as folder:
+                made = Path(folder) / self.out.name
+                done = subprocess.run(self.command(made), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                text = (done.stdout + done.stderr).replace(str(made), str(self.out)).strip()
+                if done.returncode or not made.is_file():
+                    says = f":\n{text}" if text else f", {self.compiler[0]} ends with status {done.returncode}"
+                    raise FileError(f"does not compile{says}", ", ".join(map(str, self.sources)))
+                made.replace(self.out)
+        if text:
+            sys.stderr.write(f"{text}\n")

@@ -1,0 +1,107 @@
+"""Whether a file can be a shared library of this machine, checked before the system's loader has it."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from anylayer.errors import FileError, reading
+
+SUFFIXES = (".so", ".dylib", ".dll")
+_ELF = b"\x7fELF"
+_MACHINES = {
+    0x03: "x86",
+    0x08: "MIPS",
+    0x14: "PowerPC",
+    0x15: "64-bit PowerPC",
+    0x16: "IBM Z",
+    0x28: "32-bit ARM",
+    0x3E: "x86-64",
+    0xB7: "64-bit ARM",
+    0xF3: "RISC-V",
+    0x102: "LoongArch",
+}
+"""ELF's e_machine, where it is met in practice."""
+_SHARED = 3
+_HEADER = 64
+
+
+def is_library(source: object) -> bool:
+    """Return whether a source of layers is named like a shared library: libx.so, libx.so.1, x.dylib, x.dll."""
+    name = Path(str(source)).name
+    return name.endswith(SUFFIXES) or ".so." in name
+
+
+def split(sources: Any) -> tuple[list[Any] | Mapping[str, Any], list[str]]:
+    """Return the sources of layers that are no libraries, and the libraries ("lib.so" or "Type=lib.so")."""
+    if isinstance(sources, Mapping):
+        return sources, []
+    listed: Iterable[Any] = [sources] if isinstance(sources, (str, Path)) else sources or ()
+    others: list[Any] = []
+    libraries: list[str] = []
+    for source in listed:
+        text = str(source) if isinstance(source, (str, Path)) else ""
+        (libraries if text and is_library(text) else others).append(source)
+    return others, [str(path) for path in libraries]
+
+
+def need_library(path: Path) -> None:
+    """Raise FileError where a file is no shared library that this machine can load."""
+    with reading(str(path)):
+        need_there(path)
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(_HEADER)
+            if not sys.platform.startswith("linux"):
+                return
+            _need(head[:4] == _ELF, path, "is not an ELF file, so it is no shared library of Linux")
+            _need(len(head) == _HEADER, path, f"ends in its header, after {size} bytes")
+            _need_same_machine(head, path)
+            _need_whole(head, file.read(1 << 16), size, path)
+
+
+def need_there(path: Path) -> None:
+    """Raise FileError where there is no such file."""
+    _need(path.is_file(), path, "there is no such library")
+
+
+def _need(condition: bool, path: Path, rule: str) -> None:
+    if not condition:
+        raise FileError(rule, str(path))
+
+
+def _need_same_machine(head: bytes, path: Path) -> None:
+    """Compare the file's architecture with that of the Python that runs."""
+    own = Path(sys.executable).resolve().read_bytes()[:_HEADER]
+    there, here = _architecture(head), _architecture(own) if own[:4] == _ELF else ""
+    _need(
+        not here or there == here, path, f"is built for {there}, this Python for {here}. Build it for this machine"
+    )
+    kind = struct.unpack_from(("<" if head[5] == 1 else ">") + "H", head, 16)[0]
+    _need(kind == _SHARED, path, "is an ELF file, but no shared library. Link it with -shared")
+
+
+def _architecture(head: bytes) -> str:
+    """Return the name of the processor that an ELF file is built for, with its word size and byte order."""
+    order = "<" if head[5] == 1 else ">"
+    machine = struct.unpack_from(order + "H", head, 18)[0]
+    name = _MACHINES.get(machine, f"processor type {machine}")
+    bits = {1: " (32-bit)", 2: ""}.get(head[4], " (unknown word size)")
+    return name + bits + ("" if order == "<" else " (big-endian)")
+
+
+def _need_whole(head: bytes, rest: bytes, size: int, path: Path) -> None:
+    """Refuse a file that is shorter than its segments: reading such a mapping would end the process."""
+    if head[4] != 2 or head[5] != 1:
+        return
+    start, count = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<H", head, 56)[0]
+    text = head + rest
+    _need(start + 56 * count <= min(size, len(text)), path, "is cut off: its list of segments is not there")
+    for i in range(count):
+        offset, length = (struct.unpack_from("<Q", text, start + 56 * i + at)[0] for at in (8, 32))
+        _need(
+            offset + length <= size, path, f"is cut off: it has {size} bytes, a segment ends at {offset + length}"
+        )

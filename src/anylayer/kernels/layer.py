@@ -1,0 +1,233 @@
+"""A layer type of a library, and an instance of it for one node and one set of input types."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import LayerError, TraceError, need
+from anylayer.kernels import abi
+from anylayer.kernels.call import Program, Slot
+from anylayer.kernels.library import Library
+from anylayer.kernels.negotiation import Edge, Negotiation, is_turned
+from anylayer.kernels.params import Arena, need_known, node_of
+from anylayer.layer.order import permutation, permuted
+from anylayer.network import ABSENT, Array, Node, Shape, TensorType
+
+_INTERNAL_LIMIT = 1000
+"""The number of internal arrays that a layer may have at most."""
+_VALUES_LIMIT = 2**31 - 1
+"""The number of values of one array."""
+
+
+class NativeType:
+    """A layer type that a library defines. Calling it makes a NativeLayer."""
+
+    def __init__(self, library: Library, name: str) -> None:
+        self.library, self.type = library, name
+        self.origin = library.path
+        self.functions = library.types[name]
+        self.__doc__ = (self.functions.description or b"").decode("utf-8", "replace")
+
+    def __call__(self, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None = None) -> NativeLayer:
+        """Make an instance for a node and these input types. `dtype` is the one element type that the network's
+        values have, where its format knows only one. Raises LayerError."""
+        return NativeLayer(self, node, types, dtype)
+
+    def __repr__(self) -> str:
+        return f"<layer type {self.type!r} of {self.library.name}>"
+
+
+class NativeLayer:
+    """An instance of a native layer type: one node, one set of input types.
+
+    `outputs` are the types of the outputs in the file's order of axes; `configuration` is what was agreed on;
+    `notes` says which arrays are converted for it.
+    """
+
+    def __init__(
+        self, kernel: NativeType, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None
+    ) -> None:
+        self.kernel, self.node, self.types = kernel, node, tuple(types)
+        self.library = kernel.library
+        self.notes: list[str] = []
+        self.checked = False
+        self._arena = Arena()
+        self._messages = abi.Messages()
+        self._need_sizes()
+        with self.library.turn:
+            self.handle = self._created()
+            self._try(self._prepare, dtype)
+        self._run: Program | None = None
+
+    def _need_sizes(self) -> None:
+        for i, kind in enumerate(self.types):
+            if not all(isinstance(d, int) for d in kind.shape):
+                raise self.error(
+                    f"input {i} is {kind}, whose size depends on data. A native layer needs all sizes in advance"
+                )
+            if kind != ABSENT:
+                need_known(kind.dtype, f"input {i}")
+
+    def error(self, text: str) -> LayerError:
+        """Return a LayerError that names the library."""
+        return LayerError(f"{self.library.name}: {text}")
+
+    def _try(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function; a LayerError that it raises names the library."""
+        try:
+            return function(*args)
+        except LayerError as error:
+            if not error.message.startswith(f"{self.library.name}: "):
+                error.message = f"{self.library.name}: {error.message}"
+            raise
+
+    def call(self, name: str, *args: Any) -> None:
+        """Call a function of the type. Raise LayerError with the library's message where it does not succeed."""
+        status = getattr(self.kernel.functions, name)(*args, self._messages.at)
+        text = self._messages.take()
+        if status != abi.OK:
+            raise self.error(text or f"{name} ends with status {status} and no message")
+
+    def _created(self) -> int:
+        made = ctypes.c_void_p()
+        given = self._try(node_of, self._arena, self.node, self.types)
+        self.call("create", ctypes.addressof(given), ctypes.addressof(made))
+        if not made.value:
+            raise self.error("create gives no instance and no message")
+        weakref.finalize(self, self.kernel.functions.destroy, made.value)
+        return made.value
+
+    def _prepare(self, dtype: np.dtype[Any] | None) -> None:
+        """Agree on a configuration, ask for the shapes, and let the layer prepare for them."""
+        self.configuration = Negotiation(self.kernel.functions, self.handle, self.node, self.types).agreed()
+        self.inputs = [self._slot(e, t) for e, t in zip(self.configuration.inputs, self.types)]
+        shapes, internals = self._shapes()
+        base = next((t.dtype for t in self.types if t.dtype.kind == "f"), np.dtype(np.float32))
+        self.outputs = []
+        self.results: list[Slot] = []
+        for edge, shape in zip(self.configuration.outputs, shapes):
+            seen = abi.DTYPES.get(edge.dtype, self.types[0].dtype if self.types else base)
+            own = dtype or (base if seen.kind == "f" else seen)
+            slot = Slot(
+                TensorType(shape, seen), own, edge.in_place, self._permutation(edge, len(shape)), edge.layout
+            )
+            self.results.append(slot)
+            self.outputs.append(slot.file_type)
+        self._check_in_place()
+        self.internals = [TensorType(shape, np.dtype(np.float32)) for shape in internals]
+        self._finalize()
+        self._note()
+
+    def _slot(self, edge: Edge, kind: TensorType) -> Slot:
+        """Return how an input is handed over."""
+        if kind == ABSENT:
+            return Slot(ABSENT, kind.dtype, -1, None, abi.ANY)
+        seen = abi.DTYPES.get(edge.dtype, kind.dtype)
+        shape = kind.shape
+        if is_turned(self.node, edge, len(shape)):
+            shape = permuted(shape, self.node.layout, abi.LAYOUTS[edge.layout])
+        return Slot(TensorType(shape, seen), kind.dtype, -1, self._permutation(edge, len(shape)), edge.layout)
+
+    def _permutation(self, edge: Edge, rank: int) -> tuple[int, ...] | None:
+        """Return the axes of the file's order in the order that the layer sees, None where both are the same."""
+        if not is_turned(self.node, edge, rank):
+            return None
+        return permutation(self.node.layout, abi.LAYOUTS[edge.layout])
+
+    def _shapes(self) -> tuple[list[Shape], list[Shape]]:
+        """Return the shapes of outputs and internal arrays that the layer states, as it sees them."""
+        given = [self._arena.tensor(slot.seen, slot.layout) for slot in self.inputs]
+        made = abi.Shapes(0, 0, 0, None, None)
+        count = len(self.node.outputs)
+        at = self._arena.structures(given)
+        self.call("shapes", self.handle, at, len(given), count, ctypes.addressof(made))
+        need(
+            made.output_count == count,
+            f"getMemoryShapes gives {made.output_count} shapes, the node has {count} outputs",
+        )
+        need(
+            made.internal_count <= _INTERNAL_LIMIT,
+            f"getMemoryShapes asks for {made.internal_count} internal arrays",
+        )
+        outputs = [_shape_of(at, f"output {i}") for i, at in enumerate(_addresses(made.outputs, count))]
+        inside = _addresses(made.internals, made.internal_count)
+        internals = [_shape_of(at, f"internal array {i}") for i, at in enumerate(inside)]
+        if all(math.prod(t.shape) for t in self.types if t != ABSENT):
+            for i, shape in enumerate(outputs):
+                need(math.prod(shape), f"getMemoryShapes gives {shape} for output {i}, which has no elements")
+        return outputs, internals
+
+    def _check_in_place(self) -> None:
+        for i, slot in enumerate(self.results):
+            if slot.in_place >= 0:
+                given = self.inputs[slot.in_place].seen
+                need(
+                    given == slot.seen,
+                    f"output {i} is {slot.seen} and shares the memory of input {slot.in_place}, which is {given}",
+                )
+
+    def _finalize(self) -> None:
+        if not self.kernel.functions.finalize:
+            return
+        arena = Arena()
+        tensors = [
+            [arena.tensor(slot.seen, slot.layout) for slot in slots] for slots in (self.inputs, self.results)
+        ]
+        inputs, outputs = (arena.structures(t) for t in tensors)
+        made = abi.Call(0, len(tensors[0]), len(tensors[1]), 0, 0, inputs, outputs, None)
+        self.call("finalize", self.handle, ctypes.addressof(made))
+
+    def _note(self) -> None:
+        """Note the conversions that the configuration costs."""
+        for what, slots in (("input", self.inputs), ("output", self.results)):
+            for i, slot in enumerate(slots):
+                if slot.order is not None:
+                    seen = f"{abi.LAYOUTS[slot.layout]} {list(slot.seen.shape)}"
+                    self.notes.append(
+                        f"{self.library.name} sees {what} {i} as {seen}, the file has {self.node.layout}: "
+                        "it is transposed in each call"
+                    )
+                if slot.seen != ABSENT and slot.seen.dtype != slot.dtype:
+                    self.notes.append(
+                        f"{self.library.name} has {what} {i} as {slot.seen.dtype}, the network has {slot.dtype}: "
+                        "it is cast in each call"
+                    )
+
+    def program(self, threads: int | None = None) -> Program:
+        """Return a function that computes the layer: one array per input gives a list with one array per output.
+        It uses at most `threads` threads; None leaves the number to the layer."""
+        return Program(self, threads)
+
+    def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """Compute the outputs, in the file's order of axes. Raises TraceError for traced arrays."""
+        if not all(x is None or type(x) is np.ndarray for x in inputs):
+            raise TraceError("a native kernel computes it")
+        if self._run is None:
+            self._run = self.program()
+        return self._run(inputs)
+
+
+def _addresses(at: int | None, count: int) -> list[int]:
+    """Return the pointers of an array of pointers."""
+    if not count:
+        return []
+    need(at, "getMemoryShapes gives a number of shapes and no shapes")
+    return [a or 0 for a in (ctypes.c_void_p * count).from_address(at or 0)]
+
+
+def _shape_of(at: int, what: str) -> Shape:
+    """Return a shape of the library. Raise LayerError where it cannot be one."""
+    need(at, f"getMemoryShapes gives no shape for {what}")
+    found = abi.Shape.from_address(at)
+    need(0 <= found.rank <= abi.MAX_RANK, f"{what} has {found.rank} axes, 0 to {abi.MAX_RANK} are possible")
+    need(found.sizes or not found.rank, f"getMemoryShapes gives no sizes for {what}")
+    shape = tuple((ctypes.c_int64 * found.rank).from_address(found.sizes)) if found.rank else ()
+    need(all(d >= 0 for d in shape), f"getMemoryShapes gives {shape} for {what}, a size cannot be negative")
+    need(math.prod(shape) <= _VALUES_LIMIT, f"getMemoryShapes gives {shape} for {what}, which is too large")
+    return shape

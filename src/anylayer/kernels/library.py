@@ -1,0 +1,136 @@
+"""Load a shared library of layers. Its code runs from then on, so only a library that the user names is loaded."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anylayer.errors import FileError
+from anylayer.kernels import abi
+from anylayer.kernels.files import need_library
+
+_LIBRARY_LIMIT = 10_000
+"""The number of layer types that a library may have at most."""
+
+
+@dataclass(slots=True, eq=False)
+class Library:
+    """A loaded library: its own version and description, and its layer types by name.
+
+    A thread holds `turn` while it is in a function of the library that is not reentrant. `keep` holds what the
+    library has pointers to.
+    """
+
+    path: str
+    version: str
+    description: str
+    types: dict[str, Any] = field(default_factory=dict)
+    turn: Any = field(default_factory=threading.RLock)
+    keep: list[Any] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return Path(self.path).name
+
+
+_loaded: dict[tuple[int, ...], Library] = {}
+_lock = threading.Lock()
+
+
+def load_library(path: str) -> Library:
+    """Load a library, once as long as the file stays as it is.
+
+    Raises FileError where the file is not a library of layers.
+    """
+    file = Path(path)
+    need_library(file)
+    status = file.stat()
+    key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = _load(str(path), file.resolve())
+        return _loaded[key]
+
+
+def _load(path: str, place: Path) -> Library:
+    try:
+        handle = ctypes.CDLL(str(place))
+    except OSError as error:
+        raise FileError(f"cannot be loaded: {str(error).removeprefix(f'{place}: ')}", path) from error
+    try:
+        entry = getattr(handle, abi.ENTRY)
+    except AttributeError:
+        raise FileError(
+            f"is a shared library without {abi.ENTRY}, so it holds no layers of anylayer. Include "
+            "anylayer/layer.hpp and register a layer with ANYLAYER_REGISTER_LAYER",
+            path,
+        ) from None
+    entry.restype, entry.argtypes = ctypes.c_void_p, [ctypes.c_uint32, ctypes.c_void_p]
+    messages = abi.Messages()
+    at = entry(abi.VERSION, messages.at)
+    if not at:
+        text = messages.take() or f"{abi.ENTRY} gives no table and no message"
+        raise FileError(text, path)
+    _need_version(at, path)
+    table = abi.Library.from_address(at)
+    library = Library(path, _text(table.version), _text(table.description), keep=[handle, entry])
+    _take_types(library, table, path)
+    _connect(library, table)
+    return library
+
+
+def _need_version(at: int, path: str) -> None:
+    """Raise FileError unless a library's table, of which only the first two fields are sure, is of our version."""
+    size, version = (ctypes.c_uint32 * 2).from_address(at)
+    if version != abi.VERSION:
+        raise FileError(
+            f"is built for version {version} of anylayer's binary interface, this anylayer has version "
+            f"{abi.VERSION}. Build it again with this anylayer's headers: anylayer build",
+            path,
+        )
+    if size < ctypes.sizeof(abi.Library):
+        raise FileError(f"its table has {size} bytes, version {version} needs {ctypes.sizeof(abi.Library)}", path)
+
+
+def _take_types(library: Library, table: Any, path: str) -> None:
+    count = table.type_count
+    if not 0 < count <= _LIBRARY_LIMIT or not table.types:
+        raise FileError(f"registers {count} layer types, expected 1 to {_LIBRARY_LIMIT}", path)
+    for at in (ctypes.c_void_p * count).from_address(table.types):
+        size = ctypes.c_uint32.from_address(at).value if at else 0
+        if size < ctypes.sizeof(abi.Type):
+            raise FileError(f"a layer type's table has {size} bytes, expected {ctypes.sizeof(abi.Type)}", path)
+        found = abi.Type.from_address(at)
+        name = _text(found.name)
+        if not name:
+            raise FileError("registers a layer type without a name", path)
+        if name in library.types:
+            raise FileError(f"registers layer type '{name}' twice", path)
+        for function in ("create", "destroy", "shapes", "forward"):
+            if not getattr(found, function):
+                raise FileError(f"layer type '{name}' has no function '{function}'", path)
+        library.types[name] = found
+
+
+def _connect(library: Library, table: Any) -> None:
+    """Give the library a log, and have it unloaded when the process ends."""
+    if table.set_log:
+
+        def write(text: bytes) -> None:
+            sys.stderr.write(f"{library.name}: {(text or b'').decode('utf-8', 'replace')}\n")
+
+        callback = abi.LOG(write)
+        library.keep.append(callback)
+        table.set_log(ctypes.cast(callback, ctypes.c_void_p))
+        atexit.register(table.set_log, None)
+    if table.unload:
+        atexit.register(table.unload)
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode("utf-8", "replace")

@@ -1,0 +1,48 @@
+"""What the other rooms know of a native kernel of a layer type; `kernels/` has the implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from anylayer.network import Array, Node, TensorType
+
+
+class Program(Protocol):
+    """Computes a layer."""
+
+    def __call__(self, inputs: Sequence[Any], out: Sequence[Array | None] | None = None) -> list[Array]:
+        """Return one array per output. An array in `out` is written to and returned for its output."""
+
+
+class NativeNode(Protocol):
+    """An instance of a native layer type for one node and one set of input types.
+
+    `outputs` are the types of its outputs, `internals` those of the arrays that it works in. `configuration`, as
+    text, says how it runs, and `notes` say which conversions that costs.
+    """
+
+    outputs: list[TensorType]
+    internals: list[TensorType]
+    configuration: Any
+    notes: list[str]
+
+    def program(self, threads: int | None = None) -> Program:
+        """Return a function that computes the layer with at most `threads` threads."""
+
+    def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """Compute the outputs."""
+
+    def error(self, text: str) -> Exception:
+        """Return a LayerError that names the library."""
+
+
+class Kernel(Protocol):
+    """A layer type of a library. `origin` is the library's file."""
+
+    origin: str
+
+    def __call__(self, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None = None) -> NativeNode:
+        """Make an instance. Raises LayerError where the layer refuses the node."""

@@ -1,0 +1,141 @@
+// parallel_for: split a loop over threads.
+#ifndef ANYLAYER_PARALLEL_HPP
+#define ANYLAYER_PARALLEL_HPP
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace anylayer {
+
+namespace detail {
+
+inline thread_local int wanted_threads = 0;
+inline thread_local bool inside_parallel = false;
+
+// Threads that wait for loops. They are made once, by the first loop that needs them.
+class Pool {
+ public:
+  // Leaked on purpose: a thread may still wait when the process ends.
+  static Pool& instance() {
+    static Pool* pool = new Pool;
+    return *pool;
+  }
+
+  void run(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& body) {
+    std::unique_lock<std::mutex> turn(turn_, std::try_to_lock);
+    if (!turn.owns_lock()) {  // another thread has the pool
+      body(0, count);
+      return;
+    }
+    grow(threads - 1);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      body_ = &body;
+      count_ = count;
+      parts_ = threads;
+      next_ = 0;
+      left_ = threads;
+      error_ = nullptr;
+      ++round_;
+    }
+    start_.notify_all();
+    inside_parallel = true;
+    work();
+    inside_parallel = false;
+    std::unique_lock<std::mutex> lock(mutex_);
+    done_.wait(lock, [this] { return left_ == 0; });
+    body_ = nullptr;
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex turn_, mutex_;
+  std::condition_variable start_, done_;
+  std::vector<std::thread> threads_;
+  const std::function<void(int64_t, int64_t)>* body_ = nullptr;
+  int64_t count_ = 0;
+  int parts_ = 0, next_ = 0, left_ = 0;
+  uint64_t round_ = 0;
+  std::exception_ptr error_;
+
+  void grow(int wanted) {
+    while (static_cast<int>(threads_.size()) < wanted) threads_.emplace_back([this] { wait(); });
+  }
+
+  void wait() {
+    inside_parallel = true;
+    uint64_t seen = 0;
+    for (;;) {
+      {
+        std::unique_lock<std::mutex> lock(mutex_);
+        start_.wait(lock, [&] { return round_ != seen && next_ < parts_; });
+        seen = round_;
+      }
+      work();
+    }
+  }
+
+  // Take parts of the loop until none is left.
+  void work() {
+    for (;;) {
+      const std::function<void(int64_t, int64_t)>* body;
+      int64_t begin, end;
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (next_ >= parts_) return;
+        const int part = next_++;
+        body = body_;
+        begin = count_ * part / parts_;
+        end = count_ * (part + 1) / parts_;
+      }
+      std::exception_ptr error;
+      try {
+        (*body)(begin, end);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (error && !error_) error_ = error;
+      if (--left_ == 0) done_.notify_all();
+    }
+  }
+};
+
+}  // namespace detail
+
+// The number of threads that forward should use at most.
+inline int threads() {
+  if (detail::wanted_threads > 0) return detail::wanted_threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// Call body(begin, end) for parts of 0 .. count - 1, in several threads where every part has at least `grain`
+// iterations. An exception of a part is thrown again here. A loop inside a loop runs in its own thread.
+template <typename Body>
+void parallel_for(int64_t count, int64_t grain, Body body) {
+  if (count <= 0) return;
+  const int64_t parts = std::min<int64_t>(threads(), count / std::max<int64_t>(1, grain));
+  if (parts < 2 || detail::inside_parallel) {
+    body(static_cast<int64_t>(0), count);
+    return;
+  }
+  detail::Pool::instance().run(count, static_cast<int>(parts), body);
+}
+
+}  // namespace anylayer
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

@@ -1,0 +1,109 @@
+"""The examples in C++ against the NumPy layers of the same types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.inspect.verify import verify
+from anylayer.network import Array
+
+ROOT = Path(__file__).parent.parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+def interp_net(folder: Path, shape: tuple[int, ...], height: int, width: int) -> Path:
+    """Write a network with ReLU before Interp and Sigmoid behind it."""
+    dims = " ".join(f"dim: {d}" for d in shape)
+    path = folder / "interp.prototxt"
+    path.write_text(
+        f'layer {{ name: "data" type: "Input" top: "data" input_param {{ shape {{ {dims} }} }} }}\n'
+        'layer { name: "relu" type: "ReLU" bottom: "data" top: "relu" }\n'
+        'layer { name: "interp" type: "Interp" bottom: "relu" top: "interp"\n'
+        f"  interp_param {{ height: {height} width: {width} }} }}\n"
+        'layer { name: "sigmoid" type: "Sigmoid" bottom: "interp" top: "out" }\n'
+    )
+    return path
+
+
+def noise(shape: tuple[int, ...]) -> Array:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        ((1, 3, 4, 5), (9, 8)),
+        ((2, 3, 4, 5), (4, 5)),
+        ((3, 2, 7, 9), (3, 4)),
+        ((1, 4, 5, 6), (1, 1)),
+        ((2, 2, 1, 1), (3, 5)),
+        ((1, 1, 2, 2), (500, 3)),
+        ((4, 8, 33, 65), (129, 65)),
+    ],
+)
+def test_interp_matches_numpy(
+    tmp_path: Path, examples: Path, shape: tuple[int, ...], size: tuple[int, int]
+) -> None:
+    path = interp_net(tmp_path, shape, *size)
+    x = noise(shape)
+    want = anylayer.read(path).compile("numpy")(x)["out"]
+    model = anylayer.read(path, layers=[examples]).compile("onnxruntime")
+    assert model.plan is not None
+    assert model.plan.native == [("interp", "Interp", str(examples))]
+    for _ in range(3):
+        np.testing.assert_allclose(model(x)["out"], want, atol=1e-6)
+
+
+def test_one_model_takes_several_sizes(tmp_path: Path, examples: Path) -> None:
+    model = anylayer.read(interp_net(tmp_path, (1, 3, 4, 5), 9, 8), layers=[examples]).compile("onnxruntime")
+    reference = anylayer.read(interp_net(tmp_path, (1, 3, 4, 5), 9, 8)).compile("numpy")
+    for shape in [(1, 3, 4, 5), (2, 3, 6, 7), (5, 3, 4, 5), (1, 3, 4, 5)]:
+        x = noise(shape)
+        np.testing.assert_allclose(model(x)["out"], reference(x)["out"], atol=1e-6)
+
+
+def test_double_takes_any_shape(tmp_path: Path, examples: Path) -> None:
+    path = tmp_path / "double.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 7 dim: 3 } } }\n'
+        'layer { name: "double" type: "Double" bottom: "data" top: "out" }\n'
+    )
+    model = anylayer.read(path, layers=[examples]).compile("onnxruntime")
+    for shape in [(2, 7, 3), (1, 5), (2, 3, 400, 500)]:
+        x = noise(shape)
+        np.testing.assert_array_equal(model(x)["out"], 2 * x)
+
+
+def test_verify_compares_the_kernel_with_its_numpy_class(tmp_path: Path, examples: Path) -> None:
+    net = anylayer.read(interp_net(tmp_path, (2, 3, 4, 5), 9, 8), layers=[examples])
+    checks = {check.name: check for check in verify(net, {"data": noise((2, 3, 4, 5))})}
+    assert checks["interp"].ok
+    assert not checks["interp"].note
+    assert checks["interp"].scale > 0
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="needs the graphs of ../shared")
+@pytest.mark.parametrize("name", ["resize_bilinear", "resize_bilinear_factor"])
+def test_resize_bilinear_sees_channels_first_in_a_tensorflow_graph(examples: Path, name: str) -> None:
+    path = SHARED / "tf_keras" / f"{name}.pb"
+    if not path.exists():
+        pytest.skip(f"needs {path.name}")
+    python = ROOT / "examples/layers/resize_bilinear.py"
+    net = anylayer.read(path, layers=[examples, python])
+    (given,) = net.inputs
+    for shape in [(2, 3, 4, 5), (1, 6, 5, 2)]:
+        x = noise(shape)
+        want = anylayer.read(path, layers=[python]).compile("numpy", {given: shape})({given: x})
+        got = net.compile("onnxruntime", {given: shape})({given: x})
+        for output, array in want.items():
+            np.testing.assert_allclose(got[output], array, atol=1e-5)
+        assert all(check.ok for check in verify(net, {given: x}))
+    x = noise((2, 3, 4, 5))
+    own = anylayer.read(path).compile("numpy")({given: x})
+    got = anylayer.read(path, layers=[examples]).compile("onnxruntime")({given: x})
+    for output, array in own.items():
+        np.testing.assert_allclose(got[output], array, atol=1e-5)
