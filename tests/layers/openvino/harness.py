@@ -56,7 +56,7 @@ def reference(path: Path, inputs: Sequence[Array]) -> list[Array]:
     return [np.array(result[i]) for i in range(len(compiled.outputs))]
 
 
-def agrees(
+def matches(
     build: Callable[..., Any],
     *inputs: Array,
     engines: Sequence[str] = ENGINES,

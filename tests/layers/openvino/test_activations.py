@@ -1,4 +1,4 @@
-"""Activations with attributes."""
+"""Tests of the activation functions with attributes."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

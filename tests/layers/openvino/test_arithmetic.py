@@ -1,4 +1,4 @@
-"""Two inputs, number by number."""
+"""Tests of the elementwise operations on two inputs."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ CASES["whole divide"] = agrees(o15.divide, M, K, want=[np.floor_divide(M, K)])
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -1,4 +1,4 @@
-"""Types of values."""
+"""Tests of casts."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -1,4 +1,4 @@
-"""Const."""
+"""Tests of constants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)
 
 
@@ -35,7 +35,7 @@ def test_large_weights_are_views_of_the_file(tmp_path: Path) -> None:
     assert not blob.flags.owndata
 
 
-def test_values_beyond_the_file(tmp_path: Path) -> None:
+def test_rejects_values_beyond_the_end_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "net.xml"
     save(lambda x: o15.add(x, const(noise(3, 1, 1))), [X], path)
     path.with_suffix(".bin").write_bytes(b"\0" * 8)

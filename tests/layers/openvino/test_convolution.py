@@ -1,4 +1,4 @@
-"""Convolutions and their transposes."""
+"""Tests of convolutions and transposed convolutions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CASES["transposed groups"] = agrees(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)
 
 
@@ -74,5 +74,5 @@ def test_output_padding_of_zeros_is_ignored(kind: str, tmp_path: Path) -> None:
         (got,) = read_net(path).compile(engine, threads=1)(X).values()
         assert_same(got, want, engine)
     path.write_text(written.replace('auto_pad="explicit"', 'auto_pad="explicit" output_padding="0, 1"'))
-    with pytest.raises(LayerError, match=r"output_padding=\[0, 1\] belongs to a transposed convolution"):
+    with pytest.raises(LayerError, match=r"output_padding=\[0, 1\] needs a transposed convolution"):
         read_net(path).compile("numpy")(X)

@@ -1,4 +1,4 @@
-"""Interpolate."""
+"""Tests of Interpolate."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ CASES["pads"] = agrees(
     S,
 )
 
-test_nearest_points = refuses(
+test_linear_rejects_coordinates_of_nearest = refuses(
     lambda x: o11.interpolate(
         x,
         const([9, 12]),
@@ -75,20 +75,20 @@ test_nearest_points = refuses(
         axes=plane(),
     ),
     S,
-    text="tf_half_pixel_for_nn is for mode 'nearest', this is 'linear'",
+    text="tf_half_pixel_for_nn needs mode 'nearest', got 'linear'",
 )
-test_antialias = refuses(
+test_rejects_antialias_with_smaller_output = refuses(
     lambda x: o11.interpolate(x, const([2, 3]), "linear", "sizes", antialias=True, axes=plane()),
     S,
     text="antialias with a smaller output is not supported",
 )
-test_odd_scale = refuses(
+test_rejects_scale_to_fraction_of_a_cell = refuses(
     lambda x: o11.interpolate(x, const([1.3, 1.0], np.float32), "linear", "scales", axes=plane()),
     S,
-    text="a scale of 1.3 makes 5.2 cells of 4: only whole numbers are supported",
+    text="a scale of 1.3 turns 4 cells into 5.2, which must be an integer",
 )
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -1,4 +1,4 @@
-"""Products."""
+"""Tests of matrix products, attention and Einstein sums."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -1,4 +1,4 @@
-"""Normalizations."""
+"""Tests of normalization."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ for _axes in ([1], [2, 3]):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

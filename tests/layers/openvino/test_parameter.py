@@ -1,4 +1,4 @@
-"""Parameter."""
+"""Tests of network inputs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def shaped(shape: str, path: Path) -> None:
     ov.serialize(ov.Model([o15.relu(parameter)], [parameter], "net"), str(path))
 
 
-def test_name_and_type(tmp_path: Path) -> None:
+def test_input_keeps_name_and_type(tmp_path: Path) -> None:
     save(o15.relu, [noise(1, 3, 4, 5)], tmp_path / "net.xml")
     assert read_net(tmp_path / "net.xml").inputs == {"in0": TensorType.of((1, 3, 4, 5))}
 
 
-def test_open_batch_is_one(tmp_path: Path) -> None:
+def test_unknown_batch_size_becomes_one(tmp_path: Path) -> None:
     shaped("?,3,4,4", tmp_path / "net.xml")
     net = read_net(tmp_path / "net.xml")
     assert net.inputs == {"x": TensorType.of((1, 3, 4, 4))}
@@ -35,7 +35,7 @@ def test_open_batch_is_one(tmp_path: Path) -> None:
     assert np.array_equal(next(iter(got.values())), np.maximum(x, 0))
 
 
-def test_open_sizes(tmp_path: Path) -> None:
+def test_unknown_sizes(tmp_path: Path) -> None:
     shaped("1,3,?,2..8", tmp_path / "net.xml")
     net = read_net(tmp_path / "net.xml")
     assert net.inputs == {"x": None}
@@ -46,13 +46,13 @@ def test_open_sizes(tmp_path: Path) -> None:
         assert np.array_equal(next(iter(got.values())), np.maximum(x, 0))
 
 
-def test_open_rank(tmp_path: Path) -> None:
+def test_unknown_rank(tmp_path: Path) -> None:
     shaped("...", tmp_path / "net.xml")
     with pytest.raises(AnyLayerError, match="its rank is dynamic"):
         read_net(tmp_path / "net.xml")
 
 
-def test_how_pictures_lie(tmp_path: Path) -> None:
+def test_layout_of_images(tmp_path: Path) -> None:
     for layout, want in (("NHWC", {"x": "NHWC"}), ("NCHW", {})):
         x = o15.parameter([1, 4, 4, 3], name="x")
         x.set_layout(ov.Layout(layout))

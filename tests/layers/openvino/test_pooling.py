@@ -1,4 +1,4 @@
-"""Pools."""
+"""Tests of pooling."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ for axis in (0, 1, 2):
     )
 CASES["adaptive mean"] = agrees(lambda x: o15.adaptive_avg_pool(x, const([3, 4])), X)
 
-test_index_axis = refuses(
+test_rejects_index_axis_after_first_spatial_axis = refuses(
     lambda x: o8.max_pool(x, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2], "floor", "explicit", "i32", 3).outputs(),
     Y,
-    text="axis=3 counts cells from behind the first spatial axis",
+    text="axis=3 must not lie after the first spatial axis, axis 2",
 )
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -1,4 +1,4 @@
-"""Recurrent layers."""
+"""Tests of the recurrent layers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ CASES["gru cell"] = agrees(lambda x, h: o3.gru_cell(x, h, *cell(3), H).outputs()
 CASES["rnn cell"] = agrees(
     lambda x, h: o3.rnn_cell(x, h, *cell(1), H, ["tanh"], [], []).outputs(), noise(2, 3), STATE
 )
-test_alpha = refuses(
+test_rejects_activations_alpha = refuses(
     lambda x, h: o3.rnn_cell(x, h, *cell(1), H, ["hardsigmoid"], [0.3], [0.4]).outputs(),
     noise(2, 3),
     STATE,
@@ -75,5 +75,5 @@ test_alpha = refuses(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

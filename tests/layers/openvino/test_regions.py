@@ -1,4 +1,4 @@
-"""Boxes, regions and anchors."""
+"""Tests of boxes, regions and anchors."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ CASES["prior_box_clustered"] = agrees(
     ],
     X,
 )
-test_max = refuses(
+test_roi_align_rejects_max = refuses(
     lambda x, r: o9.roi_align(x, r, const([0, 0], np.int32), 3, 2, 2, 0.9, "max", "half_pixel"),
     X,
     ROIS,
@@ -95,7 +95,7 @@ test_max = refuses(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)
 
 
@@ -110,7 +110,7 @@ def leading(path: Path, inputs: list[np.ndarray], rows: int) -> None:
     assert np.abs(got - want[:count]).max() < 1e-4 * np.abs(want).max()
 
 
-def test_proposal(tmp_path: Path) -> None:
+def test_proposal_matches_leading_rows(tmp_path: Path) -> None:
     whole = {"base_size": 16, "pre_nms_topn": 60, "post_nms_topn": 8, "feat_stride": 16, "min_size": 4}
     options = {
         **{name: np.uint64(value) for name, value in whole.items()},
@@ -124,7 +124,7 @@ def test_proposal(tmp_path: Path) -> None:
     leading(tmp_path / "net.xml", inputs, 5)
 
 
-def test_detection_output(tmp_path: Path) -> None:
+def test_detection_output_matches_leading_rows(tmp_path: Path) -> None:
     options = {
         "background_label_id": 0, "top_k": 10, "variance_encoded_in_target": False, "keep_top_k": [5],
         "code_type": "caffe.PriorBoxParameter.CENTER_SIZE", "share_location": True, "nms_threshold": 0.45,

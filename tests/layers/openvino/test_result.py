@@ -1,4 +1,4 @@
-"""Result."""
+"""Tests of network outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from openvino import opset15 as o15
 from .harness import noise, read_net, reference
 
 
-def test_names_and_order(tmp_path: Path) -> None:
+def test_outputs_keep_names_and_order(tmp_path: Path) -> None:
     path = tmp_path / "net.xml"
     x = o15.parameter([1, 3], name="x")
     first, second = o15.exp(x), o15.relu(x)
@@ -24,7 +24,7 @@ def test_names_and_order(tmp_path: Path) -> None:
         assert abs(got[name] - want).max() < 1e-5
 
 
-def test_one_value_twice(tmp_path: Path) -> None:
+def test_one_value_as_two_outputs(tmp_path: Path) -> None:
     path = tmp_path / "net.xml"
     x = o15.parameter([1, 3], name="x")
     y = o15.exp(x)

@@ -1,4 +1,4 @@
-"""The best of many."""
+"""Tests of TopK and non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CASES["nms opset1"] = agrees(
     BOXES,
     SCORES,
 )
-test_soft = refuses(
+test_rejects_soft_nms = refuses(
     lambda b, s: o9.non_max_suppression(
         b, s, const(4), const(0.4, F), const(0.3, F), const(0.5, F), "corner", True, "i32"
     ).outputs(),
@@ -54,7 +54,7 @@ test_soft = refuses(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)
 
 
@@ -64,7 +64,7 @@ def counted(b: object, s: object) -> object:
     return o9.shape_of(nms.outputs()[0])
 
 
-CASES["the shape of what is kept"] = agrees(counted, BOXES, SCORES, engines=["numpy"])
+CASES["shape of the kept boxes"] = agrees(counted, BOXES, SCORES, engines=["numpy"])
 
 
 def test_dynamic_size_at_a_host_call_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Shapes."""
+"""Tests of the operations on shapes."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -1,4 +1,4 @@
-"""Parts of arrays."""
+"""Tests of slices, gathers, scatters and padding."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ CASES["strided, both"] = agrees(
     X,
     want=[X[None, 0, 0:2]],
 )
-test_batch_dims = refuses(
-    lambda x: o8.gather_nd(x, const([[0], [1]]), 1), Y, text="batch_dims=1 is not supported, 0 is"
+test_gather_nd_rejects_batch_dims = refuses(
+    lambda x: o8.gather_nd(x, const([[0], [1]]), 1), Y, text="batch_dims must be 0, got 1"
 )
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

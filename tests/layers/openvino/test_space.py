@@ -1,4 +1,4 @@
-"""Pixels and channels."""
+"""Tests of the operations that move blocks of pixels."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -1,4 +1,4 @@
-"""Functions of one number."""
+"""Tests of the elementwise operations on one input."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ CASES["bitwise_not"] = agrees(o15.bitwise_not, np.arange(-5, 5, dtype=np.int32))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_agrees_with_openvino(name: str, tmp_path: Path) -> None:
+def test_matches_openvino(name: str, tmp_path: Path) -> None:
     CASES[name](tmp_path)

@@ -70,11 +70,11 @@ CHANGES = {
     ),
     "a future opset": (
         ('type="Add" version="opset1"', 'type="Add" version="opset99"'),
-        "layer 'y' (Add): is of version 'opset99', opset1 to opset17 are known",
+        "layer 'y' (Add): is of version 'opset99', but only opset1 to opset17 are supported",
     ),
     "an extension": (
         ('type="Add" version="opset1"', 'type="Add" version="extension"'),
-        "An operation of an extension is defined by a class in a layers file",
+        "Define an operation of an extension by a class in a layers file",
     ),
     "a wrong offset": (('offset="0"', 'offset="4"'), "layer 'c' (Const): 12 bytes at offset 4 are needed, but"),
     "a negative offset": (('offset="0"', 'offset="-4"'), "'offset': a size must be an integer, got '-4'"),

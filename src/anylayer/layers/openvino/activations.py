@@ -1,4 +1,4 @@
-"""Activations with attributes or inputs of their own."""
+"""Activation functions with attributes or inputs of their own."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, layer, need
+from anylayer.layer.arguments import axis_of, constant
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axis_of, known
+from anylayer.layers.openvino._base import Operation
 
 
 def number(x: Any, what: str) -> float:
-    """An input that is one number, known before the network runs."""
-    value = known(x, what)
+    """Return the number of a constant input with one element."""
+    value = constant(x, what)
     need(value.size == 1, f"{what} must be one number, got shape {value.shape}")
     return float(value.reshape(())[()])
 
 
 @layer("Clamp")
 class Clamp(Operation):
-    """Numbers below `min` become min, those above `max` max.
+    """Compute min(max(x, min), max) of each element.
 
-    Source: OpenVINO, Clamp-1.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, Clamp-1.
     """
 
     elementwise = True
@@ -43,9 +45,10 @@ class Clamp(Operation):
 
 @layer("Elu")
 class Elu(Operation):
-    """x where positive, alpha * (exp(x) - 1) elsewhere.
+    """Compute x where x > 0, else alpha * (exp(x) - 1).
 
-    Source: OpenVINO, Elu-1.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, Elu-1.
     """
 
     elementwise = True
@@ -57,9 +60,11 @@ class Elu(Operation):
 
 @layer("PReLU")
 class PReLU(Operation):
-    """x where positive, slope * x elsewhere; a slope of one axis is one a channel.
+    """Compute x where x >= 0, else slope * x.
 
-    Source: OpenVINO, PRelu-1.
+    The output has the shape of x. The slope broadcasts to x; a slope of rank 1 has one number per channel (axis
+    1).
+    Source: OpenVINO operation specification, PReLU-1.
     """
 
     elementwise = True
@@ -69,7 +74,7 @@ class PReLU(Operation):
         if len(slope.shape) == 1 and slope.shape[0] != 1 and rank > 1:
             need(
                 slope.shape[0] == x.shape[1],
-                f"the slope has {slope.shape[0]} numbers, the input {x.shape[1]} channels",
+                f"the slope has {slope.shape[0]} numbers, but the input has {x.shape[1]} channels",
             )
             slope = slope.reshape(slope.shape[0], *[1] * (rank - 2))
         return np.where(x < x.dtype.type(0), x * slope, x)
@@ -77,9 +82,10 @@ class PReLU(Operation):
 
 @layer("Gelu")
 class Gelu(Operation):
-    """x times the share of the normal distribution below x.
+    """Compute x * P(X <= x) for a standard normal X, or its tanh approximation.
 
-    Source: OpenVINO, Gelu-2, Gelu-7.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, Gelu-2 and Gelu-7.
     """
 
     elementwise = True
@@ -91,9 +97,10 @@ class Gelu(Operation):
 
 @layer("Swish")
 class Swish(Operation):
-    """x * sigmoid(beta * x), beta 1 where it is not given.
+    """Compute x * sigmoid(beta * x), where beta is 1 when it is not given.
 
-    Source: OpenVINO, Swish-4.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, Swish-4.
     """
 
     elementwise = True
@@ -104,9 +111,10 @@ class Swish(Operation):
 
 @layer("HardSigmoid")
 class HardSigmoid(Operation):
-    """max(0, min(1, alpha * x + beta)).
+    """Compute max(0, min(1, alpha * x + beta)).
 
-    Source: OpenVINO, HardSigmoid-1.
+    The output has the shape of x. alpha and beta are constant scalars.
+    Source: OpenVINO operation specification, HardSigmoid-1.
     """
 
     elementwise = True
@@ -117,9 +125,10 @@ class HardSigmoid(Operation):
 
 @layer("Selu")
 class Selu(Operation):
-    """lambda * x where positive, lambda * alpha * (exp(x) - 1) elsewhere.
+    """Compute lambda * x where x > 0, else lambda * alpha * (exp(x) - 1).
 
-    Source: OpenVINO, Selu-1.
+    The output has the shape of x. alpha and lambda are constant inputs with one element.
+    Source: OpenVINO operation specification, Selu-1.
     """
 
     elementwise = True
@@ -130,9 +139,10 @@ class Selu(Operation):
 
 @layer("SoftMax")
 class SoftMax(Operation):
-    """exp(x) divided by its sum along `axis`.
+    """Compute exp(x), divided by its sum along `axis`.
 
-    Source: OpenVINO, SoftMax-1, SoftMax-8.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, SoftMax-1 and SoftMax-8.
     """
 
     axis: int = attribute("int64", 1)
@@ -141,14 +151,20 @@ class SoftMax(Operation):
         return ops.softmax(x, axis=axis_of(self.axis, len(x.shape)))
 
 
-layer("Softmax")(type("Softmax", (SoftMax,), {"__doc__": "SoftMax by its newer name.", "__module__": __name__}))
+@layer("Softmax")
+class Softmax(SoftMax):
+    """Compute exp(x), divided by its sum along `axis`: SoftMax by its newer name.
+
+    The output has the shape of x. Source: OpenVINO operation specification, SoftMax-8.
+    """
 
 
 @layer("LogSoftmax")
 class LogSoftmax(Operation):
-    """The logarithm of SoftMax.
+    """Compute x minus the logarithm of the sum of exp(x) along `axis`.
 
-    Source: OpenVINO, LogSoftmax-5.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, LogSoftmax-5.
     """
 
     axis: int = attribute("int64", 1)

@@ -1,4 +1,4 @@
-"""Two inputs, number by number: sums, products, comparisons, logic, bits."""
+"""Elementwise operations on two inputs: arithmetic, comparison, logic, bits; and Select."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ BROADCAST = Enum("numpy", "none", "pdpd", "bidirectional", "explicit")
 
 
 class Binary(Operation):
-    """Combine two inputs number by number."""
+    """An elementwise operation on two inputs that broadcast."""
 
-    auto_broadcast: str = attribute(BROADCAST, "numpy", doc="numpy: sizes of 1 are repeated; none: equal shapes")
+    auto_broadcast: str = attribute(BROADCAST, "numpy", doc="numpy: shapes broadcast; none: shapes are equal")
 
     def agree(self, *inputs: Any) -> None:
-        """Refuse inputs that the file's way of broadcasting does not fit together."""
+        """Refuse inputs whose shapes do not broadcast as auto_broadcast says, or whose dtypes differ."""
         need(
             self.auto_broadcast in ("numpy", "none"),
-            f"auto_broadcast '{self.auto_broadcast}' is not supported, numpy and none are",
+            f"auto_broadcast '{self.auto_broadcast}' is not supported; numpy and none are",
         )
         shapes = [tuple(x.shape) for x in inputs]
         need(
             self.auto_broadcast == "numpy" or len(set(shapes)) == 1,
-            f"auto_broadcast 'none' needs inputs of one shape, got {', '.join(map(str, shapes))}",
+            f"auto_broadcast 'none' needs inputs of equal shapes, got {', '.join(map(str, shapes))}",
         )
         kinds = [x.dtype.name for x in inputs]
-        need(len(set(kinds)) == 1, f"needs inputs of one type, got {', '.join(kinds)}")
+        need(len(set(kinds)) == 1, f"needs inputs of one dtype, got {', '.join(kinds)}")
 
     def forward(self, a: Any, b: Any) -> Any:
         self.agree(a, b)
@@ -38,12 +38,8 @@ class Binary(Operation):
 
     @staticmethod
     def compute(a: Any, b: Any) -> Any:
-        """The operation itself."""
+        """Return the result for two inputs of one dtype."""
         raise NotImplementedError
-
-
-def _power(a: Any, b: Any) -> Any:
-    return np.power(a, b)
 
 
 def _square(a: Any, b: Any) -> Any:
@@ -53,41 +49,43 @@ def _square(a: Any, b: Any) -> Any:
 
 family(
     {
-        "Add": (np.add, "a + b (OpenVINO Add-1)."),
-        "Subtract": (np.subtract, "a - b (OpenVINO Subtract-1)."),
-        "Multiply": (np.multiply, "a * b (OpenVINO Multiply-1)."),
-        "Maximum": (np.maximum, "The larger of a and b (OpenVINO Maximum-1)."),
-        "Minimum": (np.minimum, "The smaller of a and b (OpenVINO Minimum-1)."),
-        "Mod": (np.fmod, "The rest of a / b with the sign of a (OpenVINO Mod-1)."),
-        "FloorMod": (np.mod, "The rest of a / b with the sign of b (OpenVINO FloorMod-1)."),
-        "Power": (_power, "a to the power of b (OpenVINO Power-1)."),
-        "SquaredDifference": (_square, "(a - b) squared (OpenVINO SquaredDifference-1)."),
-        "Equal": (np.equal, "Whether a = b (OpenVINO Equal-1)."),
-        "NotEqual": (np.not_equal, "Whether a differs from b (OpenVINO NotEqual-1)."),
-        "Greater": (np.greater, "Whether a > b (OpenVINO Greater-1)."),
-        "GreaterEqual": (np.greater_equal, "Whether a >= b (OpenVINO GreaterEqual-1)."),
-        "Less": (np.less, "Whether a < b (OpenVINO Less-1)."),
-        "LessEqual": (np.less_equal, "Whether a <= b (OpenVINO LessEqual-1)."),
-        "LogicalAnd": (np.logical_and, "Whether both are true (OpenVINO LogicalAnd-1)."),
-        "LogicalOr": (np.logical_or, "Whether one is true (OpenVINO LogicalOr-1)."),
-        "LogicalXor": (np.logical_xor, "Whether just one is true (OpenVINO LogicalXor-1)."),
-        "BitwiseAnd": (np.bitwise_and, "a & b (OpenVINO BitwiseAnd-13)."),
-        "BitwiseOr": (np.bitwise_or, "a | b (OpenVINO BitwiseOr-13)."),
-        "BitwiseXor": (np.bitwise_xor, "a ^ b (OpenVINO BitwiseXor-13)."),
+        "Add": (np.add, "a + b", "Add-1"),
+        "Subtract": (np.subtract, "a - b", "Subtract-1"),
+        "Multiply": (np.multiply, "a * b", "Multiply-1"),
+        "Maximum": (np.maximum, "the larger of a and b", "Maximum-1"),
+        "Minimum": (np.minimum, "the smaller of a and b", "Minimum-1"),
+        "Mod": (np.fmod, "the remainder of a / b, with the sign of a", "Mod-1"),
+        "FloorMod": (np.mod, "the remainder of a / b, with the sign of b", "FloorMod-1"),
+        "Power": (np.power, "a to the power of b", "Power-1"),
+        "SquaredDifference": (_square, "(a - b) * (a - b)", "SquaredDifference-1"),
+        "Equal": (np.equal, "whether a = b", "Equal-1"),
+        "NotEqual": (np.not_equal, "whether a differs from b", "NotEqual-1"),
+        "Greater": (np.greater, "whether a > b", "Greater-1"),
+        "GreaterEqual": (np.greater_equal, "whether a >= b", "GreaterEqual-1"),
+        "Less": (np.less, "whether a < b", "Less-1"),
+        "LessEqual": (np.less_equal, "whether a <= b", "LessEqual-1"),
+        "LogicalAnd": (np.logical_and, "whether both a and b are true", "LogicalAnd-1"),
+        "LogicalOr": (np.logical_or, "whether a or b is true", "LogicalOr-1"),
+        "LogicalXor": (np.logical_xor, "whether exactly one of a and b is true", "LogicalXor-1"),
+        "BitwiseAnd": (np.bitwise_and, "a & b, bit by bit", "BitwiseAnd-13"),
+        "BitwiseOr": (np.bitwise_or, "a | b, bit by bit", "BitwiseOr-13"),
+        "BitwiseXor": (np.bitwise_xor, "a ^ b, bit by bit", "BitwiseXor-13"),
     },
     Binary,
     __name__,
+    "a and b have one dtype, and their shapes broadcast as auto_broadcast says.",
 )
 
 
 @layer("Divide")
 class Divide(Binary):
-    """a / b; of whole numbers rounded down with `m_pythondiv`, else towards zero.
+    """Compute a / b; integers are rounded down with m_pythondiv, else towards zero.
 
-    Source: OpenVINO, Divide-1.
+    a and b have one dtype, and their shapes broadcast as auto_broadcast says.
+    Source: OpenVINO operation specification, Divide-1.
     """
 
-    m_pythondiv: bool = attribute("bool", True, doc="whole quotients are rounded down")
+    m_pythondiv: bool = attribute("bool", True, doc="whether quotients of integers are rounded down")
 
     def forward(self, a: Any, b: Any) -> Any:
         self.agree(a, b)
@@ -100,11 +98,12 @@ class Divide(Binary):
 
 @layer("Select")
 class Select(Binary):
-    """b where the first input is true, else c.
+    """Select a where the condition is true, else b.
 
-    Source: OpenVINO, Select-1.
+    Inputs: a boolean condition, a and b, whose shapes broadcast.
+    Source: OpenVINO operation specification, Select-1.
     """
 
-    def forward(self, where: Any, b: Any, c: Any) -> Any:  # type: ignore[override]
-        self.agree(b, c)
-        return np.where(where, b, c)
+    def forward(self, condition: Any, a: Any, b: Any) -> Any:  # type: ignore[override]
+        self.agree(a, b)
+        return np.where(condition, a, b)

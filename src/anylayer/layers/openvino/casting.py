@@ -1,4 +1,4 @@
-"""Types of values."""
+"""Casts between element types."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DTYPES = {
 
 
 def dtype_of(name: str, what: str) -> Any:
-    """The dtype of an element type's name."""
+    """Return the NumPy dtype of an OpenVINO element type."""
     need(name in DTYPES, f"{what} '{name}' is not supported; types: {', '.join(DTYPES)}")
     return np.dtype(DTYPES[name])
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """`x` as `dtype`; x itself where it is of that type."""
+    """Return `x` cast to `dtype`, or `x` itself when it has that dtype."""
     if x.dtype == dtype:
         return x
     return x != x.dtype.type(0) if dtype == np.bool_ else x.astype(dtype)
@@ -32,9 +32,10 @@ def cast(x: Any, dtype: Any) -> Any:
 
 @layer("Convert")
 class Convert(Operation):
-    """The same numbers as another type; fractions are cut.
+    """Cast the elements to destination_type; real numbers are truncated to integers.
 
-    Source: OpenVINO, Convert-1.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, Convert-1.
     """
 
     destination_type: str = attribute("string")
@@ -45,9 +46,10 @@ class Convert(Operation):
 
 @layer("ConvertLike")
 class ConvertLike(Operation):
-    """The same numbers as the second input's type.
+    """Cast the elements to the dtype of the second input.
 
-    Source: OpenVINO, ConvertLike-1.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, ConvertLike-1.
     """
 
     def forward(self, x: Any, like: Any) -> Any:

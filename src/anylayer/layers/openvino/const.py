@@ -1,4 +1,4 @@
-"""Const."""
+"""Constants."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from anylayer.layers.openvino._base import Operation
 
 @layer("Const")
 class Const(Operation):
-    """Values that the file holds.
+    """Return the value that the file holds.
 
-    Source: OpenVINO, Constant-1.
+    Source: OpenVINO operation specification, Constant-1.
     """
 
     def forward(self) -> Any:
-        need(self._blobs, "its values are not in the file")
+        need(self._blobs, "the file does not contain its value")
         return self.blob(0, self._blobs[0].shape)

@@ -1,4 +1,4 @@
-"""Convolutions and their transposes."""
+"""Convolutions and transposed convolutions."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import extent, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import whole
 from anylayer.layers.openvino._padding import Windowed, joined, sizes
 
 
 @layer("Convolution")
 class Convolution(Windowed):
-    """Cross-correlate (N, C, ...) with kernels (M, C, ...).
+    """Convolve (N, C, ...) with kernels (M, C, ...), without flipping them.
 
-    Source: OpenVINO, Convolution-1. The Model Optimizer of 2019 and 2020 also writes `output_padding` zeros.
+    The output is (N, M, ...) of the spatial size floor((size + pads - extent) / stride) + 1, where extent =
+    (kernel - 1) * dilation + 1. auto_pad same_upper and same_lower pad for ceil(size / stride) outputs. The Model
+    Optimizer of 2019 and 2020 also writes `output_padding` zeros, which have no effect.
+    Source: OpenVINO operation specification, Convolution-1.
     """
 
     output_padding: tuple[int, ...] = attribute("int64", (), repeated=True)
@@ -26,14 +29,14 @@ class Convolution(Windowed):
         return self.convolved(x, w, 1)
 
     def convolved(self, x: Any, w: Any, group: int) -> Any:
-        """With kernels (M, C / group, ...)."""
+        """Return the convolution of `x` with kernels (M, C / group, ...)."""
         need(
             len(x.shape) == len(w.shape) >= 3,
-            f"needs a map and kernels of one rank, got shapes {tuple(x.shape)} and {tuple(w.shape)}",
+            f"needs an input and kernels of the same rank, got shapes {tuple(x.shape)} and {tuple(w.shape)}",
         )
         need(
             not any(self.output_padding),
-            f"output_padding={list(self.output_padding)} belongs to a transposed convolution; expected zeros",
+            f"output_padding={list(self.output_padding)} needs a transposed convolution; expected zeros",
         )
         strides, dilations = self.steps(len(x.shape) - 2)
         pads = self.pads(x.shape[2:], w.shape[2:])
@@ -42,9 +45,10 @@ class Convolution(Windowed):
 
 @layer("GroupConvolution")
 class GroupConvolution(Convolution):
-    """Cross-correlate groups of channels, each with its kernels: (N, G * C, ...) with (G, M, C, ...).
+    """Convolve groups of channels, each with its own kernels.
 
-    Source: OpenVINO, GroupConvolution-1.
+    (N, G * C, ...) with kernels (G, M, C, ...) to (N, G * M, ...), of the spatial size that Convolution has.
+    Source: OpenVINO operation specification, GroupConvolution-1.
     """
 
     def forward(self, x: Any, w: Any) -> Any:
@@ -53,9 +57,11 @@ class GroupConvolution(Convolution):
 
 @layer("ConvolutionBackpropData")
 class ConvolutionBackpropData(Windowed):
-    """The transpose of a convolution: (N, C, ...) with kernels (C, M, ...) to (N, M, ...).
+    """Compute the transposed convolution of (N, C, ...) with kernels (C, M, ...).
 
-    A third input is the spatial shape of the output. Source: OpenVINO, ConvolutionBackpropData-1.
+    The output is (N, M, ...) of the spatial size stride * (size - 1) + extent - pads + output_padding, or of the
+    third input, a constant, when it is given.
+    Source: OpenVINO operation specification, ConvolutionBackpropData-1.
     """
 
     output_padding: tuple[int, ...] = attribute("int64", (), repeated=True)
@@ -64,10 +70,10 @@ class ConvolutionBackpropData(Windowed):
         return self.convolved(x, w, shape, 1)
 
     def convolved(self, x: Any, w: Any, shape: Any, group: int) -> Any:
-        """With kernels (C, M / group, ...)."""
+        """Return the transposed convolution of `x` with kernels (C, M / group, ...)."""
         need(
             len(x.shape) == len(w.shape) >= 3,
-            f"needs a map and kernels of one rank, got shapes {tuple(x.shape)} and {tuple(w.shape)}",
+            f"needs an input and kernels of the same rank, got shapes {tuple(x.shape)} and {tuple(w.shape)}",
         )
         count = len(x.shape) - 2
         strides, dilations = self.steps(count)
@@ -76,15 +82,15 @@ class ConvolutionBackpropData(Windowed):
             pads = self.pads([1] * count, [1] * count) if self.auto_pad == "explicit" else [0] * (2 * count)
         else:
             reach = [
-                s * (n - 1) + (k - 1) * d + 1 + e
+                s * (n - 1) + extent(k, d) + e
                 for n, k, s, d, e in zip(x.shape[2:], w.shape[2:], strides, dilations, extra)
             ]
-            pads, extra = self.fitted(whole(shape, "output_shape"), reach, extra)
+            pads, extra = self.fitted(integers(shape, "output_shape"), reach, extra)
         y = ops.conv_transpose(x, w, strides=strides, dilations=dilations, group=group, output_padding=0)
         return _cut(y, pads, extra)
 
     def fitted(self, wanted: list[int], reach: list[int], extra: list[int]) -> tuple[list[int], list[int]]:
-        """Pads, and what is added behind, that make an output of `wanted` from one of `reach`."""
+        """Return pads, and cells to add at the end, that make an output of `wanted` cells from `reach` cells."""
         need(len(wanted) == len(reach), f"output_shape must have {len(reach)} numbers, got {wanted}")
         total = [r - n for r, n in zip(reach, wanted)]
         if self.auto_pad in ("explicit", "notset"):
@@ -95,7 +101,7 @@ class ConvolutionBackpropData(Windowed):
             ]
             left = [r - n - pads[i] - pads[count + i] for i, (r, n) in enumerate(zip(reach, wanted))]
             return pads, [e - d for e, d in zip(extra, left)]
-        need(min(total) >= 0, f"output_shape {wanted} is larger than what the windows reach, {reach}")
+        need(min(total) >= 0, f"output_shape {wanted} exceeds the size {reach} that the kernels reach")
         small, large = [t // 2 for t in total], [t - t // 2 for t in total]
         if self.auto_pad == "same_upper":
             return [*large, *small], extra
@@ -103,7 +109,7 @@ class ConvolutionBackpropData(Windowed):
 
 
 def _cut(y: Any, pads: list[int], extra: list[int]) -> Any:
-    """`y` without `pads`, and with `extra` zeros behind."""
+    """Return `y` with `pads` removed and `extra` zeros added at the end of each axis."""
     count = len(y.shape) - 2
     grown = [max(e - pads[count + i], 0) for i, e in enumerate(extra)]
     if any(grown):
@@ -111,16 +117,20 @@ def _cut(y: Any, pads: list[int], extra: list[int]) -> Any:
     keys = [slice(None), slice(None)]
     for i in range(count):
         end = y.shape[2 + i] - max(pads[count + i] - extra[i], 0)
-        need(pads[i] >= 0 and pads[i] < end, f"pads {pads} leave nothing of {tuple(y.shape[2:])}")
+        need(
+            pads[i] >= 0 and pads[i] < end, f"pads {pads} leave nothing of the spatial shape {tuple(y.shape[2:])}"
+        )
         keys.append(slice(pads[i], end))
     return y[tuple(keys)]
 
 
 @layer("GroupConvolutionBackpropData")
 class GroupConvolutionBackpropData(ConvolutionBackpropData):
-    """The transpose of a grouped convolution: (N, G * C, ...) with kernels (G, C, M, ...).
+    """Compute the transposed convolution of groups of channels, each with its own kernels.
 
-    Source: OpenVINO, GroupConvolutionBackpropData-1.
+    (N, G * C, ...) with kernels (G, C, M, ...) to (N, G * M, ...), of the spatial size that
+    ConvolutionBackpropData has.
+    Source: OpenVINO operation specification, GroupConvolutionBackpropData-1.
     """
 
     def forward(self, x: Any, w: Any, shape: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Interpolate."""
+"""Interpolate: resizing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, layer, need
+from anylayer.layer.arguments import axes_of, constant, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axes_of, known, need_sizes, whole
+from anylayer.layers.openvino._base import Operation, need_sizes
 
 _COORDINATES = Enum("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
 _NEAREST = Enum("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
@@ -20,10 +21,13 @@ _LARGEST = 1 << 15
 
 @layer("Interpolate")
 class Interpolate(Operation):
-    """Resize axes, to sizes or by factors.
+    """Resize axes to given sizes, or by given factors.
 
-    Up to opset3 the attributes name the axes and the second input their sizes, and points are asymmetric or
-    align_corners. Source: OpenVINO, Interpolate-1, Interpolate-4, Interpolate-11.
+    Inputs from opset11 on: x, sizes or scales, axes; in opset4 to opset10: x, sizes, scales, axes. The axes are
+    optional, and all inputs but x are constants. Up to opset3 the axes are an attribute, the second input gives
+    their sizes, and the coordinates are align_corners or asymmetric. `coordinate_transformation_mode` maps cells
+    of the output to points of the input, and `nearest_mode` rounds a point for mode nearest.
+    Source: OpenVINO operation specification, Interpolate-1, Interpolate-4 and Interpolate-11.
     """
 
     mode: str = attribute(_MODES)
@@ -42,7 +46,7 @@ class Interpolate(Operation):
         rank = len(x.shape)
         if self.opset < 4:
             need(len(inputs) == 1, f"takes 2 inputs, got {1 + len(inputs)}")
-            axes, sizes = axes_of(self.axes, rank), whole(inputs[0], "the sizes")
+            axes, sizes = axes_of(self.axes, rank), integers(inputs[0], "the sizes")
             coordinates, nearest = "align_corners" if self.align_corners else "asymmetric", "simple"
         else:
             axes, sizes = self.asked(x, inputs)
@@ -62,7 +66,7 @@ class Interpolate(Operation):
             self.mode in ("linear", "linear_onnx", "cubic"),
             f"mode '{self.mode}' is not supported; nearest, linear, linear_onnx and cubic are",
         )
-        need(coordinates != "tf_half_pixel_for_nn", f"{coordinates} is for mode 'nearest', this is '{self.mode}'")
+        need(coordinates != "tf_half_pixel_for_nn", f"{coordinates} needs mode 'nearest', got '{self.mode}'")
         need(not (self.antialias and self.mode == "cubic"), "antialias with mode 'cubic' is not supported")
         if not changed:
             return x
@@ -78,16 +82,16 @@ class Interpolate(Operation):
         )
 
     def padded(self, x: Any) -> Any:
-        """The map with the zeros that pads_begin and pads_end put around it."""
+        """Return `x` with the zeros that pads_begin and pads_end state around it."""
         rank = len(x.shape)
         low, high = ((*p, *[0] * rank)[:rank] for p in (self.pads_begin, self.pads_end))
         need(len(self.pads_begin) <= rank >= len(self.pads_end), f"pads are for at most {rank} axes")
         need(min([*low, *high], default=0) >= 0, f"pads must not be negative, got {low} and {high}")
-        need_sizes([a + d + b for a, d, b in zip(low, x.shape, high)], "the padded map")
+        need_sizes([a + d + b for a, d, b in zip(low, x.shape, high)], "the padded input")
         return np.pad(x, list(zip(low, high))) if any([*low, *high]) else x
 
     def asked(self, x: Any, inputs: tuple[Any, ...]) -> tuple[list[int], list[int]]:
-        """Axes and their new sizes."""
+        """Return the axes and their new sizes."""
         rank = len(x.shape)
         scaled = self.shape_calculation_mode == "scales"
         if self.opset >= 11:
@@ -98,25 +102,25 @@ class Interpolate(Operation):
             need(2 <= len(inputs) <= 3, f"takes 3 or 4 inputs, got {1 + len(inputs)}")
             sizes, scales = inputs[:2]
             named = inputs[2:]
-        axes = axes_of(whole(named[0], "axes"), rank) if named else list(range(rank))
+        axes = axes_of(integers(named[0], "axes"), rank) if named else list(range(rank))
         if not scaled:
-            return axes, whole(sizes, "the sizes")
-        factors = [float(v) for v in known(scales, "the scales").reshape(-1)]
+            return axes, integers(sizes, "the sizes")
+        factors = [float(v) for v in constant(scales, "the scales").reshape(-1)]
         need(len(factors) == len(axes), f"the scales {factors} do not fit the axes {axes}")
         return axes, [self.scaled(x.shape[a], factor) for a, factor in zip(axes, factors)]
 
     def scaled(self, old: int, factor: float) -> int:
-        """The new size of an axis, where the factor is exactly new / old."""
+        """Return the new size of an axis. Raise LayerError when the factor is not exactly new / old."""
         new = int(np.floor(old * factor + _EXACT))
         need(
             self.coordinate_transformation_mode == "align_corners" or abs(old * factor - new) <= _EXACT * new,
-            f"a scale of {factor:g} makes {old * factor:g} cells of {old}: only whole numbers are supported",
+            f"a scale of {factor:g} turns {old} cells into {old * factor:g}, which must be an integer",
         )
         return new
 
 
 def _picks(old: int, new: int, coordinates: str, nearest: str) -> Any:
-    """The cell of the old axis that each of the new takes."""
+    """Return the index of the input cell for each output cell along an axis, for mode nearest."""
     i = np.arange(new, dtype=np.float64)
     scale = new / old
     if coordinates == "align_corners":
@@ -129,7 +133,7 @@ def _picks(old: int, new: int, coordinates: str, nearest: str) -> Any:
         at = i * 0
     else:
         at = (i + 0.5) / scale - 0.5
-    at = np.round(at, 6)  # as OpenVINO's float32 cannot tell them apart
+    at = np.round(at, 6)  # OpenVINO computes in float32
     if nearest == "simple":
         picked = np.ceil(at) if scale < 1 else np.trunc(at)
     elif nearest == "round_prefer_floor":

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products, attention and Einstein sums."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from anylayer.layers.openvino._base import Operation
 
 @layer("MatMul")
 class MatMul(Operation):
-    """The product of matrices; axes before the last two are broadcast.
+    """Multiply the matrices in the last two axes: a @ b, each transposed on demand.
 
-    A single axis is a row on the left, a column on the right, and is not transposed. Source: OpenVINO, MatMul-1.
+    (..., M, K) and (..., K, N) to (..., M, N), where the leading axes broadcast. An input of rank 1 is a row on
+    the left, a column on the right, and is never transposed.
+    Source: OpenVINO operation specification, MatMul-1.
     """
 
     transpose_a: bool = attribute("bool", False)
@@ -33,16 +35,17 @@ class MatMul(Operation):
 
 @layer("ScaledDotProductAttention")
 class ScaledDotProductAttention(Operation):
-    """softmax(q @ k^T * scale + mask) @ v, scale 1 / sqrt(size of q's last axis) where it is not given.
+    """Compute softmax(q @ k^T * scale + mask) @ v.
 
-    A boolean mask says where to look; `causal` leaves out what comes later. Source: OpenVINO,
-    ScaledDotProductAttention-13.
+    q (..., T, E), k (..., S, E) and v (..., S, D) to (..., T, D). The scale is 1 / sqrt(E) when it is not given. A
+    boolean mask states which positions count; with `causal`, those after the query do not.
+    Source: OpenVINO operation specification, ScaledDotProductAttention-13.
     """
 
     causal: bool = attribute("bool", False)
 
     def forward(self, q: Any, k: Any, v: Any, mask: Any = None, scale: Any = None, sink: Any = None) -> Any:
-        need(sink is None, "a sixth input (sink) is not supported")
+        need(sink is None, "the sixth input, sink, is not supported")
         factor = q.dtype.type(1 / math.sqrt(q.shape[-1])) if scale is None else scale
         scores = (q * factor) @ np.swapaxes(k, -1, -2)
         lowest = np.asarray(-np.inf, q.dtype)
@@ -56,9 +59,9 @@ class ScaledDotProductAttention(Operation):
 
 @layer("Einsum")
 class Einsum(Operation):
-    """Sums of products, by Einstein's convention.
+    """Compute the sum of products that `equation` states in Einstein's notation, as numpy.einsum.
 
-    Source: OpenVINO, Einsum-7.
+    Source: OpenVINO operation specification, Einsum-7.
     """
 
     equation: str = attribute("string")

@@ -1,4 +1,4 @@
-"""Normalizations."""
+"""Normalization and fake quantization."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, layer, need
+from anylayer.layer.arguments import axes_of, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axes_of, whole
+from anylayer.layers.openvino._base import Operation
 
 EPS_MODE = Enum("add", "max")
 
 
 @layer("BatchNormInference")
 class BatchNormInference(Operation):
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, a channel each.
+    """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta per channel.
 
-    The inputs are gamma, beta, x, mean, variance up to opset4, x first from then on.
-    Source: OpenVINO, BatchNormInference-1, BatchNormInference-5.
+    x is (N, C, ...), the others are (C,). The inputs are gamma, beta, x, mean, variance up to opset4, and x,
+    gamma, beta, mean, variance from opset5 on.
+    Source: OpenVINO operation specification, BatchNormInference-1 and BatchNormInference-5.
     """
 
     epsilon: float = attribute("double")
@@ -35,9 +37,11 @@ class BatchNormInference(Operation):
 
 @layer("LRN")
 class LRN(Operation):
-    """x / (bias + alpha / size^a * sum of squares)^beta, over windows of `size` along the a axes named.
+    """Compute x / (bias + alpha / size^a * sum of squares)^beta over windows along `a` axes.
 
-    Source: OpenVINO, LRN-1.
+    The output has the shape of x. The windows have `size` cells along each of the axes of the second input, a
+    constant.
+    Source: OpenVINO operation specification, LRN-1.
     """
 
     alpha: float = attribute("float")
@@ -46,7 +50,7 @@ class LRN(Operation):
     size: int = attribute("int64")
 
     def forward(self, x: Any, axes: Any) -> Any:
-        named = axes_of(whole(axes, "axes"), len(x.shape))
+        named = axes_of(integers(axes, "axes"), len(x.shape))
         need(self.size > 0, f"size must be positive, got {self.size}")
         if named == [1] and self.size % 2:
             return ops.lrn(x, self.size, alpha=self.alpha, beta=self.beta, bias=self.bias)
@@ -58,7 +62,7 @@ class LRN(Operation):
         return x / np.power(number(self.bias) + scale * total, number(self.beta))
 
     def windows(self, x: Any, axis: int) -> Any:
-        """Sums over the windows along an axis."""
+        """Return the sums over the windows along an axis."""
         n, low = x.shape[axis], self.size // 2
         places = np.arange(n)
         near = np.abs(places[:, None] - places) <= low
@@ -67,10 +71,12 @@ class LRN(Operation):
 
 @layer("MVN")
 class MVN(Operation):
-    """Subtract the mean and, with normalize_variance, divide by the deviation.
+    """Subtract the mean and, with normalize_variance, divide by the standard deviation.
 
-    From opset6 on the second input names the axes; before, `across_channels` or `reduction_axes` do, and epsilon
-    is added to the deviation. Source: OpenVINO, MVN-1, MVN-6.
+    The output has the shape of x. From opset6 on the second input, a constant, gives the axes. Before,
+    `across_channels` or `reduction_axes` do, and eps is added to the deviation; eps_mode states this from opset6
+    on.
+    Source: OpenVINO operation specification, MVN-1, MVN-6.
     """
 
     eps: float = attribute("float")
@@ -82,7 +88,7 @@ class MVN(Operation):
     def forward(self, x: Any, axes: Any = None) -> Any:
         rank = len(x.shape)
         if axes is not None:
-            named = axes_of(whole(axes, "axes"), rank)
+            named = axes_of(integers(axes, "axes"), rank)
         elif self.reduction_axes:
             named = axes_of(self.reduction_axes, rank, "reduction_axes")
         else:
@@ -100,16 +106,18 @@ class MVN(Operation):
 
 @layer("NormalizeL2")
 class NormalizeL2(Operation):
-    """x over the root of its sum of squares along axes; eps is added to the sum, or its least value.
+    """Compute x / sqrt(s + eps) or x / sqrt(max(s, eps)), where s is the sum of squares along axes.
 
-    Source: OpenVINO, NormalizeL2-1.
+    The output has the shape of x. eps_mode add or max states which. The axes are a constant; without axes s is x *
+    x.
+    Source: OpenVINO operation specification, NormalizeL2-1.
     """
 
     eps: float = attribute("float")
     eps_mode: str = attribute(EPS_MODE)
 
     def forward(self, x: Any, axes: Any) -> Any:
-        named = tuple(axes_of(whole(axes, "axes"), len(x.shape)))
+        named = tuple(axes_of(integers(axes, "axes"), len(x.shape)))
         if not named:
             square = x * x
         else:
@@ -120,9 +128,10 @@ class NormalizeL2(Operation):
 
 @layer("GRN")
 class GRN(Operation):
-    """x over the root of its sum of squares over channels plus `bias`.
+    """Compute x / sqrt(sum of squares over channels + bias).
 
-    Source: OpenVINO, GRN-1.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, GRN-1.
     """
 
     bias: float = attribute("float")
@@ -133,9 +142,10 @@ class GRN(Operation):
 
 @layer("GroupNormalization")
 class GroupNormalization(Operation):
-    """Normalize groups of channels, then scale and shift each channel.
+    """Normalize groups of channels to mean 0 and variance 1, then scale and shift each channel.
 
-    Source: OpenVINO, GroupNormalization-12.
+    x is (N, C, ...), scale and bias are (C,). num_groups divides C.
+    Source: OpenVINO operation specification, GroupNormalization-12.
     """
 
     num_groups: int = attribute("int64")
@@ -155,9 +165,11 @@ class GroupNormalization(Operation):
 
 @layer("FakeQuantize")
 class FakeQuantize(Operation):
-    """Round to `levels` steps between the input limits, and spread them between the output limits.
+    """Round values between the input limits to `levels` steps, mapped to the output limits.
 
-    Source: OpenVINO, FakeQuantize-1.
+    round((x - low) / (high - low) * (levels - 1)) / (levels - 1) * (out_high - out_low) + out_low; out_low for x
+    <= low and out_high for x > high. The limits broadcast to x.
+    Source: OpenVINO operation specification, FakeQuantize-1.
     """
 
     levels: int = attribute("int64")
@@ -165,7 +177,7 @@ class FakeQuantize(Operation):
 
     def forward(self, x: Any, low: Any, high: Any, out_low: Any, out_high: Any) -> Any:
         need(self.levels >= 2, f"levels must be at least 2, got {self.levels}")
-        need(self.auto_broadcast == "numpy", f"auto_broadcast '{self.auto_broadcast}' is not supported, numpy is")
+        need(self.auto_broadcast == "numpy", f"auto_broadcast '{self.auto_broadcast}' is not supported; numpy is")
         steps = x.dtype.type(self.levels - 1)
         width = high - low
         inside = np.round((x - low) / np.where(width == 0, x.dtype.type(1), width) * steps)

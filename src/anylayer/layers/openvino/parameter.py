@@ -1,4 +1,4 @@
-"""Parameter."""
+"""Network inputs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from anylayer.layers.openvino._base import Operation
 
 @layer("Parameter")
 class Parameter(Operation):
-    """An input of the network.
+    """Declare an input of the network.
 
-    Source: OpenVINO, Parameter-1.
+    Source: OpenVINO operation specification, Parameter-1.
     """
 
     role = "input"
-    shape: Any = attribute("any", "", doc="sizes, ? where one is open")
+    shape: Any = attribute("any", "", doc="sizes; ? for a size that is not fixed")
     element_type: str = attribute("string", "f32")

@@ -1,4 +1,4 @@
-"""Pools."""
+"""Pooling."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, layer, need
+from anylayer.layer.arguments import axis_of, extent, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axis_of, whole
+from anylayer.layers.openvino._base import Operation
 from anylayer.layers.openvino._padding import Windowed, sizes
 
 ROUNDING = Enum("floor", "ceil", "ceil_torch")
-_MOST_WINDOWS = 1 << 12
+_MAX_WINDOWS = 1 << 12
 INDEX_TYPES = {"i32": np.int32, "i64": np.int64}
 
 
 class Pool(Windowed):
-    """Attributes of the pools."""
+    """A pooling of (N, C, ...) over windows of the spatial axes."""
 
     strides: tuple[int, ...] = attribute("int64", (), repeated=True)
     kernel: tuple[int, ...] = attribute("int64", repeated=True)
-    rounding_type: str = attribute(ROUNDING, "floor", doc="how many windows, where the last would hang over")
+    rounding_type: str = attribute(ROUNDING, "floor", doc="rounding of the number of windows")
 
     def plan(self, x: Any) -> tuple[list[int], list[int], list[int], list[int], bool]:
-        """Kernel, strides, dilations, pads, and whether the number of windows is rounded up in Torch's way, where
-        the last hangs over what counts. In OpenVINO's way that is padding like any other.
+        """Return kernel, strides, dilations, pads, and whether the last window may exceed the padded input.
+
+        It may with ceil_torch, and the cells beyond the padding do not count. With ceil, the padding is extended
+        instead.
         """
         count = len(x.shape) - 2
-        need(count >= 1, f"needs a map (N, C, ...), got shape {tuple(x.shape)}")
+        need(count >= 1, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
         kernel = sizes(self.kernel, count, "kernel")
         strides, dilations = self.steps(count)
         pads = self.pads(x.shape[2:], kernel)
@@ -41,44 +44,43 @@ class Pool(Windowed):
     def grown(
         self, shape: Sequence[int], kernel: list[int], strides: list[int], dilations: list[int], pads: list[int]
     ) -> list[int]:
-        """Pads whose ends reach as far as the last window does; refused where it would begin behind the map."""
+        """Return pads that reach to the end of the last window. Refuse a window that begins after the input."""
         count = len(shape)
         ends = []
         for i, n in enumerate(shape):
-            extent = (kernel[i] - 1) * dilations[i] + 1
-            last = -(-(n + pads[i] + pads[count + i] - extent) // strides[i]) * strides[i]
+            reach = extent(kernel[i], dilations[i])
+            last = -(-(n + pads[i] + pads[count + i] - reach) // strides[i]) * strides[i]
             need(
                 last < n + pads[i],
-                f"rounding_type 'ceil' makes a last window that begins behind the {n} cells and their pad: "
-                "what it holds is not defined",
+                f"rounding_type 'ceil' gives a last window that begins after the {n} cells and their pads, where "
+                "it is not defined",
             )
-            ends.append(max(pads[count + i], last + extent - n - pads[i]))
+            ends.append(max(pads[count + i], last + reach - n - pads[i]))
         return [*pads[:count], *ends]
 
 
 @layer("MaxPool")
 class MaxPool(Pool):
-    """The largest value in each window; from opset8 on also its index, as a second output.
+    """Compute the maximum of each window, and from opset8 on also its index.
 
-    Source: OpenVINO, MaxPool-1, MaxPool-8, MaxPool-14.
+    (N, C, ...) to two outputs (N, C, ...'). Indices count the elements from axis `axis` on.
+    Source: OpenVINO operation specification, MaxPool-1, MaxPool-8 and MaxPool-14.
     """
 
     index_element_type: str = attribute("string", "i64")
-    axis: int = attribute("int64", 0, doc="the axis from which on cells are counted for the index")
+    axis: int = attribute("int64", 0, doc="first axis that indices count")
 
     def forward(self, x: Any) -> Any:
         kernel, strides, dilations, pads, ceil = self.plan(x)
         if self.outputs == 1:
             return ops.max_pool(x, kernel, strides=strides, pads=pads, dilations=dilations, ceil_mode=ceil)
         kind = self.index_element_type
-        need(kind in INDEX_TYPES, f"index_element_type is i32 or i64, got {kind}")
+        need(kind in INDEX_TYPES, f"index_element_type must be i32 or i64, got {kind}")
         y, index = ops.max_pool_with_indices(
             x, kernel, strides=strides, pads=pads, dilations=dilations, ceil_mode=ceil
         )
         axis = axis_of(self.axis, len(x.shape))
-        need(
-            axis <= 2, f"axis={self.axis} counts cells from behind the first spatial axis, which is not supported"
-        )
+        need(axis <= 2, f"axis={self.axis} must not lie after the first spatial axis, axis 2")
         plane = int(np.prod(x.shape[2:]))
         starts = np.zeros((1, 1, *[1] * (len(x.shape) - 2)), np.int64)
         if axis <= 1:
@@ -91,17 +93,18 @@ class MaxPool(Pool):
 
 @layer("AvgPool")
 class AvgPool(Pool):
-    """The mean of each window, with pads as zeros or left out.
+    """Compute the mean of each window, with or without the padded cells.
 
-    Source: OpenVINO, AvgPool-1, AvgPool-14.
+    (N, C, ...) to (N, C, ...'). Padded cells count as zeros unless exclude_pad is set.
+    Source: OpenVINO operation specification, AvgPool-1 and AvgPool-14.
     """
 
-    exclude_pad: bool = attribute("bool", doc="pads do not count in the mean")
+    exclude_pad: bool = attribute("bool", doc="whether padded cells are left out of the mean")
 
     def forward(self, x: Any) -> Any:
         kernel, strides, dilations, pads, ceil = self.plan(x)
-        need(all(d == 1 for d in dilations), f"dilations are not supported for means, got {dilations}")
-        written = any(self.pads(x.shape[2:], kernel))  # where none is, what a window hangs over does not count
+        need(all(d == 1 for d in dilations), f"dilations must be 1, got {dilations}")
+        written = any(self.pads(x.shape[2:], kernel))  # without pads, cells beyond the input do not count
         return ops.average_pool(
             x,
             kernel,
@@ -114,17 +117,19 @@ class AvgPool(Pool):
 
 @layer("AdaptiveAvgPool")
 class AdaptiveAvgPool(Operation):
-    """The means of as many windows as the second input says; windows may share cells.
+    """Compute the means of as many windows as the second input states.
 
-    Source: OpenVINO, AdaptiveAvgPool-8.
+    (N, C, ...) to (N, C, *size), where size is a constant. Window i of n covers the cells from floor(i * d / n) to
+    ceil((i + 1) * d / n) of an axis of size d, so windows may overlap.
+    Source: OpenVINO operation specification, AdaptiveAvgPool-8.
     """
 
     def forward(self, x: Any, size: Any) -> Any:
-        wanted = whole(size, "the output's shape")
+        wanted = integers(size, "the output's shape")
         need(
             len(wanted) == len(x.shape) - 2, f"the output's shape must have {len(x.shape) - 2} sizes, got {wanted}"
         )
-        need(max(wanted) <= _MOST_WINDOWS, f"at most {_MOST_WINDOWS} windows an axis are supported, got {wanted}")
+        need(max(wanted) <= _MAX_WINDOWS, f"at most {_MAX_WINDOWS} windows per axis are supported, got {wanted}")
         for axis, count in enumerate(wanted, 2):
             n = x.shape[axis]
             need(count > 0, f"the output's shape must be positive, got {wanted}")

@@ -15,17 +15,17 @@ _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "hardsigmoid": "
 
 
 class Recurrent(Operation):
-    """Attributes of all recurrent layers."""
+    """The attributes of all recurrent layers."""
 
     hidden_size: int = attribute("int64")
     direction: str = attribute(Enum("forward", "reverse", "bidirectional"), "forward")
     activations: str = attribute("string", "")
     activations_alpha: tuple[float, ...] = attribute("float", (), repeated=True)
     activations_beta: tuple[float, ...] = attribute("float", (), repeated=True)
-    clip: float = attribute("float", 0.0, doc="sums are cut to -clip..clip; 0: not")
+    clip: float = attribute("float", 0.0, doc="limit of the sums before the activations; 0: none")
 
     def options(self, default: str) -> dict[str, Any]:
-        """What the operators of ops take."""
+        """Return the attributes as keyword arguments of the recurrent operators of `anylayer.ops`."""
         need(
             not self.activations_alpha and not self.activations_beta,
             "activations_alpha and activations_beta are not supported",
@@ -43,25 +43,25 @@ class Recurrent(Operation):
 
 
 def gates(w: Any, order: list[int], hidden: int) -> Any:
-    """Weights (D, G * H, ...) with their gates in another order."""
+    """Return weights (D, G * H, ...) with their gates permuted."""
     parts = [w[:, g * hidden : (g + 1) * hidden] for g in order]
     return np.concatenate(parts, axis=1)
 
 
 def lengths(given: Any, x: Any) -> Any:
-    """The lengths of the sequences as ONNX takes them; None where all are the whole."""
+    """Return the lengths of the sequences as int32, or None when all of them have full length."""
     if isinstance(given, np.ndarray) and (given == x.shape[1]).all():
         return None
     return given.astype(np.int32)
 
 
-def _steps(x: Any) -> Any:
-    """(B, T, ...) as (T, B, ...) or back."""
+def _swap_batch_and_time(x: Any) -> Any:
+    """Return (B, T, ...) as (T, B, ...), or back."""
     return x.swapaxes(0, 1)
 
 
 _LSTM = [1, 3, 0, 2]
-"""OpenVINO's gates f, i, c, o as ONNX has them: i, o, f, c."""
+"""Permutation of the gates from the order f, i, c, o of OpenVINO to the order i, o, f, c of ONNX."""
 
 
 def _lstm(self: Recurrent, x: Any, h: Any, c: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
@@ -74,7 +74,7 @@ def _lstm(self: Recurrent, x: Any, h: Any, c: Any, lens: Any, w: Any, r: Any, b:
 def _gru(self: Any, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
     n, linear = self.hidden_size, self.linear_before_reset
     wanted = 4 * n if linear else 3 * n
-    need(b.shape[1] == wanted, f"the biases must be of {wanted} numbers, got {b.shape[1]}")
+    need(b.shape[1] == wanted, f"the bias must have {wanted} numbers per direction, got {b.shape[1]}")
     inner = np.zeros((b.shape[0], 3 * n), b.dtype)
     if linear:
         inner = np.concatenate([inner[:, : 2 * n], b[:, 3 * n :]], axis=1)
@@ -87,54 +87,71 @@ def _rnn(self: Recurrent, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> 
     return ops.rnn(x, w, r, b, lens, h, **self.options("tanh"))
 
 
-def _whole(y: Any) -> Any:
-    """Outputs (T, D, B, H) as (B, D, T, H)."""
+def _batch_first(y: Any) -> Any:
+    """Return outputs (T, D, B, H) as (B, D, T, H)."""
     return y.transpose(2, 1, 0, 3)
 
 
 @layer("LSTMSequence")
 class LSTMSequence(Recurrent):
-    """Long short-term memory over sequences (B, T, I): all steps (B, D, T, H), the last, the last cell state.
+    """Compute a long short-term memory over sequences (B, T, I).
 
-    Source: OpenVINO, LSTMSequence-1, LSTMSequence-5.
+    Inputs: x; initial states h and c (B, D, H); lengths (B,); w (D, 4 H, I), r (D, 4 H, H), b (D, 4 H), for the
+    gates f, i, c, o. D is 2 for direction bidirectional, else 1. Outputs: all steps (B, D, T, H), the last h and c
+    (B, D, H).
+    Source: OpenVINO operation specification, LSTMSequence-1 and LSTMSequence-5.
     """
 
     def forward(self, x: Any, h: Any, c: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
-        y, last, cell = _lstm(self, _steps(x), _steps(h), _steps(c), lengths(lens, x), w, r, b)
-        return (_whole(y), _steps(last), _steps(cell))[: self.outputs]
+        y, last, cell = _lstm(
+            self,
+            _swap_batch_and_time(x),
+            _swap_batch_and_time(h),
+            _swap_batch_and_time(c),
+            lengths(lens, x),
+            w,
+            r,
+            b,
+        )
+        return (_batch_first(y), _swap_batch_and_time(last), _swap_batch_and_time(cell))[: self.outputs]
 
 
 @layer("GRUSequence")
 class GRUSequence(Recurrent):
-    """Gated recurrent units over sequences (B, T, I): all steps (B, D, T, H), and the last.
+    """Compute a gated recurrent unit over sequences (B, T, I).
 
-    Source: OpenVINO, GRUSequence-5.
+    Inputs: x; initial state h (B, D, H); lengths (B,); w (D, 3 H, I), r (D, 3 H, H), b (D, 3 H), or (D, 4 H) with
+    linear_before_reset, for the gates z, r, h. Outputs: all steps (B, D, T, H), the last h (B, D, H).
+    Source: OpenVINO operation specification, GRUSequence-5.
     """
 
     linear_before_reset: bool = attribute("bool", False)
 
     def forward(self, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
-        y, last = _gru(self, _steps(x), _steps(h), lengths(lens, x), w, r, b)
-        return (_whole(y), _steps(last))[: self.outputs]
+        y, last = _gru(self, _swap_batch_and_time(x), _swap_batch_and_time(h), lengths(lens, x), w, r, b)
+        return (_batch_first(y), _swap_batch_and_time(last))[: self.outputs]
 
 
 @layer("RNNSequence")
 class RNNSequence(Recurrent):
-    """A plain recurrent layer over sequences (B, T, I): all steps (B, D, T, H), and the last.
+    """Compute h = f(x @ w^T + h @ r^T + b) over sequences (B, T, I).
 
-    Source: OpenVINO, RNNSequence-5.
+    Inputs: x; initial state h (B, D, H); lengths (B,); w (D, H, I), r (D, H, H), b (D, H). Outputs: all steps (B,
+    D, T, H), the last h (B, D, H).
+    Source: OpenVINO operation specification, RNNSequence-5.
     """
 
     def forward(self, x: Any, h: Any, lens: Any, w: Any, r: Any, b: Any) -> Any:
-        y, last = _rnn(self, _steps(x), _steps(h), lengths(lens, x), w, r, b)
-        return (_whole(y), _steps(last))[: self.outputs]
+        y, last = _rnn(self, _swap_batch_and_time(x), _swap_batch_and_time(h), lengths(lens, x), w, r, b)
+        return (_batch_first(y), _swap_batch_and_time(last))[: self.outputs]
 
 
 @layer("LSTMCell")
 class LSTMCell(Recurrent):
-    """One step of long short-term memory: the state (B, H) and the cell state.
+    """Compute one step of a long short-term memory.
 
-    Source: OpenVINO, LSTMCell-4.
+    x (B, I), h and c (B, H), w (4 H, I), r (4 H, H), b (4 H,), for the gates f, i, c, o, to h and c (B, H).
+    Source: OpenVINO operation specification, LSTMCell-4.
     """
 
     def forward(self, x: Any, h: Any, c: Any, w: Any, r: Any, b: Any) -> Any:
@@ -144,9 +161,10 @@ class LSTMCell(Recurrent):
 
 @layer("GRUCell")
 class GRUCell(Recurrent):
-    """One step of a gated recurrent unit: the state (B, H).
+    """Compute one step of a gated recurrent unit.
 
-    Source: OpenVINO, GRUCell-3.
+    x (B, I), h (B, H), w (3 H, I), r (3 H, H), b (3 H,), or (4 H,) with linear_before_reset, to h (B, H).
+    Source: OpenVINO operation specification, GRUCell-3.
     """
 
     linear_before_reset: bool = attribute("bool", False)
@@ -158,9 +176,10 @@ class GRUCell(Recurrent):
 
 @layer("RNNCell")
 class RNNCell(Recurrent):
-    """One step of a plain recurrent layer: the state (B, H).
+    """Compute one step h = f(x @ w^T + h @ r^T + b).
 
-    Source: OpenVINO, RNNCell-0.
+    x (B, I), h (B, H), w (H, I), r (H, H), b (H,) to h (B, H).
+    Source: OpenVINO operation specification, RNNCell-0.
     """
 
     def forward(self, x: Any, h: Any, w: Any, r: Any, b: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Reductions along axes, and running sums."""
+"""Reductions and cumulative sums."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import layer, need
+from anylayer.layer.arguments import axes_of, axis_of, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axes_of, axis_of, family, whole
+from anylayer.layers.openvino._base import Operation, family
 
 
 class Reduction(Operation):
-    """Reduce the axes that the second input names."""
+    """A reduction over axes, which are a constant input."""
 
-    keep_dims: bool = attribute("bool", False, doc="reduced axes stay, with size 1")
+    keep_dims: bool = attribute("bool", False, doc="whether reduced axes are kept with size 1")
 
     def forward(self, x: Any, axes: Any) -> Any:
-        named = tuple(axes_of(whole(axes, "axes"), len(x.shape)))
+        named = tuple(axes_of(integers(axes, "axes"), len(x.shape)))
         return self.compute(x, named, self.keep_dims) if named else x
 
     @staticmethod
     def compute(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
-        """The operation itself."""
+        """Return `x`, reduced over `axes`."""
         raise NotImplementedError
 
 
@@ -31,7 +32,7 @@ def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 def _mean(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
-    need(x.dtype.kind == "f", f"the mean of {x.dtype} is not supported")
+    need(x.dtype.kind == "f", f"the mean needs real numbers, got {x.dtype}")
     return np.mean(x, axis=axes, keepdims=keep)
 
 
@@ -49,33 +50,51 @@ def _norm2(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
 
 family(
     {
-        "ReduceSum": (_sum, "The sum (OpenVINO ReduceSum-1)."),
-        "ReduceMean": (_mean, "The mean (OpenVINO ReduceMean-1)."),
-        "ReduceProd": (_prod, "The product (OpenVINO ReduceProd-1)."),
-        "ReduceMax": (lambda x, a, k: np.max(x, axis=a, keepdims=k), "The largest (OpenVINO ReduceMax-1)."),
-        "ReduceMin": (lambda x, a, k: np.min(x, axis=a, keepdims=k), "The smallest (OpenVINO ReduceMin-1)."),
-        "ReduceL1": (_norm1, "The sum of absolute values (OpenVINO ReduceL1-4)."),
-        "ReduceL2": (_norm2, "The root of the sum of squares (OpenVINO ReduceL2-4)."),
-        "ReduceLogicalAnd": (lambda x, a, k: np.all(x, axis=a, keepdims=k), "Whether all are true."),
-        "ReduceLogicalOr": (lambda x, a, k: np.any(x, axis=a, keepdims=k), "Whether one is true."),
+        "ReduceSum": (_sum, "the sum over the given axes", "ReduceSum-1"),
+        "ReduceMean": (_mean, "the mean over the given axes", "ReduceMean-1"),
+        "ReduceProd": (_prod, "the product over the given axes", "ReduceProd-1"),
+        "ReduceMax": (
+            lambda x, a, k: np.max(x, axis=a, keepdims=k),
+            "the maximum over the given axes",
+            "ReduceMax-1",
+        ),
+        "ReduceMin": (
+            lambda x, a, k: np.min(x, axis=a, keepdims=k),
+            "the minimum over the given axes",
+            "ReduceMin-1",
+        ),
+        "ReduceL1": (_norm1, "the sum of absolute values over the given axes", "ReduceL1-4"),
+        "ReduceL2": (_norm2, "the square root of the sum of squares over the given axes", "ReduceL2-4"),
+        "ReduceLogicalAnd": (
+            lambda x, a, k: np.all(x, axis=a, keepdims=k),
+            "whether all elements along the given axes are true",
+            "ReduceLogicalAnd-1",
+        ),
+        "ReduceLogicalOr": (
+            lambda x, a, k: np.any(x, axis=a, keepdims=k),
+            "whether any element along the given axes is true",
+            "ReduceLogicalOr-1",
+        ),
     },
     Reduction,
     __name__,
+    "The axes are a constant. They are removed, or have size 1 with keep_dims.",
 )
 
 
 @layer("CumSum")
 class CumSum(Operation):
-    """Running sums along an axis.
+    """Compute the cumulative sum along an axis.
 
-    Source: OpenVINO, CumSum-3.
+    The output has the shape of x. The axis is a constant, 0 by default.
+    Source: OpenVINO operation specification, CumSum-3.
     """
 
-    exclusive: bool = attribute("bool", False, doc="each sum leaves out its own element")
-    reverse: bool = attribute("bool", False, doc="from the end")
+    exclusive: bool = attribute("bool", False, doc="whether element i is the sum of the elements before i")
+    reverse: bool = attribute("bool", False, doc="whether the sum starts at the end")
 
     def forward(self, x: Any, axis: Any = 0) -> Any:
-        along = axis_of(whole(np.asarray(axis) if isinstance(axis, int) else axis, "axis")[0], len(x.shape))
+        along = axis_of(integers(np.asarray(axis) if isinstance(axis, int) else axis, "axis")[0], len(x.shape))
         y = np.flip(x, along) if self.reverse else x
         total = np.cumsum(y, axis=along, dtype=x.dtype)
         if self.exclusive:

@@ -1,4 +1,4 @@
-"""Boxes, regions and anchors. What OpenVINO has taken over from Caffe, Caffe's layer of that name computes."""
+"""Boxes, regions and anchors. The operations that OpenVINO took over from Caffe are computed by its layers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, Registry, bind, layer, need
+from anylayer.layer.arguments import axis_of, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axis_of, whole
+from anylayer.layers.openvino._base import Operation
 from anylayer.network import Node, TensorType
 
 
 class FromCaffe(Operation):
-    """An operation that is a layer of Caffe's (Intel's fork) by another spelling."""
+    """An operation that Intel's fork of Caffe has as a layer with other names of attributes."""
 
     def by_caffe(
         self, type_: str, params: Mapping[str, Any], inputs: Sequence[Any], outputs: int = 1
     ) -> list[Any]:
-        """What Caffe's layer `type_` gives for these inputs."""
+        """Return the outputs of Caffe's layer `type_` for these params and inputs."""
         node = Node(
             name=self.name,
             type=type_,
@@ -36,7 +37,7 @@ class FromCaffe(Operation):
         return results
 
     def written(self, **names: str) -> dict[str, Any]:
-        """The attributes that the file writes, by the names of Caffe's fields."""
+        """Return the attributes that the file contains, under the names of Caffe's fields."""
         found = {}
         for field, name in names.items():
             value = getattr(self, name)
@@ -47,9 +48,12 @@ class FromCaffe(Operation):
 
 @layer("RegionYolo")
 class RegionYolo(FromCaffe):
-    """YOLO's activations: softmax over classes and a flat output with do_softmax, else logistic, as a map.
+    """Apply YOLO's activations to a map of box predictions.
 
-    Source: OpenVINO, RegionYolo-1.
+    (N, boxes * (coords + 1 + classes), H, W). With do_softmax, softmax over the classes and a flat output over the
+    axes from `axis` to `end_axis`; else the logistic function, and the shape of the input. The objectness and the
+    first two coordinates go through the logistic function.
+    Source: OpenVINO operation specification, RegionYolo-1.
     """
 
     coords: int = attribute("int64")
@@ -75,9 +79,10 @@ class RegionYolo(FromCaffe):
 
 @layer("ReorgYolo")
 class ReorgYolo(FromCaffe):
-    """Pixels into channels as Darknet does it.
+    """Move pixels into channels in the order of Darknet.
 
-    Source: OpenVINO, ReorgYolo-2.
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) for stride s.
+    Source: OpenVINO operation specification, ReorgYolo-2.
     """
 
     stride: tuple[int, ...] = attribute("int64", repeated=True)
@@ -91,17 +96,18 @@ class _Priors(FromCaffe):
     """What PriorBox and PriorBoxClustered share."""
 
     def laid(self, type_: str, params: Mapping[str, Any], cells: Any, image: Any) -> Any:
-        """(2, 4 * P) for the sizes of a map and of an image."""
-        rows = [np.broadcast_to(np.float32(0), (1, 1, *whole(v, "a size"))) for v in (cells, image)]
-        need(all(len(r.shape) == 4 for r in rows), "takes sizes of two numbers, height and width")
+        """Return the boxes and variances (2, 4 * P) for the sizes of a feature map and of an image."""
+        rows = [np.broadcast_to(np.float32(0), (1, 1, *integers(v, "a size"))) for v in (cells, image)]
+        need(all(len(r.shape) == 4 for r in rows), "each size must be two numbers, height and width")
         return np.asarray(self.by_caffe(type_, {"prior_box_param": dict(params)}, rows)[0])[0]
 
 
 @layer("PriorBox")
 class PriorBox(_Priors):
-    """SSD's boxes around every cell of a map, (2, 4 * P): the boxes, and their variances.
+    """Return SSD's prior boxes for each cell of a feature map, and their variances: (2, 4 * P).
 
-    Source: OpenVINO, PriorBox-1, PriorBox-8.
+    Inputs: (height, width) of the feature map and of the image, both constants.
+    Source: OpenVINO operation specification, PriorBox-1 and PriorBox-8.
     """
 
     min_size: tuple[float, ...] = attribute("float", (), repeated=True)
@@ -139,9 +145,11 @@ class PriorBox(_Priors):
 
 @layer("PriorBoxClustered")
 class PriorBoxClustered(_Priors):
-    """Boxes of given widths and heights around every cell of a map, (2, 4 * P): the boxes, and their variances.
+    """Return prior boxes of given widths and heights for each cell of a feature map: (2, 4 * P).
 
-    Source: OpenVINO, PriorBoxClustered-1.
+    Inputs: (height, width) of the feature map and of the image, both constants. The second row holds the
+    variances.
+    Source: OpenVINO operation specification, PriorBoxClustered-1.
     """
 
     width: tuple[float, ...] = attribute("float", repeated=True)
@@ -164,10 +172,12 @@ class PriorBoxClustered(_Priors):
 
 @layer("DetectionOutput")
 class DetectionOutput(FromCaffe):
-    """Decode SSD's boxes and keep the best of each class: rows (1, 1, D, 7), as many as there are.
+    """Decode SSD's boxes and keep the best of each class: rows (1, 1, D, 7).
 
-    OpenVINO writes N * keep_top_k rows, the first that counts no more marked by -1; this gives the rows before.
-    Source: OpenVINO, DetectionOutput-1, DetectionOutput-8.
+    Inputs: box offsets (N, 4 * P), confidences (N, P * classes), priors (1, 2, 4 * P). A row is (image, label,
+    score, x1, y1, x2, y2). OpenVINO writes N * keep_top_k rows and marks the first unused row by -1; this layer
+    returns the D rows before.
+    Source: OpenVINO operation specification, DetectionOutput-1 and DetectionOutput-8.
     """
 
     num_classes: int = attribute("int64", 0)
@@ -188,16 +198,23 @@ class DetectionOutput(FromCaffe):
     objectness_score: float = attribute("float", 0.0)
 
     def forward(self, loc: Any, conf: Any, priors: Any, *more: Any) -> Any:
-        need(not more, f"takes 3 inputs here: the two of a first stage are not supported, got {3 + len(more)}")
+        need(
+            not more, f"takes 3 inputs, since the 2 inputs of a first stage are not supported; got {3 + len(more)}"
+        )
         for name in ("clip_after_nms", "clip_before_nms", "decrease_label_id"):
             need(not getattr(self, name), f"{name} is not supported")
-        need(self.normalized, "normalized: false (priors in pixels, of 5 values each) is not supported")
+        need(self.normalized, "normalized: false (priors of 5 values, in pixels) is not supported")
         classes = self.num_classes
         if self.opset >= 8 or not classes:
             count = priors.shape[-1] // 4
-            need(count and conf.shape[1] % count == 0, f"{conf.shape[1]} confidences do not fit {count} priors")
+            need(
+                count and conf.shape[1] % count == 0,
+                f"{conf.shape[1]} confidences are not a multiple of {count} priors",
+            )
             classes = conf.shape[1] // count
-        background = self.background_label_id if self.background_label_id >= 0 else classes  # no class
+        background = (
+            self.background_label_id if self.background_label_id >= 0 else classes
+        )  # the index of no class
         params = {
             "num_classes": classes,
             "share_location": int(self.share_location),
@@ -213,10 +230,12 @@ class DetectionOutput(FromCaffe):
 
 @layer("Proposal")
 class Proposal(FromCaffe):
-    """Faster R-CNN's regions of interest, best first: rows [0, x1, y1, x2, y2], as many as there are, and scores.
+    """Return Faster R-CNN's regions of interest, best first, and their scores.
 
-    OpenVINO writes N * post_nms_topn rows and marks the first that counts no more by -1; this gives the rows
-    before. Source: OpenVINO, Proposal-1, Proposal-4.
+    Inputs: scores (1, 2 * A, H, W), box offsets (1, 4 * A, H, W), image (height, width, scale). Rows are (0, x1,
+    y1, x2, y2). OpenVINO writes N * post_nms_topn rows and marks the first unused row by -1; this layer returns
+    the rows before.
+    Source: OpenVINO operation specification, Proposal-1 and Proposal-4.
     """
 
     base_size: int = attribute("int64")
@@ -248,9 +267,10 @@ class Proposal(FromCaffe):
 
 @layer("PSROIPooling")
 class PSROIPooling(FromCaffe):
-    """The means of the bins of regions, each bin from channels of its own.
+    """Compute the mean of each bin of each region, each bin from channels of its own.
 
-    Source: OpenVINO, PSROIPooling-1.
+    x (N, output_dim * group_size^2, H, W) and regions (R, 5) to (R, output_dim, group_size, group_size).
+    Source: OpenVINO operation specification, PSROIPooling-1.
     """
 
     output_dim: int = attribute("int64")
@@ -261,7 +281,7 @@ class PSROIPooling(FromCaffe):
     spatial_bins_y: int = attribute("int64", 1)
 
     def forward(self, x: Any, rois: Any) -> Any:
-        need(self.mode == "average", f"mode '{self.mode}' is not supported, average is")
+        need(self.mode == "average", f"mode '{self.mode}' is not supported; average is")
         params = {
             "output_dim": self.output_dim,
             "group_size": self.group_size,
@@ -272,9 +292,10 @@ class PSROIPooling(FromCaffe):
 
 @layer("ROIPooling")
 class ROIPooling(FromCaffe):
-    """The maxima of the bins of regions.
+    """Compute the maximum of each bin of each region.
 
-    Source: OpenVINO, ROIPooling-1, ROIPooling-2.
+    x (N, C, H, W) and regions (R, 5) to (R, C, pooled_h, pooled_w).
+    Source: OpenVINO operation specification, ROIPooling-1, ROIPooling-2.
     """
 
     method: str = attribute(Enum("max", "bilinear"), "max")
@@ -285,7 +306,7 @@ class ROIPooling(FromCaffe):
     spatial_scale: float = attribute("float")
 
     def forward(self, x: Any, rois: Any) -> Any:
-        need(self.method == "max", f"method '{self.method}' is not supported, max is")
+        need(self.method == "max", f"method '{self.method}' is not supported; max is")
         size = (self.pooled_h, self.pooled_w) if self.pooled_h else (*self.output_roi, *self.output_size)
         need(len(size) == 2, f"the output's size must have two numbers, got {list(size)}")
         params = {"pooled_h": size[0], "pooled_w": size[1], "spatial_scale": self.spatial_scale}
@@ -294,9 +315,10 @@ class ROIPooling(FromCaffe):
 
 @layer("ROIAlign")
 class ROIAlign(Operation):
-    """Sample the bins of regions between the cells.
+    """Compute the mean of interpolated samples in each bin of each region.
 
-    Source: OpenVINO, ROIAlign-3, ROIAlign-9.
+    x (N, C, H, W), regions (R, 4) and their image indices (R,) to (R, C, pooled_h, pooled_w).
+    Source: OpenVINO operation specification, ROIAlign-3 and ROIAlign-9.
     """
 
     pooled_h: int = attribute("int64")
@@ -309,7 +331,7 @@ class ROIAlign(Operation):
     def forward(self, x: Any, rois: Any, batch: Any) -> Any:
         need(
             self.mode == "avg",
-            "mode 'max' is not supported: OpenVINO compares weighted corners; avg is",
+            "mode 'max' is not supported, because OpenVINO takes the maximum of weighted corners; avg is",
         )
         if self.aligned_mode == "half_pixel":
             rois = rois + rois.dtype.type(0.5)
@@ -326,9 +348,10 @@ class ROIAlign(Operation):
 
 @layer("GridSample")
 class GridSample(Operation):
-    """Sample a map at points.
+    """Sample an input at given points by interpolation.
 
-    Source: OpenVINO, GridSample-9.
+    x (N, C, H, W) and points (N, H', W', 2), where -1 and 1 are the borders, to (N, C, H', W').
+    Source: OpenVINO operation specification, GridSample-9.
     """
 
     align_corners: bool = attribute("bool", False)
@@ -343,10 +366,11 @@ class GridSample(Operation):
 
 @layer("CTCGreedyDecoderSeqLen")
 class CTCGreedyDecoderSeqLen(Operation):
-    """The most likely label of each step, repeats merged and blanks left out, padded with -1; and the lengths.
+    """Return the most likely label of each step, with repeats merged and blanks removed; and the lengths.
 
-    (N, T, C), lengths (N,) and the blank's index (C - 1 where it is not given). Source: OpenVINO,
-    CTCGreedyDecoderSeqLen-6.
+    x (N, T, C), lengths (N,) and the index of the blank, C - 1 by default, to labels (N, T), padded with -1, and
+    (N,).
+    Source: OpenVINO operation specification, CTCGreedyDecoderSeqLen-6.
     """
 
     merge_repeated: bool = attribute("bool", True)
@@ -355,7 +379,7 @@ class CTCGreedyDecoderSeqLen(Operation):
 
     def forward(self, x: Any, lengths: Any, blank: Any = None) -> Any:
         n, t, c = x.shape
-        none = c - 1 if blank is None else whole(blank, "blank_index")[0]
+        none = c - 1 if blank is None else integers(blank, "blank_index")[0]
         axis_of(none, c, "blank_index")
         label = x.argmax(axis=2)
         taken = (np.arange(t) < lengths.reshape(n, 1)) & (label != none)

@@ -1,4 +1,4 @@
-"""Result."""
+"""Network outputs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from anylayer.layers.openvino._base import Operation
 
 @layer("Result")
 class Result(Operation):
-    """An output of the network.
+    """Mark an output of the network.
 
-    Source: OpenVINO, Result-1.
+    Source: OpenVINO operation specification, Result-1.
     """
 
     role = "sink"

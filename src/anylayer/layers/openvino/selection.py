@@ -1,4 +1,4 @@
-"""The best of many: TopK, non-maximum suppression."""
+"""TopK and non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, layer, need
+from anylayer.layer.arguments import axis_of, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axis_of, whole
+from anylayer.layers.openvino._base import Operation
 from anylayer.layers.openvino.activations import number
 from anylayer.layers.openvino.casting import dtype_of
 
 
 @layer("TopK")
 class TopK(Operation):
-    """The k largest or smallest along an axis, and their indices; of equal ones the first.
+    """Return the k largest or smallest elements along an axis, and their indices.
 
-    Source: OpenVINO, TopK-1, TopK-3, TopK-11.
+    Axis `axis` of both outputs has size k, a constant. Of equal elements the first comes first. `sort` orders the
+    result by value or by index.
+    Source: OpenVINO operation specification, TopK-1, TopK-3 and TopK-11.
     """
 
     axis: int = attribute("int64")
@@ -29,7 +32,7 @@ class TopK(Operation):
 
     def forward(self, x: Any, k: Any) -> Any:
         axis = axis_of(self.axis, len(x.shape))
-        count = whole(k, "k")[0]
+        count = integers(k, "k")[0]
         values, indices = ops.top_k(x, count, axis=axis, largest=self.mode == "max")
         if self.sort == "index":
             indices = np.sort(indices, axis=axis)
@@ -40,10 +43,12 @@ class TopK(Operation):
 
 @layer("NonMaxSuppression")
 class NonMaxSuppression(Operation):
-    """Keep, class by class, the best boxes that overlap no better one.
+    """Keep the best boxes of each class, none of which overlaps a better one by more than a threshold.
 
-    Rows (batch, class, box); with sort_result_descending by falling score over all of them. From opset5 on also
-    rows (batch, class, score) and how many there are. Source: OpenVINO, NonMaxSuppression-1 to -9.
+    Inputs: boxes (N, P, 4), scores (N, classes, P), then constants: the number of boxes per class, the thresholds
+    of overlap and score. Outputs: rows (batch, class, box), sorted by descending score with
+    sort_result_descending; from opset5 on also rows (batch, class, score) and the number of rows.
+    Source: OpenVINO operation specification, NonMaxSuppression-1 to NonMaxSuppression-9.
     """
 
     box_encoding: str = attribute(Enum("corner", "center"), "corner")
@@ -51,18 +56,20 @@ class NonMaxSuppression(Operation):
     output_type: str = attribute("string", "i64")
 
     def forward(
-        self, boxes: Any, scores: Any, most: Any = None, iou: Any = None, least: Any = None, sigma: Any = None
+        self, boxes: Any, scores: Any, limit: Any = None, iou: Any = None, score: Any = None, sigma: Any = None
     ) -> Any:
         need(sigma is None or number(sigma, "soft_nms_sigma") == 0, "soft_nms_sigma other than 0 is not supported")
-        count = 0 if most is None else max(0, min(whole(most, "max_output_boxes_per_class")[0], boxes.shape[1]))
-        threshold = 0.0 if iou is None else min(number(iou, "iou_threshold"), 1.0)  # no overlap is larger
-        floor = 0.0 if least is None else number(least, "score_threshold")
+        count = (
+            0 if limit is None else max(0, min(integers(limit, "max_output_boxes_per_class")[0], boxes.shape[1]))
+        )
+        threshold = 0.0 if iou is None else min(number(iou, "iou_threshold"), 1.0)  # an overlap is at most 1
+        lowest = 0.0 if score is None else number(score, "score_threshold")
         dtype = dtype_of(self.output_type, "output_type")
         if self.box_encoding == "center":
             middle, half = boxes[..., :2], boxes[..., 2:] * boxes.dtype.type(0.5)
             boxes = np.concatenate([middle - half, middle + half], axis=-1)
-        need(count > 0, "max_output_boxes_per_class=0 keeps no box")
-        chosen, real = ops.nms(boxes, scores, max_per_class=count, iou_threshold=threshold, score_threshold=floor)
+        need(count > 0, "max_output_boxes_per_class must be positive, got 0")
+        chosen, real = ops.nms(boxes, scores, max_per_class=count, iou_threshold=threshold, score_threshold=lowest)
         best = self.scores(scores, chosen)
         if self.sort_result_descending:
             rows = chosen.shape[0]
@@ -77,7 +84,7 @@ class NonMaxSuppression(Operation):
         return found[: self.outputs]
 
     def scores(self, scores: Any, chosen: Any) -> Any:
-        """The score of each chosen row."""
+        """Return the score of each selected row."""
         _, c, n = scores.shape
         at = np.maximum(chosen, 0)
         return ops.gather(scores.reshape(-1), (at[:, 0] * c + at[:, 1]) * n + at[:, 2])

@@ -1,4 +1,4 @@
-"""Shapes, and the order of values."""
+"""Operations on shapes and on the order of elements."""
 
 from __future__ import annotations
 
@@ -8,63 +8,71 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, layer, need
+from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axes_of, axis_of, known, need_sizes, whole
+from anylayer.layers.openvino._base import Operation, need_sizes
 from anylayer.layers.openvino.casting import dtype_of
 
 
 @layer("Reshape")
 class Reshape(Operation):
-    """The values in order, in another shape; -1 is what is left over, 0 with special_zero the input's size.
+    """Reshape an array in C order.
 
-    Source: OpenVINO, Reshape-1.
+    The shape is a constant. A size of -1 stands for the rest; with special_zero, 0 copies the size of the same
+    input axis.
+    Source: OpenVINO operation specification, Reshape-1.
     """
 
-    special_zero: bool = attribute("bool", doc="0 copies the size of the same axis")
+    special_zero: bool = attribute("bool", doc="whether 0 copies the size of the same input axis")
 
     def forward(self, x: Any, shape: Any) -> Any:
-        wanted = whole(shape, "the shape")
+        wanted = integers(shape, "the shape")
         if self.special_zero:
             need(
                 all(d != 0 or i < len(x.shape) for i, d in enumerate(wanted)),
-                f"the shape {wanted} copies sizes of axes that {tuple(x.shape)} lacks",
+                f"the shape {wanted} copies the size of an axis that the input {tuple(x.shape)} does not have",
             )
             wanted = [x.shape[i] if d == 0 else d for i, d in enumerate(wanted)]
-        need(wanted.count(-1) <= 1 and min(wanted, default=0) >= -1, f"the shape {wanted} has sizes below 0")
+        need(
+            wanted.count(-1) <= 1 and min(wanted, default=0) >= -1,
+            f"the shape {wanted} must have sizes of 0 or more, and at most one -1",
+        )
         return x.reshape(tuple(wanted))
 
 
 @layer("Squeeze")
 class Squeeze(Operation):
-    """Without axes of size 1: those named, or all of them.
+    """Remove axes of size 1: those given, or all of them.
 
-    Source: OpenVINO, Squeeze-1, Squeeze-15.
+    The axes are a constant.
+    Source: OpenVINO operation specification, Squeeze-1 and Squeeze-15.
     """
 
-    allow_axis_skip: bool = attribute("bool", False, doc="axes of other sizes stay")
+    allow_axis_skip: bool = attribute("bool", False, doc="whether axes of other sizes are kept instead of refused")
 
     def forward(self, x: Any, axes: Any = None) -> Any:
         rank = len(x.shape)
-        if axes is None or not whole(axes, "axes"):
+        if axes is None or not integers(axes, "axes"):
             named = [i for i in range(rank) if x.shape[i] == 1]
         else:
-            named = sorted({axis_of(a, rank, "axes") for a in whole(axes, "axes")})
+            named = sorted({axis_of(a, rank, "axes") for a in integers(axes, "axes")})
             if self.allow_axis_skip:
                 named = [a for a in named if x.shape[a] == 1]
         for a in named:
-            need(x.shape[a] == 1, f"axis {a} of shape {tuple(x.shape)} is not of size 1")
+            need(x.shape[a] == 1, f"axis {a} of shape {tuple(x.shape)} must have size 1")
         return x.reshape(tuple(d for i, d in enumerate(x.shape) if i not in named))
 
 
 @layer("Unsqueeze")
 class Unsqueeze(Operation):
-    """With new axes of size 1.
+    """Insert axes of size 1.
 
-    Source: OpenVINO, Unsqueeze-1.
+    The axes, a constant, are indices of the output.
+    Source: OpenVINO operation specification, Unsqueeze-1.
     """
 
     def forward(self, x: Any, axes: Any) -> Any:
-        named = whole(axes, "axes")
+        named = integers(axes, "axes")
         rank = len(x.shape) + len(named)
         places = axes_of(named, rank)
         left = iter(x.shape)
@@ -73,14 +81,15 @@ class Unsqueeze(Operation):
 
 @layer("Transpose")
 class Transpose(Operation):
-    """The axes in another order; reversed where none is given.
+    """Permute the axes: output axis i is input axis order[i]. An empty order reverses them.
 
-    Source: OpenVINO, Transpose-1.
+    The order is a constant.
+    Source: OpenVINO operation specification, Transpose-1.
     """
 
     def forward(self, x: Any, order: Any) -> Any:
         rank = len(x.shape)
-        wanted = whole(order, "the order") or list(range(rank))[::-1]
+        wanted = integers(order, "the order") or list(range(rank))[::-1]
         wanted = axes_of(wanted, rank, "the order")
         need(len(wanted) == rank, f"the order must name {rank} axes, got {wanted}")
         return x.transpose(wanted)
@@ -88,9 +97,10 @@ class Transpose(Operation):
 
 @layer("Concat")
 class Concat(Operation):
-    """The inputs one behind the other along an axis.
+    """Concatenate the inputs along `axis`.
 
-    Source: OpenVINO, Concat-1.
+    The inputs have equal shapes except along `axis`.
+    Source: OpenVINO operation specification, Concat-1.
     """
 
     axis: int = attribute("int64")
@@ -102,38 +112,40 @@ class Concat(Operation):
 
 @layer("Split")
 class Split(Operation):
-    """Equal parts along an axis.
+    """Split an array into num_splits equal parts along an axis.
 
-    Source: OpenVINO, Split-1.
+    The axis is a constant.
+    Source: OpenVINO operation specification, Split-1.
     """
 
     num_splits: int = attribute("int64")
 
     def forward(self, x: Any, axis: Any) -> Any:
-        along = axis_of(whole(axis, "axis")[0], len(x.shape))
+        along = axis_of(integers(axis, "axis")[0], len(x.shape))
         n, count = x.shape[along], self.num_splits
         need(
             count > 0 and n % count == 0 and count == self.outputs,
-            f"num_splits={count} does not divide the {n} of axis {along} into {self.outputs} outputs",
+            f"num_splits={count} does not divide axis {along} of size {n} into {self.outputs} outputs",
         )
         return np.split(x, count, axis=along)
 
 
 @layer("VariadicSplit")
 class VariadicSplit(Operation):
-    """Parts of given lengths along an axis; -1 is what is left over.
+    """Split an array into parts of given lengths along an axis.
 
-    Source: OpenVINO, VariadicSplit-1.
+    Axis and lengths are constants. One length may be -1, which stands for the rest.
+    Source: OpenVINO operation specification, VariadicSplit-1.
     """
 
     def forward(self, x: Any, axis: Any, lengths: Any) -> Any:
-        along = axis_of(whole(axis, "axis")[0], len(x.shape))
-        parts, n = whole(lengths, "the lengths"), x.shape[along]
+        along = axis_of(integers(axis, "axis")[0], len(x.shape))
+        parts, n = integers(lengths, "the lengths"), x.shape[along]
         if parts.count(-1) == 1:
             parts[parts.index(-1)] = n - sum(parts) - 1
         need(
             sum(parts) == n and min(parts, default=0) >= 0,
-            f"the lengths {whole(lengths, 'the lengths')} do not make up the {n} of axis {along}",
+            f"the lengths {integers(lengths, 'the lengths')} do not add up to the size {n} of axis {along}",
         )
         ends = np.cumsum([0, *parts])
         keys = [(slice(None),) * along + (slice(int(a), int(b)),) for a, b in itertools.pairwise(ends)]
@@ -142,34 +154,40 @@ class VariadicSplit(Operation):
 
 @layer("ShapeOf")
 class ShapeOf(Operation):
-    """The shape.
+    """Return the shape of the input as integers (rank,).
 
-    Source: OpenVINO, ShapeOf-1, ShapeOf-3.
+    The output is a constant, since shapes are static.
+    Source: OpenVINO operation specification, ShapeOf-1 and ShapeOf-3.
     """
 
     output_type: str = attribute("string", "i64")
 
     def forward(self, x: Any) -> Any:
-        need(self.output_type in ("i32", "i64"), f"output_type is i32 or i64, got '{self.output_type}'")
+        need(self.output_type in ("i32", "i64"), f"output_type must be i32 or i64, got '{self.output_type}'")
         return np.array([int(d) for d in x.shape], dtype_of(self.output_type, "output_type"))
 
 
 @layer("Broadcast")
 class Broadcast(Operation):
-    """Repeated along axes of size 1, to a shape.
+    """Broadcast an array to a shape.
 
-    Source: OpenVINO, Broadcast-1, Broadcast-3.
+    The shape is a constant. Mode numpy broadcasts x to it, bidirectional broadcasts both to each other, and
+    explicit maps axis i of x to axis axes[i] of the shape, where the third input gives the axes.
+    Source: OpenVINO operation specification, Broadcast-1 and Broadcast-3.
     """
 
     mode: str = attribute(Enum("numpy", "explicit", "bidirectional"), "numpy")
     broadcast_spec: str = attribute(Enum("numpy", "explicit"), "numpy")
 
     def forward(self, x: Any, shape: Any, axes: Any = None) -> Any:
-        wanted = tuple(whole(shape, "the shape"))
+        wanted = tuple(integers(shape, "the shape"))
         if "explicit" in (self.mode, self.broadcast_spec):
             need(axes is not None, "mode 'explicit' needs a third input, the axes")
-            places = axes_of(whole(axes, "axes"), len(wanted))
-            need(len(places) == len(x.shape), f"{len(x.shape)} axes are mapped, got {places}")
+            places = axes_of(integers(axes, "axes"), len(wanted))
+            need(
+                len(places) == len(x.shape),
+                f"the axes must be {len(x.shape)} numbers, one per axis of the input, got {places}",
+            )
             full = [1] * len(wanted)
             for place, n in zip(places, x.shape):
                 full[place] = n
@@ -182,13 +200,14 @@ class Broadcast(Operation):
 
 @layer("Tile")
 class Tile(Operation):
-    """Repeated whole, along each axis as often as the second input says.
+    """Repeat an array along each axis as often as the second input states.
 
-    Source: OpenVINO, Tile-1.
+    The repeats are a constant. The shorter of shape and repeats is extended by ones in front.
+    Source: OpenVINO operation specification, Tile-1.
     """
 
     def forward(self, x: Any, repeats: Any) -> Any:
-        times = whole(repeats, "the repeats")
+        times = integers(repeats, "the repeats")
         need(min(times, default=0) >= 0, f"the repeats must not be negative, got {times}")
         rank = max(len(times), len(x.shape))
         shape, times = [[1] * (rank - len(v)) + list(v) for v in (x.shape, times)]
@@ -198,15 +217,18 @@ class Tile(Operation):
 
 @layer("Range")
 class Range(Operation):
-    """Numbers from start to before stop.
+    """Return the numbers start, start + step, ... before stop.
 
-    Source: OpenVINO, Range-1, Range-4.
+    All inputs are constant scalars.
+    Source: OpenVINO operation specification, Range-1, Range-4.
     """
 
     output_type: str = attribute("string", "")
 
     def forward(self, start: Any, stop: Any, step: Any) -> Any:
-        limits = [known(v, what).reshape(-1)[0] for v, what in ((start, "start"), (stop, "stop"), (step, "step"))]
+        limits = [
+            constant(v, what).reshape(-1)[0] for v, what in ((start, "start"), (stop, "stop"), (step, "step"))
+        ]
         need(limits[2] != 0, "step must not be 0")
         dtype = dtype_of(self.output_type, "output_type") if self.output_type else limits[0].dtype
         first, last, by = (float(v) for v in limits)
@@ -218,29 +240,31 @@ class Range(Operation):
 
 @layer("Reverse")
 class Reverse(Operation):
-    """Axes the other way round, named by number (index) or marked (mask).
+    """Reverse the order of the elements along some axes.
 
-    Source: OpenVINO, Reverse-1.
+    The axes are a constant: indices with mode index, or one boolean per axis with mode mask.
+    Source: OpenVINO operation specification, Reverse-1.
     """
 
     mode: str = attribute(Enum("index", "mask"))
 
     def forward(self, x: Any, axes: Any) -> Any:
         if self.mode == "mask":
-            named = [i for i, marked in enumerate(known(axes, "axes").reshape(-1)) if marked]
+            named = [i for i, marked in enumerate(constant(axes, "axes").reshape(-1)) if marked]
         else:
-            named = axes_of(whole(axes, "axes"), len(x.shape))
+            named = axes_of(integers(axes, "axes"), len(x.shape))
         return np.flip(x, tuple(named))
 
 
 @layer("Roll")
 class Roll(Operation):
-    """Shifted along axes, what falls out at one end coming in at the other.
+    """Shift the elements along some axes cyclically.
 
-    Source: OpenVINO, Roll-7.
+    Shifts and axes are constants.
+    Source: OpenVINO operation specification, Roll-7.
     """
 
     def forward(self, x: Any, shift: Any, axes: Any) -> Any:
-        shifts, named = whole(shift, "shift"), whole(axes, "axes")
+        shifts, named = integers(shift, "shift"), integers(axes, "axes")
         shifts = shifts * len(named) if len(shifts) == 1 else shifts
         return np.roll(x, tuple(shifts), tuple(axis_of(a, len(x.shape), "axes") for a in named))

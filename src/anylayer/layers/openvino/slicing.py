@@ -1,4 +1,4 @@
-"""Parts of arrays, taken and written."""
+"""Slices, gathers, scatters, padding and one-hot encoding."""
 
 from __future__ import annotations
 
@@ -8,30 +8,34 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, layer, need
+from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axes_of, axis_of, known, need_sizes, whole
+from anylayer.layers.openvino._base import Operation, need_sizes
 from anylayer.layers.openvino.activations import number
 
 
 @layer("StridedSlice")
 class StridedSlice(Operation):
-    """x[begin:end:stride, ...] with masks that say which bounds count.
+    """Compute x[begin:end:strides, ...] in NumPy's notation.
 
-    Source: OpenVINO, StridedSlice-1.
+    begin, end and strides are constants with one entry per dimension of the slice, to which the masks apply.
+    Source: OpenVINO operation specification, StridedSlice-1.
     """
 
-    begin_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: this begin does not count")
-    end_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: this end does not count")
-    new_axis_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: a new axis here")
-    shrink_axis_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: one index, the axis goes")
-    ellipsis_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: all axes that are left")
+    begin_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: start at the first element")
+    end_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: end after the last element")
+    new_axis_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: insert an axis of size 1")
+    shrink_axis_mask: tuple[int, ...] = attribute(
+        "int64", (), repeated=True, doc="1: an index, which removes the axis"
+    )
+    ellipsis_mask: tuple[int, ...] = attribute("int64", (), repeated=True, doc="1: an ellipsis")
 
     def forward(self, x: Any, begin: Any, end: Any, strides: Any = None) -> Any:
-        starts, stops = whole(begin, "begin"), whole(end, "end")
-        steps = [1] * len(starts) if strides is None else whole(strides, "strides")
+        starts, stops = integers(begin, "begin"), integers(end, "end")
+        steps = [1] * len(starts) if strides is None else integers(strides, "strides")
         need(
             len(starts) == len(stops) == len(steps),
-            f"begin, end and strides must be equally long, got {len(starts)}, {len(stops)}, {len(steps)}",
+            f"begin, end and strides must have the same length, got {len(starts)}, {len(stops)}, {len(steps)}",
         )
         keys: list[Any] = []
         for i, (start, stop, step) in enumerate(zip(starts, stops, steps)):
@@ -49,46 +53,49 @@ class StridedSlice(Operation):
         return x[tuple(keys)]
 
     def on(self, mask: tuple[int, ...], i: int) -> bool:
-        """Whether a mask marks place i."""
+        """Return whether a mask has 1 at index `i`."""
         return i < len(mask) and mask[i] == 1
 
 
 @layer("Slice")
 class Slice(Operation):
-    """x[start:stop:step] along the axes named; all of them where none is.
+    """Compute x[start:stop:step] along the given axes, or along the leading axes.
 
-    Source: OpenVINO, Slice-8.
+    start, stop, step and axes are constants of one length.
+    Source: OpenVINO operation specification, Slice-8.
     """
 
     def forward(self, x: Any, start: Any, stop: Any, step: Any, axes: Any = None) -> Any:
-        bounds = [whole(v, what) for v, what in ((start, "start"), (stop, "stop"), (step, "step"))]
+        bounds = [integers(v, what) for v, what in ((start, "start"), (stop, "stop"), (step, "step"))]
         count = len(bounds[0])
-        named = list(range(count)) if axes is None else axes_of(whole(axes, "axes"), len(x.shape))
+        named = list(range(count)) if axes is None else axes_of(integers(axes, "axes"), len(x.shape))
         need(
             all(len(b) == len(named) for b in bounds),
-            f"start, stop, step and axes must be equally long, got {[len(b) for b in bounds]} and {len(named)}",
+            f"start, stop, step and axes must have one length, got {[len(b) for b in bounds]} and {len(named)}",
         )
         keys = [slice(None)] * len(x.shape)
         for axis, low, high, by in zip(named, *bounds):
             need(by != 0, "step must not be 0")
             n = x.shape[axis]
-            # far below 0 a stop is before the first element, which Python spells None
-            behind = None if by < 0 and high < -n else high
-            keys[axis] = slice(low, behind, by)
+            # a stop before the first element is None in Python
+            end = None if by < 0 and high < -n else high
+            keys[axis] = slice(low, end, by)
         return x[tuple(keys)]
 
 
 @layer("Gather")
 class Gather(Operation):
-    """Elements of an axis, by index; with batch_dims, rows apart.
+    """Select slices along an axis by index; with batch_dims, each batch by indices of its own.
 
-    Source: OpenVINO, Gather-1, Gather-7, Gather-8 (negative indices count from the end).
+    The output has the shape x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1:]. The axis is a
+    constant. Negative indices count from the end.
+    Source: OpenVINO operation specification, Gather-1, Gather-7 and Gather-8.
     """
 
-    batch_dims: int = attribute("int64", 0, doc="leading axes that x and the indices share")
+    batch_dims: int = attribute("int64", 0, doc="number of leading axes that x and the indices share")
 
     def forward(self, x: Any, indices: Any, axis: Any) -> Any:
-        along = axis_of(whole(axis, "axis")[0], len(x.shape))
+        along = axis_of(integers(axis, "axis")[0], len(x.shape))
         batch = axis_of(self.batch_dims, len(indices.shape) + 1, "batch_dims")
         need(batch <= along, f"batch_dims={batch} must not exceed the axis {along}")
         if not batch:
@@ -98,16 +105,17 @@ class Gather(Operation):
         count = int(np.prod(shape))
         rows, lists = x.reshape(count, *x.shape[batch:]), indices.reshape(count, *indices.shape[batch:])
         taken = [ops.gather(rows[i], lists[i], axis=along - batch) for i in range(count)]
-        need(count <= 64, f"batch_dims={batch} makes {count} rows, 64 are the most")
+        need(count <= 64, f"batch_dims={batch} gives {count} batches, at most 64 are supported")
         y = np.stack(taken)
         return y.reshape(*shape, *y.shape[1:])
 
 
 @layer("GatherElements")
 class GatherElements(Operation):
-    """x[i, indices[i, j]] for axis 1, and so on.
+    """Select elements along an axis: y[i, j] = x[i, indices[i, j]] for axis 1.
 
-    Source: OpenVINO, GatherElements-6.
+    The output has the shape of the indices.
+    Source: OpenVINO operation specification, GatherElements-6.
     """
 
     axis: int = attribute("int64")
@@ -118,27 +126,29 @@ class GatherElements(Operation):
 
 @layer("GatherND")
 class GatherND(Operation):
-    """Elements or slices, by their coordinates.
+    """Select elements or slices by index vectors: x[indices[..., 0], indices[..., 1], ...].
 
-    Source: OpenVINO, GatherND-5, GatherND-8.
+    x and indices (..., k) give indices.shape[:-1] + x.shape[k:].
+    Source: OpenVINO operation specification, GatherND-5 and GatherND-8.
     """
 
     batch_dims: int = attribute("int64", 0)
 
     def forward(self, x: Any, indices: Any) -> Any:
-        need(self.batch_dims == 0, f"batch_dims={self.batch_dims} is not supported, 0 is")
+        need(self.batch_dims == 0, f"batch_dims must be 0, got {self.batch_dims}")
         return ops.gather_nd(x, indices.astype(np.int64))
 
 
 @layer("ScatterUpdate")
 class ScatterUpdate(Operation):
-    """A copy of x with the slices of an axis that the indices name replaced.
+    """Copy x and replace the slices of an axis that the indices select.
 
-    Source: OpenVINO, ScatterUpdate-3.
+    Updates have the shape x.shape[:axis] + indices.shape + x.shape[axis + 1:]. The axis is a constant.
+    Source: OpenVINO operation specification, ScatterUpdate-3.
     """
 
     def forward(self, x: Any, indices: Any, updates: Any, axis: Any) -> Any:
-        along = axis_of(whole(axis, "axis")[0], len(x.shape))
+        along = axis_of(integers(axis, "axis")[0], len(x.shape))
         count = int(np.prod(indices.shape))
         rest = [*x.shape[:along], *x.shape[along + 1 :]]
         values = updates.reshape(*x.shape[:along], count, *x.shape[along + 1 :])
@@ -151,9 +161,10 @@ class ScatterUpdate(Operation):
 
 @layer("ScatterNDUpdate")
 class ScatterNDUpdate(Operation):
-    """A copy of x with elements or slices, named by coordinates, replaced or combined.
+    """Copy x and replace or combine the elements or slices that index vectors select.
 
-    Source: OpenVINO, ScatterNDUpdate-3, ScatterNDUpdate-15.
+    Updates have the shape indices.shape[:-1] + x.shape[k:] for indices (..., k).
+    Source: OpenVINO operation specification, ScatterNDUpdate-3 and ScatterNDUpdate-15.
     """
 
     reduction: str = attribute(Enum("none", "sum", "sub", "prod", "min", "max"), "none")
@@ -167,9 +178,10 @@ class ScatterNDUpdate(Operation):
 
 @layer("ScatterElementsUpdate")
 class ScatterElementsUpdate(Operation):
-    """A copy of x with x[i, indices[i, j]] = updates[i, j] for axis 1, and so on.
+    """Copy x and set y[i, indices[i, j]] = updates[i, j] for axis 1.
 
-    Source: OpenVINO, ScatterElementsUpdate-3, ScatterElementsUpdate-12.
+    Updates have the shape of the indices. With a reduction they are combined with x. The axis is a constant.
+    Source: OpenVINO operation specification, ScatterElementsUpdate-3 and ScatterElementsUpdate-12.
     """
 
     reduction: str = attribute(Enum("none", "sum", "prod", "min", "max", "mean"), "none")
@@ -182,21 +194,23 @@ class ScatterElementsUpdate(Operation):
             "use_init_val: false with a reduction is not supported",
         )
         kind = {"sum": "add", "prod": "mul"}.get(self.reduction, self.reduction)
-        along = axis_of(whole(axis, "axis")[0], len(x.shape))
+        along = axis_of(integers(axis, "axis")[0], len(x.shape))
         return ops.scatter_elements(x, indices, updates, axis=along, reduction=kind)
 
 
 @layer("Pad")
 class Pad(Operation):
-    """Cells around the array: a constant, the edge repeated, or mirrored with (symmetric) or without it.
+    """Pad an array with a constant, with its edge, or with its mirrored elements.
 
-    Negative pads, from opset12 on, cut. Source: OpenVINO, Pad-1, Pad-12.
+    pads_begin and pads_end are constants with one number per axis; negative ones, from opset12 on, crop. reflect
+    does not repeat the edge element, symmetric does.
+    Source: OpenVINO operation specification, Pad-1 and Pad-12.
     """
 
     pad_mode: str = attribute(Enum("constant", "edge", "reflect", "symmetric"))
 
     def forward(self, x: Any, begin: Any, end: Any, value: Any = None) -> Any:
-        low, high = whole(begin, "pads_begin"), whole(end, "pads_end")
+        low, high = integers(begin, "pads_begin"), integers(end, "pads_end")
         need(len(low) == len(high) == len(x.shape), f"pads must have {len(x.shape)} numbers, got {low} and {high}")
         keys = tuple(slice(max(-a, 0), n - max(-b, 0)) for a, b, n in zip(low, high, x.shape))
         if any(min(a, b) < 0 for a, b in zip(low, high)):
@@ -206,15 +220,16 @@ class Pad(Operation):
         pairs = [(max(a, 0), max(b, 0)) for a, b in zip(low, high)]
         if self.pad_mode != "constant":
             return np.pad(x, pairs, mode=self.pad_mode)  # type: ignore[call-overload]
-        fill = x.dtype.type(0 if value is None else number(value, "the pad's value"))
+        fill = x.dtype.type(0 if value is None else number(value, "pad_value"))
         return np.pad(x, pairs, constant_values=fill)
 
 
 @layer("ReverseSequence")
 class ReverseSequence(Operation):
-    """The first `lengths[b]` steps of each sequence the other way round.
+    """Reverse the first lengths[b] steps of each sequence b.
 
-    Source: OpenVINO, ReverseSequence-1.
+    The output has the shape of x. seq_axis is the axis of the steps and batch_axis the axis of the sequences.
+    Source: OpenVINO operation specification, ReverseSequence-1.
     """
 
     batch_axis: int = attribute("int64", 0)
@@ -233,14 +248,16 @@ class ReverseSequence(Operation):
 
 @layer("OneHot")
 class OneHot(Operation):
-    """A new axis that has one value at the index and another elsewhere.
+    """Encode indices as one-hot vectors along a new axis.
 
-    Source: OpenVINO, OneHot-1.
+    The element is on_value where its position along the new axis equals the index, else off_value. depth is the
+    size of the new axis; the last three inputs are constants.
+    Source: OpenVINO operation specification, OneHot-1.
     """
 
     axis: int = attribute("int64")
 
     def forward(self, indices: Any, depth: Any, on: Any, off: Any) -> Any:
-        count = whole(depth, "depth")[0]
+        count = integers(depth, "depth")[0]
         hot = ops.one_hot(indices, count, axis=axis_of(self.axis, len(indices.shape) + 1)) != np.float32(0)
-        return np.where(hot, known(on, "on_value").reshape(()), known(off, "off_value").reshape(()))
+        return np.where(hot, constant(on, "on_value").reshape(()), constant(off, "off_value").reshape(()))

@@ -1,4 +1,4 @@
-"""Pixels into channels, channels into pixels, channels dealt out."""
+"""Operations that move blocks of pixels into channels or into the batch, and back; shuffled channels."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, layer, need
+from anylayer.layer.arguments import axis_of, integers
 from anylayer.layer.fields import attribute
-from anylayer.layers.openvino._base import Operation, axis_of, need_sizes, whole
+from anylayer.layers.openvino._base import Operation, need_sizes
 
 BLOCKS = Enum("blocks_first", "depth_first")
 
 
 @layer("DepthToSpace")
 class DepthToSpace(Operation):
-    """(N, C, ...) to (N, C / b^k, ... * b): channels become the pixels of blocks.
+    """Move channels into blocks of block_size pixels along each spatial axis.
 
-    Source: OpenVINO, DepthToSpace-1.
+    (N, C, d1, ..., dk) to (N, C / b^k, d1 * b, ..., dk * b). The place in the block is the outer index of the
+    channels with blocks_first, the inner one with depth_first.
+    Source: OpenVINO operation specification, DepthToSpace-1.
     """
 
     mode: str = attribute(BLOCKS)
@@ -38,9 +41,10 @@ class DepthToSpace(Operation):
 
 @layer("SpaceToDepth")
 class SpaceToDepth(Operation):
-    """(N, C, ...) to (N, C * b^k, ... / b): the pixels of blocks become channels.
+    """Move blocks of block_size pixels along each spatial axis into channels.
 
-    Source: OpenVINO, SpaceToDepth-1.
+    (N, C, d1, ..., dk) to (N, C * b^k, d1 / b, ..., dk / b): the inverse of DepthToSpace.
+    Source: OpenVINO operation specification, SpaceToDepth-1.
     """
 
     mode: str = attribute(BLOCKS)
@@ -58,9 +62,10 @@ class SpaceToDepth(Operation):
 
 @layer("ShuffleChannels")
 class ShuffleChannels(Operation):
-    """The groups of an axis dealt out in turn.
+    """Shuffle an axis: reshape it to (group, size / group), transpose, and flatten.
 
-    Source: OpenVINO, ShuffleChannels-1.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, ShuffleChannels-1.
     """
 
     axis: int = attribute("int64", 1)
@@ -76,17 +81,22 @@ class ShuffleChannels(Operation):
 
 @layer("BatchToSpace")
 class BatchToSpace(Operation):
-    """The batch's blocks back into space, then cut.
+    """Move batches into blocks of pixels and crop.
 
-    Source: OpenVINO, BatchToSpace-2.
+    (N * prod(block), d1, ...) to (N, d1 * block[1] - crops, ...). block, begin and end are constants with one
+    number per axis.
+    Source: OpenVINO operation specification, BatchToSpace-2.
     """
 
     def forward(self, x: Any, block: Any, begin: Any, end: Any) -> Any:
-        blocks, low, high = (whole(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
+        blocks, low, high = (integers(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
         rank = len(x.shape)
         need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")
         count = int(np.prod(blocks))
-        need(count > 0 and x.shape[0] % count == 0, f"block {blocks} does not divide a batch of {x.shape[0]}")
+        need(
+            count > 0 and x.shape[0] % count == 0,
+            f"block {blocks} of {count} cells does not divide the batch size {x.shape[0]}",
+        )
         n, rest = x.shape[0] // count, x.shape[1:]
         y = x.reshape(*blocks[1:], n, *rest)
         k = rank - 1
@@ -97,13 +107,15 @@ class BatchToSpace(Operation):
 
 @layer("SpaceToBatch")
 class SpaceToBatch(Operation):
-    """Padded, then the blocks of space into the batch.
+    """Pad with zeros and move blocks of pixels into the batch.
 
-    Source: OpenVINO, SpaceToBatch-2.
+    (N, d1, ...) to (N * prod(block), (d1 + pads) / block[1], ...). block, begin and end are constants with one
+    number per axis.
+    Source: OpenVINO operation specification, SpaceToBatch-2.
     """
 
     def forward(self, x: Any, block: Any, begin: Any, end: Any) -> Any:
-        blocks, low, high = (whole(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
+        blocks, low, high = (integers(v, w) for v, w in ((block, "block"), (begin, "begin"), (end, "end")))
         rank = len(x.shape)
         need(len(blocks) == len(low) == len(high) == rank, f"block, begin and end must have {rank} numbers")
         need(min([*low, *high]) >= 0, f"begin and end must not be negative, got {low} and {high}")

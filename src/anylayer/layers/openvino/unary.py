@@ -1,4 +1,4 @@
-"""One input, number by number, without attributes."""
+"""Elementwise operations on one input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anylayer.layers.openvino._base import Operation, family
 
 
 class Unary(Operation):
-    """A function of every number of the input."""
+    """A function of each element."""
 
     elementwise = True
 
@@ -22,7 +22,7 @@ class Unary(Operation):
 
     @staticmethod
     def compute(x: Any) -> Any:
-        """The operation itself."""
+        """Return the result for the input `x`."""
         raise NotImplementedError
 
 
@@ -44,56 +44,54 @@ def _mish(x: Any) -> Any:
     return x * np.tanh(ops.softplus(x))
 
 
-def _asinh(x: Any) -> Any:
-    return np.arcsinh(x)
-
-
 family(
     {
-        "Abs": (np.abs, "The absolute value (OpenVINO Abs-1)."),
-        "Acos": (np.arccos, "The arc cosine (OpenVINO Acos-1)."),
-        "Acosh": (np.arccosh, "The inverse of cosh (OpenVINO Acosh-4)."),
-        "Asin": (np.arcsin, "The arc sine (OpenVINO Asin-1)."),
-        "Asinh": (_asinh, "The inverse of sinh (OpenVINO Asinh-4)."),
-        "Atan": (np.arctan, "The arc tangent (OpenVINO Atan-1)."),
-        "Atanh": (np.arctanh, "The inverse of tanh (OpenVINO Atanh-4)."),
-        "BitwiseNot": (np.invert, "All bits turned (OpenVINO BitwiseNot-13)."),
-        "Ceiling": (np.ceil, "The next whole number upwards (OpenVINO Ceiling-1)."),
-        "Cos": (np.cos, "The cosine (OpenVINO Cos-1)."),
-        "Cosh": (np.cosh, "The hyperbolic cosine (OpenVINO Cosh-1)."),
-        "Erf": (ops.erf, "The error function (OpenVINO Erf-1)."),
-        "Exp": (np.exp, "e to the power of x (OpenVINO Exp-1)."),
-        "Floor": (np.floor, "The next whole number downwards (OpenVINO Floor-1)."),
-        "HSigmoid": (_hsigmoid, "min(max(x + 3, 0), 6) / 6 (OpenVINO HSigmoid-5)."),
-        "HSwish": (_hswish, "x times min(max(x + 3, 0), 6) / 6 (OpenVINO HSwish-4)."),
-        "Log": (np.log, "The natural logarithm (OpenVINO Log-1)."),
-        "LogicalNot": (np.logical_not, "Whether it is false (OpenVINO LogicalNot-1)."),
-        "Mish": (_mish, "x times tanh(softplus(x)) (OpenVINO Mish-4)."),
-        "Negative": (np.negative, "-x (OpenVINO Negative-1)."),
-        "ReLU": (ops.relu, "max(x, 0) (OpenVINO ReLU-1)."),
-        "Sigmoid": (ops.sigmoid, "1 / (1 + exp(-x)) (OpenVINO Sigmoid-1)."),
-        "Sign": (np.sign, "-1, 0 or 1 (OpenVINO Sign-1)."),
-        "Sin": (np.sin, "The sine (OpenVINO Sin-1)."),
-        "Sinh": (np.sinh, "The hyperbolic sine (OpenVINO Sinh-1)."),
-        "SoftPlus": (ops.softplus, "log(1 + exp(x)) (OpenVINO SoftPlus-4)."),
-        "SoftSign": (_softsign, "x / (1 + |x|) (OpenVINO SoftSign-9)."),
-        "Sqrt": (np.sqrt, "The square root (OpenVINO Sqrt-1)."),
-        "Tan": (np.tan, "The tangent (OpenVINO Tan-1)."),
-        "Tanh": (np.tanh, "The hyperbolic tangent (OpenVINO Tanh-1)."),
-        "Identity": (lambda x: x, "x (OpenVINO Identity-16)."),
-        "IsFinite": (np.isfinite, "Whether it is a finite number (OpenVINO IsFinite-10)."),
-        "IsNaN": (np.isnan, "Whether it is not a number (OpenVINO IsNaN-10)."),
+        "Abs": (np.abs, "|x|", "Abs-1"),
+        "Acos": (np.arccos, "the arccosine of x, in radians", "Acos-1"),
+        "Acosh": (np.arccosh, "the inverse hyperbolic cosine of x", "Acosh-3"),
+        "Asin": (np.arcsin, "the arcsine of x, in radians", "Asin-1"),
+        "Asinh": (np.arcsinh, "the inverse hyperbolic sine of x", "Asinh-3"),
+        "Atan": (np.arctan, "the arctangent of x, in radians", "Atan-1"),
+        "Atanh": (np.arctanh, "the inverse hyperbolic tangent of x", "Atanh-3"),
+        "BitwiseNot": (np.invert, "~x, the inverse of each bit", "BitwiseNot-13"),
+        "Ceiling": (np.ceil, "x, rounded up to an integer", "Ceiling-1"),
+        "Cos": (np.cos, "the cosine of x, in radians", "Cos-1"),
+        "Cosh": (np.cosh, "the hyperbolic cosine of x", "Cosh-1"),
+        "Erf": (ops.erf, "the error function of x", "Erf-1"),
+        "Exp": (np.exp, "e to the power of x", "Exp-1"),
+        "Floor": (np.floor, "x, rounded down to an integer", "Floor-1"),
+        "HSigmoid": (_hsigmoid, "min(max(x + 3, 0), 6) / 6", "HSigmoid-5"),
+        "HSwish": (_hswish, "x * min(max(x + 3, 0), 6) / 6", "HSwish-4"),
+        "Log": (np.log, "the natural logarithm of x", "Log-1"),
+        "LogicalNot": (np.logical_not, "whether x is false", "LogicalNot-1"),
+        "Mish": (_mish, "x * tanh(log(1 + exp(x)))", "Mish-4"),
+        "Negative": (np.negative, "-x", "Negative-1"),
+        "ReLU": (ops.relu, "max(x, 0)", "ReLU-1"),
+        "Sigmoid": (ops.sigmoid, "the logistic function 1 / (1 + exp(-x))", "Sigmoid-1"),
+        "Sign": (np.sign, "the sign of x: -1, 0 or 1", "Sign-1"),
+        "Sin": (np.sin, "the sine of x, in radians", "Sin-1"),
+        "Sinh": (np.sinh, "the hyperbolic sine of x", "Sinh-1"),
+        "SoftPlus": (ops.softplus, "log(1 + exp(x))", "SoftPlus-4"),
+        "SoftSign": (_softsign, "x / (1 + |x|)", "SoftSign-9"),
+        "Sqrt": (np.sqrt, "the square root of x", "Sqrt-1"),
+        "Tan": (np.tan, "the tangent of x, in radians", "Tan-1"),
+        "Tanh": (np.tanh, "the hyperbolic tangent of x", "Tanh-1"),
+        "Identity": (lambda x: x, "x itself", "Identity-16"),
+        "IsFinite": (np.isfinite, "whether x is finite", "IsFinite-10"),
+        "IsNaN": (np.isnan, "whether x is NaN", "IsNaN-10"),
     },
     Unary,
     __name__,
+    "The output has the shape of x.",
 )
 
 
 @layer("Round")
 class Round(Operation):
-    """The nearest whole number.
+    """Round to the nearest integer, halves to the even one or away from zero, as `mode` says.
 
-    Source: OpenVINO, Round-5.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, Round-5.
     """
 
     elementwise = True
@@ -104,15 +102,16 @@ class Round(Operation):
             return x
         if self.mode == "half_to_even":
             return np.round(x)
-        whole = np.floor(np.abs(x))
-        return np.sign(x) * (whole + (np.abs(x) - whole >= x.dtype.type(0.5)).astype(x.dtype))
+        lower = np.floor(np.abs(x))
+        return np.sign(x) * (lower + (np.abs(x) - lower >= x.dtype.type(0.5)).astype(x.dtype))
 
 
 @layer("IsInf")
 class IsInf(Operation):
-    """Whether it is infinite, of a sign that counts.
+    """Compute whether each element is infinite, with a sign that the attributes select.
 
-    Source: OpenVINO, IsInf-10.
+    The output has the shape of x.
+    Source: OpenVINO operation specification, IsInf-10.
     """
 
     detect_negative: bool = attribute("bool", True)
