@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,20 @@ and booleans must be equal."""
 DEEP_TOLERANCE = 1e-4
 """The tolerance for a float32 network in which many layers sum up many values, relative to the largest absolute
 value of an output."""
+DEEP_HALF_TOLERANCE = 1e-2
+"""The same for a network that computes in float16, whose values have 11 bits."""
 _MIN_SCALE = 1e-6
 """The scale of an output whose values are all smaller."""
+
+
+def tolerance_for(dtype: np.dtype[Any], *, deep: bool = False) -> float:
+    """Return the tolerance for an output of a dtype: of one layer, or of a network with many layers (`deep`).
+
+    float64 has the tolerance of float32, because some engines compute it in float32.
+    """
+    if dtype == np.float16:
+        return DEEP_HALF_TOLERANCE if deep else TOLERANCE["float16"]
+    return DEEP_TOLERANCE if deep else TOLERANCE["float32"]
 
 
 def largest(array: Array) -> float:

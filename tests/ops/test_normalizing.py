@@ -75,6 +75,14 @@ def test_batch_normalization_is_its_definition(shape: tuple[int, ...], epsilon: 
     agree(lambda x: ops.batch_normalization(x, scale, bias, mean, var, epsilon=epsilon), x)
 
 
+def test_batch_normalization_of_float16_with_statistics_of_float32_is_float16() -> None:
+    x = noise(1, 3, 4, 5).astype(np.float16)
+    scale, bias, mean, var = (np.abs(noise(3, seed=i)) + np.float32(0.5) for i in range(4))
+    y = ops.batch_normalization(x, scale, bias, mean, var)
+    assert y.dtype == np.float16
+    agree(lambda x: ops.batch_normalization(x, scale, bias, mean, var), x)
+
+
 def test_top_k_by_hand() -> None:
     x = np.array([[3, 1, 3, 2, 1]], np.float32)
     values, indices = ops.top_k(x, 4)

@@ -12,7 +12,7 @@ from anylayer.compile.limits import need_memory, size
 from anylayer.errors import TraceError, kind_and_text
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.numerics import DEEP_TOLERANCE, largest_error, normal_noise, scale_of
+from anylayer.numerics import largest_error, normal_noise, scale_of, tolerance_for
 
 Function = Callable[[list[Array]], Sequence[Array]]
 Compiler = Callable[[Graph], Function]
@@ -57,8 +57,8 @@ def compare_trace(body: Graph, forward: Function, types: Sequence[TensorType], c
 def difference(got: Array, want: Array) -> str:
     """Return how the engine's output differs from NumPy's beyond rounding. "" where it does not.
 
-    The tolerance of floats is 1e-4 of the largest value. Of integers and booleans, which rounding may change, one
-    in a thousand may differ.
+    The tolerance of floats is 1e-4 of the largest value, and 1e-2 for float16. Of integers and booleans, which
+    rounding may change, one in a thousand may differ.
     """
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"
@@ -69,7 +69,7 @@ def difference(got: Array, want: Array) -> str:
     if not np.array_equal(np.isnan(got), np.isnan(want)):
         return _NAN
     error, scale = largest_error(got[finite], want[finite]), scale_of(want)
-    return f"by {error:.3g} of {scale:.3g}" if error > DEEP_TOLERANCE * scale else ""
+    return f"by {error:.3g} of {scale:.3g}" if error > tolerance_for(want.dtype, deep=True) * scale else ""
 
 
 def _need_speed(body: Graph, program: Function, forward: Function, inputs: Sequence[Array]) -> None:

@@ -16,7 +16,7 @@ from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, wording
 from anylayer.graph import Graph
 from anylayer.network import Array, Node
-from anylayer.numerics import DEEP_TOLERANCE, TOLERANCE, largest_error, scale_of
+from anylayer.numerics import DEEP_TOLERANCE, largest_error, scale_of, tolerance_for
 from anylayer.runtime.run import NumpyRunner
 from anylayer.source import Run, Written
 from anylayer.writers import Writer
@@ -139,8 +139,10 @@ def opener(writer: Writer, reopen: Open) -> Open:
 
 
 def tolerance_of(graph: Graph) -> float:
-    """Return the tolerance for the outputs of a float32 graph, relative to their largest values."""
-    return TOLERANCE["float32"] if _sums(graph) <= _MAX_SHALLOW_SUMS else DEEP_TOLERANCE
+    """Return the tolerance for the outputs of a graph, relative to their largest values."""
+    half = any(v.dtype == np.float16 for o in graph.ops for v in o.outputs)
+    dtype = np.dtype(np.float16 if half else np.float32)
+    return tolerance_for(dtype, deep=_sums(graph) > _MAX_SHALLOW_SUMS)
 
 
 def _sums(graph: Graph) -> int:

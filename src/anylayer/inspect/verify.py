@@ -12,7 +12,7 @@ from anylayer.compile.nodes import input_arrays, needed_nodes, trace_nodes
 from anylayer.engines import load_engine
 from anylayer.errors import EngineError, at
 from anylayer.network import Array, Node, TensorType
-from anylayer.numerics import TOLERANCE, largest_error, scale_of
+from anylayer.numerics import largest_error, scale_of, tolerance_for
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.run import NumpyRunner
 from anylayer.source import TracedNode
@@ -93,7 +93,7 @@ def _stream(runner: NumpyRunner, arrays: list[Array], watch: Any, found: list[No
 
 def _compare(node: Node, given: list[Array], results: list[Array], outputs: list[Array]) -> NodeCheck:
     min_scale = min(scale_of(*given), 1.0)
-    worst, scale = 0.0, min_scale
+    worst, scale, tolerance = 0.0, min_scale, tolerance_for(outputs[0].dtype if outputs else np.dtype("float32"))
     for got, want in zip(results, outputs):
         if got.shape != want.shape:
             text = f"shape {got.shape}, NumPy gives {want.shape}"
@@ -101,5 +101,5 @@ def _compare(node: Node, given: list[Array], results: list[Array], outputs: list
         own = max(scale_of(want), min_scale)
         error = largest_error(got, want)
         if error / own >= worst / scale:
-            worst, scale = error, own
-    return NodeCheck(node.name, node.type, worst, scale, worst <= TOLERANCE["float32"] * scale)
+            worst, scale, tolerance = error, own, tolerance_for(want.dtype)
+    return NodeCheck(node.name, node.type, worst, scale, worst <= tolerance * scale)

@@ -16,14 +16,14 @@ def batch_normalization(
 ) -> Array:
     """Return (x - mean) / sqrt(var + epsilon) * scale + bias, per channel of `x` (N, C, ...).
 
-    `scale`, `bias`, `mean` and `var` have the shape (C,) (ONNX BatchNormalization-15). Raises LayerError for other
-    shapes.
+    The result has the dtype of `x`, also where that is float16 and the statistics are float32. `scale`, `bias`,
+    `mean` and `var` have the shape (C,) (ONNX BatchNormalization-15). Raises LayerError for other shapes.
     """
     _check(x, scale, bias, mean, var)
     factor = scale / np.sqrt(var + np.asarray(epsilon, var.dtype))
     wide = (-1, *(1,) * (len(x.shape) - 2))
     result: Array = (x - mean.reshape(wide)) * factor.reshape(wide) + bias.reshape(wide)
-    return result
+    return result.astype(x.dtype, copy=False)
 
 
 def _check(x: Array, *statistics: Array) -> None:

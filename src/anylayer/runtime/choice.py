@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.errors import AnyLayerError, EngineError
 from anylayer.network import Array
-from anylayer.numerics import DEEP_TOLERANCE, largest_error, scale_of
+from anylayer.numerics import largest_error, scale_of, tolerance_for
 
 Outputs = Mapping[str, Array]
 Run = Callable[[Sequence[Array]], Outputs]
@@ -29,7 +29,7 @@ def _difference(got: Array, want: Array) -> str:
         count = int(np.count_nonzero(got != want))
         return f"differs in {count} of {want.size} values" if count else ""
     error, scale = largest_error(got, want), scale_of(want)
-    return "" if error <= DEEP_TOLERANCE * scale else f"is off by {error:.3g} of {scale:.3g}"
+    return "" if error <= tolerance_for(want.dtype, deep=True) * scale else f"is off by {error:.3g} of {scale:.3g}"
 
 
 def trusted(runs: Mapping[str, Run], arrays: Sequence[Array], definition: Run) -> tuple[list[str], dict[str, str]]:
