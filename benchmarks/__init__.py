@@ -1,1 +1,1 @@
-"""Side by side with the peers: `python -m benchmarks` (see README.md)."""
+"""Measure anylayer side by side with engines and other tools: `python -m benchmarks` (see README.md)."""

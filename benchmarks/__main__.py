@@ -1,7 +1,7 @@
-"""python -m benchmarks PART...: measure, print the table, keep the figures.
+"""python -m benchmarks PART...: measure, print the tables and save the figures.
 
-parts: networks operators layers loading overhead tensorflow keras, or all; report prints (and with --docs writes)
-what was measured before, without measuring.
+Parts: networks operators layers loading overhead tensorflow keras, or all. `report` prints what was measured
+before, and with --docs writes it to docs/performance.md, without measuring.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DOCS = ROOT / "docs" / "performance.md"
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
-    """What the command line says."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, "all", "report"], metavar="PART")
     parser.add_argument(
@@ -56,7 +56,7 @@ _HELP_PEERS = "the peers' environment [$ANYLAYER_PEERS, or .venv-peers where it 
 
 
 def peers(folder: str | None) -> str | None:
-    """The Python of the peers' environment, or None where there is none."""
+    """Return the Python of the environment with OpenCV and ncnn, or None if there is none."""
     place = Path(folder) if folder else _PEERS
     for python in (place / "bin" / "python", place / "Scripts" / "python.exe"):
         if python.exists():
@@ -67,7 +67,7 @@ def peers(folder: str | None) -> str | None:
 
 
 def make_peers() -> None:
-    """Create the environment the peers live in."""
+    """Create the environment with OpenCV and ncnn."""
     venv.create(_PEERS, with_pip=True)
     requirements = ROOT / "benchmarks" / "peers" / "requirements.txt"
     subprocess.run([peers(str(_PEERS)) or "", "-m", "pip", "install", "-r", str(requirements)], check=True)
@@ -80,7 +80,7 @@ def _folder() -> Iterator[Path]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure the parts, saving after every row."""
+    """Measure the parts, and save after every row."""
     python = peers(options.peers)
     parts = PARTS if "all" in options.parts else [p for p in PARTS if p in options.parts]
     found = results.begin(options.json, python)
@@ -115,7 +115,7 @@ def show(tables: list[Table], plain: bool) -> None:
 
 
 def main() -> None:
-    """Measure, report."""
+    """Measure or report, as the command line says."""
     options = arguments()
     if options.make_peers:
         make_peers()

@@ -1,6 +1,6 @@
-"""Write a .caffemodel by hand, so that Caffe's importers read the weights a network was filled with.
+"""Write a .caffemodel by hand, so that Caffe importers read the weights that a network was filled with.
 
-Field numbers from BVLC Caffe's caffe.proto: NetParameter.name 1, .layer 100; LayerParameter.name 1, .type 2,
+Field numbers are from BVLC Caffe's caffe.proto: NetParameter.name 1, .layer 100; LayerParameter.name 1, .type 2,
 .blobs 7; BlobProto.data 5 (packed float), .shape 7; BlobShape.dim 1 (packed int64).
 """
 
@@ -18,7 +18,7 @@ _BYTES = 2  # protobuf's wire type of everything written here
 
 
 def varint(value: int) -> bytes:
-    """A number as protobuf writes it, seven bits a byte, the lowest first."""
+    """Return an integer as protobuf's varint: seven bits per byte, the lowest first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -28,12 +28,12 @@ def varint(value: int) -> bytes:
 
 
 def head(number: int, size: int) -> bytes:
-    """What stands before `size` bytes of field `number`."""
+    """Return the tag and length that precede `size` bytes of field `number`."""
     return varint(number << 3 | _BYTES) + varint(size)
 
 
 def _blob_head(shape: Sequence[int]) -> tuple[bytes, int]:
-    """A blob's bytes up to its data, and the number of bytes of data that follow."""
+    """Return a blob's bytes up to its data, and the number of bytes of data that follow."""
     dims = b"".join(varint(d) for d in shape)
     message = head(1, len(dims)) + dims
     size = 4 * int(np.prod(shape))
@@ -41,8 +41,9 @@ def _blob_head(shape: Sequence[int]) -> tuple[bytes, int]:
 
 
 def write(path: Path, name: str, layers: Iterable[tuple[str, str, Sequence[Blob]]]) -> None:
-    """A network's weights: (layer name, layer type, blobs) one after the other. Blobs are written as they
-    come, so that a file may be larger than the memory."""
+    """Write a network's weights: (layer name, layer type, blobs) for each layer. Blobs are written as they are
+    generated, so a file may be larger than the memory.
+    """
     with path.open("wb") as file:
         file.write(head(1, len(name.encode())) + name.encode())
         for layer, kind, blobs in layers:

@@ -1,7 +1,7 @@
-"""Layer classes in the contract of OpenCV's Python layers, the same ones for anylayer, OpenCV and OpenVINO.
+"""Layer classes in the form of OpenCV's Python layers, the same for anylayer, OpenCV and OpenVINO.
 
-Vectorised NumPy, with no allocation that could be spared easily: what a careful user would write. No import but
-NumPy, since the peers' environment reads this file too.
+They are vectorised NumPy without avoidable allocations, as a careful user would write them. This file imports only
+NumPy, because the environment with OpenCV reads it, too.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ Shapes = list[list[int]]
 
 
 class CropLayer:
-    """Cut the first input down to the height and width of the second, from its centre: HED's layer, as in
-    OpenCV's tutorial on custom layers."""
+    """Crop the first input to the height and width of the second, from its centre: HED's layer in OpenCV's
+    tutorial on custom layers.
+    """
 
     def __init__(self, params: Any, blobs: Any) -> None:
         self.top = self.left = self.height = self.width = 0
@@ -32,7 +33,7 @@ class CropLayer:
 
 
 class MyInterp:
-    """Bilinear resizing to 129 x 129 with the corners in place, one axis after the other."""
+    """Bilinear interpolation to 129 x 129 with aligned corners, one axis after the other."""
 
     SIZE = 129
 
@@ -55,7 +56,9 @@ class MyInterp:
 
 
 class MyNormalize:
-    """Each pixel's channels divided by their Euclidean length, times a scale per channel (SSD's conv4_3)."""
+    """Divide each pixel's channels by their Euclidean length, then multiply by a scale per channel (SSD's
+    conv4_3).
+    """
 
     def __init__(self, params: Any, blobs: Any) -> None:
         self.scale = np.asarray(blobs[0], np.float32).reshape(1, -1, 1, 1)
@@ -70,7 +73,7 @@ class MyNormalize:
 
 
 class MyLeakyReLU:
-    """x where positive, else 0.1 x."""
+    """Return x where x > 0, and 0.1 * x elsewhere."""
 
     def __init__(self, params: Any, blobs: Any) -> None:
         pass
@@ -90,6 +93,6 @@ BRANCHES: dict[str, tuple[Any, dict[str, Any], Callable[[], list[np.ndarray]]]] 
     "normalize": (MyNormalize, {}, lambda: [SCALE]),
     "leaky": (MyLeakyReLU, {}, list),
 }
-"""The network of nothing but custom layers: input and output name -> class, params, blobs. Each branch is one
-layer."""
+"""A network of custom layers only: input name and output name -> class, params, blobs. Each branch is one layer.
+"""
 SHAPES = {"interp": (1, 64, 65, 65), "normalize": (1, 512, 38, 38), "leaky": (1, 96, 55, 55)}

@@ -1,10 +1,12 @@
-"""A user's layer for the benchmark: bilinear samples of a map at the places that a second input gives."""
+"""A user's layer for the benchmark: sample a map bilinearly at the points that a second input gives."""
 
 from anylayer import ops
 
 
 class GridSample:
-    """OpenCV's contract; the places are (x, y) from -1 to 1, corners not aligned, zeros outside."""
+    """A class in OpenCV's form. The points are (x, y) from -1 to 1, corners are not aligned, and values outside
+    are zero.
+    """
 
     def __init__(self, params, blobs):
         pass

@@ -1,9 +1,10 @@
-"""Tell in which of its speeds the machine was, without looking at what is being measured.
+"""Determine the speed mode of the machine, independently of what is being measured.
 
-A virtual machine's two cores may sit close together or far apart, and change places every few seconds: engines
-that share work between threads run up to 2.2 times slower in the far places, and not all alike. What one core
-computes does not show it; what does is the time in which a value goes from one core to the other and back. The
-other disturbances are a slower clock (a loop of multiply-adds on both cores at once) and other processes.
+The two cores of a virtual machine may be close together or far apart, and this changes every few seconds. If they
+are far apart, engines that share work between threads run up to 2.2 times slower, each by another factor. The
+computing speed of one core does not show it; the time in which a value travels from one core to the other and back
+does. The other disturbances are a slower clock (a loop of multiply-adds on both cores at once) and other
+processes.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from typing import Any
 import numpy as np
 
 NEAR_NS = 150.0
-"""One way of a value between near cores takes about 30 to 110 ns here (Python's loop included), between far ones
-about 250."""
+"""Nanoseconds. A value takes about 30 to 110 ns between near cores here (Python's loop included), and about 250 ns
+between far ones.
+"""
 SLOWER = 1.15
-"""A loop of multiply-adds this much above the usual best means a slower clock, or somebody else's work."""
+"""A loop of multiply-adds that takes this many times its usual best time means a slower clock, or another process.
+"""
 FOREIGN = 0.08
-"""The share of the machine other processes may use during a sample."""
+"""The share of the machine that other processes may use during a sample."""
 
 BUSY_NS = 1000.0
-"""No pair of cores is this far apart: something else was running on one of them."""
+"""Nanoseconds. No pair of cores is this far apart: another process was running on one of them."""
 
 _TRIPS = 400
 _GIVE_UP = 0.01
@@ -41,8 +44,9 @@ _MINE, _ITS = 0, 64  # bytes in cache lines of their own
 
 @dataclass(frozen=True)
 class Probe:
-    """One calibration: nanoseconds one way between the cores, seconds of the multiply-add loop (the slower
-    core's)."""
+    """The result of one calibration: nanoseconds for one way between the cores, and seconds of the multiply-add
+    loop on the slower core.
+    """
 
     latency_ns: float
     fma_seconds: float
@@ -50,7 +54,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Sample:
-    """One contestant's turn: its median seconds a call, and the machine around it."""
+    """One turn of a contestant: its median seconds per call, and the state of the machine before and after it."""
 
     seconds: float
     before: Probe
@@ -60,7 +64,9 @@ class Sample:
 
 
 def mode(sample: Sample, best_fma: float) -> str:
-    """ "fast", "slow" (the cores were far apart) or "disturbed" (slower clock, other processes, stolen time)."""
+    """Return "fast", "slow" (the cores were far apart) or "disturbed" (slower clock, other processes, stolen
+    time).
+    """
     if sample.stolen or sample.foreign > FOREIGN:
         return "disturbed"
     if max(sample.before.fma_seconds, sample.after.fma_seconds) > SLOWER * best_fma:
@@ -71,7 +77,7 @@ def mode(sample: Sample, best_fma: float) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """A contestant's figure: the median of its samples in the best mode it was seen in."""
+    """A contestant's figure: the median of its samples in the best mode that occurred."""
 
     seconds: float
     low: float
@@ -82,7 +88,7 @@ class Figure:
 
 
 def figure(samples: Sequence[Sample], best_fma: float) -> Figure | None:
-    """The median of the samples in fast mode; where there are none, of those in slow mode, else of all."""
+    """Return the median of the samples in fast mode; if there are none, of those in slow mode, else of all."""
     kinds = [mode(sample, best_fma) for sample in samples]
     for wanted in ("fast", "slow", "disturbed"):
         kept = [s.seconds for s, kind in zip(samples, kinds) if kind == wanted]
@@ -94,14 +100,15 @@ def figure(samples: Sequence[Sample], best_fma: float) -> Figure | None:
 
 
 def best_fma(samples: Iterable[Sample]) -> float:
-    """The multiply-add loop that a tenth of the samples' probes undercut (infinite without any): the very best
-    ones are those where the other core happened to rest."""
+    """Return the time of the multiply-add loop that a tenth of the probes undercut (infinity without samples). The
+    very best times are not used, because the other core happened to be idle then.
+    """
     found = sorted(p.fma_seconds for s in samples for p in (s.before, s.after))
     return found[len(found) // 10] if found else float("inf")
 
 
 class Guard:
-    """The calibration: a second process, and the counters of the system. Use as a context."""
+    """The calibration: a second process, and the system's counters. Use it as a context manager."""
 
     def __init__(self) -> None:
         self._file = tempfile.NamedTemporaryFile(prefix="anylayer-bench-")  # noqa: SIM115 (closed by close)
@@ -126,7 +133,7 @@ class Guard:
         return self._echo.stdout.read(1)
 
     def probe(self) -> Probe:
-        """Calibrate: about 5 ms. The best of three tries, so that a chance interruption does not count."""
+        """Calibrate, in about 5 ms. The best of three tries counts, so a chance interruption does not matter."""
         with _on_core(0):
             tries = [self._latency() for _ in range(3)]
             assert self._echo.stdin is not None and self._echo.stdout is not None
@@ -146,7 +153,7 @@ class Guard:
         return max(together - alone, 0.0) / (2 * _TRIPS) * 1e9
 
     def sample(self, turn: Callable[[], dict[str, Any]], patience: float) -> Sample:
-        """One turn between two probes. Waits up to `patience` seconds for the cores to be near each other."""
+        """Run one turn between two probes. Wait up to `patience` seconds for the cores to be near each other."""
         before = self.probe()
         start = time.perf_counter()
         while before.latency_ns > NEAR_NS and time.perf_counter() - start < patience:
@@ -182,7 +189,7 @@ class Guard:
 
 @contextmanager
 def _on_core(place: int) -> Iterator[None]:
-    """Keep this process on one of its cores (the first, 0, or the last, -1), where the system can."""
+    """Keep this process on one of its cores (0: the first, -1: the last), if the system can do that."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -195,8 +202,9 @@ def _on_core(place: int) -> Iterator[None]:
 
 
 def _busy() -> tuple[float, float]:
-    """Seconds all processors were busy, and seconds the hypervisor took, since the start of the system; zeros
-    where the system does not tell."""
+    """Return the seconds that all processors were busy and the seconds that the hypervisor took since the system
+    started; zeros if the system does not report them.
+    """
     try:
         fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
     except OSError:
@@ -206,7 +214,9 @@ def _busy() -> tuple[float, float]:
 
 
 def _trips(shared: Any, mine: int, its: int) -> float:
-    """Seconds until `its` byte has followed `mine` _TRIPS times; _GIVE_UP where it does not in that time."""
+    """Return the seconds until the byte `its` has followed `mine` _TRIPS times, or _GIVE_UP if it does not in that
+    time.
+    """
     start = time.perf_counter()
     for i in range(_TRIPS):
         value = i & 127
@@ -235,8 +245,9 @@ def _follow(shared: Any) -> None:
 
 
 def _fma() -> float:
-    """Seconds of a fixed number of multiply-adds on this core: the median of fifteen, so that the few at either
-    end that run while the other core rests do not count."""
+    """Return the seconds of a fixed number of multiply-adds on this core. It is the median of fifteen, so that
+    runs during which the other core is idle do not count.
+    """
     a = np.ones((48, 48), np.float32)
     b, seconds = a.copy(), []
     for _ in range(15):
@@ -248,7 +259,7 @@ def _fma() -> float:
 
 
 def _serve(path: str) -> None:
-    """The second process: follow (p), multiply and add (f), say that it waits (w)."""
+    """Serve as the second process: follow (p), multiply and add (f), report that it waits (w)."""
     with _on_core(-1), Path(path).open("r+b") as file, mmap.mmap(file.fileno(), 4096) as shared:
         view = memoryview(shared)
         while command := os.read(0, 1):
@@ -262,8 +273,9 @@ def _serve(path: str) -> None:
 
 
 def plain(samples: Iterable[Sample], fma: float) -> list[list[Any]]:
-    """The samples as they are kept: seconds, mode, nanoseconds between the cores, seconds of the multiply-adds
-    (the worse of before and after), the share of other processes."""
+    """Return the samples as they are saved: seconds, mode, nanoseconds between the cores, seconds of the
+    multiply-adds (the larger of before and after), and the share of other processes.
+    """
     return [
         [
             float(f"{s.seconds:.4g}"),

@@ -1,9 +1,10 @@
-"""One loading of a large network, in a process of its own: seconds of each step and memory, as a line of JSON.
+"""Load a large network once, in a process of its own. Print the seconds of each step and the memory as a line of
+JSON.
 
     python -m benchmarks.loading_once ENGINE FOLDER THREADS
 
-FOLDER holds deploy.prototxt, weights.caffemodel and, for the engines called directly, network.onnx with its
-weights beside it. What the engine needs is imported before the clock starts. ENGINE "export" writes network.onnx.
+FOLDER has deploy.prototxt, weights.caffemodel and, for engines that are called directly, network.onnx with its
+weights beside it. The engine's packages are imported before the clock starts. ENGINE "export" writes network.onnx.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NAME = "data"
 
 
 def anylayer_on(engine: str) -> Callable[[Path, int, np.ndarray], Steps]:
-    """anylayer on one engine."""
+    """Return the steps of anylayer on one engine."""
 
     def steps(folder: Path, threads: int, x: np.ndarray) -> Steps:
         import onnx  # noqa: F401
@@ -46,7 +47,7 @@ def anylayer_on(engine: str) -> Callable[[Path, int, np.ndarray], Steps]:
 
 
 def onnxruntime(folder: Path, threads: int, x: np.ndarray) -> Steps:
-    """ONNX Runtime on external data, without prepacking (the best way of tracing.md's table)."""
+    """Load with ONNX Runtime from external data, without prepacking, which is its fastest way to load."""
     import onnxruntime as ort
 
     yield "ready", None
@@ -62,7 +63,7 @@ def onnxruntime(folder: Path, threads: int, x: np.ndarray) -> Steps:
 
 
 def openvino(folder: Path, threads: int, x: np.ndarray) -> Steps:
-    """OpenVINO on external data."""
+    """Load with OpenVINO from external data."""
     import openvino as ov
 
     core = ov.Core()
@@ -81,7 +82,7 @@ def openvino(folder: Path, threads: int, x: np.ndarray) -> Steps:
 
 
 def opencv(folder: Path, threads: int, x: np.ndarray) -> Steps:
-    """OpenCV's Caffe importer (its first frame is where it allocates)."""
+    """Load with OpenCV's Caffe importer, which allocates in its first frame."""
     import cv2
 
     cv2.setNumThreads(threads)
@@ -105,7 +106,7 @@ ENGINES = {
 
 
 def memory() -> dict[str, int]:
-    """What this process owns, in bytes (empty where the system does not tell)."""
+    """Return the memory that this process owns, in bytes (empty if the system does not report it)."""
     path = Path("/proc/self/smaps_rollup")
     if not path.exists():
         return {}
@@ -118,7 +119,7 @@ def memory() -> dict[str, int]:
 
 
 def peak() -> int:
-    """The largest resident size so far, mapped file pages included, in bytes."""
+    """Return the largest resident size so far in bytes, including pages of mapped files."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -141,7 +142,7 @@ def once(engine: str, folder: Path, threads: int) -> dict[str, Any]:
 
 
 def export(folder: Path) -> None:
-    """Write network.onnx with the weights beside it, as one would for the engines."""
+    """Write network.onnx with its weights beside it, for the engines that are called directly."""
     import anylayer
     from anylayer.compile.plan import make_plan
     from anylayer.writers.onnx import to_onnx

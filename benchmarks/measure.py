@@ -1,4 +1,4 @@
-"""Contestants take turns, round by round, each turn between two calibrations."""
+"""Measure contestants in turns, round by round, each turn between two calibrations."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from benchmarks.processes import Worker, WorkerError
 
 WARM_SECONDS, WARM_RUNS = 0.02, 2
 SECONDS, RUNS = 0.06, 3
-"""A turn is short, since the machine changes its mode every half second."""
+"""Seconds. A turn is short, because the machine changes its mode about every half second."""
 HOPELESS = 1.15
-"""A way of calling an engine this much slower than the engine's best, in two rounds, is not measured further."""
+"""A way of calling an engine that is this many times slower than the engine's best in two rounds is not measured
+further.
+"""
 PATIENCE = 5.0
 """Seconds that one row may wait for the machine to be in fast mode."""
 
 
 @dataclass
 class Contestant:
-    """One way (`call`) of calling what stands in a table's `column`."""
+    """One way (`call`) of calling what a table's `column` names."""
 
     column: str
     call: str
@@ -30,9 +32,10 @@ class Contestant:
 
 
 def measure(contestants: Sequence[Contestant], guard: Guard, rounds: int, short: bool = False) -> None:
-    """Fill in the contestants' samples: `rounds` turns each, and up to half as many again where fewer than three
-    of a contestant's turns found the machine undisturbed. `short` is for calls of a good part of a second: fewer
-    of them make a turn."""
+    """Fill in the contestants' samples: `rounds` turns each, and up to half as many again for a contestant that
+    has fewer than three undisturbed turns. With `short`, for calls that take a good part of a second, a turn has
+    fewer calls.
+    """
     running = list(contestants)
     patience = PATIENCE
     for number in range(rounds + (rounds + 1) // 2):
@@ -62,14 +65,15 @@ def _turn(contestant: Contestant, short: bool) -> dict[str, Any]:
 
 
 def rotated(items: Sequence[Contestant], by: int) -> list[Contestant]:
-    """The items, begun at another one each round."""
+    """Return the items, beginning with another one in each round."""
     start = by % len(items) if items else 0
     return [*items[start:], *items[:start]]
 
 
 def hopeful(running: Sequence[Contestant], fma: float) -> list[Contestant]:
-    """Those that were not far behind the best way of calling the same engine in both of the last two rounds, as
-    far as these rounds were undisturbed."""
+    """Return the contestants that were not far behind the best way of calling the same engine in both of the last
+    two rounds. Disturbed rounds do not count.
+    """
 
     def behind(contestant: Contestant, place: int) -> bool:
         same = [c.samples[place] for c in running if c.column == contestant.column]
@@ -86,7 +90,9 @@ def _settled(contestant: Contestant, rounds: int) -> bool:
 
 
 def columns(contestants: Sequence[Contestant]) -> dict[str, dict[str, Any]]:
-    """For each column its figure (of its best way of calling) and every way's samples, as JSON takes them."""
+    """Return, for each column, its figure (of its best way of calling) and the samples of every way, as JSON
+    values.
+    """
     best = best_fma(s for c in contestants for s in c.samples)
     result: dict[str, dict[str, Any]] = {}
     for contestant in contestants:

@@ -1,4 +1,4 @@
-"""The operators as one would write them for ONNX by hand: name -> forms. A form is (nodes, constants)."""
+"""The operators as a user would write them by hand for ONNX: name -> forms. A form is (nodes, constants)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPSET = 18
 
 
 def _stretch(size: int, to: int) -> np.ndarray:
-    """(to, size): the matrix of linear interpolation with the ends in place."""
+    """Return the matrix (to, size) of linear interpolation with aligned corners."""
     place = np.arange(to) * (size - 1) / (to - 1)
     low = np.minimum(place.astype(int), size - 2)
     matrix = np.zeros((to, size), np.float32)
@@ -139,7 +139,7 @@ FORMS = {
 
 
 def write(operator: Operator, output: Sequence[int], folder: Path) -> dict[str, str]:
-    """The operator's forms as ONNX files: form -> path; empty where none is written here."""
+    """Write the operator's forms as ONNX files. Return form -> path; empty if none is written here."""
     key = next((key for key in FORMS if operator.name.startswith(key)), None)
     if key is None:
         return {}

@@ -1,4 +1,4 @@
-"""The operators as OpenVINO's own operation sets have them: for the OpenVINO runner. No anylayer here."""
+"""The operators in OpenVINO's own operation sets, for the OpenVINO runner. This file does not import anylayer."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ BUILDERS: dict[str, Callable[[Parameters], Any]] = {
 
 
 def build(name: str, inputs: dict[str, np.ndarray]) -> Any:
-    """The model of the operator called `name`, or None where it has none of its own."""
+    """Return the model of the operator called `name`, or None if OpenVINO has no operation for it."""
     key = next((key for key in BUILDERS if name.startswith(key)), None)
     if key is None:
         return None

@@ -1,4 +1,4 @@
-"""The forms of a network that the engines called directly are given: the best of them counts."""
+"""The forms of a network for the engines that are called directly; the fastest form counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from onnx import helper, numpy_helper
 
 
 def forms(written: dict[str, str], engine: str) -> dict[str, str]:
-    """The forms anylayer wrote of a network for an engine, and what is known to be faster on it in their place."""
+    """Return the forms that anylayer wrote of a network for an engine, and others that are known to be faster on
+    it.
+    """
     found = dict(written)
     whole = found.get("whole operators")
     if engine == "onnxruntime" and whole and (model := without_lrn(onnx.load(whole))) is not None:
@@ -21,8 +23,9 @@ def forms(written: dict[str, str], engine: str) -> dict[str, str]:
 
 
 def without_lrn(model: onnx.ModelProto) -> onnx.ModelProto | None:
-    """Each LRN with beta 0.75 as square, banded 1 x 1 convolution, two square roots and a division; None where
-    the model has none."""
+    """Replace each LRN with beta 0.75 by a square, a banded 1x1 convolution, two square roots and a division.
+    Return None if the model has no LRN.
+    """
     shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in _inferred(model)}
     nodes: list[onnx.NodeProto] = []
     changed = False

@@ -15,9 +15,11 @@ Inputs = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Operator:
-    """One row. `inputs`: the arrays (their order is that of the layer's bottoms). `ncnn`: the line of a .param
-    that does the same, or nothing. `opencv`: whether OpenCV's Caffe importer has the layer. `note`: what the name
-    does not say."""
+    """One row.
+
+    `inputs`: the arrays, in the order of the layer's bottoms. `ncnn`: the line of a .param file that does the
+    same, or "". `opencv`: whether OpenCV's Caffe importer has the layer. `note`: what the name does not say.
+    """
 
     name: str
     kind: str
@@ -33,7 +35,7 @@ class Operator:
     ncnn_weights: tuple[np.ndarray, ...] = field(default=())
 
     def text(self) -> str:
-        """The network."""
+        """Return the prototxt of the network."""
         net = Prototxt(self.name)
         bottoms = [net.input(name, array.shape) for name, array in self.inputs().items()]
         net.layer("y", self.kind, bottoms, **self.params)
@@ -41,7 +43,7 @@ class Operator:
 
 
 def noise(*shape: int) -> np.ndarray:
-    """Seeded, normal, float32."""
+    """Return seeded, normally distributed float32 values."""
     return np.random.default_rng(0).standard_normal(shape, np.float32)
 
 
@@ -50,8 +52,9 @@ def _x(*shape: int) -> Callable[[], Inputs]:
 
 
 def detections(background: float) -> Inputs:
-    """SSD300's 8732 boxes and 21 classes: seeded offsets, scores as softmax gives them (the higher `background`
-    the fewer pass), priors of six maps."""
+    """Return SSD300's 8732 boxes of 21 classes: seeded offsets, softmax scores and the priors of six maps. The
+    higher `background`, the fewer boxes exceed the threshold.
+    """
     random = np.random.default_rng(0)
     loc = random.standard_normal((1, 8732 * 4)).astype(np.float32) * np.float32(0.5)
     logits = random.standard_normal((8732, 21)).astype(np.float32) * np.float32(2.0)
@@ -62,7 +65,9 @@ def detections(background: float) -> Inputs:
 
 
 def priors() -> np.ndarray:
-    """(1, 2, 8732 * 4): boxes on maps of 38, 19, 10, 5, 3, 1 cells with 4 or 6 shapes, and their variances."""
+    """Return the priors (1, 2, 8732 * 4): boxes with 4 or 6 shapes on maps of 38, 19, 10, 5, 3, 1 cells, and their
+    variances.
+    """
     boxes = []
     maps = ((38, 4, 0.1), (19, 6, 0.2), (10, 6, 0.37), (5, 6, 0.54), (3, 4, 0.71), (1, 4, 0.88))
     for side, shapes, size in maps:
@@ -76,7 +81,7 @@ def priors() -> np.ndarray:
 
 
 def regions() -> Inputs:
-    """A feature map and 100 regions of it in a picture 16 times as large."""
+    """Return a feature map and 100 regions of it, in a picture that is 16 times as large."""
     random = np.random.default_rng(0)
     near = random.uniform(0, 400, (100, 2))
     corners = np.concatenate([near, near + random.uniform(32, 390, (100, 2))], axis=1)
@@ -85,7 +90,7 @@ def regions() -> Inputs:
 
 
 def grid() -> Inputs:
-    """A map and where to read it: a rotated grid with seeded noise, a little of it outside."""
+    """Return a map and sampling points: a rotated grid with seeded noise, partly outside the map."""
     y, x = np.meshgrid(np.linspace(-1, 1, 64), np.linspace(-1, 1, 64), indexing="ij")
     random = np.random.default_rng(0)
     rotated = np.stack([0.9 * x + 0.3 * y, -0.3 * x + 0.9 * y], axis=-1)
@@ -94,7 +99,7 @@ def grid() -> Inputs:
 
 
 def pooled() -> Inputs:
-    """What a maximum pooling of 128 x 128 left, and its mask."""
+    """Return the result of a max pooling of a 128 x 128 map, and its mask."""
     random = np.random.default_rng(0)
     dy, dx = random.integers(0, 2, (2, 1, 64, 64, 64))
     y, x = np.meshgrid(np.arange(64), np.arange(64), indexing="ij")

@@ -1,4 +1,4 @@
-"""The parent's end of the workers."""
+"""The parent's side of the worker processes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class WorkerError(Exception):
-    """A worker could not do what it was asked; the message is the worker's."""
+    """A worker could not execute a command. The message is the worker's."""
 
 
 class Worker:
-    """A process of `python` with one runner. Use as a context."""
+    """A process of `python` with one runner. Use it as a context manager."""
 
     def __init__(self, python: str, runner: str, threads: int = 2) -> None:
         self.runner = runner
@@ -37,12 +37,12 @@ class Worker:
         )
 
     def ask(self, **command: Any) -> dict[str, Any]:
-        """The answer to a command; raises WorkerError."""
+        """Return the answer to a command. Raise WorkerError if it fails."""
         self.send(**command)
         return self.answer()
 
     def send(self, **command: Any) -> None:
-        """Give a command and go on; `answer` waits for its answer."""
+        """Send a command without waiting; `answer` waits for its answer."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(command) + "\n")
@@ -51,7 +51,7 @@ class Worker:
             raise WorkerError(self._end()) from None
 
     def answer(self) -> dict[str, Any]:
-        """The answer to the command that was sent; raises WorkerError."""
+        """Return the answer to the command that was sent. Raise WorkerError if it fails."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -62,7 +62,7 @@ class Worker:
         return reply
 
     def outputs(self, call: str, folder: Path) -> dict[str, np.ndarray]:
-        """One frame's outputs."""
+        """Return the outputs of one frame."""
         path = folder / f"outputs_{self.runner}.npz"
         self.ask(do="outputs", call=call, path=str(path))
         with np.load(path) as file:

@@ -1,4 +1,4 @@
-"""Write a network's text: what the generators under networks/ and the one-layer networks are made with."""
+"""Write a network as a prototxt. The generators in networks/ and the networks of one layer use it."""
 
 from __future__ import annotations
 
@@ -7,31 +7,33 @@ from typing import Any
 
 
 class Word(str):
-    """An enum's name, written without quotes."""
+    """The name of an enum value, which is written without quotes."""
 
 
 class Prototxt:
-    """A network that is written layer by layer; `layer` gives the name of what the layer makes."""
+    """A network that is built layer by layer. `layer` returns the name of the layer's first top."""
 
     def __init__(self, name: str) -> None:
         self._parts = [f'name: "{name}"\n']
 
     def input(self, name: str, shape: Sequence[int]) -> str:
-        """An Input layer."""
+        """Add an Input layer."""
         dims = {"shape": {"dim": list(shape)}}
         return self.layer(name, "Input", (), input_param=dims)
 
     def layer(
         self, name: str, kind: str, inputs: str | Sequence[str], tops: Sequence[str] | None = None, **messages: Any
     ) -> str:
-        """A layer named `name` on `inputs`, making `tops` (one of its own name unless said)."""
+        """Add a layer named `name` on `inputs`. `tops` are its outputs; without them it has one output with the
+        layer's name.
+        """
         bottoms = [inputs] if isinstance(inputs, str) else list(inputs)
         fields: dict[str, Any] = {"name": name, "type": kind, "bottom": bottoms, "top": list(tops or [name])}
         self._parts.append(_field("layer", {**fields, **messages}, 0))
         return (tops or [name])[0]
 
     def text(self) -> str:
-        """The whole file."""
+        """Return the whole file."""
         return "".join(self._parts)
 
 

@@ -1,4 +1,4 @@
-"""The tables and docs/performance.md, made from the results alone."""
+"""Make the tables and docs/performance.md from the results only."""
 
 from __future__ import annotations
 
@@ -20,28 +20,30 @@ Behind = tuple[str, str, str]
 
 
 def seconds(row: Row, column: str) -> float | None:
-    """A column's figure, or None where it has none."""
+    """Return a column's figure in seconds, or None if it has none."""
     found = row["columns"].get(column, {})
     return found.get("seconds") if "error" not in found else None
 
 
 def least(row: Row, columns: Sequence[str]) -> float | None:
-    """The best figure among the columns."""
+    """Return the best figure among the columns."""
     return min((s for c in columns if (s := seconds(row, c)) is not None), default=None)
 
 
 def ratio(a: float | None, b: float | None) -> float | None:
-    """a / b, where both are known."""
+    """Return a / b, or None if one of them is missing."""
     return a / b if a is not None and b else None
 
 
 def factor(value: float | None, missed: bool = False) -> str:
-    """A ratio as text, marked where it misses its target."""
+    """Return a ratio as text, marked if it misses its target."""
     return "-" if value is None else f"{value:.2f}" + (" !" if missed else "")
 
 
 def cell(row: Row, column: str, unit: float) -> str:
-    """A figure in units of `unit` seconds with the mode it was measured in, or the shortest reason for none."""
+    """Return a figure in units of `unit` seconds with the mode it was measured in, or a short reason why there is
+    none.
+    """
     found = row["columns"].get(column)
     if found is None:
         return "-"
@@ -54,13 +56,13 @@ def cell(row: Row, column: str, unit: float) -> str:
 
 
 def doubt(row: Row) -> str:
-    """What to add to a statement about a row whose figures are not all of fast or slow mode."""
+    """Return what to add to a statement about a row with disturbed figures."""
     disturbed = any(column.get("mode") == "disturbed" for column in row["columns"].values())
     return "; disturbed, measure again" if disturbed else ""
 
 
 def modes(found: Sequence[Row]) -> str:
-    """In which modes the figures of these rows were measured, and what was discarded."""
+    """State in which modes the figures of these rows were measured, and how many samples were discarded."""
     kept = {"fast": 0, "slow": 0, "disturbed": 0}
     discarded = 0
     for row in found:
@@ -68,16 +70,16 @@ def modes(found: Sequence[Row]) -> str:
             if "mode" in column:
                 kept[column["mode"]] += 1
                 discarded += column["discarded"]
-    text = f"{kept['fast']} figures are of the machine's fast mode"
+    text = f"{kept['fast']} figures were measured in the machine's fast mode"
     if kept["slow"]:
-        text += f", {kept['slow']} of its slow mode (s), fast mode never came"
+        text += f", {kept['slow']} in its slow mode (s), because fast mode did not occur"
     if kept["disturbed"]:
-        text += f", {kept['disturbed']} were disturbed in every round (d): measure these again"
+        text += f", {kept['disturbed']} were disturbed in every round (d) and should be measured again"
     return f"{text}; {discarded} samples were discarded."
 
 
 def networks(results: Results) -> tuple[Table, list[Behind]]:
-    """The fourteen networks: each engine's figure, and the two ratios that have targets."""
+    """Return the table of the fourteen networks: each engine's figure, and the two ratios that have targets."""
     heads = ["network", "anylayer ms", "runs on", *(_HEADS[e] for e in ENGINES), "OpenCV"]
     heads += ["/ best of ORT, OV", "/ best direct", "OpenCV /"]
     table, behind = Table("Whole networks", heads), list[Behind]()
@@ -105,7 +107,7 @@ def networks(results: Results) -> tuple[Table, list[Behind]]:
 
 
 def operators(results: Results) -> tuple[Table, list[Behind]]:
-    """The fifteen operators against the best cell of each row."""
+    """Return the table of the fifteen operators, each compared with the best cell of its row."""
     heads = ["operator", "anylayer us", "runs on", *(_HEADS[e] for e in ENGINES), "OpenCV", "/ best", "best"]
     table, behind = Table("Operators", heads), list[Behind]()
     found = rows(results, "operators")
@@ -129,7 +131,7 @@ def operators(results: Results) -> tuple[Table, list[Behind]]:
 
 
 def layers(results: Results) -> tuple[Table, list[Behind]]:
-    """Custom layers against the same classes elsewhere."""
+    """Return the table of custom layers, compared with the same classes in other tools."""
     columns = ("anylayer", "opencv", "openvino python", "onnxruntime", "openvino")
     heads = ["network", "anylayer ms", "OpenCV", "OpenVINO, Python ops", "ORT", "OpenVINO", "best peer /"]
     table, behind = Table("Custom layers", heads), list[Behind]()
@@ -147,7 +149,7 @@ def layers(results: Results) -> tuple[Table, list[Behind]]:
 
 
 def loading(results: Results) -> tuple[Table, list[Behind]]:
-    """Large files: each step's seconds and the memory owned after the first frame."""
+    """Return the table of large files: the seconds of each step, and the memory owned after the first frame."""
     heads = ["file", "engine", "read s", "compile s", "first frame s", "all s", "next frame ms"]
     heads += ["anonymous MB", "/ file", "peak RSS MB"]
     table, behind = Table("Large files, each in a fresh process", heads, left=2), list[Behind]()
@@ -164,8 +166,8 @@ def loading(results: Results) -> tuple[Table, list[Behind]]:
             table.rows.append([row["name"], engine, *cells, frame, *shown])
         behind += [("loading", row["name"], text) for text in _slow_to_load(row)]
     table.notes = [
-        "Imports are not counted; files lie in the page cache. Anonymous memory is what the process owns after "
-        "the first frame, imports included; pages of mapped files are in the peak alone."
+        "The time of imports does not count; the files are in the page cache. Anonymous memory is what the "
+        "process owns after the first frame, including imports; pages of mapped files count only in the peak."
     ]
     return table, behind
 
@@ -190,7 +192,7 @@ def _slow_to_load(row: Row) -> list[str]:
 
 
 def overhead(results: Results) -> tuple[Table, list[Behind]]:
-    """anylayer's own costs."""
+    """Return the table of anylayer's own costs."""
     table = Table("anylayer's own costs", ["what", "measured", "target"])
     behind: list[Behind] = []
     for row in rows(results, "overhead"):
@@ -230,12 +232,12 @@ def _costs(row: Row) -> list[tuple[str, float, float, str]]:
 
 
 def tensorflow(results: Results) -> tuple[Table, list[Behind]]:
-    """Networks of keras.applications, from frozen graphs."""
+    """Return the table of networks of keras.applications, from frozen graphs."""
     return _frameworks(results, "tensorflow", "From TensorFlow's frozen graphs")
 
 
 def keras(results: Results) -> tuple[Table, list[Behind]]:
-    """The same, from Keras' files."""
+    """Return the table of networks of keras.applications, from Keras' files."""
     return _frameworks(results, "keras", "From Keras' files")
 
 
@@ -275,7 +277,7 @@ def _notes(found: Sequence[Row]) -> list[str]:
 
 
 def tables(results: Results) -> tuple[list[Table], list[Behind]]:
-    """Every part that has rows, and all that misses its target."""
+    """Return the tables of all parts that have rows, and all rows that miss their targets."""
     made, behind = [], list[Behind]()
     for part, make in PARTS.items():
         if rows(results, part):
@@ -286,17 +288,17 @@ def tables(results: Results) -> tuple[list[Table], list[Behind]]:
 
 
 def behind_table(behind: Sequence[Behind]) -> Table:
-    """What misses its target, with the reason where one is known."""
+    """Return the table of what misses its target, with the reason if one is known."""
     table = Table("Still behind", ["row", "by how much (target)", "reason"], left=3)
     for _, name, text in behind:
-        table.rows.append([name, text, reasons.REASONS.get(name, "not looked into")])
+        table.rows.append([name, text, reasons.reason(name)])
     if not behind:
         table.rows.append(["nothing", "", ""])
     return table
 
 
 def machine(results: Results) -> str:
-    """The machine in one sentence."""
+    """Describe the machine in one sentence."""
     m: dict[str, Any] = results["machine"]
     kind = "virtual machine" if m["virtual"] else "machine"
     wide = ", AVX-512" if m["avx512"] else ""
@@ -308,7 +310,7 @@ def machine(results: Results) -> str:
 
 
 def document(results: Results) -> str:
-    """docs/performance.md."""
+    """Return the text of docs/performance.md."""
     made, behind = tables(results)
     days = sorted({row["day"] for row in results["rows"]})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "never"
@@ -318,13 +320,14 @@ def document(results: Results) -> str:
 
 _PREFACE = """# Performance
 
-Made by `python -m benchmarks report --docs` from what `python -m benchmarks all` measured ({when}); see
-benchmarks/README.md for how. All engines side by side in one run, 2 threads, float32, one frame at a time.
+`python -m benchmarks report --docs` writes this page from the results of `python -m benchmarks all` ({when});
+benchmarks/README.md describes the method. All engines run side by side with 2 threads, in float32, one frame at a
+time.
 
 {machine}
 
-`!` marks what misses its target. "anylayer" is `net.compile(engine="auto")`, called as a user calls it; the
-engines beside it are called directly, on the best form of the network known for each; OpenCV reads the Caffe files
-with its own importer. Every engine's outputs were held to anylayer's (1e-4 of an output's largest value) before it
-was timed.
+`!` marks a figure that misses its target. "anylayer" is `net.compile(engine="auto")`, called as a user calls it.
+The other engines are called directly, on the fastest known form of the network for each. OpenCV reads the Caffe
+files with its own importer. Before the measurement, every engine's outputs were compared with anylayer's
+(tolerance: 1e-4 of an output's largest value).
 """

@@ -1,4 +1,4 @@
-"""What was measured, in one JSON file that parts of the benchmark add their rows to."""
+"""The results: one JSON file to which each part of the benchmark adds its rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Results = dict[str, Any]
 
 
 def empty() -> Results:
-    """Results without a row."""
+    """Return results without rows."""
     return {"machine": machine(), "versions": {}, "rows": []}
 
 
 def load(path: Path) -> Results:
-    """The results in a file; empty ones where there is none."""
+    """Return the results in a file; empty ones if there is no file."""
     if not path.exists():
         return empty()
     found: Results = json.loads(path.read_text())
@@ -33,21 +33,23 @@ def load(path: Path) -> Results:
 
 
 def begin(path: Path, peers: str | None) -> Results:
-    """The results in a file to add to, with this machine and its versions; without the rows of another machine."""
+    """Return the results in a file, with this machine and its versions. Rows of another machine are dropped."""
     found, here = load(path), machine()
     same = all(found["machine"].get(key) == here[key] for key in ("processor", "cores"))
     return {"machine": here, "versions": versions(peers), "rows": found["rows"] if same else []}
 
 
 def save(path: Path, results: Results) -> None:
-    """Write the file, whole or not at all."""
+    """Write the file completely or not at all."""
     beside = path.with_name(path.name + ".new")
     beside.write_text(json.dumps(results, indent=1) + "\n")
     beside.replace(path)
 
 
 def merge(results: Results, rows: Iterable[Row]) -> Results:
-    """The results with these rows, each in place of an older one of its part and name, each with its day."""
+    """Return the results with these rows. Each row gets today's date and replaces an older row of the same part
+    and name.
+    """
     day = datetime.date.today().isoformat()
     kept = {(row["part"], row["name"]): row for row in results["rows"]}
     for row in rows:
@@ -56,12 +58,12 @@ def merge(results: Results, rows: Iterable[Row]) -> Results:
 
 
 def rows(results: Results, part: str) -> list[Row]:
-    """The rows of a part, in the order they were first measured."""
+    """Return the rows of a part, in the order in which they were first measured."""
     return [row for row in results["rows"] if row["part"] == part]
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on: processor, number of cores, memory, system, Python."""
+    """Return what the figures depend on: processor, number of cores, memory, system, Python."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     fields = {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in lines)}
@@ -81,7 +83,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions(peers: str | None) -> dict[str, str]:
-    """Version of every package measured; the peers' as their environment has them."""
+    """Return the version of every package that is measured, taken from the environment that has it."""
     found = {name: version for name in PACKAGES if (version := _version(name))}
     if peers is None:
         return found

@@ -1,8 +1,8 @@
-"""python -m benchmarks.rules [NAME...]: what each rule of the simplifier brings, on each engine it is for.
+"""python -m benchmarks.rules [NAME...]: measure what each rewrite rule saves on each of its engines.
 
-Both graphs, with all rules but the one and with all, run in one process and take turns; the figure is each one's
-best run, which another process can only make slower. No peers, no calibration: a rule is kept where the ratio is
-clear.
+Two graphs, one rewritten with all rules except the one in question and one with all rules, run in one process in
+turns. The figure is the best time of each, because other processes can only make it slower. There is no
+calibration: a rule is kept only if its ratio is clear.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """An expression that the rules named `rules` are about, and the shapes of what it is computed from."""
+    """An expression that the rules named `rules` rewrite, and the shapes of its inputs."""
 
     rules: str
     text: str
@@ -44,7 +44,7 @@ class Case:
 def best(
     programs: Sequence[Any], inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], seconds: float
 ) -> list[float]:
-    """The best seconds of each program, blocks of runs taking turns."""
+    """Return the best seconds of each program; blocks of runs take turns."""
     found = [float("inf")] * len(programs)
     for _ in range(ROUNDS):
         for i, program in enumerate(programs):
@@ -60,7 +60,7 @@ def best(
 
 @contextmanager
 def without(names: str) -> Iterator[None]:
-    """The simplifier without some rules, by the names of their functions."""
+    """Return the simplifier without some rules, which are given by the names of their functions."""
     known = {r.rewrite.__name__ for r in simplifier.RULES}
     missing = set(names.split()) - known
     if missing:
@@ -74,12 +74,12 @@ def without(names: str) -> Iterator[None]:
 
 
 def kinds(graph: Graph) -> str:
-    """The operators of a graph."""
+    """Return the names of a graph's operators."""
     return " ".join(o.op for o in graph.ops)
 
 
 def measure(case: Case, engine: str, seconds: float, threads: int) -> tuple[float, float] | None:
-    """Seconds before and after; None where the rules do nothing on this engine."""
+    """Return the seconds before and after; None if the rules do not change the graph for this engine."""
     random = np.random.default_rng(0)
     inputs = [random.standard_normal(s).astype(np.float32) for s in case.shapes]
     graph = trace(lambda xs: [case.function(*xs)], [TensorType.of(s, np.float32) for s in case.shapes])
@@ -95,30 +95,32 @@ def measure(case: Case, engine: str, seconds: float, threads: int) -> tuple[floa
 
 
 def f(value: float) -> np.float32:
-    """A number of float32, so that nothing becomes float64."""
+    """Return a float32 number, so that nothing becomes float64."""
     return np.float32(value)
 
 
 def repeated(x: Any) -> Any:
-    """Every pixel 2 x 2 times."""
+    """Repeat every pixel 2 x 2 times."""
     return np.repeat(np.repeat(x, 2, axis=2), 2, axis=3)
 
 
 def copied(x: Any) -> Any:
-    """The same by broadcasting."""
+    """Repeat every pixel 2 x 2 times by broadcasting."""
     n, c, h, w = x.shape
     return np.broadcast_to(x[:, :, :, None, :, None], (n, c, h, 2, w, 2)).reshape(n, c, 2 * h, 2 * w)
 
 
 def places(old: int, new: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Interpolation with the ends in place: the two neighbours, and the weight of the second."""
+    """Return the indices of the two neighbours, and the weight of the second, for linear interpolation with
+    aligned corners.
+    """
     at = np.arange(new, dtype=np.float32) * f((old - 1) / (new - 1))
     low = at.astype(int)
     return low, np.minimum(low + 1, old - 1), (at - low).astype(np.float32)
 
 
 def bilinear(new: int) -> Callable[[Any], Any]:
-    """Axis by axis."""
+    """Return a function that interpolates bilinearly, axis by axis."""
 
     def stretch(x: Any, axis: int) -> Any:
         low, high, part = places(x.shape[axis], new)
@@ -129,7 +131,7 @@ def bilinear(new: int) -> Callable[[Any], Any]:
 
 
 def four_taps(new: int) -> Callable[[Any], Any]:
-    """The four neighbours of every pixel, by a mesh of indices."""
+    """Return a function that interpolates from the four neighbours of every pixel, with a mesh of indices."""
 
     def taps(x: Any) -> Any:
         low, high, part = places(x.shape[2], new)
@@ -143,7 +145,7 @@ def four_taps(new: int) -> Callable[[Any], Any]:
 
 
 def along(x: Any, places: Any) -> Any:
-    """Four picks of pixels, the same for all channels, added up."""
+    """Add up four selections of pixels, the same for all channels."""
     plane, total = x.reshape(1, 32, -1), 0
     for k in range(4):
         index = (np.abs(places[k]) * f(500)).astype(np.int64)
@@ -152,12 +154,12 @@ def along(x: Any, places: Any) -> Any:
 
 
 def corners(x: Any) -> Any:
-    """Every second pixel from each of four corners, side by side (the Focus of YOLOv5)."""
+    """Concatenate every second pixel from each of four corners (the Focus layer of YOLOv5)."""
     return np.concatenate([x[:, :, i::2, j::2] for j in (0, 1) for i in (0, 1)], axis=1)
 
 
 def spread(x: Any) -> Any:
-    """The pixels with zeros between."""
+    """Insert zeros between the pixels."""
     n, c, h, w = x.shape
     out = np.zeros((n, c, 2 * h, 2 * w), np.float32, like=x)
     out[:, :, ::2, ::2] = x
@@ -165,13 +167,13 @@ def spread(x: Any) -> Any:
 
 
 def softmax(x: Any) -> Any:
-    """Over the last axis."""
+    """Compute softmax over the last axis."""
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
 def gelu(x: Any) -> Any:
-    """By tanh."""
+    """Compute GELU by its approximation with tanh."""
     return f(0.5) * x * (1 + np.tanh(f(np.sqrt(2 / np.pi)) * (x + f(0.044715) * x**3)))
 
 
@@ -276,20 +278,21 @@ CASES = (
 
 
 PAGE = Path(__file__).parent.parent / "docs" / "rewrites.md"
-_INTRODUCTION = """# What is rewritten
+_INTRODUCTION = """# Rewrite rules
 
-Before an engine gets a network's operators they are rewritten into equal ones that it computes
-faster. Each rule stands here with the engines it pays on and what it brought when it was measured;
-`python -m benchmarks.rules` measures them all again, each against the network without it. Engine
-`numpy` and `verify` rewrite nothing that changes a bit, nor does `net.compile(exact=True)`.
+Before an engine gets a graph, rewrite rules replace operators by equivalent ones that the engine
+computes faster. The tables list each rule with the engines that it is used for and what it saved
+when it was measured. `python -m benchmarks.rules` measures all rules again, each against the graph
+without it. The engine `numpy`, `verify` and `net.compile(exact=True)` use no rule that may change
+the last bits of a result.
 
-The rules are the functions of `src/anylayer/optimize/rewrites/`; this page is made of them by
-`python -m benchmarks.rules --docs`.
+The rules are functions in `src/anylayer/optimize/rewrites/`. This page is generated from their
+docstrings by `make docs`.
 """
 
 
 def page() -> str:
-    """docs/rewrites.md."""
+    """Return the text of docs/rewrites.md."""
     simplifier.simplify(Graph())  # enters the rules
     lines = [_INTRODUCTION]
     theme = ""
@@ -307,7 +310,7 @@ def page() -> str:
                 "",
                 f"## {_sentence(module)}",
                 "",
-                "| pattern | from | engines | bits | measured |",
+                "| rule | operator | engines | bits | measured |",
                 "|---|---|---|---|---|",
             ]
         engines = ", ".join(sorted(r.engines)) or "all"
@@ -319,12 +322,12 @@ def page() -> str:
 
 
 def _sentence(thing: Any) -> str:
-    """The first paragraph of a docstring in one line, without its full stop."""
+    """Return the first paragraph of a docstring in one line, without its full stop."""
     return " ".join((thing.__doc__ or "").strip().split("\n\n")[0].split()).rstrip(".")
 
 
 def main() -> None:
-    """Measure, print a line a case and engine."""
+    """Measure the cases, and print one line per case and engine."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rules", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="rules whose name has NAME in it")
     parser.add_argument("--seconds", type=float, default=1.0, help="time of a line [1]")

@@ -1,4 +1,4 @@
-"""What every part of the benchmark is given, and the step they share: load engines, compare them, measure."""
+"""What every part of the benchmark uses: options, and the steps of a row (load engines, compare, measure)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from benchmarks.guard import Guard
 from benchmarks.processes import Worker, WorkerError
 
 TOLERANCE = 1e-4
-"""Engines whose outputs are further apart than this, relative to the output's largest value, are not timed."""
+"""Engines whose outputs differ by more than this, relative to the output's largest value, are not measured."""
 Row = dict[str, Any]
 View = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass
 class Setup:
-    """`peers`: the Python of the environment with OpenCV and ncnn, or None. `only`: names of rows, or empty."""
+    """The options. `peers`: the Python of the environment with OpenCV and ncnn, or None. `only`: names of rows, or
+    empty.
+    """
 
     guard: Guard
     folder: Path
@@ -35,25 +37,26 @@ class Setup:
     python: str = field(default=sys.executable)
 
     def wants(self, name: str) -> bool:
-        """Whether a row is asked for."""
+        """Return whether a row is asked for."""
         return not self.only or any(part in name for part in self.only)
 
     def room(self, name: str) -> Path:
-        """A folder for a row's files."""
+        """Return a folder for a row's files."""
         path = self.folder / name
         path.mkdir(parents=True, exist_ok=True)
         return path
 
 
 def save_inputs(path: Path, inputs: Mapping[str, np.ndarray]) -> str:
-    """An .npz of the inputs; its path."""
+    """Write the inputs to an .npz file and return its path."""
     np.savez(path, **inputs)
     return str(path)
 
 
 def difference(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -> float:
-    """The largest difference of any output, relative to that output's largest value; infinite where shapes
-    differ in size or values are no numbers."""
+    """Return the largest difference of any output, relative to the output's largest value. It is infinite if
+    shapes differ or if a value is not finite.
+    """
     worst = 0.0
     for name, expected in want.items():
         if name not in got or got[name].size != expected.size:
@@ -74,7 +77,7 @@ def _seen(view: View, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
 
 
 class Field:
-    """The engines of one row, alive side by side. Use as a context."""
+    """The engines of one row, all of them running. Use it as a context manager."""
 
     def __init__(self, setup: Setup, name: str) -> None:
         self.setup, self.name = setup, name
@@ -91,7 +94,9 @@ class Field:
         self._stack.close()
 
     def load(self, column: str, runner: str, spec: Mapping[str, Any], peer: bool = False) -> dict[str, Any]:
-        """Start a worker for a column; its facts, or nothing where it cannot run (the column then says why)."""
+        """Start a worker for a column. Return its facts, or an empty dict if it cannot run; the column then states
+        the reason.
+        """
         if peer and self.setup.peers is None:
             self.entries[column] = {"error": "peers absent"}
             return {}
@@ -109,8 +114,9 @@ class Field:
         return facts
 
     def compare(self, reference: str, tolerance: float = TOLERANCE, view: View = _as_they_are) -> None:
-        """Hold every way of calling every engine to the outputs of the `reference` column, each seen through
-        `view`; those further away than `tolerance` are not measured."""
+        """Compare every way of calling every engine with the outputs of the column `reference`; `view` selects
+        what is compared. What differs by more than `tolerance` is not measured.
+        """
         if reference not in self._workers:
             return
         want = _seen(view, self._workers[reference].outputs(self._calls[reference][0], self.folder))
@@ -134,8 +140,10 @@ class Field:
             self._calls[column] = list(calls)
 
     def measure(self, calls: Mapping[str, Sequence[str]] | None = None, short: bool = False) -> None:
-        """Time what is left; `calls` limits a column to some ways of calling it. `short`: see measure.measure;
-        then no engine is called with its arrays bound either, which such calls cannot tell."""
+        """Measure the remaining columns. `calls` limits a column to some ways of calling it. `short`: see
+        measure.measure; then engines are not called with bound arrays either, because that makes no difference for
+        such calls.
+        """
         contestants = [
             measure.Contestant(column, call, self._workers[column])
             for column, names in self._calls.items()
@@ -148,7 +156,7 @@ class Field:
             self.entries[column].update(entry)
 
     def row(self, part: str, **more: Any) -> Row:
-        """What was found."""
+        """Return the row with its results."""
         for entry in self.entries.values():
             entry.get("facts", {}).pop("onnx", None)
         return {"part": part, "name": self.name, "columns": self.entries, **more}

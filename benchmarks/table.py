@@ -1,4 +1,4 @@
-"""Tables of text: aligned, as Markdown, or drawn by rich."""
+"""Tables as aligned text, as Markdown, or drawn by rich."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 @dataclass
 class Table:
-    """A title, the names of the columns, rows of text, and lines below. The first `left` columns hold words, the
-    others numbers."""
+    """A table: a title, the names of the columns, rows of text, and notes. The first `left` columns have words,
+    the others numbers.
+    """
 
     title: str
     heads: Sequence[str]
@@ -19,7 +20,7 @@ class Table:
     left: int = 1
 
     def text(self) -> str:
-        """Aligned by spaces."""
+        """Return the table as text, aligned by spaces."""
         lines = [list(self.heads), *map(list, self.rows)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.heads))]
         shown = [self.title]
@@ -29,7 +30,7 @@ class Table:
         return "\n".join([*shown, *(f"  {note}" for note in self.notes)]) + "\n"
 
     def markdown(self) -> str:
-        """With the title as a heading of the second level."""
+        """Return the table in Markdown, with the title as a second-level heading."""
         bar = [":--" if i < self.left else "--:" for i in range(len(self.heads))]
         lines = [self.heads, bar, *([cell.replace("|", "\\|") for cell in row] for row in self.rows)]
         body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -37,7 +38,7 @@ class Table:
         return f"## {self.title}\n\n{body}\n" + (f"\n{notes}" if notes else "")
 
     def rich(self) -> Any:
-        """As rich draws it; print the notes below."""
+        """Return the table for rich, and print the notes below it."""
         from rich.markup import escape
         from rich.table import Table as Drawn
 

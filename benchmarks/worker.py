@@ -1,7 +1,7 @@
-"""The process that holds one engine: it waits on its standard input, answers on its standard output.
+"""The process that runs one engine: it reads commands from standard input and answers on standard output.
 
-A line of JSON in, a line of JSON out. Commands: load (a runner and its spec), outputs (one frame, into an .npz),
-time (warm up, then measure a call), quit. What an engine prints goes to standard error.
+A command and its answer are one line of JSON each. Commands: load (a runner and its spec), outputs (of one frame,
+into an .npz), time (warm up, then measure a call), quit. What an engine prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ import numpy as np
 from benchmarks.runners import Loaded
 
 _BATCH_SECONDS = 50e-6
-"""Calls shorter than this are timed several at once, so that the clock's own time does not count."""
+"""Seconds. Shorter calls are timed several at once, so that the time of reading the clock does not matter."""
 
 
 def measure(call: Callable[[], Any], warm: float, warm_runs: int, seconds: float, runs: int) -> dict[str, Any]:
-    """Warm up for `warm` seconds and `warm_runs` calls at least, then time calls for `seconds` and `runs` at
-    least: the median and best seconds a call, their number, and the processor seconds this process used."""
+    """Warm up for at least `warm` seconds and `warm_runs` calls, then time calls for at least `seconds` and `runs`
+    calls. Return the median and the best seconds per call, the number of calls, and the processor seconds that
+    this process used.
+    """
     clock = time.perf_counter
     stop, count, start = clock() + warm, 0, clock()
     while count < warm_runs or clock() < stop:
@@ -73,7 +75,7 @@ def _answer(command: dict[str, Any], state: _State) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer until the line is closed or `quit` comes."""
+    """Answer commands until the input ends or `quit` comes."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     state = _State()

@@ -257,7 +257,7 @@ class TestReport:
             ["b", "1.5", "-", "1", "-", "-", "absent", "1.50 !", "1.50", "-"],
         ]
         assert behind == [("networks", "b", "1.50 x the faster of ORT and OpenVINO (1.03)")]
-        assert table.notes == ["7 figures are of the machine's fast mode; 7 samples were discarded."]
+        assert table.notes == ["7 figures were measured in the machine's fast mode; 7 samples were discarded."]
 
     def test_slow_and_disturbed_figures_are_marked(self) -> None:
         made = row("networks", "a", anylayer=2e-3, onnxruntime=1e-3)
@@ -303,7 +303,7 @@ class TestReport:
         made = row("networks", "squeeze", anylayer=2e-3, onnxruntime=1e-3)
         text = report.document(results.merge(results.empty(), [made]))
         assert results.machine()["processor"] in text
-        assert "| squeeze | 2.00 x the faster of ORT and OpenVINO (1.03) | not looked into |" in text
+        assert "| squeeze | 2.00 x the faster of ORT and OpenVINO (1.03) | not investigated |" in text
 
 
 class TestResults:

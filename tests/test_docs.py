@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import reasons, report
 from tools import pages
 
 from anylayer import errors, ops
@@ -150,6 +151,15 @@ def test_every_page_is_linked_from_the_readme() -> None:
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda p: p.name)
 def test_generated_parts_are_current(page: Path) -> None:
     assert pages.current(page) == page.read_text("utf-8"), f"{page.name} is stale: run `make docs`"
+
+
+def test_performance_page_has_the_text_of_its_generator() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text()
+    parts = re.split(r"\{machine\}|\{when\}", report._PREFACE)
+    assert re.match(".*?".join(map(re.escape, parts)), page, re.S)
+    rows = re.findall(r"^\| (\S+) \| .* \| (.*) \|$", page.split("## Still behind")[1], re.M)[2:]
+    assert rows
+    assert dict(rows) == {name: reasons.reason(name) for name, _ in rows}
 
 
 def test_every_operator_is_in_one_table() -> None:

@@ -1,7 +1,7 @@
-"""Compare what anylayer computes of the networks that make.py saved with what Keras computed.
+"""Compare anylayer's results for the networks that make.py saved with those of Keras.
 
-python -m benchmarks.keras_applications.compare FOLDER [NAME ...] prints a line for each file and engine, and ends
-with 1 where one differs by more than 1e-4 of the output's scale.
+python -m benchmarks.keras_applications.compare FOLDER [NAME ...] prints a line for each file and engine. The exit
+status is 1 if a result differs by more than 1e-4 of the output's largest value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ TOLERANCE = 1e-4
 
 
 def compare(folder: Path, names: list[str]) -> int:
-    """Print the largest difference of each, relative to the output's scale; count those above the tolerance."""
+    """Print the largest difference of each result, relative to the output's largest value. Return how many exceed
+    the tolerance.
+    """
     above = 0
     for name in names:
         known = np.load(folder / f"{name}.npz")

@@ -1,6 +1,6 @@
-"""Freeze the networks that make.py saved, for the peers: NAME.pb, and NAME.onnx as tf2onnx makes it of that.
+"""Freeze the networks that make.py saved, for other tools: NAME.pb, and NAME.onnx as tf2onnx converts it.
 
-Run with a Python that has tensorflow-cpu and tf2onnx: python freeze.py FOLDER [NAME ...]. What is there stays.
+Run with a Python that has tensorflow-cpu and tf2onnx: python freeze.py FOLDER [NAME ...]. Existing files stay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 
 
 def freeze(path: Path) -> None:
-    """Of one sample at a time, as what runs one frame after the other wants it."""
+    """Freeze a network with a batch size of 1."""
     model = keras.saving.load_model(path, compile=False)
     shape = (1, *model.input_shape[1:])
     function = tf.function(lambda x: model(x, training=False))
@@ -38,7 +38,7 @@ def freeze(path: Path) -> None:
 
 
 def main(folder: Path, names: list[str]) -> None:
-    """Freeze those that are not yet."""
+    """Freeze the networks that have no frozen file yet."""
     for name in names or sorted(p.stem for p in folder.glob("*.keras")):
         if not (folder / f"{name}.pb").exists():
             keras.backend.clear_session()

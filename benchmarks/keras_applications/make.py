@@ -1,8 +1,8 @@
 """Save networks of keras.applications with random weights, each with an input and Keras' output.
 
 Run with a Python that has tensorflow-cpu: python make.py FOLDER [NAME ...]. Each network gives NAME.keras, NAME.h5
-and NAME.npz (x, y). Statistics of batch normalisation are random too, so that a comparison means something, and
-there is no softmax at the end, which would level differences.
+and NAME.npz (x, y). Statistics of batch normalisation are random too, so that a comparison is meaningful. There is
+no softmax at the end, because it would hide differences.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NETWORKS = {
 
 
 def randomise(model: keras.Model, seed: int) -> None:
-    """Weights that keep values near 1 through the network, and statistics that are not 0 and 1."""
+    """Set weights that keep values near 1 through the network, and statistics that differ from 0 and 1."""
     noise = np.random.default_rng(seed)
     for layer in model.layers:
         values = layer.get_weights()
@@ -45,7 +45,7 @@ def randomise(model: keras.Model, seed: int) -> None:
 
 
 def main(folder: Path, names: list[str]) -> None:
-    """Make the networks that are not there yet."""
+    """Make the networks that have no files yet."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         kind, size = NETWORKS[name]

@@ -1,7 +1,7 @@
-"""The fourteen networks: where each comes from, which blobs are compared, how a peer wants its text.
+"""The fourteen networks: their files or generators, the blobs to compare, and the text for other tools.
 
-Those under ../shared are read there; mobilenet_v2, se_bn_inception and the stand-in for a QR code detector are
-written by the generators beside this file. What has no trained weights is filled with random ones.
+Networks in ../shared are read there. mobilenet_v2, se_bn_inception and the stand-in for a QR code detector are
+written by the generators in this folder. Networks without trained weights get random ones.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 class Source:
     """A network to measure.
 
-    `model`, `weights`: below ../shared. `make`: the generator, for those that have no file. `outputs`: blobs to
-    compute in place of the network's outputs (SSD networks are cut before PriorBox and DetectionOutput, as in
-    the baselines). `shape`: of the input, where not the file's. `note`: what the name does not say.
+    `model`, `weights`: paths in ../shared. `make`: the generator of a network without a file. `outputs`: blobs to
+    compute instead of the network's outputs (SSD networks are cut before PriorBox and DetectionOutput). `shape`:
+    the shape of the input, if it differs from the file's. `note`: what the name does not say.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Source:
 
     @property
     def path(self) -> Path:
-        """The file below ../shared."""
+        """Return the path of a file in ../shared."""
         return SHARED / self.model
 
 

@@ -17,7 +17,7 @@ STAGES = (
 
 
 def text() -> str:
-    """The prototxt."""
+    """Return the prototxt."""
     net = Prototxt("mobilenet_v2")
     x = unit(net, "conv1", net.input("data", (1, 3, 224, 224)), 32, kernel=3, stride=2)
     channels = 32
@@ -35,7 +35,7 @@ def text() -> str:
 def unit(
     net: Prototxt, name: str, x: str, out: int, kernel: int = 1, stride: int = 1, group: int = 1, relu: bool = True
 ) -> str:
-    """A convolution without bias, its normalisation, its scale, and a rectifier."""
+    """Add a convolution without bias, its normalisation, its scale and a ReLU. Return the output's name."""
     convolution = {
         "num_output": out,
         "bias_term": False,
@@ -53,7 +53,9 @@ def unit(
 
 
 def block(net: Prototxt, name: str, x: str, channels: int, expansion: int, out: int, stride: int) -> str:
-    """An inverted residual: widen, filter each channel, narrow; added to its input where the shapes allow."""
+    """Add an inverted residual block: expand, depthwise convolution, project. The input is added if the shapes
+    allow it.
+    """
     wide = channels * expansion
     y = unit(net, f"{name}/expand", x, wide) if expansion > 1 else x
     y = unit(net, f"{name}/dw", y, wide, kernel=3, stride=stride, group=wide)

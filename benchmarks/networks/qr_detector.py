@@ -1,6 +1,6 @@
-"""An SSD detector for QR codes of the kind and size of WeChat's, whose files are not ours to copy.
+"""An SSD detector for QR codes of the same kind and size as WeChat's, whose files may not be copied.
 
-Grey 384 x 384, depthwise blocks of few channels, two maps of boxes, one class beside the background.
+Gray 384 x 384, depthwise blocks of few channels, two maps of boxes, one class besides the background.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ CLASSES = 2
 
 
 def text() -> str:
-    """The prototxt, up to mbox_loc and mbox_conf_flatten, the inputs of DetectionOutput."""
+    """Return the prototxt, up to mbox_loc and mbox_conf_flatten, the inputs of DetectionOutput."""
     net = Prototxt("qr_detector")
     x = unit(net, "stage1", net.input("data", (1, 1, 384, 384)), 16, kernel=3, stride=2)
     x = net.layer("stage1/pool", "Pooling", x, pooling_param={"pool": Word("MAX"), "kernel_size": 2, "stride": 2})
@@ -35,7 +35,7 @@ def text() -> str:
 
 
 def head(net: Prototxt, name: str, x: str, out: int) -> str:
-    """A prediction for each place, places first."""
+    """Add a prediction head, with the positions as the first axes of its output."""
     convolution = {"num_output": out, "pad": 1, "kernel_size": 3}
     x = net.layer(name, "Convolution", x, convolution_param=convolution)
     x = net.layer(f"{name}_perm", "Permute", x, permute_param={"order": [0, 2, 3, 1]})

@@ -1,5 +1,8 @@
-"""SE-BN-Inception (arXiv 1709.01507 over 1502.03167), 224 x 224, as a Caffe network: each inception block's
-channels are weighed by what two small fully connected layers make of their means."""
+"""SE-BN-Inception (arXiv 1709.01507 on 1502.03167), 224 x 224, as a Caffe network.
+
+Two small fully connected layers compute a weight per channel of each inception block from the means of its
+channels.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ Where 1x1 is 0 the block halves the map."""
 
 
 def text() -> str:
-    """The prototxt."""
+    """Return the prototxt."""
     net = Prototxt("se_bn_inception")
     x = unit(net, "conv1", net.input("data", (1, 3, 224, 224)), 64, kernel=7, stride=2)
     x = pool(net, "pool1", x, _MAX, 3, 2)
@@ -43,7 +46,7 @@ def text() -> str:
 
 
 def pool(net: Prototxt, name: str, x: str, kind: Word, kernel: int, stride: int) -> str:
-    """Pooling that keeps the size at stride 1."""
+    """Add pooling that keeps the size at stride 1."""
     pad = kernel // 2 if stride == 1 else 0
     return net.layer(
         name, "Pooling", x, pooling_param={"pool": kind, "kernel_size": kernel, "stride": stride, "pad": pad}
@@ -51,7 +54,7 @@ def pool(net: Prototxt, name: str, x: str, kind: Word, kernel: int, stride: int)
 
 
 def inception(net: Prototxt, name: str, x: str, channels: int, sizes: list[Any]) -> tuple[str, int]:
-    """One block: its output and the number of its channels."""
+    """Add one block. Return its output and the number of its channels."""
     single, three_reduce, three, double_reduce, double, kind, project = sizes
     stride = 1 if single else 2
     branches = [unit(net, f"{name}/1x1", x, single)] if single else []
@@ -68,7 +71,7 @@ def inception(net: Prototxt, name: str, x: str, channels: int, sizes: list[Any])
 
 
 def weigh(net: Prototxt, name: str, x: str, channels: int) -> str:
-    """Squeeze and excitation, reduction 16."""
+    """Add squeeze and excitation with reduction 16."""
     y = net.layer(f"{name}/squeeze", "Pooling", x, pooling_param={"pool": _AVE, "global_pooling": True})
     y = net.layer(f"{name}/down", "InnerProduct", y, inner_product_param={"num_output": channels // 16})
     net.layer(f"{name}/down_relu", "ReLU", y, [y])

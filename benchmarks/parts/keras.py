@@ -1,4 +1,4 @@
-"""Networks of keras.applications from the files Keras saves: see part tensorflow."""
+"""Measure networks of keras.applications from the files that Keras saves: see part tensorflow."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ PART = "keras"
 
 
 def run(setup: Setup) -> Iterator[Row]:
-    """A row for each network that is asked for."""
+    """Yield a row for each network that is asked for."""
     yield from rows(setup, PART, ".keras")

@@ -1,4 +1,4 @@
-"""Custom layers: HED with OpenCV's tutorial class, and a network of nothing but Python layers."""
+"""Measure custom layers: HED with OpenCV's tutorial class, and a network of Python layers only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OWN = {kind.__name__: f"{kind.__name__}={_CLASSES}:{kind.__name__}" for kind, _
 
 
 def run(setup: Setup) -> Iterator[Row]:
-    """Two rows."""
+    """Yield two rows."""
     for name, measured in (("hed_python_crop", _hed), ("python_layers", _python)):
         if setup.wants(name):
             with Field(setup, name) as field:

@@ -1,4 +1,4 @@
-"""Large files: from the caffemodel to the first frame, each time in a fresh process."""
+"""Measure large files, from the caffemodel to the first frame, each time in a new process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ Weights = list[tuple[str, str, list[tuple[int, ...]]]]
 
 
 def vgg16() -> tuple[str, Weights, tuple[int, ...]]:
-    """VGG-16 (arXiv 1409.1556) without its softmax: text, shapes of the weights, shape of the input."""
+    """Return VGG-16 (arXiv 1409.1556) without its softmax: the text, the shapes of the weights, the shape of the
+    input.
+    """
     net, shapes = Prototxt("vgg16"), []
     x, channels = net.input("data", (1, 3, 224, 224)), 3
     for stage, sizes in enumerate(VGG16, 1):
@@ -43,7 +45,7 @@ def vgg16() -> tuple[str, Weights, tuple[int, ...]]:
 
 
 def huge() -> tuple[str, Weights, tuple[int, ...]]:
-    """Fully connected layers of 2.7 GB, one of them past 1.6 GB."""
+    """Return fully connected layers of 2.7 GB, one of them larger than 1.6 GB."""
     net = Prototxt("huge")
     shapes = _connected(net, net.input("data", (1, 512, 7, 7)), 25088, (16384, 16384, 1000))
     return net.text(), shapes, (1, 512, 7, 7)
@@ -65,7 +67,7 @@ FILES = {"vgg16_553MB": vgg16, "connected_2.7GB": huge}
 
 
 def run(setup: Setup) -> Iterator[Row]:
-    """A row for each file; the files lie in the benchmark's temporary folder and are removed afterwards."""
+    """Yield a row for each file. The files are in the benchmark's temporary folder and are removed afterwards."""
     for name, make in FILES.items():
         if setup.wants(name):
             folder = setup.room(name)
@@ -76,8 +78,9 @@ def run(setup: Setup) -> Iterator[Row]:
 
 
 def write_weights(path: Path, name: str, shapes: Weights) -> None:
-    """Seeded noise, scaled so that values neither grow nor vanish. (A block of it repeated: its length divides
-    no row.)"""
+    """Write seeded noise, scaled so that values neither grow nor vanish. It repeats a block whose length divides
+    no row.
+    """
     noise = np.random.default_rng(0).standard_normal(4_194_301, np.float32)
 
     def blob(shape: tuple[int, ...]) -> np.ndarray:
@@ -124,7 +127,9 @@ def _turn(setup: Setup, engine: str, folder: Path, runs: list[dict[str, Any]]) -
 
 
 def middle(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of several runs: the median of each step's seconds and of the whole, and of the memory owned at the end."""
+    """Return, for several runs, the median seconds of each step and in total, and the median memory owned at the
+    end.
+    """
     steps = [step for step in runs[0]["seconds"] if step != "ready"]
     seconds = {step: statistics.median(r["seconds"][step] for r in runs) for step in steps}
     before_frames = [step for step in steps if step != "second frame"]

@@ -1,4 +1,4 @@
-"""The fourteen networks, whole."""
+"""Measure the fourteen whole networks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PART = "networks"
 
 
 def run(setup: Setup) -> Iterator[Row]:
-    """A row for each network that is asked for and whose files are there."""
+    """Yield a row for each network that is asked for and whose files exist."""
     for source in NETWORKS:
         if not setup.wants(source.name):
             continue
@@ -67,7 +67,7 @@ ENGINES = ("onnxruntime", "openvino", "ncnn")
 
 
 def direct(field: Field, ours: dict[str, Any], inputs: str, engines: Sequence[str] = ENGINES) -> None:
-    """The engines called directly on what anylayer wrote of its graph, and on other forms of it."""
+    """Load the engines that are called directly with the graph that anylayer wrote, and with other forms of it."""
     onnx = ours.get("onnx")
     if onnx is None:
         for column in engines:
@@ -86,7 +86,7 @@ def direct(field: Field, ours: dict[str, Any], inputs: str, engines: Sequence[st
 
 
 def prepare(source: Source, folder: Path) -> tuple[Path, Path]:
-    """The network's text with its input for one image, and its weights: its own, or random ones."""
+    """Return the network's text with an input of one image, and its weights: its own or random ones."""
     model, weights = folder / "deploy.prototxt", folder / "weights.caffemodel"
     text = source.make() if source.make else source.path.read_text()
     if source.shape:
@@ -100,8 +100,9 @@ def prepare(source: Source, folder: Path) -> tuple[Path, Path]:
 
 
 def fill(model: Path, weights: Path, **reading: Any) -> None:
-    """Write weights for a network: random ones; bilinear kernels as they are. No blob is constant: engines
-    treat a constant as less than it is (a bias of 0.2 throughout keeps OpenVINO from fusing it)."""
+    """Write random weights for a network; bilinear kernels stay unchanged. No blob is constant, because engines
+    treat a constant differently: a bias of 0.2 throughout keeps OpenVINO from fusing it.
+    """
     noise = np.random.default_rng(0)
     net = anylayer.read(model, **reading).fill(seed=0)
     network = net.network
@@ -116,21 +117,22 @@ def fill(model: Path, weights: Path, **reading: Any) -> None:
 
 
 def _uneven(blob: np.ndarray, noise: np.random.Generator) -> np.ndarray:
-    """The blob, each value changed by up to half where all are one constant."""
+    """Return the blob; if all its values are equal, each is changed by up to half."""
     if blob.size < 2 or np.ptp(blob) > 0:
         return blob
     return np.asarray((blob if blob.flat[0] else 0.1) * noise.uniform(0.5, 1.5, blob.shape), np.float32)
 
 
 def with_shape(text: str, shape: tuple[int, ...]) -> str:
-    """The text with the first four dimensions it names replaced: those of its input."""
+    """Replace the first four dimensions in the text, which are those of the input."""
     dims = iter(shape)
     return re.sub(r"((?:input_)?dim:\s*)\d+", lambda found: f"{found[1]}{next(dims)}", text, count=len(shape))
 
 
 def for_opencv(model: Path) -> Path:
-    """A copy whose depthwise convolutions have the type that OpenCV knows (they name their groups themselves),
-    without the YOLO layer that it does not know (no network here is measured with it)."""
+    """Write a copy for OpenCV: depthwise convolutions get the type that OpenCV knows (they state their groups
+    themselves), and the YOLO layer is removed, which OpenCV does not know and which no measured output needs.
+    """
     path = model.with_name("opencv.prototxt")
     text = re.sub(r'"DepthwiseConvolution"', '"Convolution"', model.read_text())
     path.write_text(without_layers(text, "Yolov3DetectionOutput"))
@@ -138,7 +140,7 @@ def for_opencv(model: Path) -> Path:
 
 
 def without_layers(text: str, kind: str) -> str:
-    """The text without its layers of a type."""
+    """Return the text without its layers of one type."""
     pieces, start = [], 0
     for found in re.finditer(r"^layer\s*\{", text, re.MULTILINE):
         if found.start() < start:

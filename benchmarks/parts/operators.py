@@ -1,4 +1,4 @@
-"""Fifteen operators, each alone."""
+"""Measure fifteen operators, each alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HERE = Path(__file__).resolve().parent.parent
 
 
 def run(setup: Setup) -> Iterator[Row]:
-    """A row for each operator that is asked for."""
+    """Yield a row for each operator that is asked for."""
     for operator in OPERATORS:
         if setup.wants(operator.name):
             with Field(setup, operator.name) as field:
@@ -54,8 +54,9 @@ def _row(setup: Setup, operator: Operator, field: Field) -> Row:
 
 
 def found(detections: np.ndarray) -> np.ndarray:
-    """Rows of label, score and box (some engines put the image before them), by label, the best score first
-    (engines differ in the order of the rows)."""
+    """Return rows of label, score and box, sorted by label, then by descending score. Some engines put the image
+    first, and engines differ in the order of the rows.
+    """
     rows = detections.reshape(-1, detections.shape[-1])[:, -6:]
     return rows[np.lexsort((rows[:, 2], -rows[:, 1], rows[:, 0]))]
 

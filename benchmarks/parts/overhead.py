@@ -1,4 +1,4 @@
-"""What anylayer itself costs: its import, a call, a host call."""
+"""Measure anylayer's own costs: its import, a call, a host call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOCK = "import time; t = time.perf_counter(); import {0}; print(time.perf_coun
 
 
 def run(setup: Setup) -> Iterator[Row]:
-    """Rows: import, a call on each engine, a host call on each engine."""
+    """Yield rows: the import, a call on each engine, a host call on each engine."""
     if setup.wants("import"):
         yield _import(setup)
     for engine in ("onnxruntime", "openvino"):

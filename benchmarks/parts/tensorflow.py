@@ -1,7 +1,8 @@
-"""Networks of keras.applications as frozen TensorFlow graphs: anylayer, tf2onnx with ONNX Runtime, OpenVINO
-reading the .pb itself. Part keras is the same from Keras' files.
+"""Measure networks of keras.applications as frozen TensorFlow graphs.
 
-`benchmarks/keras_applications/make.py` and `freeze.py` make the files, in an environment with TensorFlow.
+anylayer and OpenVINO read the .pb file; ONNX Runtime runs what tf2onnx converts. Part keras measures the same
+networks from Keras' files. `benchmarks/keras_applications/make.py` and `freeze.py` make the files, in an
+environment with TensorFlow.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ NETWORKS = (
 
 
 def folder() -> Path:
-    """Where the networks lie: $ANYLAYER_KERAS_NETWORKS, or .keras-networks in the repository."""
+    """Return the folder of the networks: $ANYLAYER_KERAS_NETWORKS, or .keras-networks in the repository."""
     return Path(os.environ.get("ANYLAYER_KERAS_NETWORKS") or ROOT / ".keras-networks")
 
 
 def run(setup: Setup) -> Iterator[Row]:
-    """A row for each network that is asked for."""
+    """Yield a row for each network that is asked for."""
     yield from rows(setup, PART, ".pb")
 
 
 def rows(setup: Setup, part: str, suffix: str) -> Iterator[Row]:
-    """A row for each network, read by anylayer from its file with this suffix."""
+    """Yield a row for each network, which anylayer reads from its file with this suffix."""
     for name in NETWORKS:
         if not setup.wants(name):
             continue
@@ -64,7 +65,7 @@ def _row(setup: Setup, field: Field, part: str, model: Path, frozen: Path, onnx:
 
 
 def _transpositions(net: anylayer.Net, engine: str | None) -> int:
-    """How many are left in what an engine is given."""
+    """Return how many transpositions are left in the graph that an engine gets."""
     from anylayer.compile.plan import GraphStep
     from anylayer.optimize.simplify import simplify
 

@@ -1,7 +1,7 @@
-"""What is measured: one file for each engine or peer, run by worker.py in a process of its own.
+"""What is measured: one file per engine or tool, which worker.py runs in a process of its own.
 
-A module has `load(spec) -> Loaded`. None but the anylayer one may import anylayer: the peers live in an
-environment without it.
+A module has `load(spec) -> Loaded`. Only the module anylayer imports anylayer: the environment of the other tools
+does not have it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass
 class Loaded:
-    """A network ready to be called: `calls` are the ways of calling it (each one frame), `outputs` one frame's
-    outputs by name, `facts` what the report should say of it."""
+    """A network that can be called. `calls` are the ways to run one frame, `outputs` returns one frame's outputs
+    by name, `facts` is what the report states about it.
+    """
 
     calls: dict[str, Callable[[], Any]]
     outputs: Callable[[str], dict[str, np.ndarray]]
@@ -26,6 +27,6 @@ class Loaded:
 
 
 def read_inputs(path: str) -> dict[str, np.ndarray]:
-    """The arrays of an .npz, each owning its memory."""
+    """Return the arrays of an .npz file, each with memory of its own."""
     with np.load(path) as file:
         return {name: np.ascontiguousarray(file[name]) for name in file.files}

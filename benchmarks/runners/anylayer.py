@@ -1,7 +1,7 @@
-"""anylayer, as a user calls it.
+"""Run anylayer as a user calls it.
 
-spec: model, weights, layers, dialect, shapes, outputs (blobs wanted, or None), inputs (.npz), engine, threads,
-export (a folder: the graph it runs is left there as ONNX, for the engines called directly).
+spec: model, weights, layers, dialect, shapes, outputs (wanted blobs, or None), inputs (.npz), engine, threads,
+export (a folder for the executed graph as ONNX, for the engines that are called directly).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.runners import Arrays, Loaded, read_inputs
 
 
 def load(spec: dict[str, Any]) -> Loaded:
-    """Compile, measure as the user would: a call that returns arrays, and one that fills the user's own."""
+    """Compile. Offer a call that returns new arrays, and one that fills the user's own."""
     net = anylayer.read(
         spec["model"], spec.get("weights"), layers=spec.get("layers", ()), dialect=spec.get("dialect")
     )
@@ -56,11 +56,11 @@ ENGINES = ("onnxruntime", "openvino")
 
 
 def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
-    """The network as ONNX files and as an ncnn network, with public output names; None where Python runs between
-    its parts or nothing is left to run.
+    """Write the network as ONNX files and as an ncnn network, with public output names. Return None if there are
+    host calls, or nothing to run.
 
-    `forms` are, for each engine: plain, as traced; simplified, as anylayer's rules for the engine leave it; whole
-    operators, with LRN and PRelu as single operators where anylayer records pieces.
+    The forms for each engine are: plain, as traced; simplified, rewritten by anylayer's rules for the engine;
+    whole operators, with LRN and PRelu as single operators where anylayer records several.
     """
     step = _single(model.plan)
     if step is None:
@@ -89,12 +89,12 @@ def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
 
 
 def _single(plan: Any) -> Any:
-    """The plan's only step, where it is one graph."""
+    """Return the plan's step if it is a single graph."""
     return plan.steps[0] if plan and len(plan.steps) == 1 and hasattr(plan.steps[0], "graph") else None
 
 
 def _build(graph: Any) -> list[Any]:
-    """How a graph is put together, whatever its values are called."""
+    """Return a description of a graph's structure that does not depend on the names of its values."""
     numbers: dict[Any, int] = {}
     for value in [*graph.inputs, *(v for o in graph.ops for v in [*o.inputs, *o.outputs] if v is not None)]:
         numbers.setdefault(value, len(numbers))
@@ -110,7 +110,7 @@ def _write(graph: Any, path: Path) -> str:
 
 @contextmanager
 def _whole_operators() -> Iterator[list[str]]:
-    """Record LRN and PRelu as single operators; gives the names of those that were met."""
+    """Record LRN and PRelu as single operators; yield the names of those that occurred."""
     from anylayer import ops
     from anylayer.tracing import record
 
@@ -134,7 +134,9 @@ def _whole_operators() -> Iterator[list[str]]:
 
 
 def _ncnn(step: Any, folder: Path) -> dict[str, Any]:
-    """The same for ncnn: param and bin files and what its blobs are called, or why there is none."""
+    """Write param and bin files for ncnn. Return them with the names of the blobs, or the reason why there are
+    none.
+    """
     try:
         from anylayer.writers.ncnn import to_ncnn
     except ImportError:

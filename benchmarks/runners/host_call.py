@@ -1,4 +1,4 @@
-"""What a layer that runs in Python costs between two parts of a network, beside the layer's own time.
+"""Measure the cost of a host call between two parts of a network, besides the layer's own time.
 
 spec: folder, engine, threads.
 """
@@ -19,7 +19,7 @@ SHAPE = (1, 16)
 
 
 class OnHost:
-    """Adds one. No engine can have it: it looks at a value."""
+    """Add one. No engine can run this layer, because it branches on a value."""
 
     def __init__(self, params: Any, blobs: Any) -> None:
         pass
@@ -33,7 +33,9 @@ class OnHost:
 
 
 def load(spec: dict[str, Any]) -> Loaded:
-    """Calls: a network of ReLU, the layer, ReLU; one of ReLU, ReLU; the layer's forward alone."""
+    """Offer three calls: a network of ReLU, the layer, ReLU; a network of ReLU, ReLU; the
+    layer's forward alone.
+    """
     layer, x = OnHost({}, []), np.ones(SHAPE, np.float32)
     models = {}
     for name, kinds in {"with": ("ReLU", "OnHost", "ReLU"), "without": ("ReLU", "ReLU")}.items():

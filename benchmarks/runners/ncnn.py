@@ -1,4 +1,4 @@
-"""ncnn called directly, in float32.
+"""Call ncnn directly, in float32.
 
 spec: forms {name: {param, bin, inputs {input: [blob, shape]}, blobs (of the outputs)}}, inputs (.npz), outputs
 (names), threads.
@@ -21,7 +21,7 @@ _LOWER = (
 
 
 def load(spec: dict[str, Any]) -> Loaded:
-    """One call: a new extractor, inputs as views of NumPy's memory, outputs as views of ncnn's."""
+    """Offer one call: a new extractor, with inputs as views of NumPy's memory and outputs as views of ncnn's."""
     inputs = read_inputs(spec["inputs"])
     calls = {form: _call(written, inputs, spec["threads"]) for form, written in spec["forms"].items()}
 

@@ -1,7 +1,7 @@
-"""ONNX Runtime called directly.
+"""Call ONNX Runtime directly.
 
-spec: forms {name: .onnx}, inputs (.npz), order (its input names, in the model's order), outputs (names, in the
-model's order), threads.
+spec: forms {name: .onnx}, inputs (.npz), order (the input names in the model's order), outputs (the output names
+in the model's order), threads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.runners import Loaded, read_inputs
 
 
 def load(spec: dict[str, Any]) -> Loaded:
-    """A session for each form, each called in two ways: run() and with inputs and outputs bound."""
+    """Create a session for each form, and offer two calls: run(), and with bound inputs and outputs."""
     inputs = read_inputs(spec["inputs"])
     calls: dict[str, Callable[[], Any]] = {}
     fetch: dict[str, Callable[[], list[np.ndarray]]] = {}
@@ -51,4 +51,4 @@ def _bound(session: Any, feed: dict[str, np.ndarray]) -> tuple[Any, list[np.ndar
 
 
 _KEPT: list[Any] = []
-"""Bound values live as long as the process."""
+"""Bind the values. They live as long as the process."""

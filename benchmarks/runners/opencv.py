@@ -1,7 +1,7 @@
-"""OpenCV's own Caffe importer (4.x has one; 5 has none).
+"""Call OpenCV's own Caffe importer (4.x has one; 5 has none).
 
 spec: model, weights, inputs (.npz), outputs (names), threads; custom (layer types of custom_layers.py to register,
-or absent); onnx (a second way in: the same network as ONNX, or absent).
+or absent); onnx (the same network as ONNX, or absent).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.runners import Arrays, Loaded, read_inputs
 
 
 def load(spec: dict[str, Any]) -> Loaded:
-    """One call sets the inputs and fetches the outputs, as OpenCV's users do."""
+    """Offer a call that sets the inputs and fetches the outputs, as OpenCV's users do."""
     cv2.setNumThreads(spec["threads"])
     if spec.get("custom"):
         from benchmarks.custom_layers import CLASSES

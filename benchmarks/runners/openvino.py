@@ -1,7 +1,7 @@
-"""OpenVINO called directly, in float32.
+"""Call OpenVINO directly, in float32.
 
-spec: forms {name: .onnx or .xml}, inputs (.npz), order (its input names, in the model's order), outputs (names,
-in the model's order), threads; python (a file of layer classes that the model's Python operators call).
+spec: forms {name: .onnx or .xml}, inputs (.npz), order (the input names in the model's order), outputs (the output
+names in the model's order), threads; python (a file of layer classes that the model's Python operators call).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.runners import Loaded, read_inputs
 
 
 def load(spec: dict[str, Any]) -> Loaded:
-    """A compiled model for each form; a call infers over shared inputs and reads shared outputs."""
+    """Compile a model for each form. A call infers with shared inputs and reads shared outputs."""
     inputs = read_inputs(spec["inputs"])
     core = ov.Core()
     troubles: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""A network of nothing but Python layers as OpenVINO runs one: operators whose `evaluate` is Python."""
+"""A network of Python layers only, run by OpenVINO with operators whose `evaluate` is Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.custom_layers import BRANCHES
 
 
 def build(_: str, inputs: dict[str, np.ndarray]) -> Any:
-    """A model of one Python operator for each of BRANCHES, from the input of the same name."""
+    """Return a model with one Python operator for each of BRANCHES; its input has the same name."""
     results, parameters = [], []
     for name, (kind, params, blobs) in BRANCHES.items():
         parameter = ov.opset15.parameter(list(inputs[name].shape), np.float32, name=name)

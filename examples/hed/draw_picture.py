@@ -2,7 +2,8 @@
 
     python examples/hed/draw_picture.py examples/hed/picture.png
 
-481 x 321, the size HED was trained on. Drawn four times as large and scaled down, so that edges are smooth.
+The picture has 481 x 321 pixels, the size HED was trained on. It is drawn four times as large and scaled down, so
+that edges are smooth.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Point3 = tuple[float, float, float]
 
 
 class Canvas:
-    """ImageDraw in the picture's own pixels."""
+    """An ImageDraw whose coordinates are the picture's pixels."""
 
     def __init__(self, image: Image.Image) -> None:
         self.draw = ImageDraw.Draw(image)
@@ -44,14 +45,14 @@ class Canvas:
 
 
 def gradient(top: Point3, bottom: Point3) -> Image.Image:
-    """A canvas that fades from `top` to `bottom`."""
+    """Return a canvas whose colour fades from `top` to `bottom`."""
     t = np.linspace(0, 1, HEIGHT * FACTOR)[:, None, None]
     rows = np.array(top) * (1 - t) + np.array(bottom) * t
     return Image.fromarray(np.broadcast_to(rows, (HEIGHT * FACTOR, WIDTH * FACTOR, 3)).round().astype(np.uint8))
 
 
 def wave(base: float, parts: list[Point3], end: float) -> list[Point]:
-    """The area between a sum of sines (amplitude, length, phase) and the line y = `end`."""
+    """Return the area between a sum of sines (amplitude, length, phase) and the line y = `end`."""
     xs = np.linspace(-2, WIDTH + 2, 160)
     ys = base - sum(a * np.sin(2 * np.pi * (xs / length + phase)) for a, length, phase in parts)
     return [*zip(xs.tolist(), ys.tolist()), (WIDTH + 2, end), (-2, end)]
@@ -170,7 +171,7 @@ def sign(c: Canvas) -> None:
 
 
 def picture() -> Image.Image:
-    """The whole scene."""
+    """Draw the whole scene."""
     image = gradient((104, 156, 205), (240, 222, 196))
     canvas = Canvas(image)
     for part in (sky, hills, sea, headland, lighthouse, cottage, boat, beach, sign):

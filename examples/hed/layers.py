@@ -1,6 +1,6 @@
-"""The user's layers of deploy.prototxt: plain NumPy to read, operators of the engine when the network runs.
+"""The user's layers of deploy.prototxt: NumPy code that becomes operators of the engine.
 
-All three follow the contract of OpenCV's Python layers: cv2.dnn_registerLayer takes the same classes.
+All three have the form of OpenCV's Python layers: cv2.dnn_registerLayer accepts the same classes.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import anylayer
 
 @anylayer.layer("Crop")
 class CropLayer:
-    """Cut the first input down to the height and width of the second, from its centre, as HED was trained.
+    """Crop the first input to the height and width of the second, from its centre, as HED was trained.
 
     Caffe's own Crop cuts from the top left corner. This is the class of OpenCV's tutorial on custom layers.
     """
@@ -39,10 +39,10 @@ class CropLayer:
 
 @anylayer.layer("Interp")
 class InterpLayer:
-    """Bilinear resizing with the corners in place: to `height` x `width`, or every pixel `zoom_factor` apart.
+    """Bilinear interpolation with aligned corners, to `height` x `width` or by `zoom_factor`.
 
-    The tutorial's C++ visits every pixel. Rows and columns do not depend on each other, so one line of indices
-    and weights serves a whole axis, and whole rows are added at once.
+    The tutorial's C++ visits every pixel. Rows and columns are independent, so one array of indices and weights
+    per axis is enough, and whole rows are added at once.
     """
 
     def __init__(self, params, blobs):
@@ -67,7 +67,7 @@ class InterpLayer:
 
 
 def stretch(x, axis, size):
-    """Linear interpolation along one axis, first and last element kept."""
+    """Interpolate linearly along one axis; the first and the last element stay."""
     n = x.shape[axis]
     place = np.arange(size, dtype=np.float32) * np.float32((n - 1) / max(size - 1, 1))
     low = place.astype(int)
@@ -78,9 +78,9 @@ def stretch(x, axis, size):
 
 @anylayer.layer("ReplicatePad")
 class ReplicatePadLayer:
-    """Continue the picture `pad` pixels beyond its border, so that the border is no edge.
+    """Repeat the border pixels `pad` times on each side, so that the border is not an edge.
 
-    No Caffe has this layer: this definition is all there is.
+    No version of Caffe has this layer: this class is its only definition.
     """
 
     def __init__(self, params, blobs):

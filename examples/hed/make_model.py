@@ -1,10 +1,10 @@
-"""Write the weights of deploy.prototxt: an edge detector in the shape of HED, set by hand, without training.
+"""Write the weights of deploy.prototxt: an edge detector with HED's structure, set by hand, without training.
 
     python examples/hed/make_model.py hed.caffemodel
 
-Every stage smooths the picture (convN_1), answers to steps of light and colour in eight directions (convN_2),
-and keeps an answer where its neighbours along the edge agree and those across it are weaker (convN_3). The next
-stage does the same on half the size. The file is written byte by byte: neither Caffe nor protobuf is needed.
+Every stage smooths the picture (convN_1), responds to steps of light and colour in eight directions (convN_2), and
+keeps a response if its neighbours along the edge agree and those across it are weaker (convN_3). The next stage
+does the same at half the size. The file is written byte by byte: neither Caffe nor protobuf is needed.
 """
 
 from __future__ import annotations
@@ -24,31 +24,33 @@ DIRECTIONS = 8
 RESPONSES = COLOURS * DIRECTIONS
 
 SCORE, SCORE_BIAS = 40.0, -4.0
-"""A side output: the sigmoid of this is one half where the step of light is a tenth of white."""
+"""A side output: its sigmoid is one half where the step of light is a tenth of white."""
 FUSE, FUSE_BIAS = (1.0, 0.25, 0.2, 0.1, 0.05), 1.6
-"""The fine scales say where the line is, the coarse ones whether it is one."""
+"""The fine scales locate the line, the coarse ones decide whether it is one."""
 
 
 def grid(radius: int) -> tuple[Floats, Floats]:
-    """x and y of a square kernel's taps."""
+    """Return x and y of a square kernel's taps."""
     line = np.arange(-radius, radius + 1, dtype=np.float32)
     return line[None, :], line[:, None]
 
 
 def gauss(t: Floats, sigma: float) -> Floats:
-    """An unnormalised Gaussian."""
+    """Return an unnormalised Gaussian."""
     return np.exp(-(t**2) / np.float32(2 * sigma**2))
 
 
 def smoothing(radius: int, sigma: float) -> Floats:
-    """A Gaussian kernel of sum 1."""
+    """Return a Gaussian kernel of sum 1."""
     x, y = grid(radius)
     kernel = gauss(x, sigma) * gauss(y, sigma)
     return kernel / kernel.sum()
 
 
 def step(direction: int) -> Floats:
-    """A 5x5 derivative of a Gaussian: answers 1 to a step of height 1 that rises along `direction`."""
+    """Return a 5x5 derivative of a Gaussian: it responds with 1 to a step of height 1 that rises along
+    `direction`.
+    """
     angle = 2 * np.pi * direction / DIRECTIONS
     x, y = grid(2)
     kernel = (x * np.cos(angle) + y * np.sin(angle)) * gauss(x, 1.0) * gauss(y, 1.0)
@@ -56,7 +58,9 @@ def step(direction: int) -> Floats:
 
 
 def ridge(direction: int) -> Floats:
-    """A 7x7 kernel for the answers of `step`: along the edge it adds up, across it only the crest is left."""
+    """Return a 7x7 kernel for the responses of `step`: it adds them up along the edge, and keeps only the crest
+    across it.
+    """
     angle = 2 * np.pi * direction / DIRECTIONS
     x, y = grid(3)
     across = x * np.cos(angle) + y * np.sin(angle)
@@ -67,13 +71,15 @@ def ridge(direction: int) -> Floats:
 
 
 def colours() -> Floats:
-    """Rows that turn blue, green, red (0..255) into light, blue against yellow, red against green (each 0..1)."""
+    """Return the rows that convert blue, green, red (0..255) to light, blue-yellow and red-green (each 0..1)."""
     rows = np.array([[0.114, 0.587, 0.299], [0.5, -0.25, -0.25], [0.0, -0.5, 0.5]])
     return (rows / 255).astype(np.float32)
 
 
 def first(stage: int) -> tuple[Floats, Floats]:
-    """convN_1: smooth; the first one also turns colours into light and two contrasts, kept positive by 0.5."""
+    """Return convN_1: it smooths. The first one also converts colours to light and two contrasts, kept positive by
+    0.5.
+    """
     kernel = smoothing(1, 0.6)
     if stage == 1:
         return colours()[:, :, None, None] * kernel, np.array([0, 0.5, 0.5], np.float32)
@@ -84,7 +90,7 @@ def first(stage: int) -> tuple[Floats, Floats]:
 
 
 def second(stage: int) -> tuple[Floats, Floats]:
-    """convN_2: the colours as they are, and their steps in eight directions."""
+    """Return convN_2: the unchanged colours, and their steps in eight directions."""
     weights = np.zeros((COLOURS + RESPONSES, COLOURS, 5, 5), np.float32)
     for c in range(COLOURS):
         weights[c, c, 2, 2] = 1
@@ -94,7 +100,7 @@ def second(stage: int) -> tuple[Floats, Floats]:
 
 
 def third(stage: int) -> tuple[Floats, Floats]:
-    """convN_3: the colours as they are, and one channel of edges."""
+    """Return convN_3: the unchanged colours, and one channel of edges."""
     weights = np.zeros((COLOURS + 1, COLOURS + RESPONSES, 7, 7), np.float32)
     for c in range(COLOURS):
         weights[c, c, 3, 3] = 1
@@ -104,14 +110,14 @@ def third(stage: int) -> tuple[Floats, Floats]:
 
 
 def score(stage: int) -> tuple[Floats, Floats]:
-    """score-dsnN: the channel of edges."""
+    """Return score-dsnN: the channel of edges."""
     weights = np.zeros((1, COLOURS + 1, 1, 1), np.float32)
     weights[0, COLOURS] = SCORE
     return weights, np.float32([SCORE_BIAS])
 
 
 def model() -> dict[str, tuple[Floats, Floats]]:
-    """Weights and bias of every convolution, by layer name."""
+    """Return weights and bias of every convolution, by layer name."""
     layers = {}
     for n in range(1, STAGES + 1):
         layers[f"conv{n}_1"] = first(n)
@@ -123,7 +129,7 @@ def model() -> dict[str, tuple[Floats, Floats]]:
 
 
 def varint(n: int) -> bytes:
-    """A base-128 integer of protobuf's wire format."""
+    """Return an integer in protobuf's base-128 encoding."""
     out = bytearray()
     while n > 127:
         out.append(n & 127 | 128)
@@ -132,18 +138,18 @@ def varint(n: int) -> bytes:
 
 
 def message(number: int, content: bytes) -> bytes:
-    """A field of bytes: a string, a message or packed numbers."""
+    """Return a field of bytes: a string, a message or packed numbers."""
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def blob(array: Floats) -> bytes:
-    """A BlobProto: 7 shape { 1 dim }, 5 data."""
+    """Return a BlobProto: 7 shape { 1 dim }, 5 data."""
     shape = message(1, b"".join(map(varint, array.shape)))
     return message(7, shape) + message(5, struct.pack(f"<{array.size}f", *array.flat))
 
 
 def caffemodel(name: str, layers: dict[str, tuple[Floats, Floats]]) -> bytes:
-    """A NetParameter: 1 name, 100 layer { 1 name 2 type 7 blobs }."""
+    """Return a NetParameter: 1 name, 100 layer { 1 name 2 type 7 blobs }."""
     out = message(1, name.encode())
     for layer, blobs in layers.items():
         content = message(1, layer.encode()) + message(2, b"Convolution")

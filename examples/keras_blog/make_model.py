@@ -1,5 +1,5 @@
-"""Makes model.keras and golden.npz with Keras: a small network with random weights and statistics, a picture and
-what Keras computes of it. Needs keras and tensorflow; the files it made lie here.
+"""Make model.keras and golden.npz with Keras: a small network with random weights and statistics, a picture, and
+Keras' result for it. This needs keras and tensorflow; the files that it made are in this folder.
 
     python make_model.py
 """
@@ -15,7 +15,9 @@ H = W = 32
 
 
 def network() -> keras.Model:
-    """Two convolutions with batch normalisation, leaky ReLU and pooling, the last one padded on one side."""
+    """Return two convolutions with batch normalisation, leaky ReLU and pooling; the last pooling is padded on one
+    side.
+    """
     picture = x = layers.Input((H, W, 3))
     x = layers.Conv2D(8, (3, 3), strides=(1, 1), padding="same", use_bias=False, name="conv1")(x)
     x = layers.BatchNormalization(name="bn1")(x)

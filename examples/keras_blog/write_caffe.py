@@ -1,5 +1,7 @@
-"""From Keras to Caffe, two ways: the network written down with NetSpec and the weights handed over by layer names,
-as a well known recipe has it; and the whole conversion in one call. Both are compared with what Keras computed.
+"""Convert from Keras to Caffe in two ways, and compare both with Keras' results.
+
+The first way is that of a well-known recipe: describe the network with NetSpec, and copy the weights by layer
+names. The second way converts the network in one call.
 
     python write_caffe.py [FOLDER]      writes by_hand.prototxt, converted.prototxt and their weights
 """
@@ -19,7 +21,7 @@ H = W = 32
 
 
 def network() -> caffe.NetSpec:
-    """The Keras model's layers as Caffe's, named alike where they have weights."""
+    """Return the Keras model's layers as Caffe layers; layers with weights have the same names."""
     net = caffe.NetSpec()
     net.data = cl.Input(shape=[{"dim": [1, 3, H, W]}])
 
@@ -39,7 +41,7 @@ def network() -> caffe.NetSpec:
 
 
 def off(net: anylayer.Net) -> float:
-    """How far a Caffe network is from Keras, of the largest value."""
+    """Return the largest difference between a Caffe network and Keras, relative to the largest value."""
     golden = np.load(HERE / "golden.npz")
     (name,) = net.inputs
     (y,) = net.compile()({name: golden["x"].transpose(0, 3, 1, 2)}).values()
@@ -48,7 +50,7 @@ def off(net: anylayer.Net) -> float:
 
 
 def main(folder: Path) -> None:
-    """Write and compare."""
+    """Write both networks and compare them with Keras."""
     keras = anylayer.read(HERE / "model.keras")
     by_hand = anylayer.read(network().to_proto().save(folder / "net_spec.prototxt"))
     print(caffe.transfer_weights(keras, by_hand))

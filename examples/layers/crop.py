@@ -2,8 +2,8 @@
 
     anylayer run deploy.prototxt hed.caffemodel --layers examples/layers/crop.py
 
-The class of OpenCV's tutorial on custom layers, in OpenCV's contract: getMemoryShapes is called first and may
-keep what forward needs. cv2.dnn_registerLayer("Crop", CropLayer) takes the same class.
+This is the class of OpenCV's tutorial on custom layers, in OpenCV's form: getMemoryShapes is called first and may
+store values for forward. cv2.dnn_registerLayer("Crop", CropLayer) accepts the same class.
 """
 
 import anylayer
@@ -11,7 +11,7 @@ import anylayer
 
 @anylayer.layer("Crop")
 class CropLayer:
-    """Cut the first input down to the height and width of the second, from its centre."""
+    """Crop the first input to the height and width of the second, from its centre."""
 
     def __init__(self, params, blobs):
         self.rows = self.columns = slice(0, 0)

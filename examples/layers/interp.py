@@ -1,8 +1,9 @@
-"""Interp of DeepLab: bilinear resizing that keeps the corners in place, for a file that gives height and width.
+"""Interp of DeepLab: bilinear interpolation with aligned corners, for a file that gives height and width.
 
-The C++ of OpenCV's tutorial visits every pixel: for each output row the row above, the row below and how far
-between them; the same for each column; then four products a pixel and channel. Rows and columns do not depend
-on each other, so here one line of indices and weights serves a whole axis, and whole rows are added at once.
+The C++ of OpenCV's tutorial visits every pixel. For each output row it finds the row above, the row below and the
+position between them; it does the same for each column; then it computes four products per pixel and channel. Rows
+and columns are independent. So here one array of indices and weights per axis is enough, and whole rows are added
+at once.
 """
 
 import numpy as np
@@ -27,7 +28,7 @@ class InterpLayer:
 
 
 def stretch(x, axis, size):
-    """Linear interpolation along one axis; the first and the last element stay."""
+    """Interpolate linearly along one axis; the first and the last element stay."""
     last = x.shape[axis] - 1
     at = np.arange(size, dtype=np.float32) * (np.float32(last) / np.float32(max(size - 1, 1)))
     low = at.astype(int)

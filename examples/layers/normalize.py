@@ -1,7 +1,7 @@
 """Normalize of SSD: each pixel's channels divided by their Euclidean length, times a learnt scale.
 
-The C++ allocates buffers for the squares, the norms and ones to spread them with, and loops over images and
-pixels. Broadcasting spreads without buffers: a sum that keeps its axis divides the whole array.
+The C++ allocates buffers for the squares, for the norms and for ones to broadcast them, and loops over images and
+pixels. NumPy broadcasts without buffers: a sum that keeps its axis divides the whole array.
 """
 
 import numpy as np

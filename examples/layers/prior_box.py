@@ -1,7 +1,7 @@
 """PriorBox of SSD: boxes of several shapes around the centre of every cell, and their variances.
 
-The C++ appends four numbers a box in loops over rows, columns and shapes. Here the centres are one grid, the
-shapes one short list, and broadcasting pairs them. Nothing depends on the data, only on its shape: anylayer
+The C++ appends four numbers per box in loops over rows, columns and shapes. Here the centres are one grid, the
+shapes one short list, and broadcasting combines them. The result depends only on shapes, not on data: anylayer
 computes the boxes once, before the first picture, and the layer is a constant of the network.
 """
 
@@ -28,7 +28,7 @@ class PriorBoxLayer:
         self.offset = float(params.get("offset", 0.5))
 
     def shapes(self):
-        """Width and height of each box of a cell."""
+        """Return the width and height of each box of a cell."""
         found = []
         for i, small in enumerate(self.small):
             found.append((small, small))

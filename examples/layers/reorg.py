@@ -1,7 +1,7 @@
-"""Reorg as Ascend has it (PassThrough, the space-to-depth of YOLOv2): pixels of a block become channels.
+"""Reorg of Ascend (PassThrough, the space-to-depth of YOLOv2): the pixels of a block become channels.
 
-The C++ computes for every element of the output which element of the input it is. Here the axes are split into
-block and place in the block, put in another order, and joined: NumPy moves strides, an engine one operator.
+The C++ computes the index of the input element for every element of the output. Here the axes are split into block
+and position in the block, transposed and merged again: NumPy changes strides, an engine runs one operator.
 """
 
 import anylayer
@@ -9,7 +9,7 @@ import anylayer
 
 @anylayer.layer("Reorg")
 class ReorgLayer:
-    """(N, C, H, W) to (N, C * stride * stride, H / stride, W / stride), or back where `reverse` is set."""
+    """(N, C, H, W) to (N, C * stride * stride, H / stride, W / stride), or the inverse if `reverse` is set."""
 
     def __init__(self, params, blobs):
         self.stride = int(params.get("stride", 2))

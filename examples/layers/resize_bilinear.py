@@ -1,8 +1,8 @@
-"""ResizeBilinear of TensorFlow 1 (tf.image.resize_bilinear): pixel y of the result is read at y * H / height.
+"""ResizeBilinear of TensorFlow 1 (tf.image.resize_bilinear): row y of the result is read at y * H / height.
 
-The size comes in the blobs, which are TensorFlow's constant inputs: one with the height and the width, or two
-with the factors that the input's height and width are multiplied by. The C++ of OpenCV's tutorial computes four
-products a pixel and channel; here an axis has one line of indices and weights, and whole rows are added at once.
+The size comes in the blobs, which are TensorFlow's constant inputs: one blob with the height and the width, or two
+blobs with the factors of the input's height and width. The C++ of OpenCV's tutorial computes four products per
+pixel and channel; here one array of indices and weights per axis is enough, and whole rows are added at once.
 Source of the formula: tensorflow/core/kernels/image_resizer_state.h (align_corners and half_pixel_centers false).
 """
 
@@ -39,7 +39,7 @@ class ResizeBilinearLayer:
 
 
 def resize(x, axis, size):
-    """Linear interpolation along one axis; beyond the last element it is repeated."""
+    """Interpolate linearly along one axis; the last element is repeated beyond the end."""
     old = x.shape[axis]
     at = np.arange(size, dtype=np.float32) * (np.float32(old) / np.float32(size))
     low = np.floor(at).astype(int)

@@ -1,6 +1,6 @@
 """Reverse of Ascend's Caffe: the values along some axes in the opposite order.
 
-C++ copies element by element to a mirrored index. In NumPy it is a slice with the step -1, and no copy at all.
+The C++ copies element by element to a mirrored index. In NumPy this is a slice with step -1, without a copy.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import anylayer
 
 @anylayer.layer("Reverse")
 class ReverseLayer:
-    """Any shape to the same shape, turned around along `axis`, one or more of them."""
+    """Any shape to the same shape, reversed along `axis`, which is one axis or several."""
 
     def __init__(self, params, blobs):
         self.axes = tuple(map(int, np.atleast_1d(params["axis"])))

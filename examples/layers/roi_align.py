@@ -1,9 +1,9 @@
 """ROIAlign of Mask R-CNN: the mean of bilinear samples in each bin of each region.
 
-The C++ loops over regions, channels, bins and samples, and interpolates between four pixels each time. A
-bilinear sample is a product of a weight for the row and one for the column; so is a mean of samples on a grid.
-Hence one small matrix a region says how much every row of the map counts for every row of bins, another does so
-for the columns, and two matrix products do all channels at once.
+The C++ loops over regions, channels, bins and samples, and interpolates between four pixels each time. The weight
+of a pixel in a bilinear sample is the product of a weight of its row and a weight of its column. The same is true
+for the mean of the samples on a grid. So one small matrix per region has the weights of the map's rows for each
+row of bins, another one those of the columns, and two matrix products compute all channels at once.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ class ROIAlignLayer:
         return [rows[:, None] @ x[image] @ columns.swapaxes(1, 2)[:, None]]
 
     def weights(self, start, end, bins, size):
-        """How much each of `size` pixels of an axis counts for each bin: the mean over the bin's samples."""
+        """Return the weight of each of `size` pixels of an axis for each bin: the mean over the bin's samples."""
         length = np.maximum(end - start, np.float32(1))
         place = (np.arange(bins * self.samples, dtype=np.float32) + np.float32(0.5)) / np.float32(
             bins * self.samples

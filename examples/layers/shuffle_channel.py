@@ -1,7 +1,7 @@
-"""ShuffleChannel of ShuffleNet: the channels of the groups dealt out in turn.
+"""ShuffleChannel of ShuffleNet: take one channel of each group in turn.
 
-The C++ copies plane by plane from channel i * (C / group) + j to j * group + i. That is a transposed matrix of
-channels, and nothing else.
+The C++ copies plane by plane from channel i * (C / group) + j to channel j * group + i. This is the transposition
+of a (group, C / group) matrix of channels.
 """
 
 import anylayer

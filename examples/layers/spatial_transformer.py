@@ -1,8 +1,8 @@
-"""SpatialTransformer: a picture sampled at points that an affine map gives, bilinearly.
+"""SpatialTransformer: sample a picture bilinearly at the points of an affine transformation.
 
-The C++ builds the grid, multiplies it with theta image by image, and then visits every output pixel, its four
-neighbours and every channel. Here the four neighbours are four gathers of whole pictures, each with a weight
-that is 0 where the neighbour lies outside.
+The C++ builds the grid, multiplies it by theta for each image, and then visits every output pixel, its four
+neighbours and every channel. Here each of the four neighbours is one gather of whole pictures, with a weight that
+is 0 if the neighbour lies outside.
 """
 
 import numpy as np

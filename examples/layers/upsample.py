@@ -1,6 +1,6 @@
-"""Upsample of Darknet and Ascend: every value `stride` times along both axes, multiplied by `scale`.
+"""Upsample of Darknet and Ascend: repeat every value `stride` times along both axes, multiplied by `scale`.
 
-The C++ has five nested loops (image, channel, row, column, copies). np.repeat says the same for a whole axis.
+The C++ has five nested loops (image, channel, row, column, copies). np.repeat does this for a whole axis.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""Yolo of Ascend, version 3: the logistic function of everything but width and height, in three outputs.
+"""Yolo of Ascend, version 3: the logistic function of all values except width and height, in three outputs.
 
-The C++ walks through boxes, cells and values with an index for each. Here one reshape names the axes (image,
-box, value, cell), and a slice of the value axis is all x, all objectness, all classes.
+The C++ loops over boxes, cells and values with an index for each. Here one reshape separates the axes (image, box,
+value, cell), and slices of the value axis are all x, all objectness values, all classes.
 """
 
 import numpy as np
