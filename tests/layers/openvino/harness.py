@@ -1,4 +1,4 @@
-"""The words of these tests: `agrees`, which holds a small IR to OpenVINO's own answer, and `refuses`."""
+"""Helpers for the tests of OpenVINO layers: `matches` compares an IR with OpenVINO, `refuses` checks an error."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _core = ov.Core()
 
 
 def noise(*shape: int, seed: int = 0, scale: float = 1.0) -> Array:
-    """Seeded normal noise in float32."""
+    """Return seeded normal noise in float32."""
     return (scale * np.random.default_rng(seed).standard_normal(shape)).astype(np.float32)
 
 
 def const(values: Any, dtype: Any = np.int64) -> Any:
-    """A constant; whole numbers unless a dtype is given, or an array that has one."""
+    """Return a constant, int64 unless `dtype` or an array states another dtype."""
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype)
     return opset15.constant(array)
 
 
 def read_net(path: Path) -> Net:
-    """The network of an IR."""
+    """Return the network of an IR."""
     return Net(read(path), {})
 
 
 def save(build: Callable[..., Any], inputs: Sequence[Array], path: Path) -> ov.Model:
-    """Write the IR of what `build` makes of parameters for these inputs."""
+    """Write the IR of the result of `build` for parameters with the shapes of these inputs."""
     parameters = [opset15.parameter(list(x.shape), x.dtype, name=f"in{i}") for i, x in enumerate(inputs)]
     built = build(*parameters)
     outputs = list(built) if isinstance(built, (list, tuple)) else built.outputs()
@@ -49,7 +49,7 @@ def save(build: Callable[..., Any], inputs: Sequence[Array], path: Path) -> ov.M
 
 
 def reference(path: Path, inputs: Sequence[Array]) -> list[Array]:
-    """What OpenVINO's CPU plugin gives, in float32."""
+    """Return the outputs of OpenVINO's CPU plugin, computed in float32."""
     config = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
     compiled = _core.compile_model(_core.read_model(str(path)), "CPU", config)
     result = compiled(dict(enumerate(inputs)))
@@ -63,9 +63,9 @@ def matches(
     tolerance: float | None = None,
     want: Sequence[Any] | None = None,
 ) -> Callable[[Path], None]:
-    """A test that the IR of `build(*parameters)` gives on every engine what OpenVINO gives for it.
+    """Return a test that the IR of `build(*parameters)` matches OpenVINO on every engine.
 
-    `want` are outputs to be held to in place of OpenVINO's.
+    `want` are the expected outputs in place of OpenVINO's.
     """
 
     def test(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def matches(
 
 
 def refuses(build: Callable[..., Any], *inputs: Array, text: str) -> Callable[[Path], None]:
-    """A test that the IR of `build(*parameters)` is refused with a message that contains `text`."""
+    """Return a test that the IR of `build(*parameters)` is refused with a message that contains `text`."""
 
     def test(tmp_path: Path) -> None:
         path = tmp_path / "net.xml"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from openvino import opset15 as o15
 
-from .harness import agrees, noise
+from .harness import matches, noise
 
 X, Y = noise(1, 3, 8, 9), noise(3, 1, 9, seed=1)
 P = np.abs(X) + np.float32(0.1)
@@ -18,17 +18,17 @@ FLOATS = (
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "mod", "floor_mod", "squared_difference",
     "equal", "not_equal", "greater", "greater_equal", "less", "less_equal",
 )  # fmt: skip
-CASES = {name: agrees(getattr(o15, name), X, Y) for name in FLOATS}
-CASES |= {f"whole {name}": agrees(getattr(o15, name), M, K) for name in ("add", "mod", "floor_mod", "multiply")}
-CASES |= {n: agrees(getattr(o15, n), B, ~B[:, :1]) for n in ("logical_and", "logical_or", "logical_xor")}
+CASES = {name: matches(getattr(o15, name), X, Y) for name in FLOATS}
+CASES |= {f"whole {name}": matches(getattr(o15, name), M, K) for name in ("add", "mod", "floor_mod", "multiply")}
+CASES |= {n: matches(getattr(o15, n), B, ~B[:, :1]) for n in ("logical_and", "logical_or", "logical_xor")}
 CASES |= {
-    n: agrees(getattr(o15, n), M.astype(np.int32), M[::-1].astype(np.int32).copy())
+    n: matches(getattr(o15, n), M.astype(np.int32), M[::-1].astype(np.int32).copy())
     for n in ("bitwise_and", "bitwise_or", "bitwise_xor")
 }
-CASES["power"] = agrees(o15.power, P, Y)
-CASES["select"] = agrees(o15.select, B, X, noise(1, 3, 1, 1))
+CASES["power"] = matches(o15.power, P, Y)
+CASES["select"] = matches(o15.select, B, X, noise(1, 3, 1, 1))
 # OpenVINO's CPU cuts whole quotients towards zero whatever m_pythondiv says; its definition rounds down
-CASES["whole divide"] = agrees(o15.divide, M, K, want=[np.floor_divide(M, K)])
+CASES["whole divide"] = matches(o15.divide, M, K, want=[np.floor_divide(M, K)])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from openvino import opset15 as o15
 
-from .harness import agrees, const, noise
+from .harness import const, matches, noise
 
 X = noise(1, 3, 8, 9)
 CASES = {
-    "convert to i32": agrees(lambda x: o15.convert(x, "i32"), X * 5),
-    "convert to boolean": agrees(lambda x: o15.convert(x, "boolean"), np.round(X)),
+    "convert to i32": matches(lambda x: o15.convert(x, "i32"), X * 5),
+    "convert to boolean": matches(lambda x: o15.convert(x, "boolean"), np.round(X)),
     # OpenVINO, asked for float32, leaves such a pair out
-    "convert to f16 and back": agrees(
+    "convert to f16 and back": matches(
         lambda x: o15.convert(o15.convert(x, "f16"), "f32"),
         X,
         engines=["numpy", "onnxruntime"],
         want=[X.astype(np.float16).astype(np.float32)],
     ),
-    "convert_like": agrees(lambda x: o15.convert_like(x, const(1)), X * 5),
+    "convert_like": matches(lambda x: o15.convert_like(x, const(1)), X * 5),
 }
 
 

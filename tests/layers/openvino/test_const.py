@@ -10,16 +10,16 @@ from openvino import opset15 as o15
 
 from anylayer.errors import AnyLayerError
 
-from .harness import agrees, const, noise, read_net, save
+from .harness import const, matches, noise, read_net, save
 
 X = noise(1, 3, 4, 5)
 CASES = {
-    "f32": agrees(lambda x: o15.add(x, const(noise(3, 1, 1))), X),
-    "one number": agrees(lambda x: o15.add(x, const(1.5, np.float32)), X),
-    "f16": agrees(lambda x: o15.add(x, o15.convert(const(noise(3, 1, 1).astype(np.float16)), "f32")), X),
-    "u8": agrees(lambda x: o15.add(x, o15.convert(const([[[1]], [[200]], [[3]]], np.uint8), "f32")), X),
-    "boolean": agrees(lambda x: o15.select(const([True, False, True, False, True], bool), x, x + x), X),
-    "f64": agrees(lambda x: o15.add(x, o15.convert(const([1.25], np.float64), "f32")), X),
+    "f32": matches(lambda x: o15.add(x, const(noise(3, 1, 1))), X),
+    "one number": matches(lambda x: o15.add(x, const(1.5, np.float32)), X),
+    "f16": matches(lambda x: o15.add(x, o15.convert(const(noise(3, 1, 1).astype(np.float16)), "f32")), X),
+    "u8": matches(lambda x: o15.add(x, o15.convert(const([[[1]], [[200]], [[3]]], np.uint8), "f32")), X),
+    "boolean": matches(lambda x: o15.select(const([True, False, True, False, True], bool), x, x + x), X),
+    "f64": matches(lambda x: o15.add(x, o15.convert(const([1.25], np.float64), "f32")), X),
 }
 
 

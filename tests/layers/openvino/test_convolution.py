@@ -11,36 +11,36 @@ from anylayer.errors import LayerError
 from anylayer.testing import assert_same
 from tests.engine_names import ALL
 
-from .harness import agrees, const, noise, read_net, reference, save
+from .harness import const, matches, noise, read_net, reference, save
 
 X, W, T = noise(1, 3, 8, 9), noise(4, 3, 3, 3), noise(3, 4, 3, 3)
 CASES = {
-    f"convolution {word}": agrees(
+    f"convolution {word}": matches(
         lambda x, word=word: o15.convolution(x, const(W), [2, 3], [1, 0], [1, 2], [1, 1], auto_pad=word), X
     )
     for word in ("EXPLICIT", "SAME_UPPER", "SAME_LOWER", "VALID")
 }
-CASES["convolution 1-D"] = agrees(
+CASES["convolution 1-D"] = matches(
     lambda x: o15.convolution(x, const(noise(4, 3, 3)), [2], [1], [1], [2]), noise(1, 3, 20)
 )
-CASES["convolution 3-D"] = agrees(
+CASES["convolution 3-D"] = matches(
     lambda x: o15.convolution(x, const(noise(4, 2, 2, 3, 3)), [1, 2, 1], [1, 0, 0], [0, 1, 1], [1, 1, 1]),
     noise(1, 2, 4, 8, 7),
 )
-CASES["groups"] = agrees(
+CASES["groups"] = matches(
     lambda x: o15.group_convolution(x, const(noise(3, 2, 1, 3, 3)), [1, 1], [1, 1], [1, 1], [1, 1]), X
 )
-CASES["transposed"] = agrees(
+CASES["transposed"] = matches(
     lambda x: o15.convolution_backprop_data(
         x, const(T), [2, 2], pads_begin=[1, 0], pads_end=[0, 1], dilations=[1, 1], output_padding=[1, 0]
     ),
     X,
 )
-CASES["transposed to a shape, explicit"] = agrees(
+CASES["transposed to a shape, explicit"] = matches(
     lambda x: o15.convolution_backprop_data(x, const(T), [2, 2], const([16, 18]), [1, 1], [1, 1]), X
 )
 CASES |= {
-    f"transposed to {shape}, {word}": agrees(
+    f"transposed to {shape}, {word}": matches(
         lambda x, word=word, shape=shape: o15.convolution_backprop_data(
             x, const(T), [2, 2], const(shape), auto_pad=word
         ),
@@ -49,7 +49,7 @@ CASES |= {
     for word in ("explicit", "same_upper", "same_lower", "valid")
     for shape in ([16, 18], [17, 19])
 }
-CASES["transposed groups"] = agrees(
+CASES["transposed groups"] = matches(
     lambda x: o15.group_convolution_backprop_data(
         x, const(noise(3, 1, 2, 4, 4)), [2, 2], pads_begin=[1, 1], pads_end=[1, 1], dilations=[1, 1]
     ),

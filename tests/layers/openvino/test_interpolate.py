@@ -9,7 +9,7 @@ import pytest
 from openvino import opset1 as o1
 from openvino import opset11 as o11
 
-from .harness import agrees, const, noise, refuses
+from .harness import const, matches, noise, refuses
 
 X, S = noise(1, 3, 8, 9), noise(1, 2, 4, 6)
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
@@ -17,15 +17,15 @@ NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 
 
 def plane() -> object:
-    """Rows and columns."""
+    """Return the spatial axes as a constant."""
     return const([2, 3])
 
 
 def resized(
     size: list[int], mode: str, coordinates: str, nearest: str = "floor", antialias: bool = False
 ) -> object:
-    """X with its rows and columns resized."""
-    return agrees(
+    """Return a test of X with its spatial axes resized."""
+    return matches(
         lambda x: o11.interpolate(
             x, const(size), mode, "sizes", [0] * 4, [0] * 4, coordinates, nearest, False, -0.5, const([2, 3])
         ),
@@ -46,7 +46,7 @@ CASES |= {
     for size in ([16, 27], [5, 4])
 }
 CASES |= {
-    f"opset1 {mode} {corners}": agrees(
+    f"opset1 {mode} {corners}": matches(
         lambda x, mode=mode, corners=corners: o1.interpolate(
             x,
             const([16, 7]),
@@ -57,10 +57,10 @@ CASES |= {
     for mode in ("nearest", "linear", "cubic")
     for corners in (True, False)
 }
-CASES["scales"] = agrees(
+CASES["scales"] = matches(
     lambda x: o11.interpolate(x, const([2.0, 1.5], np.float32), "linear", "scales", axes=plane()), S
 )
-CASES["pads"] = agrees(
+CASES["pads"] = matches(
     lambda x: o11.interpolate(x, const([9, 12]), "nearest", "sizes", [0, 0, 1, 0], [0, 0, 0, 1], axes=plane()),
     S,
 )

@@ -9,7 +9,7 @@ from openvino import opset3 as o3
 from openvino import opset4 as o4
 from openvino import opset5 as o5
 
-from .harness import agrees, const, noise, refuses
+from .harness import const, matches, noise, refuses
 
 H, T, B, IN = 5, 4, 2, 3
 X, S, C = noise(B, T, IN), [noise(B, d, H, seed=5) for d in (1, 2)], [noise(B, d, H, seed=6) for d in (1, 2)]
@@ -28,7 +28,7 @@ def weights(directions: int, gates: int, biases: int = 0) -> list[object]:
 CASES = {}
 for direction, d in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
     for lens in ([4, 4], [4, 2]):
-        CASES[f"lstm {direction} {lens}"] = agrees(
+        CASES[f"lstm {direction} {lens}"] = matches(
             lambda x, h, c, n=lens, d=d, way=direction: o5.lstm_sequence(
                 x, h, c, const(n), *weights(d, 4), H, way
             ).outputs(),
@@ -36,7 +36,7 @@ for direction, d in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
             S[d - 1],
             C[d - 1],
         )
-        CASES[f"rnn {direction} {lens}"] = agrees(
+        CASES[f"rnn {direction} {lens}"] = matches(
             lambda x, h, n=lens, d=d, way=direction: o5.rnn_sequence(
                 x, h, const(n), *weights(d, 1), H, way
             ).outputs(),
@@ -44,7 +44,7 @@ for direction, d in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
             S[d - 1],
         )
         for linear in (True, False):
-            CASES[f"gru {direction} {lens} {linear}"] = agrees(
+            CASES[f"gru {direction} {lens} {linear}"] = matches(
                 lambda x, h, n=lens, d=d, way=direction, lb=linear: o5.gru_sequence(
                     x, h, const(n), *weights(d, 3, 4 if lb else 3), H, way, linear_before_reset=lb
                 ).outputs(),
@@ -59,11 +59,11 @@ def cell(gates: int) -> list[object]:
 
 
 STATE = noise(2, 5)
-CASES["lstm cell"] = agrees(
+CASES["lstm cell"] = matches(
     lambda x, h, c: o4.lstm_cell(x, h, c, *cell(4), H).outputs(), noise(2, 3), STATE, noise(2, 5, seed=4)
 )
-CASES["gru cell"] = agrees(lambda x, h: o3.gru_cell(x, h, *cell(3), H).outputs(), noise(2, 3), STATE)
-CASES["rnn cell"] = agrees(
+CASES["gru cell"] = matches(lambda x, h: o3.gru_cell(x, h, *cell(3), H).outputs(), noise(2, 3), STATE)
+CASES["rnn cell"] = matches(
     lambda x, h: o3.rnn_cell(x, h, *cell(1), H, ["tanh"], [], []).outputs(), noise(2, 3), STATE
 )
 test_rejects_activations_alpha = refuses(

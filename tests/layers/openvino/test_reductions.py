@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from openvino import opset15 as o15
 
-from .harness import agrees, const, noise, refuses
+from .harness import const, matches, noise, refuses
 
 X = noise(1, 3, 8, 9)
 CASES = {
-    f"{name} {keep}": agrees(
+    f"{name} {keep}": matches(
         lambda x, name=name, keep=keep: getattr(o15, f"reduce_{name}")(x, const([1, -1]), keep), X
     )
     for name in ("sum", "mean", "prod", "max", "min", "l1", "l2")
     for keep in (True, False)
 }
-CASES["and"] = agrees(lambda x: o15.reduce_logical_and(x, const([1]), True), X > 0)
-CASES["or"] = agrees(lambda x: o15.reduce_logical_or(x, const([1]), False), X > 0)
+CASES["and"] = matches(lambda x: o15.reduce_logical_and(x, const([1]), True), X > 0)
+CASES["or"] = matches(lambda x: o15.reduce_logical_or(x, const([1]), False), X > 0)
 CASES |= {
-    f"cum_sum {exclusive} {reverse}": agrees(lambda x, e=exclusive, r=reverse: o15.cum_sum(x, const(2), e, r), X)
+    f"cum_sum {exclusive} {reverse}": matches(lambda x, e=exclusive, r=reverse: o15.cum_sum(x, const(2), e, r), X)
     for exclusive in (True, False)
     for reverse in (True, False)
 }

@@ -14,7 +14,7 @@ from openvino import opset6 as o6
 from openvino import opset9 as o9
 from openvino import opset15 as o15
 
-from .harness import agrees, const, noise, read_net, reference, refuses, save
+from .harness import const, matches, noise, read_net, reference, refuses, save
 
 X = noise(1, 3, 8, 9)
 F = np.float32
@@ -22,7 +22,7 @@ GRID = np.random.default_rng(4).random((1, 4, 5, 2)).astype(F) * F(2.4) - F(1.2)
 ROIS = np.array([[0.5, 1, 6, 5], [2, 0, 8, 7.3]], F)
 NAMED = np.array([[0, 1, 1, 7, 6], [0, 2, 0, 8, 7]], F)
 CASES = {
-    f"grid_sample {mode} {padding} {corners}": agrees(
+    f"grid_sample {mode} {padding} {corners}": matches(
         lambda x, g, m=mode, p=padding, c=corners: o9.grid_sample(
             x, g, {"align_corners": c, "mode": m, "padding_mode": p}
         ),
@@ -34,27 +34,27 @@ CASES = {
     for corners in (True, False)
 }
 CASES |= {
-    f"roi_align {mode}": agrees(
+    f"roi_align {mode}": matches(
         lambda x, r, m=mode: o9.roi_align(x, r, const([0, 0], np.int32), 3, 2, 2, 0.9, "avg", m), X, ROIS
     )
     for mode in ("asymmetric", "half_pixel", "half_pixel_for_nn")
 }
-CASES["roi_align opset3"] = agrees(
+CASES["roi_align opset3"] = matches(
     lambda x, r: o3.roi_align(x, r, const([0, 0], np.int32), 3, 2, 2, 0.9, "avg"), X, ROIS
 )
-CASES["roi_pooling"] = agrees(lambda x, r: o15.roi_pooling(x, r, [3, 2], 0.9, "max"), X, NAMED)
-CASES["psroi_pooling"] = agrees(
+CASES["roi_pooling"] = matches(lambda x, r: o15.roi_pooling(x, r, [3, 2], 0.9, "max"), X, NAMED)
+CASES["psroi_pooling"] = matches(
     lambda x, r: o1.psroi_pooling(x, r, 2, 3, 0.5, 1, 1, "average"), noise(1, 18, 8, 9), 2 * NAMED
 )
 ANCHORS = [1.0, 2.0, 3.0, 4.0]
-CASES["region_yolo softmax"] = agrees(
+CASES["region_yolo softmax"] = matches(
     lambda x: o1.region_yolo(x, 4, 3, 2, True, [0, 1], 1, 3, ANCHORS), noise(1, 16, 3, 4)
 )
-CASES["region_yolo"] = agrees(
+CASES["region_yolo"] = matches(
     lambda x: o1.region_yolo(x, 4, 3, 6, False, [0, 1], 1, 3, ANCHORS), noise(1, 16, 3, 4)
 )
-CASES["reorg_yolo"] = agrees(lambda x: o2.reorg_yolo(x, [2]), noise(1, 8, 4, 6))
-CASES["ctc"] = agrees(
+CASES["reorg_yolo"] = matches(lambda x: o2.reorg_yolo(x, [2]), noise(1, 8, 4, 6))
+CASES["ctc"] = matches(
     lambda x, n: o6.ctc_greedy_decoder_seq_len(x, n, const(5, np.int32), True, "i32", "i32").outputs(),
     noise(2, 9, 6),
     np.array([9, 5], np.int32),
@@ -65,7 +65,7 @@ PRIOR = {
     "flip": True, "offset": 0.5, "variance": VARIANCE, "scale_all_sizes": True,
 }  # fmt: skip
 CASES |= {
-    f"prior_box {step} {clip}": agrees(
+    f"prior_box {step} {clip}": matches(
         lambda x, step=step, clip=clip: [
             o1.prior_box(const([3, 4]), const([32, 40]), {**PRIOR, "step": step, "clip": clip}).output(0),
             o1.relu(x).output(0),
@@ -79,7 +79,7 @@ CLUSTERED = {
     "width": np.array([10.5, 7], F), "height": np.array([20, 3], F), "clip": False, "step_widths": 8.0,
     "step_heights": 6.0, "offset": 0.5, "variance": VARIANCE,
 }  # fmt: skip
-CASES["prior_box_clustered"] = agrees(
+CASES["prior_box_clustered"] = matches(
     lambda x: [
         o1.prior_box_clustered(const([3, 4]), const([32, 40]), CLUSTERED).output(0),
         o1.relu(x).output(0),
@@ -100,7 +100,7 @@ def test_matches_openvino(name: str, tmp_path: Path) -> None:
 
 
 def leading(path: Path, inputs: list[np.ndarray], rows: int) -> None:
-    """The rows before the first marked by -1 are those here."""
+    """Check that the rows before the first row marked by -1 match OpenVINO."""
     net = read_net(path)
     got = next(iter(net.compile(engine="numpy")(dict(zip(net.inputs, inputs))).values())).reshape(-1, rows)
     want = reference(path, inputs)[0].reshape(-1, rows)

@@ -12,7 +12,7 @@ from openvino import opset11 as o11
 
 from anylayer.errors import AnyLayerError
 
-from .harness import agrees, const, noise, read_net, refuses, save
+from .harness import const, matches, noise, read_net, refuses, save
 
 RANDOM = np.random.default_rng(1)
 LOW = RANDOM.random((2, 12, 2)).astype(np.float32)
@@ -21,14 +21,14 @@ SCORES = RANDOM.random((2, 3, 12)).astype(np.float32)
 X = noise(1, 3, 8, 9)
 F = np.float32
 CASES = {
-    f"topk {mode} {sort}": agrees(
+    f"topk {mode} {sort}": matches(
         lambda x, mode=mode, sort=sort: o11.topk(x, const(3), 2, mode, sort, "i64").outputs(), X
     )
     for mode in ("max", "min")
     for sort in ("value", "index")
 }
 CASES |= {
-    f"nms {encoding} {descending}": agrees(
+    f"nms {encoding} {descending}": matches(
         lambda b, s, e=encoding, d=descending: o9.non_max_suppression(
             b, s, const(4), const(0.4, F), const(0.3, F), const(0, F), e, d, "i32"
         ).outputs(),
@@ -38,7 +38,7 @@ CASES |= {
     for encoding in ("corner", "center")
     for descending in (True, False)
 }
-CASES["nms opset1"] = agrees(
+CASES["nms opset1"] = matches(
     lambda b, s: o1.non_max_suppression(b, s, const(4), const(0.4, F), const(0.3, F), "corner", True),
     BOXES,
     SCORES,
@@ -59,12 +59,12 @@ def test_matches_openvino(name: str, tmp_path: Path) -> None:
 
 
 def counted(b: object, s: object) -> object:
-    """The number of boxes kept, taken from the shape of what is kept."""
+    """Return the number of boxes that are kept, from the shape of the result."""
     nms = o9.non_max_suppression(b, s, const(4), const(0.4, F), const(0.3, F), const(0, F), "corner", True, "i32")
     return o9.shape_of(nms.outputs()[0])
 
 
-CASES["shape of the kept boxes"] = agrees(counted, BOXES, SCORES, engines=["numpy"])
+CASES["shape of the kept boxes"] = matches(counted, BOXES, SCORES, engines=["numpy"])
 
 
 def test_dynamic_size_at_a_host_call_is_refused(tmp_path: Path) -> None:

@@ -9,16 +9,16 @@ import pytest
 from openvino import opset8 as o8
 from openvino import opset15 as o15
 
-from .harness import agrees, const, noise, refuses
+from .harness import const, matches, noise, refuses
 
 X, Y = noise(1, 3, 8, 9), noise(2, 5, 3)
 F = np.float32
 
 
 def strided(begin: list[int], end: list[int], steps: list[int], **masks: list[int]) -> object:
-    """StridedSlice of X with these masks."""
+    """Return a test of StridedSlice of X with these masks."""
     masks = {"begin_mask": [0] * len(begin), "end_mask": [0] * len(begin), **masks}
-    return agrees(lambda x: o15.strided_slice(x, const(begin), const(end), const(steps), **masks), X)
+    return matches(lambda x: o15.strided_slice(x, const(begin), const(end), const(steps), **masks), X)
 
 
 CASES = {
@@ -26,44 +26,46 @@ CASES = {
     "strided, new axis": strided([0, 0, 0], [1, 1, 2], [1, 1, 1], new_axis_mask=[1, 0, 0]),
     "strided, one index": strided([0, 1, 2], [1, 2, 3], [1, 1, 1], shrink_axis_mask=[0, 1, 0]),
     "strided, ellipsis": strided([0, 1], [0, 3], [1, 1], ellipsis_mask=[1, 0]),
-    "slice": agrees(lambda x: o15.slice(x, const([1, 7]), const([3, -100]), const([1, -2]), const([1, 2])), X),
-    "gather": agrees(lambda x: o15.gather(x, const([[0, -1], [2, 1]]), const(2)), X),
-    "gather by rows": agrees(lambda x, i: o15.gather(x, i, const(1), 1), Y, np.array([[0, 4], [2, -1]], np.int32)),
-    "gather_elements": agrees(
+    "slice": matches(lambda x: o15.slice(x, const([1, 7]), const([3, -100]), const([1, -2]), const([1, 2])), X),
+    "gather": matches(lambda x: o15.gather(x, const([[0, -1], [2, 1]]), const(2)), X),
+    "gather by rows": matches(
+        lambda x, i: o15.gather(x, i, const(1), 1), Y, np.array([[0, 4], [2, -1]], np.int32)
+    ),
+    "gather_elements": matches(
         lambda x, i: o15.gather_elements(x, i, 1), noise(2, 5), np.array([[0, 4], [2, 1]], np.int32)
     ),
-    "gather_nd": agrees(o15.gather_nd, Y, np.array([[0, 4], [1, 1]], np.int64)),
-    "gather_nd i32": agrees(o15.gather_nd, Y, np.array([[0, 4], [1, 1]], np.int32)),
-    "scatter_update": agrees(
+    "gather_nd": matches(o15.gather_nd, Y, np.array([[0, 4], [1, 1]], np.int64)),
+    "gather_nd i32": matches(o15.gather_nd, Y, np.array([[0, 4], [1, 1]], np.int32)),
+    "scatter_update": matches(
         lambda x, u: o15.scatter_update(x, const([3, 0]), u, const(1)), Y, noise(2, 2, 3, seed=1)
     ),
-    "scatter_nd": agrees(
+    "scatter_nd": matches(
         lambda x, u: o15.scatter_nd_update(x, const([[0, 3], [1, 0]]), u), Y, noise(2, 3, seed=1)
     ),
-    "scatter_nd sub": agrees(
+    "scatter_nd sub": matches(
         lambda x, u: o15.scatter_nd_update(x, const([[0, 3], [0, 3]]), u, reduction="sub"), Y, noise(2, 3, seed=1)
     ),
-    "scatter_elements sum": agrees(
+    "scatter_elements sum": matches(
         lambda x, u: o15.scatter_elements_update(x, const([[0, 3], [1, 0]]), u, const(1), reduction="sum"),
         noise(2, 5),
         noise(2, 2, seed=1),
     ),
-    "pad, negative": agrees(
+    "pad, negative": matches(
         lambda x: o15.pad(x, const([0, 0, -1, 2]), const([0, 0, 2, -1]), "constant", const(1.5, F)), X
     ),
-    "reverse_sequence": agrees(lambda x: o15.reverse_sequence(x, const([2, 4]), 0, 1), Y),
-    "one_hot": agrees(
+    "reverse_sequence": matches(lambda x: o15.reverse_sequence(x, const([2, 4]), 0, 1), Y),
+    "one_hot": matches(
         lambda x: o15.one_hot(x, const(4), const(2, F), const(-1, F), 1), np.array([[0, 3], [1, 2]], np.int64)
     ),
 }
 CASES |= {
-    f"pad {mode}": agrees(
+    f"pad {mode}": matches(
         lambda x, mode=mode: o15.pad(x, const([0, 0, 1, 2]), const([0, 0, 2, 1]), mode, const(1.5, F)), X
     )
     for mode in ("constant", "edge", "reflect", "symmetric")
 }
 # OpenVINO's CPU reads behind the map where a new axis meets a single index
-CASES["strided, both"] = agrees(
+CASES["strided, both"] = matches(
     lambda x: o15.strided_slice(
         x, const([0, 0, 0]), const([1, 1, 2]), const([1, 1, 1]), [0] * 3, [0] * 3, [1, 0, 0], [0, 1, 0]
     ),
