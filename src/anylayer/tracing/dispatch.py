@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,13 +37,14 @@ class FunctionRule:
         self.any_keyword = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
 
+R = TypeVar("R", bound=TracingRule)
 FUNCTIONS: Table[Callable[..., Any], FunctionRule] = Table()
 
 
-def implements(*functions: Any, raw: bool = False) -> Callable[[TracingRule], TracingRule]:
+def implements(*functions: Any, raw: bool = False) -> Callable[[R], R]:
     """Register the decorated rule for NumPy functions. None, for a function that this NumPy lacks, is skipped."""
 
-    def enter(rule: TracingRule) -> TracingRule:
+    def enter(rule: R) -> R:
         for function in functions:
             if function is not None:
                 FUNCTIONS[function] = FunctionRule(rule, raw)
@@ -52,10 +53,10 @@ def implements(*functions: Any, raw: bool = False) -> Callable[[TracingRule], Tr
     return enter
 
 
-def ufunc_rule(*ufuncs: np.ufunc | None) -> Callable[[TracingRule], TracingRule]:
+def ufunc_rule(*ufuncs: np.ufunc | None) -> Callable[[R], R]:
     """Register the decorated rule for ufuncs. None, for a ufunc that this NumPy lacks, is skipped."""
 
-    def enter(rule: TracingRule) -> TracingRule:
+    def enter(rule: R) -> R:
         UFUNCS.enter((u for u in ufuncs if u is not None), rule)
         return rule
 

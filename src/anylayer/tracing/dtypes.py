@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.place import refusal
+from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 
 NATIVE = frozenset(map(np.dtype, ("f4", "f8", "i4", "i8")))
@@ -30,7 +31,7 @@ def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return F4 if dtype.kind == "f" else I8
 
 
-def weak(x: Any) -> bool:
+def weak(x: object) -> bool:
     """Return whether `x` is a Python number, which takes the dtype of the array that it is combined with."""
     return type(x) in (int, float, complex)
 
@@ -40,7 +41,7 @@ def kind_of(x: Any) -> Any:
     return type(x) if weak(x) else x.dtype
 
 
-def as_operand(x: Any) -> Any:
+def as_operand(x: Array) -> Any:
     """Return a rule's argument: Python numbers and traced arrays unchanged, anything else as a NumPy array."""
     return x if type(x) is TracedArray or weak(x) else np.asarray(x)
 

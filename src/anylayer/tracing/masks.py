@@ -13,6 +13,7 @@ import numpy as np
 
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast
+from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import call_ufunc, resolved
 from anylayer.tracing.dtypes import BOOL
@@ -225,7 +226,7 @@ def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
     if type(value) is MaskSelection:
         if not _traced_masks(key) or not value.has_mask(_full_rank_mask(x, key)):
             raise refusal("x[mask] is assigned under another mask; use the same mask: m = x < 0; y[m] = x[m] * 2")
-        new = value.whole
+        new: Array = value.whole
     elif not _traced_masks(key):
         return False
     else:

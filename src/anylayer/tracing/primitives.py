@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from anylayer.graph.ir import Op
+from anylayer.graph.ir import Op, Value
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_one, is_static
 from anylayer.network import Array
@@ -20,10 +20,12 @@ from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
 from anylayer.tracing.record import record, record_many
 
+AxisArg = int | Sequence[int] | None
+"""The `axis` argument of a NumPy function."""
 _SCATTER = {None: "none", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
-def is_constant(x: Any) -> bool:
+def is_constant(x: object) -> bool:
     """Return whether the values of `x` are known before the network runs."""
     return type(x) is not TracedArray
 
@@ -33,12 +35,12 @@ def ints(values: Any) -> Array:
     return np.array(values, np.int64).reshape(-1)
 
 
-def cast(x: Any, dtype: DTypeLike) -> Any:
+def cast(x: Array, dtype: DTypeLike) -> Array:
     """Return `x` as `dtype`, with NumPy's conversion of values."""
     dtype = np.dtype(dtype)
     if x.dtype == dtype:
         return x
-    if is_constant(x):
+    if type(x) is not TracedArray:
         return x.astype(dtype)
     if dtype.kind not in "biuf":
         raise refusal(f"a cast to {dtype.name} cannot be recorded; the engines do not support it")
@@ -63,7 +65,7 @@ ONNX_TYPES = {
 _PASS_ON = frozenset(("Add", "Sub", "Mul", "Neg", "Max", "Min", "Clip", "Cast", "Reshape", "Slice", "Expand"))
 
 
-def note_inexact_rounding(x: Any) -> None:
+def note_inexact_rounding(x: TracedArray) -> None:
     """Add a note if `x`, which is converted to an integer, comes from a float division.
 
     OpenVINO multiplies by the reciprocal instead of dividing, and a difference in the last bit may give the next
@@ -85,21 +87,21 @@ def note_inexact_rounding(x: Any) -> None:
             waiting.extend(v for v in producer.inputs if v is not None and v.const is None)
 
 
-def _power_of_two(divisor: Any) -> bool:
-    return divisor.const is not None and bool((np.frexp(divisor.const)[0] == 0.5).all())
+def _power_of_two(divisor: Value | None) -> bool:
+    return divisor is not None and divisor.const is not None and bool((np.frexp(divisor.const)[0] == 0.5).all())
 
 
-def to_native(x: Any) -> Any:
+def to_native(x: Array) -> Array:
     """Cast to the dtype in which the engines compute."""
     return cast(x, compute_dtype(x.dtype))
 
 
-def binary(op: str, a: Any, b: Any, dtype: DTypeLike | None = None) -> Any:
+def binary(op: str, a: Array, b: Array, dtype: DTypeLike | None = None) -> Array:
     """Record an elementwise operator of two arrays of one native dtype. `dtype` defaults to that of `a`."""
     return record(op, [a, b], broadcast(a.shape, b.shape), dtype or a.dtype)
 
 
-def unary(op: str, x: Any, dtype: DTypeLike | None = None, **attrs: Any) -> Any:
+def unary(op: str, x: Array, dtype: DTypeLike | None = None, **attrs: Any) -> Array:
     """Record an elementwise operator of one array. `dtype` defaults to that of `x`."""
     return record(op, [x], x.shape, dtype or x.dtype, **attrs)
 
@@ -107,10 +109,10 @@ def unary(op: str, x: Any, dtype: DTypeLike | None = None, **attrs: Any) -> Any:
 # ---------------------------------------------------------------------- shapes
 
 
-def reshape(x: Any, shape: Sequence[Any]) -> Any:
+def reshape(x: Array, shape: Sequence[Any]) -> Array:
     """Return the elements in C order in another shape of the same size."""
     shape = tuple(shape)
-    if is_constant(x):
+    if type(x) is not TracedArray:
         return x.reshape(shape)
     if shape == x.shape:
         return x
@@ -125,13 +127,13 @@ def reshape(x: Any, shape: Sequence[Any]) -> Any:
     return record("Reshape", [x, ints(_reshape_target(x.shape, shape))], shape, x.dtype)
 
 
-def _producer_if(x: Any, op: str) -> Op | None:
+def _producer_if(x: TracedArray, op: str) -> Op | None:
     """Return the operator that produces `x` if it is an `op`, else None."""
     producer = x._graph.producers.get(x._value)
     return producer if producer is not None and producer.op == op else None
 
 
-def _input(x: Any, producer: Op) -> TracedArray:
+def _input(x: TracedArray, producer: Op) -> TracedArray:
     """Return the first input of an operator as a traced array."""
     value = producer.inputs[0]
     if value is None:
@@ -153,10 +155,10 @@ def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
     return [-1 if isinstance(d, Dim) else d for d in target]
 
 
-def transpose(x: Any, order: Sequence[int]) -> Any:
+def transpose(x: Array, order: Sequence[int]) -> Array:
     """Permute the axes. If only axes of size 1 move, this is a reshape."""
     order = tuple(order)
-    if is_constant(x):
+    if type(x) is not TracedArray:
         return x.transpose(order)
     producer = _producer_if(x, "Transpose")
     if producer is not None:  # merge two transposes
@@ -170,7 +172,7 @@ def transpose(x: Any, order: Sequence[int]) -> Any:
     return record("Transpose", [x], shape, x.dtype, perm=list(order))
 
 
-def expand(x: Any, shape: Sequence[Any]) -> Any:
+def expand(x: Array, shape: Sequence[Any]) -> Array:
     """Broadcast to `shape`. A dynamic size must be a size of `x` already."""
     shape = tuple(shape)
     if is_constant(x):
@@ -190,12 +192,12 @@ def expand(x: Any, shape: Sequence[Any]) -> Any:
     return record("Expand", [x, ints(shape)], shape, x.dtype)
 
 
-def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
+def slices(x: Array, bounds: Sequence[tuple[int, int, int, int]]) -> Array:
     """Select range(start, start + step * n, step) of some axes; `bounds` lists (axis, start, n, step)."""
     bounds = [b for b in bounds if not (b[1] == 0 and (is_one(b[2]) or b[3] == 1) and b[2] == x.shape[b[0]])]
     if not bounds:
         return x
-    if is_constant(x):
+    if type(x) is not TracedArray:
         key = [slice(None)] * x.ndim
         for axis, start, n, step in bounds:
             end = start + step * n
@@ -217,7 +219,7 @@ def slices(x: Any, bounds: Sequence[tuple[int, int, int, int]]) -> Any:
     return record("Slice", [x, ints(starts), ints(ends), ints(axes), ints(steps)], shape, x.dtype)
 
 
-def _smaller_top_k(x: Any, axis: int, n: int) -> Any:
+def _smaller_top_k(x: TracedArray, axis: int, n: int) -> Array | None:
     """Return the first `n` results of a TopK along its axis as a TopK with k = n, or None."""
     producer = _producer_if(x, "TopK")
     if producer is None or producer.attrs["axis"] != axis:
@@ -227,7 +229,7 @@ def _smaller_top_k(x: Any, axis: int, n: int) -> Any:
     return record_many("TopK", [_input(x, producer), ints(n)], types, **producer.attrs)[which]
 
 
-def gather(x: Any, indices: Any, axis: int) -> Any:
+def gather(x: Array, indices: Array, axis: int) -> Array:
     """Return np.take along one axis: the axes of `indices` replace it. Traced indices may be negative."""
     if is_constant(x) and is_constant(indices):
         return x.take(indices, axis)
@@ -236,7 +238,7 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
     return record("Gather", [x, indices], shape, x.dtype, axis=axis)
 
 
-def concat(parts: Sequence[Any], axis: int) -> Any:
+def concat(parts: Sequence[Array], axis: int) -> Array:
     """Concatenate arrays of one dtype along an existing axis."""
     if len(parts) == 1:
         return parts[0]
@@ -266,7 +268,7 @@ def _maximum_total(sizes: Sequence[Any]) -> int:
     return sum(s.maximum if isinstance(s, Dim) else s for s in sizes)
 
 
-def pad(x: Any, before: Sequence[int], after: Sequence[int], value: Any = 0, mode: str = "constant") -> Any:
+def pad(x: Array, before: Sequence[int], after: Sequence[int], value: Any = 0, mode: str = "constant") -> Array:
     """Record Pad with mode "constant", "edge" or "reflect". `value` has the dtype of the array."""
     if is_constant(x):
         widths = list(zip(before, after))
@@ -283,7 +285,7 @@ def pad(x: Any, before: Sequence[int], after: Sequence[int], value: Any = 0, mod
     return cast(record("Pad", inputs, shape, native, mode=None if mode == "constant" else mode), dtype)
 
 
-def select(mask: Any, a: Any, b: Any) -> Any:
+def select(mask: Array, a: Array, b: Array) -> Array:
     """Record Where for a mask and two arrays of one dtype."""
     if is_constant(mask) and is_constant(a) and is_constant(b):
         return np.asarray(np.where(mask, a, b))
@@ -296,7 +298,7 @@ def select(mask: Any, a: Any, b: Any) -> Any:
     return cast(record("Where", [mask, cast(a, native), cast(b, native)], shape, native), dtype)
 
 
-def scatter(x: Any, indices: Any, updates: Any, axis: int, reduction: str | None = None) -> Any:
+def scatter(x: Array, indices: Array, updates: Array, axis: int, reduction: str | None = None) -> Array:
     """Record ScatterElements along an axis. If indices repeat, the result is undefined unless `reduction` is
     given.
     """
@@ -314,12 +316,12 @@ def scatter(x: Any, indices: Any, updates: Any, axis: int, reduction: str | None
     return cast(done, dtype)
 
 
-def gather_elements(x: Any, indices: Any, axis: int) -> Any:
+def gather_elements(x: Array, indices: Array, axis: int) -> Array:
     """GatherElements: of the indices' shape; negative ones count from the end."""
     return record("GatherElements", [x, indices], indices.shape, x.dtype, axis=axis)
 
 
-def split(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
+def split(x: Array, sizes: Sequence[int], axis: int) -> list[Any]:
     """Return parts of the given sizes along an axis."""
     if is_constant(x):
         ends = np.cumsum(sizes)
@@ -331,7 +333,7 @@ def split(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
     return list(record_many("Split", [x, ints(sizes)], types, axis=axis))
 
 
-def reduce(op: str, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
+def reduce(op: str, x: Array, axes: Sequence[int], keepdims: bool) -> Array:
     """Record a reduction such as ReduceSum over the axes. `x` has a native dtype."""
     axes = tuple(axes)
     shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axis_of
+from anylayer.network import Array
 from anylayer.tracing.array import TracingRule
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL
-from anylayer.tracing.primitives import cast, slices
+from anylayer.tracing.primitives import AxisArg, cast, slices
 from anylayer.tracing.rules.concatenation import array_like
 from anylayer.tracing.rules.selecting import take
 
@@ -19,7 +21,7 @@ _NONE: Any = np._NoValue
 
 
 @implements(np.round, np.around)
-def round_(a: Any, decimals: int = 0) -> Any:
+def round_(a: ArrayLike, decimals: int = 0) -> Any:
     a = array_like(a)
     if a.dtype.kind in "iu":
         if decimals < 0:
@@ -37,7 +39,7 @@ implements(np.fix)(lambda x: np.trunc(x))
 
 
 @implements(np.diff)
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any = _NONE) -> Any:
+def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any = _NONE) -> Array:
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     a = array_like(a)
@@ -52,7 +54,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = _NONE, append: Any =
     return a
 
 
-def _end_values(value: Any, a: Any, axis: int) -> Any:
+def _end_values(value: Any, a: Array, axis: int) -> Any:
     """Return the prepend= or append= of np.diff, broadcast like `a` with size 1 along `axis` if it is a scalar."""
     if value.ndim == 0:
         return np.broadcast_to(value, [1 if i == axis else d for i, d in enumerate(a.shape)])
@@ -60,7 +62,7 @@ def _end_values(value: Any, a: Any, axis: int) -> Any:
 
 
 @implements(np.ediff1d)
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: ArrayLike, to_end: Any = None, to_begin: Any = None) -> Array:
     flat = array_like(ary).reshape(-1)
     parts = [array_like(to_begin)] if to_begin is not None else []
     parts.append(flat[1:] - flat[:-1])
@@ -69,7 +71,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 @implements(np.gradient)
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(f: Array, *varargs: Any, axis: AxisArg = None, edge_order: int = 1) -> Array | tuple[Array, ...]:
     if edge_order != 1 or any(np.ndim(v) for v in varargs) or len(varargs) > 1:
         raise refusal("np.gradient is recorded with one scalar spacing and edge_order=1 only")
     f = f if f.dtype.kind == "f" else f.astype(np.float64)
@@ -85,7 +87,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 @implements(getattr(np, "trapezoid", None))
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int = -1) -> Any:
     y = np.moveaxis(array_like(y), axis, -1)
     if x is None:
         width = dx
@@ -96,7 +98,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 @implements(np.nan_to_num)
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     x = array_like(x)
     if not copy:
         raise refusal("np.nan_to_num(..., copy=False) cannot be recorded; use what it returns")
@@ -117,21 +119,23 @@ implements(np.real_if_close)(lambda a, tol=100: a)
 
 
 @implements(np.sinc)
-def sinc(x: Any) -> Any:
+def sinc(x: Array) -> Array:
     x = x if x.dtype.kind == "f" else x.astype(np.float64)
     y = np.pi * np.where(x == 0, x.dtype.type(1e-20) if x.dtype != np.float16 else x.dtype.type(1e-4), x)
     return np.sin(y) / y
 
 
 @implements(np.angle)
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: Array, deg: bool = False) -> Array:
     z = z.astype(np.arctan2.resolve_dtypes((int, z.dtype, None))[-1])
     turned = np.where(np.isnan(z), z, np.where(np.signbit(z), z.dtype.type(np.pi), z.dtype.type(0)))
     return turned * (180 / np.pi) if deg else turned
 
 
 @implements(np.interp)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(
+    x: Array, xp: Array, fp: Array, left: Array | None = None, right: Array | None = None, period: Any = None
+) -> Array:
     if period is not None:
         raise refusal("np.interp(..., period=) cannot be recorded")
     x, xp, fp = (cast(array_like(v), np.float64) for v in (x, xp, fp))
@@ -147,7 +151,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 
 @implements(np.polyval)
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike) -> Any:
     p, x = array_like(p), array_like(x)
     y: Any = np.zeros_like(x)
     for i in range(p.shape[0]):
@@ -161,7 +165,7 @@ def polyval(p: Any, x: Any) -> Any:
 def _without_nan(function: Any, neutral: Any) -> TracingRule:
     """Return a rule that calls `function` with NaN replaced by `neutral`."""
 
-    def rule(a: Any, axis: Any = None, **kwargs: Any) -> Any:
+    def rule(a: Array, axis: AxisArg = None, **kwargs: Any) -> Any:
         if a.dtype.kind == "f":
             a = np.where(np.isnan(a), a.dtype.type(neutral), a)
         return function(a, axis, **kwargs)
@@ -177,7 +181,7 @@ implements(np.nancumsum)(_without_nan(np.cumsum, 0))
 
 
 @implements(np.nanmean)
-def nanmean(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+def nanmean(a: Array, axis: AxisArg = None, *, keepdims: bool = False) -> Any:
     if a.dtype.kind != "f":
         return np.mean(a, axis, keepdims=keepdims)
     count = (~np.isnan(a)).sum(axis, keepdims=keepdims)

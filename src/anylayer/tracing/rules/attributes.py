@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from anylayer.graph.place import refusal
+from anylayer.network import Array
 from anylayer.tracing.array import ATTRIBUTES, TracedArray, copy_of, wrapped
 from anylayer.tracing.dispatch import call_function, implements
 from anylayer.tracing.primitives import cast, reshape
@@ -25,7 +27,7 @@ for _name in _FUNCTIONS.split(" "):
     ATTRIBUTES[_name] = _method(getattr(np, _name))
 
 
-def _reshape(x: TracedArray) -> Any:
+def _reshape(x: TracedArray) -> Callable[..., Any]:
     def method(*shape: Any, order: str = "C", copy: Any = None) -> Any:
         return call_function(
             np.reshape, (x, shape[0] if len(shape) == 1 else shape), {"order": order, "copy": copy}
@@ -34,7 +36,7 @@ def _reshape(x: TracedArray) -> Any:
     return method
 
 
-def _transpose(x: TracedArray) -> Any:
+def _transpose(x: TracedArray) -> Callable[..., Any]:
     def method(*axes: Any) -> Any:
         order = (
             axes[0]
@@ -47,8 +49,13 @@ def _transpose(x: TracedArray) -> Any:
 
 
 def astype(
-    x: TracedArray, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: Any = True
-) -> Any:
+    x: TracedArray,
+    dtype: DTypeLike,
+    order: str = "K",
+    casting: Any = "unsafe",
+    subok: bool = True,
+    copy: Any = True,
+) -> Array:
     """Implement ndarray.astype: return a copy, unless the dtype is the same and copy=False."""
     dtype = np.dtype(dtype)
     if not np.can_cast(x.dtype, dtype, casting):
@@ -60,7 +67,7 @@ def astype(
     return _keep_memory_layout(result, x)
 
 
-def copy(x: TracedArray, order: str = "C") -> Any:
+def copy(x: TracedArray, order: str = "C") -> TracedArray:
     """Implement ndarray.copy."""
     result = copy_of(x)
     result._scalar = x._scalar
@@ -85,7 +92,7 @@ class Flat:
     def __len__(self) -> int:
         return self._array.size
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
@@ -102,7 +109,7 @@ class Flat:
         flat[key] = value
         x._assign(reshape(flat._resolved(), x.shape))
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: Any = None) -> Array:
         return np.asarray(self._array).reshape(-1)
 
     def copy(self) -> Any:
@@ -111,7 +118,7 @@ class Flat:
 
 
 @implements(np.put, raw=True)
-def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
     """Implement np.put with one value, or one value per index."""
     if type(a) is not TracedArray:
         raise refusal("np.put writes a traced array into a NumPy array; make it with np.zeros_like(x)")
@@ -128,7 +135,7 @@ def _fill(x: TracedArray, value: Any) -> None:
     x[...] = value
 
 
-def _view(x: TracedArray, dtype: Any = None, type: Any = None) -> Any:
+def _view(x: TracedArray, dtype: DTypeLike | None = None, type: Any = None) -> Any:
     if dtype not in (None, np.ndarray) and np.dtype(dtype) != x.dtype:
         raise refusal("ndarray.view of another dtype reads the bits of the values, which cannot be recorded")
     return x[...]

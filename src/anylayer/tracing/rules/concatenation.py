@@ -7,18 +7,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axis_of
+from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import common_dtype
-from anylayer.tracing.primitives import cast, concat, ints, slices
+from anylayer.tracing.primitives import AxisArg, cast, concat, ints, slices
 from anylayer.tracing.record import record
 
 
-def array_like(x: Any) -> Any:
+def array_like(x: Any) -> Array:
     """Return what np.asarray(x) would, with traced arrays in lists stacked."""
     if type(x) is TracedArray:
         return x
@@ -28,7 +30,9 @@ def array_like(x: Any) -> Any:
 
 
 @implements(np.concatenate)
-def concatenate(arrays: Sequence[Any], /, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def concatenate(
+    arrays: Sequence[Any], /, axis: AxisArg = 0, *, dtype: DTypeLike | None = None, casting: str = "same_kind"
+) -> Array:
     parts = [array_like(a) for a in arrays]
     if axis is None:
         parts, axis = [p.reshape(-1) for p in parts], 0
@@ -39,7 +43,9 @@ def concatenate(arrays: Sequence[Any], /, axis: Any = 0, *, dtype: Any = None, c
 
 
 @implements(np.stack)
-def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def stack(
+    arrays: Sequence[Any], axis: int = 0, *, dtype: DTypeLike | None = None, casting: str = "same_kind"
+) -> Array:
     parts = [array_like(a) for a in arrays]
     if len({p.shape for p in parts}) != 1:
         raise ValueError("all input arrays must have the same shape")
@@ -48,35 +54,35 @@ def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: s
 
 
 @implements(np.vstack)
-def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def vstack(tup: Sequence[Any], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
     return concatenate([np.atleast_2d(array_like(a)) for a in tup], 0, dtype=dtype)
 
 
 @implements(np.hstack)
-def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def hstack(tup: Sequence[Any], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
     parts = [np.atleast_1d(array_like(a)) for a in tup]
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype)
 
 
 @implements(np.dstack)
-def dstack(tup: Sequence[Any]) -> Any:
+def dstack(tup: Sequence[Any]) -> Array:
     return concatenate([np.atleast_3d(array_like(a)) for a in tup], 2)
 
 
 @implements(np.column_stack)
-def column_stack(tup: Sequence[Any]) -> Any:
+def column_stack(tup: Sequence[Any]) -> Array:
     parts = [array_like(a) for a in tup]
     return concatenate([p if p.ndim >= 2 else np.atleast_1d(p).reshape(-1, 1) for p in parts], 1)
 
 
 @implements(np.block)
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Array:
     depth = _depth(arrays)
     leaves = list(_leaves(arrays))
     rank = max(depth, *[x.ndim for x in leaves])
     dtype = common_dtype(*leaves)
 
-    def concatenated(items: Any, level: int) -> Any:
+    def concatenated(items: Any, level: int) -> Array:
         if not isinstance(items, list):
             x = cast(array_like(items), dtype)
             return x.reshape([1] * (rank - x.ndim) + list(x.shape))
@@ -98,12 +104,12 @@ def _leaves(arrays: Any) -> Iterator[Any]:
 
 
 @implements(np.append)
-def append(arr: Any, values: Any, axis: Any = None) -> Any:
+def append(arr: ArrayLike, values: Any, axis: AxisArg = None) -> Array:
     return concatenate([array_like(arr), array_like(values)], axis)
 
 
 @implements(np.insert)
-def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+def insert(arr: Array, obj: Any, values: Any, axis: AxisArg = None) -> Array:
     if not isinstance(obj, (int, np.integer)):
         raise refusal("np.insert at more than one place cannot be recorded; use np.concatenate")
     arr = arr.reshape(-1) if axis is None else arr
@@ -117,7 +123,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
 
 
 @implements(np.delete)
-def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+def delete(arr: Array, obj: Any, axis: AxisArg = None) -> Array:
     arr = arr.reshape(-1) if axis is None else arr
     place = axis_of(0 if axis is None else axis, arr.ndim)
     return np.take(arr, np.delete(np.arange(arr.shape[place]), obj), place)
@@ -127,7 +133,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 
 
 @implements(np.repeat)
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+def repeat(a: Array, repeats: Any, axis: AxisArg = None) -> Array:
     if type(repeats) is TracedArray:
         raise refusal("np.repeat with traced repeats has a size that is known only when the network runs")
     a = a.reshape(-1) if axis is None else a
@@ -156,14 +162,14 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 @implements(np.resize)
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: Array, new_shape: Any) -> Array:
     shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
     flat = a.reshape(-1)
     return np.take(flat, np.resize(np.arange(flat.size), math.prod(shape)), 0).reshape(shape)
 
 
 @implements(np.roll)
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: Array, shift: Any, axis: AxisArg = None) -> Array:
     if axis is None:
         return roll(a.reshape(-1), int(np.sum(shift)), 0).reshape(a.shape)
     shifts, axes = np.broadcast_arrays(shift, axis)
@@ -226,7 +232,7 @@ def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     return [(int(b), int(a)) for b, a in widths]
 
 
-def _pad_constant(x: Any, widths: list[tuple[int, int]], values: Any) -> Any:
+def _pad_constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:
     """Pad with constants, which may differ per axis and side."""
     if type(values) is TracedArray:
         raise refusal("np.pad with a traced constant_values cannot be recorded; use np.concatenate")

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from anylayer.graph.ir import Graph
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast
+from anylayer.network import Array
 from anylayer.tracing.array import TracedArray, copy_of, wrapped
 from anylayer.tracing.dispatch import call_function, implements, traced_in
 from anylayer.tracing.dtypes import weak
@@ -36,14 +38,20 @@ def constant_array(array: Any) -> TracedArray:
 
 def _full_like(value: Any) -> Callable[..., Any]:
     def rule(
-        a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-    ) -> Any:
+        a: Array,
+        dtype: DTypeLike | None = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: Any = None,
+        *,
+        device: Any = None,
+    ) -> Array:
         return _filled(a, value, dtype, shape)
 
     return rule
 
 
-def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> TracedArray:
+def _filled(a: Array, value: Any, dtype: DTypeLike | None, shape: Any) -> TracedArray:
     shape = a.shape if shape is None else shape
     return constant_array(np.full(shape, value, a.dtype if dtype is None else dtype))
 
@@ -54,19 +62,21 @@ implements(np.ones_like, raw=True)(_full_like(1))
 
 @implements(np.full_like, raw=True)
 def full_like(
-    a: Any,
+    a: TracedArray,
     fill_value: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "K",
     subok: bool = True,
     shape: Any = None,
     *,
     device: Any = None,
-) -> Any:
+) -> Array:
     return full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
+def full(
+    shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str = "C", *, device: Any = None
+) -> Array:
     """Implement np.full, also for a traced value."""
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
@@ -80,7 +90,13 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, de
 
 
 def array(
-    object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0
+    object: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    copy: Any = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
 ) -> Any:
     """Implement np.array, also for traced arrays and lists of them."""
     if type(object) is TracedArray:
@@ -101,27 +117,29 @@ def array(
     return result
 
 
-def _nested(items: Any, dtype: Any) -> Any:
+def _nested(items: Any, dtype: DTypeLike | None) -> Array:
     """Return an array made of nested lists. Python numbers count as int64 or float64, as in NumPy."""
     joined = array_like(items)
     return joined if dtype is None else cast(joined, np.dtype(dtype))
 
 
-def asarray(a: Any, dtype: Any = None, order: str = "K", *, device: Any = None, copy: Any = None) -> Any:
+def asarray(
+    a: Array, dtype: DTypeLike | None = None, order: str = "K", *, device: Any = None, copy: Any = None
+) -> Any:
     """Implement np.asarray, also for traced arrays."""
     return array(a, dtype, copy=bool(copy))
 
 
-def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
+def ascontiguousarray(a: Array, dtype: DTypeLike | None = None) -> Any:
     """Implement np.ascontiguousarray: return the array itself if it has C order."""
     moved = type(a) is TracedArray and (a._view is not None or a._memory_layout is not None)
-    if moved and not a._dummy().flags.c_contiguous:
+    if type(a) is TracedArray and moved and not a._dummy().flags.c_contiguous:
         return array(a, dtype, ndmin=1)
     return array(a, dtype, copy=False, ndmin=1)
 
 
 def _traced_result(function: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(*args: Any, **kwargs: Any) -> Any:
+    def rule(*args: Any, **kwargs: Any) -> Array:
         return constant_array(function(*args, **kwargs))
 
     return rule
@@ -152,11 +170,11 @@ for _name, _rule in CREATION.items():
 
 
 @implements(np.copy, raw=True)
-def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+def copy(a: TracedArray, order: str = "K", subok: bool = False) -> Array:
     return copy_as_array(a, order)
 
 
-def copy_as_array(a: Any, order: str) -> Any:
+def copy_as_array(a: TracedArray, order: str) -> TracedArray:
     """Return a copy that is an array, even of a scalar."""
     from anylayer.tracing.rules.attributes import copy as ndarray_copy
 
@@ -184,5 +202,5 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 
 @implements(getattr(np, "astype", None), raw=True)
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+def astype(x: TracedArray, dtype: DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:
     return x.astype(dtype, copy=copy)

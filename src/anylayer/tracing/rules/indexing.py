@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, size_of
+from anylayer.network import Array
 from anylayer.tracing.array import TracedArray, view_of, wrapped
 from anylayer.tracing.dispatch import dummies, resolved
 from anylayer.tracing.dtypes import BOOL, I8
@@ -140,15 +141,15 @@ def is_full(p: slice) -> bool:
     return p.start is None and p.stop is None and p.step is None
 
 
-def _is_array(p: Any) -> bool:
+def _is_array(p: Array) -> bool:
     return type(p) is TracedArray or isinstance(p, np.ndarray)
 
 
-def _is_mask(p: Any) -> bool:
+def _is_mask(p: Array) -> bool:
     return isinstance(p, np.ndarray) and not isinstance(p, TracedArray) and p.dtype == BOOL
 
 
-def _put_mask(key: Key, mask: Any, shape: Sequence[Any], axis: int) -> None:
+def _put_mask(key: Key, mask: Array, shape: Sequence[Any], axis: int) -> None:
     """Add a constant mask to `key` as the index arrays of its true elements."""
     if mask.ndim == 0:
         raise refusal("a single True or False as an index cannot be recorded; use None or a slice")
@@ -175,7 +176,7 @@ def _checked_index(index: int, size: Any, axis: int) -> int:
     return index % size if size else index
 
 
-def _checked_array(p: Any, size: Any, axis: int) -> Any:
+def _checked_array(p: Array, size: Any, axis: int) -> Array:
     if type(p) is TracedArray:
         if p.dtype.kind not in "iu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
@@ -216,7 +217,7 @@ def getitem(x: TracedArray, key: Any) -> Any:
     return result
 
 
-def basic_view(x: TracedArray, key: Any, content: Any = None) -> TracedArray:
+def basic_view(x: TracedArray, key: Any, content: Array | None = None) -> TracedArray:
     """Return the view for a key of slices, integers and None.
 
     `content` is the content of the view, if the caller has already computed it.
@@ -225,7 +226,7 @@ def basic_view(x: TracedArray, key: Any, content: Any = None) -> TracedArray:
 
     parsed = parse(key, x.shape)
 
-    def replay(p: Any) -> Any:
+    def replay(p: Array) -> Array:
         return p[key] if is_constant(p) else _basic(p, parsed)
 
     result = view_of(x, replay, lambda p, new: content_after_write(p, key, new), content=content)
@@ -236,14 +237,14 @@ def basic_view(x: TracedArray, key: Any, content: Any = None) -> TracedArray:
     return result
 
 
-def _basic(x: Any, key: Key) -> Any:
+def _basic(x: Array, key: Key) -> Array:
     """Return the elements that a key without index arrays selects."""
     part = slices(x, key.bounds)
     shape = tuple(1 if a is None else part.shape[a] for a in key.axes)
     return reshape(part, shape)
 
 
-def take(x: Any, key: Key) -> Any:
+def take(x: Array, key: Key) -> Array:
     """Return the elements that a key with index arrays selects."""
     arrays = {a: np.asarray(p) if is_constant(p) else p for a, p in key.arrays.items()}
     index_shape = broadcast(*[p.shape for p in arrays.values()])
@@ -279,7 +280,7 @@ def _separable(arrays: dict[int, Any]) -> bool:
     return True
 
 
-def _gather_separately(x: Any, arrays: dict[int, Any], rank: int, dropped: list[int]) -> tuple[Any, _Origins]:
+def _gather_separately(x: Array, arrays: dict[int, Any], rank: int, dropped: list[int]) -> tuple[Any, _Origins]:
     """Apply one Gather or Slice per index array, the innermost axis first, which leaves less data for the others.
 
     Return the result and what each of its axes is.
@@ -301,7 +302,7 @@ def _gather_separately(x: Any, arrays: dict[int, Any], rank: int, dropped: list[
     return x, order
 
 
-def _gather_axis(x: Any, p: Any, axis: int) -> Any:
+def _gather_axis(x: Array, p: Array, axis: int) -> Array:
     """Return np.take along one axis, or `x` itself if the indices select the whole axis in order."""
     if is_constant(p) and p.ndim == 1 and p.size == x.shape[axis] and (p == np.arange(p.size)).all():
         return x
@@ -321,7 +322,7 @@ def _as_slices(arrays: dict[int, Any]) -> dict[int, tuple[int, int, int, int]]:
 
 
 def _gather_jointly(
-    x: Any, arrays: dict[int, Any], index_shape: Sequence[Any], dropped: list[int]
+    x: Array, arrays: dict[int, Any], index_shape: Sequence[Any], dropped: list[int]
 ) -> tuple[Any, _Origins]:
     """Merge the indexed axes into one, and apply one Gather with flat positions.
 
@@ -369,7 +370,7 @@ def flat_index(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
     return total if outside is None else np.where(outside, _OUTSIDE, total)
 
 
-def _in_numpy_order(x: Any, order: _Origins, key: Key, index_shape: Sequence[Any]) -> Any:
+def _in_numpy_order(x: Array, order: _Origins, key: Key, index_shape: Sequence[Any]) -> Array:
     """Permute the axes into NumPy's order, insert the new axes and drop those that integers remove."""
     wanted: _Origins = []
     arrays: _Origins = [o for o in order if o[0] == "array"]

@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axes_of, broadcast, size_of
+from anylayer.network import Array
 from anylayer.tracing.dispatch import implements, ufunc_rule
 from anylayer.tracing.dtypes import BOOL, I4, common_dtype
-from anylayer.tracing.primitives import cast, is_constant, reduce, reshape, to_native, transpose
+from anylayer.tracing.primitives import AxisArg, cast, is_constant, reduce, reshape, to_native, transpose
 from anylayer.tracing.record import record
 from anylayer.tracing.rules.concatenation import array_like
 
 
 @ufunc_rule(np.matmul)
-def matmul(a: Any, b: Any) -> Any:
+def matmul(a: Array, b: Array) -> Array:
     """Record np.matmul of two arrays in the dtype of NumPy's loop."""
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError("matmul: Input operand does not have enough dimensions")
@@ -44,22 +46,22 @@ def matmul(a: Any, b: Any) -> Any:
 if hasattr(np, "vecdot"):
 
     @ufunc_rule(np.vecdot)
-    def vecdot(a: Any, b: Any) -> Any:
+    def vecdot(a: Array, b: Array) -> Any:
         return (a * b).sum(-1, dtype=a.dtype)
 
 
 if hasattr(np, "matvec"):
 
     @ufunc_rule(np.matvec)
-    def matvec(a: Any, b: Any) -> Any:
+    def matvec(a: Array, b: Array) -> Array:
         return matmul(a, b[..., None])[..., 0]
 
     @ufunc_rule(np.vecmat)
-    def vecmat(a: Any, b: Any) -> Any:
+    def vecmat(a: Array, b: Array) -> Array:
         return matmul(a[..., None, :], b)[..., 0, :]
 
 
-def _common_pair(a: Any, b: Any) -> tuple[Any, Any]:
+def _common_pair(a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
     """Return both arrays in their common dtype."""
     a, b = array_like(a), array_like(b)
     dtype = common_dtype(a, b)
@@ -67,7 +69,7 @@ def _common_pair(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @implements(np.dot)
-def dot(a: Any, b: Any) -> Any:
+def dot(a: Array, b: Array) -> Any:
     a, b = _common_pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
@@ -77,13 +79,13 @@ def dot(a: Any, b: Any) -> Any:
 
 
 @implements(np.vdot)
-def vdot(a: Any, b: Any, /) -> Any:
+def vdot(a: Array, b: Array, /) -> Array:
     a, b = _common_pair(a, b)
     return matmul(a.reshape(-1), b.reshape(-1))
 
 
 @implements(np.inner)
-def inner(a: Any, b: Any, /) -> Any:
+def inner(a: Array, b: Array, /) -> Any:
     a, b = _common_pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
@@ -91,16 +93,17 @@ def inner(a: Any, b: Any, /) -> Any:
 
 
 @implements(np.outer, np.linalg.outer)
-def outer(a: Any, b: Any) -> Any:
+def outer(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = array_like(a), array_like(b)
     return a.reshape(-1, 1) * b.reshape(1, -1)
 
 
 @implements(np.tensordot, np.linalg.tensordot)
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def tensordot(a: Array, b: Array, axes: int | Sequence[Any] = 2) -> Any:
     a, b = _common_pair(a, b)
     if isinstance(axes, (int, np.integer)):
-        left, right = range(a.ndim - int(axes), a.ndim), range(int(axes))
+        left: Any = range(a.ndim - int(axes), a.ndim)
+        right: Any = range(int(axes))
     else:
         left, right = axes
     first = axes_of(tuple(left) if np.ndim(left) else left, a.ndim)
@@ -119,7 +122,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 @implements(np.kron)
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = array_like(a), array_like(b)
     rank = max(a.ndim, b.ndim)
     a, b = (x.reshape([1] * (rank - x.ndim) + list(x.shape)) for x in (a, b))
@@ -128,7 +131,9 @@ def kron(a: Any, b: Any) -> Any:
 
 
 @implements(np.cross)
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = np.moveaxis(array_like(a), axisa, -1), np.moveaxis(array_like(b), axisb, -1)
@@ -140,22 +145,22 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 @implements(np.linalg.cross)
-def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def linalg_cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     return cross(x1, x2, axis=axis)
 
 
 @implements(np.linalg.matmul)
-def linalg_matmul(x1: Any, x2: Any, /) -> Any:
+def linalg_matmul(x1: Array, x2: Array, /) -> Any:
     return np.matmul(x1, x2)
 
 
 @implements(np.linalg.vecdot)
-def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def linalg_vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Any:
     return np.vecdot(np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1))
 
 
 @implements(np.linalg.multi_dot)
-def multi_dot(arrays: Sequence[Any]) -> Any:
+def multi_dot(arrays: Sequence[Any]) -> Array:
     result = array_like(arrays[0])
     for a in arrays[1:]:
         result = dot(result, a)
@@ -163,7 +168,7 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
 
 
 @implements(np.linalg.matrix_power)
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: Array, n: int) -> Array:
     if n < 1:
         raise refusal("np.linalg.matrix_power with a power below 1 cannot be recorded")
     result = a
@@ -176,7 +181,7 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 @implements(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: Array, ord: Any = None, axis: AxisArg = None, keepdims: bool = False) -> Any:
     x = x if x.dtype.kind == "f" else x.astype(np.float64)
     if axis is None and ord is None:
         flat = np.sqrt((x * x).sum())
@@ -189,7 +194,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     raise ValueError("Improper number of dimensions to norm.")
 
 
-def _vector_norm(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _vector_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if order == 2:
         return np.sqrt((x * x).sum(axes, keepdims=keepdims))
     if order == 1:
@@ -205,7 +210,7 @@ def _vector_norm(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> A
     raise ValueError(f"Invalid norm order '{order}' for vectors")
 
 
-def _matrix_norm(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _matrix_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if order == "fro":
         return np.sqrt((x * x).sum(axes, keepdims=keepdims))
     rows, columns = axes
@@ -220,13 +225,13 @@ def _matrix_norm(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> A
 
 
 @implements(np.linalg.vector_norm)
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: Array, /, *, axis: AxisArg = None, keepdims: bool = False, ord: Any = 2) -> Any:
     x = x if x.dtype.kind == "f" else x.astype(np.float64)
     return _vector_norm(x, ord, axes_of(axis, x.ndim), keepdims)
 
 
 @implements(np.linalg.matrix_norm)
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     x = x if x.dtype.kind == "f" else x.astype(np.float64)
     return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
 
@@ -235,7 +240,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 @implements(np.einsum)
-def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **kwargs: Any) -> Any:
+def einsum(*operands: Any, optimize: Any = False, dtype: DTypeLike | None = None, **kwargs: Any) -> Array:
     """Record einsum as products of two operands at a time, from left to right."""
     terms, result, arrays = _einsum_terms(operands)
     common = common_dtype(*arrays) if dtype is None else np.dtype(dtype)
@@ -290,7 +295,7 @@ def _interleaved(operands: Sequence[Any]) -> list[Any]:
     return [text, *[operands[2 * i] for i in range(count)]]
 
 
-def _diagonals(x: Any, labels: str) -> tuple[Any, str]:
+def _diagonals(x: Array, labels: str) -> tuple[Any, str]:
     """Return `x` with one axis for each label that the operand has several times, and the new labels."""
     for label in labels:
         while labels.count(label) > 1:
@@ -306,7 +311,7 @@ def _without(labels: str, places: Sequence[int]) -> str:
     return "".join(c for i, c in enumerate(labels) if i not in places)
 
 
-def _summed(x: Any, labels: str, needed: set[str]) -> tuple[Any, str]:
+def _summed(x: Array, labels: str, needed: set[str]) -> tuple[Any, str]:
     """Sum over the labels that are not in `needed`. Return the result and its labels."""
     gone = [i for i, c in enumerate(labels) if c not in needed]
     if gone:
@@ -314,13 +319,13 @@ def _summed(x: Any, labels: str, needed: set[str]) -> tuple[Any, str]:
     return x, _without(labels, gone)
 
 
-def _sum_axes(x: Any, axes: Sequence[int]) -> Any:
+def _sum_axes(x: Array, axes: Sequence[int]) -> Any:
     if x.dtype == BOOL:
         return x.any(tuple(axes))
     return cast(reduce("ReduceSum", to_native(x), axes, False), x.dtype)
 
 
-def _product(a: Any, left: str, b: Any, right: str, needed: set[str]) -> tuple[Any, str]:
+def _product(a: Array, left: str, b: Array, right: str, needed: set[str]) -> tuple[Any, str]:
     """Multiply two operands, and sum over the labels that are not in `needed`. Return the result and its
     labels.
     """
@@ -354,7 +359,7 @@ def _product(a: Any, left: str, b: Any, right: str, needed: set[str]) -> tuple[A
     return z, "".join([*batch, *rows, *columns])
 
 
-def _spread(x: Any, labels: str, order: Sequence[str]) -> Any:
+def _spread(x: Array, labels: str, order: Sequence[str]) -> Array:
     """Return the operand with the axes `order`, of size 1 for labels that it does not have."""
     own = [c for c in order if c in labels]
     x = transpose(x, [labels.index(c) for c in own])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.sizes import broadcast
+from anylayer.network import Array
 from anylayer.tracing.dispatch import ufunc_rule
 from anylayer.tracing.dtypes import F4, I8, NATIVE
 from anylayer.tracing.primitives import binary, cast, expand, gather, is_constant, to_native
@@ -15,7 +16,7 @@ from anylayer.tracing.record import current_graph
 
 
 @ufunc_rule(np.power, np.float_power)
-def _power(a: Any, b: Any) -> Any:
+def _power(a: Array, b: Array) -> Array:
     exponent = b.flat[0].item() if is_constant(b) and b.size and (b == b.flat[0]).all() else None
     if exponent is not None and broadcast(a.shape, b.shape) == a.shape:
         short = _short_power(a, exponent)
@@ -32,7 +33,7 @@ def _power(a: Any, b: Any) -> Any:
     return _by_bits(a, b)
 
 
-def _by_bits(a: Any, b: Any) -> Any:
+def _by_bits(a: Array, b: Array) -> Array:
     """Return an integer power by repeated squaring: one square per bit of the exponent, one product per
     set bit.
     """
@@ -50,7 +51,7 @@ def _by_bits(a: Any, b: Any) -> Any:
     return cast(expand(result, shape), dtype)
 
 
-def _short_power(a: Any, n: float) -> Any:
+def _short_power(a: Array, n: float) -> Array | None:
     """Return a power with a simpler form, such as x * x, or None if there is none."""
     if a.dtype.kind == "f":
         simple: dict[float, Callable[[], Any]] = {
@@ -78,7 +79,7 @@ def _short_power(a: Any, n: float) -> Any:
 # --------------------------------------------------------------------- shifts
 
 
-def _power_of_two(n: Any) -> Any:
+def _power_of_two(n: Array) -> Array:
     """Return 2 ** n in int64, for n from 0 to 63. For a traced n, it is read from a table."""
     if is_constant(n):
         return np.left_shift(np.int64(1), n.astype(np.int64))
@@ -88,7 +89,7 @@ def _power_of_two(n: Any) -> Any:
 def _shift(shifted: Callable[[Any, Any], Any], beyond: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     """Return a rule for shifts by 0 to bits - 1. For any other count, NumPy returns `beyond`."""
 
-    def rule(a: Any, n: Any) -> Any:
+    def rule(a: Array, n: Array) -> Array:
         bits = 8 * a.dtype.itemsize
         wide, count = cast(a, I8), cast(n, I8)
         inside = (count >= 0) & (count < bits)
@@ -100,7 +101,7 @@ def _shift(shifted: Callable[[Any, Any], Any], beyond: Callable[[Any], Any]) -> 
     return rule
 
 
-def _shifted_right(a: Any, n: Any) -> Any:
+def _shifted_right(a: Array, n: Array) -> Array:
     """Return the quotient by 2 ** n, in two steps because 2 ** 63 is negative in int64."""
     if is_constant(n) and (n < 63).all():
         return np.floor_divide(a, _power_of_two(n))

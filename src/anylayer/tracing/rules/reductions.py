@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axes_of, axis_of
+from anylayer.network import Array
 from anylayer.tracing.array import UFUNC_METHODS, TracingRule
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I4, I8
-from anylayer.tracing.primitives import cast, concat, is_constant, reduce, reshape, slices, to_native
+from anylayer.tracing.primitives import AxisArg, cast, concat, is_constant, reduce, reshape, slices, to_native
 from anylayer.tracing.record import record
 
 _NONE: Any = np._NoValue
@@ -25,17 +27,17 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return _WIDE[dtype.kind] if dtype.kind in "biu" and dtype.itemsize < 8 else dtype
 
 
-def _reduced_shape(x: Any, axes: Sequence[int], keepdims: bool) -> tuple[Any, ...]:
+def _reduced_shape(x: Array, axes: Sequence[int], keepdims: bool) -> tuple[Any, ...]:
     """Return the shape after a reduction over `axes`."""
     return tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
 
 
-def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
+def _reduce(op: str, x: Array, axis: AxisArg, keepdims: bool) -> Array:
     """Record a reduction over axes that are not empty. `x` has a native dtype."""
     return reduce(op, x, axes_of(axis, x.ndim), keepdims)
 
 
-def _has_empty_axis(x: Any, axes: Sequence[int]) -> bool:
+def _has_empty_axis(x: Array, axes: Sequence[int]) -> bool:
     return any(x.shape[a] == 0 for a in axes)
 
 
@@ -43,14 +45,14 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
     """Return the rule of sum or prod. Booleans and integers are computed in 64 bits."""
 
     def rule(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
+        a: Array,
+        axis: AxisArg = None,
+        dtype: DTypeLike | None = None,
         *,
-        keepdims: Any = False,
+        keepdims: bool = False,
         initial: Any = _NONE,
         where: Any = True,
-    ) -> Any:
+    ) -> Array:
         dtype = np.dtype(dtype) if dtype is not None else _sum_dtype(a.dtype)
         if where is not True:
             a = np.where(where, a, a.dtype.type(neutral))
@@ -69,7 +71,7 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
     return rule
 
 
-def _product(a: Any, axes: Sequence[int], keepdims: bool) -> Any:
+def _product(a: Array, axes: Sequence[int], keepdims: bool) -> Array:
     """Return a product of integers by halves, because engines compute it in float64, which rounds above 2^53."""
     shape = _reduced_shape(a, axes, keepdims)
     for axis in axes:
@@ -88,7 +90,9 @@ prod_rule = implements(np.prod)(_additive(np.multiply, "ReduceProd", 1))
 def _extreme(ufunc: np.ufunc, op: str) -> TracingRule:
     """Return the rule of max or min."""
 
-    def rule(a: Any, axis: Any = None, *, keepdims: Any = False, initial: Any = _NONE, where: Any = True) -> Any:
+    def rule(
+        a: Array, axis: AxisArg = None, *, keepdims: bool = False, initial: Any = _NONE, where: Any = True
+    ) -> Array:
         axes = axes_of(axis, a.ndim)
         if where is not True:
             if initial is _NONE:
@@ -114,7 +118,7 @@ min_rule = implements(np.min, np.amin)(_extreme(np.minimum, "ReduceMin"))
 def _truth(op: str, neutral: bool) -> TracingRule:
     """Return the rule of any or all."""
 
-    def rule(a: Any, axis: Any = None, *, keepdims: Any = False, where: Any = True) -> Any:
+    def rule(a: Array, axis: AxisArg = None, *, keepdims: bool = False, where: Any = True) -> Array:
         a = cast(a, BOOL)
         if where is not True:
             a = np.where(where, a, neutral)
@@ -131,31 +135,31 @@ all_rule = implements(np.all)(_truth("ReduceMin", True))
 
 
 @implements(np.mean)
-def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Any:
+def mean(a: Array, axis: AxisArg = None, dtype: DTypeLike | None = None, *, keepdims: bool = False) -> Array:
     if dtype is None:
         dtype = np.float64 if a.dtype.kind in "biu" else a.dtype
     a = cast(a, dtype)
     if a.dtype.kind in "biu":
-        total = np.sum(a, axis, dtype=dtype, keepdims=keepdims)
+        total: Any = np.sum(a, axis, dtype=dtype, keepdims=keepdims)
         return cast(total / _count(a, axes_of(axis, a.ndim)), dtype)
     return cast(_reduce("ReduceMean", to_native(a), axis, keepdims), dtype)
 
 
-def _count(a: Any, axes: Sequence[int]) -> int:
+def _count(a: Array, axes: Sequence[int]) -> int:
     return math.prod(a.shape[i] for i in axes)
 
 
 @implements(np.var)
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: Array,
+    axis: AxisArg = None,
+    dtype: DTypeLike | None = None,
     *,
     ddof: float = 0,
-    keepdims: Any = False,
+    keepdims: bool = False,
     mean: Any = None,
     correction: Any = _NONE,
-) -> Any:
+) -> Array:
     if correction is not _NONE:
         ddof = correction
     if dtype is None:
@@ -172,14 +176,14 @@ def var(
 
 
 @implements(np.std)
-def std(a: Any, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+def std(a: Array, axis: AxisArg = None, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
     return np.sqrt(np.var(a, axis, dtype, **kwargs))
 
 
 def _arg(op: str) -> TracingRule:
     """Return the rule of argmax or argmin."""
 
-    def rule(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    def rule(a: Array, axis: AxisArg = None, *, keepdims: bool = False) -> Array:
         rank = a.ndim
         if axis is None:
             a, place = a.reshape(-1), 0
@@ -201,18 +205,18 @@ implements(np.argmin)(_arg("ArgMin"))
 
 
 @implements(np.ptp)
-def ptp(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+def ptp(a: Array, axis: AxisArg = None, *, keepdims: bool = False) -> Any:
     return np.max(a, axis, keepdims=keepdims) - np.min(a, axis, keepdims=keepdims)
 
 
 @implements(np.count_nonzero)
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+def count_nonzero(a: Array, axis: AxisArg = None, *, keepdims: bool = False) -> Any:
     return np.sum(a != 0, axis, dtype=np.int64, keepdims=keepdims)
 
 
 @implements(np.average)
 def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+    a: Array, axis: AxisArg = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
     if returned:
         raise refusal("np.average(..., returned=True) cannot be recorded")
@@ -231,7 +235,7 @@ def average(
 # --------------------------------------------------- cumulative functions
 
 
-def _cumulative_arguments(a: Any, axis: Any, dtype: Any) -> tuple[Any, int, np.dtype[Any]]:
+def _cumulative_arguments(a: Array, axis: AxisArg, dtype: DTypeLike | None) -> tuple[Any, int, np.dtype[Any]]:
     """Return the array in the result dtype, the axis and the dtype of a cumulative function."""
     a = a.reshape(-1) if axis is None else a
     dtype = np.dtype(dtype) if dtype is not None else _sum_dtype(a.dtype)
@@ -239,13 +243,13 @@ def _cumulative_arguments(a: Any, axis: Any, dtype: Any) -> tuple[Any, int, np.d
 
 
 @implements(np.cumsum)
-def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+def cumsum(a: Array, axis: AxisArg = None, dtype: DTypeLike | None = None) -> Array:
     a, place, dtype = _cumulative_arguments(a, axis, dtype)
     a = to_native(a)
     return cast(record("CumSum", [a, np.array(place)], a.shape, a.dtype), dtype)
 
 
-def _accumulate(ufunc: np.ufunc, a: Any, axis: int) -> Any:
+def _accumulate(ufunc: np.ufunc, a: Array, axis: int) -> Array:
     """Return ufunc.accumulate along an axis in log2(n) steps, whose distance doubles."""
     n = a.shape[axis]
     step = 1
@@ -258,7 +262,7 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: int) -> Any:
 
 
 @implements(np.cumprod)
-def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+def cumprod(a: Array, axis: AxisArg = None, dtype: DTypeLike | None = None) -> Array:
     a, place, _ = _cumulative_arguments(a, axis, dtype)
     return _accumulate(np.multiply, a, place)
 
@@ -266,7 +270,9 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
 def _cumulative(function: Callable[..., Any], first: int) -> TracingRule:
     """Return the rule of np.cumulative_sum or np.cumulative_prod. `first` is the initial value."""
 
-    def rule(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    def rule(
+        x: Array, /, *, axis: AxisArg = None, dtype: DTypeLike | None = None, include_initial: bool = False
+    ) -> Any:
         if axis is None and x.ndim > 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
         axis = axis_of(0 if axis is None else axis, x.ndim)
@@ -297,7 +303,12 @@ _REDUCE: dict[np.ufunc, TracingRule] = {
 
 
 def _ufunc_reduce(
-    ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, **more: Any
+    ufunc: np.ufunc,
+    a: Array,
+    axis: AxisArg = 0,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    **more: Any,
 ) -> Any:
     function = _REDUCE.get(ufunc)
     if function is None:
@@ -314,7 +325,7 @@ def _ufunc_reduce(
     return function(a, axis=axis, keepdims=keepdims, **more)
 
 
-def _ufunc_accumulate(ufunc: np.ufunc, a: Any, axis: int = 0, dtype: Any = None) -> Any:
+def _ufunc_accumulate(ufunc: np.ufunc, a: Array, axis: int = 0, dtype: DTypeLike | None = None) -> Array:
     axis = axis_of(axis, a.ndim)
     if ufunc is np.add:
         return np.cumsum(a, axis, dtype)
@@ -325,7 +336,7 @@ def _ufunc_accumulate(ufunc: np.ufunc, a: Any, axis: int = 0, dtype: Any = None)
     raise refusal(f"np.{ufunc.__name__}.accumulate cannot be recorded; only add, multiply, maximum, minimum")
 
 
-def _ufunc_outer(ufunc: np.ufunc, a: Any, b: Any, **more: Any) -> Any:
+def _ufunc_outer(ufunc: np.ufunc, a: Array, b: Array, **more: Any) -> Any:
     a, b = (x if not is_constant(x) else np.asarray(x) for x in (a, b))
     return ufunc(reshape(a, (*a.shape, *[1] * b.ndim)), b, **more)
 

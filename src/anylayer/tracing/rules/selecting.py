@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axis_of, broadcast
+from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import elementwise, implements
 from anylayer.tracing.dtypes import BOOL, I8, as_operand, common_dtype, weak
-from anylayer.tracing.primitives import cast, expand, gather, gather_elements, is_constant, scatter
+from anylayer.tracing.primitives import AxisArg, cast, expand, gather, gather_elements, is_constant, scatter
 from anylayer.tracing.rules import ufuncs
 from anylayer.tracing.rules.concatenation import array_like
 
@@ -21,7 +23,7 @@ _clip_ufunc = np._core.umath.clip  # type: ignore[attr-defined]
 
 
 @implements(np.where)
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(condition: ArrayLike, x: Any = None, y: Any = None, /) -> Array:
     if x is None or y is None:
         raise refusal(
             "np.where(mask) has a size that is known only when the network runs; use np.where(mask, a, b)"
@@ -34,7 +36,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 
 @implements(np.select)
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
     choices = [as_operand(c) for c in choicelist]
@@ -47,7 +49,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 @implements(np.choose)
-def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Any, mode: str = "raise") -> Array:
     dtype = common_dtype(*map(as_operand, choices))
     options = [array_like(c) for c in choices]
     a = _in_range(array_like(a), len(options), mode)
@@ -59,7 +61,7 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
 
 @implements(np.clip)
 def clip(
-    a: Any, a_min: Any = _NONE, a_max: Any = _NONE, *, min: Any = _NONE, max: Any = _NONE, **kwargs: Any
+    a: ArrayLike, a_min: Any = _NONE, a_max: Any = _NONE, *, min: Any = _NONE, max: Any = _NONE, **kwargs: Any
 ) -> Any:
     low, high = (_first_given(v, w) for v, w in ((a_min, min), (a_max, max)))
     a = array_like(a)
@@ -85,22 +87,23 @@ def _first_given(a: Any, b: Any) -> Any:
 # ---------------------------------------------------------- selection by index
 
 
-def _in_range(indices: Any, size: int, mode: str) -> Any:
+def _in_range(indices: Array, size: int, mode: str) -> Array:
     """Return indices as the `mode` of np.take treats them."""
     if mode == "clip":
-        return np.clip(indices, 0, size - 1)
-    if mode == "wrap":
-        return indices % size
-    if is_constant(indices):
+        indices = np.clip(indices, 0, size - 1)
+    elif mode == "wrap":
+        indices = indices % size
+    elif type(indices) is TracedArray:
+        indices._graph.note("indices that depend on data are not checked when this runs; np.clip them to be safe")
+    else:
         if indices.size and (indices.min() < -size or indices.max() >= size):
             raise IndexError(f"index {indices.max()} is out of bounds for axis of size {size}")
-        return np.where(indices < 0, indices + size, indices)
-    indices._graph.note("indices that depend on data are not checked when this runs; np.clip them to be safe")
+        indices = np.where(indices < 0, indices + size, indices)
     return indices
 
 
 @implements(np.take)
-def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
+def take(a: ArrayLike, indices: ArrayLike, axis: AxisArg = None, mode: str = "raise") -> Any:
     a, indices = array_like(a), array_like(indices)
     if indices.dtype.kind not in "iub" or (indices.size == 0 and is_constant(indices)):
         indices = indices.astype(np.int64)
@@ -109,19 +112,19 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     axis = axis_of(axis, a.ndim)
     indices = _in_range(cast(indices, I8), a.shape[axis], mode)
     if is_constant(indices) and indices.ndim == 1:
-        key = (*[slice(None)] * axis, indices)
+        key: tuple[Any, ...] = (*[slice(None)] * axis, indices)
         return a[key]
     return gather(a, indices, axis)
 
 
 @implements(np.compress)
-def compress(condition: Any, a: Any, axis: Any = None) -> Any:
+def compress(condition: Array, a: Array, axis: AxisArg = None) -> Any:
     if type(condition) is TracedArray:
         raise refusal("np.compress by a traced array has a size that is known only when the network runs")
     return take(a, np.flatnonzero(condition), axis)
 
 
-def _aligned(arr: Any, indices: Any, axis: int) -> tuple[Any, Any]:
+def _aligned(arr: Array, indices: Array, axis: int) -> tuple[Any, Any]:
     """Return both arrays broadcast against each other on the axes other than `axis`."""
     if arr.ndim != indices.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
@@ -135,7 +138,7 @@ def _aligned(arr: Any, indices: Any, axis: int) -> tuple[Any, Any]:
 
 
 @implements(np.take_along_axis)
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+def take_along_axis(arr: Any, indices: Any, axis: AxisArg = -1) -> Array:
     arr, indices = array_like(arr), array_like(indices)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
@@ -147,7 +150,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 
 
 @implements(np.put_along_axis, raw=True)
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+def put_along_axis(arr: Array, indices: Any, values: Any, axis: AxisArg) -> None:
     if type(arr) is not TracedArray:
         raise refusal(
             "np.put_along_axis writes a traced array into a NumPy array; make it with np.zeros_like(x) or "
@@ -158,7 +161,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     target: TracedArray = arr.reshape(-1) if axis is None else arr  # type: ignore[assignment]
     axis = axis_of(0 if axis is None else axis, target.ndim)
     content = target._resolved()
-    indices = cast(array_like(indices)._resolved() if type(indices) is TracedArray else array_like(indices), I8)
+    indices = cast(indices._resolved() if type(indices) is TracedArray else array_like(indices), I8)
     content, indices = _aligned(content, indices, axis)
     values = expand(converted(values, arr.dtype), indices.shape)
     if all(map(is_constant, (content, indices, values))):
@@ -167,32 +170,30 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         target._assign(content)
         return
     arr._graph.note("where indices repeat, it is undefined which of the written values stays")
-    if is_constant(content) and is_constant(indices) and is_constant(values):
-        return
     target._assign(scatter(content, indices, values, axis))
 
 
 # ------------------------------------------------------ triangles and diagonals
 
 
-def _lower_triangle(m: Any, k: int) -> Any:
+def _lower_triangle(m: Array, k: int) -> Array:
     """Return the mask of the elements of `m` on and below diagonal `k`."""
     rows, columns = m.shape[-2:] if m.ndim > 1 else (m.shape[0], m.shape[0])
     return np.tri(rows, columns, k, dtype=bool)
 
 
 @implements(np.tril)
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: Array, k: int = 0) -> Array:
     return where(_lower_triangle(m, k), m, np.zeros((), m.dtype))
 
 
 @implements(np.triu)
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: Array, k: int = 0) -> Array:
     return where(_lower_triangle(m, k - 1), np.zeros((), m.dtype), m)
 
 
 @implements(np.diag)
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: Array, k: int = 0) -> Array:
     if v.ndim == 2:
         return np.diagonal(v, k)
     if v.ndim != 1:
@@ -203,22 +204,22 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @implements(np.diagflat)
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: Array, k: int = 0) -> Array:
     return diag(v.reshape(-1), k)
 
 
 @implements(np.trace)
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None) -> Array:
     return np.sum(np.diagonal(a, offset, axis1, axis2), -1, dtype=dtype)
 
 
 @implements(np.linalg.trace)
-def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def linalg_trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     return trace(x, offset, -2, -1, dtype)
 
 
 @implements(np.fill_diagonal, raw=True)
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     if wrap or type(a) is not TracedArray:
         raise refusal("np.fill_diagonal of a NumPy array, or with wrap=True, cannot be recorded")
     steps = np.arange(min(a.shape))
@@ -226,7 +227,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 
 @implements(np.putmask, raw=True)
-def putmask(a: Any, /, mask: Any, values: Any) -> None:
+def putmask(a: Array, /, mask: Array, values: Any) -> None:
     if type(a) is not TracedArray:
         raise refusal("np.putmask writes a traced array into a NumPy array; use np.where")
     v = array_like(values)
@@ -236,7 +237,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 
 
 @implements(np.place, raw=True)
-def place(arr: Any, mask: Any, vals: Any) -> None:
+def place(arr: TracedArray, mask: Array, vals: Any) -> None:
     if np.size(vals) != 1:
         raise refusal("np.place with several values writes them one after the other; use np.where")
     putmask(arr, mask, array_like(vals).reshape(()))
@@ -246,26 +247,26 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 @implements(np.isclose)
-def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     a, b = array_like(a), array_like(b)
     close = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
     return close | (np.isnan(a) & np.isnan(b)) if equal_nan else close
 
 
 @implements(np.allclose)
-def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+def allclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     return np.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 @implements(np.array_equal)
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Any:
     a1, a2 = array_like(a1), array_like(a2)
     return False if a1.shape != a2.shape else np.all(a1 == a2)
 
 
 @implements(np.isin)
 def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+    element: ArrayLike, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Any:
     element, tests = array_like(element), array_like(test_elements).reshape(-1)
     found = (np.expand_dims(element, -1) == tests).any(-1)
@@ -275,7 +276,7 @@ def isin(
 def _refuse_dynamic_size(name: str) -> Any:
     """Return a rule that refuses a function whose result has a size that depends on data."""
 
-    def rule(*_: Any, **__: Any) -> Any:
+    def rule(*_: Any, **__: Any) -> Array:
         raise refusal(
             f"np.{name} has a size that is known only when the network runs; use np.where(mask, a, b), or a "
             "layer that is called in Python"

@@ -11,10 +11,11 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, axes_of, axis_of, broadcast, is_one, is_static, product
+from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray, copy_of, require_static, view_of
 from anylayer.tracing.dispatch import implements
-from anylayer.tracing.primitives import is_constant
+from anylayer.tracing.primitives import AxisArg, is_constant
 
 _REVERSE = slice(None, None, -1)
 
@@ -71,8 +72,8 @@ def _require_c_order(order: str, what: str) -> None:
 
 @implements(np.reshape, raw=True)
 def reshape(
-    a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
-) -> Any:
+    a: TracedArray, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
+) -> Array:
     shape = newshape if shape is None else shape
     if order == "F":
         sizes = _target_shape(a, shape)
@@ -87,7 +88,7 @@ def reshape(
 
 
 @implements(np.ravel, raw=True)
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: TracedArray, order: str = "C") -> Array:
     if order == "F":
         return reshape(transposed(a), (-1,))
     _require_c_order("C" if order == "K" and a._view is None and a._memory_layout is None else order, "ravel")
@@ -104,7 +105,7 @@ def transposed(x: TracedArray, order: Sequence[int] | None = None) -> TracedArra
 
 
 @implements(np.transpose, raw=True)
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: TracedArray, axes: AxisArg = None) -> Array:
     if axes is None:
         return transposed(a)
     order = axes_of(axes, a.ndim)
@@ -114,14 +115,14 @@ def transpose(a: Any, axes: Any = None) -> Any:
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose, raw=True)
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: TracedArray, /) -> Array:
     if x.ndim < 2:
         raise ValueError(f"Input array must be at least 2-dimensional, but it is {x.ndim}")
     return swapaxes(x, -1, -2)
 
 
 @implements(np.swapaxes, raw=True)
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     order = list(range(a.ndim))
     i, j = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
     order[i], order[j] = order[j], order[i]
@@ -129,7 +130,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 @implements(np.moveaxis, raw=True)
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: TracedArray, source: Any, destination: Any) -> Array:
     start, end = axes_of(source, a.ndim), axes_of(destination, a.ndim)
     if len(start) != len(end):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
@@ -140,7 +141,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 @implements(np.rollaxis, raw=True)
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: TracedArray, axis: int, start: int = 0) -> Array:
     axis = axis_of(axis, a.ndim)
     start = axis_of(start, a.ndim + 1)
     start -= axis < start
@@ -156,7 +157,7 @@ def _certain_view(x: TracedArray, shape: tuple[Any, ...]) -> TracedArray:
 
 
 @implements(np.expand_dims, raw=True)
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: TracedArray, axis: AxisArg) -> Array:
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     places = axes_of(axes, a.ndim + len(axes))
     rest = iter(a.shape)
@@ -164,7 +165,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 @implements(np.squeeze, raw=True)
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: TracedArray, axis: AxisArg = None) -> Array:
     axes = [i for i, d in enumerate(a.shape) if is_one(d)] if axis is None else axes_of(axis, a.ndim)
     if not all(is_one(a.shape[i]) for i in axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
@@ -172,7 +173,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 def _at_least(rank: int) -> Any:
-    def one(x: Any) -> Any:
+    def one(x: Array) -> Array:
         if type(x) is not TracedArray:
             return (np.atleast_1d, np.atleast_2d, np.atleast_3d)[rank - 1](x)
         shape = x.shape
@@ -191,14 +192,14 @@ for _function, _rank in ((np.atleast_1d, 1), (np.atleast_2d, 2), (np.atleast_3d,
     implements(_function, raw=True)(_at_least(_rank))
 
 
-def _broadcast_view(x: Any, shape: tuple[Any, ...]) -> Any:
+def _broadcast_view(x: Array, shape: tuple[Any, ...]) -> Array:
     if type(x) is not TracedArray:
         return np.broadcast_to(x, shape)
     return view_of(x, lambda p: primitives.expand(p, shape), None)
 
 
 @implements(np.broadcast_to, raw=True)
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     shape = tuple(d if isinstance(d, Dim) else d.__index__() for d in shape)
@@ -208,7 +209,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 
 @implements(np.broadcast_arrays, raw=True)
-def broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
+def broadcast_arrays(*arrays: Any, subok: bool = False) -> tuple[Array, ...]:
     arrays = tuple(x if type(x) is TracedArray else np.asarray(x) for x in arrays)
     shape = broadcast(*[x.shape for x in arrays])
     return tuple(_broadcast_view(x, shape) for x in arrays)
@@ -237,25 +238,25 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 @implements(np.flip, raw=True)
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: Array, axis: AxisArg = None) -> Array:
     axes = axes_of(axis, m.ndim)
     return m[tuple(_REVERSE if i in axes else slice(None) for i in range(m.ndim))]
 
 
 @implements(np.fliplr, raw=True)
-def fliplr(m: Any) -> Any:
+def fliplr(m: TracedArray) -> Array:
     if m.ndim < 2:
         raise ValueError("Input must be >= 2-d.")
     return flip(m, 1)
 
 
 @implements(np.flipud, raw=True)
-def flipud(m: Any) -> Any:
+def flipud(m: TracedArray) -> Array:
     return flip(m, 0)
 
 
 @implements(np.rot90, raw=True)
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+def rot90(m: TracedArray, k: int = 1, axes: AxisArg = (0, 1)) -> Any:
     first, second = axes_of(axes, m.ndim)
     k %= 4
     if k == 0:
@@ -298,44 +299,44 @@ def _split(x: TracedArray, parts: Any, axis: int, even: bool = True) -> list[Any
     return [_part(x, k, content) for k, content in zip(keys, contents)]
 
 
-def _part(x: TracedArray, key: Any, content: Any) -> Any:
+def _part(x: TracedArray, key: Any, content: Array) -> Array:
     from anylayer.tracing.rules.indexing import basic_view
 
     return basic_view(x, key, content)
 
 
 @implements(np.split, raw=True)
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+def split(ary: TracedArray, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     return _split(ary, indices_or_sections, axis)
 
 
 @implements(np.array_split, raw=True)
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+def array_split(ary: TracedArray, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     return _split(ary, indices_or_sections, axis, even=False)
 
 
 @implements(np.hsplit, raw=True)
-def hsplit(ary: Any, indices_or_sections: Any) -> Any:
+def hsplit(ary: TracedArray, indices_or_sections: Any) -> list[Array]:
     return _split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
 
 
 @implements(np.vsplit, raw=True)
-def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+def vsplit(ary: TracedArray, indices_or_sections: Any) -> list[Array]:
     return _split(ary, indices_or_sections, 0)
 
 
 @implements(np.dsplit, raw=True)
-def dsplit(ary: Any, indices_or_sections: Any) -> Any:
+def dsplit(ary: TracedArray, indices_or_sections: Any) -> list[Array]:
     return _split(ary, indices_or_sections, 2)
 
 
 @implements(getattr(np, "unstack", None), raw=True)
-def unstack(x: Any, /, *, axis: int = 0) -> Any:
+def unstack(x: TracedArray, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple(moveaxis(x, axis, 0))
 
 
 @implements(np.diagonal, raw=True)
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: TracedArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     first, second = axes_of((axis1, axis2), a.ndim)
     rows, columns = a.shape[first], a.shape[second]
     n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
@@ -344,7 +345,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     key[first], key[second] = steps - min(offset, 0), steps + max(offset, 0)
     apart = abs(first - second) != 1
 
-    def replay(p: Any) -> Any:
+    def replay(p: Array) -> Array:
         if is_constant(p):
             return p.diagonal(offset, first, second)
         taken = p[tuple(key)]
@@ -354,14 +355,14 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 @implements(np.linalg.diagonal, raw=True)
-def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def linalg_diagonal(x: TracedArray, /, *, offset: int = 0) -> Array:
     return diagonal(x, offset, -2, -1)
 
 
 @implements(np.lib.stride_tricks.sliding_window_view, raw=True)
 def sliding_window_view(
-    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
-) -> Any:
+    x: TracedArray, window_shape: Any, axis: AxisArg = None, *, subok: bool = False, writeable: bool = False
+) -> Array:
     windows = (window_shape,) if isinstance(window_shape, (int, np.integer)) else tuple(window_shape)
     axes = axes_of(axis, x.ndim)
     if len(windows) != len(axes):
@@ -369,7 +370,7 @@ def sliding_window_view(
     if writeable:
         raise refusal("sliding_window_view(..., writeable=True) cannot be recorded")
 
-    def replay(p: Any) -> Any:
+    def replay(p: Array) -> Array:
         if is_constant(p):
             return np.lib.stride_tricks.sliding_window_view(p, windows, axes)
         for a, w in zip(axes, windows):
@@ -388,7 +389,7 @@ def real(val: Any) -> Any:
 
 
 @implements(np.imag)
-def imag(val: Any) -> Any:
+def imag(val: Any) -> Array:
     return np.zeros(val.shape, val.dtype)
 
 
@@ -396,32 +397,32 @@ def imag(val: Any) -> Any:
 
 
 @implements(np.shape, raw=True)
-def shape(a: Any) -> Any:
+def shape(a: TracedArray) -> tuple[Array, ...]:
     return a.shape
 
 
 @implements(np.ndim, raw=True)
-def ndim(a: Any) -> Any:
+def ndim(a: TracedArray) -> int:
     return a.ndim
 
 
 @implements(np.size, raw=True)
-def size(a: Any, axis: Any = None) -> Any:
+def size(a: TracedArray, axis: AxisArg = None) -> Any:
     return a.size if axis is None else math.prod(a.shape[i] for i in axes_of(axis, a.ndim))
 
 
 @implements(np.iscomplexobj, raw=True)
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: TracedArray) -> bool:
     return False
 
 
 @implements(np.isrealobj, raw=True)
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: TracedArray) -> bool:
     return True
 
 
 @implements(np.result_type, raw=True)
-def result_type(*arrays_and_dtypes: Any) -> Any:
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return np.result_type(*[_as_dtype(x) for x in arrays_and_dtypes])
 
 
@@ -431,7 +432,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 
 @implements(np.min_scalar_type, raw=True)
-def min_scalar_type(a: Any, /) -> Any:
+def min_scalar_type(a: TracedArray, /) -> np.dtype[Any]:
     if a.ndim == 0:
         raise refusal("np.min_scalar_type needs the value of a traced scalar")
     return a.dtype
@@ -442,10 +443,10 @@ def common_type(*arrays: Any) -> Any:
     return np.common_type(*[np.empty((0,), x.dtype) for x in arrays])
 
 
-def _as_dtype(x: Any) -> Any:
+def _as_dtype(x: Array) -> Any:
     return x.dtype if type(x) is TracedArray else x
 
 
 @implements(np.array_repr, np.array_str, np.array2string, raw=True)
-def text(a: Any, *_: Any, **__: Any) -> str:
+def text(a: TracedArray, *_: Any, **__: Any) -> str:
     return format(a)

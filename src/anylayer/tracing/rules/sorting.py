@@ -5,25 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axes_of, axis_of
+from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I8
-from anylayer.tracing.primitives import cast, ints, to_native, transpose
+from anylayer.tracing.primitives import AxisArg, cast, ints, to_native, transpose
 from anylayer.tracing.record import record_many
 from anylayer.tracing.rules.concatenation import array_like
 
 
-def _top_k(x: Any, axis: int, largest: bool) -> list[Any]:
+def _top_k(x: Array, axis: int, largest: bool) -> list[Any]:
     """Return the values and indices of an axis in order. Of equal values, the lower index comes first."""
     types = [(x.shape, x.dtype), (x.shape, I8)]
     return list(record_many("TopK", [x, ints(x.shape[axis])], types, axis=axis, largest=int(largest), sorted=1))
 
 
 @implements(np.sort)
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def sort(a: Array, axis: AxisArg = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     if axis is None:
         a, axis = a.reshape(-1), 0
     axis = axis_of(axis, a.ndim)
@@ -35,7 +37,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 
 
 @implements(np.argsort)
-def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def argsort(a: Any, axis: AxisArg = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     if kind not in ("stable", "mergesort") and not stable:
         a._graph.note(
             "np.argsort leaves the order of equal values undefined; here the lower index comes first, as with "
@@ -52,17 +54,17 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 
 
 @implements(np.partition)
-def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> Any:
+def partition(a: Array, kth: Any, axis: AxisArg = -1, kind: Any = None, order: Any = None) -> Any:
     return sort(a, axis)
 
 
 @implements(np.argpartition)
-def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> Any:
+def argpartition(a: Array, kth: Any, axis: AxisArg = -1, kind: Any = None, order: Any = None) -> Any:
     return argsort(a, axis)
 
 
 @implements(np.searchsorted)
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None) -> Any:
     if sorter is not None:
         a = np.take(array_like(a), sorter)
     a, v = array_like(a), array_like(v)
@@ -72,7 +74,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 
 
 @implements(np.digitize)
-def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+def digitize(x: Array, bins: Any, right: bool = False) -> Any:
     if not isinstance(bins, np.ndarray) or bins.__class__ is not type(bins):
         bins = np.asarray(bins)
     steps = np.diff(bins)
@@ -83,7 +85,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     raise ValueError("bins must be monotonically increasing or decreasing")
 
 
-def _sorted_last(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+def _sorted_last(a: Array, axis: AxisArg) -> tuple[Any, tuple[int, ...]]:
     """Return `a` with the reduced axes merged into a sorted last axis, and the reduced axes."""
     axes = axes_of(axis, a.ndim)
     rest = [i for i in range(a.ndim) if i not in axes]
@@ -91,12 +93,12 @@ def _sorted_last(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     return np.sort(moved.reshape((*moved.shape[: len(rest)], -1)), -1), axes
 
 
-def _float(a: Any) -> Any:
+def _float(a: Array) -> Array:
     return a if a.dtype.kind == "f" else a.astype(np.float64)
 
 
 @implements(np.median)
-def median(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def median(a: Array, axis: AxisArg = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     ordered, axes = _sorted_last(_float(a), axis)
     n = ordered.shape[-1]
     middle = ordered[..., (n - 1) // 2 : n // 2 + 1].mean(-1)
@@ -105,15 +107,15 @@ def median(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: bo
 
 @implements(np.quantile)
 def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: Array,
+    q: Array,
+    axis: AxisArg = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     if method != "linear" or weights is not None:
         raise refusal("np.quantile and np.percentile are recorded with method='linear' and without weights only")
     q = np.asarray(q, a.dtype) if isinstance(q, (int, float)) and a.dtype.kind == "f" else np.asarray(q)
@@ -137,14 +139,14 @@ def quantile(
 
 @implements(np.percentile)
 def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: Array,
+    q: Array,
+    axis: AxisArg = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     share = np.true_divide(q, a.dtype.type(100) if a.dtype.kind == "f" else 100)
     return quantile(a, share, axis, overwrite_input, method, keepdims, weights=weights)

@@ -13,7 +13,8 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, is_static
-from anylayer.tracing.array import TracingRule
+from anylayer.network import Array
+from anylayer.tracing.array import TracedArray, TracingRule
 from anylayer.tracing.dispatch import ufunc_rule
 from anylayer.tracing.dtypes import BOOL, F4, NATIVE
 from anylayer.tracing.primitives import binary, cast, is_constant, note_inexact_rounding, select, to_native, unary
@@ -40,10 +41,10 @@ def _widened(rule: TracingRule) -> TracingRule:
 
 def _arithmetic(op: str, boolean: str = "") -> TracingRule:
     @_widened
-    def wide(a: Any, b: Any) -> Any:
+    def wide(a: Array, b: Array) -> Array:
         return binary(op, a, b)
 
-    def rule(a: Any, b: Any) -> Any:
+    def rule(a: Array, b: Array) -> Array:
         return binary(boolean, a, b) if boolean and a.dtype == BOOL else wide(a, b)
 
     return rule
@@ -63,7 +64,7 @@ _minimum = ufunc_rule(np.minimum)(_arithmetic("Min", "And"))
 def _float_operator(op: str, double: bool = True) -> TracingRule:
     """Return the rule of an operator on floats. `double` tells whether ONNX Runtime has it for float64."""
 
-    def rule(x: Any) -> Any:
+    def rule(x: Array) -> Array:
         native = x.dtype if x.dtype == F4 or (double and x.dtype in NATIVE) else F4
         return cast(unary(op, cast(x, native)), x.dtype)
 
@@ -87,19 +88,19 @@ for _ufunc, _op, _double in (
 
 
 @ufunc_rule(np.cos)
-def _cos(x: Any) -> Any:
+def _cos(x: Array) -> Array:
     return (
         np.sin(x + math.pi / 2) if x.dtype == np.float64 else _float_operator("Cos")(x)
     )  # ONNX Runtime < 1.24 has no f8
 
 
 @ufunc_rule(np.tan)
-def _tan(x: Any) -> Any:
+def _tan(x: Array) -> Array:
     return np.sin(x) / np.cos(x) if x.dtype == np.float64 else _float_operator("Tan")(x)
 
 
 @ufunc_rule(np.sinh)
-def _sinh(x: Any) -> Any:
+def _sinh(x: Array) -> Any:
     if x.dtype != np.float64:
         return _float_operator("Sinh")(x)
     less = np.expm1(np.abs(x) / 2)  # of x / 2, so that it overflows only where NumPy does
@@ -107,7 +108,7 @@ def _sinh(x: Any) -> Any:
 
 
 @ufunc_rule(np.cosh)
-def _cosh(x: Any) -> Any:
+def _cosh(x: Array) -> Any:
     if x.dtype != np.float64:
         return _float_operator("Cosh")(x)
     half = np.exp(np.abs(x) / 2)
@@ -118,7 +119,7 @@ def _rounding(op: str) -> TracingRule:
     """Return the rule of a rounding operator such as Floor. Integers are returned unchanged."""
     single = _float_operator(op)
 
-    def rule(x: Any) -> Any:
+    def rule(x: TracedArray) -> Any:
         if x.dtype.kind in "biu":
             return x
         note_inexact_rounding(x)
@@ -133,50 +134,50 @@ ufunc_rule(np.rint)(_rounding("Round"))
 
 
 @ufunc_rule(np.trunc)
-def _trunc(x: Any) -> Any:
+def _trunc(x: Array) -> Array:
     return x if x.dtype.kind in "biu" else np.sign(x) * np.floor(np.abs(x))
 
 
 @ufunc_rule(np.negative)
 @_widened
-def _negative(x: Any) -> Any:
+def _negative(x: Array) -> Array:
     return unary("Neg", x)
 
 
 @ufunc_rule(np.absolute, np.fabs)
-def _absolute(x: Any) -> Any:
+def _absolute(x: Array) -> Array:
     return x if x.dtype.kind in "bu" else _abs(x)
 
 
 @_widened
-def _abs(x: Any) -> Any:
+def _abs(x: Array) -> Array:
     return unary("Abs", x)
 
 
 @ufunc_rule(np.sign)
 @_widened
-def _sign(x: Any) -> Any:
+def _sign(x: Array) -> Array:
     return unary("Sign", x)
 
 
 @ufunc_rule(np.positive, np.conjugate)
-def _same(x: Any) -> Any:
+def _same(x: Array) -> Array:
     return x
 
 
 @ufunc_rule(np.square)
-def _square(x: Any) -> Any:
+def _square(x: Array) -> Any:
     return _multiply(x, x)
 
 
 @ufunc_rule(np.reciprocal)
-def _reciprocal(x: Any) -> Any:
+def _reciprocal(x: Array) -> Any:
     one = np.ones((), x.dtype)
     return _divide(one, x) if x.dtype.kind == "f" else _truncated(one, x)
 
 
 @ufunc_rule(np.cbrt)
-def _cbrt(x: Any) -> Any:
+def _cbrt(x: Array) -> Any:
     return np.sign(x) * np.power(np.abs(x), x.dtype.type(1 / 3))
 
 
@@ -200,7 +201,7 @@ ufunc_rule(np.expm1)(lambda x: np.tanh(x / 2) * (np.exp(x) + 1))
 
 
 @ufunc_rule(np.log1p)
-def _log1p(x: Any) -> Any:
+def _log1p(x: Array) -> Array:
     u = x + 1
     d = u - 1
     return np.where(d == 0, x, np.log(u) * np.where(d == x, x.dtype.type(1), x / d))
@@ -209,11 +210,11 @@ def _log1p(x: Any) -> Any:
 # ------------------------------------------------------------------- division
 
 
-def _zero_free(x: Any) -> bool:
+def _zero_free(x: Array) -> bool:
     return is_constant(x) and bool((x != 0).all())
 
 
-def _truncated(a: Any, b: Any) -> Any:
+def _truncated(a: Array, b: Array) -> Any:
     """Return the integer quotient rounded towards zero, and 0 where the divisor is 0, as NumPy does."""
     if _zero_free(b):
         return _divide(a, b)
@@ -221,13 +222,13 @@ def _truncated(a: Any, b: Any) -> Any:
     return np.where(zero, b.dtype.type(0), _divide(a, np.where(zero, b.dtype.type(1), b)))
 
 
-def _mod(a: Any, b: Any, fmod: int) -> Any:
+def _mod(a: Array, b: Array, fmod: int) -> Array:
     return record("Mod", [a, b], broadcast(a.shape, b.shape), a.dtype, fmod=fmod)
 
 
 @ufunc_rule(np.fmod)
 @_widened
-def _fmod(a: Any, b: Any) -> Any:
+def _fmod(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f" or _zero_free(b):
         return _mod(a, b, 1)
     zero = b == 0
@@ -236,7 +237,7 @@ def _fmod(a: Any, b: Any) -> Any:
 
 @ufunc_rule(np.remainder)
 @_widened
-def _remainder(a: Any, b: Any) -> Any:
+def _remainder(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
         r = _mod(a, b, 1)
         return np.where((r != 0) & ((r < 0) ^ (b < 0)), r + b, r)
@@ -248,7 +249,7 @@ def _remainder(a: Any, b: Any) -> Any:
 
 @ufunc_rule(np.floor_divide)
 @_widened
-def _floor_divide(a: Any, b: Any) -> Any:
+def _floor_divide(a: Array, b: Array) -> Any:
     if a.dtype.kind != "f":
         return _truncated(a - np.remainder(a, b), b)
     quotient = (a - np.remainder(a, b)) / b
@@ -258,12 +259,12 @@ def _floor_divide(a: Any, b: Any) -> Any:
 
 
 @ufunc_rule(np.divmod)
-def _divmod(a: Any, b: Any) -> Any:
+def _divmod(a: Array, b: Array) -> tuple[Array, ...]:
     return np.floor_divide(a, b), np.remainder(a, b)
 
 
 @ufunc_rule(np.modf)
-def _modf(x: Any) -> Any:
+def _modf(x: Array) -> tuple[Array, ...]:
     whole = np.trunc(x)
     return x - whole, whole
 
@@ -272,7 +273,7 @@ def _modf(x: Any) -> Any:
 
 
 def _compare(op: str) -> TracingRule:
-    def rule(a: Any, b: Any) -> Any:
+    def rule(a: Array, b: Array) -> Array:
         if op == "Equal" and a.dtype == BOOL:
             return binary(op, a, b, BOOL)
         return binary(op, to_native(a), to_native(b), BOOL)
@@ -288,7 +289,7 @@ ufunc_rule(np.greater_equal)(_compare("GreaterOrEqual"))
 
 
 @ufunc_rule(np.not_equal)
-def _not_equal(a: Any, b: Any) -> Any:
+def _not_equal(a: Array, b: Array) -> Array:
     return unary("Not", _equal(a, b))
 
 
@@ -315,37 +316,37 @@ ufunc_rule(np.invert)(lambda x: unary("Not" if x.dtype == BOOL else "BitwiseNot"
 # ------------------------------------------------------------- tests of floats
 
 
-def _never(x: Any) -> Any:
+def _never(x: Array) -> Array:
     return np.zeros(x.shape, bool) if is_static(x.shape) else x != x
 
 
 @ufunc_rule(np.isnan)
-def _isnan(x: Any) -> Any:
+def _isnan(x: Array) -> Array:
     return unary("IsNaN", to_native(x), BOOL) if x.dtype.kind == "f" else _never(x)
 
 
 @ufunc_rule(np.isinf)
-def _isinf(x: Any) -> Any:
+def _isinf(x: Array) -> Array:
     return unary("IsInf", to_native(x), BOOL) if x.dtype.kind == "f" else _never(x)
 
 
 @ufunc_rule(np.isfinite)
-def _isfinite(x: Any) -> Any:
+def _isfinite(x: Array) -> Array:
     return (x - x) == 0 if x.dtype.kind == "f" else ~_never(x)
 
 
 @ufunc_rule(np.signbit)
-def _signbit(x: Any) -> Any:
+def _signbit(x: Array) -> Any:
     return (x < 0) | ((x == 0) & (1 / x < 0))
 
 
 @ufunc_rule(np.copysign)
-def _copysign(a: Any, b: Any) -> Any:
+def _copysign(a: Array, b: Array) -> Array:
     return np.where(np.signbit(b), -np.abs(a), np.abs(a))
 
 
 @ufunc_rule(np.heaviside)
-def _heaviside(x: Any, at_zero: Any) -> Any:
+def _heaviside(x: Array, at_zero: Array) -> Array:
     number = x.dtype.type
     positive = np.where(x > 0, number(1), x)  # NaN stays NaN
     return np.where(x == 0, at_zero, np.where(x < 0, number(0), positive))
@@ -355,7 +356,7 @@ def _heaviside(x: Any, at_zero: Any) -> Any:
 
 
 def _ignoring_nan(ufunc: np.ufunc) -> TracingRule:
-    def rule(a: Any, b: Any) -> Any:
+    def rule(a: Array, b: Array) -> Any:
         both = ufunc(a, b)
         if a.dtype.kind != "f":
             return both
@@ -369,7 +370,7 @@ ufunc_rule(np.fmin)(_ignoring_nan(np.minimum))
 
 
 @ufunc_rule(np._core.umath.clip)  # type: ignore[attr-defined]
-def _clip(x: Any, low: Any, high: Any) -> Any:
+def _clip(x: Array, low: Array, high: Array) -> Any:
     if x.dtype in NATIVE and is_constant(low) and is_constant(high) and low.ndim == high.ndim == 0 and low <= high:
         return record("Clip", [x, low, high], x.shape, x.dtype)
     return _minimum(_maximum(x, low), high)
@@ -380,12 +381,12 @@ def _clip(x: Any, low: Any, high: Any) -> Any:
 
 @ufunc_rule(np.hypot)
 @_widened
-def _hypot(a: Any, b: Any) -> Any:
+def _hypot(a: Array, b: Array) -> Any:
     return np.sqrt(a * a + b * b)
 
 
 @ufunc_rule(np.arctan2)
-def _arctan2(y: Any, x: Any) -> Any:
+def _arctan2(y: Array, x: Array) -> Array:
     number = y.dtype.type
     flat = x == 0
     angle = np.arctan(y / np.where(flat, number(1), x))
@@ -394,29 +395,29 @@ def _arctan2(y: Any, x: Any) -> Any:
     return np.where(flat, half, np.where(x < 0, angle + turn, angle))
 
 
-def _distance(a: Any, b: Any) -> Any:
+def _distance(a: Array, b: Array) -> Array:
     """Return |a - b|, and 0 where both are the same infinity."""
     return np.abs(np.where(a == b, a.dtype.type(0), a - b))
 
 
 @ufunc_rule(np.logaddexp)
-def _logaddexp(a: Any, b: Any) -> Any:
+def _logaddexp(a: Array, b: Array) -> Array:
     return np.maximum(a, b) + np.log1p(np.exp(-_distance(a, b)))
 
 
 @ufunc_rule(np.logaddexp2)
-def _logaddexp2(a: Any, b: Any) -> Any:
+def _logaddexp2(a: Array, b: Array) -> Any:
     return np.maximum(a, b) + np.log2(1 + np.exp2(-_distance(a, b)))
 
 
 @ufunc_rule(np.ldexp)
-def _ldexp(x: Any, n: Any) -> Any:
+def _ldexp(x: Array, n: Array) -> Any:
     half = n // 2  # in two steps, so that neither is infinite where the result is finite
     two = x.dtype.type(2)
     return x * np.power(two, cast(half, x.dtype)) * np.power(two, cast(n - half, x.dtype))
 
 
-def where(mask: Any, a: Any, b: Any) -> Any:
+def where(mask: Array, a: Array, b: Array) -> Array:
     """Record np.where of a boolean mask and two arrays of one dtype.
 
     For booleans, And and Or are used, because not every engine supports Where for them.
@@ -430,7 +431,7 @@ def refuse_ufuncs(*ufuncs: np.ufunc | None) -> None:
     """Register rules that refuse ufuncs which ONNX operators cannot express."""
 
     def rule(name: str) -> TracingRule:
-        def refuse(*_: Any) -> Any:
+        def refuse(*_: Any) -> Array:
             raise refusal(f"np.{name} cannot be expressed in ONNX operators")
 
         return refuse

@@ -46,7 +46,7 @@ def _is_own_view(x: TracedArray, key: Any, value: Any) -> bool:
     return view is not None and view.parent is x and view.key is key and view.seen == x._base()._version
 
 
-def converted(value: Any, dtype: np.dtype[Any]) -> Any:
+def converted(value: Any, dtype: np.dtype[Any]) -> Array:
     """Return the assigned value as an array of the dtype of the array that it is written to."""
     value = resolved(value)
     if type(value) is TracedArray:
@@ -58,7 +58,7 @@ def converted(value: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(value).astype(dtype)
 
 
-def content_after_write(x: Any, key: Any, v: Any) -> Any:
+def content_after_write(x: Array, key: Any, v: Array) -> Array:
     """Return the content of `x` after `x[key] = v`, for a key without masks that depend on data."""
     if is_constant(x) and is_constant(v) and next(traced_in(key), None) is None:
         x = x.copy()
@@ -72,7 +72,7 @@ def content_after_write(x: Any, key: Any, v: Any) -> Any:
     return _write_at_data(x, parsed, v)
 
 
-def _broadcast_value(v: Any, shape: Sequence[Any]) -> Any:
+def _broadcast_value(v: Array, shape: Sequence[Any]) -> Array:
     """Return `v` broadcast to the shape of the overwritten part. Superfluous leading axes of size 1 are
     dropped.
     """
@@ -84,7 +84,7 @@ def _broadcast_value(v: Any, shape: Sequence[Any]) -> Any:
     return expand(v, shape)
 
 
-def _write_box(x: Any, key: Key, v: Any) -> Any:
+def _write_box(x: Array, key: Key, v: Array) -> Array:
     """Overwrite the part that slices select."""
     if not is_static(x.shape):
         return _write_dynamic(x, key, v)
@@ -108,7 +108,7 @@ def _write_box(x: Any, key: Key, v: Any) -> Any:
     return _write_block(x, bounds, v)
 
 
-def _write_dynamic(x: Any, key: Key, v: Any) -> Any:
+def _write_dynamic(x: Array, key: Key, v: Array) -> Array:
     """Overwrite a part of an array with a dynamic size. The part includes the whole dynamic axis."""
     if any(step != 1 for *_, step in key.bounds):
         raise refusal(f"writing into {x!r} with a step: its size is known only when the network runs")
@@ -130,7 +130,7 @@ def _write_dynamic(x: Any, key: Key, v: Any) -> Any:
     return select(mask, pad(v, before, after, x.dtype.type(0)), x)
 
 
-def _write_block(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) -> Any:
+def _write_block(x: Array, bounds: Sequence[tuple[int, int, int, int]], v: Array) -> Array:
     """Overwrite a contiguous block: Pad if `x` is uniform, Concat along a single axis, else Where."""
     before, after = [0] * x.ndim, [0] * x.ndim
     for axis, start, n, _ in bounds:
@@ -149,7 +149,7 @@ def _write_block(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) ->
     return select(mask, pad(v, before, after, x.dtype.type(0)), x)
 
 
-def uniform_value(x: Any) -> Any:
+def uniform_value(x: Array) -> Array | None:
     """Return the value that all elements of a constant have, or None."""
     if not is_constant(x) or not x.size:
         return None
@@ -157,7 +157,7 @@ def uniform_value(x: Any) -> Any:
     return first if (x == first).all() else None
 
 
-def _write_strided(x: Any, bounds: Sequence[tuple[int, int, int, int]], v: Any) -> Any:
+def _write_strided(x: Array, bounds: Sequence[tuple[int, int, int, int]], v: Array) -> Array:
     """Overwrite the part that slices with steps select."""
     key = [slice(None)] * x.ndim
     for axis, start, n, step in bounds:
@@ -173,21 +173,21 @@ _ROW_SIZE = 4
 """The number of contiguous elements from which on gathering whole rows is faster than scattering elements."""
 
 
-def _write_rows(x: Any, rows: Array, v: Any, axis: int) -> Any:
+def _write_rows(x: Array, rows: Array, v: Array, axis: int) -> Array:
     """Overwrite some rows of an axis: concatenate old and new rows, and gather the right ones."""
     order = np.arange(x.shape[axis])
     order[rows] = x.shape[axis] + np.arange(rows.size)
     return gather(concat([x, v], axis), order, axis)
 
 
-def _all_positions(x: Any) -> Array:
+def _all_positions(x: Array) -> Array:
     """Return the flat position of each element of `x`, in its shape."""
     require_static(x, "writing into a part")
     positions: Array = np.arange(size_of(x.shape), dtype=np.int64).reshape(x.shape)
     return positions
 
 
-def _scatter_flat(x: Any, positions: Array, v: Any) -> Any:
+def _scatter_flat(x: Array, positions: Array, v: Array) -> Array:
     """Overwrite elements at flat positions. If positions repeat, the last value stays, as in NumPy."""
     flat = positions.reshape(-1)
     v = reshape(v, (flat.size,))
@@ -200,7 +200,7 @@ def _scatter_flat(x: Any, positions: Array, v: Any) -> Any:
     return reshape(scatter(reshape(x, (size_of(x.shape),)), flat, v, 0), x.shape)
 
 
-def _write_elements(x: Any, key: Any, parsed: Key, v: Any) -> Any:
+def _write_elements(x: Array, key: Any, parsed: Key, v: Array) -> Array:
     """Overwrite the elements that constant index arrays select."""
     positions = _all_positions(x)[key]
     v = _broadcast_value(v, positions.shape)
@@ -211,7 +211,7 @@ def _write_elements(x: Any, key: Any, parsed: Key, v: Any) -> Any:
     return _scatter_flat(x, positions, v)
 
 
-def flat_positions(x: Any, parsed: Key) -> Any:
+def flat_positions(x: Array, parsed: Key) -> Any:
     """Return the flat positions that a key with traced index arrays selects."""
     require_static(x, "indexing with data")
     shape = broadcast(*[p.shape for p in parsed.arrays.values()])
@@ -232,13 +232,13 @@ def flat_positions(x: Any, parsed: Key) -> Any:
     return flat_index(indices, x.shape)
 
 
-def _write_at_data(x: Any, parsed: Key, v: Any) -> Any:
+def _write_at_data(x: Array, parsed: Key, v: Array) -> Array:
     """Overwrite the elements that traced index arrays select."""
     flat = flat_positions(x, parsed)
     return scatter_at(x, flat, v, None)
 
 
-def scatter_at(x: Any, flat: Any, v: Any, reduction: str | None) -> Any:
+def scatter_at(x: Array, flat: Any, v: Array, reduction: str | None) -> Array:
     """Write values to flat positions that depend on data, or combine them by `reduction`."""
     if reduction is None:
         flat._graph.note("where indices repeat, it is undefined which of the written values stays")
@@ -251,7 +251,7 @@ def scatter_at(x: Any, flat: Any, v: Any, reduction: str | None) -> Any:
 _REDUCTIONS = {np.add: "add", np.subtract: "add", np.multiply: "mul", np.maximum: "max", np.minimum: "min"}
 
 
-def _require_same_kind(ufunc: np.ufunc, a: TracedArray, b: Any) -> None:
+def _require_same_kind(ufunc: np.ufunc, a: TracedArray, b: Array) -> None:
     """Raise TraceError if NumPy computes in another kind of dtype than the array's: it casts after each index."""
     computed = loop_dtypes(ufunc, (a, b))[-1]
     integers = computed.kind in "iu" and a.dtype.kind in "iu"
@@ -266,7 +266,7 @@ def _require_same_kind(ufunc: np.ufunc, a: TracedArray, b: Any) -> None:
         )
 
 
-def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
+def ufunc_at(ufunc: np.ufunc, a: Array, indices: Array, b: Array | None = None) -> None:
     """Record ufunc.at: if indices repeat, each occurrence counts."""
     if type(a) is not TracedArray:
         raise refusal(
