@@ -51,7 +51,7 @@ def test_other_files(tmp_path: Path, content: bytes, text: str) -> None:
             b"\x0a\x10\x0a\x01a",
             "m.pb: this is not a protobuf file, or it is cut off; expected a TensorFlow graph",
         ),
-        ("m.keras", b"PK\x03\x04" + bytes(26) + b"config.json{", "m.keras: this is no readable zip archive"),
+        ("m.keras", b"PK\x03\x04" + bytes(26) + b"config.json{", "m.keras: this is not a readable zip archive"),
     ],
 )
 def test_files_that_are_cut_off(tmp_path: Path, name: str, content: bytes, text: str) -> None:

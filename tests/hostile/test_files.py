@@ -38,7 +38,7 @@ REFUSED = {
     "exception_keras-op_23": "layer 'op' (ConvLSTM2D): input 0 must be a tensor, got 'a'",
     "exception_keras-zip_03": "layer 'gru' (GRU): mask must be a tensor, got {'class_name': '__keras_tensor__'",
     "exception_keras-zip_10": "'logical_and' (LogicalAnd): returns a ndarray, which is not a tensor of numbers",
-    "exception_keras-zip_19": "this is no readable zip archive: Corrupt input data",
+    "exception_keras-zip_19": "this is not a readable zip archive: Corrupt input data",
     "exception_keras-zip_20": "layer 'max' (Max): returns a dict, which is not a tensor of numbers",
     "exception_onnx-conv_01": "layer 'l_y' (LRN): size must be at least 1, got 0",
     "exception_onnx-conv_02": "layer 'l_y' (LRN): takes an input (N, C, ...), got shape ()",

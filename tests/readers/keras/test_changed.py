@@ -1,4 +1,4 @@
-"""Keras files with something changed, the same ones every time: each is read and run, or refused with its name."""
+"""Keras files with random changes, the same in each run: each is read and run, or refused with its name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def trials() -> Iterator[Trials]:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place within a JSON value."""
+    """Yield the path of every value within a JSON value."""
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
@@ -57,7 +57,7 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def changed(text: bytes, random: Random) -> bytes:
-    """JSON with one to three values exchanged, replaced or left out."""
+    """Return JSON in which one to three values are removed or replaced."""
     config = json.loads(text)
     for _ in range(random.choice((1, 1, 2, 3))):
         found = [path for path in places(config) if path]
@@ -72,7 +72,7 @@ def changed(text: bytes, random: Random) -> bytes:
 
 
 def packed(name: str, random: Random) -> bytes:
-    """A .keras file with its configuration or its weights changed."""
+    """Return a .keras file in which the configuration or the weights are changed."""
     out = io.BytesIO()
     part = random.choice(("config.json", "config.json", "model.weights.h5"))
     with zipfile.ZipFile(DATA / name) as archive, zipfile.ZipFile(out, "w") as made:

@@ -1,4 +1,4 @@
-"""Models saved by real Keras, read and run: tests/data/keras (make_models.py there) and ../shared/tf_keras."""
+"""Models saved by real Keras match its outputs: tests/data/keras (make_models.py there) and ../shared/tf_keras."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHER_FORMS = [*(f"{name}.h5" for name in (*NAMES, "operations")), *(f"k2_{name}
 
 
 def check(net: anylayer.Net, stored: Path, engine: str) -> None:
-    """Fail unless the network gives the stored outputs for the stored inputs."""
+    """Fail unless the network computes the stored outputs from the stored inputs."""
     with np.load(stored) as arrays:
         inputs = [arrays[f"in{i}"] for i in range(len(net.inputs))]
         want = [arrays[key] for key in arrays if key.startswith("out")]
@@ -39,12 +39,12 @@ def check(net: anylayer.Net, stored: Path, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("file", FILES)
-def test_equal_to_keras(file: str, engine: str) -> None:
+def test_model_matches_keras(file: str, engine: str) -> None:
     check(anylayer.read(DATA / file), (DATA / file).with_suffix(".npz"), engine)
 
 
 @pytest.mark.parametrize("file", OTHER_FORMS)
-def test_the_other_form_of_the_file(file: str) -> None:
+def test_model_in_the_other_file_format(file: str) -> None:
     check(anylayer.read(DATA / file), (DATA / file).with_suffix(".npz"), "numpy")
 
 
@@ -77,7 +77,7 @@ def test_json_alone_has_no_weights() -> None:
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["blog", "deconv_upsample", "flatten_dense", "stride_same_even"])
-def test_shared(name: str, engine: str) -> None:
+def test_shared_model_matches_keras(name: str, engine: str) -> None:
     net = anylayer.read(SHARED / f"{name}{'.h5' if engine == 'numpy' else '.keras'}")
     known = np.load(SHARED / f"{name}.npz")
     ((input_, _),) = net.inputs.items()

@@ -1,4 +1,4 @@
-"""What Keras' reader refuses, and with which words."""
+"""Keras files that are damaged, hostile or not supported, and the errors that they raise."""
 
 from __future__ import annotations
 
@@ -60,43 +60,43 @@ def layers(config: dict[str, Any]) -> dict[str, Any]:
 # ---- archives
 
 
-def test_names_that_lead_out(tmp_path: Path) -> None:
+def test_member_paths_that_lead_out_are_refused(tmp_path: Path) -> None:
     for name in ("../x", "/x", "a/../../x", "..\\x", "C:/x"):
         text = refused(packed(tmp_path / "m.keras", {**parts(), name: b""}))
-        assert text == f"m.keras: the archive holds '{name}', which leads out of it"
+        assert text == f"m.keras: the archive has a member '{name}', whose path leads out of the archive"
 
 
-def test_parts_that_lack(tmp_path: Path) -> None:
+def test_missing_member_is_named(tmp_path: Path) -> None:
     files = parts()
     del files["model.weights.h5"]
     assert refused(packed(tmp_path / "m.keras", files)) == "m.keras: the archive has no model.weights.h5"
 
 
-def test_bomb(tmp_path: Path) -> None:
+def test_zip_bomb_is_refused(tmp_path: Path) -> None:
     files = {**parts(), "config.json": b" " * (1 << 27)}
     text = refused(packed(tmp_path / "m.keras", files, zipfile.ZIP_DEFLATED))
     assert text.startswith("m.keras: config.json claims 134217728 bytes, ")
 
 
-def test_weights_that_are_packed(tmp_path: Path) -> None:
+def test_compressed_weights_are_read(tmp_path: Path) -> None:
     path = packed(tmp_path / "m.keras", parts(), zipfile.ZIP_DEFLATED)
     assert len(anylayer.read(path).network.nodes[0].blobs) == 2
 
 
-def test_archive_cut_off(tmp_path: Path) -> None:
+def test_truncated_archive_is_refused(tmp_path: Path) -> None:
     whole = (DATA / "old_functions.keras").read_bytes()
     for size in (100, 1000, len(whole) // 2, len(whole) - 30):
         (tmp_path / "m.keras").write_bytes(whole[:size])
         assert refused(tmp_path / "m.keras").startswith("m.keras: ")
 
 
-def test_folder(tmp_path: Path) -> None:
+def test_unpacked_folder_is_read(tmp_path: Path) -> None:
     for name, data in parts().items():
         (tmp_path / name).write_bytes(data)
     assert keras.match(tmp_path)
     assert anylayer.read(tmp_path).network.name == "sequential"
     (tmp_path / "model.weights.h5").write_bytes(b"nothing")
-    assert refused(tmp_path).endswith("model.weights.h5: this is no HDF5 file, which Keras keeps weights in")
+    assert refused(tmp_path).endswith("model.weights.h5: this is not an HDF5 file, in which Keras stores weights")
 
 
 # ---- JSON
@@ -105,15 +105,15 @@ def test_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"class_name": "Sequential", "config": {', "the file is no readable JSON: Expecting "),
+        ('{"class_name": "Sequential", "config": {', "the file is not readable JSON: Expecting "),
         (
             '{"class_name": "Net", "config": {"a": ' + "[" * 100000,
-            "the file is no readable JSON: maximum recursion",
+            "the file is not readable JSON: maximum recursion",
         ),
-        ('{"class_name": "Net", "config": 3}', "the JSON has no config, so it is no Keras model"),
+        ('{"class_name": "Net", "config": 3}', "the JSON has no config, so it is not a Keras model"),
         (
             '{"class_name": "MyNet", "config": {"width": 3}}',
-            "a model of class 'MyNet' is Python code: the file holds its weights, not its layers. Rebuild it as a "
+            "a model of class 'MyNet' is Python code: the file has its weights, but not its layers. Rebuild it as a "
             "functional model, or export it (model.export) and read the SavedModel or ONNX file",
         ),
         ('{"class_name": "Sequential", "config": {"layers": []}}', "the model has no layers"),
@@ -124,11 +124,11 @@ def test_folder(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_json(tmp_path: Path, text: str, message: str) -> None:
+def test_damaged_json_is_refused(tmp_path: Path, text: str, message: str) -> None:
     assert refused(written(tmp_path, text)).startswith(f"model.json: {message}")
 
 
-def test_cycle(tmp_path: Path) -> None:
+def test_cycle_is_refused(tmp_path: Path) -> None:
     def change(config: dict[str, Any]) -> None:
         history = layers(config)["both"]["inbound_nodes"][0]["args"][0][0]["config"]
         history["keras_history"] = ["last", 0, 0]
@@ -138,15 +138,17 @@ def test_cycle(tmp_path: Path) -> None:
     assert "both < " in text and "last" in text
 
 
-def test_a_call_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_call_is_named(tmp_path: Path) -> None:
     def change(config: dict[str, Any]) -> None:
         config["config"]["output_layers"] = [["shared", 7, 0]]
 
     text = refused(written(tmp_path, changed(change)), kind=NetworkError)
-    assert text == "model.json: 'the model's outputs' reads call 7 of layer 'shared', which there is not"
+    assert text == (
+        "model.json: the list of the model's outputs reads call 7 of layer 'shared', which does not exist"
+    )
 
 
-def test_an_output_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_output_is_named(tmp_path: Path) -> None:
     def change(config: dict[str, Any]) -> None:
         config["config"]["output_layers"] = [["pair", 1, 5]]
 
@@ -154,7 +156,7 @@ def test_an_output_that_is_not_there(tmp_path: Path) -> None:
     assert text == "model.json: layer 'pair' has no output 5"
 
 
-def test_two_layers_of_one_name(tmp_path: Path) -> None:
+def test_two_layers_with_one_name_are_refused(tmp_path: Path) -> None:
     def change(config: dict[str, Any]) -> None:
         config["config"]["layers"].append(copy.deepcopy(config["config"]["layers"][-1]))
 
@@ -162,7 +164,7 @@ def test_two_layers_of_one_name(tmp_path: Path) -> None:
     assert text == "model.json: the model has two layers named 'last'"
 
 
-def test_an_unknown_layer_names_itself(tmp_path: Path) -> None:
+def test_unknown_layer_is_named(tmp_path: Path) -> None:
     def change(config: dict[str, Any]) -> None:
         layers(config)["last"]["class_name"] = "Dens"
 
@@ -179,7 +181,7 @@ def test_an_unknown_layer_names_itself(tmp_path: Path) -> None:
         ("dtype", {"class_name": "QuantizedDTypePolicy", "config": {"mode": "int8"}}, "is quantized (dtype None)"),
     ],
 )
-def test_fields(tmp_path: Path, field: str, value: Any, message: str) -> None:
+def test_wrong_field_is_named(tmp_path: Path, field: str, value: Any, message: str) -> None:
     def change(config: dict[str, Any]) -> None:
         layers(config)["last"]["config"][field] = value
 
@@ -191,22 +193,22 @@ def test_fields(tmp_path: Path, field: str, value: Any, message: str) -> None:
 # ---- HDF5
 
 
-def test_weights_alone() -> None:
+def test_weights_without_network_are_refused() -> None:
     text = refused(DATA / "nested.weights.h5")
     assert text == (
-        "nested.weights.h5: these are weights without the network. Give the network's JSON (model.to_json()) "
+        "nested.weights.h5: the file has weights, but no network. Give the network's JSON (model.to_json()) "
         "first: anylayer.read('model.json', 'nested.weights.h5')"
     )
 
 
-def test_weights_that_do_not_fit() -> None:
+def test_weights_of_another_model_are_refused() -> None:
     text = refused(DATA / "nested.json", DATA / "text.keras")
     assert "' belong to no layer of the model" in text
     text = refused(DATA / "nested.json", DATA / "text.h5")
     assert "belong to no layer of the model" in text
 
 
-def test_a_weight_of_another_shape(tmp_path: Path) -> None:
+def test_weight_with_another_shape_is_refused(tmp_path: Path) -> None:
     def change(config: dict[str, Any]) -> None:
         layers(config)["last"]["config"]["units"] = 5
 
@@ -217,7 +219,7 @@ def test_a_weight_of_another_shape(tmp_path: Path) -> None:
 
 
 def test_weights_of_another_instance(tmp_path: Path) -> None:
-    """Keras numbers layers without a name anew in each process: they are matched by order."""
+    """Keras numbers unnamed layers differently in each process, so they are matched by order."""
     shutil.copy(DATA / "k2_old_functions.h5", tmp_path / "w.h5")
     with h5py.File(DATA / "k2_old_functions.h5") as file:
         config = json.loads(file.attrs["model_config"])
@@ -241,7 +243,7 @@ def kernel_of(file: Any) -> tuple[Any, str]:
     return group, next(iter(group.attrs["weight_names"]))
 
 
-def test_values_elsewhere(tmp_path: Path) -> None:
+def test_values_in_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "raw").write_bytes(bytes(80))
 
     def external(file: Any) -> None:
@@ -261,7 +263,7 @@ def test_values_elsewhere(tmp_path: Path) -> None:
     assert "keeps its values in another file" in refused(edited(tmp_path, virtual))
 
 
-def test_links_elsewhere(tmp_path: Path) -> None:
+def test_links_to_other_files_are_not_followed(tmp_path: Path) -> None:
     def link(file: Any) -> None:
         del file["model_weights"]
         file["model_weights"] = h5py.ExternalLink(str(DATA / "k2_old_functions.h5"), "/model_weights")
@@ -272,7 +274,7 @@ def test_links_elsewhere(tmp_path: Path) -> None:
     )
 
 
-def test_claims(tmp_path: Path) -> None:
+def test_huge_claimed_shape_is_refused(tmp_path: Path) -> None:
     def huge(file: Any) -> None:
         group, name = kernel_of(file)
         del group[name]
@@ -281,7 +283,7 @@ def test_claims(tmp_path: Path) -> None:
     assert "claims shape (1048576, 1048576), 0 bytes are stored" in refused(edited(tmp_path, huge))
 
 
-def test_words_for_weights(tmp_path: Path) -> None:
+def test_text_as_weights_is_refused(tmp_path: Path) -> None:
     def words(file: Any) -> None:
         group, name = kernel_of(file)
         del group[name]
@@ -290,12 +292,12 @@ def test_words_for_weights(tmp_path: Path) -> None:
     assert "holds object, expected numbers" in refused(edited(tmp_path, words))
 
 
-def test_old_keras(tmp_path: Path) -> None:
+def test_keras_1_and_theano_are_refused(tmp_path: Path) -> None:
     def old(file: Any) -> None:
         file["model_weights"].attrs["keras_version"] = "1.2.2"
 
     assert refused(edited(tmp_path, old)) == (
-        "m.h5: the weights are of Keras 1.2.2, whose layers differ. Load and save them in Keras 2"
+        "m.h5: the weights are of Keras 1.2.2, whose layers differ. Load and save the model in Keras 2"
     )
 
     def theano(file: Any) -> None:
@@ -304,8 +306,8 @@ def test_old_keras(tmp_path: Path) -> None:
     assert refused(edited(tmp_path, theano)).startswith("m.h5: the weights were saved with the backend 'theano', ")
 
 
-def test_a_heap_that_never_ends(tmp_path: Path) -> None:
-    """libhdf5 loops for ever in a heap of texts whose free space has no size."""
+def test_damaged_heap_does_not_loop(tmp_path: Path) -> None:
+    """libhdf5 loops forever in a heap of texts whose free space has size 0."""
     data = bytearray((DATA / "k2_old_functions.h5").read_bytes())
     heap = data.find(b"GCOL\1")
     data[heap + 16 : heap + 32] = bytes(16)
@@ -313,17 +315,17 @@ def test_a_heap_that_never_ends(tmp_path: Path) -> None:
     assert refused(tmp_path / "m.h5").startswith("m.h5: this is no readable HDF5 file: its structure is damaged")
 
 
-def test_cut_off(tmp_path: Path) -> None:
+def test_truncated_hdf5_file_is_refused(tmp_path: Path) -> None:
     whole = (DATA / "k2_old_functions.h5").read_bytes()
     (tmp_path / "m.h5").write_bytes(whole[: len(whole) // 2])
     assert refused(tmp_path / "m.h5").startswith("m.h5: this is no readable HDF5 file: ")
 
 
-# ---- masks that go along by themselves
+# ---- implicit masks
 
 
 def masked(folder: Path, kind: str, config: dict[str, Any]) -> Path:
-    """An Embedding with mask_zero, a Conv1D behind it where the mask ends, and a layer that reads both."""
+    """Write a model with an Embedding with mask_zero, a Conv1D that ends the mask, and a layer that reads both."""
 
     def item(kind: str, name: str, config: dict[str, Any], *sources: str) -> dict[str, Any]:
         nodes = [[[source, 0, 0, {}] for source in sources]] if sources else []
@@ -339,24 +341,24 @@ def masked(folder: Path, kind: str, config: dict[str, Any]) -> Path:
     return written(folder, {"class_name": "Functional", "config": inside, "keras_version": "2.15.0"})
 
 
-def test_different_masks_do_not_join(tmp_path: Path) -> None:
+def test_inputs_with_different_masks_are_refused(tmp_path: Path) -> None:
     text = refused(masked(tmp_path, "Add", {}), kind=NetworkError)
-    assert text == "model.json: layer 'last' (Add): joins inputs with different masks, which is not supported"
+    assert text == "model.json: layer 'last' (Add): its inputs have different masks, which is not supported"
 
 
-def test_attention_with_a_mask_of_its_inputs(tmp_path: Path) -> None:
+def test_attention_with_an_implicit_mask_is_refused(tmp_path: Path) -> None:
     text = refused(masked(tmp_path, "MultiHeadAttention", {"num_heads": 1, "key_dim": 2}), kind=NetworkError)
     assert text == (
-        "model.json: layer 'last' (MultiHeadAttention): is given a mask by a layer before it (as mask_zero asks), "
-        "which is not supported here"
+        "model.json: layer 'last' (MultiHeadAttention): a layer before it passes a mask (as mask_zero does), "
+        "which this layer does not support"
     )
 
 
 # ---- files of Keras 2.2
 
 
-def test_a_list_of_layers_alone(tmp_path: Path) -> None:
-    """A sequential model of Keras 2.2: its configuration is the list, its first layer has the input's shape."""
+def test_sequential_model_of_keras_2_2(tmp_path: Path) -> None:
+    """The configuration is the list of layers, and the first layer states the input's shape."""
     dense = {"name": "d", "units": 2, "batch_input_shape": [None, 3], "dtype": "float32", "activation": "relu"}
     path = written(tmp_path, {"class_name": "Sequential", "config": [{"class_name": "Dense", "config": dense}]})
     net = anylayer.read(path)
@@ -389,7 +391,7 @@ class Twice:
         return [2 * inputs[0]]
 
 
-def test_lambda(tmp_path: Path) -> None:
+def test_lambda_needs_a_class(tmp_path: Path) -> None:
     path = with_lambda(tmp_path)
     assert refused(path, kind=LayerError) == (
         "model.json: layer 'twice' (Lambda): is Python code stored in the file, which is not run. Write it as a "
@@ -408,8 +410,8 @@ class Scaled:
         return [inputs[0] @ self.kernel * self.factor]
 
 
-def test_a_layer_of_ones_own(tmp_path: Path) -> None:
-    """Its configuration becomes params, its weights blobs."""
+def test_custom_layer_gets_configuration_and_weights(tmp_path: Path) -> None:
+    """The configuration becomes params, the weights become blobs."""
 
     def rename(file: Any) -> None:
         config = json.loads(file.attrs["model_config"])
@@ -426,14 +428,14 @@ def test_a_layer_of_ones_own(tmp_path: Path) -> None:
     assert np.allclose(got, 2 * node.blobs[0].sum(axis=0), atol=1e-5)
 
 
-def test_match() -> None:
+def test_keras_files_match() -> None:
     files = ["nested.keras", "nested.h5", "nested.json", "k2_nested_weights.h5", "nested.weights.h5"]
     assert all(keras.match(DATA / file) for file in files)
     assert not keras.match(DATA / "nested.npz")
     assert not keras.match(DATA / "make_models.py")
 
 
-def test_other_archives_are_not_taken(tmp_path: Path) -> None:
+def test_other_archives_do_not_match(tmp_path: Path) -> None:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
         archive.writestr("word/document.xml", "<x/>")

@@ -1,4 +1,13 @@
-"""Read Keras models: .keras, HDF5 (.h5, .hdf5) of Keras 2 and 3, JSON with weights beside; without Keras."""
+"""The Keras reader: from .keras, HDF5 (.h5, .hdf5) of Keras 2 and 3, or JSON with a weights file, to a Network.
+
+It does not need Keras.
+
+archive.py  finds a model's parts in a file or folder
+weights.py  reads the weights, by layer
+config.py   reads the layers that the JSON lists; calls.py reads how they are called
+graph.py    makes the Network
+live.py     takes a model from memory
+"""
 
 from __future__ import annotations
 
@@ -21,7 +30,7 @@ _HEAD = 1 << 16
 
 
 def match(path: Path) -> bool:
-    """Whether this is a Keras model, or its weights, by what lies in it."""
+    """Return whether a file or folder is a Keras model, or holds the weights of one, judged by its content."""
     if path.is_dir():
         return (path / archive.CONFIG).is_file() and (path / archive.WEIGHTS).is_file()
     with path.open("rb") as handle:
@@ -48,7 +57,10 @@ def _is_archive(path: Path) -> bool:
 
 
 def _is_hdf5(path: Path) -> bool:
-    """Whether the groups are Keras'; a file that cannot be opened is taken, so that reading says why."""
+    """Return whether an HDF5 file has Keras' groups.
+
+    A damaged file counts too, so that `read` reports the damage.
+    """
     try:
         with hdf5.opened(path) as file:
             return bool({"layers", "model_weights", "_layer_checkpoint_dependencies"} & set(file)) or any(
@@ -59,14 +71,14 @@ def _is_hdf5(path: Path) -> bool:
 
 
 def read(path: Path, weights: Path | None, *, user_types: frozenset[str], **options: Any) -> Network:
-    """The network of a Keras model.
+    """Return the network of a Keras model.
 
-    path: a .keras archive (or the folder it was unpacked to), a whole model in HDF5, or the JSON of
-    `model.to_json()`. weights: an HDF5 file in place of the model's own weights; a JSON file without one gives a
-    network without weights. `user_types`: the types that the user defines; a Lambda layer whose name is
-    among them becomes a node of that type.
+    path: a .keras archive (or the folder it was unpacked to), an HDF5 file with the whole model, or the JSON of
+    `model.to_json()`. weights: an HDF5 file whose weights replace the model's own. The network of a JSON file
+    without it has no weights. user_types: the types that the user defines. A Lambda layer whose name is among them
+    becomes a node of that type.
 
-    Raises FileError, NetworkError.
+    Raise FileError or NetworkError.
     """
     with archive.opened(path, weights) as model:
         network = network_of(model.config, model.weights, model.version, str(path), user_types)

@@ -1,4 +1,6 @@
-"""Where a Keras model's parts lie: in a zip archive (.keras), a folder, one HDF5 file, or JSON beside weights."""
+"""The parts of a Keras model: in a zip archive (.keras), in a folder, in an HDF5 file, or JSON and a
+weights file.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ import numpy as np
 from anylayer.errors import FileError, at, need, wording
 from anylayer.libraries import hdf5
 from anylayer.readers._beside import need_within
+from anylayer.readers._limits import FREE_UNPACKED_BYTES, MAX_JSON_BYTES, MAX_UNPACK_RATIO
 from anylayer.readers.keras.weights import NamedWeights, NoWeights, ObjectWeights, Weights
 
 CONFIG = "config.json"
@@ -25,44 +28,37 @@ METADATA = "metadata.json"
 WEIGHTS = "model.weights.h5"
 HDF5 = b"\x89HDF\r\n\x1a\n"
 
-MOST_TEXT = 1 << 28
-"""Bytes of JSON that no model has."""
-_FLOOR = 1 << 26
-_RATIO = 100
-"""A packed file may unpack to this many times its size. Weights hardly shrink; Keras stores them as they are."""
-
 
 @dataclass
 class Model:
-    """A model's configuration and its weights, which are readable while the file is open."""
+    """A model's configuration and its weights, which can be read while the file is open."""
 
     config: dict[str, Any]
     weights: Weights
     version: str = ""
-    """Keras' version, where the file says it."""
+    """Keras' version if the file states it."""
 
 
 def parse(text: bytes, what: str) -> dict[str, Any]:
-    """The JSON object that a text is. Raises FileError where it is none."""
+    """Return the JSON object that a text encodes. Raise FileError if it is not one. `what` names the text."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FileError(f"{what} is no readable JSON: {error}") from None
+        raise FileError(f"{what} is not readable JSON: {error}") from None
     need(isinstance(found, dict), f"{what} must be a JSON object, got a {type(found).__name__}", FileError)
     return dict(found)
 
 
 @contextmanager
 def opened(path: Path, weights: Path | None) -> Iterator[Model]:
-    """The model that lies at `path`, with the weights of the file `weights` where one is given."""
+    """Open the model at `path`, with the weights of the file `weights` if it is given."""
     with at(str(path)):
         if path.is_dir() or _is_zip(path):
             source = _folder(path) if path.is_dir() else _archive(path)
         elif _is_hdf5(path):
-            source = _whole(path)
+            source = _hdf5_model(path)
         else:
-            need(path.stat().st_size <= MOST_TEXT, f"{path.stat().st_size} bytes of JSON are no model", FileError)
-            source = _alone(parse(path.read_bytes(), "the file"))
+            source = _json_model(_json_file(path, "the file"))
         with source as model:
             if weights is None:
                 yield model
@@ -76,8 +72,14 @@ def _is_hdf5(path: Path) -> bool:
         return handle.read(len(HDF5)) == HDF5
 
 
+def _json_file(path: Path, what: str) -> dict[str, Any]:
+    size = path.stat().st_size
+    need(size <= MAX_JSON_BYTES, f"{what} has {size} bytes of JSON; the limit is {MAX_JSON_BYTES}", FileError)
+    return parse(path.read_bytes(), what)
+
+
 @contextmanager
-def _alone(config: dict[str, Any]) -> Iterator[Model]:
+def _json_model(config: dict[str, Any]) -> Iterator[Model]:
     yield Model(config, NoWeights(), str(config.get("keras_version", "")))
 
 
@@ -85,8 +87,7 @@ def _alone(config: dict[str, Any]) -> Iterator[Model]:
 def _folder(path: Path) -> Iterator[Model]:
     config, weights, metadata = path / CONFIG, path / WEIGHTS, path / METADATA
     need(config.is_file(), f"the folder has no {CONFIG}", FileError)
-    need(config.stat().st_size <= MOST_TEXT, f"{CONFIG} has {config.stat().st_size} bytes: no model", FileError)
-    parsed = parse(config.read_bytes(), CONFIG)
+    parsed = _json_file(config, CONFIG)
     need(weights.is_file(), f"the folder has no {WEIGHTS}", FileError)
     for file in (config, weights, metadata):
         if file.is_file():
@@ -96,31 +97,31 @@ def _folder(path: Path) -> Iterator[Model]:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Model]:
+def _hdf5_model(path: Path) -> Iterator[Model]:
     with hdf5.opened(path) as file:
         config = file.text("model_config")
         need(
             config,
-            "these are weights without the network. Give the network's JSON (model.to_json()) first: "
+            "the file has weights, but no network. Give the network's JSON (model.to_json()) first: "
             + wording(f"anylayer.read('model.json', '{path.name}')", f"model.json {path.name}"),
             FileError,
         )
         inner = file.member("model_weights")
         if not isinstance(inner, hdf5.Group):
-            raise FileError("there is no group 'model_weights'")
+            raise FileError("the file has no group 'model_weights'")
         yield Model(parse(config.encode(), "model_config"), _legacy(inner), file.text("keras_version"))
 
 
 @contextmanager
 def weights_file(path: Path) -> Iterator[Weights]:
-    """The weights of an HDF5 file of Keras 3 (.weights.h5) or of Keras 2, or of a whole model."""
+    """Open the weights of a file of Keras 3 (.weights.h5) or Keras 2, or of a whole model (.keras or HDF5)."""
     with at(str(path)):
         need(path.is_file(), "there is no such file", FileError)
         if _is_zip(path):
             with _archive(path) as model:
                 yield model.weights
             return
-        need(_is_hdf5(path), "this is no HDF5 file, which Keras keeps weights in", FileError)
+        need(_is_hdf5(path), "this is not an HDF5 file, in which Keras stores weights", FileError)
         with hdf5.opened(path) as file:
             inner = file.member("model_weights")
             if isinstance(inner, hdf5.Group) or file.texts("layer_names") is not None:
@@ -133,42 +134,45 @@ def _legacy(group: hdf5.Group) -> Weights:
     backend, version = group.text("backend"), group.text("keras_version")
     need(
         backend in ("", "tensorflow", "jax", "torch", "numpy", "openvino"),
-        f"the weights were saved with the backend '{backend}', which keeps convolution kernels turned by 180 "
+        f"the weights were saved with the backend '{backend}', which stores convolution kernels rotated by 180 "
         "degrees. Load the model in Keras 2 with TensorFlow and save it again",
         FileError,
     )
     need(
         version and not version.startswith("1"),
-        f"the weights are of Keras {version or '1'}, whose layers differ. Load and save them in Keras 2",
+        f"the weights are of Keras {version or '1'}, whose layers differ. Load and save the model in Keras 2",
         FileError,
     )
     return NamedWeights.of(group)
 
 
 def _is_zip(path: Path) -> bool:
-    """By its first bytes: the directory of one that is cut off is missing at its end."""
+    """Return whether a file is a zip archive, judged by its first bytes, because a truncated one lacks its
+    directory.
+    """
     with path.open("rb") as handle:
         return handle.read(4) == b"PK\x03\x04"
 
 
 @contextmanager
 def _archive(path: Path) -> Iterator[Model]:
-    """A .keras file: config.json and model.weights.h5 in a zip archive."""
+    """Open a .keras file: a zip archive with config.json and model.weights.h5."""
     try:
         with zipfile.ZipFile(path) as archive:
             infos = {info.filename: info for info in archive.infolist()}
             for name, info in infos.items():
                 _check_name(name, info)
-            need(CONFIG in infos, f"the archive has no {CONFIG}, so it is no Keras model", FileError)
-            config = parse(_unpacked(archive, infos[CONFIG], MOST_TEXT), CONFIG)
-            version = _version(_unpacked(archive, infos[METADATA], _FLOOR) if METADATA in infos else b"{}")
+            need(CONFIG in infos, f"the archive has no {CONFIG}, so it is not a Keras model", FileError)
+            config = parse(_unpacked(archive, infos[CONFIG], MAX_JSON_BYTES), CONFIG)
+            metadata = _unpacked(archive, infos[METADATA], FREE_UNPACKED_BYTES) if METADATA in infos else b"{}"
+            version = _version(metadata)
             need(WEIGHTS in infos, f"the archive has no {WEIGHTS}", FileError)
             info = infos[WEIGHTS]
             if info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1:
-                start, stop = _part(path, info)
+                start, stop = _stored_bytes(path, info)
                 data = hdf5.mapped(path)[start:stop]
             else:
-                data = np.frombuffer(_unpacked(archive, info, 1 << 40), np.uint8)
+                data = np.frombuffer(_unpacked(archive, info), np.uint8)
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -180,7 +184,7 @@ def _archive(path: Path) -> Iterator[Model]:
         ValueError,
         OverflowError,
     ) as error:
-        raise FileError(f"this is no readable zip archive: {error}") from None
+        raise FileError(f"this is not a readable zip archive: {error}") from None
     with hdf5.opened(path, data, info.compress_size) as file:
         yield Model(config, ObjectWeights(file, ""), version)
 
@@ -194,36 +198,40 @@ def _check_name(name: str, info: zipfile.ZipInfo) -> None:
     link = stat.S_ISLNK(info.external_attr >> 16)
     need(
         ".." not in parts and not name.startswith(("/", "\\")) and ":" not in name and not link,
-        f"the archive holds '{name}', which leads out of it",
+        f"the archive has a member '{name}', whose path leads out of the archive",
         FileError,
     )
 
 
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
-    """An archive's file, unpacked, where what it claims is in proportion to what it holds."""
-    bound = min(most, max(_FLOOR, _RATIO * info.compress_size))
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int = 1 << 40) -> bytes:
+    """Return a member of an archive, unpacked.
+
+    Raise FileError if it claims more than `limit` bytes, or too many in proportion to its packed size.
+    """
+    limit = min(limit, max(FREE_UNPACKED_BYTES, MAX_UNPACK_RATIO * info.compress_size))
     need(
-        info.file_size <= bound,
-        f"{info.filename} claims {info.file_size} bytes, {info.compress_size} are stored",
+        info.file_size <= limit,
+        f"{info.filename} claims {info.file_size} bytes, but only {info.compress_size} are stored",
         FileError,
     )
     with archive.open(info) as handle:
         data = handle.read(info.file_size + 1)
-    need(len(data) == info.file_size, f"{info.filename} has not the {info.file_size} bytes it claims", FileError)
+    rule = f"{info.filename} does not have the {info.file_size} bytes that it claims"
+    need(len(data) == info.file_size, rule, FileError)
     return data
 
 
-def _part(path: Path, info: zipfile.ZipInfo) -> tuple[int, int]:
-    """Where a stored file's bytes lie in the archive."""
+def _stored_bytes(path: Path, info: zipfile.ZipInfo) -> tuple[int, int]:
+    """Return the start and end of a member that is stored without compression, as positions in the archive."""
     with path.open("rb") as handle:
         handle.seek(info.header_offset)
         head = handle.read(30)
-    need(head[:4] == b"PK\x03\x04", f"{info.filename} is not where the archive says", FileError)
+    need(head[:4] == b"PK\x03\x04", f"{info.filename} is not at the position that the archive states", FileError)
     start = info.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
     stop = start + info.file_size
     need(
         stop <= path.stat().st_size,
-        f"{info.filename} claims {info.file_size} bytes, the file ends before",
+        f"{info.filename} claims {info.file_size} bytes, but the file ends before",
         FileError,
     )
     return start, stop

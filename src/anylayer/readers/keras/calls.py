@@ -1,4 +1,4 @@
-"""How a layer is called: the inbound nodes of Keras 3 (args and kwargs) and of Keras 2 (nested lists)."""
+"""The calls of a layer: its inbound nodes as Keras 3 writes them (args and kwargs) and as Keras 2 does (lists)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 
 from anylayer.errors import FileError, need
 from anylayer.layer import Registry
-
-_DEPTH = 64
-_MOST_OUTPUTS = 1 << 16
-"""The limit for the outputs of a layer's call."""
+from anylayer.readers._limits import MAX_CALL_OUTPUTS, MAX_NESTING
 
 
 class Ref(NamedTuple):
-    """One output of one call of a layer."""
+    """A tensor: one output of one call of a layer. Calls and outputs count from 0."""
 
     layer: str
     call: int
@@ -24,18 +21,21 @@ class Ref(NamedTuple):
 
 @dataclass(slots=True)
 class Call:
-    """The arguments of one call; tensors are Refs, wherever they stand."""
+    """The arguments of one call. They contain Refs for tensors, also inside lists and dicts."""
 
     args: list[Any] = field(default_factory=list)
     kwargs: dict[str, Any] = field(default_factory=dict)
 
     def refs(self) -> list[Ref]:
-        """The tensors, in the order in which the layer takes them."""
+        """Return the tensors in the order in which the layer takes them."""
         return [*tensors(self.args), *tensors(self.kwargs)]
 
 
 def tensors(value: Any) -> Iterator[Ref]:
-    """The Refs in nested lists and dicts; a dict's in the order of its keys' alphabet, as Keras flattens it."""
+    """Yield the Refs in nested lists and dicts.
+
+    The keys of a dict are sorted, as Keras does when it flattens it.
+    """
     if isinstance(value, Ref):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -47,7 +47,7 @@ def tensors(value: Any) -> Iterator[Ref]:
 
 
 def replaced(value: Any, function: Callable[[Ref], Any]) -> Any:
-    """The nested value with each Ref replaced."""
+    """Return a nested value in which each Ref is replaced by the function's result."""
     if isinstance(value, Ref):
         return function(value)
     if isinstance(value, (list, tuple)):
@@ -58,8 +58,11 @@ def replaced(value: Any, function: Callable[[Ref], Any]) -> Any:
 
 
 def own_kind(item: Mapping[str, Any], kind: str) -> str:
-    """Return a layer's class, with its package ("my>ReLU") where it is a class of the user's with the name of one
-    of Keras' own."""
+    """Return a layer's class. A user's class that has the name of one of Keras' classes has its package
+    ("my>ReLU").
+
+    `item` is the layer's JSON object, and `kind` its class without package.
+    """
     registered, module = item.get("registered_name"), str(item.get("module") or "")
     if not isinstance(registered, str) or not registered.endswith(f">{kind}") or module.split(".")[0] == "keras":
         return kind
@@ -67,27 +70,30 @@ def own_kind(item: Mapping[str, Any], kind: str) -> str:
 
 
 def calls_of(nodes: Any, layers: Collection[str]) -> list[Call]:
-    """The calls that a layer's `inbound_nodes` list; `layers` are the names of the model's layers."""
+    """Return the calls that a layer's `inbound_nodes` list. `layers` are the names of the model's layers."""
     need(isinstance(nodes, list), f"inbound_nodes must be a list, got {type(nodes).__name__}", FileError)
-    return [_new(node) if isinstance(node, dict) else _old(node, layers) for node in nodes]
+    return [_keras3_call(node) if isinstance(node, dict) else _keras2_call(node, layers) for node in nodes]
 
 
-def _new(node: dict[str, Any]) -> Call:
+def _keras3_call(node: dict[str, Any]) -> Call:
     args, kwargs = _resolved(node.get("args", [])), _resolved(node.get("kwargs", {}))
-    need(isinstance(args, list) and isinstance(kwargs, dict), "inbound_nodes need args and kwargs", FileError)
-    return Call(args, {key: value for key, value in kwargs.items() if not _is_nothing(value)})
+    need(isinstance(args, list) and isinstance(kwargs, dict), "inbound_nodes must have args and kwargs", FileError)
+    return Call(args, {key: value for key, value in kwargs.items() if not _is_none(value)})
 
 
-def _is_nothing(value: Any) -> bool:
-    """None, or a list or dict of nothing else."""
+def _is_none(value: Any) -> bool:
+    """Return whether a value is None, or a nonempty list or dict in which all values are None."""
     if isinstance(value, (list, dict)) and value:
-        return all(map(_is_nothing, value.values() if isinstance(value, dict) else value))
+        return all(map(_is_none, value.values() if isinstance(value, dict) else value))
     return value is None
 
 
 def _resolved(value: Any, depth: int = 0) -> Any:
-    """Keras 3's objects: tensors become Refs, tuples lists, arrays nested lists; None, slices and `...` stay."""
-    need(depth < _DEPTH, f"arguments are nested deeper than {_DEPTH}", FileError)
+    """Return a JSON value of Keras 3 in which tensors are Refs, tuples are lists, and arrays are nested lists.
+
+    The objects for slices and `...` stay dicts.
+    """
+    need(depth < MAX_NESTING, f"arguments are nested deeper than {MAX_NESTING}", FileError)
     if isinstance(value, list):
         return [_resolved(item, depth + 1) for item in value]
     if not isinstance(value, dict):
@@ -108,40 +114,43 @@ def _ref(history: Any) -> Ref:
         and len(history) == 3
         and isinstance(history[0], str)
         and all(type(i) is int and i >= 0 for i in history[1:]),
-        f"a tensor is [layer, call, output], got {_shown(history)}",
+        f"a tensor must be [layer, call, output], got {_shown(history)}",
         FileError,
     )
     need(
-        history[2] < _MOST_OUTPUTS,
-        f"output {history[2]} of layer '{history[0]}' is read; the limit is {_MOST_OUTPUTS} outputs",
+        history[2] < MAX_CALL_OUTPUTS,
+        f"output {history[2]} of layer '{history[0]}' is read; the limit is {MAX_CALL_OUTPUTS} outputs",
         FileError,
     )
     return Ref(*history)
 
 
 def _shown(value: Any) -> str:
-    """Return a value of the file for a message, shortened."""
+    """Return a value of the file for a message, shortened to 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def refs_of(spec: Any) -> list[Ref]:
-    """The tensors of input_layers or output_layers: one [layer, call, output], or a list or dict of them."""
+    """Return the tensors of input_layers or output_layers: one [layer, call, output], or a list or dict
+    of them.
+    """
     if isinstance(spec, list) and len(spec) == 3 and isinstance(spec[0], str):
         return [_ref(spec)]
     if isinstance(spec, list):
         return [ref for item in spec for ref in refs_of(item)]
     if isinstance(spec, dict):
         return [ref for key in sorted(spec) for ref in refs_of(spec[key])]
-    raise FileError(f"a tensor is [layer, call, output], got {_shown(spec)}")
+    raise FileError(f"a tensor must be [layer, call, output], got {_shown(spec)}")
 
 
-def _old(node: Any, layers: Collection[str]) -> Call:
+def _keras2_call(node: Any, layers: Collection[str]) -> Call:
     need(isinstance(node, (list, dict)), f"an inbound node must be a list, got {_shown(node)}", FileError)
     if _is_history(node):
         return Call([_constant_or_ref(node)], _options([node], layers))
     items = [item for item in node if item != []]
-    need(all(_is_history(item) for item in items), f"an inbound node lists tensors, got {_shown(node)}", FileError)
+    rule = f"an inbound node must list tensors, got {_shown(node)}"
+    need(all(_is_history(item) for item in items), rule, FileError)
     found = [_constant_or_ref(item) for item in items]
     return Call([found[0] if len(found) == 1 else found] if found else [], _options(items, layers))
 
@@ -161,8 +170,8 @@ def _options(items: list[Any], layers: Collection[str]) -> dict[str, Any]:
 
 
 def _tensors_in(value: Any, layers: Collection[str], depth: int = 0) -> Any:
-    """Options in which [layer, call, output] is a tensor."""
-    need(depth < _DEPTH, f"arguments are nested deeper than {_DEPTH}", FileError)
+    """Return an argument of Keras 2 in which each [layer, call, output] is a Ref."""
+    need(depth < MAX_NESTING, f"arguments are nested deeper than {MAX_NESTING}", FileError)
     if isinstance(value, list):
         if _is_history(value) and (value[0] in layers or value[0] == "_CONSTANT_VALUE"):
             return _constant_or_ref(value)

@@ -1,4 +1,4 @@
-"""A Keras model in memory: its configuration and its weights, through Keras' public attributes alone."""
+"""A Keras model in memory. Its configuration and weights are read through Keras' public attributes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anylayer.readers.keras.weights import LayerName, NoWeights, Weights
 
 
 class LiveWeights:
-    """The weights of a layer or a model that Keras holds."""
+    """The weights of a layer or a model in memory: see Weights."""
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
@@ -34,12 +34,12 @@ class LiveWeights:
 
 
 def is_model(value: Any) -> bool:
-    """Return whether a value has what a Keras model has: layers, to_json() and get_weights()."""
+    """Return whether a value has the attributes of a Keras model: layers, to_json() and get_weights()."""
     return hasattr(value, "layers") and all(callable(getattr(value, m, None)) for m in ("to_json", "get_weights"))
 
 
 def network_of_model(model: Any) -> Network:
-    """Return the network of a Keras model in memory. Raise InputError where Keras cannot describe it."""
+    """Return the network of a Keras model in memory. Raise InputError if Keras cannot describe it."""
     name = str(getattr(model, "name", "") or "model")
     try:
         config = parse(model.to_json().encode(), "to_json()")

@@ -1,21 +1,20 @@
-"""The weights of a Keras model, by layer: as Keras 3 stores them (by object), and as Keras 2 did (by name)."""
+"""The weights of a Keras model, by layer: as Keras 3 stores them (by object), and as Keras 2 does (by name)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 from anylayer.errors import FileError, at, need
 from anylayer.libraries import hdf5
 from anylayer.network import Array
+from anylayer.readers._arrays import to_float32
+from anylayer.readers._limits import MAX_GRAPH_NESTING
 
 LayerName = tuple[str, str]
-"""A layer's name and its class's."""
+"""The name of a layer and the name of its class."""
 
-_DEPTH = 32
 _PARTS = (
     "forward_layer",
     "backward_layer",
@@ -25,26 +24,26 @@ _PARTS = (
     "value_dense",
     "output_dense",
 )
-"""Parts of layers, in the order in which get_weights lists them, where that is not the alphabet's."""
-_TRAINING = ("seed_generator", "random_generator", "_random_generator")
-"""Parts that hold the state of random numbers."""
+"""Parts of layers that get_weights lists first, in this order. It lists all other parts in alphabetical order."""
+_RANDOM_STATE = ("seed_generator", "random_generator", "_random_generator")
+"""Parts that hold the state of random number generators."""
 
 
 class Weights(Protocol):
     """The weights of a model or a layer."""
 
     def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
-        """The weights of a model's layers, by name; `layers` lists all of them in the model's order."""
+        """Return the weights of a model's layers by name. `layers` lists all layers in the model's order."""
 
     def wrapped(self) -> Weights:
-        """The weights of the layer that a wrapper holds."""
+        """Return the weights of the layer that a wrapper contains."""
 
     def arrays(self) -> list[Array]:
-        """A layer's weights in the order of get_weights; floats are float32."""
+        """Return a layer's weights in the order of get_weights. Floating-point weights are float32."""
 
 
 class NoWeights:
-    """A model without weights."""
+    """The weights of a model without weights."""
 
     def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
         return {name: self for name, _ in layers}
@@ -57,11 +56,14 @@ class NoWeights:
 
 
 class ObjectWeights:
-    """A group of Keras 3's files: variables in `vars/0`, `vars/1` ..., parts in groups named after attributes,
-    a model's layers in `layers/<class>_<number>` (keras/src/saving/saving_lib.py)."""
+    """The weights in a group of a Keras 3 file.
+
+    Variables are in `vars/0`, `vars/1` and so on, parts of a layer in groups named after attributes, and the
+    layers of a model in `layers/<class>_<number>` (keras/src/saving/saving_lib.py).
+    """
 
     def __init__(self, group: hdf5.Group, path: str, depth: int = 0) -> None:
-        need(depth < _DEPTH, f"groups are nested deeper than {_DEPTH}", FileError)
+        need(depth < MAX_GRAPH_NESTING, f"groups are nested deeper than {MAX_GRAPH_NESTING}", FileError)
         self._group, self._path, self._depth = group, path, depth
 
     def _child(self, name: str) -> ObjectWeights | None:
@@ -72,13 +74,13 @@ class ObjectWeights:
     def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
         listed = self._child("layers") or self._child("_layer_checkpoint_dependencies")
         if listed is None:
-            need(not self.arrays(), f"there is no group '{self._path or '/'}layers' in the weights", FileError)
+            need(not self.arrays(), f"the weights have no group '{self._path or '/'}layers'", FileError)
             return {}
-        keys = dict(zip(keys_of(layers), names_of(layers)))
+        keys = dict(zip(_group_names(layers), _names(layers)))
         for key in set(listed._group) - set(keys):
             child = listed._child(key)
-            spare = child is not None and child.arrays()
-            need(not spare, f"the weights in '{listed._path}/{key}' belong to no layer of the model", FileError)
+            unused = child is not None and child.arrays()
+            need(not unused, f"the weights in '{listed._path}/{key}' belong to no layer of the model", FileError)
         return {name: child for key, name in keys.items() if (child := listed._child(key)) is not None}
 
     def wrapped(self) -> Weights:
@@ -91,36 +93,37 @@ class ObjectWeights:
             keys = sorted((k for k in variables._group if k.isdigit()), key=int)
             need(
                 keys == [str(i) for i in range(len(keys))],
-                f"'{variables._path}' holds {', '.join(keys)}: one is missing",
+                f"'{variables._path}' has the variables {', '.join(keys)}, so one is missing",
                 FileError,
             )
             for key in keys:
                 found.append(_values(variables._group.member(key), f"'{variables._path}/{key}'"))
         for key in sorted(self._group, key=_part_order):
-            if key != "vars" and key not in _TRAINING:
+            if key != "vars" and key not in _RANDOM_STATE:
                 child = self._child(key)
                 found.extend(child.arrays() if child is not None else [])
         return found
 
 
 def _part_order(key: str) -> tuple[int, str, int]:
+    """Return the key by which the parts of a layer are sorted."""
     bare = key.removeprefix("_")
-    stem, number = _numbered(bare)
+    stem, number = _split_number(bare)
     return (_PARTS.index(bare) if bare in _PARTS else len(_PARTS), stem, number)
 
 
-def _numbered(name: str) -> tuple[str, int]:
+def _split_number(name: str) -> tuple[str, int]:
+    """Return the parts of a name such as "conv2d_3", or the name and 0 if it has no number."""
     match = re.fullmatch(r"(.*?)_(\d{1,9})", name)
     return (match[1], int(match[2])) if match else (name, 0)
 
 
-def names_of(layers: Sequence[LayerName]) -> list[str]:
-    """The layers' names."""
+def _names(layers: Sequence[LayerName]) -> list[str]:
     return [name for name, _ in layers]
 
 
-def keys_of(layers: Sequence[LayerName]) -> list[str]:
-    """The names of the layers' groups: the class in snake case, numbered from the second of a class on."""
+def _group_names(layers: Sequence[LayerName]) -> list[str]:
+    """Return the names of the layers' groups: the class in snake case, with a number from the second layer on."""
     used: dict[str, int] = {}
     keys = []
     for _, kind in layers:
@@ -132,16 +135,19 @@ def keys_of(layers: Sequence[LayerName]) -> list[str]:
 
 
 class NamedWeights:
-    """A group of Keras 2's files: `layer_names` lists a model's layers, each a group whose `weight_names` lists
-    its weights (keras/src/legacy/saving/legacy_h5_format.py). A nested model's group holds those of all its
-    layers, led by their names."""
+    """The weights in a group of a Keras 2 file.
 
-    def __init__(self, groups: dict[str, hdf5.Group] | None, named: list[tuple[str, Any]]) -> None:
+    `layer_names` lists a model's layers. Each is a group whose `weight_names` lists its weights
+    (keras/src/legacy/saving/legacy_h5_format.py). The group of a nested model has the weights of all its layers,
+    whose names begin with the layers' names.
+    """
+
+    def __init__(self, groups: dict[str, hdf5.Group] | None, named: list[tuple[str, hdf5.Dataset]]) -> None:
         self._groups, self._named = groups, named
 
     @classmethod
     def of(cls, group: hdf5.Group) -> NamedWeights:
-        """From a group with `layer_names`."""
+        """Return the weights in a group that has `layer_names`. Raise FileError if a listed layer is missing."""
         names = group.texts("layer_names")
         if names is None:
             raise FileError("the weights have no list 'layer_names'")
@@ -156,39 +162,34 @@ class NamedWeights:
     def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
         if self._groups is None:
             return self._split(layers)
-        held = {name: self._weights(name, group) for name, group in self._groups.items()}
-        names = names_of(layers)
-        filled = [name for name, found in held.items() if found._named]
+        by_layer = {name: self._weights(name, group) for name, group in self._groups.items()}
+        names = _names(layers)
+        filled = [name for name, found in by_layer.items() if found._named]
         if not set(filled) <= set(names):
-            held = _by_order(held, filled, names)
-        return {name: held[name] for name in names if name in held}
+            by_layer = _matched_by_order(by_layer, filled, names)
+        return {name: by_layer[name] for name in names if name in by_layer}
 
     def _weights(self, layer: str, group: hdf5.Group) -> NamedWeights:
         found = []
         for name in group.texts("weight_names") or []:
             member = group.member(name)
-            need(
-                isinstance(member, hdf5.Dataset),
-                f"the weights of layer '{layer}' have no '{name}', which is listed",
-                FileError,
-            )
+            if not isinstance(member, hdf5.Dataset):
+                raise FileError(f"the weights of layer '{layer}' lack '{name}', which 'weight_names' lists")
             found.append((name, member))
         return NamedWeights(None, found)
 
     def _split(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
-        """A nested model's weights by the layer that their names lead with."""
-        names = set(names_of(layers))
+        """Return a nested model's weights by the layer whose name is in theirs."""
+        names = set(_names(layers))
         found: dict[str, NamedWeights] = {}
         for name, member in self._named:
             parts = name.split("/")
             owner = next((part for part in parts[:-1] if part in names), None)
-            need(
-                owner is not None,
-                f"weight '{name}' of a nested model names none of its layers: {', '.join(sorted(names)[:8])}",
-                FileError,
-            )
-            rest = "/".join(parts[parts.index(owner or "") + 1 :])
-            found.setdefault(owner or "", NamedWeights(None, []))._named.append((rest, member))
+            if owner is None:
+                known = ", ".join(sorted(names)[:8])
+                raise FileError(f"weight '{name}' of a nested model names none of its layers: {known}")
+            rest = "/".join(parts[parts.index(owner) + 1 :])
+            found.setdefault(owner, NamedWeights(None, []))._named.append((rest, member))
         return dict(found)
 
     def wrapped(self) -> Weights:
@@ -198,35 +199,38 @@ class NamedWeights:
         return [
             _values(member, f"weight '{name}'")
             for name, member in self._named
-            if not any(part in _TRAINING for part in name.split("/"))
+            if not any(part in _RANDOM_STATE for part in name.split("/"))
         ]
 
 
-def _by_order(
-    held: dict[str, NamedWeights], filled: Sequence[str], names: Sequence[str]
+def _matched_by_order(
+    by_layer: dict[str, NamedWeights], filled: Sequence[str], names: Sequence[str]
 ) -> dict[str, NamedWeights]:
-    """Weights of another instance of the model, whose layers Keras numbered differently: the first conv2d_... of
-    the one is the first of the other."""
+    """Return the weights of another instance of the model, whose layers Keras numbered differently.
+
+    The first layer named conv2d_... of one instance is the first one of the other, and so on. `filled` are the
+    layers with weights, and `names` the layers of the model.
+    """
     wanted: dict[str, list[str]] = {}
     for name in names:
-        wanted.setdefault(_numbered(name)[0], []).append(name)
+        wanted.setdefault(_split_number(name)[0], []).append(name)
     found: dict[str, NamedWeights] = {}
     used: dict[str, int] = {}
-    for name in held:
-        stem = _numbered(name)[0]
+    for name, weights in by_layer.items():
+        stem = _split_number(name)[0]
         place = used.get(stem, 0)
         used[stem] = place + 1
         if place < len(wanted.get(stem, ())):
-            found[wanted[stem][place]] = held[name]
+            found[wanted[stem][place]] = weights
         else:
             need(name not in filled, f"the weights of '{name}' belong to no layer of the model", FileError)
     return found
 
 
-def _values(found: Any, what: str) -> Array:
-    if not isinstance(found, hdf5.Dataset):
-        raise FileError(f"{what} is no array")
+def _values(member: hdf5.Group | hdf5.Dataset | None, what: str) -> Array:
+    """Return the values of a dataset. Floating-point values become float32. `what` names the dataset."""
+    if not isinstance(member, hdf5.Dataset):
+        raise FileError(f"{what} is not an array")
     with at("weights"):
-        values = found.values(what)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(np.float32) if values.dtype.kind == "f" and values.dtype.itemsize != 4 else values
+        values = member.values(what)
+    return to_float32(values) if values.dtype.kind == "f" else values
