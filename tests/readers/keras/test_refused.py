@@ -113,8 +113,8 @@ def test_unpacked_folder_is_read(tmp_path: Path) -> None:
         ('{"class_name": "Net", "config": 3}', "the JSON has no config, so it is not a Keras model"),
         (
             '{"class_name": "MyNet", "config": {"width": 3}}',
-            "a model of class 'MyNet' is Python code: the file has its weights, but not its layers. Rebuild it as a "
-            "functional model, or export it (model.export) and read the SavedModel or ONNX file",
+            "a model of class 'MyNet' is Python code: the file has its weights, but not its layers. Rebuild it "
+            "as a functional model, or export it (model.export) and read the SavedModel or ONNX file",
         ),
         ('{"class_name": "Sequential", "config": {"layers": []}}', "the model has no layers"),
         ('{"class_name": "Sequential", "config": {"layers": [3]}}', "a layer must be an object, got 3"),
