@@ -10,7 +10,7 @@ import pytest
 
 from anylayer.errors import DialectError, LayerError
 from anylayer.layer import Definition, Layer, bind, field
-from anylayer.layer.contract import Filler
+from anylayer.layer.filler import Filler
 from anylayer.layer.opencv import opencv_params
 from anylayer.network import Flag, Node, TensorType, Word
 
@@ -100,10 +100,10 @@ def test_weights() -> None:
     assert run(one, node())[0, 0] == 1.5
     assert run(one, node(blobs=[np.ones((1, 1, 1, 6), np.float32)]))[0, 0] == 1
     with pytest.raises(
-        LayerError, match=re.escape("blob 0 (bias) has shape (5,) in the weights file, (6,) is needed")
+        LayerError, match=re.escape("blob 0 (bias) has shape (5,) in the weights file, expected (6,)")
     ):
         run(one, node(blobs=[np.ones(5, np.float32)]))
-    with pytest.raises(LayerError, match="the weights file has 2 blobs, 1 are needed"):
+    with pytest.raises(LayerError, match="the weights file has 2 blobs, expected 1"):
         run(one, node(blobs=[np.ones(6, np.float32)] * 2))
 
 

@@ -208,7 +208,7 @@ def test_two_threads_that_need_each_others_classes_are_told(tmp_path: Path) -> N
     five = np.full((1, 3, 4, 4), 5, np.float32)
     raised = together(lambda: models["P"]({"d": five}), lambda: models["Q"]({"d": five}))
     assert len(raised) == 1
-    with pytest.raises(LayerError, match=r"two threads wait for each other: this one needs class [PQ], which"):
+    with pytest.raises(LayerError, match=r"two threads wait for each other: this one needs class [PQ], and"):
         raise raised[0]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from anylayer.caffe.net_parameter import LayerParameter, NetParameter
 from anylayer.errors import InputError, at, nearest, need
 from anylayer.layer import Enum, Field, Message, Registry
-from anylayer.layer.contract import Filler
+from anylayer.layer.filler import Filler
 from anylayer.network import Word
 from anylayer.writers.caffe.base import GENERIC, MESSAGES, title, type_of
 from anylayer.writers.caffe.schema import own_message

@@ -1,4 +1,4 @@
-"""The layer contract: what a layer class is, how it is registered, found and bound to a node."""
+"""The layer contract: what a layer class is, and how it is registered, found and bound to a node."""
 
 from anylayer.errors import need
 from anylayer.layer.bound import Bound, bind

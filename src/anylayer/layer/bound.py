@@ -1,4 +1,4 @@
-"""Bind a node to its layer class for one set of input shapes: what the engines call."""
+"""Bind a node to its layer class: make an instance for one set of input types, and call its forward."""
 
 from __future__ import annotations
 
@@ -37,33 +37,38 @@ if TYPE_CHECKING:
 
 _RULES = (
     (r"could not be broadcast|cannot be broadcast|could not broadcast", "they do not broadcast together"),
-    (r"cannot reshape array of size", "their elements do not fit into the shape that the layer gives"),
-    (r"concatenation axis must match", "the sizes beside the axis that is joined differ"),
+    (r"cannot reshape array of size", "they cannot be reshaped to the shape of the output"),
+    (r"concatenation axis must match", "their sizes differ in an axis that is not concatenated"),
     (r"matmul: Input operand", "their inner sizes differ"),
-    (r"axes don't match array", "their rank is not that of the order of axes"),
+    (r"axes don't match array", "their rank is not the length of the permutation"),
 )
-"""What NumPy says of arrays that do not fit -> the rule."""
+"""Patterns of NumPy's messages about shapes, each with the rule that is broken."""
 
 
 def call_user(function: Any, *args: Any) -> Any:
-    """tracing.call_user, loaded with the tracer when the first layer is called."""
+    """Call tracing.call_user. The tracer is imported when the first layer is called."""
     from anylayer import tracing
 
     return tracing.call_user(function, *args)
 
 
 def habits(cls: Any) -> tracing.Habits:
-    """tracing.habits, loaded with the tracer when the first class of a user is bound."""
+    """Call tracing.habits. The tracer is imported when the first class of a user is bound."""
     from anylayer import tracing
 
     return tracing.habits(cls)
 
 
 _UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+"""Exceptions of a built-in layer that become a LayerError: no rule of the layer covers the input."""
 
 
 def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -> Definition:
-    """The class a node means: by the dialect, else told by its fields, else refused with the candidates."""
+    """Return the class that a node means, of those that share its type.
+
+    The dialect decides where it is given, and otherwise the fields that the file writes. Raises DialectError,
+    which lists the candidates, where several classes fit or none does.
+    """
     if len(definitions) == 1:
         return definitions[0]
     named = [d for d in definitions if dialect is not None and dialect in d.dialects]
@@ -78,12 +83,11 @@ def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -
     candidates = "; ".join(f"{' or '.join(d.dialects) or 'any other'}: {d.summary}" for d in shown)
     what = "can mean" if fitting else "fits none of"
     option = wording("dialect=...", "--dialect")
-    need(False, f"'{node.type}' {what} {len(shown)} things, give {option}: {candidates}", DialectError)
-    raise AssertionError
+    raise DialectError(f"'{node.type}' {what} {len(shown)} things, give {option}: {candidates}")
 
 
 def _refuse_unknown_fields(definitions: Sequence[Definition], node: Node) -> None:
-    """Refuse a field that none of a type's classes declares: it is misspelt."""
+    """Raise LayerError for a field that no class of the type declares."""
     for message, values in node.params.items():
         classes: list[Any] = [d.cls for d in definitions]
         known = [name for cls in classes if cls.message == message for name in cls.fields]
@@ -101,13 +105,13 @@ def _fits(definition: Definition, node: Node) -> bool:
 
 
 class Bound:
-    """A node with an instance of its class. Calling it with one array an input gives a list, one an output.
+    """A node with an instance of its class. It is called with one array per input, and returns a list of outputs.
 
-    Arrays may be NumPy's or traced; an output of another dtype than `dtype` (when given) is cast to it.
-    `notes` and `unfilled` are complete after a call. `writes` says that the class writes to its inputs, or may do
-    so although they are read-only, and so is given copies. `errors` is what np.errstate is set to: "ignore",
-    unless the class listens to warnings. `called` says that a call in NumPy has succeeded. A user's class is
-    called by one thread at a time: whoever calls `raw` holds `turn`.
+    The arrays are NumPy's or traced. An output of another dtype than `dtype` is cast to it, if `dtype` is given.
+    `notes` and `unfilled` are complete after a call. `writes` says that the class writes to its inputs, or may be
+    able to write to read-only ones, so it must be given copies. `errors` is the setting of np.errstate for calls:
+    "ignore" unless the class uses NumPy's warnings. `called` says that a call in NumPy has succeeded. `turn` is
+    held while a user's class is called, so that one thread at a time is in it; whoever calls `raw` must hold it.
     """
 
     def __init__(
@@ -123,13 +127,15 @@ class Bound:
         self._dialect = dialect
         self.declared: list[Shape] | None = None
         self.order: Order | None = None
-        told = None if definition.built_in or definition.native_only else habits(definition.cls)
-        self.writes = told is not None and told.writes
-        self.errors: Literal["warn", "ignore"] = "warn" if told is not None and told.handles_warnings else "ignore"
+        known = None if definition.built_in or definition.native_only else habits(definition.cls)
+        self.writes = known is not None and known.writes
+        self.errors: Literal["warn", "ignore"] = (
+            "warn" if known is not None and known.handles_warnings else "ignore"
+        )
         self.called = False
         self.turn: Any = nullcontext() if definition.built_in else exclusive(definition.cls)
         self._notes: list[str] = []
-        self._admitted: set[int] = set()
+        self._input_counts: set[int] = set()
         with at(node.place), self.turn:
             if definition.typed:
                 cls: Any = definition.cls
@@ -145,7 +151,8 @@ class Bound:
                 self._notes += made.notes
 
     def _prepare(self, instance: Any, dialect: str | None) -> None:
-        """Give a typed layer its params; what a built-in one's rules do not foresee is refused with them."""
+        """Give an instance of a typed class its params. Raise LayerError for those that a built-in class does not
+        foresee."""
         if not self.definition.built_in:
             blobs = [b.copy() for b in self.node.blobs] if self.writes else self.node.blobs
             self.user(instance.prepare, replace(self.node, blobs=blobs), dialect, name="setup")
@@ -158,8 +165,10 @@ class Bound:
             ) from error
 
     def renewer(self) -> Callable[[], Bound]:
-        """Return a function that gives Bounds of the state this one has now. The class is not called for them
-        where its instance can be copied; otherwise it is made again."""
+        """Return a function that makes Bounds with the state that this one has now.
+
+        The instance is copied where that is possible; otherwise the class is called again.
+        """
         kept = None if self.definition.typed else copied(self.instance)
 
         def renew() -> Bound:
@@ -170,7 +179,7 @@ class Bound:
         return renew
 
     def user(self, function: Any, *args: Any, name: str = "") -> Any:
-        """Call the user's code; an exception in it becomes a LayerError that names its line."""
+        """Call the user's code. An exception in it becomes a LayerError that names the line."""
         try:
             return call_contained(function, *args)
         except AnyLayerError:
@@ -179,10 +188,10 @@ class Bound:
             raise self.raised(error, name or getattr(function, "__name__", type(function).__name__)) from error
 
     def raised(self, error: BaseException, name: str = "forward") -> LayerError:
-        """Return the LayerError that says what a method of the user's class raised, and where."""
+        """Return the LayerError for an exception in a method of the user's class."""
         kind, text = kind_and_text(error)
         line = user_line(error, self.definition.origin)
-        if isinstance(error, TypeError) and not line:  # the call itself does not fit
+        if isinstance(error, TypeError) and not line:  # the signature does not fit the call
             line = f". Its methods are {METHODS}"
         if isinstance(error, Stopped):
             return LayerError(f"{name} ends the program ({kind}: {text}){line}. Raise an exception instead")
@@ -198,30 +207,34 @@ class Bound:
 
     @property
     def notes(self) -> list[str]:
+        """What the user should know about how this node was read."""
         return [*self._notes, *(self.instance.notes if self.definition.typed else ())]
 
     @property
     def unfilled(self) -> list[str]:
+        """The weights that the layer asks for and that neither a file nor a filler gives."""
         return list(self.instance.unfilled) if self.definition.typed else []
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         with at(self.node.place), self.turn:
             if self.definition.typed:
-                self._admit(len(inputs))
+                self._need_input_count(len(inputs))
             result = self._built_in(inputs) if self.definition.built_in else self.raw(inputs)
             return self._outputs(result)
 
     def raw(self, inputs: Sequence[Any], call: Callable[..., Any] = call_user) -> Any:
-        """Call a user's forward with `call`; give what it gives. Whoever calls this holds `turn` and answers for
-        exceptions."""
+        """Call a user's forward with `call`, and return its result unchecked.
+
+        The caller holds `turn` and handles exceptions.
+        """
         if self.definition.typed:
             return call(self.instance.forward, *inputs)
         if self.order is None:
             return call(self.instance.forward, list(inputs))
-        return self.order.taken(call(self.instance.forward, self.order.given(inputs)), inputs)
+        return self.order.to_file(call(self.instance.forward, self.order.to_class(inputs)), inputs)
 
     def outputs(self, result: Any) -> list[Any]:
-        """What forward gave as a list of one array an output, checked and cast."""
+        """Return the result of forward as a list of one array per output, checked and cast."""
         with at(self.node.place):
             return self._outputs(result)
 
@@ -236,14 +249,15 @@ class Bound:
         )
         return self._checked(list(result))
 
-    def _admit(self, given: int) -> None:
-        """Refuse a number of inputs that forward has no places for."""
-        if given not in self._admitted:
-            _takes(self.instance.forward, given)
-            self._admitted.add(given)
+    def _need_input_count(self, given: int) -> None:
+        """Raise LayerError where forward does not take this number of inputs."""
+        if given not in self._input_counts:
+            _need_parameters(self.instance.forward, given)
+            self._input_counts.add(given)
 
     def _built_in(self, inputs: Sequence[Any]) -> Any:
-        """A built-in layer's forward; what its rules do not foresee is refused with the shapes it was given."""
+        """Call a built-in layer's forward. Raise LayerError, with the shapes, for inputs that it does not
+        foresee."""
         try:
             return call_user(self.instance.forward, *inputs)
         except _UNFORESEEN as error:
@@ -270,29 +284,29 @@ class Bound:
         return outputs
 
 
-def _takes(forward: Any, given: int) -> None:
-    """Refuse a number of inputs that `forward` has no places for."""
+def _need_parameters(forward: Any, given: int) -> None:
+    """Raise LayerError where `forward` does not take this number of positional arguments."""
     try:
-        places = list(inspect.signature(forward).parameters.values())
+        parameters = list(inspect.signature(forward).parameters.values())
     except (TypeError, ValueError):
         raise LayerError(f"forward must be a method, got {type(forward).__name__}") from None
-    named = [p for p in places if p.kind != p.VAR_POSITIONAL]
-    least, most = sum(p.default is p.empty for p in named), len(named)
-    open_end = most < len(places)
-    count = f"{least} or more" if open_end else f"{least}" if least == most else f"{least} to {most}"
+    named = [p for p in parameters if p.kind != p.VAR_POSITIONAL]
+    low, high = sum(p.default is p.empty for p in named), len(named)
+    any_number = high < len(parameters)
+    count = f"{low} or more" if any_number else f"{low}" if low == high else f"{low} to {high}"
     need(
-        least <= given and (open_end or given <= most),
+        low <= given and (any_number or given <= high),
         f"takes {count} {'input' if count == '1' else 'inputs'}, got {given}",
     )
 
 
 def user_line(error: BaseException, file: str) -> str:
-    """ " (file:line)" for the deepest line of `file` that an exception passed through, or nothing."""
+    """Return " (file:line)" for the deepest line of `file` in an exception's traceback; "" where there is none."""
     line = None
     trace = error.__traceback__
-    there = os.path.abspath(file)  # noqa: PTH100 (resolve would follow links)
+    path = os.path.abspath(file)  # noqa: PTH100 (resolve would follow links)
     while trace is not None:
-        if os.path.abspath(trace.tb_frame.f_code.co_filename) == there:  # noqa: PTH100
+        if os.path.abspath(trace.tb_frame.f_code.co_filename) == path:  # noqa: PTH100
             line = trace.tb_lineno
         trace = trace.tb_next
     return f" ({file}:{line})" if line else ""
@@ -305,9 +319,11 @@ def bind(
     dialect: str | None = None,
     dtype: np.dtype[Any] | None = None,
 ) -> Bound:
-    """Choose the node's class among `definitions` and make an instance for these input types.
+    """Choose the node's class among `definitions`, and make an instance of it for these input types.
 
-    Raises DialectError when the class is ambiguous, LayerError when a rule of the layer is broken.
+    dialect: the fork of Caffe that the file was written for, if it is known. dtype: the dtype to which outputs are
+    cast, if the format has only one. Raises DialectError where the class is ambiguous, and LayerError where a rule
+    of the layer is broken.
     """
     with at(node.place):
         definition = choose(definitions, node, dialect)

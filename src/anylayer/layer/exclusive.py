@@ -1,4 +1,4 @@
-"""One thread at a time in a user's class, over all the nodes, shapes and models that have it."""
+"""Locks that let one thread at a time into a user's class, across all nodes, shapes and models that use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anylayer.errors import LayerError
 
 
 class Exclusive:
-    """A lock that the thread which holds it may take again, so that a forward may call a model that has its class.
+    """A reentrant lock, so that a forward may call a model that contains its own class.
 
     Where two threads would wait for each other's locks, the second one raises LayerError.
     """
@@ -44,8 +44,8 @@ class Exclusive:
             while other is not None:
                 if other._owner == me:
                     raise LayerError(
-                        f"two threads wait for each other: this one needs class {self._name}, which another "
-                        "thread is in. Do not call forwards that call other models from several threads"
+                        f"two threads wait for each other: this one needs class {self._name}, and another "
+                        "thread is in it. Do not call forwards that call other models from several threads"
                     )
                 other = _waiting.get(other._owner)
             _waiting[me] = self
@@ -58,10 +58,10 @@ class Exclusive:
 
 _guard = threading.Lock()
 _waiting: dict[int, Exclusive] = {}
-"""What each waiting thread waits for."""
+"""The lock that each waiting thread waits for, by the thread's identifier."""
 _of_classes: WeakKeyDictionary[type, Exclusive] = WeakKeyDictionary()
 _of_others = Exclusive("")
-"""The lock of everything that makes layers and is not a class, such as a function."""
+"""The lock of everything that is called as a class and is not one, for example a function."""
 
 
 def exclusive(cls: Any) -> Exclusive:

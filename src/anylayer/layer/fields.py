@@ -1,4 +1,4 @@
-"""Declared parameters: one declaration serves the reader, the writers, the docs and the error messages.
+"""Declared parameters. One declaration serves the readers, the writers, the documentation and error messages:
 
 class ShuffleChannel(Layer):
     message = "shuffle_channel_param"
@@ -29,10 +29,10 @@ _NUMBERS = {"inf": math.inf, "infinity": math.inf, "nan": math.nan}
 
 
 class Enum:
-    """An enum's names with their numbers: `Enum("MAX", "AVE")` or `Enum(SUM=1, ASUM=2)`.
+    """The names of an enum with their numbers: `Enum("MAX", "AVE")` or `Enum(SUM=1, ASUM=2)`.
 
-    `home` is the message and the name under which a .proto declares it, where that is not its field's message:
-    ("PriorBoxParameter", "CodeType").
+    `home` is where a .proto declares the enum, as (message, name), where that is not the message of its field: for
+    example ("PriorBoxParameter", "CodeType").
     """
 
     home: tuple[str, str] | None = None
@@ -41,7 +41,7 @@ class Enum:
         self.numbers = {**{name: i for i, name in enumerate(names)}, **numbers}
 
     def declared_in(self, message: str, name: str) -> Enum:
-        """Return the enum with a home."""
+        """Set `home`, and return this enum."""
         self.home = (message, name)
         return self
 
@@ -56,11 +56,12 @@ Kind = str | Enum | type["Message"]
 class Field:
     """One declared parameter.
 
-    `kind` is a protobuf scalar ("int32", "uint32", "int64", "uint64", "float", "double", "bool", "string" ...),
-    "any" (taken as the file has it), an Enum or a nested Message class. A repeated field is a tuple. `default`
-    MISSING makes it required. `dialects` are defaults that differ by dialect. `stated` is the default that the
-    fork's own caffe.proto states, where its layer takes another one. `unwritten` is a field of this project's
-    own, which no file is written with.
+    `number` is its field number in the .proto, 0 in a format without numbers. `kind` is a protobuf scalar type
+    ("int32", "uint32", "int64", "uint64", "float", "double", "bool", "string" ...), "any" (the value as the file
+    has it), an Enum, or a nested Message class. The value of a repeated field is a tuple. A field whose `default`
+    is MISSING is required. `dialects` are defaults that differ by dialect. `stated` is the default that a fork's
+    own caffe.proto states, where its layer uses another one. `unwritten` marks a field of this project's own,
+    which writers leave out.
     """
 
     number: int
@@ -74,19 +75,21 @@ class Field:
     unwritten: bool = False
 
     def default_for(self, dialect: str | None) -> Any:
-        """The value when the file is silent."""
+        """Return the value of a field that the file does not write."""
         if self.repeated and self.default is MISSING:
             return ()
         return self.dialects.get(dialect or "", self.default)
 
     def convert(self, value: Any) -> Any:
-        """The typed value of what a file spells."""
+        """Return a value as the file has it, checked and converted to the field's type. Raises LayerError."""
         if self.kind == "any":
             return value
         if self.repeated:
             values = value if isinstance(value, (list, tuple)) else [value]
             return tuple(self._one(v) for v in values)
-        if isinstance(value, list) and len(value) == 1:  # a schema given with the network declares it repeated
+        if (
+            isinstance(value, list) and len(value) == 1
+        ):  # the schema given with the network declares the field as repeated
             value = value[0]
         need(
             not isinstance(value, (list, tuple)),
@@ -164,14 +167,14 @@ def attribute(kind: Kind = "any", default: Any = MISSING, *, repeated: bool = Fa
 
 
 class Message:
-    """A group of declared fields; instances hold their values as attributes.
+    """A group of declared fields. An instance holds their values as attributes.
 
-    `self.has("stride")` tells whether the file writes the field (its default does not count).
+    `self.has("stride")` says whether the file writes the field.
     """
 
     fields: ClassVar[dict[str, Field]] = {}
     enums: ClassVar[Sequence[Enum]] = ()
-    """Enums that its .proto declares in the message and that no field of it has."""
+    """Enums that the .proto declares in this message and that none of its fields uses."""
     _given: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -184,7 +187,7 @@ class Message:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Message:
-        """A nested message's values."""
+        """Return an instance with these values."""
         self = cls.__new__(cls)
         self.assign(values)
         return self
@@ -198,7 +201,12 @@ class Message:
         message: str = "",
         lines: Mapping[str, int] | None = None,
     ) -> None:
-        """Give every declared field its typed value; refuse what is not declared, by name and line."""
+        """Set each declared field to its typed value. Raise LayerError, with the line, for a field that is not
+        declared.
+
+        defaults: values for absent fields, from a schema given with the network. message: the name of the message
+        in error messages. lines: the line of each "message.field" in the file.
+        """
         self._given = frozenset(values)
         for name in values:
             if name not in self.fields:
@@ -222,5 +230,5 @@ class Message:
             setattr(self, name, value)
 
     def has(self, name: str) -> bool:
-        """Whether the file writes field `name`."""
+        """Return whether the file writes field `name`."""
         return name in self._given

@@ -1,4 +1,5 @@
-"""OpenCV's contract for a layer's class: its params, its instance, the shapes it declares, the arrays it gives."""
+"""OpenCV's contract for a layer's class: how it is called, the shapes that it declares, the arrays that it
+returns."""
 
 from __future__ import annotations
 
@@ -18,13 +19,16 @@ from anylayer.network import ABSENT, Flag, Node, Shape, TensorType, Word
 METHODS = "__init__(self, params, blobs), getMemoryShapes(self, inputs), forward(self, inputs)"
 
 CallUser = Callable[..., Any]
-"""Calls a function of the user's with arguments, and names it in the error where it raises one."""
+"""A function that calls the user's code with arguments, and turns its exceptions into LayerErrors."""
 
 
 @dataclass(slots=True)
 class Made:
-    """An instance of a user's class. `declared` are its output shapes in the file's order of axes, `order` is the
-    way to the order that it sees, None where that is the file's."""
+    """An instance of a user's class.
+
+    `declared` are the shapes of its outputs in the file's order of axes, None where it declares none. `order`
+    converts to the order of axes that the class sees, None where that is the file's. `notes` are for the user.
+    """
 
     instance: Any
     declared: list[Shape] | None = None
@@ -33,10 +37,11 @@ class Made:
 
 
 def opencv_params(params: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Params as OpenCV hands them to a Python layer: one flat dict (with signs and lists kept, unlike OpenCV).
+    """Return params as OpenCV gives them to a Python layer: one flat dict. Unlike OpenCV, it keeps signs and
+    lists.
 
-    Every field of every message stands under its own name; where two messages have the same field, the outer
-    or earlier one keeps the name.
+    Each field of each message is under its own name. Where two messages have the same field, the outer or earlier
+    one wins. `defaults` fill in the fields that `params` lacks.
     """
     flat: dict[str, Any] = {}
 
@@ -49,9 +54,9 @@ def opencv_params(params: Mapping[str, Any], defaults: Mapping[str, Any] | None 
                 if any(isinstance(v, Mapping) for v in value):
                     nested.extend(v for v in value if isinstance(v, Mapping))
                 else:
-                    flat.setdefault(name, tuple(map(_plain, value)))
+                    flat.setdefault(name, tuple(map(_without_word, value)))
             else:
-                flat.setdefault(name, _plain(value))
+                flat.setdefault(name, _without_word(value))
         for message in nested:
             put(message)
 
@@ -61,14 +66,13 @@ def opencv_params(params: Mapping[str, Any], defaults: Mapping[str, Any] | None 
     return flat
 
 
-def _plain(value: Any) -> Any:
+def _without_word(value: Any) -> Any:
     return str(value) if isinstance(value, Word) and not isinstance(value, Flag) else value
 
 
 def make(call: CallUser, node: Node, definition: Definition, types: Sequence[TensorType]) -> Made:
-    """Make an instance for these input types: `__init__`, getMemoryShapes and finalize are called once, in
-    turn.
-    """
+    """Make an instance for these input types: call `__init__`, getMemoryShapes and finalize once each, in this
+    order."""
     need(callable(definition.cls), f"a layer's class is needed, got {type(definition.cls).__name__}")
     seen = order_seen(definition.cls, node)
     stated = bool(stated_order(definition.cls))
@@ -78,8 +82,8 @@ def make(call: CallUser, node: Node, definition: Definition, types: Sequence[Ten
         made.order = Order(node.layout, seen, stated)
         if not stated and any(len(t.shape) == 4 for t in types):
             made.notes.append(
-                f"the class sees arrays of rank 4 as {seen}, as in OpenCV, where the file has {node.layout}; "
-                f'layout = "{node.layout}" in the class gives it those'
+                f"the class sees arrays of rank 4 as {seen}, as in OpenCV, and the file has {node.layout}; to see "
+                f'those, write layout = "{node.layout}" in the class'
             )
     need(_method(call, made.instance, "forward") is not None, "the class has no forward(inputs)")
     shapes_of = _method(call, made.instance, "getMemoryShapes")
@@ -92,7 +96,7 @@ def make(call: CallUser, node: Node, definition: Definition, types: Sequence[Ten
 
 
 def _method(call: CallUser, instance: Any, name: str) -> Any:
-    """A method of the instance, or None."""
+    """Return a method of the instance, or None. Raise LayerError where the attribute is not callable."""
     found = call(getattr, instance, name, None, name=name)
     need(found is None or callable(found), f"{name} must be a method, got {type(found).__name__}")
     return found
@@ -101,7 +105,7 @@ def _method(call: CallUser, instance: Any, name: str) -> Any:
 def _declared(
     call: CallUser, shapes_of: Any, order: Order | None, node: Node, types: Sequence[TensorType]
 ) -> list[Shape]:
-    """The shapes of the outputs that getMemoryShapes gives, in the file's order of axes."""
+    """Return the shapes of the outputs that getMemoryShapes declares, in the file's order of axes."""
     file = [t.shape for t in types]
     given = file if order is None else [permuted(s, order.file, order.seen) for s in file]
     shapes = _read_shapes(call(shapes_of, [list(s) for s in given]))
@@ -117,7 +121,8 @@ def _declared(
 
 
 def _read_shapes(found: Any) -> list[Shape]:
-    """What getMemoryShapes gave, as shapes. Raise LayerError where it is not a list of lists of sizes."""
+    """Return the result of getMemoryShapes as shapes. Raise LayerError where it is not a list of lists of
+    sizes."""
     try:
         shapes = [tuple(map(operator.index, shape)) for shape in found]
     except TraceError:
@@ -130,7 +135,7 @@ def _read_shapes(found: Any) -> list[Shape]:
     need(
         not wrong,
         f"getMemoryShapes must return a list of shapes, got {_brief(found)}. Return one list of integers per "
-        "output, such as [[1, 64, 28, 28]]",
+        "output, for example [[1, 64, 28, 28]]",
     )
     negative = next((shape for shape in shapes if any(d < 0 for d in shape)), None)
     need(negative is None, f"getMemoryShapes gives {negative}, a size cannot be negative")
@@ -138,7 +143,7 @@ def _read_shapes(found: Any) -> list[Shape]:
 
 
 def _brief(value: Any) -> str:
-    """A value in an error, shortened."""
+    """Return a value as text for an error message, at most 80 characters long."""
     try:
         text = repr(value)
     except Exception:
@@ -147,7 +152,8 @@ def _brief(value: Any) -> str:
 
 
 def _takes_two(function: Any) -> bool:
-    """Whether a method takes two arguments. OpenCV never calls finalize in Python, so it may be anything."""
+    """Return whether a method takes two arguments. OpenCV never calls finalize in Python, so it may be
+    anything."""
     try:
         inspect.signature(function).bind(None, None)
     except (TypeError, ValueError):
@@ -156,16 +162,18 @@ def _takes_two(function: Any) -> bool:
 
 
 def _finalize(call: CallUser, finalize: Any, made: Made, types: Sequence[TensorType]) -> None:
-    """Call finalize(inputs, outputs). The arrays hold zeros and cannot be written to: only their shapes count."""
+    """Call finalize(inputs, outputs) with read-only arrays of zeros, because only their shapes matter."""
     declared = made.declared
     if declared is None:
-        raise LayerError("finalize(inputs, outputs) needs getMemoryShapes, which says the shapes of the outputs")
+        raise LayerError(
+            "finalize(inputs, outputs) needs getMemoryShapes, which declares the shapes of the outputs"
+        )
     unsized = [t for t in types if not all(isinstance(d, int) for d in t.shape)]
-    need(not unsized, f"finalize needs the sizes of {unsized[0] if unsized else ''}, which only the data tell")
+    need(not unsized, f"finalize needs the size of {unsized[0] if unsized else ''}, which depends on data")
     inputs = [None if t is ABSENT else np.broadcast_to(np.zeros((), t.dtype), t.shape) for t in types]
     outputs = [np.broadcast_to(np.float32(0), shape) for shape in declared]
     if made.order is not None:
-        inputs, outputs = made.order.given(inputs), made.order.given(outputs)
+        inputs, outputs = made.order.to_class(inputs), made.order.to_class(outputs)
     call(finalize, inputs, outputs)
 
 
@@ -182,5 +190,5 @@ def require_numbers(output: Any, index: int) -> None:
     need(
         output.dtype.kind in "biuf" and not masked,
         f"output {index} of forward is {'a masked array' if masked else f'an array of {output.dtype}'}. Return "
-        "arrays of real numbers, such as float32",
+        "arrays of real numbers, for example float32",
     )

@@ -1,6 +1,6 @@
-"""OpenCV's registration of layers while a layers file is executed: the layers come here, not to OpenCV.
+"""Redirect OpenCV's registration of layers to anylayer while a layers file is executed.
 
-OpenCV ends the process where a type is registered twice, and keeps every layer until the process ends.
+OpenCV itself would end the process where a type is registered twice, and keep every layer until the process ends.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ class StandIn(ModuleType):
 
 @contextmanager
 def registering(register: Callable[[str, Any], None], unregister: Callable[[str], None]) -> Iterator[None]:
-    """Let `cv2.dnn_registerLayer(type, class)` and its other spellings call `register`, where OpenCV is installed
-    and where it is not."""
+    """Make `cv2.dnn_registerLayer(type, class)` and its other spellings call `register`.
+
+    Where OpenCV is not installed, a stand-in for the module cv2 is imported in its place.
+    """
     before = {name: sys.modules.get(name, _ABSENT) for name in _NAMES}
     module = _installed()
     if module is None:
@@ -63,8 +65,8 @@ def registering(register: Callable[[str, Any], None], unregister: Callable[[str]
 
 
 def _installed() -> ModuleType | None:
-    """OpenCV's module, or None."""
+    """Return OpenCV's module, or None where it cannot be imported."""
     try:
         return importlib.import_module("cv2")
-    except Exception:  # not installed, or its libraries are not
+    except Exception:  # not installed, or a shared library that it needs is missing
         return None

@@ -39,35 +39,39 @@ def stated_order(cls: Any) -> str:
 
 def permuted(shape: Sequence[Any], source: str, target: str) -> tuple[Any, ...]:
     """Return a shape of rank 4 in another order of axes; any other shape as it is."""
-    turned = source != target and len(shape) == 4
-    return tuple(shape[i] for i in permutation(source, target)) if turned else tuple(shape)
+    if source == target or len(shape) != 4:
+        return tuple(shape)
+    return tuple(shape[i] for i in permutation(source, target))
 
 
 def permutation(source: str, target: str) -> tuple[int, ...]:
-    """Return the axes of one order in the sequence of the other, as np.transpose takes them."""
+    """Return the permutation from one order of axes to another, as np.transpose takes it."""
     return tuple(source.index(axis) for axis in target)
 
 
 class Order:
-    """The way between the file's order of axes and the one that a class sees."""
+    """The conversion between the file's order of axes and the one that a class sees.
+
+    `stated` says that the class names its order itself.
+    """
 
     def __init__(self, file: str, seen: str, stated: bool) -> None:
         self.file, self.seen, self.stated = file, seen, stated
         self._in, self._out = permutation(file, seen), permutation(seen, file)
 
-    def given(self, arrays: Sequence[Any]) -> list[Any]:
+    def to_class(self, arrays: Sequence[Any]) -> list[Any]:
         """Return inputs as the class sees them. NumPy arrays are contiguous, as OpenCV gives them."""
-        turned = []
+        transposed = []
         for x in arrays:
             if x is not None and len(x.shape) == 4:
                 x = x.transpose(self._in)
                 x = np.ascontiguousarray(x) if type(x) is np.ndarray and any(x.strides) else x
-            turned.append(x)
-        return turned
+            transposed.append(x)
+        return transposed
 
-    def taken(self, result: Any, inputs: Sequence[Any]) -> Any:
+    def to_file(self, result: Any, inputs: Sequence[Any]) -> Any:
         """Return the outputs of forward in the file's order. Raise LayerError where one has the file's order
-        already. A result that is not a list of arrays is returned as it is, to be refused later."""
+        already. A result that is not a list of arrays is returned as it is; Bound refuses it."""
         if not isinstance(result, (tuple, list)):
             return result
         shapes = [x.shape for x in inputs if x is not None]

@@ -1,4 +1,4 @@
-"""Which class defines which layer type: the built-in folders, the user's registrations, a user's layers file."""
+"""Registration: which class defines which layer type, built-in or of the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A layer type's class. `origin` is "built-in", or the file (or module) the user's class stands in."""
+    """A class that defines a layer type.
+
+    `origin` is "built-in", or the file (or module) that contains the user's class. `dialects` are the forks of
+    Caffe for which the class holds, where classes of several forks share the type; () stands for all others.
+    """
 
     type: str
     cls: Callable[..., Any]
@@ -30,7 +34,7 @@ class Definition:
 
     @property
     def typed(self) -> bool:
-        """Whether the class is of the typed form; otherwise it follows OpenCV's contract."""
+        """Whether the class is a Layer with declared fields; otherwise it follows OpenCV's contract."""
         return isinstance(self.cls, type) and issubclass(self.cls, Layer)
 
     @property
@@ -45,6 +49,7 @@ class Definition:
 
     @property
     def built_in(self) -> bool:
+        """Whether the class is anylayer's own."""
         return self.origin == "built-in"
 
     @property
@@ -58,7 +63,8 @@ _collecting: ContextVar[list[Definition] | None] = ContextVar("collecting", defa
 
 @contextmanager
 def collecting(found: list[Definition]) -> Iterator[None]:
-    """Enter the classes that register themselves meanwhile into `found`, for nobody else."""
+    """Append the classes that register themselves inside to `found`, instead of registering them for the
+    process."""
     token = _collecting.set(found)
     try:
         yield
@@ -74,11 +80,12 @@ def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
     """Register a class as the definition of layer type `type`.
 
     The class is a `Layer`, or follows OpenCV's contract: `__init__(params, blobs)`, optionally
-    `getMemoryShapes(inputs)`, and `forward(inputs)` that returns a list. It wins over a built-in layer of the
-    same name. In a layers file it counts for the networks read with that file; elsewhere for the whole
-    process, and registering the type again replaces it.
+    `getMemoryShapes(inputs)`, and `forward(inputs)` that returns a list. It replaces a built-in layer of the same
+    type: in a layers file for the networks that are read with the file, and elsewhere for the whole process.
+    Registering the type again replaces the class.
 
-    `dialects` are the forks of Caffe this class speaks for, where they differ (see Definition).
+    `dialects` are the forks of Caffe for which the class holds, where the type means something else in other
+    forks.
     """
 
     def register(cls: C) -> C:
@@ -104,7 +111,7 @@ def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
 
 
 def origin_of(cls: Any) -> str:
-    """Return the file that a class stands in, as its code names it, or else its module."""
+    """Return the file that contains a class, or its module where the file is not known."""
     code = getattr(getattr(cls, "forward", None), "__code__", None)
     module = getattr(cls, "__module__", "") or "given"
     file = getattr(sys.modules.get(module), "__file__", None)
@@ -112,9 +119,10 @@ def origin_of(cls: Any) -> str:
 
 
 class Registry:
-    """The built-in layers of one format: the files of `anylayer/layers/<format>/`, imported when asked for."""
+    """The built-in layers of one format. The files of `anylayer/layers/<format>/` are imported when they are
+    needed."""
 
-    _formats: dict[str, Registry] = {}  # noqa: RUF012 (one instance a format, for the process)
+    _formats: dict[str, Registry] = {}  # noqa: RUF012 (one instance per format, for the process)
 
     def __init__(self, fmt: str) -> None:
         self.format = fmt
@@ -124,13 +132,13 @@ class Registry:
 
     @classmethod
     def of(cls, fmt: str) -> Registry:
-        """The registry of a format."""
+        """Return the registry of a format."""
         if fmt not in cls._formats:
             cls._formats[fmt] = cls(fmt)
         return cls._formats[fmt]
 
     def add(self, definition: Definition) -> None:
-        """Enter a built-in class; the same type twice for one dialect is a mistake in this package."""
+        """Enter a built-in class. Raise ValueError where the type has a class for one of its dialects already."""
         same = self._definitions.setdefault(definition.type, [])
         for other in same:
             if set(other.dialects) & set(definition.dialects) or other.dialects == definition.dialects:
@@ -147,7 +155,7 @@ class Registry:
             self._complete = True
 
     def find(self, type: str) -> list[Definition]:
-        """The classes of a type, one a family of dialects; empty where the type is unknown."""
+        """Return the classes of a type, one per family of dialects; [] where the type is unknown."""
         stem = self._modules.get(type.lower())
         if stem is not None:
             self._import(stem)
@@ -156,17 +164,17 @@ class Registry:
         return list(self._definitions.get(type, ()))
 
     def types(self) -> list[str]:
-        """Every type, sorted."""
+        """Return the names of all types, sorted."""
         self._import_all()
         return sorted(self._definitions)
 
     def definitions(self) -> list[Definition]:
-        """Every definition, by type."""
+        """Return all definitions, sorted by type."""
         self._import_all()
         return [d for t in sorted(self._definitions) for d in self._definitions[t]]
 
     def dialects(self) -> set[str]:
-        """Every dialect that a network of this format can be read as."""
+        """Return the dialects that a network of this format can be read as."""
         names = set(getattr(load("layers", self.format), "DIALECTS", ()))
         for definition in self.definitions():
             names.update(definition.dialects)
@@ -176,11 +184,11 @@ class Registry:
         return names - {""}
 
     def messages(self) -> set[str]:
-        """Every parameter message that a built-in layer of this format declares."""
+        """Return the parameter messages that built-in layers of this format declare."""
         classes: list[Any] = [d.cls for d in self.definitions() if d.typed]
         return {name for cls in classes for name in (cls.message, *cls.also) if name}
 
 
 def registered() -> dict[str, Definition]:
-    """What the process has registered outside layers files."""
+    """Return the classes that were registered for the whole process, by type."""
     return dict(_users)

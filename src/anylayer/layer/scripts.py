@@ -1,7 +1,7 @@
-"""A program that defines layers on its way, as OpenCV's samples do: its definitions without what the program does.
+"""Execute the definitions of a program that also does other things, for example one of OpenCV's samples.
 
-A statement at the top of the file is executed where it imports, defines or assigns, or registers a layer.
-Statements that depend on the command line are left out, and so is what depends on those.
+A top-level statement is executed if it imports, defines or assigns, or registers a layer. Statements that read the
+command line are skipped, and so are statements that depend on skipped ones.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _BODIES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def reads_command_line(tree: ast.Module) -> bool:
-    """Return whether executing a file parses the command line."""
+    """Return whether a top-level statement of a file reads the command line."""
     return any(_parses(statement) for statement in tree.body)
 
 
 def imports(tree: ast.Module) -> set[str]:
-    """Return the first names of the modules that a file imports, anywhere in it."""
+    """Return the top-level names of the modules that a file imports, anywhere in it."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -35,8 +35,7 @@ def imports(tree: ast.Module) -> set[str]:
 
 
 def registrations(tree: ast.Module) -> list[tuple[str, str]]:
-    """Return (type, name of the class) of each call that registers a layer with OpenCV, also of those in functions
-    and behind `if __name__ == "__main__"`."""
+    """Return (layer type, class name) for each call that registers a layer with OpenCV, anywhere in the file."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node.func) in _REGISTER]
     return [
         (call.args[0].value, call.args[1].id)
@@ -49,12 +48,15 @@ def registrations(tree: ast.Module) -> list[tuple[str, str]]:
 
 
 def execute_definitions(tree: ast.Module, file: str, names: dict[str, Any]) -> None:
-    """Execute the definitions of a file in `names`. An assignment or an import that raises is left out, with what
-    depends on it; any other exception passes."""
-    left_out: set[str] = set()
+    """Execute the definitions of a file in the namespace `names`.
+
+    An assignment or an import that raises an exception is skipped, with the statements that depend on it.
+    Exceptions of other statements are raised.
+    """
+    skipped: set[str] = set()
     flags = _future(tree)
     for statement in tree.body:
-        if not _depends(statement, left_out) and _defines(statement):
+        if not _depends(statement, skipped) and _defines(statement):
             try:
                 code = compile(ast.Module([statement], []), file, "exec", flags, dont_inherit=True)
                 exec(code, names)
@@ -63,11 +65,11 @@ def execute_definitions(tree: ast.Module, file: str, names: dict[str, Any]) -> N
                     raise
             else:
                 continue
-        left_out.update(_bound(statement))
+        skipped.update(_bound(statement))
 
 
 def _future(tree: ast.Module) -> int:
-    """The compiler flags of a file's `from __future__ import` statements."""
+    """Return the compiler flags of a file's `from __future__ import` statements."""
     futures = [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
     found = 0
     for alias in (alias for statement in futures for alias in statement.names):
@@ -90,12 +92,12 @@ def _defines(statement: ast.stmt) -> bool:
     return False
 
 
-def _depends(statement: ast.stmt, left_out: set[str]) -> bool:
-    """Whether a statement, executed, reads the command line or a name that was left out."""
+def _depends(statement: ast.stmt, skipped: set[str]) -> bool:
+    """Return whether executing a statement reads the command line or a name that was skipped."""
     if _parses(statement):
         return True
     return any(
-        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in left_out
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in skipped
         for node in _executed(statement)
     )
 
@@ -109,7 +111,7 @@ def _parses(statement: ast.stmt) -> bool:
 
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a statement that are evaluated when it is executed: not the bodies of functions."""
+    """Yield the parts of a statement that are evaluated when it is executed, so not the bodies of functions."""
     yield node
     for name, value in ast.iter_fields(node):
         if isinstance(node, _BODIES) and name == "body":
@@ -120,7 +122,7 @@ def _executed(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement would have given a value."""
+    """Return the names that a statement binds."""
     names = {n.id for n in _executed(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     defined = {n.name for n in _executed(statement) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     imported = {n.asname or n.name.split(".")[0] for n in _executed(statement) if isinstance(n, ast.alias)}
@@ -128,7 +130,7 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 
 def _name(function: ast.expr) -> str:
-    """The last name of what is called."""
+    """Return the last part of the name of a called function."""
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 

@@ -1,4 +1,4 @@
-"""Copies of a user's instance, for a layer whose forward is called before the network runs."""
+"""Copy the instance of a user's class, so that calls before the network runs do not change its state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anylayer.network import Flag, Word
 
 _VALUES = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, Flag, Word)
 _REFERENCES = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, np.dtype)
-_OWN_WAYS = frozenset(
+_COPYING_METHODS = frozenset(
     ("__del__", "__copy__", "__deepcopy__", "__getstate__", "__setstate__", "__reduce__", "__reduce_ex__")
 )
 _MAX_BYTES = 64 << 20
@@ -19,18 +19,18 @@ _MAX_BYTES = 64 << 20
 
 
 class _NotPlainError(Exception):
-    """The state holds something other than plain data."""
+    """An instance holds something other than plain data."""
 
 
 def copied(instance: Any) -> Any | None:
-    """Return a copy of an instance with a state of its own, or None where copying might have effects.
+    """Return a copy of an instance that shares no state with it, or None where a copy could behave differently.
 
-    An instance is copied where its state is plain data (numbers, strings, arrays, and lists, tuples, sets and
-    dicts of them) and its class does not say otherwise how it is copied or deleted.
+    An instance is copied if its state is plain data (numbers, strings, arrays, and lists, tuples, sets and dicts
+    of them) and its class does not define how it is copied or deleted.
     """
     cls = type(instance)
     above = [vars(base) for base in cls.__mro__ if base is not object]
-    if any(_OWN_WAYS.intersection(names) or names.get("__slots__") for names in above):
+    if any(_COPYING_METHODS.intersection(names) or names.get("__slots__") for names in above):
         return None
     try:
         made = object.__new__(cls)
@@ -41,7 +41,7 @@ def copied(instance: Any) -> Any | None:
 
 
 class _Copies:
-    """Copies of the values of one instance. A value that occurs twice is copied once."""
+    """Copy the values of one instance. A value that occurs twice is copied once."""
 
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}
@@ -57,7 +57,8 @@ class _Copies:
         return self._made[id(value)]
 
     def _array(self, value: Any) -> Any:
-        """A copy of an array; two views of the same memory are refused, since writing to one changes the other."""
+        """Return a copy of an array. Refuse two views of the same memory, because writing to one changes the
+        other."""
         owner = value if value.base is None else value.base
         self._bytes += value.nbytes
         if value.dtype.hasobject or id(owner) in self._owners or self._bytes > _MAX_BYTES:

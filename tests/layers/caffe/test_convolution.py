@@ -194,7 +194,7 @@ test_blob_shape = rejects(
     {"num_output": 1, "kernel_size": 2},
     inputs=[X],
     blobs=[ONES, ramp(1)],
-    text="(1, 1, 2, 2) is needed",
+    text="expected (1, 1, 2, 2)",
 )
 test_hole_and_dilation = _rejects("give hole or dilation, not both", hole=2, dilation=2)
 test_read = reads(

@@ -77,14 +77,14 @@ test_blob = rejects(
     {"num_output": 2},
     inputs=[ramp(1, 5)],
     blobs=[W, ramp(2)],
-    text="blob 0 (weights) has shape (2, 4) in the weights file, (2, 5) is needed",
+    text="blob 0 (weights) has shape (2, 4) in the weights file, expected (2, 5)",
 )
 test_too_many_blobs = rejects(
     "InnerProduct",
     {"num_output": 2, "bias_term": False},
     inputs=[ramp(1, 4)],
     blobs=[W, ramp(2)],
-    text="the weights file has 2 blobs, 1 are needed",
+    text="the weights file has 2 blobs, expected 1",
 )
 test_num_output = rejects(
     "InnerProduct", {"num_output": 0}, inputs=[ramp(1, 4)], text="num_output must be positive, got 0"

@@ -114,7 +114,7 @@ test_state_shape = rejected(
     tops=3,
 )
 test_weights = rejected(
-    {}, "blob 0 (W of x) has shape (8, 5) in the weights file, (8, 15) is needed", [np.tile(X, 3), CONT]
+    {}, "blob 0 (W of x) has shape (8, 5) in the weights file, expected (8, 15)", [np.tile(X, 3), CONT]
 )
 test_missing_weights = rejected({}, "blob 2 (W of h) is missing: the weights file has 2 blobs", blobs=[W, B])
 

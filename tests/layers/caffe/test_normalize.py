@@ -49,10 +49,10 @@ test_scale_shape = rejects(
     {"channel_shared": False},
     blobs=[EACH],
     inputs=[X],
-    text="blob 0 (scale) has shape (3,) in the weights file, (2,) is needed",
+    text="blob 0 (scale) has shape (3,) in the weights file, expected (2,)",
 )
 test_blob_count = rejects(
-    "Normalize", blobs=[np.float32(1), EACH], inputs=[X], text="the weights file has 2 blobs, 1 are needed"
+    "Normalize", blobs=[np.float32(1), EACH], inputs=[X], text="the weights file has 2 blobs, expected 1"
 )
 
 

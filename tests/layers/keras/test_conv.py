@@ -90,7 +90,7 @@ test_rejects_kernel_of_other_shape = rejects(
     {"filters": 3, "kernel_size": 1},
     inputs=[ramp(1, 4, 4, 4)],
     blobs=[ramp(1, 1, 3, 3), ramp(3)],
-    text="blob 0 (kernel) has shape (1, 1, 3, 3) in the weights file, (1, 1, 4, 3) is needed",
+    text="blob 0 (kernel) has shape (1, 1, 3, 3) in the weights file, expected (1, 1, 4, 3)",
     format="keras",
 )
 test_rejects_unknown_field = rejects(

@@ -64,8 +64,6 @@ def test_numpy_errors_are_reworded() -> None:
     ):
         case.bind()([X])
     case = called("ops.Reshape", {"input": 0}, config={"newshape": [4]})
-    rule = (
-        r"does not take inputs of shape \(2, 3\): their elements do not fit into the shape that the layer gives$"
-    )
+    rule = r"does not take inputs of shape \(2, 3\): they cannot be reshaped to the shape of the output$"
     with pytest.raises(LayerError, match=rule):
         case.bind()([X])

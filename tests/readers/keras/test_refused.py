@@ -214,7 +214,7 @@ def test_weight_with_another_shape_is_refused(tmp_path: Path) -> None:
 
     text = refused(written(tmp_path, changed(change)), DATA / "nested.weights.h5", LayerError)
     assert text == (
-        "model.json: layer 'last' (Dense): blob 0 (kernel) has shape (6, 3) in the weights file, (6, 5) is needed"
+        "model.json: layer 'last' (Dense): blob 0 (kernel) has shape (6, 3) in the weights file, expected (6, 5)"
     )
 
 

@@ -239,8 +239,8 @@ def test_inspect_notes_the_layout_of_a_class(tmp_path: Path) -> None:
     notes = anylayer.read(tmp_path / "net.pbtxt", layers=[("Mine", Rows)]).inspect().notes
     assert any(
         n.endswith(
-            "layer 'mine' (Mine): the class sees arrays of rank 4 as NCHW, as in OpenCV, where the file has NHWC; "
-            'layout = "NHWC" in the class gives it those'
+            "layer 'mine' (Mine): the class sees arrays of rank 4 as NCHW, as in OpenCV, and the file has NHWC; "
+            'to see those, write layout = "NHWC" in the class'
         )
         for n in notes
     )

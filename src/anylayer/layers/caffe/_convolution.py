@@ -6,7 +6,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from anylayer.layer import Layer, field, need
-from anylayer.layer.contract import Filler, Map
+from anylayer.layer.contract import Map
+from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._axes import canonical, need_padded
 from anylayer.layers.caffe._messages import ENGINE, given
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anylayer.layer import Enum, Message, field
-from anylayer.layer.contract import Filler
+from anylayer.layer.filler import Filler
 
 ENGINE = Enum("DEFAULT", "CAFFE", "CUDNN")
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.layer import Layer, field, need
-from anylayer.layer.contract import Filler
+from anylayer.layer.filler import Filler
 from anylayer.tracing import is_traced
 
 

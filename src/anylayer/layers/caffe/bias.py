@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.contract import Filler
+from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._axes import learned, spread
 
 

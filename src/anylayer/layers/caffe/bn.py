@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layer.contract import Filler
+from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._messages import ENGINE
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.contract import Filler
+from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._messages import given
 
 

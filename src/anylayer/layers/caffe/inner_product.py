@@ -7,7 +7,7 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.contract import Filler
+from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import given
 

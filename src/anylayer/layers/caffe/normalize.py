@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.contract import Filler
+from anylayer.layer.filler import Filler
 
 
 @layer("Normalize")

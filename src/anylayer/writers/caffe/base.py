@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Enum, Message, field
-from anylayer.layer.contract import Filler
+from anylayer.layer.filler import Filler
 
 PHASE = Enum("TRAIN", "TEST")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from anylayer.layer import Enum, Field, Message, Registry
-from anylayer.layer.contract import Filler
 from anylayer.layer.fields import MISSING
+from anylayer.layer.filler import Filler
 from anylayer.writers.caffe.base import GENERIC, MESSAGES, NET, NUMBERS, title
 from anylayer.writers.caffe.inference import Fields
 from anylayer.writers.caffe.layers import CaffeNet
