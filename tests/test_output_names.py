@@ -102,7 +102,7 @@ def test_written_files_have_the_outputs_of_their_source(
     assert sorted(again.inputs) == sorted(net.inputs)
     if name in INPUT_NAMED_ALIKE and list(again.outputs) != ["x"]:
         assert list(again.outputs) == ["x_out"]
-        assert "output 'x' is called 'x_out' in the file: an input has its name" in done.notes
+        assert "output 'x' is called 'x_out' in the file, because an input has its name" in done.notes
     else:
         assert sorted(again.outputs) == sorted(net.outputs)
 

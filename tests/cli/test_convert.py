@@ -72,7 +72,7 @@ def test_a_layer_in_python(anylayer_command, small):
     shown = anylayer_command(
         "convert", "net.prototxt", "-l", "host.py", "-o", "net.onnx", "--keep", "Means"
     ).stderr
-    assert shown == "wrote net.onnx; not compared with its source: nothing here computes what is kept: Means\n"
+    assert shown == "wrote net.onnx; not compared with its source: nothing here computes the kept layers: Means\n"
 
 
 def test_unknown_layers(anylayer_command, small):

@@ -1,4 +1,4 @@
-"""The engine ncnn: every form against NumPy and ONNX Runtime, what it refuses, and when "auto" takes it."""
+"""The engine ncnn: every operator against NumPy and ONNX Runtime, what it refuses, and when "auto" takes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from anylayer.runtime import model as model_file
 from anylayer.runtime import run as run_file
 from anylayer.testing import assert_same, check_function
 from anylayer.tracing import trace
-from anylayer.writers.ncnn import FORMS, to_ncnn
+from anylayer.writers.ncnn import LOWERINGS, to_ncnn
 
 pytestmark = pytest.mark.needs("ncnn", "openvino")
 
@@ -250,7 +250,7 @@ def test_repetitions_of_any_number() -> None:
 
 
 def test_every_form_has_a_case() -> None:
-    assert set(FORMS) <= {*CASES, *(g.ops[0].op for g in HAND)}
+    assert set(LOWERINGS) <= {*CASES, *(g.ops[0].op for g in HAND)}
 
 
 def test_broadcasting_and_moving_of_any_shapes() -> None:
@@ -270,7 +270,7 @@ def test_broadcasting_and_moving_of_any_shapes() -> None:
 REFUSED: list[tuple[str, Callable[[], Graph]]] = [
     ("operator 'Conv': batch 2, expected 1", lambda: traced(lambda x: ops.conv(x, W), noise(2, 8, 5, 5))),
     ("operator 'Conv': an input of 3 axes", lambda: traced(lambda x: ops.conv(x, noise(4, 8, 3)), noise(1, 8, 5))),
-    ("operator 'Conv': a kernel that is computed", lambda: traced(ops.conv, X, W)),
+    ("operator 'Conv': a computed kernel", lambda: traced(ops.conv, X, W)),
     ("operator 'MaxPool': dilations [2, 2]", lambda: traced(lambda x: ops.max_pool(x, 2, dilations=2), X)),
     ("operator 'Log'", lambda: traced(np.log, X)),
     ("operator 'Div': a division by values that may be 0", lambda: traced(lambda x: 1 / x, X)),
@@ -279,22 +279,25 @@ REFUSED: list[tuple[str, Callable[[], Graph]]] = [
         "operator 'Pow': exponent 0.75 of values that may be 0",
         lambda: traced(lambda x: np.abs(x) ** np.float32(0.75), X),
     ),
-    ("operator 'Pow': an exponent that is no single", lambda: traced(lambda x: x**x, X)),
+    ("operator 'Pow': an exponent that is not a constant number", lambda: traced(lambda x: x**x, X)),
     ("operator 'Slice': steps [2]", lambda: traced(lambda x: x[:, ::2], X)),
     (
-        "operator 'Transpose': 5 axes that move apart, at most 4",
+        "operator 'Transpose': 5 axes that move separately (at most 4 are possible)",
         lambda: traced(lambda x: x.transpose(4, 3, 2, 1, 0), noise(2, 3, 2, 3, 2)),
     ),
-    ("operator 'Pad': 4 axes, at most 3", lambda: traced(lambda x: np.pad(x, 1), noise(2, 2, 2, 2))),
+    ("operator 'Pad': 4 axes (at most 3 are possible)", lambda: traced(lambda x: np.pad(x, 1), noise(2, 2, 2, 2))),
     (
         "operator 'Pad': padding with -inf",
         lambda: traced(lambda x: np.pad(x, 1, constant_values=-np.inf), X[0, 0]),
     ),
     (
-        "operator 'Resize': coordinates asymmetric",
+        "operator 'Resize': coordinate_transformation_mode asymmetric",
         lambda: traced(lambda x: ops.resize(x, (80, 100), coordinates="asymmetric"), noise(1, 1, 90, 90)),
     ),
-    ("operator 'Gather': indices that are neither neighbours", lambda: traced(lambda x: x[:, [2, 0, 5]], X)),
+    (
+        "operator 'Gather': indices that neither are consecutive nor repeat",
+        lambda: traced(lambda x: x[:, [2, 0, 5]], X),
+    ),
     ("takes float32 of known size, got input", lambda: traced(lambda x: x + 1, np.arange(3))),
 ]
 
@@ -310,7 +313,7 @@ def test_a_refusal_names_the_layer(tmp_path: Path) -> None:
         'layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 1 dim: 4 dim: 5 dim: 5 } } }\n'
         'layer { name: "best" type: "ArgMax" bottom: "d" top: "b" argmax_param { axis: 1 } }\n'
     )
-    with pytest.raises(EngineError, match=r"engine 'ncnn' has no form for operator '\w+' \(best\)"):
+    with pytest.raises(EngineError, match=r"engine 'ncnn' cannot express operator '\w+' \(best\)"):
         anylayer.read(tmp_path / "n.prototxt").compile(engine="ncnn")
 
 

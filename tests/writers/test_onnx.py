@@ -163,7 +163,7 @@ def test_a_kept_layer_has_its_params_and_shapes(tmp_path: Path, cls: Any) -> Non
     if cls is Mine:
         assert done.checks and all(c.ok for c in done.checks)
     else:
-        assert done.unchecked == "nothing here computes what is kept: Mine"
+        assert done.unchecked == "nothing here computes the kept layers: Mine"
 
 
 def test_a_layer_of_another_domain_stays_there(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_an_output_that_has_an_inputs_name(tmp_path: Path) -> None:
     layer { name: "a" type: "Power" bottom: "x" top: "x" power_param { scale: 2 } }"""
     done = read(tmp_path, text=text).write(tmp_path / "net.onnx")
     assert [(c.name, c.ok) for c in done.checks] == [("x", True), ("x_out", True)]
-    assert done.notes == ["output 'x' is called 'x_out_' in the file: an input has its name"]
+    assert done.notes == ["output 'x' is called 'x_out_' in the file, because an input has its name"]
     assert [o.name for o in onnx.load(tmp_path / "net.onnx").graph.output] == ["x_out_", "x_out"]
 
 
@@ -400,6 +400,6 @@ def test_what_the_checker_refuses_is_not_written(tmp_path: Path, monkeypatch: py
         return done
 
     monkeypatch.setattr(files, "simplify", nonsense)
-    with pytest.raises(FileError, match=r"net.onnx: onnx's checker refuses what was written: .*nonsense"):
+    with pytest.raises(FileError, match=r"net.onnx: onnx's checker refuses the file: .*nonsense"):
         read(tmp_path).write(tmp_path / "net.onnx")
     assert [p.name for p in tmp_path.iterdir()] == ["net.prototxt"]

@@ -88,9 +88,7 @@ def test_note_on_the_precision_that_openvino_chooses(tmp_path: Path) -> None:
     if "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
         assert error(tmp_path / "net.xml", source, {}) > 1e-4
     (note,) = done.notes
-    assert note.startswith(
-        "the comparison is in float32. On CPUs that have bfloat16, OpenVINO computes in that by"
-    )
+    assert note.startswith("the comparison is in float32. On CPUs with bfloat16, OpenVINO computes in bfloat16 by")
     assert "{'INFERENCE_PRECISION_HINT': 'f32'}" in note
 
 

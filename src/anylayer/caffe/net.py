@@ -16,10 +16,10 @@ from anylayer.errors import InputError, nearest, need
 from anylayer.layer import Bound
 from anylayer.network import Array, Node
 from anylayer.runtime.model import Model
-from anylayer.writers.caffe.binary import write_caffemodel
+from anylayer.writers.caffe.caffemodel import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
+from anylayer.writers.caffe.from_nodes import net_from_nodes
 from anylayer.writers.caffe.layers import CaffeNet
-from anylayer.writers.caffe.network import network_net
 
 TRAIN, TEST = 0, 1
 """The phases, as `include=dict(phase=TRAIN)` takes them."""
@@ -162,7 +162,7 @@ class Net(api.Net):
     def save(self, path: str | Path) -> Path:
         """Write the layers with their weights as a .caffemodel; give its path."""
         self._take()
-        net = network_net(self.network, CaffeNet(self.network.name, dialect=dialect_of(self.network.dialect)))
+        net = net_from_nodes(self.network, CaffeNet(self.network.name, dialect=dialect_of(self.network.dialect)))
         with Path(path).open("wb") as handle:
             write_caffemodel(net, handle)
         return Path(path)

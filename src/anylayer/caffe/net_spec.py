@@ -19,7 +19,7 @@ from anylayer.errors import InputError, at, nearest, need
 from anylayer.layer import Enum, Field, Message, Registry
 from anylayer.layer.filler import Filler
 from anylayer.network import Word
-from anylayer.writers.caffe.base import GENERIC, MESSAGES, title, type_of
+from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, title, type_of
 from anylayer.writers.caffe.schema import own_message
 
 
@@ -213,7 +213,7 @@ def _enums(type_name: str) -> dict[str, int] | None:
     if type_name == "FillerParameter":
         return _words(Filler)
     classes: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed]
-    declared = [(c.message, c) for c in classes if c.message] + list(MESSAGES.items())
+    declared = [(c.message, c) for c in classes if c.message] + list(MESSAGE_CLASSES.items())
     found = [_words(cls) for message, cls in declared if title(message) == type_name]
     return {word: number for words in reversed(found) for word, number in words.items()} if found else None
 
@@ -234,13 +234,15 @@ def _assign(layer: LayerParameter, name: str, value: Any) -> None:
             setattr(layer, name, value)
             return
     if name.endswith("param"):
-        layer.fields[name] = _typed(value, GENERIC[name]) if name in GENERIC else _message(layer.type, name, value)
+        layer.fields[name] = (
+            _typed(value, LAYER_FIELDS[name]) if name in LAYER_FIELDS else _message(layer.type, name, value)
+        )
         return
     message = own_message(layer.type)
     declared = _declared(layer.type, message)
     known = next((cls.fields[name] for cls in declared if name in cls.fields), None)
-    if known is None and name in GENERIC:
-        layer.fields[name] = _typed(value, GENERIC[name])
+    if known is None and name in LAYER_FIELDS:
+        layer.fields[name] = _typed(value, LAYER_FIELDS[name])
         return
     fields = dict.fromkeys(n for cls in declared for n in cls.fields)
     need(
@@ -256,7 +258,11 @@ def _assign(layer: LayerParameter, name: str, value: Any) -> None:
 def _declared(type_name: str, message: str) -> list[type[Message]]:
     """The classes that declare a parameter message, the layer's own first."""
     own: list[Any] = [d.cls for d in Registry.of("caffe").find(type_name) if d.typed]
-    return [MESSAGES[message]] if message in MESSAGES else [cls for cls in own if cls.message == message]
+    return (
+        [MESSAGE_CLASSES[message]]
+        if message in MESSAGE_CLASSES
+        else [cls for cls in own if cls.message == message]
+    )
 
 
 def _message(type_name: str, name: str, value: Any) -> Any:

@@ -2,7 +2,7 @@
 folder.
 
 A writer of files is a module `anylayer.writers.<format>` that meets the protocol `Writer`. A module without WHAT
-(ncnn's) serves an engine only.
+(ncnn's) serves an engine only. Names that begin with "_" are shared code.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from anylayer.source import Source, Written
 class Writer(Protocol):
     """A module that writes one format.
 
-    WHAT: what it writes, in words with article: "an ONNX model (.onnx)".
+    WHAT: what it writes, in words with an article: "an ONNX model (.onnx)".
     SUFFIXES: the suffixes that mean this format, the usual one first: (".onnx",).
-    OPTIONS: the names of the options that `write` takes: of the common ones "functions", "keep", "batch" and
-    "dialect", and its own. Net.write refuses every other one by name.
+    OPTIONS: the names of the options that `write` accepts: its own, and of the common ones "functions", "keep",
+    "batch" and "dialect". Net.write refuses other options by name.
     RUNS: what runs its files, to compare them with the source: the name of an engine whose module has `open_file`
     ("onnxruntime", "openvino"), or "numpy": anylayer.read reads the file, and its layers run in NumPy.
 
-    A writer may define LAYOUT = "NCHW", where the target gives arrays of rank 4 to a user's layer in this order
-    only.
+    A writer may define LAYOUT = "NCHW" if the target passes arrays of rank 4 to a user's layer in this order only.
     """
 
     WHAT: str
@@ -39,9 +38,10 @@ class Writer(Protocol):
         """Write the file `path`, and the files that belong to it into the same folder.
 
         The folder is empty and temporary: Net.write compares the files with the source there, and then moves all
-        of them, or none, to where the caller wants them. So files name each other relatively. `options` are those
-        that the caller gave; "functions", "keep" and "batch" are already applied to `source.graph`. Raises
-        LayerError, which names the node and the nearest way out, for what the target cannot express.
+        of them, or none, to their destination. So files refer to each other by relative names. `options` are those
+        that the caller gave; "functions", "keep" and "batch" are already applied to `source.graph`.
+
+        Raises LayerError, which names the node and the simplest remedy, for what the target cannot express.
         """
 
 

@@ -1,4 +1,4 @@
-"""OpenVINO IR as files: a .xml and its .bin, with weights in float32."""
+"""Write a network as OpenVINO IR: a .xml and its .bin, with weights in float32."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from anylayer.graph import Graph, Op, Value
 from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
+from anylayer.writers._notes import renamed_output_notes, why_not_run
 from anylayer.writers.onnx import to_onnx
 from anylayer.writers.onnx.model import Public
 
@@ -24,53 +25,54 @@ OPTIONS = frozenset(("keep", "batch"))
 RUNS = "openvino"
 
 _LARGE = 1 << 16
-"""Bytes from which on a constant goes past protobuf, over the memory it lies in."""
+"""Bytes from which on a constant is shared with OpenVINO instead of copied through protobuf."""
 
 
-def write(source: Source, path: Path, **told: Any) -> Written:
-    """Write the network as `path` and the .bin beside it: IR v11 as OpenVINO itself writes it, without halving.
+def write(source: Source, path: Path, **applied: Any) -> Written:
+    """Write the network as `path` and a .bin beside it: IR v11, as OpenVINO writes it, with uncompressed weights.
 
-    A kept layer is an operation of version "extension" with its type: its params are attributes, its inputs those
-    of the network and then its weights; a runtime needs an extension that has it. Raises EngineError where
-    OpenVINO refuses the network or is not installed, LayerError where a kept layer has attributes that no IR has.
+    A kept layer becomes an operation of version "extension" with the layer's type. Its attributes are the params,
+    its inputs those of the layer followed by the weights. A runtime needs an extension that defines it. `applied`
+    are options whose effect is in `source.graph` already.
+
+    Raises EngineError where OpenVINO refuses the network or is not installed, and LayerError where a kept layer
+    has an attribute that an IR cannot express.
     """
     graph = source.graph if source.batch is not None else simplify(source.graph, "openvino")
     graph = corrected(graph, RUNS).graph
     weights = path.with_suffix(".bin")
     _save(graph, source, path)
     done = Written([weights, path], outputs=other_outputs(source))
-    for ours, theirs in done.outputs.items():
-        done.notes.append(f"output '{ours}' is called '{theirs}' in the file: an input has its name")
+    done.notes += renamed_output_notes(done.outputs)
     kept = [o for o in graph.ops if o.kept]
-    unknown = dict.fromkeys(o.op for o in kept if o.body is None)
-    if unknown:
-        done.unrun = f"nothing here computes what is kept: {', '.join(unknown)}"
-    elif kept:
+    done.unrun = why_not_run(kept)
+    if kept and not done.unrun:
         done.stand_in = path.with_name("stand-in.xml")
-        _save(_computed(graph), source, done.stand_in)
+        _save(_with_inlined_bodies(graph), source, done.stand_in)
     done.notes.append(_PRECISION)
     return done
 
 
 _PRECISION = (
-    "the comparison is in float32. On CPUs that have bfloat16, OpenVINO computes in that by default, to 2 or 3 "
-    "digits. Give compile_model the config {'INFERENCE_PRECISION_HINT': 'f32'} for float32"
+    "the comparison is in float32. On CPUs with bfloat16, OpenVINO computes in bfloat16 by default, with 2 to "
+    "3 digits. Pass the config {'INFERENCE_PRECISION_HINT': 'f32'} to compile_model for float32"
 )
-"""No mark in the file changes that (OpenVINO 2026.4): the CPU plugin takes no precision from `runtime_options` and
-loses the attribute `precise` of an operation that it fuses (MatMul with Add) or replaces (LSTM)."""
+"""Nothing in the file can request float32 (OpenVINO 2026.4): the CPU plugin ignores a precision in
+`runtime_options`, and drops the attribute `precise` of an operation that it fuses (MatMul with Add) or replaces
+(LSTM)."""
 
 
 def _save(graph: Graph, source: Source, path: Path) -> None:
     ov = _openvino()
-    held: list[Array] = []
+    shared: list[Array] = []
     try:
-        model = _model(graph, source, held)
+        model = _model(graph, source, shared)
     except RuntimeError as error:
         raise EngineError(f"OpenVINO refuses the network: {error}") from error
     try:
         ov.save_model(model, str(path), compress_to_fp16=False)
     except RuntimeError as error:
-        raise FileError(f"cannot be written: {error}", path.name) from error
+        raise FileError(f"OpenVINO cannot write the file: {error}", path.name) from error
 
 
 def _openvino() -> Any:
@@ -83,11 +85,12 @@ def _openvino() -> Any:
     return ov
 
 
-def _model(graph: Graph, source: Source, held: list[Array]) -> Any:
-    """OpenVINO's model of the graph. `held` are arrays that it lies over."""
+def _model(graph: Graph, source: Source, shared: list[Array]) -> Any:
+    """Return the ov.Model of the graph. Append to `shared` the arrays whose memory it uses: they must outlive
+    it."""
     from anylayer.libraries.openvino import fold_constants, shared_core
 
-    cut = _Cut(graph)
+    cut = _GraphWithoutKept(graph)
     constants: dict[str, Array] = {}
 
     def lift(name: str, value: Value) -> bool:
@@ -103,33 +106,35 @@ def _model(graph: Graph, source: Source, held: list[Array]) -> Any:
     model = shared_core().read_model(proto.SerializeToString())
     for node in model.get_ops():
         if node.get_type_name() == "TopK" and node.output(1).get_target_inputs():
-            node.set_attribute("stable", True)  # of equal values the lower index first, as ONNX has it
+            node.set_attribute("stable", True)  # ONNX orders equal values by index
     parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
     for name, array in constants.items():
-        _put_constant(model, parameters[name], array, held)
+        _put_constant(model, parameters[name], array, shared)
     if cut.kept:
-        cut.put_back(model, len(source.outputs))
+        cut.insert_kept(model, len(source.outputs))
     for name, layout in source.network.layouts.items():
         if name in parameters:
             parameters[name].set_layout(_openvino().Layout(layout))
     model.validate_nodes_and_infer_types()
     fold_constants(model)
-    _name_ends(model, graph, names[: len(source.outputs)])
+    _name_inputs_and_outputs(model, graph, names[: len(source.outputs)])
     return model
 
 
-def _name_ends(model: Any, graph: Graph, outputs: Sequence[str]) -> None:
-    """Give outputs their names alone, which folding joins with those of constants, and add inputs that nothing
-    reads, which OpenVINO leaves out."""
+def _name_inputs_and_outputs(model: Any, graph: Graph, outputs: Sequence[str]) -> None:
+    """Remove other names from the outputs, and add the inputs without consumers.
+
+    Folding constants adds the constants' names to an output. OpenVINO removes inputs without consumers.
+    """
     ov = _openvino()
     public = {*outputs, *(v.name for v in graph.inputs)}
     for name, result in zip(outputs, model.get_results()):
         tensor = result.input_value(0)
         tensor.set_names({*(tensor.get_names() & public), name})
         result.output(0).set_names({name})
-    there = {name for p in model.get_parameters() for name in p.output(0).get_names()}
+    present = {name for p in model.get_parameters() for name in p.output(0).get_names()}
     for value in graph.inputs:
-        if value.name not in there:
+        if value.name not in present:
             shape = [d if isinstance(d, int) else -1 for d in value.shape]
             parameter = ov.op.Parameter(ov.Type(value.dtype), ov.PartialShape(shape))
             parameter.set_friendly_name(value.name)
@@ -137,18 +142,19 @@ def _name_ends(model: Any, graph: Graph, outputs: Sequence[str]) -> None:
             model.add_parameters([parameter])
 
 
-def _put_constant(model: Any, parameter: Any, array: Array, held: list[Array]) -> None:
+def _put_constant(model: Any, parameter: Any, array: Array, shared: list[Array]) -> None:
+    """Replace an input of the model by a constant that shares the array's memory."""
     ov = _openvino()
-    over = np.require(array, requirements=["C", "W"])
-    held.append(over)
-    constant = ov.op.Constant(ov.Tensor(over, shared_memory=True), shared_memory=True)
+    memory = np.require(array, requirements=["C", "W"])
+    shared.append(memory)
+    constant = ov.op.Constant(ov.Tensor(memory, shared_memory=True), shared_memory=True)
     constant.set_friendly_name(parameter.get_friendly_name())
     ov.utils.replace_node(parameter, constant)
     model.remove_parameter(parameter)
 
 
-class _Cut:
-    """A graph without its kept layers: what they give are further inputs, what they read further outputs."""
+class _GraphWithoutKept:
+    """A graph from which the kept layers are removed. Their outputs become inputs of it, their inputs outputs."""
 
     def __init__(self, graph: Graph) -> None:
         self.kept = [o for o in graph.ops if o.kept]
@@ -162,10 +168,10 @@ class _Cut:
             self.graph.inputs = [*graph.inputs, *(v for o in self.kept for v in o.outputs)]
             self.graph.outputs = [*graph.outputs, *self.read]
 
-    def put_back(self, model: Any, outputs: int) -> None:
-        """Put the kept layers between the further outputs of the model, behind its `outputs`, and inputs."""
+    def insert_kept(self, model: Any, outputs: int) -> None:
+        """Insert the kept layers into the model, in place of its inputs and outputs beyond the first `outputs`."""
         results = model.get_results()
-        sources = {v: _behind(r.input_value(0)) for v, r in zip(self.read, results[outputs:])}
+        sources = {v: _without_identity(r.input_value(0)) for v, r in zip(self.read, results[outputs:])}
         parameters = {name: p for p in model.get_parameters() for name in p.output(0).get_names()}
         for o in self.kept:
             with at(f"layer '{o.scope}' ({o.op})"):
@@ -175,8 +181,8 @@ class _Cut:
                 parameter = parameters[value.name]
                 for target in parameter.output(0).get_target_inputs():
                     target.replace_source_output(node.output(i))
-                for key, known in sources.items():
-                    if known.get_node().get_friendly_name() == parameter.get_friendly_name():
+                for key, producer in sources.items():
+                    if producer.get_node().get_friendly_name() == parameter.get_friendly_name():
                         sources[key] = node.output(i)
                 node.output(i).set_names({value.name})
                 model.remove_parameter(parameter)
@@ -184,15 +190,15 @@ class _Cut:
             model.remove_result(result)
 
 
-def _behind(output: Any) -> Any:
-    """What an output repeats that only names it."""
+def _without_identity(output: Any) -> Any:
+    """Return the output that a chain of Identity nodes copies."""
     while output.get_node().get_type_name() == "Identity":
         output = output.get_node().input_value(0)
     return output
 
 
 def _operation(o: Op, inputs: Sequence[Any]) -> Any:
-    """A kept layer as an operation of OpenVINO's that knows its attributes and the types of what it gives."""
+    """Return a kept layer as an OpenVINO operation with the layer's attributes and output types."""
     ov = _openvino()
     attributes = {name: _text(name, value) for name, value in o.attrs.items()}
     types = [(v.dtype, [d if isinstance(d, int) else -1 for d in v.shape]) for v in o.outputs]
@@ -215,7 +221,7 @@ def _operation(o: Op, inputs: Sequence[Any]) -> Any:
 
 
 def _text(name: str, value: Any) -> Any:
-    """An attribute as an IR spells it."""
+    """Return an attribute as an IR spells it. Raises LayerError for a type that an IR has no spelling for."""
     if isinstance(value, (list, tuple)):
         return ", ".join(str(_text(name, v)) for v in value)
     if isinstance(value, (bool, np.bool_)):
@@ -226,11 +232,11 @@ def _text(name: str, value: Any) -> Any:
         return repr(float(value))
     if isinstance(value, str):
         return str(value)
-    raise LayerError(f"attribute '{name}' is a {type(value).__name__}, which an IR has no form for")
+    raise LayerError(f"attribute '{name}' is a {type(value).__name__}, which an IR cannot express")
 
 
-def _computed(graph: Graph) -> Graph:
-    """The graph with each kept layer computing what it stands for."""
+def _with_inlined_bodies(graph: Graph) -> Graph:
+    """Return the graph with each kept layer replaced by the operators of its body."""
     done = Graph()
     done.inputs, done.outputs = graph.inputs, graph.outputs
     done.ops = []
@@ -239,10 +245,10 @@ def _computed(graph: Graph) -> Graph:
             done.ops.append(o)
             continue
         present = [v for v in o.inputs if v is not None][: len(o.body.inputs)]
-        known: dict[Value, Value] = dict(zip(o.body.inputs, present))
-        known.update(zip(o.body.outputs, o.outputs))
+        outer: dict[Value, Value] = dict(zip(o.body.inputs, present))
+        outer.update(zip(o.body.outputs, o.outputs))
         for inner in o.body.ops:
-            inputs = [None if v is None else known.get(v, v) for v in inner.inputs]
-            outputs = [known.get(v, v) for v in inner.outputs]
+            inputs = [None if v is None else outer.get(v, v) for v in inner.inputs]
+            outputs = [outer.get(v, v) for v in inner.outputs]
             done.ops.append(replace(inner, inputs=inputs, outputs=outputs, scope=o.scope))
     return done

@@ -16,7 +16,7 @@ from anylayer.testing import assert_same
 from anylayer.tracing import trace
 from anylayer.writers.caffe import save
 from anylayer.writers.caffe.dialects import dialect_of
-from anylayer.writers.caffe.graph import graph_net
+from anylayer.writers.caffe.from_graph import net_from_graph
 from anylayer.writers.caffe.layers import CaffeNet
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"
@@ -38,7 +38,7 @@ def traced(function: Callable[..., Any], inputs: Sequence[Array]) -> Graph:
 def layers_of(graph: Graph, dialect: str = "bvlc", **options: Any) -> CaffeNet:
     """The graph as Caffe's layers; its outputs are y0, y1, ..."""
     net = CaffeNet("test", dialect=dialect_of(dialect))
-    graph_net(graph, net, [f"y{i}" for i in range(len(graph.outputs))], {"op": "layer 'op'"}, **options)
+    net_from_graph(graph, net, [f"y{i}" for i in range(len(graph.outputs))], {"op": "layer 'op'"}, **options)
     return net
 
 

@@ -16,9 +16,9 @@ from anylayer.readers.caffe import prove
 from anylayer.testing import assert_same
 from anylayer.writers.caffe import save
 from anylayer.writers.caffe.dialects import dialect_of
-from anylayer.writers.caffe.ends import finish
+from anylayer.writers.caffe.from_nodes import net_from_nodes
 from anylayer.writers.caffe.layers import CaffeNet
-from anylayer.writers.caffe.network import network_net
+from anylayer.writers.caffe.outputs import finish_outputs
 from tests.writers.caffe.harness import SHARED
 
 CASES = [p.parent for p in sorted((SHARED / "golden").glob("*/*/case.json"))]
@@ -68,8 +68,8 @@ def assert_equal(one: Network, two: Network) -> None:
 
 def again(network: Network, folder: Path) -> list[Path]:
     """Write the network's files; protobuf must read every parameter in them as it is in the network."""
-    net = network_net(network, CaffeNet(network.name, dialect=dialect_of(network.dialect)))
-    finish(net, network.outputs)
+    net = net_from_nodes(network, CaffeNet(network.name, dialect=dialect_of(network.dialect)))
+    finish_outputs(net, network.outputs)
     files = save(net, folder / "again.prototxt")
     prove(files, {layer.name: layer.given for layer in net.layers if layer.given is not None})
     return files

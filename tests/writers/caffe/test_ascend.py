@@ -40,7 +40,7 @@ def test_a_field_of_our_own_is_in_no_file(tmp_path: Path, more: str) -> None:
 @pytest.mark.parametrize(("more", "read"), [("padded: false", "ascend"), ("", None)])
 def test_a_field_of_our_own_that_no_file_can_say_is_refused(tmp_path: Path, more: str, read: str | None) -> None:
     net = network(tmp_path, YOLO % more, **({"dialect": read} if read else {}))
-    rule = r"layer 'y' \(Yolo\): padded is False here and always True in dialect 'ascend', .*\(dialect='ascend'\)"
+    rule = r"layer 'y' \(Yolo\): padded is False here, but always True in dialect 'ascend', .*\(dialect='ascend'\)"
     with pytest.raises(LayerError, match=rule):
         net.write(tmp_path / "net.prototxt", dialect="ascend")
 

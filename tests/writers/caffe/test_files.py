@@ -13,11 +13,11 @@ import pytest
 import anylayer
 from anylayer.errors import FileError, InputError, LayerError
 from anylayer.network import Flag, Word
-from anylayer.writers.caffe import binary, save
-from anylayer.writers.caffe.binary import varint, write_caffemodel
+from anylayer.writers.caffe import caffemodel, save
+from anylayer.writers.caffe.caffemodel import varint, write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
+from anylayer.writers.caffe.from_nodes import net_from_nodes
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
-from anylayer.writers.caffe.network import network_net
 from anylayer.writers.caffe.proto import proto_text
 from anylayer.writers.caffe.text import float_text, prototxt, quoted
 from tests.layers.harness import noise
@@ -186,11 +186,11 @@ def test_varints(value: int) -> None:
 
 
 def test_more_than_caffe_reads_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binary, "MOST_BYTES", 100)
+    monkeypatch.setattr(caffemodel, "BYTE_LIMIT", 100)
     net = CaffeNet("n", [CaffeLayer("a", "Scale", ["x"], ["y"], {}, [noise(100)])])
     out = io.BytesIO()
     with pytest.raises(
-        FileError, match=r"a \.caffemodel of 4\d\d bytes, 100 are the most that Caffe reads. Write ONNX"
+        FileError, match=r"the \.caffemodel would have 4\d\d bytes, but Caffe reads at most 100. Write ONNX"
     ):
         write_caffemodel(net, out)
     assert out.getvalue() == b""
@@ -233,7 +233,7 @@ def test_fields_without_a_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         LayerError, match=r"layer 'shuffle' \(Unheard\): field '\[some.extension\]' has no name that"
     ):
-        save(network_net(net.network, CaffeNet()), tmp_path / "net.prototxt")
+        save(net_from_nodes(net.network, CaffeNet()), tmp_path / "net.prototxt")
 
 
 def test_an_input_and_a_layer_of_one_name(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_a_layer_that_means_something_else_is_refused(tmp_path: Path) -> None:
       detection_output_param { num_classes: 2 } }
     """
     for keep, more in (
-        ((), r"As other layers it cannot be written: Caffe .* has no "),
+        ((), r"It cannot be written as other layers: Caffe .* has no "),
         (("DetectionOutput",), "$"),
     ):
         with pytest.raises(LayerError) as caught:

@@ -1,4 +1,4 @@
-"""What is written for OpenCV, read and run by OpenCV 4 itself: the rules of writers/caffe/opencv.py."""
+"""What is written for OpenCV, read and run by OpenCV 4 itself: the rules of writers/caffe/opencv_rules.py."""
 
 from __future__ import annotations
 
@@ -176,8 +176,8 @@ def test_a_conversion_is_run_by_opencv(tmp_path: Path) -> None:
 def test_a_conversion_that_opencv_reads_otherwise_is_refused(tmp_path: Path) -> None:
     """A layers file that takes a rule away stands for a rule that is missing."""
     (tmp_path / "layers.py").write_text(
-        "import anylayer.writers.caffe.ends as ends\n"
-        "ends._keep_apart = lambda net: None\n"
+        "import anylayer.writers.caffe.outputs as ends\n"
+        "ends._separate_powers = lambda net: None\n"
         "import anylayer\n"
         '@anylayer.layer("Unused")\n'
         "class Unused:\n    def forward(self, inputs):\n        return inputs\n"
@@ -228,14 +228,14 @@ def mine(folder: Path, params: str) -> list[str]:
 @pytest.mark.parametrize(
     ("params", "what"),
     [
-        ("mine_param { a: -1 }", "field 'mine_param.a' is -1, and its class gets '1'"),
-        ("mine_param { a: 1 b: -0.5 }", "field 'mine_param.b' is -0.5, and its class gets '0.5'"),
+        ("mine_param { a: -1 }", "field 'mine_param.a' is -1, and the class gets '1'"),
+        ("mine_param { a: 1 b: -0.5 }", "field 'mine_param.b' is -0.5, and the class gets '0.5'"),
         (
             'mine_param { mode: "max" }',
             "field 'mine_param.mode' is the quoted string \"max\", at which ",
         ),
-        ("mine_param { a: 1 a: 2 }", "field 'mine_param.a' has 2 values, of which its class gets one"),
-        ("mine_param { in { a: -2 } }", "field 'mine_param.in.a' is -2, and its class gets '2'"),
+        ("mine_param { a: 1 a: 2 }", "field 'mine_param.a' has 2 values, and the class gets only one"),
+        ("mine_param { in { a: -2 } }", "field 'mine_param.in.a' is -2, and the class gets '2'"),
         (
             "mine_param { a: 1 in { a: 2 } }",
             "field 'mine_param.in.a' has the name of 'mine_param.a', and ",
@@ -247,7 +247,7 @@ def mine(folder: Path, params: str) -> list[str]:
     ],
 )
 def test_parameters_that_opencv_loses_are_refused(tmp_path: Path, params: str, what: str) -> None:
-    rule = f"layer 'm' (Mine): OpenCV gives the class of a layer other parameters than the file has: {what}"
+    rule = f"layer 'm' (Mine): OpenCV passes other parameters to the class of a layer than the file has: {what}"
     with pytest.raises(LayerError, match=re.escape(rule) + ".*python_param { param_str"):
         mine(tmp_path, params)
 
@@ -257,4 +257,4 @@ def test_parameters_that_opencv_loses_are_refused(tmp_path: Path, params: str, w
                "power_param { shift: -1 }", "reshape_param { shape { dim: 1 dim: -1 } }"],
 )  # fmt: skip
 def test_parameters_that_opencv_keeps(tmp_path: Path, params: str) -> None:
-    assert mine(tmp_path, params) == ["the file was not run by OpenCV itself, which knows nothing of Mine"]
+    assert mine(tmp_path, params) == ["the file was not run by OpenCV itself, which has no layer Mine"]

@@ -89,7 +89,7 @@ def test_fields_hold_the_values_of_all_layers(tmp_path: Path, name: str) -> None
         (["a: 1", 'a: "x"'], r"l0' \(Odd\): field 'a' is an integer \(1\) here and a quoted string \(x\) in "),
         (["a { b: 1 }", "a: 1"], r"l0' \(Odd\): field 'a' is a message \({ ... }\) here and an integer \(1\) in "),
         (["a: true", "a: MAX"], r"l0' \(Odd\): field 'a' is true or false \(true\) here and a word \(MAX\) in "),
-        (["a: -1", "a: 18446744073709551615"], r"l1' .* values from -1 to 18446744073709551615, no integer of"),
+        (["a: -1", "a: 18446744073709551615"], r"l1' .* from -1 to 18446744073709551615; no integer type of"),
         (["a: 0.5", "a: 9007199254740993"], r"l1' .* 'a' is 9007199254740993 here and a fraction elsewhere"),
     ],
 )  # fmt: skip

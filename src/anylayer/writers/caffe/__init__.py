@@ -1,14 +1,26 @@
-"""The Caffe writer: a network as a V2 prototxt, a caffemodel, and the caffe.proto that reads both.
+"""Write a network for Caffe: a V2 prototxt, a caffemodel, and the caffe.proto that describes both.
 
-base.py    Caffe's own messages         dialects.py  what each fork reads
-schema.py  which message means what     layers.py    CaffeNet: layers before they are text or bytes
-text.py    CaffeNet -> prototxt         binary.py    CaffeNet -> caffemodel
-proto.py   CaffeNet -> caffe.proto      source.py    which way a network takes to a CaffeNet:
-network.py a Caffe network's nodes
-graph.py   operators: builder.py, by the forms in windows.py, products.py, elementwise.py, combining.py and
-           arranging.py, which share affine.py; moves that are put off: views.py, settling.py
-inference.py  fields that nothing declares   ends.py  names of outputs
-opencv.py  the rules of OpenCV's reader      asking.py  OpenCV itself runs the file
+What becomes which layer:
+    from_source.py  each node becomes its own layer, or the layers of its operators
+    from_nodes.py   a node that was read from Caffe -> its layer
+    from_graph.py   a graph of ONNX operators -> layers, by builder.py and the tables of lowerings in windows.py,
+                    products.py, elementwise.py, binary.py, normalization.py, data_movement.py and reductions.py
+    views.py        steps that are deferred until a layer needs their result; materialize.py adds layers for them
+    emitter.py      appends layers; affine.py adds those that multiply and add
+    patterns.py     fuses operators that one Caffe layer computes
+    outputs.py      names of outputs
+What the layers are, before they are text or bytes:
+    layers.py       CaffeNet and CaffeLayer
+    dialects.py     which layer types and fields each fork of Caffe reads
+    messages.py     Caffe's own protobuf messages
+    schema.py       the message class and number of each parameter; field_types.py infers undeclared fields
+Files:
+    text.py         CaffeNet -> prototxt
+    caffemodel.py   CaffeNet -> caffemodel
+    proto.py        CaffeNet -> caffe.proto
+OpenCV:
+    opencv_rules.py    what OpenCV's Caffe reader reads differently
+    opencv_runtime.py  lets OpenCV run the file
 """
 
 from __future__ import annotations
@@ -20,12 +32,13 @@ from typing import Any
 from anylayer.errors import InputError, need
 from anylayer.layer import Registry
 from anylayer.source import Source, Written
-from anylayer.writers.caffe.asking import ask_opencv
-from anylayer.writers.caffe.binary import write_caffemodel
+from anylayer.writers._notes import renamed_output_notes
+from anylayer.writers.caffe.caffemodel import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
+from anylayer.writers.caffe.from_source import Options, kept_types, net_from_source
 from anylayer.writers.caffe.layers import CaffeNet
+from anylayer.writers.caffe.opencv_runtime import add_opencv_runtime
 from anylayer.writers.caffe.proto import proto_text
-from anylayer.writers.caffe.source import How, kept_types, made
 from anylayer.writers.caffe.text import prototxt
 
 WHAT = "a Caffe network (.prototxt)"
@@ -33,7 +46,7 @@ SUFFIXES = (".prototxt",)
 OPTIONS = frozenset({"keep", "batch", "dialect", "fold", "blog_compat"})
 RUNS = "numpy"
 LAYOUT = "NCHW"
-"""Caffe gives arrays of rank 4 to its layers in this order alone."""
+"""Caffe passes arrays of rank 4 to its layers in this order only."""
 
 
 def write(
@@ -46,52 +59,53 @@ def write(
     fold: bool = False,
     blog_compat: bool = False,
 ) -> Written:
-    """Write `path` (a prototxt), the .caffemodel and the .proto beside it, named alike.
+    """Write `path` (a prototxt), and a .caffemodel and a .proto with the same stem beside it.
 
-    dialect: the fork of Caffe that is to read it. Without it a network from Caffe keeps its own, where it has one,
-    and any other is written for "bvlc". keep: layers of these types are written as they are, also where the
-    dialect lacks them. fold: batch normalisation goes into the weights before it. blog_compat: its epsilon is
-    added to the variance and Caffe's own, 1e-5, comes on top, as a well known recipe for Keras has it (the result
-    is off by up to half a percent).
+    dialect: the fork of Caffe that will read the files. By default a network from Caffe keeps its dialect, and any
+        other network is written for "bvlc".
+    keep: write layers of these types unchanged, even if the dialect lacks them.
+    fold: fold batch normalization into the weights of the layer before it.
+    blog_compat: add the epsilon of batch normalization to the stored variance. Caffe adds its own, 1e-5, once
+        more. A well-known recipe for Keras does this; its results differ by up to 0.5 percent.
 
-    Raises LayerError for all that the dialect cannot express.
+    Raises LayerError for layers that the dialect cannot express.
     """
-    need(
-        source.batch is None,
-        "Caffe's files have fixed sizes: give batch a number",
-        InputError,
-    )
+    need(source.batch is None, "Caffe's files have fixed sizes: give batch a number", InputError)
     need(not (fold and blog_compat), "fold and blog_compat exclude each other", InputError)
     own = source.network.dialect if source.network.format == "caffe" else "bvlc"
     chosen = dialect_of(dialect or own)
-    result = made(source, How(chosen, frozenset(keep), fold, blog_compat))
+    result = net_from_source(source, Options(chosen, frozenset(keep), fold, blog_compat))
     files = save(result.net, path)
-    notes = ["batch normalisation is the recipe's, not the source's (blog_compat)"] if blog_compat else []
+    notes = (
+        ["batch normalization differs from the source: its epsilon is added twice (blog_compat)"]
+        if blog_compat
+        else []
+    )
     for name, order in result.transposed.items():
-        notes.append(f"'{name}' lies {_letters(order)} in the file: the source's array.transpose{order}")
+        notes.append(f"'{name}' has the layout {_letters(order)} in the file: the source's array.transpose{order}")
     unknown = kept_types(source).difference(source.user_types, Registry.of("caffe").types())
-    unrun = f"what {', '.join(sorted(unknown))} computes is the target's affair" if unknown else ""
+    unrun = f"only the target knows what {', '.join(sorted(unknown))} computes" if unknown else ""
     if blog_compat:
         unrun = unrun or "blog_compat changes the numbers"
     reading: dict[str, Any] = {"dialect": chosen.name or None}
     if source.network.fields:
         reading["proto"] = files[0]
     given = {layer.name: layer.given for layer in result.net.layers if layer.given is not None}
-    for ours, theirs in result.outputs.items():
-        notes.append(f"output '{ours}' is called '{theirs}' in the file: an input has its name")
+    notes += renamed_output_notes(result.outputs)
     done = Written(files, notes, transposed=result.transposed, outputs=result.outputs, unrun=unrun)
     done.reading, done.params = reading, given
     if chosen.name == "opencv" and not unrun:
-        ask_opencv(done, result.net, source)
+        add_opencv_runtime(done, result.net, source)
     return done
 
 
 def _letters(order: tuple[int, ...]) -> str:
+    """Return the layout of a permuted array (N, H, W, C) as letters; another rank as numbers."""
     return "".join("NHWC"[i] for i in order) if len(order) == 4 else str(order)
 
 
 def save(net: CaffeNet, path: Path) -> list[Path]:
-    """Write the three files; the prototxt is the last."""
+    """Write the three files and return them, the prototxt last."""
     weights, proto = path.with_suffix(".caffemodel"), path.with_suffix(".proto")
     proto.write_text(proto_text(net), encoding="utf-8")
     with weights.open("wb") as handle:

@@ -1,4 +1,4 @@
-"""Layers that multiply and add: Power, Scale, Bias, Eltwise, Tile; sums that layers before them take over."""
+"""Add layers that multiply and add: Power, Scale, Bias, Eltwise, Tile. Fold a sum into the layer before it."""
 
 from __future__ import annotations
 
@@ -10,52 +10,63 @@ import numpy as np
 from anylayer.graph import Op
 from anylayer.network import Array
 from anylayer.writers.caffe.builder import Builder
-from anylayer.writers.caffe.views import Reshape, View
+from anylayer.writers.caffe.layers import CaffeLayer
+from anylayer.writers.caffe.views import BlobView, Reshape
 
 
-def on_blob(b: Builder, view: View, make: Callable[[View], View]) -> View:
-    """What `make` gives for the view's blob, moved as the view moves it."""
-    if not view.moves_only:
-        return make(b.settled(view))
-    made = make(View(view.name, view.base))
-    return View(made.name, made.base, view.steps)
+def apply_to_blob(b: Builder, view: BlobView, make: Callable[[BlobView], BlobView]) -> BlobView:
+    """Apply an elementwise `make` to the view's blob, before the view's steps.
+
+    A view that is more than a rearrangement is materialized first.
+    """
+    if not view.is_rearrangement:
+        return make(b.materialized(view))
+    made = make(BlobView(view.name, view.base))
+    return BlobView(made.name, made.base, view.steps)
 
 
-def number(op: Op, name: str, default: float) -> float:
-    """An attribute that is a number."""
+def float_attribute(op: Op, name: str, default: float) -> float:
+    """Return a number attribute of an operator, or `default` where it is absent."""
     value = op.attrs.get(name)
     return default if value is None else float(value)
 
 
 def power(
-    b: Builder, x: View, *, scale: float = 1.0, shift: float = 0.0, exponent: float = 1.0, suffix: str = ""
-) -> View:
-    """(shift + scale * x) ** exponent."""
+    b: Builder, x: BlobView, *, scale: float = 1.0, shift: float = 0.0, exponent: float = 1.0, suffix: str = ""
+) -> BlobView:
+    """Add a Power: (shift + scale * x) ** exponent."""
     fields = {"power": (exponent, 1.0), "scale": (scale, 1.0), "shift": (shift, 0.0)}
     given = {name: value for name, (value, default) in fields.items() if value != default}
     return b.add("Power", [x], x.base, {"power_param": given}, suffix=suffix)
 
 
-def relu(b: Builder, x: View, slope: float = 0.0, suffix: str = "") -> View:
-    """max(x, 0) + slope * min(x, 0)."""
+def relu(b: Builder, x: BlobView, slope: float = 0.0, suffix: str = "") -> BlobView:
+    """Add a ReLU: max(x, 0) + slope * min(x, 0)."""
     return b.add("ReLU", [x], x.base, {"relu_param": {"negative_slope": slope} if slope else {}}, suffix=suffix)
 
 
-def eltwise(b: Builder, xs: Sequence[View], operation: str, coeff: Sequence[float] = (), suffix: str = "") -> View:
-    """PROD, SUM or MAX of blobs of one shape."""
+def eltwise(
+    b: Builder, xs: Sequence[BlobView], operation: str, coeff: Sequence[float] = (), suffix: str = ""
+) -> BlobView:
+    """Add an Eltwise: the PROD, SUM or MAX of blobs of one shape. `coeff` are factors of a SUM."""
     params: dict[str, Any] = {} if operation == "SUM" else {"operation": operation}
     if any(c != 1 for c in coeff):
         params["coeff"] = [float(c) for c in coeff]
     return b.add("Eltwise", xs, xs[0].shape, {"eltwise_param": params}, suffix=suffix)
 
 
-def channel_wise(b: Builder, x: View, scale: Array | None, shift: Array | None, *, suffix: str = "") -> View:
-    """x * scale + shift, both of x's rank with 1 along the axes they do not vary on."""
+def scale_and_shift(
+    b: Builder, x: BlobView, scale: Array | None, shift: Array | None, *, suffix: str = ""
+) -> BlobView:
+    """Add the layer for x * scale + shift, or fold a sum into the layer that produces x.
+
+    `scale` and `shift` have x's rank and size 1 along the axes on which they do not vary; None omits one.
+    """
     parts = [p for p in (scale, shift) if p is not None]
     varies = sorted({i for p in parts for i, n in enumerate(p.shape) if n > 1})
     if not varies:
         numbers = [None if p is None else float(p.reshape(-1)[0]) for p in (scale, shift)]
-        merged = _into_power(b, x, *numbers)
+        merged = _fold_into_power(b, x, *numbers)
         return merged or power(
             b, x, scale=1.0 if numbers[0] is None else numbers[0], shift=numbers[1] or 0.0, suffix=suffix
         )
@@ -66,13 +77,16 @@ def channel_wise(b: Builder, x: View, scale: Array | None, shift: Array | None, 
         for p in (scale, shift)
     ]
     flat = [None if p is None else np.ascontiguousarray(p).reshape(shape) for p in full]
-    merged = _into_layer(b, x, first, *flat) if len(shape) == 1 else None
+    merged = _fold_into_bias(b, x, first, *flat) if len(shape) == 1 else None
     if merged is not None:
         return merged
     return _affine(b, x, first, shape, flat, suffix)
 
 
-def _affine(b: Builder, x: View, axis: int, shape: Sequence[int], parts: list[Array | None], suffix: str) -> View:
+def _affine(
+    b: Builder, x: BlobView, axis: int, shape: Sequence[int], parts: list[Array | None], suffix: str
+) -> BlobView:
+    """Add a Bias, Scale or depthwise 1 x 1 Convolution with (scale, shift) of this shape, starting at `axis`."""
     scale, shift = parts
     where: dict[str, Any] = {"axis": axis} if axis != 1 else {}
     where |= {"num_axes": len(shape)} if len(shape) != 1 else {}
@@ -84,7 +98,7 @@ def _affine(b: Builder, x: View, axis: int, shape: Sequence[int], parts: list[Ar
             where["bias_term"] = True
             blobs.append(shift)
         return b.add("Scale", [x], x.base, {"scale_param": where}, blobs, suffix=suffix)
-    b.need(axis == 1 and len(shape) == 1 and len(x.base) == 4, "no Scale, and no other factor than one a channel")
+    b.need(axis == 1 and len(shape) == 1 and len(x.base) == 4, "no Scale, so factors only per channel of a map")
     channels = x.base[1]
     ones = np.ones(channels, np.float32) if scale is None else scale
     params: dict[str, Any] = {"num_output": channels, "kernel_size": 1}
@@ -94,15 +108,16 @@ def _affine(b: Builder, x: View, axis: int, shape: Sequence[int], parts: list[Ar
     return b.add("Convolution", [x], x.base, {"convolution_param": params}, blobs, suffix=suffix)
 
 
-def _alone(b: Builder, x: View, *types: str) -> Any:
-    """The layer that gives a blob nothing else reads, so that more can be put into it."""
+def _mergeable_producer(b: Builder, x: BlobView, *types: str) -> CaffeLayer | None:
+    """Return the layer of one of these types that produces x, if only the sum reads x: it may take over the
+    sum."""
     layer = b.producer(x, *types)
     return layer if layer is not None and x.name in b.mergeable else None
 
 
-def _into_power(b: Builder, x: View, scale: float | None, shift: float | None) -> View | None:
-    """A sum put into the Power before it, which only multiplies."""
-    layer = _alone(b, x, "Power")
+def _fold_into_power(b: Builder, x: BlobView, scale: float | None, shift: float | None) -> BlobView | None:
+    """Fold a sum into the Power before it, if that has the exponent 1. Return x, or None."""
+    layer = _mergeable_producer(b, x, "Power")
     if layer is None or scale is not None or shift is None:
         return None
     values = layer.params.setdefault("power_param", {})
@@ -112,17 +127,19 @@ def _into_power(b: Builder, x: View, scale: float | None, shift: float | None) -
     return x
 
 
-def _into_layer(b: Builder, x: View, axis: int, scale: Array | None, shift: Array | None) -> View | None:
-    """A sum put as the bias into the layer before it, which has none."""
-    layer = _alone(b, x, "Scale", "InnerProduct", "Convolution", "Deconvolution")
+def _fold_into_bias(
+    b: Builder, x: BlobView, axis: int, scale: Array | None, shift: Array | None
+) -> BlobView | None:
+    """Make a sum the bias of the layer before it, if that has none. Return x, or None."""
+    layer = _mergeable_producer(b, x, "Scale", "InnerProduct", "Convolution", "Deconvolution")
     if layer is None or scale is not None or shift is None:
         return None
     message = {"Scale": "scale_param", "InnerProduct": "inner_product_param"}.get(layer.type, "convolution_param")
     values = layer.params.get(message, {})
     if len(layer.blobs) != 1:
         return None
-    own = layer.blobs[0].shape == shift.shape if layer.type == "Scale" else values.get("bias_term") is False
-    if values.get("axis", 1) != axis or not own or len(layer.bottoms) != 1:
+    fits = layer.blobs[0].shape == shift.shape if layer.type == "Scale" else values.get("bias_term") is False
+    if values.get("axis", 1) != axis or not fits or len(layer.bottoms) != 1:
         return None
     if layer.type == "InnerProduct" and axis != len(x.base) - 1:
         return None
@@ -135,13 +152,13 @@ def _into_layer(b: Builder, x: View, axis: int, scale: Array | None, shift: Arra
     return x
 
 
-def tiled(b: Builder, x: View, shape: Sequence[int]) -> View:
-    """Repeated along the axes of 1 to a larger shape."""
-    x = b.settled(x)
+def tile_to_shape(b: Builder, x: BlobView, shape: Sequence[int]) -> BlobView:
+    """Broadcast x to `shape` by Tile layers along its axes of size 1."""
+    x = b.materialized(x)
     if x.base == tuple(shape):
         return x
     lead = (1,) * (len(shape) - len(x.base))
-    x = b.settled(x.then(Reshape((*lead, *x.base))))
+    x = b.materialized(x.then(Reshape((*lead, *x.base))))
     for axis, n in enumerate(shape):
         if x.base[axis] != n:
             wide = (*x.base[:axis], n, *x.base[axis + 1 :])

@@ -1,158 +1,195 @@
-"""A .caffemodel: a network with its weights in protobuf's binary form (protobuf.dev/programming-guides/encoding).
-
-Lengths are computed first, so that weights go from where they lie to the file without a copy of them all.
-"""
+"""Elementwise operators with several inputs that broadcast: Add, Sub, Mul, Div, Max, Min, Sum."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any, BinaryIO
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.errors import FileError, at, need
-from anylayer.layer import Enum, Field
+from anylayer.graph import Op, Value
 from anylayer.network import Array
-from anylayer.writers.caffe.base import NET
-from anylayer.writers.caffe.inference import Fields
-from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
-from anylayer.writers.caffe.text import fields_of, in_order, listed
-
-MOST_BYTES = 2**31 - 1
-"""Protobuf, and so Caffe, reads no message that is longer."""
-
-_VARINT, _BYTES, _FIXED32, _FIXED64 = 0, 2, 5, 1
-_LAYER, _BLOBS = 100, 7
-_CHUNK = 1 << 22
-
-
-def write_caffemodel(net: CaffeNet, handle: BinaryIO) -> None:
-    """Write the network with its parameters and weights. Raises FileError where Caffe could not read so
-    much."""
-    _, fields = net.fields()
-    head = encode(net.values(), NET)
-    whole = net.dialect.name == "opencv"
-    layers = [_Layer(x, declared, whole_shapes=whole) for x, declared in zip(net.layers, fields)]
-    total = len(head) + sum(len(tag(_LAYER, _BYTES)) + len(varint(x.size)) + x.size for x in layers)
-    need(
-        total <= MOST_BYTES,
-        f"the weights make a .caffemodel of {total} bytes, {MOST_BYTES} are the most that Caffe reads. "
-        "Write ONNX (.onnx), which holds more",
-        FileError,
-    )
-    handle.write(head)
-    for layer in layers:
-        handle.write(tag(_LAYER, _BYTES) + varint(layer.size))
-        for part in layer.parts():
-            handle.write(part)
+from anylayer.writers.caffe.affine import (
+    apply_to_blob,
+    eltwise,
+    power,
+    scale_and_shift,
+    tile_to_shape,
+)
+from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.elementwise import clip
+from anylayer.writers.caffe.views import BlobView, Reshape
 
 
-class _Layer:
-    """A layer's bytes, known by length before its weights are looked at."""
-
-    def __init__(self, layer: CaffeLayer, fields: Fields, *, whole_shapes: bool = False) -> None:
-        self.whole_shapes = whole_shapes
-        with at(layer.place):
-            self._encode(layer, fields)
-
-    def _encode(self, layer: CaffeLayer, fields: Fields) -> None:
-        if self.whole_shapes:  # OpenCV takes no blob without dimensions
-            layer = replace(layer, blobs=[b.reshape(b.shape or (1,)) for b in layer.blobs])
-        values = layer.values()
-        before = {n: v for n, v in values.items() if n in fields and fields[n].number < _BLOBS}
-        behind = {n: v for n, v in values.items() if n not in before}
-        self.head, self.tail, self.blobs = encode(before, fields), encode(behind, fields), layer.blobs
-        self.heads = [_blob_head(blob) for blob in self.blobs]
-        self.size = (
-            len(self.head) + len(self.tail) + sum(map(len, self.heads)) + sum(4 * b.size for b in self.blobs)
-        )
-
-    def parts(self) -> Iterator[Any]:
-        yield self.head
-        for head, blob in zip(self.heads, self.blobs):
-            yield head
-            yield from _chunks(blob)
-        yield self.tail
+def _add(b: Builder, op: Op) -> None:
+    _sum_or_difference(b, op, 1.0)
 
 
-def _blob_head(blob: Array) -> bytes:
-    """Everything of a blob in its layer up to its values: its shape stands first."""
-    dims = b"".join(varint(d) for d in blob.shape)
-    shape = (tag(1, _BYTES) + varint(len(dims)) + dims) if blob.shape else b""
-    head = tag(7, _BYTES) + varint(len(shape)) + shape
-    head += tag(5, _BYTES) + varint(4 * blob.size)
-    return tag(_BLOBS, _BYTES) + varint(len(head) + 4 * blob.size) + head
+def _sub(b: Builder, op: Op) -> None:
+    _sum_or_difference(b, op, -1.0)
 
 
-def _chunks(blob: Array) -> Iterator[Any]:
-    if blob.dtype == np.float32 and blob.flags.c_contiguous:
-        flat = blob.reshape(-1)
-        for start in range(0, flat.size, _CHUNK):
-            yield np.ascontiguousarray(flat[start : start + _CHUNK], "<f4").data.cast("B")
+def _sum_or_difference(b: Builder, op: Op, sign: float) -> None:
+    """Add the layers for left + sign * right."""
+    left, right = op.inputs[0], op.inputs[1]
+    constant = b.const_array(right)
+    if constant is not None:
+        _with_constant(b, op, left, None, np.asarray(constant, np.float32) * np.float32(sign))
         return
-    yield np.ascontiguousarray(blob, "<f4").reshape(-1).data.cast("B") if blob.size else b""
+    constant = b.const_array(left)
+    if constant is not None:
+        minus = None if sign > 0 else np.asarray(-1, np.float32)
+        _with_constant(b, op, right, minus, np.asarray(constant, np.float32))
+        return
+    _eltwise_of_values(b, op, "SUM", [1.0, sign])
 
 
-def encode(values: Mapping[str, Any], fields: Fields) -> bytes:
-    """A message's fields. Those without a number are left out."""
-    out = bytearray()
-    for name in in_order(values, fields):
-        declared = fields.get(name)
-        if declared is None or declared.number <= 0:
+def _with_constant(b: Builder, op: Op, value: Value | None, scale: Array | None, shift: Array | None) -> None:
+    """Add the layer for value * scale + shift, which broadcast to the operator's output."""
+    view = b.view(value)
+    shape = tuple(op.outputs[0].shape)
+    if view.shape != shape:
+        view = tile_to_shape(b, b.materialized(view), shape)
+    if not view.is_rearrangement:
+        view = b.materialized(view)
+    parts = [None if p is None else b.constant_on_blob(view, p) for p in (scale, shift)]
+    b.mergeable = {view.name} if b.has_one_consumer(value) and b.use_count(view.name) == 0 else set()
+    b.set_view(op.outputs[0], apply_to_blob(b, view, lambda x: scale_and_shift(b, x, parts[0], parts[1])))
+    b.mergeable = set()
+
+
+def _mul(b: Builder, op: Op) -> None:
+    left, right = op.inputs[0], op.inputs[1]
+    for value, other in ((left, right), (right, left)):
+        constant = b.const_array(other)
+        if constant is not None:
+            _with_constant(b, op, value, np.asarray(constant, np.float32), None)
+            return
+    if left is right:
+        b.set_view(op.outputs[0], apply_to_blob(b, b.view(left), lambda x: power(b, x, exponent=2.0)))
+        return
+    _eltwise_of_values(b, op, "PROD")
+
+
+def _div(b: Builder, op: Op) -> None:
+    left, right = op.inputs[0], op.inputs[1]
+    constant = b.const_array(right)
+    if constant is not None:
+        with np.errstate(divide="ignore"):
+            _with_constant(b, op, left, np.float32(1) / np.asarray(constant, np.float32), None)
+        return
+    constant = b.const_array(left)
+    number = 0.0 if constant is None or constant.size != 1 else float(np.reshape(constant, -1)[0])
+    if constant is not None and number and op.outputs[0].shape == getattr(right, "shape", None):
+        b.set_view(
+            op.outputs[0], apply_to_blob(b, b.view(right), lambda x: power(b, x, scale=1 / number, exponent=-1.0))
+        )
+        return
+    inverse = apply_to_blob(b, b.view(right), lambda x: power(b, x, exponent=-1.0, suffix="inverse"))
+    if constant is not None and right is not None:
+        b.views[op.outputs[0]] = inverse
+        _with_constant(b, op, op.outputs[0], np.asarray(constant, np.float32), None)
+        return
+    _eltwise_of_views(b, op, [b.view(left), inverse], "PROD", ())
+
+
+def _eltwise_of_values(b: Builder, op: Op, operation: str, coeff: Sequence[float] = ()) -> None:
+    _eltwise_of_views(b, op, [b.view(v) for v in op.inputs], operation, coeff)
+
+
+def _eltwise_of_views(b: Builder, op: Op, views: list[BlobView], operation: str, coeff: Sequence[float]) -> None:
+    """Add the layers for an elementwise operation on views that broadcast.
+
+    Views with equal rearrangements are combined before their steps.
+    """
+    shape = tuple(int(n) for n in op.outputs[0].shape)
+    same = all(v.shape == shape for v in views)
+    first = views[0]
+    if same and all(v.steps == first.steps and v.base == first.base and v.is_rearrangement for v in views):
+        y = eltwise(b, [BlobView(v.name, v.base) for v in views], operation, coeff)
+        b.set_view(op.outputs[0], BlobView(y.name, y.base, first.steps))
+        return
+    if not same and len(views) == 2:
+        result = _broadcast(b, views, shape, operation, coeff)
+        if result is not None:
+            b.set_view(op.outputs[0], result)
+            return
+    full = [tile_to_shape(b, b.materialized(v), shape) for v in views]
+    b.set_view(op.outputs[0], eltwise(b, full, operation, coeff))
+
+
+def _broadcast(
+    b: Builder, views: list[BlobView], shape: Sequence[int], operation: str, coeff: Sequence[float]
+) -> BlobView | None:
+    """Multiply (or add) a value that has some consecutive axes of the other: Scale (or Bias) with two bottoms.
+
+    Return None where that is not possible.
+    """
+    type_ = {"PROD": "Scale", "SUM": "Bias"}.get(operation, "")
+    if not type_ or not b.dialect.has(type_) or any(c != 1 for c in coeff):
+        return None
+    for full, small in (views, views[::-1]):
+        dims = (1,) * (len(shape) - len(small.shape)) + small.shape
+        varies = [i for i, n in enumerate(dims) if n != 1]
+        if full.shape != tuple(shape) or not varies:
             continue
-        found = listed(values[name])
-        if not isinstance(declared.kind, (type, Enum)) and declared.kind == "int64" and len(found) > 1:
-            packed = b"".join(varint(int(v)) for v in found)
-            out += tag(declared.number, _BYTES) + varint(len(packed)) + packed
+        first, end = varies[0], varies[-1] + 1
+        if dims[1] == shape[1] and shape[0] == 1 and first == 1:
+            first = 0  # one number per sample and channel, as in squeeze-and-excitation
+        if dims[first:end] != tuple(shape[first:end]):
             continue
-        for one in found:
-            out += _one(one, declared)
-    return bytes(out)
+        message = "scale_param" if type_ == "Scale" else "bias_param"
+        factor = b.materialized(small.then(Reshape(tuple(dims[first:end]))))
+        x = b.materialized(full)
+        return b.add(type_, [x, factor], x.base, {message: {"axis": first} if first != 1 else {}})
+    return None
 
 
-_FIXED = {"double": "<d", "fixed64": "<Q", "sfixed64": "<q", "fixed32": "<I", "sfixed32": "<i"}
+def _max(b: Builder, op: Op) -> None:
+    _extreme(b, op, 1.0)
 
 
-def _one(value: Any, declared: Field) -> bytes:
-    kind, number = declared.kind, declared.number
-    if isinstance(value, Mapping):
-        inner = encode(value, fields_of(declared))
-        return tag(number, _BYTES) + varint(len(inner)) + inner
-    if isinstance(kind, Enum):
-        return tag(number, _VARINT) + varint(kind.numbers[value] if isinstance(value, str) else int(value))
-    if kind in ("string", "bytes") or (kind == "any" and isinstance(value, str)):
-        text = str(value).encode()
-        return tag(number, _BYTES) + varint(len(text)) + text
-    if kind == "bool":
-        return tag(number, _VARINT) + varint(int(value in (1, "t", "True", "true")))
-    if kind == "float" or (kind == "any" and isinstance(value, float)):
-        with np.errstate(over="ignore"):
-            return tag(number, _FIXED32) + bytes(np.float32(value).astype("<f4").tobytes())
-    if kind != "double":
-        whole = isinstance(value, (int, np.integer, np.bool_))
-        need(whole, f"parameter '{declared.name}' must be an integer, got {value}")
-    if kind in _FIXED:
-        form = _FIXED[str(kind)]
-        return tag(number, _FIXED64 if form in ("<d", "<Q", "<q") else _FIXED32) + struct.pack(form, value)
-    whole_number = int(value)
-    if kind in ("sint32", "sint64"):
-        whole_number = 2 * whole_number if whole_number >= 0 else -2 * whole_number - 1
-    return tag(number, _VARINT) + varint(whole_number)
+def _min(b: Builder, op: Op) -> None:
+    _extreme(b, op, -1.0)
 
 
-def tag(number: int, kind: int) -> bytes:
-    """The key in front of a value."""
-    return varint(number << 3 | kind)
+def _extreme(b: Builder, op: Op, sign: float) -> None:
+    """Add the layers for the maximum (sign 1), or the minimum (sign -1): the negative of the negatives'
+    maximum."""
+    numbers = [c for v in op.inputs if (c := b.const_array(v)) is not None and c.size == 1]
+    values = [v for v in op.inputs if b.const_array(v) is None or np.asarray(b.const_array(v)).size != 1]
+    bound = None
+    if numbers:
+        bound = float(max(float(c.reshape(-1)[0]) * sign for c in numbers)) * sign
+    if len(values) == 1 and bound is not None:
+        low, high = (bound, math.inf) if sign > 0 else (-math.inf, bound)
+        b.set_view(op.outputs[0], apply_to_blob(b, b.view(values[0]), lambda x: clip(b, x, low, high)))
+        return
+    b.need(not numbers, "no maximum of several values and a number")
+    if sign > 0:
+        _eltwise_of_values(b, op, "MAX")
+        return
+    flipped = [apply_to_blob(b, b.view(v), lambda x: power(b, x, scale=-1, suffix="flipped")) for v in values]
+    _eltwise_of_views(b, op, flipped, "MAX", ())
+    largest = b.view(op.outputs[0])
+    b.set_view(op.outputs[0], apply_to_blob(b, largest, lambda x: power(b, x, scale=-1)))
 
 
-def varint(value: int) -> bytes:
-    """An integer in as few bytes as it takes; a negative one in ten."""
-    value &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+def _sum(b: Builder, op: Op) -> None:
+    if len(op.inputs) == 1:
+        b.set_view(op.outputs[0], b.view(op.inputs[0]))
+    elif len(op.inputs) == 2:
+        _add(b, op)
+    else:
+        _eltwise_of_values(b, op, "SUM")
+
+
+BINARY: dict[str, Lowering] = {
+    "Add": _add,
+    "Sub": _sub,
+    "Mul": _mul,
+    "Div": _div,
+    "Max": _max,
+    "Min": _min,
+    "Sum": _sum,
+}

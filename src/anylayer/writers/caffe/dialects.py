@@ -1,4 +1,5 @@
-"""Forks of Caffe: which layer types and fields each of them reads, beside what the layers' classes declare."""
+"""The forks of Caffe: which layer types and fields each of them reads, in addition to what layer classes
+declare."""
 
 from __future__ import annotations
 
@@ -8,26 +9,30 @@ from typing import Any
 
 from anylayer.errors import InputError, nearest, need
 from anylayer.layer import Registry
-from anylayer.writers.caffe.base import NUMBERS
+from anylayer.writers.caffe.messages import MESSAGE_NUMBERS
 
 _NO_MESSAGE = ("AbsVal", "BNLL", "BatchReindex", "Filter", "Silence", "Split")
 _FORKS_OWN = ("DepthwiseConvolution", "ConvolutionDepthwise", "ReLU6", "AnnotatedData", "BoxData", "MultiBoxLoss")
-"""Types outside BVLC's Caffe that read one of its messages."""
+"""Types that BVLC's Caffe lacks although they read one of its messages."""
 
 _NEW = ("Clip", "Swish")
 _2016 = (*_NEW, "Crop", "Input", "Parameter", "LSTM", "RNN", "Bias", "Scale", "ELU", "BatchNorm", "Tile", "Log")
 _2015 = (*_2016, "Reshape", "Flatten", "Reduction", "Embed", "SPP", "PReLU", "Filter", "BatchReindex")
+"""BVLC's types that a fork of before that year lacks."""
+
 _SSD = ("Permute", "PriorBox", "DetectionOutput", "Normalize")
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a fork reads. `name` "" is every type and field that is known.
+    """A fork of Caffe and what it reads. The dialect "" has every known type and field.
 
-    `floor` is the field of pooling_param that rounds the number of windows down, with its value. `legacy_inputs`:
-    inputs are `input` and `input_shape` of the network, since there is no Input layer. `only` are its types where
-    it has few of BVLC's. `fields` are numbers that differ: {"pooling_param": {"ceil_mode": 13}}. `without` are
-    fields it does not have.
+    name: its name, as in `--dialect`. floor: the field of pooling_param, with its value, that rounds the number of
+    windows down; None if there is none. lacks, adds: the types it lacks of those that layer classes declare, and
+    the types it has in addition. only: all of its types, for a fork with few of BVLC's. `lacks` and `adds` do not
+    count then. legacy_inputs: inputs are the network's fields `input` and `input_shape`, since there is no Input
+    layer. fields: field numbers that differ from BVLC's: {"pooling_param": {"ceil_mode": 13}}. without: fields
+    that it lacks: "pooling_param.round_mode".
     """
 
     name: str
@@ -40,7 +45,7 @@ class Dialect:
     without: frozenset[str] = frozenset()
 
     def has(self, type_: str) -> bool:
-        """Whether layers of a type may be written."""
+        """Return whether the dialect has layers of a type."""
         if not self.name:
             return True
         if self.only:
@@ -49,14 +54,16 @@ class Dialect:
             return True
         if type_ in self.lacks:
             return False
-        found = [d for d in Registry.of("caffe").find(type_) if d.typed]
-        classes: list[Any] = [d.cls for d in found]
-        if any(self.name in d.dialects for d in found) or any(self.name in c.numbers for c in classes):
+        definitions = [d for d in Registry.of("caffe").find(type_) if d.typed]
+        classes: list[Any] = [d.cls for d in definitions]
+        if any(self.name in d.dialects for d in definitions) or any(self.name in c.numbers for c in classes):
             return True
-        return type_ in _NO_MESSAGE or any(c.message in NUMBERS and type_ not in _FORKS_OWN for c in classes)
+        return type_ in _NO_MESSAGE or any(
+            c.message in MESSAGE_NUMBERS and type_ not in _FORKS_OWN for c in classes
+        )
 
     def has_field(self, message: str, name: str) -> bool:
-        """Whether a field of a parameter message may be written."""
+        """Return whether the dialect has a field of a parameter message."""
         return f"{message}.{name}" not in self.without
 
 
@@ -99,11 +106,11 @@ DIALECTS = {
                 without=_set("pooling_param.round_mode")),
     )
 }  # fmt: skip
-"""The forks whose lacks are known; of others it is known which layers they add."""
+"""The forks of which it is known what they lack. For other dialects it is only known which layers they add."""
 
 
 def dialect_of(name: str | None) -> Dialect:
-    """The dialect of a name; "" where none is given. Raises InputError for a name that nothing declares."""
+    """Return the dialect of this name, or the dialect "" for None. Raises InputError for an unknown name."""
     known = DIALECTS.get(name or "")
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""CaffeNet: a network as Caffe has it, before it is text or bytes."""
+"""CaffeNet: a Caffe network as plain data, before it becomes a prototxt, a caffemodel or a caffe.proto."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 from anylayer.layer import Message
 from anylayer.network import Array
 from anylayer.writers.caffe.dialects import Dialect
-from anylayer.writers.caffe.inference import Fields
+from anylayer.writers.caffe.field_types import Fields
 from anylayer.writers.caffe.schema import Schema, Use
 
 
 @dataclass(slots=True)
 class CaffeLayer:
-    """One layer.
+    """One layer: a LayerParameter message.
 
-    `params` are its parameter messages by name; `rest` its other fields (loss_weight, include ...); `place` leads
-    an error message. `given` are the parameters as the source has them, of a layer that is written as it is.
+    `params` are its parameter messages by field name, `blobs` its weights, `rest` its other fields (loss_weight,
+    include, phase, ...). `place` leads an error message. `given` are the parameters of the source's layer, where
+    the layer is written unchanged; the file is compared with them when it is read back.
     """
 
     name: str
@@ -32,17 +33,17 @@ class CaffeLayer:
     given: Mapping[str, Any] | None = None
 
     def values(self) -> dict[str, Any]:
-        """LayerParameter's values, but for the blobs."""
+        """Return the values of LayerParameter's fields without the blobs; empty ones are left out."""
         named = {"name": self.name, "type": self.type, "bottom": self.bottoms, "top": self.tops}
         return {**{k: v for k, v in named.items() if v != "" and v != []}, **self.rest, **self.params}
 
 
 @dataclass(slots=True)
 class CaffeNet:
-    """Layers in the order they compute.
+    """A NetParameter message: layers in computing order.
 
-    `inputs` are name and shape of inputs that no layer gives (old forks). `classes` and `declared` are what a user
-    declares: see Schema.
+    `inputs` maps the network's own inputs, which forks without an Input layer have, to their shapes. `classes` and
+    `declared` are the layer types and the LayerParameter fields that a user declares; see Schema.
     """
 
     name: str = ""
@@ -53,25 +54,25 @@ class CaffeNet:
     declared: Fields = field(default_factory=dict)
 
     def values(self) -> dict[str, Any]:
-        """NetParameter's values, but for the layers."""
-        found: dict[str, Any] = {"name": self.name} if self.name else {}
+        """Return the values of NetParameter's fields without the layers; empty ones are left out."""
+        values: dict[str, Any] = {"name": self.name} if self.name else {}
         if self.inputs:
-            found["input"] = list(self.inputs)
-            found["input_shape"] = [{"dim": list(s)} for s in self.inputs.values() if s is not None]
-        return {k: v for k, v in found.items() if v != []}
+            values["input"] = list(self.inputs)
+            values["input_shape"] = [{"dim": list(s)} for s in self.inputs.values() if s is not None]
+        return {k: v for k, v in values.items() if v != []}
 
     def fields(self) -> tuple[Schema, list[Fields]]:
-        """The schema of all the layers together, and each layer's fields."""
+        """Return the schema that fits all layers, and for each layer its fields by name."""
         uses = [Use(layer.type, layer.params | layer.rest, layer.place) for layer in self.layers]
         schema = Schema(self.dialect, uses, self.classes, self.declared)
         return schema, [schema.layer_fields(use.params) for use in uses]
 
 
-def free(name: str, taken: set[str]) -> str:
-    """A name that is not taken yet; it is from then on."""
-    found, i = name, 1
-    while found in taken:
+def unused_name(name: str, taken: set[str]) -> str:
+    """Return `name`, or the first of name_2, name_3, ... that is not in `taken`, and add it to `taken`."""
+    candidate, i = name, 1
+    while candidate in taken:
         i += 1
-        found = f"{name}_{i}"
-    taken.add(found)
-    return found
+        candidate = f"{name}_{i}"
+    taken.add(candidate)
+    return candidate

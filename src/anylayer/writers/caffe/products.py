@@ -1,4 +1,4 @@
-"""Matrix products with constants, and recurrent layers."""
+"""Matrix products with constants, and LSTM."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from anylayer.graph import Op, Value
 from anylayer.network import Array
-from anylayer.writers.caffe.builder import Builder, Form
-from anylayer.writers.caffe.views import Mix, View
+from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.views import AxisProduct, BlobView
 
 
 def _gemm(b: Builder, op: Op) -> None:
-    weights = b.const(op.inputs[1])
+    weights = b.const_array(op.inputs[1])
     b.need(weights is not None and not op.attrs.get("transA"), "no product of two computed matrices")
     if weights is None:
         return
@@ -22,29 +22,34 @@ def _gemm(b: Builder, op: Op) -> None:
     rows = rows * np.float32(op.attrs.get("alpha", 1.0))
     bias = None
     if len(op.inputs) > 2 and op.inputs[2] is not None:
-        bias = b.const(op.inputs[2])
-        b.need(bias is not None, "no bias that is computed")
+        bias = b.const_array(op.inputs[2])
+        b.need(bias is not None, "no Gemm with a computed bias")
         beta = np.float32(op.attrs.get("beta", 1.0))
         bias = np.broadcast_to(np.asarray(bias).reshape(-1) * beta, (len(rows),))
         b.need(np.asarray(op.inputs[2].const).size in (1, len(rows)), "no bias for each row of a batch")
-    b.give(op.outputs[0], inner_product(b, op.inputs[0], rows, bias))
+    b.set_view(op.outputs[0], inner_product(b, op.inputs[0], rows, bias))
 
 
-def inner_product(b: Builder, value: Value | None, rows: Array, bias: Array | None) -> View:
-    """`rows` (num_output, K) times each (K,) of a value (N, K), whose order on its blob the weights take over."""
+def inner_product(b: Builder, value: Value | None, rows: Array, bias: Array | None) -> BlobView:
+    """Add an InnerProduct: value (N, K) times the transpose of `rows` (num_output, K), plus `bias` (num_output,).
+
+    If the value is a rearrangement of a blob (N, ...) within each sample, the columns of `rows` are permuted
+    instead.
+    """
     view = b.view(value)
     n = view.base[0] if view.base else 1
-    order = view.order() if view.moves_only and n == view.shape[0] else None
+    indices = view.element_indices() if view.is_rearrangement and n == view.shape[0] else None
     length = math.prod(view.base[1:])
-    if order is not None and length == rows.shape[1] and len(view.base) > 1:
-        first = order.reshape(n, -1)[0]
-        if (order.reshape(n, -1) == first + np.arange(n)[:, None] * length).all() and (first < length).all():
+    if indices is not None and length == rows.shape[1] and len(view.base) > 1:
+        indices = indices.reshape(n, -1)
+        first = indices[0]
+        if (indices == first + np.arange(n)[:, None] * length).all() and (first < length).all():
             if not (first == np.arange(length)).all():
-                turned = np.empty_like(rows)
-                turned[:, first] = rows
-                rows = turned
-            view = View(view.name, view.base)
-    x = b.settled(view)
+                permuted = np.empty_like(rows)
+                permuted[:, first] = rows
+                rows = permuted
+            view = BlobView(view.name, view.base)
+    x = b.materialized(view)
     params: dict[str, Any] = {"num_output": len(rows)}
     if bias is None:
         params["bias_term"] = False
@@ -53,24 +58,24 @@ def inner_product(b: Builder, value: Value | None, rows: Array, bias: Array | No
 
 
 def _matmul(b: Builder, op: Op) -> None:
-    left, right = b.const(op.inputs[0]), b.const(op.inputs[1])
+    left, right = b.const_array(op.inputs[0]), b.const_array(op.inputs[1])
     if right is not None:
         matrix = right.reshape(right.shape[-2:]) if right.ndim > 2 and math.prod(right.shape[:-2]) == 1 else right
         b.need(matrix.ndim == 2, f"no product with weights {list(right.shape)}, one matrix for each sample")
         view = b.view(op.inputs[0])
         rank = len(view.shape)
         if rank == 2:
-            b.give(op.outputs[0], inner_product(b, op.inputs[0], matrix.T, None))
+            b.set_view(op.outputs[0], inner_product(b, op.inputs[0], matrix.T, None))
             return
         if rank == 4:
-            b.give(op.outputs[0], view.then(Mix(3, np.ascontiguousarray(matrix.T))))
+            b.set_view(op.outputs[0], view.then(AxisProduct(3, np.ascontiguousarray(matrix.T))))
             return
         b.need(rank > 2, f"no product of {list(view.shape)}")
-        x = b.settled(view)
+        x = b.materialized(view)
         params = {"num_output": matrix.shape[1], "bias_term": False, "axis": rank - 1}
         shape = (*x.base[:-1], matrix.shape[1])
         blobs = [np.ascontiguousarray(matrix.T)]
-        b.give(op.outputs[0], b.add("InnerProduct", [x], shape, {"inner_product_param": params}, blobs))
+        b.set_view(op.outputs[0], b.add("InnerProduct", [x], shape, {"inner_product_param": params}, blobs))
         return
     b.need(left is not None, "no product of two computed matrices")
     if left is None:
@@ -78,43 +83,48 @@ def _matmul(b: Builder, op: Op) -> None:
     view = b.view(op.inputs[1])
     matrix = left.reshape(left.shape[-2:]) if math.prod(left.shape[:-2]) == 1 else left
     b.need(matrix.ndim == 2 and len(view.shape) > 2, f"no product of {list(left.shape)} and {list(view.shape)}")
-    b.give(op.outputs[0], view.then(Mix(len(view.shape) - 2, matrix)))
+    b.set_view(op.outputs[0], view.then(AxisProduct(len(view.shape) - 2, matrix)))
 
 
 def _lstm(b: Builder, op: Op) -> None:
-    """Caffe's LSTM, whose gates are i, f, o, g, with a second bottom that is 0 where a sequence begins."""
-    x = b.settled(op.inputs[0])
+    """Add Caffe's LSTM. Its gates are in the order i, f, o, g; its second bottom is 0 where a sequence begins.
+
+    Raises LayerError for other directions, activations, initial states, and for a last state that has consumers.
+    """
+    x = b.materialized(op.inputs[0])
     given = [*op.inputs, *[None] * 8]
-    w, r, bias = (b.const(v) for v in given[1:4])
-    plain = op.attrs.get("direction", "forward") == "forward" and not op.attrs.get("clip")
-    plain = plain and list(op.attrs.get("activations") or ["Sigmoid", "Tanh", "Tanh"]) == [
+    w, r, bias = (b.const_array(v) for v in given[1:4])
+    is_default = op.attrs.get("direction", "forward") == "forward" and not op.attrs.get("clip")
+    is_default = is_default and list(op.attrs.get("activations") or ["Sigmoid", "Tanh", "Tanh"]) == [
         "Sigmoid",
         "Tanh",
         "Tanh",
     ]
-    b.need(plain, "no LSTM but the forward one of sigmoid and tanh")
-    b.need(w is not None and r is not None, "no LSTM by weights that are computed")
+    b.need(is_default, "no LSTM other than forward with sigmoid and tanh")
+    b.need(w is not None and r is not None, "no LSTM with computed weights")
     b.need(given[4] is None and given[7] is None and not op.attrs.get("input_forget"), "no LSTM with peepholes, "
            "sequence lengths or coupled gates")  # fmt: skip
-    starts = [b.const(v) for v in given[5:7]]
+    starts = [b.const_array(v) for v in given[5:7]]
     zero = all(v is None or (s is not None and not s.any()) for v, s in zip(given[5:7], starts))
-    b.need(zero, "no LSTM that starts from other than zeros")
-    b.need(not any(b.uses.get(v) for v in op.outputs[1:]), "no LSTM whose last state is read")
+    b.need(zero, "no LSTM with initial states other than zeros")
+    b.need(
+        not any(b.value_uses.get(v) for v in op.outputs[1:]), "no LSTM with a last state that other operators read"
+    )
     if w is None or r is None:
         return
     steps, batch = x.base[:2]
     d = int(op.attrs["hidden_size"])
     gates = np.arange(4 * d).reshape(4, d)[[0, 2, 1, 3]].reshape(-1)  # ONNX: i, o, f, c
     both = np.zeros(4 * d, np.float32) if bias is None else bias[0, : 4 * d] + bias[0, 4 * d :]
-    cont = _continues(b, steps, batch)
+    cont = _continuation(b, steps, batch)
     blobs = [w[0][gates], both[gates], r[0][gates]]
     params = {"recurrent_param": {"num_output": d}}
     y = b.add("LSTM", [x, cont], (steps, batch, d), params, blobs)
-    b.give(op.outputs[0], y)
+    b.set_view(op.outputs[0], y)
 
 
-def _continues(b: Builder, steps: int, batch: int) -> View:
-    """(steps, batch): 0 in the first step, where the sequences begin, then 1."""
+def _continuation(b: Builder, steps: int, batch: int) -> BlobView:
+    """Return a blob (steps, batch) that is 0 in the first step, where the sequences begin, and 1 after it."""
     parts = []
     for value, count in ((0.0, 1), (1.0, steps - 1)):
         if count:
@@ -125,4 +135,4 @@ def _continues(b: Builder, steps: int, batch: int) -> View:
     return b.add("Concat", parts, (steps, batch), {"concat_param": {"axis": 0}}, suffix="cont")
 
 
-PRODUCTS: dict[str, Form] = {"Gemm": _gemm, "MatMul": _matmul, "LSTM": _lstm}
+PRODUCTS: dict[str, Lowering] = {"Gemm": _gemm, "MatMul": _matmul, "LSTM": _lstm}

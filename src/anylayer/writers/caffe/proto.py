@@ -1,4 +1,4 @@
-"""The caffe.proto that goes with a network: Caffe's messages, and its layers' with the dialect's numbers."""
+"""Write the caffe.proto of a network: Caffe's messages and its layers' parameters, with the dialect's numbers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from anylayer.layer import Enum, Field, Message, Registry
 from anylayer.layer.fields import MISSING
 from anylayer.layer.filler import Filler
-from anylayer.writers.caffe.base import GENERIC, MESSAGES, NET, NUMBERS, title
-from anylayer.writers.caffe.inference import Fields
+from anylayer.writers.caffe.field_types import Fields
 from anylayer.writers.caffe.layers import CaffeNet
+from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, MESSAGE_NUMBERS, NET_FIELDS, title
 from anylayer.writers.caffe.schema import Schema
 from anylayer.writers.caffe.text import quoted, scalar_text
 
 _HEAD = """\
-// What {what} is made of: the messages of Caffe, and of its layers as {dialect} has them.
-// protoc and `anylayer --proto` read it. The V0 and V1 layers of old files are left out.
+// The messages of {what}: those of Caffe, and the parameters of its layers {dialect}.
+// Read by protoc and `anylayer --proto`. The V0 and V1 layers of old files are omitted.
 syntax = "proto2";
 package caffe;
 """
@@ -26,41 +26,47 @@ _PACKED = {("BlobShape", "dim"), ("BlobProto", "data"), ("BlobProto", "diff")} |
 }
 
 
-_TAKEN = ("NetParameter", "LayerParameter", "Phase", "TRAIN", "TEST")
-"""Names of the package that no message of a parameter may have."""
+_RESERVED = ("NetParameter", "LayerParameter", "Phase", "TRAIN", "TEST")
+"""Names in the package caffe that no parameter message may have."""
 
 
 def proto_text(net: CaffeNet) -> str:
-    """The .proto of a network: it reads the network's prototxt and caffemodel."""
+    """Return the text of a .proto that describes the network's prototxt and caffemodel."""
     schema, _ = net.fields()
     writer = _Writer()
     own = _own_fields(schema, _repeated(net))
     taken = {f.number for f in own.values()}
-    generic = {n: f for n, f in GENERIC.items() if f.number not in taken}
-    writer.add("NetParameter", NET, ["  repeated LayerParameter layer = 100;"])
+    generic = {n: f for n, f in LAYER_FIELDS.items() if f.number not in taken}
+    writer.add("NetParameter", NET_FIELDS, ["  repeated LayerParameter layer = 100;"])
     writer.add("LayerParameter", {**generic, **dict(sorted(own.items(), key=lambda item: item[1].number))})
-    dialect = f"the dialect '{net.dialect.name}'" if net.dialect.name else "they are spelled in it"
+    dialect = f"in dialect '{net.dialect.name}'" if net.dialect.name else "as the network spells them"
     head = _HEAD.format(what=f"network '{net.name}'" if net.name else "the network", dialect=dialect)
     enum = "enum Phase { TRAIN = 0; TEST = 1; }"
     return "\n\n".join([head.rstrip(), enum, *("\n".join(lines) for lines in writer.lines())]) + "\n"
 
 
 def _own_fields(schema: Schema, repeated: set[str]) -> Fields:
-    """Return LayerParameter's fields but the generic ones: those of the network, those of the schema given with
-    it, and Caffe's own whose numbers nothing else takes."""
+    """Return LayerParameter's fields other than the generic ones.
+
+    They are the network's, those of the schema given with it, and those of Caffe whose numbers are unused.
+    """
     found: dict[str, Field] = {}
     for name, cls in schema.messages.items():
         given = schema.declared.get(name)
         many = name in repeated or (given is not None and given.repeated)
         found[name] = Field(schema.numbers[name], cls, repeated=many)
     found.update(schema.plain)
-    found.update({n: f for n, f in schema.declared.items() if n not in found and n not in GENERIC})
+    found.update({n: f for n, f in schema.declared.items() if n not in found and n not in LAYER_FIELDS})
     taken = {f.number for f in found.values()}
     classes: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed and not d.dialects]
-    own = {c.message: c for c in reversed(classes) if c.message in NUMBERS and c.message not in MESSAGES}
-    for name, cls in {**own, **MESSAGES}.items():
-        if name not in found and NUMBERS[name] not in taken:
-            found[name] = Field(NUMBERS[name], schema.adapted(name, cls))
+    own = {
+        c.message: c
+        for c in reversed(classes)
+        if c.message in MESSAGE_NUMBERS and c.message not in MESSAGE_CLASSES
+    }
+    for name, cls in {**own, **MESSAGE_CLASSES}.items():
+        if name not in found and MESSAGE_NUMBERS[name] not in taken:
+            found[name] = Field(MESSAGE_NUMBERS[name], schema.adapted(name, cls))
     return found
 
 
@@ -69,15 +75,19 @@ def _repeated(net: CaffeNet) -> set[str]:
 
 
 class _Writer:
-    """Messages as they are met, each once; `out` holds their lines by name."""
+    """Collects the declarations of messages in order of occurrence, each once.
+
+    `out` maps a message to its lines, `shapes` to what distinguishes it from another message of the same name,
+    `enums_of` to the enums that are declared in it for other messages to use.
+    """
 
     def __init__(self) -> None:
         self.out: dict[str, list[str]] = {}
-        self.shapes: dict[str, Any] = dict.fromkeys(_TAKEN)
-        self.housed: dict[str, dict[str, Enum]] = {}
+        self.shapes: dict[str, Any] = dict.fromkeys(_RESERVED)
+        self.enums_of: dict[str, dict[str, Enum]] = {}
 
     def name(self, cls: type[Message], wanted: str = "") -> str:
-        """Return the name of a message's type; its declaration is entered."""
+        """Return the type name of a message and add its declaration. `wanted` gets a number if it is taken."""
         wanted = wanted or ("FillerParameter" if cls is Filler else cls.__name__)
         shape = _shape(cls)
         name, i = wanted, 1
@@ -89,26 +99,26 @@ class _Writer:
             self.add(name, _distinct(cls.fields))
             origin: Any = getattr(cls, "origin", None) or cls
             for enum in origin.enums:
-                self.house(enum)
+                self.declare_enum(enum)
         return name
 
     def add(self, name: str, fields: Fields, more: Sequence[str] = ()) -> None:
-        """Enter the declaration of a message."""
+        """Add the declaration of a message. `more` are lines before its end."""
         self.out[name] = []
         enums: dict[str, dict[str, int]] = {}
         body = [self._declaration(name, n, f, fields, enums) for n, f in fields.items()]
         lines = [_enum_line(stem, numbers) for stem, numbers in enums.items()]
         self.out[name] = [f"message {name} {{", *(f"  {line}" for line in lines), *body, *more, "}"]
 
-    def house(self, enum: Enum) -> str:
-        """Have the message that declares an enum declare it; return its full name."""
+    def declare_enum(self, enum: Enum) -> str:
+        """Declare an enum in the message that it belongs to and return its full name."""
         message, name = enum.home or ("", "")
-        self.housed.setdefault(message, {})[name] = enum
+        self.enums_of.setdefault(message, {})[name] = enum
         return f"{message}.{name}"
 
     def lines(self) -> Iterator[list[str]]:
-        """All declarations."""
-        for message, enums in self.housed.items():
+        """Yield the lines of each declaration."""
+        for message, enums in self.enums_of.items():
             head, *rest = self.out.get(message, [f"message {message} {{", "}"])
             self.out[message] = [head, *(f"  {_enum_line(n, e.numbers)}" for n, e in enums.items()), *rest]
         yield from self.out.values()
@@ -119,10 +129,12 @@ class _Writer:
         kind = declared.kind
         if isinstance(kind, Enum):
             phase = kind.numbers == {"TRAIN": 0, "TEST": 1}
-            own = "Phase" if phase else self.house(kind) if kind.home else ""
+            own = "Phase" if phase else self.declare_enum(kind) if kind.home else ""
             spelled = own or self._enum(message, name, kind, fields, enums)
         elif isinstance(kind, type):
-            spelled = self.name(kind, title(name) if message == "LayerParameter" and name not in GENERIC else "")
+            spelled = self.name(
+                kind, title(name) if message == "LayerParameter" and name not in LAYER_FIELDS else ""
+            )
         else:
             spelled = "string" if kind == "any" else str(kind)
         label = "repeated" if declared.repeated else "optional"
@@ -137,8 +149,11 @@ class _Writer:
         return f"  {label} {spelled} {name} = {declared.number}{tail};"
 
     def _enum(self, message: str, name: str, kind: Enum, fields: Fields, enums: dict[str, dict[str, int]]) -> str:
-        """Return the name of an enum inside its message, or inside a message of its own where another name of the
-        message is one of its words: words stand in the scope of the message that the enum is in."""
+        """Declare an enum and return its name.
+
+        It is declared in its own message. The words of an enum are names in the scope of the enclosing message, so
+        where one of them is used there already, a new message encloses the enum.
+        """
         stem = "".join(part.capitalize() for part in name.split("_"))
         for known, numbers in enums.items():
             if numbers == kind.numbers:
@@ -164,8 +179,11 @@ def _enum_line(name: str, numbers: Mapping[str, int]) -> str:
 
 
 def _shape(cls: type[Message], around: tuple[type[Message], ...] = ()) -> Any:
-    """Return what distinguishes two messages of one name: numbers, types, defaults, those of messages inside
-    too."""
+    """Return what distinguishes messages of one name: fields, numbers, types and defaults, including inner
+    messages.
+
+    `around` are the messages that enclose this one; recursion stops there.
+    """
     if cls in around:
         return cls.__name__
     found = []
@@ -179,7 +197,7 @@ def _shape(cls: type[Message], around: tuple[type[Message], ...] = ()) -> Any:
 
 
 def _distinct(fields: Fields) -> Fields:
-    """The fields in the order of their numbers; of two with one number the later declared counts."""
+    """Return the fields in the order of their numbers. Of two with one number, keep the one declared later."""
     by_number = {f.number: (n, f) for n, f in fields.items()}
     return dict(by_number[number] for number in sorted(by_number) if number > 0)
 

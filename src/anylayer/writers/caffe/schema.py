@@ -1,4 +1,4 @@
-"""Which message class and which number a parameter message has: by the layers' declarations and the dialect."""
+"""Decide the message class and the field number of each parameter message of a network."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 from anylayer.errors import LayerError, at, need
 from anylayer.layer import Field, Message, Registry
-from anylayer.writers.caffe.base import GENERIC, MESSAGES, NUMBERS
 from anylayer.writers.caffe.dialects import Dialect
-from anylayer.writers.caffe.inference import Fields, Placed, inferred_field, inferred_fields, made_message
+from anylayer.writers.caffe.field_types import Fields, Placed, inferred_field, inferred_fields, message_class
+from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, MESSAGE_NUMBERS
 
-_FIRST_FREE = 100_000
-"""Parameter messages that nobody has given a number get one from here on."""
+_FIRST_UNDECLARED = 100_000
+"""The first number for parameter messages for which no number is declared anywhere."""
 
 
 class Use(NamedTuple):
-    """One layer's fields besides the generic ones. `place` leads an error message."""
+    """The fields of one layer other than the generic ones. `place` leads an error message."""
 
     type: str
     params: Mapping[str, Any]
@@ -27,13 +27,15 @@ class Use(NamedTuple):
 
 
 class Schema:
-    """The messages of one network to write: the class and the number of each parameter message, told from all of
-    its layers together.
+    """The messages of a network that is written: the class and the number of each parameter message.
 
-    `classes` are the layer types that a user defines, each with its class where that declares its fields, else
-    None. `declared` are LayerParameter's fields as the schema given with the source (--proto) declares them.
+    Both fit all layers of the network together. `messages` and `numbers` map the name of a parameter message to
+    them, `plain` maps the name of another field to its Field.
 
-    Raises LayerError where the values of a field fit no type.
+    `classes` are the layer types that a user defines: each with its class if that declares its fields, else with
+    None. `declared` are LayerParameter's fields in the schema that was given with the source (--proto).
+
+    Raises LayerError where no type of protobuf can hold all values of a field.
     """
 
     def __init__(
@@ -52,14 +54,14 @@ class Schema:
         given: dict[str, list[tuple[Use, Any]]] = {}
         for use in uses:
             for name, value in use.params.items():
-                if name not in GENERIC:
+                if name not in LAYER_FIELDS:
                     given.setdefault(name, []).append((use, value))
         for name, found in given.items():
             self._enter(name, found)
 
     def layer_fields(self, params: Mapping[str, Any]) -> dict[str, Field]:
-        """Return the fields of a layer: the generic ones and one for each parameter message it has."""
-        found: dict[str, Field] = dict(GENERIC)
+        """Return a layer's fields by name: the generic ones and one for each parameter message it has."""
+        found: dict[str, Field] = dict(LAYER_FIELDS)
         for name, values in params.items():
             if name in self.messages:
                 message = self.messages[name]
@@ -69,7 +71,7 @@ class Schema:
         return found
 
     def _enter(self, name: str, found: Sequence[tuple[Use, Any]]) -> None:
-        """Decide what a field of LayerParameter is."""
+        """Decide whether a field of LayerParameter is a message or a plain field, with its class and number."""
         own = self.declared.get(name)
         each = [(use, one) for use, value in found for one in (value if isinstance(value, list) else [value])]
         if any(isinstance(one, Mapping) for _, one in each):
@@ -86,8 +88,7 @@ class Schema:
             self.plain[name] = inferred_field(name, self._number(name, None), values)
 
     def _message(self, name: str, each: Sequence[tuple[Use, Mapping[str, Any]]]) -> type[Message]:
-        """Return the class of a parameter message: what its layers' classes declare, widened to hold all
-        values."""
+        """Return the class of a parameter message: the declared fields, and inferred ones for all other values."""
         classes: list[type[Message]] = []
         for type_ in dict.fromkeys(use.type for use, _ in each):
             given = set().union(*(values for use, values in each if use.type == type_))
@@ -96,40 +97,42 @@ class Schema:
             classes += [c for c in fitting[:1] if c not in classes]
         placed = [(use.place, values) for use, values in each]
         if not classes:
-            return made_message(name, inferred_fields(placed, {}))
+            return message_class(name, inferred_fields(placed, {}))
         every: list[Fields] = [self.adapted(name, c).fields for c in classes]
-        fields = reduce(_joined, every)
-        free = len(classes) > 1 or any(self._is_free(use.type) for use, _ in each)
-        fields = {n: _holding(n, f, placed) if free else f for n, f in fields.items()}
-        return made_message(classes[0].__name__, inferred_fields(placed, fields), classes[0])
+        fields = reduce(_union, every)
+        adaptable = len(classes) > 1 or any(self._is_undeclared(use.type) for use, _ in each)
+        fields = {n: _fitting(n, f, placed) if adaptable else f for n, f in fields.items()}
+        return message_class(classes[0].__name__, inferred_fields(placed, fields), classes[0])
 
-    def _is_free(self, type_: str) -> bool:
-        """Whether no class declares what fields layers of this type have."""
-        known = self.classes[type_] is not None if type_ in self.classes else Registry.of("caffe").find(type_)
-        return not known
+    def _is_undeclared(self, type_: str) -> bool:
+        """Return whether no class declares the fields of layers of this type."""
+        if type_ in self.classes:
+            return self.classes[type_] is None
+        return not Registry.of("caffe").find(type_)
 
     def _candidates(self, type_: str, name: str) -> list[type[Message]]:
+        """Return the classes that may declare a parameter message of a layer type, the preferred one first."""
         given = self.declared.get(name)
         if given is not None and isinstance(given.kind, type):
             return [given.kind]
         own = self.classes.get(type_)
         if own is not None and getattr(own, "message", "") == name:
             return [own]
-        found = [d for d in Registry.of("caffe").find(type_) if d.typed]
-        found.sort(key=lambda d: self.dialect.name not in d.dialects)
-        classes: list[Any] = [d.cls for d in found]
+        definitions = [d for d in Registry.of("caffe").find(type_) if d.typed]
+        definitions.sort(key=lambda d: self.dialect.name not in d.dialects)
+        classes: list[Any] = [d.cls for d in definitions]
         declared = [c for c in classes if c.message == name] + [
             c.also[name] for c in classes if c.message != name and name in c.also
         ]
-        if name in MESSAGES:
-            return [MESSAGES[name], *declared]
+        if name in MESSAGE_CLASSES:
+            return [MESSAGE_CLASSES[name], *declared]
         if declared:
             return declared
         every: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed]
         return [c for c in every if c.message == name]
 
     def adapted(self, name: str, cls: type[Message]) -> type[Message]:
-        """Return the class with the dialect's numbers, and without the fields it lacks."""
+        """Return a class with the dialect's field numbers, without the fields that the dialect lacks."""
         if name in self.declared:
             return cls
         changed = self.dialect.fields.get(name, {})
@@ -138,11 +141,14 @@ class Schema:
             for i, (n, f) in enumerate(cls.fields.items(), 1)
             if self.dialect.has_field(name, n) and not f.unwritten
         }
-        return made_message(cls.__name__, fields, cls)
+        return message_class(cls.__name__, fields, cls)
 
     def _number(self, name: str, cls: type[Message] | None) -> int:
-        """Return LayerParameter's number of a field: the given schema's, the dialect's, the common one, else a
-        free one."""
+        """Return and enter the number of a field of LayerParameter.
+
+        It is the number in the given schema, else the first unused one of the dialect's number, BVLC's number, and
+        the numbers in other dialects, else a new number.
+        """
         origin: Any = getattr(cls, "origin", cls)
         declared: dict[str, int] = dict(getattr(origin, "numbers", {}))
         every: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed and not declared]
@@ -150,20 +156,20 @@ class Schema:
             if name and other.message == name:
                 declared.update(other.numbers)
         given = self.declared.get(name)
-        wanted = [declared.get(self.dialect.name), NUMBERS.get(name), declared.get(""), *declared.values()]
+        wanted = [declared.get(self.dialect.name), MESSAGE_NUMBERS.get(name), declared.get(""), *declared.values()]
         taken: set[int | None] = set(self.numbers.values())
-        taken |= {NUMBERS["input_param"]} if not self.dialect.legacy_inputs else set()
-        if NUMBERS.get(name) in wanted:
-            taken -= {NUMBERS.get(name)}
+        taken |= {MESSAGE_NUMBERS["input_param"]} if not self.dialect.legacy_inputs else set()
+        if MESSAGE_NUMBERS.get(name) in wanted:
+            taken -= {MESSAGE_NUMBERS.get(name)}
         taken |= {f.number for n, f in self.declared.items() if n != name}
-        free = next(n for n in range(_FIRST_FREE, _FIRST_FREE + len(taken) + 2) if n not in taken)
-        number = next((n for n in wanted if n is not None and n not in taken), free)
+        unused = next(n for n in range(_FIRST_UNDECLARED, _FIRST_UNDECLARED + len(taken) + 2) if n not in taken)
+        number = next((n for n in wanted if n is not None and n not in taken), unused)
         self.numbers[name] = number if given is None else given.number
         return self.numbers[name]
 
 
-def _joined(a: Fields, b: Fields) -> Fields:
-    """Return the fields of both, `a` first; of two fields with one number the second one gets another number."""
+def _union(a: Fields, b: Fields) -> Fields:
+    """Return the fields of both, `a` first. A field of `b` whose number is taken gets the next larger number."""
     fields = dict(a)
     taken = {f.number for f in fields.values()}
     for name, declared in b.items():
@@ -174,8 +180,8 @@ def _joined(a: Fields, b: Fields) -> Fields:
     return fields
 
 
-def _holding(name: str, declared: Field, placed: Sequence[Placed]) -> Field:
-    """Return the field as it is declared where it holds all values, else as the values tell it."""
+def _fitting(name: str, declared: Field, placed: Sequence[Placed]) -> Field:
+    """Return the declared field if it can hold all values, else one that is inferred from them."""
     values = [(place, message[name]) for place, message in placed if name in message]
     try:
         for _, value in values:
@@ -186,14 +192,15 @@ def _holding(name: str, declared: Field, placed: Sequence[Placed]) -> Field:
 
 
 def own_message(type_: str, classes: Mapping[str, type[Message] | None] | None = None) -> str:
-    """The name of the message in which a layer type's parameters stand: declared, else made of the type's name."""
+    """Return the field name of a layer type's parameter message: as declared, else derived from the type's
+    name."""
     cls: Any = (classes or {}).get(type_)
-    found: list[Any] = [cls] if cls is not None else [d.cls for d in Registry.of("caffe").find(type_) if d.typed]
-    declared = [c.message for c in found if getattr(c, "message", "")]
+    owners: list[Any] = [cls] if cls is not None else [d.cls for d in Registry.of("caffe").find(type_) if d.typed]
+    declared = [c.message for c in owners if getattr(c, "message", "")]
     return declared[0] if declared else snake(type_) + "_param"
 
 
 def snake(type_: str) -> str:
-    """A layer type as words joined by underscores: ShuffleChannel -> shuffle_channel."""
+    """Return a layer type in snake case: ShuffleChannel -> shuffle_channel."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type_)
     return re.sub(r"\W", "_", words).lower()

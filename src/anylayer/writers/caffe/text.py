@@ -1,45 +1,46 @@
-"""Prototxt: protobuf's text format as Python prints it (protobuf.dev/reference/protobuf/textformat-spec).
+"""Write a prototxt: protobuf's text format as protobuf's Python package prints it.
 
-Fields stand in the order of their numbers, those that nothing declares behind them; enums by name; a float as the
-shortest text that is the same float32, always with a point or an exponent.
+Fields are in the order of their numbers, undeclared ones last. Enums are written by name. A float is the shortest
+decimal that gives the same float32, always with a point or an exponent.
+Source: protobuf.dev/reference/protobuf/textformat-spec.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from anylayer.layer import Enum, Field, Message
 from anylayer.network import Word
-from anylayer.writers.caffe.base import NET
-from anylayer.writers.caffe.inference import Fields, is_truth
+from anylayer.writers.caffe.field_types import Fields, as_list, is_truth
 from anylayer.writers.caffe.layers import CaffeNet
+from anylayer.writers.caffe.messages import NET_FIELDS
 
 INTEGERS = frozenset(f"{kind}{bits}" for kind in ("int", "uint", "sint", "fixed", "sfixed") for bits in (32, 64))
 NUMERIC = INTEGERS | {"float", "double"}
-"""Protobuf's types that are numbers."""
+"""The number types of protobuf."""
 
 _ESCAPES = {'"': '\\"', "'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def prototxt(net: CaffeNet) -> str:
-    """The network as a prototxt; without its weights."""
+    """Return the network as a prototxt, without its weights."""
     _, fields = net.fields()
-    lines = [*message_lines(net.values(), NET)]
+    lines = [*message_lines(net.values(), NET_FIELDS)]
     for layer, declared in zip(net.layers, fields):
         lines += ["layer {", *(f"  {line}" for line in message_lines(layer.values(), declared)), "}"]
     return "".join(f"{line}\n" for line in lines)
 
 
 def message_lines(values: Mapping[str, Any], fields: Fields) -> Iterator[str]:
-    """The lines of a message's fields."""
+    """Yield the lines of a message's fields, without the message's own braces."""
     for name in in_order(values, fields):
         declared = fields.get(name)
         value = values[name]
-        for one in value if isinstance(value, (list, tuple)) else [value]:
+        for one in as_list(value):
             if isinstance(one, Mapping):
                 inner = fields_of(declared)
                 yield f"{name} {{"
@@ -50,18 +51,18 @@ def message_lines(values: Mapping[str, Any], fields: Fields) -> Iterator[str]:
 
 
 def in_order(values: Mapping[str, Any], fields: Fields) -> list[str]:
-    """The names of a message's values by their numbers."""
+    """Return the names of a message's values in the order of their field numbers, undeclared ones last."""
     return sorted(values, key=lambda n: fields[n].number if n in fields else 1 << 30)
 
 
 def fields_of(declared: Field | None) -> Fields:
-    """The fields of the message that a field is."""
+    """Return the fields of a field whose type is a message; none for other fields."""
     kind = declared.kind if declared is not None else None
     return kind.fields if isinstance(kind, type) and issubclass(kind, Message) else {}
 
 
 def scalar_text(value: Any, declared: Field | None) -> str:
-    """A value as a prototxt spells it."""
+    """Return a scalar value as a prototxt spells it."""
     kind = declared.kind if declared is not None else "any"
     if isinstance(kind, Enum):
         return _enum_text(kind, value)
@@ -89,7 +90,7 @@ def _enum_text(kind: Enum, value: Any) -> str:
 
 
 def float_text(value: float) -> str:
-    """The shortest decimal that is the same float32."""
+    """Return the shortest decimal that gives the same float32."""
     with np.errstate(over="ignore"):
         single = np.float32(value)
     special = _special(single)
@@ -109,14 +110,9 @@ def _special(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string between quotes."""
+    """Return a string in quotes, with escapes."""
     return (
         '"'
         + "".join(_ESCAPES.get(c) or (c if c >= " " and c != "\x7f" else f"\\{ord(c):03o}") for c in text)
         + '"'
     )
-
-
-def listed(value: Any) -> Sequence[Any]:
-    """A repeated field's values."""
-    return value if isinstance(value, (list, tuple)) else [value]

@@ -1,14 +1,16 @@
-"""Views: values that a blob is but for reshaping, transposing, padding and mixing, which are put off.
+"""Deferred views: a value described as a blob and the steps that compute the value from it.
 
-What reads the value may take them over: an inner product the order in which a map was flattened, a convolution the
-padding. Otherwise they become layers.
+Reshape, Transpose, Pad and products with a constant matrix along one axis are not written as layers at once. The
+layer that consumes the value may do their work: an inner product absorbs the order in which a map was flattened
+into its weights, a convolution takes over the padding. Steps that no consumer takes over become layers; see
+materialize.py.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,38 +18,38 @@ from anylayer.network import Array, Shape
 
 
 class Reshape(NamedTuple):
-    """The same elements in another shape."""
+    """Keep the elements in row-major order and change the shape."""
 
     shape: Shape
 
 
 class Transpose(NamedTuple):
-    """Output axis i is input axis perm[i]."""
+    """Permute the axes: output axis i is input axis perm[i]."""
 
     perm: Shape
 
 
 class Pad(NamedTuple):
-    """So many cells of a value before and after each axis."""
+    """Add begins[i] cells before and ends[i] cells after axis i, each with `value`."""
 
     begins: Shape
     ends: Shape
     value: float
 
 
-class Mix(NamedTuple):
-    """A matrix (new, old) along an axis."""
+class AxisProduct(NamedTuple):
+    """Multiply by `matrix` (new size, old size) along `axis`: resizing, selecting cells, a matrix product."""
 
     axis: int
-    matrix: Any
+    matrix: Array
 
 
-Step = Reshape | Transpose | Pad | Mix
+Step = Reshape | Transpose | Pad | AxisProduct
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What `steps` make of blob `name`, which has `base` as its shape."""
+class BlobView:
+    """The result of applying `steps` in order to the blob `name`, whose shape is `base`."""
 
     name: str
     base: Shape
@@ -55,32 +57,33 @@ class View:
 
     @property
     def shape(self) -> Shape:
+        """Return the shape of the value, after all steps."""
         shape = self.base
         for step in self.steps:
             shape = shape_after(step, shape)
         return shape
 
     @property
-    def moves_only(self) -> bool:
-        """Whether each element is one of the blob's."""
+    def is_rearrangement(self) -> bool:
+        """Return whether the value has exactly the elements of the blob: every step is a Reshape or Transpose."""
         return all(isinstance(s, (Reshape, Transpose)) for s in self.steps)
 
     @property
     def perm(self) -> Shape | None:
-        """The axes of the blob in the order of the value's; None where the steps are more than that."""
+        """Return for each axis of the value the axis of the blob; None unless the steps are one permutation."""
         if not self.steps:
             return tuple(range(len(self.base)))
         only = self.steps[0]
         return only.perm if len(self.steps) == 1 and isinstance(only, Transpose) else None
 
-    def then(self, step: Step) -> View:
-        """With one more step; steps that undo each other go."""
+    def then(self, step: Step) -> BlobView:
+        """Return the view with one more step. Combine it with the last step, or omit it, where that is exact."""
         shape = self.shape
         if isinstance(step, Transpose):
             last = self.steps[-1] if self.steps else None
             if isinstance(last, Transpose):
-                joined = Transpose(tuple(last.perm[p] for p in step.perm))
-                return replace(self, steps=self.steps[:-1]).then(joined)
+                combined = Transpose(tuple(last.perm[p] for p in step.perm))
+                return replace(self, steps=self.steps[:-1]).then(combined)
             moving = [p for p in step.perm if shape[p] != 1]
             if step.perm == tuple(range(len(shape))):
                 return self
@@ -95,12 +98,18 @@ class View:
             return self
         return replace(self, steps=(*self.steps, step))
 
-    def order(self) -> Array:
-        """For steps that only move: the place in the blob of each element of the value."""
-        return apply(np.arange(math.prod(self.base)).reshape(self.base), self.steps)
+    def element_indices(self) -> Array:
+        """Return for each element of the value its flat index in the blob. The view must be a rearrangement."""
+        array = np.arange(math.prod(self.base)).reshape(self.base)
+        for step in self.steps:
+            array = array.reshape(step.shape) if isinstance(step, Reshape) else array.transpose(step.perm)  # type: ignore[union-attr]
+        return array
 
-    def back(self, array: Array) -> Array:
-        """An array that lies on the value, as it lies on the blob (steps that only move)."""
+    def to_blob_layout(self, array: Array) -> Array:
+        """Undo the steps on an array that broadcasts to the value. The result broadcasts to the blob.
+
+        The view must be a rearrangement, and `array` must have the rank of the value.
+        """
         shape = self.base
         shapes = []
         for step in self.steps:
@@ -115,7 +124,7 @@ class View:
 
 
 def shape_after(step: Step, shape: Shape) -> Shape:
-    """The shape that a step gives."""
+    """Return the shape that a step makes of `shape`."""
     if isinstance(step, Reshape):
         return step.shape
     if isinstance(step, Transpose):
@@ -123,10 +132,3 @@ def shape_after(step: Step, shape: Shape) -> Shape:
     if isinstance(step, Pad):
         return tuple(n + b + e for n, b, e in zip(shape, step.begins, step.ends))
     return tuple(len(step.matrix) if i == step.axis else n for i, n in enumerate(shape))
-
-
-def apply(array: Array, steps: tuple[Step, ...]) -> Array:
-    """What moving steps make of an array."""
-    for step in steps:
-        array = array.reshape(step.shape) if isinstance(step, Reshape) else array.transpose(step.perm)  # type: ignore[union-attr]
-    return array

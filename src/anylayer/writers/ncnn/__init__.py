@@ -1,23 +1,23 @@
-"""ncnn: a graph as an ncnn network. Importing this loads no package ncnn: what is written is text and arrays."""
+"""Convert a graph to an ncnn network: text and arrays, so the package ncnn is not needed."""
 
 from __future__ import annotations
 
 from anylayer.graph import Graph
-from anylayer.writers.ncnn.arranging import ARRANGING
-from anylayer.writers.ncnn.builder import NcnnModel, write
+from anylayer.writers.ncnn.builder import NcnnModel, lower_graph
+from anylayer.writers.ncnn.data_movement import DATA_MOVEMENT
 from anylayer.writers.ncnn.elementwise import ELEMENTWISE
 from anylayer.writers.ncnn.products import PRODUCTS
 from anylayer.writers.ncnn.windows import WINDOWS
 
-__all__ = ["FORMS", "NcnnModel", "to_ncnn"]
+__all__ = ["LOWERINGS", "NcnnModel", "to_ncnn"]
 
-FORMS = {**WINDOWS, **PRODUCTS, **ELEMENTWISE, **ARRANGING}
-"""ONNX operator -> how ncnn has it."""
+LOWERINGS = {**WINDOWS, **PRODUCTS, **ELEMENTWISE, **DATA_MOVEMENT}
+"""ONNX operator -> the function that adds its ncnn layers."""
 
 
 def to_ncnn(graph: Graph) -> NcnnModel:
-    """The graph as an ncnn network for one sample at a time.
+    """Return the graph as an ncnn network, which computes one sample at a time.
 
-    Raises EngineError naming the first operator that ncnn cannot express as the graph means it.
+    Raises EngineError, which names the first operator that ncnn cannot compute exactly like the graph.
     """
-    return write(graph, FORMS)
+    return lower_graph(graph, LOWERINGS)

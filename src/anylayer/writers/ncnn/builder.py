@@ -1,8 +1,9 @@
-"""ncnn: a graph as the text of its .param file and the weights that belong behind it, in the order they are read.
+"""Build an ncnn network from a graph: the text of its .param file and its weights in the order of the .bin file.
 
-ncnn's blobs have one to four axes and none for the batch, and a blob is a shape over row-major data: so a value is
-kept in whatever shape its operator made, and brought into another one only where an operator needs it. Formats:
-https://github.com/Tencent/ncnn/wiki/param-and-model-file-structure, layers: its docs/developer-guide/operators.md.
+ncnn's blobs have one to four axes and no axis for the batch. A blob is row-major data with a shape. So a value
+keeps the shape in which its operator's layer produced it, and is reshaped only where a layer needs another shape.
+Sources: https://github.com/Tencent/ncnn/wiki/param-and-model-file-structure (formats), and ncnn's
+docs/developer-guide/operators.md (layers).
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from anylayer.network import Array
 
 _MAGIC = 7767517
 RANK = 4
-_RAW = np.zeros(1, np.int32)
-"""The word in front of weights that might have been quantized: they are not."""
+"""The largest number of axes of a blob."""
+_FLOAT32_TAG = np.zeros(1, np.int32)
+"""The word before weights that could be quantized: 0 stands for float32."""
 
 Shape = tuple[int, ...]
 Params = Mapping[int, "int | float | Sequence[int] | Sequence[float]"]
@@ -42,8 +44,12 @@ class Layer:
 
 @dataclass(slots=True)
 class NcnnModel:
-    """`text` is the .param file, `weights` the .bin file in pieces; `inputs` are blobs with their shapes,
-    `outputs` blobs. None stands for an input that nothing reads."""
+    """An ncnn network.
+
+    `text` is the .param file, `weights` the .bin file in pieces. `inputs` are the names of blobs with their
+    shapes; None stands for an input without consumers. `outputs` are names of blobs. `changed_in_place` tells for
+    each input whether ncnn may write to its memory.
+    """
 
     text: str
     weights: list[Array]
@@ -53,7 +59,7 @@ class NcnnModel:
 
 
 class Unsupported(Exception):
-    """Why an operator has no form."""
+    """The reason why ncnn cannot express an operator, as a noun phrase."""
 
 
 def require(condition: bool, why: str = "") -> None:
@@ -62,39 +68,48 @@ def require(condition: bool, why: str = "") -> None:
         raise Unsupported(why)
 
 
-def given(value: Value | None) -> Value:
+def present(value: Value | None) -> Value:
+    """Return the value. Raise Unsupported for an absent input."""
     if value is None:
-        raise Unsupported("an input that is left out")
+        raise Unsupported("an absent input")
     return value
 
 
 class Builder:
-    """The ncnn network that is being made of a graph."""
+    """Adds ncnn layers for the operators of a graph.
+
+    `blobs` maps a value to the blob that holds it, `shapes` a blob to its shape. `fused` are operators that the
+    layer of an earlier operator computes.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.layers: list[Layer] = []
         self.shapes: dict[str, Shape] = {}
         self.blobs: dict[Value, str] = {}
-        self.folded: set[Op] = set()
-        self._viewed: dict[tuple[str, Shape], str] = {}
-        self._readers: dict[Value, list[Op]] = {}
-        self._kept = set(graph.outputs)
+        self.fused: set[Op] = set()
+        self._reshaped: dict[tuple[str, Shape], str] = {}
+        self._consumers: dict[Value, list[Op]] = {}
+        self._outputs = set(graph.outputs)
         for o in graph.ops:
-            for v in {v: v for v in o.inputs if v is not None}.values():
-                self._readers.setdefault(v, []).append(o)
+            for v in dict.fromkeys(v for v in o.inputs if v is not None):
+                self._consumers.setdefault(v, []).append(o)
 
     @cached_property
     def intervals(self) -> Intervals:
-        """The intervals of the graph's values."""
+        """Return the intervals of the graph's values."""
         return Intervals(self.graph.producers).of_all(self.graph.ops)
 
-    def only_reader(self, value: Value) -> Op | None:
-        """The operator that reads the value, where it is one alone and the value is no output."""
-        readers = self._readers.get(value, [])
-        return readers[0] if len(readers) == 1 and value not in self._kept else None
+    def only_consumer(self, value: Value) -> Op | None:
+        """Return the operator that reads the value, if it is the only one and the value is no output."""
+        consumers = self._consumers.get(value, [])
+        return consumers[0] if len(consumers) == 1 and value not in self._outputs else None
 
-    def add(
+    def has_consumers(self, value: Value) -> bool:
+        """Return whether an operator reads the value or it is an output of the graph."""
+        return value in self._consumers or value in self._outputs
+
+    def add_many(
         self,
         type_: str,
         inputs: Sequence[str],
@@ -102,7 +117,8 @@ class Builder:
         params: Params | None = None,
         weights: Sequence[Array] = (),
     ) -> list[str]:
-        """A layer with outputs of these shapes; gives their names."""
+        """Append a layer with outputs of these shapes and return their names. `params` maps ncnn's ids to
+        values."""
         for shape in shapes:
             _require_rank(shape)
             require(all(d > 0 for d in shape), f"the shape {list(shape)}")
@@ -111,7 +127,7 @@ class Builder:
         self.layers.append(Layer(type_, list(inputs), names, dict(params or {}), list(weights)))
         return names
 
-    def one(
+    def add(
         self,
         type_: str,
         inputs: Sequence[str],
@@ -119,91 +135,93 @@ class Builder:
         params: Params | None = None,
         weights: Sequence[Array] = (),
     ) -> str:
-        """A layer with one output."""
-        return self.add(type_, inputs, [shape], params, weights)[0]
+        """Append a layer with one output and return its name."""
+        return self.add_many(type_, inputs, [shape], params, weights)[0]
 
     def blob(self, value: Value | None) -> str:
-        """The blob that holds a value, in the shape it has."""
-        value = given(value)
+        """Return the blob that holds a value, in whatever shape it has. A constant becomes a blob."""
+        value = present(value)
         if value not in self.blobs:
-            require(value.const is not None, "an input that no operator makes")
+            require(value.const is not None, "an input that no operator produces")
             array = np.asarray(value.const)
             require(array.dtype == np.float32, f"a constant of {array.dtype}")
-            self.blobs[value] = self.memory(array, fitting(value.shape))
+            self.blobs[value] = self.constant(array, blob_shape(value.shape))
         return self.blobs[value]
 
-    def memory(self, array: Array, shape: Shape) -> str:
-        """A blob of constant data."""
+    def constant(self, array: Array, shape: Shape) -> str:
+        """Add a blob with constant data, row-major, in the given shape."""
         data = np.ascontiguousarray(array, np.float32).reshape(-1)
-        return self.one("MemoryData", [], shape, extents(shape), [data])
+        return self.add("MemoryData", [], shape, shape_params(shape), [data])
 
-    def viewed(self, blob: str, shape: Shape) -> str:
-        """The same data in another shape."""
+    def reshape(self, blob: str, shape: Shape) -> str:
+        """Return a blob with the same data in another shape."""
         if self.shapes[blob] == shape:
             return blob
-        found = self._viewed.get((blob, shape))
+        found = self._reshaped.get((blob, shape))
         if found is None:
-            found = self._viewed[blob, shape] = self.one("Reshape", [blob], shape, extents(shape))
+            found = self._reshaped[blob, shape] = self.add("Reshape", [blob], shape, shape_params(shape))
         return found
 
-    def get(self, value: Value | None, shape: Shape) -> str:
-        """The blob of a value in a certain shape."""
-        return self.viewed(self.blob(value), shape)
+    def blob_of_shape(self, value: Value | None, shape: Shape) -> str:
+        """Return the blob that holds a value, in the given shape."""
+        return self.reshape(self.blob(value), shape)
 
 
 def _require_rank(shape: Shape) -> None:
     require(1 <= len(shape) <= RANK, f"{len(shape)} axes, at most {RANK} are possible")
 
 
-def natural(shape: Sequence[int]) -> Shape:
-    """A value's shape as a blob has it: without the axis of the batch, where that is 1."""
+def without_batch(shape: Sequence[int]) -> Shape:
+    """Return a shape without its first axis, the batch, if that has size 1 and is not the only axis."""
     shape = tuple(shape)
     if len(shape) > 1 and shape[0] == 1:
         return shape[1:]
     return shape or (1,)
 
 
-def fitting(shape: Sequence[int]) -> Shape:
-    """The same, or one axis where a blob cannot have as many."""
-    plain = natural(shape)
-    return plain if len(plain) <= RANK else (math.prod(plain),)
+def blob_shape(shape: Sequence[int]) -> Shape:
+    """Return the shape in which a blob holds a value: without the batch, flat for more than four axes."""
+    sample = without_batch(shape)
+    return sample if len(sample) <= RANK else (math.prod(sample),)
 
 
-def extents(shape: Shape) -> dict[int, int]:
-    """A shape as parameters 0 (w), 1 (h), 11 (d) and 2 (c)."""
+def shape_params(shape: Shape) -> dict[int, int]:
+    """Return a shape as ncnn's parameters 0 (w), 1 (h), 11 (d) and 2 (c)."""
     _require_rank(shape)
     keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 11, 1, 0)}[len(shape)]
     return dict(sorted(zip(keys, shape)))
 
 
-Form = Callable[[Builder, Op], "list[str]"]
+Lowering = Callable[[Builder, Op], "list[str]"]
+"""Adds the layers of one operator and returns the blobs of its outputs; "" for one that is set already."""
 
 
-def write(graph: Graph, forms: Mapping[str, Form]) -> NcnnModel:
-    """The graph as an ncnn network, each operator by its form in `forms`.
+def lower_graph(graph: Graph, lowerings: Mapping[str, Lowering]) -> NcnnModel:
+    """Return the graph as an ncnn network. `lowerings` maps ONNX operators to the functions that add their layers.
 
-    Raises EngineError naming the first operator that has none.
+    Raises EngineError, which names the first operator that cannot be expressed.
     """
     b = Builder(graph)
     inputs: list[tuple[str, Shape] | None] = []
     for value in graph.inputs:
         inputs.append(_input(b, value))
     for op in graph.ops:
-        if op not in b.folded:
-            _write(b, op, forms)
+        if op not in b.fused:
+            _lower(b, op, lowerings)
     outputs = [_output(b, v) for v in graph.outputs]
-    changed = [i is not None and not _only_copied(b, i[0]) for i in inputs]
-    copies = _split(b, outputs)
-    return NcnnModel(_text(b), [w for y in b.layers for w in y.weights], inputs, copies, changed)
+    changed = [i is not None and not _is_only_read(b, i[0]) for i in inputs]
+    outputs = _insert_splits(b, outputs)
+    return NcnnModel(_text(b), [w for y in b.layers for w in y.weights], inputs, outputs, changed)
 
 
 def _input(b: Builder, value: Value) -> tuple[str, Shape] | None:
-    if not b._readers.get(value) and value not in b._kept:
+    """Add an input of the graph and return its blob and shape; None for an input without consumers."""
+    if not b.has_consumers(value):
         return None
     if value.dtype != np.float32 or not all(isinstance(d, int) and d > 0 for d in value.shape):
         raise EngineError(f"engine 'ncnn' takes float32 of known size, got input '{value.name}' {value.type}")
-    shape = fitting(value.shape)
-    blob = b.blobs[value] = b.one("Input", [], shape, extents(shape))
+    shape = blob_shape(value.shape)
+    blob = b.blobs[value] = b.add("Input", [], shape, shape_params(shape))
     return blob, shape
 
 
@@ -211,60 +229,61 @@ def _output(b: Builder, value: Value) -> str:
     try:
         return b.blob(value)
     except Unsupported as why:
-        raise EngineError(f"engine 'ncnn' cannot give the output '{value.name}': {why}") from None
+        raise EngineError(f"engine 'ncnn' cannot compute output '{value.name}': {why}") from None
 
 
-def _write(b: Builder, op: Op, forms: Mapping[str, Form]) -> None:
+def _lower(b: Builder, op: Op, lowerings: Mapping[str, Lowering]) -> None:
     where = f" ({op.scope})" if op.scope else ""
-    what = f"engine 'ncnn' has no form for operator '{op.op}'{where}"
-    form = forms.get(op.op)
-    if form is None:
+    what = f"engine 'ncnn' cannot express operator '{op.op}'{where}"
+    lowering = lowerings.get(op.op)
+    if lowering is None:
         raise EngineError(what)
     try:
         for v in op.outputs:
             require(all(isinstance(d, int) for d in v.shape), "a size that depends on data")
             require(v.dtype == np.float32, f"a result of {v.dtype}")
-        made = form(b, op)
+        blobs = lowering(b, op)
     except Unsupported as why:
         raise EngineError(f"{what}: {why}") from None
-    b.blobs.update((v, name) for v, name in zip(op.outputs, made) if name)
+    b.blobs.update((v, name) for v, name in zip(op.outputs, blobs) if name)
 
 
-_COPYING = ("Convolution", "Pooling", "InnerProduct", "Permute")
-"""Layers that read a blob plane by plane wherever its planes lie. ConvolutionDepthWise does not: ncnn cuts its
-groups out of the blob as if each plane began on a multiple of 16 bytes, which a caller's arrays do not promise."""
+_READ_ONLY = ("Convolution", "Pooling", "InnerProduct", "Permute")
+"""Layers that accept any memory as input and do not write to it. ConvolutionDepthWise is none of them: ncnn slices
+its groups as if each plane began at a multiple of 16 bytes, which a caller's arrays do not guarantee."""
 
 
-def _only_copied(b: Builder, blob: str) -> bool:
-    """Whether a blob is read by layers that neither write where they read nor pass on the memory."""
-    readers = [y for y in b.layers if blob in y.inputs]
-    return len(readers) == 1 and readers[0].type in _COPYING
+def _is_only_read(b: Builder, blob: str) -> bool:
+    """Return whether a blob has one consumer, which neither writes to its memory nor passes it on."""
+    consumers = [y for y in b.layers if blob in y.inputs]
+    return len(consumers) == 1 and consumers[0].type in _READ_ONLY
 
 
-def _split(b: Builder, outputs: Sequence[str]) -> list[str]:
-    """Let every blob be read once, by Split layers where it is read more often; gives the names of the outputs."""
+def _insert_splits(b: Builder, outputs: Sequence[str]) -> list[str]:
+    """Insert Split layers so that every blob has one consumer. Return the names of the outputs after that."""
     uses: dict[str, int] = {}
     for name in [*(i for y in b.layers for i in y.inputs), *outputs]:
         uses[name] = uses.get(name, 0) + 1
-    free: dict[str, list[str]] = {}
+    copies: dict[str, list[str]] = {}
     layers: list[Layer] = []
 
     def take(name: str) -> str:
-        return free[name].pop() if name in free else name
+        return copies[name].pop() if name in copies else name
 
     for layer in b.layers:
         layer.inputs = [take(i) for i in layer.inputs]
         layers.append(layer)
         for name in layer.outputs:
             if uses.get(name, 0) > 1:
-                free[name] = [f"{name}_{i}" for i in range(uses[name])]
-                b.shapes.update(dict.fromkeys(free[name], b.shapes[name]))
-                layers.append(Layer("Split", [name], list(free[name]), {}))
+                copies[name] = [f"{name}_{i}" for i in range(uses[name])]
+                b.shapes.update(dict.fromkeys(copies[name], b.shapes[name]))
+                layers.append(Layer("Split", [name], list(copies[name]), {}))
     b.layers = layers
     return [take(name) for name in outputs]
 
 
 def _text(b: Builder) -> str:
+    """Return the .param file."""
     blobs = sum(len(y.outputs) for y in b.layers)
     lines = [str(_MAGIC), f"{len(b.layers)} {blobs}"]
     for i, y in enumerate(b.layers):
@@ -277,24 +296,25 @@ def _text(b: Builder) -> str:
 
 
 def _hint(shape: Shape) -> list[int]:
-    """A shape as parameter 30 gives it, by which ncnn picks its algorithms: rank, w, h, c."""
+    """Return parameter 30, a shape from which ncnn selects its algorithms: rank, w, h, c."""
     if len(shape) == RANK:
         return [0, 0, 0, 0]
     sizes = [*shape[::-1], 1, 1]
     return [len(shape), *sizes[:3]]
 
 
-def _param(key: int, value: Any) -> str:
+def _param(key: int, value: int | float | Sequence[int] | Sequence[float]) -> str:
+    """Return a parameter as the .param file spells it: "key=value", or an array with its length."""
     if isinstance(value, (list, tuple)):
         return f"{-23300 - key}={len(value)}" + "".join(f",{_number(v)}" for v in value)
     return f"{key}={_number(value)}"
 
 
 def _number(value: Any) -> str:
-    """An integer, or a float as the shortest decimal that gives it back, always with a point."""
+    """Return a number as text: an integer, or a float with 10 significant digits."""
     return f"{float(value):.9e}" if isinstance(value, (float, np.floating)) else str(int(value))
 
 
-def raw(array: Array) -> list[Array]:
-    """Weights of a layer that could have them quantized."""
-    return [_RAW, np.ascontiguousarray(array, np.float32)]
+def float_weights(array: Array) -> list[Array]:
+    """Return the weights of a layer whose weights could be quantized: the tag for float32 and the elements."""
+    return [_FLOAT32_TAG, np.ascontiguousarray(array, np.float32)]

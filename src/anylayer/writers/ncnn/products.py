@@ -1,4 +1,4 @@
-"""Products of matrices, softmax and reductions."""
+"""Matrix products, Softmax and reductions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph import Op
-from anylayer.writers.ncnn.arranging import axes_of, merged
-from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, given, raw, require
+from anylayer.network import Array
+from anylayer.writers.ncnn.builder import Builder, Lowering, Shape, Unsupported, float_weights, present, require
+from anylayer.writers.ncnn.data_movement import axes_of, merge_axes
 
 _REDUCTIONS = {
     "ReduceSum": 0,
@@ -26,7 +27,7 @@ _REDUCTIONS = {
 def _gemm(b: Builder, op: Op) -> list[str]:
     x, w = op.inputs[:2]
     if x is None or w is None or w.const is None:
-        raise Unsupported("weights that are computed")
+        raise Unsupported("computed weights")
     require(not op.attrs.get("transA"), "transA")
     alpha, beta = float(op.attrs.get("alpha", 1.0)), float(op.attrs.get("beta", 1.0))
     weights = np.asarray(w.const if op.attrs.get("transB") else w.const.T, np.float32)
@@ -34,65 +35,65 @@ def _gemm(b: Builder, op: Op) -> list[str]:
     if len(op.inputs) > 2 and op.inputs[2] is not None:
         c = op.inputs[2]
         if c.const is None or c.const.size not in (1, weights.shape[0]) or max((1, *c.shape[:-1])) > 1:
-            raise Unsupported(f"a third operand {c.type} that is no bias")
+            raise Unsupported(f"a third operand {c.type} that is not a bias")
         bias = np.broadcast_to(np.asarray(c.const, np.float32).reshape(-1) * np.float32(beta), weights.shape[:1])
     if alpha != 1:
         weights = weights * np.float32(alpha)
-    return [_inner(b, b.get(x, _rows(x.shape)), weights, bias)]
+    return [_inner_product(b, b.blob_of_shape(x, _rows(x.shape)), weights, bias)]
 
 
 def _rows(shape: tuple[int, ...]) -> Shape:
-    """A stack of rows as ncnn's InnerProduct takes it."""
+    """Return a shape as ncnn's InnerProduct needs it: (rows, size), or (size,) for one row."""
     count = math.prod(shape[:-1])
     return (shape[-1],) if count == 1 else (count, shape[-1])
 
 
-def _inner(b: Builder, x: str, weights: np.ndarray, bias: np.ndarray | None) -> str:
-    """Rows times `weights` (outputs, inputs)."""
+def _inner_product(b: Builder, x: str, weights: Array, bias: Array | None) -> str:
+    """Add an InnerProduct: the rows of blob x times the transpose of `weights` (outputs, inputs), plus `bias`."""
     shape = (*b.shapes[x][:-1], weights.shape[0])
     params = {0: weights.shape[0], 1: int(bias is not None), 2: weights.size}
-    data = raw(weights) if bias is None else [*raw(weights), np.ascontiguousarray(bias)]
-    return b.one("InnerProduct", [x], shape, params, data)
+    data = float_weights(weights) if bias is None else [*float_weights(weights), np.ascontiguousarray(bias)]
+    return b.add("InnerProduct", [x], shape, params, data)
 
 
 def _matmul(b: Builder, op: Op) -> list[str]:
-    x, y = map(given, op.inputs)
+    x, y = (present(v) for v in op.inputs)
     if y.const is not None and len(y.shape) == 2 and x.const is None:
-        return [_inner(b, b.get(x, _rows(x.shape)), np.asarray(y.const.T, np.float32), None)]
+        return [_inner_product(b, b.blob_of_shape(x, _rows(x.shape)), np.asarray(y.const.T, np.float32), None)]
     require(len(x.shape) > 1 and len(y.shape) > 1, "a vector")
     shape = op.outputs[0].shape
     count = math.prod(shape[:-2])
     sides: list[Shape] = []
     for value in (x, y):
         own = math.prod(value.shape[:-2])
-        require(own in (1, count), f"stacks {list(x.shape)} and {list(y.shape)} that broadcast")
+        require(own in (1, count), f"batches {list(x.shape)} and {list(y.shape)} that broadcast")
         sides.append(tuple(value.shape[-2:]) if own == 1 else (count, *value.shape[-2:]))
-    made = (*((count,) if count > 1 else ()), *shape[-2:])
-    return [b.one("MatMul", [b.get(x, sides[0]), b.get(y, sides[1])], made)]
+    result = (*((count,) if count > 1 else ()), *shape[-2:])
+    return [b.add("MatMul", [b.blob_of_shape(x, sides[0]), b.blob_of_shape(y, sides[1])], result)]
 
 
 def _softmax(b: Builder, op: Op) -> list[str]:
-    x = given(op.inputs[0])
+    x = present(op.inputs[0])
     axis = int(op.attrs.get("axis", -1)) % len(x.shape)
-    shape, place = merged(x.shape, {axis})
-    return [b.one("Softmax", [b.get(x, shape)], shape, {0: place[axis], 1: 1})]
+    shape, place = merge_axes(x.shape, {axis})
+    return [b.add("Softmax", [b.blob_of_shape(x, shape)], shape, {0: place[axis], 1: 1})]
 
 
 def _reduce(b: Builder, op: Op) -> list[str]:
-    x = given(op.inputs[0])
+    x = present(op.inputs[0])
     axes = {i for i in axes_of(op) if x.shape[i] != 1}
     if not axes:
-        require(op.op not in ("ReduceL1", "ReduceL2", "ReduceSumSquare"), "axes of 1")
+        require(op.op not in ("ReduceL1", "ReduceL2", "ReduceSumSquare"), "a reduction along axes of size 1")
         return [b.blob(x)]
-    shape, place = merged(x.shape, axes)
+    shape, place = merge_axes(x.shape, axes)
     kept = tuple(n for i, n in enumerate(shape) if i not in place.values())
     params: dict[int, Any] = {0: _REDUCTIONS[op.op], 1: int(not kept), 4: 0, 5: 1}
     if kept:
         params[3] = sorted(place.values())
-    return [b.one("Reduction", [b.get(x, shape)], kept or (1,), params)]
+    return [b.add("Reduction", [b.blob_of_shape(x, shape)], kept or (1,), params)]
 
 
-PRODUCTS: dict[str, Form] = {
+PRODUCTS: dict[str, Lowering] = {
     "Gemm": _gemm,
     "MatMul": _matmul,
     "Softmax": _softmax,

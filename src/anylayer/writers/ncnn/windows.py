@@ -1,4 +1,4 @@
-"""Convolution, its transpose, pooling and resizing."""
+"""Convolution, transposed convolution, pooling, LRN and Resize."""
 
 from __future__ import annotations
 
@@ -9,24 +9,33 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, per_channel, window_of
 from anylayer.network import Array
-from anylayer.writers.ncnn.arranging import repeated
-from anylayer.writers.ncnn.builder import Builder, Form, Shape, Unsupported, given, natural, raw, require
+from anylayer.writers.ncnn.builder import (
+    Builder,
+    Lowering,
+    Shape,
+    Unsupported,
+    float_weights,
+    present,
+    require,
+    without_batch,
+)
+from anylayer.writers.ncnn.data_movement import repeat_pixels
 
 _RELU, _LEAKY = 1, 2
 
 
 def _planes(b: Builder, value: Value | None) -> tuple[str, Shape]:
-    """The blob (channels, height, width) of a value (1, channels, height, width), with that shape."""
-    value = given(value)
+    """Return the blob (channels, height, width) of a value (1, channels, height, width), and its shape."""
+    value = present(value)
     shape = value.shape
     require(len(shape) == 4, f"an input of {len(shape)} axes, expected batch, channels, height and width")
     require(shape[0] == 1, f"batch {shape[0]}, expected 1")
-    return b.get(value, tuple(shape[1:])), tuple(shape[1:])
+    return b.blob_of_shape(value, tuple(shape[1:])), tuple(shape[1:])
 
 
 def _constant(value: Value | None, what: str) -> Array:
     if value is None or value.const is None:
-        raise Unsupported(f"{what} that is computed")
+        raise Unsupported(f"a computed {what}")
     return np.asarray(value.const, np.float32)
 
 
@@ -37,36 +46,36 @@ def _windows(op: Op) -> Window:
     return windows
 
 
-def _spelled(op: Op) -> dict[int, Any]:
-    """Windows as the parameters of the layers of convolution."""
+def _window_params(op: Op) -> dict[int, Any]:
+    """Return the windows as parameters of ncnn's convolution layers."""
     (kh, kw), (sh, sw), (dh, dw), (top, left), (bottom, right) = _windows(op)
     return {1: kw, 11: kh, 2: dw, 12: dh, 3: sw, 13: sh, 4: left, 15: right, 14: top, 16: bottom}
 
 
 def _conv(b: Builder, op: Op) -> list[str]:
     x, _ = _planes(b, op.inputs[0])
-    weights = _constant(op.inputs[1], "a kernel")
+    weights = _constant(op.inputs[1], "kernel")
     group, channels = int(op.attrs.get("group", 1)), weights.shape[0]
-    weights, bias, activation, last = _absorb(b, op, weights, 0)
+    weights, bias, activation, last = _fuse_consumers(b, op, weights, 0)
     name = "Convolution" if group == 1 else "ConvolutionDepthWise"
-    return _placed(
-        b, op, last, _convolution(b, name, x, last, channels, group, weights, bias, _spelled(op), activation)
+    return _set_result(
+        b, op, last, _convolution(b, name, x, last, channels, group, weights, bias, _window_params(op), activation)
     )
 
 
 def _conv_transpose(b: Builder, op: Op) -> list[str]:
     x, _ = _planes(b, op.inputs[0])
-    weights = _constant(op.inputs[1], "a kernel")
+    weights = _constant(op.inputs[1], "kernel")
     group = int(op.attrs.get("group", 1))
     inputs, each, *kernel = weights.shape
     require("output_shape" not in op.attrs, "output_shape")
     weights = weights.reshape(group, inputs // group, each, *kernel).swapaxes(1, 2)
     weights = weights.reshape(group * each, inputs // group, *kernel)
-    weights, bias, activation, last = _absorb(b, op, weights, 0)
+    weights, bias, activation, last = _fuse_consumers(b, op, weights, 0)
     name = "Deconvolution" if group == 1 else "DeconvolutionDepthWise"
     extra = op.attrs.get("output_padding") or [0, 0]
-    params = {**_spelled(op), 18: int(extra[1]), 19: int(extra[0])}
-    return _placed(
+    params = {**_window_params(op), 18: int(extra[1]), 19: int(extra[0])}
+    return _set_result(
         b, op, last, _convolution(b, name, x, last, group * each, group, weights, bias, params, activation)
     )
 
@@ -86,43 +95,49 @@ def _convolution(
     params = {0: channels, **params, 5: int(bias is not None), 6: weights.size, **activation}
     if group > 1:
         params[7] = group
-    data = raw(weights) if bias is None else [*raw(weights), bias]
-    return b.one(name, [x], tuple(out.shape[1:]), params, data)
+    data = float_weights(weights) if bias is None else [*float_weights(weights), bias]
+    return b.add(name, [x], tuple(out.shape[1:]), params, data)
 
 
-def _placed(b: Builder, op: Op, last: Value, blob: str) -> list[str]:
+def _set_result(b: Builder, op: Op, last: Value, blob: str) -> list[str]:
+    """Set the blob of `last`, the output of the last fused operator, and return what a lowering returns for
+    `op`."""
     b.blobs[last] = blob
     return [blob] if last is op.outputs[0] else [""]
 
 
-def _absorb(b: Builder, op: Op, weights: Array, axis: int) -> tuple[Array, Array | None, dict[int, Any], Value]:
-    """Weights, bias and activation with which a convolution also does what alone reads it: scaling and shifting by
-    constants a channel, then a ReLU; and the value that it then computes."""
-    bias = _constant(op.inputs[2], "a bias") if len(op.inputs) > 2 and op.inputs[2] is not None else None
+def _fuse_consumers(
+    b: Builder, op: Op, weights: Array, axis: int
+) -> tuple[Array, Array | None, dict[int, Any], Value]:
+    """Fuse the only consumers of a convolution into it: scales and shifts by constants per channel, then a ReLU.
+
+    Return the new weights, bias and activation parameters, and the value that the convolution then computes.
+    """
+    bias = _constant(op.inputs[2], "bias") if len(op.inputs) > 2 and op.inputs[2] is not None else None
     out, channels = op.outputs[0], weights.shape[axis]
-    while (reader := b.only_reader(out)) is not None:
-        if reader.op in ("Relu", "LeakyRelu"):
-            b.folded.add(reader)
-            leak = [float(reader.attrs.get("alpha", 0.01))]
-            activation = {9: _RELU} if reader.op == "Relu" else {9: _LEAKY, 10: leak}
-            return weights, bias, activation, reader.outputs[0]
-        constant = _by_channel(reader, out, channels)
+    while (consumer := b.only_consumer(out)) is not None:
+        if consumer.op in ("Relu", "LeakyRelu"):
+            b.fused.add(consumer)
+            leak = [float(consumer.attrs.get("alpha", 0.01))]
+            activation = {9: _RELU} if consumer.op == "Relu" else {9: _LEAKY, 10: leak}
+            return weights, bias, activation, consumer.outputs[0]
+        constant = _by_channel(consumer, out, channels)
         if constant is None:
             break
-        if reader.op in ("Mul", "Div"):
-            factor = constant if reader.op == "Mul" else 1 / constant
+        if consumer.op in ("Mul", "Div"):
+            factor = constant if consumer.op == "Mul" else 1 / constant
             weights = weights * factor.reshape(-1, *(1,) * (weights.ndim - 1))
             bias = None if bias is None else bias * factor
         else:
-            shift = constant if reader.op == "Add" else -constant
+            shift = constant if consumer.op == "Add" else -constant
             bias = shift if bias is None else bias + shift
-        b.folded.add(reader)
-        out = reader.outputs[0]
+        b.fused.add(consumer)
+        out = consumer.outputs[0]
     return weights, bias, {}, out
 
 
 def _by_channel(op: Op, out: Value, channels: int) -> Array | None:
-    """The constants by channel that `op` scales or shifts `out` by."""
+    """Return the constants per channel by which `op` scales or shifts `out`; None if it does something else."""
     if op.op not in ("Mul", "Div", "Add", "Sub") or op.outputs[0].shape != out.shape or len(op.inputs) != 2:
         return None
     left, right = op.inputs
@@ -138,13 +153,13 @@ def _by_channel(op: Op, out: Value, channels: int) -> Array | None:
 def _pool(b: Builder, op: Op) -> list[str]:
     x, (channels, height, width) = _planes(b, op.inputs[0])
     kernel, strides, dilations, (top, left), (bottom, right) = _windows(op)
-    require(len(op.outputs) == 1, "the places of the largest values")
+    require(len(op.outputs) == 1, "the indices of the maxima")
     require(set(dilations) == {1}, f"dilations {dilations}")
     require(not op.attrs.get("ceil_mode"), "ceil_mode")
     kind = int(op.op == "AveragePool")
     pads = (top, left, bottom, right)
     if kernel == [height, width] and not any(pads):
-        return [b.one("Pooling", [x], (channels,), {0: kind, 4: 1})]
+        return [b.add("Pooling", [x], (channels,), {0: kind, 4: 1})]
     params = {
         0: kind,
         1: kernel[1],
@@ -158,45 +173,45 @@ def _pool(b: Builder, op: Op) -> list[str]:
         5: 1,
         6: int(op.attrs.get("count_include_pad", 0)),
     }
-    return [b.one("Pooling", [x], tuple(op.outputs[0].shape[1:]), params)]
+    return [b.add("Pooling", [x], tuple(op.outputs[0].shape[1:]), params)]
 
 
 def _global_pool(b: Builder, op: Op) -> list[str]:
     x, (channels, _, _) = _planes(b, op.inputs[0])
-    return [b.one("Pooling", [x], (channels,), {0: 1, 4: 1})]
+    return [b.add("Pooling", [x], (channels,), {0: 1, 4: 1})]
 
 
 def _resize(b: Builder, op: Op) -> list[str]:
     x, (channels, height, width) = _planes(b, op.inputs[0])
-    out = natural(op.outputs[0].shape)
+    out = without_batch(op.outputs[0].shape)
     require(out[0] == channels and len(out) == 3, "resized channels")
     mode, rule = op.attrs.get("mode", "nearest"), op.attrs.get("coordinate_transformation_mode", "half_pixel")
     require(not op.attrs.get("antialias") and not op.attrs.get("exclude_outside"), "antialias")
     if mode == "nearest":
-        known = (rule, op.attrs.get("nearest_mode", "round_prefer_floor"))
+        rules = (rule, op.attrs.get("nearest_mode", "round_prefer_floor"))
         require(
-            known in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
+            rules in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
             and out[1] % height == 0
             and out[2] % width == 0,
-            "nearest cells that are no repetition",
+            "nearest interpolation that does not repeat each cell equally often",
         )
-        return [repeated(b, given(op.inputs[0]), (out[1] // height, out[2] // width))]
+        return [repeat_pixels(b, present(op.inputs[0]), (out[1] // height, out[2] // width))]
     require(mode == "linear", f"mode {mode}")
     require(
         rule in ("half_pixel", "align_corners") or (rule == "pytorch_half_pixel" and 1 not in out[1:]),
-        f"coordinates {rule}",
+        f"coordinate_transformation_mode {rule}",
     )
-    return [b.one("Interp", [x], out, {0: 2, 3: out[1], 4: out[2], 6: int(rule == "align_corners")})]
+    return [b.add("Interp", [x], out, {0: 2, 3: out[1], 4: out[2], 6: int(rule == "align_corners")})]
 
 
 def _lrn(b: Builder, op: Op) -> list[str]:
     x, shape = _planes(b, op.inputs[0])
     size, alpha, beta, bias = (op.attrs[name] for name in ("size", "alpha", "beta", "bias"))
     require(size % 2 == 1, f"size={size}, expected an odd number")
-    return [b.one("LRN", [x], shape, {0: 0, 1: int(size), 2: float(alpha), 3: float(beta), 4: float(bias)})]
+    return [b.add("LRN", [x], shape, {0: 0, 1: int(size), 2: float(alpha), 3: float(beta), 4: float(bias)})]
 
 
-WINDOWS: dict[str, Form] = {
+WINDOWS: dict[str, Lowering] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "MaxPool": _pool,

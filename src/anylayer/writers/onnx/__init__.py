@@ -1,4 +1,4 @@
-"""ONNX: graphs for the engines, and models as files."""
+"""Write ONNX: models in memory for engines (to_onnx), and .onnx files (write)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph as an ONNX model: this folder is the only place that makes protobuf of graphs."""
+"""Convert a graph to an ONNX model (protobuf)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,22 @@ from anylayer.graph import OPSET, Dim, Graph, Op, Value
 from anylayer.libraries.onnx import TensorProto, helper, least_version, numpy_helper, onnx
 
 _IR_VERSION = 9
-_RENAMED = {"GridSample": {"bilinear": "linear", "bicubic": "cubic"}}  # from opset 20 on
+_RENAMED = {"GridSample": {"bilinear": "linear", "bicubic": "cubic"}}  # since opset 20
 External = Callable[[str, Value], "tuple[str, int] | None"]
-"""(name, constant) -> the file (beside the model) and offset where its data lies, or None to hold it inside."""
+"""(name, constant) -> the file next to the model and the offset of the data in it; None to store it in the
+model."""
+
 Lift = Callable[[str, Value], bool]
+"""(name, constant) -> whether the constant becomes an input of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Public:
-    """The names that a model for people has: those of its `outputs`, and the `values` that keep their own.
-    Operators are named after the network's nodes, other values after operators that make or first read them."""
+    """The names in a model that is written to a file.
+
+    `outputs` are the names of its outputs, `values` the values that keep their names. Operators are named after
+    the network's nodes, other values after their producer or first consumer.
+    """
 
     outputs: Sequence[str]
     values: Collection[str]
@@ -35,20 +41,20 @@ def to_onnx(
     lift: Lift | None = None,
     public: Public | None = None,
 ) -> onnx.ModelProto:
-    """The graph as an ONNX model (IR 9, opset 18, or the one that an operator came with where that is newer).
+    """Return the graph as an ONNX model (IR 9, opset 18 or the newest opset that an operator requires).
 
-    `lift(name, value)` and `external(name, value)` are asked for every constant. Where one answers the model
-    holds no data for it, and the caller has to provide it: lift makes a further graph input of that name,
-    external an initializer in a file beside the model.
+    `lift(name, value)` and `external(name, value)` are called for every constant. If `lift` returns True, the
+    constant becomes an input of the model. If `external` returns a file and offset, the constant is an initializer
+    there. In both cases the caller provides the data.
 
-    With `public` the model is one for people, its names those of the network: see Public. A call is one of a
-    model-local function, unless it is kept.
+    With `public`, names are those of the network; see Public. A call of a body becomes a call of a model-local
+    function, unless the operator is kept.
     """
-    return _Model(graph, external, lift, public).made(name)
+    return _ModelBuilder(graph, external, lift, public).build(name)
 
 
-class _Nodes:
-    """Operators as protobuf, every value with a name of its own."""
+class _NodeBuilder:
+    """Converts operators to protobuf nodes. Every value gets a unique name."""
 
     def __init__(self, opset: int, functions: _Functions) -> None:
         self.opset = opset
@@ -58,42 +64,43 @@ class _Nodes:
         self.nodes: list[onnx.NodeProto] = []
 
     def free(self, name: str) -> str:
-        """The name, or the first of name_2, name_3, ... that is free; it is taken then."""
-        found, count = name, 1
-        while found in self.taken:
+        """Return the name, or the first of name_2, name_3, ... that is unused, and mark it as used."""
+        candidate, count = name, 1
+        while candidate in self.taken:
             count += 1
-            found = f"{name}_{count}"
-        self.taken.add(found)
-        return found
+            candidate = f"{name}_{count}"
+        self.taken.add(candidate)
+        return candidate
 
-    def wish(self, value: Value) -> str:
-        """What a value is to be called."""
+    def preferred_name(self, value: Value) -> str:
+        """Return the name that a value gets if it is unused."""
         return value.name
 
     def constant(self, name: str, value: Value) -> None:
-        """Enter the data of a constant."""
+        """Add the data of a constant."""
         raise NotImplementedError
 
-    def shared(self, weight: Value) -> Value:
-        """A constant of a function's body, one for all equal ones."""
+    def deduplicated(self, weight: Value) -> Value:
+        """Return the one Value that stands for all constants equal to `weight`, a constant of a function's
+        body."""
         return weight
 
     def named(self, value: Value) -> str:
-        """The value's name; a constant is entered."""
-        known = self.names.get(value)
-        if known is None:
-            known = self.names[value] = self.free(self.wish(value))
+        """Return the unique name of a value. Add the data of a constant the first time."""
+        name = self.names.get(value)
+        if name is None:
+            name = self.names[value] = self.free(self.preferred_name(value))
             if value.const is not None:
-                self.constant(known, value)
-        return known
+                self.constant(name, value)
+        return name
 
     def add(self, o: Op, name: str, doc: str = "") -> None:
-        """An operator, or a call."""
+        """Add the node of an operator, or of a call."""
         op, inputs = o.op, list(o.inputs)
         attributes = _attributes(o, self.opset)
         if o.body is not None and not o.kept:
             op, weights = self.functions.of(o, o.body)
-            inputs += map(self.shared, weights)
+            inputs += map(self.deduplicated, weights)
             attributes = []
         node = helper.make_node(
             op,
@@ -107,12 +114,12 @@ class _Nodes:
         self.nodes.append(node)
 
     def alias(self, value: Value, name: str) -> None:
-        """A further name of a value."""
+        """Add an Identity that gives a value another name."""
         self.nodes.append(helper.make_node("Identity", [self.named(value)], [name], name=name))
 
 
-class _Model(_Nodes):
-    """A model that is being made."""
+class _ModelBuilder(_NodeBuilder):
+    """Builds a model from a graph."""
 
     def __init__(self, graph: Graph, external: External | None, lift: Lift | None, public: Public | None) -> None:
         super().__init__(_opset(graph), _Functions(_opset(graph)))
@@ -120,13 +127,13 @@ class _Model(_Nodes):
         self.initializers: list[TensorProto] = []
         self.lifted: list[onnx.ValueInfoProto] = []
         self.titles = _titles(graph) if public is not None else []
-        self.roles = {**_roles(graph), **self.made_by()} if public is not None else {}
+        self.preferred = {**_constant_names(graph), **self.result_names()} if public is not None else {}
 
-    def shared(self, weight: Value) -> Value:
+    def deduplicated(self, weight: Value) -> Value:
         return self.graph.constant(weight.const, trusted=True)
 
-    def wish(self, value: Value) -> str:
-        return self.roles.get(value, value.name)
+    def preferred_name(self, value: Value) -> str:
+        return self.preferred.get(value, value.name)
 
     def constant(self, name: str, value: Value) -> None:
         if self.lift is not None and self.lift(name, value):
@@ -134,7 +141,8 @@ class _Model(_Nodes):
         else:
             self.initializers.append(_initializer(name, value, self.external))
 
-    def made(self, name: str) -> onnx.ModelProto:
+    def build(self, name: str) -> onnx.ModelProto:
+        """Return the model. `name` is the name of its graph."""
         graph = self.graph
         self.taken.update(self.public.outputs if self.public is not None else ())
         inputs = []
@@ -170,15 +178,17 @@ class _Model(_Nodes):
             functions=self.functions.protos(),
         )
 
-    def made_by(self) -> dict[Value, str]:
-        """What values without a name of their own are called: after the operators that make them."""
+    def result_names(self) -> dict[Value, str]:
+        """Return names for values that the network does not name, derived from their producers."""
         own = self.public.values if self.public is not None else ()
         pairs = [(v, title) for o, title in zip(self.graph.ops, self.titles) for v in o.outputs]
         return {v: f"{title}/out" for v, title in pairs if v.name not in own}
 
     def outputs(self) -> Iterator[tuple[str, Value]]:
-        """Each output's name and value. Where the value is an input, a constant or another output, too, it gets
-        that name by an Identity."""
+        """Yield each output's name and value.
+
+        A value that is also an input, a constant or another output keeps its own name: it needs an Identity.
+        """
         seen = set(self.graph.inputs)
         for i, value in enumerate(self.graph.outputs):
             shared = value in seen or value.const is not None
@@ -192,11 +202,11 @@ class _Model(_Nodes):
             yield name, value
 
 
-# ------------------------------------------------------------------- functions
+# ---- functions
 
 
 class _Functions:
-    """The model-local functions that calls need: one for all calls of a type with equal bodies."""
+    """The model-local functions of a model: one for all calls of a type with equal bodies."""
 
     def __init__(self, opset: int) -> None:
         self.opset = opset
@@ -204,9 +214,9 @@ class _Functions:
         self._taken: set[tuple[str, str]] = set()
 
     def of(self, o: Op, body: Graph) -> tuple[str, list[Value]]:
-        """The name of the function that a call means, and the weights it takes behind the call's inputs."""
-        made = _Body(self.opset, self, body)
-        proto = made.function(o.domain)
+        """Return the name of the function for a call, and the weights that it takes after the call's inputs."""
+        builder = _FunctionBuilder(self.opset, self, body)
+        proto = builder.build(o.domain)
         key = (o.domain, o.op, proto.SerializeToString(deterministic=True))
         found = self._known.get(key)
         if found is None:
@@ -216,42 +226,42 @@ class _Functions:
                 proto.name = f"{o.op}_{count}"
             self._taken.add((o.domain, proto.name))
             found = self._known[key] = proto
-        return found.name, made.weights
+        return found.name, builder.weights
 
     def protos(self) -> list[onnx.FunctionProto]:
+        """Return all functions."""
         return list(self._known.values())
 
 
-_INSIDE = 16
-"""Values of a constant up to which a function holds it itself; a larger one is a further input of it."""
+_INLINE_LIMIT = 16
+"""Elements up to which a function contains a constant. A larger constant is an additional input of it."""
 
 
-class _Body(_Nodes):
-    """A function that is being made of a call's body, with names that tell nothing of the call."""
+class _FunctionBuilder(_NodeBuilder):
+    """Builds a function from a call's body. Its names do not depend on the call, so that equal bodies are
+    equal."""
 
     def __init__(self, opset: int, functions: _Functions, graph: Graph) -> None:
         super().__init__(opset, functions)
         self.graph = graph
         self.weights: list[Value] = []
-        self.kinds: dict[Value, str] = dict.fromkeys(graph.outputs, "y")
-        self.kinds.update(dict.fromkeys(graph.inputs, "x"))
+        self.stems: dict[Value, str] = {**dict.fromkeys(graph.outputs, "y"), **dict.fromkeys(graph.inputs, "x")}
 
-    def wish(self, value: Value) -> str:
-        found = self.kinds.get(value)
+    def preferred_name(self, value: Value) -> str:
         if value.const is not None:
-            return "weight" if value.const.size > _INSIDE else "constant"
-        return found or "v"
+            return "weight" if value.const.size > _INLINE_LIMIT else "constant"
+        return self.stems.get(value, "v")
 
     def constant(self, name: str, value: Value) -> None:
-        if value.const is not None and value.const.size > _INSIDE:
+        if value.const is not None and value.const.size > _INLINE_LIMIT:
             self.weights.append(value)
             return
         tensor = _initializer(name, value, None)
         tensor.name = ""
         self.nodes.append(helper.make_node("Constant", [], [name], value=tensor))
 
-    def function(self, domain: str) -> onnx.FunctionProto:
-        """The function, without a name."""
+    def build(self, domain: str) -> onnx.FunctionProto:
+        """Return the function, without a name."""
         inputs = [self.named(v) for v in self.graph.inputs]
         for o in self.graph.ops:
             self.add(o, "", PurePath(o.place).name)
@@ -266,18 +276,18 @@ class _Body(_Nodes):
         return helper.make_function(domain, "", [*inputs, *weights], outputs, self.nodes, opsets)
 
 
-# ----------------------------------------------------------------------- parts
+# ---- helpers
 
 
 def _opset(graph: Graph) -> int:
-    """The newest opset that an operator of the graph, or of what it calls, came with."""
-    own = [_came_with(o) for o in graph.ops if not o.domain]
+    """Return the opset that the operators of the graph and of its calls require."""
+    own = [_required_opset(o) for o in graph.ops if not o.domain]
     called = [_opset(o.body) for o in graph.ops if o.body is not None]
     return max([OPSET, *own, *called])
 
 
-def _came_with(o: Op) -> int:
-    """The opset that an operator came with, in the form it has: its attributes, its inputs' dtypes."""
+def _required_opset(o: Op) -> int:
+    """Return the opset that introduced an operator with these attributes and input dtypes; at least OPSET."""
     dtypes = tuple(None if v is None else v.dtype for v in o.inputs)
     return least_version(o.op, OPSET, tuple(sorted(o.attrs)), dtypes) or OPSET
 
@@ -294,27 +304,26 @@ def _attributes(o: Op, opset: int) -> list[onnx.AttributeProto]:
     return made
 
 
-def _roles(graph: Graph) -> dict[Value, str]:
-    """What constants are called: after the first operator that reads them, and what they are to it."""
-    roles: dict[Value, str] = {}
+def _constant_names(graph: Graph) -> dict[Value, str]:
+    """Return names for constants: the scope of the first consumer and the input's name there, "conv1/W"."""
+    names: dict[Value, str] = {}
     for o in graph.ops:
-        schema = _inputs_of(o)
+        schema = _input_names(o)
         for i, value in enumerate(o.inputs):
-            if value is not None and value.const is not None and value not in roles:
-                roles[value] = f"{o.scope}/{schema[min(i, len(schema) - 1)]}" if o.scope else value.name
-    return roles
+            if value is not None and value.const is not None and value not in names:
+                names[value] = f"{o.scope}/{schema[min(i, len(schema) - 1)]}" if o.scope else value.name
+    return names
 
 
-def _inputs_of(o: Op) -> list[str]:
-    """The names of an operator's inputs in ONNX."""
+def _input_names(o: Op) -> list[str]:
+    """Return the names of an operator's inputs in ONNX's schema; ["weight"] for other operators."""
     if o.domain or not onnx.defs.has(o.op):
         return ["weight"]
     return [i.name for i in onnx.defs.get_schema(o.op).inputs] or ["constant"]
 
 
 def _titles(graph: Graph) -> list[str]:
-    """The operators' names: those of the network's nodes they are of; the second and later of one node are told by
-    operator."""
+    """Return unique names for the operators: the network's node, and for further operators of it node/operator."""
     used: set[str] = set()
     titles = []
     for o in graph.ops:
@@ -329,22 +338,23 @@ def _titles(graph: Graph) -> list[str]:
 
 
 def _initializer(name: str, value: Value, external: External | None) -> TensorProto:
+    """Return a constant as a tensor, without its data where `external` stores it in a file."""
     array = np.asarray(value.const)
-    found = external(name, value) if external is not None else None
-    if found is None:
+    location = external(name, value) if external is not None else None
+    if location is None:
         return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
-    tensor = TensorProto(name=name, data_type=_elem(array.dtype), dims=array.shape)
+    tensor = TensorProto(name=name, data_type=_element_type(array.dtype), dims=array.shape)
     tensor.data_location = TensorProto.EXTERNAL
-    for key, text in (("location", found[0]), ("offset", str(found[1])), ("length", str(array.nbytes))):
+    for key, text in (("location", location[0]), ("offset", str(location[1])), ("length", str(array.nbytes))):
         tensor.external_data.add(key=key, value=text)
     return tensor
 
 
 def _info(name: str, value: Value) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, _elem(value.dtype), _dims(value.shape))
+    return helper.make_tensor_value_info(name, _element_type(value.dtype), _dims(value.shape))
 
 
-def _elem(dtype: np.dtype[Any]) -> int:
+def _element_type(dtype: np.dtype[Any]) -> int:
     return int(helper.np_dtype_to_tensor_dtype(dtype))
 
 

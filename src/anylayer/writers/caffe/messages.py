@@ -1,6 +1,6 @@
-"""Caffe's own messages that are no layer's parameters, and the parameters of layers that only train or read data.
+"""Caffe's protobuf messages besides the parameters that layer classes declare.
 
-Names, numbers, types and defaults are facts of BVLC/caffe src/caffe/proto/caffe.proto.
+Source of names, numbers, types and defaults: BVLC/caffe, src/caffe/proto/caffe.proto.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PHASE = Enum("TRAIN", "TEST")
 
 
 class NetStateRule(Message):
-    """When a layer takes part."""
+    """A condition on the network's state under which a layer is part of the network."""
 
     phase: str = field(1, PHASE, None)
     min_level: int = field(2, "int32", None)
@@ -24,7 +24,7 @@ class NetStateRule(Message):
 
 
 class ParamSpec(Message):
-    """How a weight is trained, and under which name it is shared."""
+    """The training settings of one weight, and the name under which layers share it."""
 
     name: str = field(1, "string", None)
     share_mode: str = field(2, Enum("STRICT", "PERMISSIVE"), None)
@@ -33,13 +33,13 @@ class ParamSpec(Message):
 
 
 class BlobShape(Message):
-    """Dimensions of a blob, outermost first."""
+    """The dimensions of a blob, outermost first."""
 
     dim: tuple[int, ...] = field(1, "int64", repeated=True)
 
 
 class BlobProto(Message):
-    """Values and their shape."""
+    """The elements of a blob and its shape."""
 
     num: int = field(1, "int32", 0)
     channels: int = field(2, "int32", 0)
@@ -53,7 +53,7 @@ class BlobProto(Message):
 
 
 class TransformationParameter(Message):
-    """What is done to a picture before it is an input."""
+    """The preprocessing of an image before it is an input of the network."""
 
     scale: float = field(1, "float", 1.0)
     mirror: bool = field(2, "bool", False)
@@ -65,7 +65,7 @@ class TransformationParameter(Message):
 
 
 class LossParameter(Message):
-    """How a loss counts labels."""
+    """The labels that a loss ignores, and what it is divided by."""
 
     ignore_label: int = field(1, "int32", None)
     normalize: bool = field(2, "bool", None)
@@ -73,7 +73,7 @@ class LossParameter(Message):
 
 
 class PythonParameter(Message):
-    """A layer that Python code computes."""
+    """The Python class that computes a layer."""
 
     module: str = field(1, "string", None)
     layer: str = field(2, "string", None)
@@ -82,14 +82,14 @@ class PythonParameter(Message):
 
 
 class NetState(Message):
-    """What the rules of a network's layers are asked about."""
+    """The state that a network's NetStateRules are compared with."""
 
     phase: str = field(1, PHASE, "TEST")
     level: int = field(2, "int32", 0)
     stage: tuple[str, ...] = field(3, "string", repeated=True)
 
 
-GENERIC: dict[str, Any] = {
+LAYER_FIELDS: dict[str, Any] = {
     "name": field(1, "string", None),
     "type": field(2, "string", None),
     "bottom": field(3, "string", repeated=True),
@@ -102,9 +102,9 @@ GENERIC: dict[str, Any] = {
     "phase": field(10, PHASE, None),
     "propagate_down": field(11, "bool", repeated=True),
 }
-"""LayerParameter's fields but the parameter messages."""
+"""The fields of LayerParameter other than the parameter messages."""
 
-NET: dict[str, Any] = {
+NET_FIELDS: dict[str, Any] = {
     "name": field(1, "string", None),
     "input": field(3, "string", repeated=True),
     "force_backward": field(5, "bool", False),
@@ -112,9 +112,9 @@ NET: dict[str, Any] = {
     "debug_info": field(7, "bool", False),
     "input_shape": field(8, BlobShape, repeated=True),
 }
-"""NetParameter's fields but the layers."""
+"""The fields of NetParameter other than the layers."""
 
-NUMBERS = {
+MESSAGE_NUMBERS = {
     name + "_param": 100 + i
     for i, name in enumerate(
         (
@@ -127,14 +127,14 @@ NUMBERS = {
         )
     )
 }
-"""The numbers of BVLC's parameter messages in LayerParameter."""
+"""The field numbers of BVLC's parameter messages in LayerParameter."""
 
-MESSAGES: dict[str, type[Message]] = {
+MESSAGE_CLASSES: dict[str, type[Message]] = {
     "transform_param": TransformationParameter,
     "loss_param": LossParameter,
     "python_param": PythonParameter,
 }
-"""Parameter messages that no layer's class declares whole."""
+"""The parameter messages that no layer class declares completely."""
 
 _TITLES = {
     "transform_param": "TransformationParameter",
@@ -157,15 +157,26 @@ _TITLES = {
 
 
 def title(message: str) -> str:
-    """The name of a parameter message's type: convolution_param -> ConvolutionParameter."""
+    """Return the type of a parameter message by the name of its field: convolution_param ->
+    ConvolutionParameter."""
     known = _TITLES.get(message)
     stem = message.removesuffix("_param")
     return known or "".join(part[:1].upper() + part[1:] for part in stem.split("_")) + "Parameter"
 
 
 def type_of(stem: str) -> str:
-    """The name of a parameter message's type: Pooling -> PoolingParameter."""
+    """Return the type of a parameter message by the type of its layer: Pooling -> PoolingParameter."""
     return f"{stem}Parameter"
 
 
-__all__ = ["GENERIC", "MESSAGES", "NET", "NUMBERS", "BlobProto", "BlobShape", "Filler", "title", "type_of"]
+__all__ = [
+    "LAYER_FIELDS",
+    "MESSAGE_CLASSES",
+    "MESSAGE_NUMBERS",
+    "NET_FIELDS",
+    "BlobProto",
+    "BlobShape",
+    "Filler",
+    "title",
+    "type_of",
+]

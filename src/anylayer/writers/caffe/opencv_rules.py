@@ -1,21 +1,20 @@
-"""The rules of OpenCV's own Caffe reader: what it reads otherwise than Caffe means it, found by running both.
+"""Spell layers so that OpenCV's Caffe reader computes what Caffe computes.
 
-Where a layer can be spelled so that both mean the same it is spelled so; otherwise it is taken apart, and a layer
-of the user's that OpenCV would give other parameters is refused. Source: OpenCV 4.14, modules/dnn/src/caffe
-(opencv-caffe.proto, caffe_importer.cpp) and the layers in modules/dnn/src/layers; every rule is tested against it.
+OpenCV reads some layers differently from Caffe. Each rule here was found by running both. A layer is spelled so
+that both mean the same, if possible; otherwise it is written as other layers. A user's layer to which OpenCV would
+pass other parameters is refused. Source: OpenCV 4.14, modules/dnn/src/caffe (opencv-caffe.proto,
+caffe_importer.cpp) and the layers in modules/dnn/src/layers. The tests run every rule in OpenCV.
 
-What holds for the whole file:
+Rules for the whole file:
 
-* A layer without weights in the .caffemodel has none: fillers are not read, so their values are written.
-* An input that nothing reads makes `forward` fail, and a Silence is an output: see writers/caffe/ends.py for this,
-  and for the names of outputs.
-* Of a field that its caffe.proto lacks (FIELDS) it keeps the text alone: values are strings, the sign of a number
-is
-  lost, of repeated values one is kept, messages inside are flattened, and a quoted string ends the reading.
-* A field that its caffe.proto lacks inside a message that it has makes every other field of the message appear as
-  written; a message that it lacks makes the required fields of psroi_pooling_param appear.
-* A Power whose power is not 1 is fused with a layer behind it that scales or shifts as if it were 1: a Split keeps
-  them apart, see writers/caffe/ends.py.
+* OpenCV reads no fillers: a layer has only the weights in the .caffemodel. So the values of fillers are written.
+* `forward` fails if an input has no consumer, and every Silence is an output; see outputs.py, also for names.
+* OpenCV keeps a field that its caffe.proto lacks (see FIELDS) as text only: values are strings, a number loses its
+  sign, only one of repeated values is kept, inner messages are flattened, and a quoted string ends the reading.
+* An unknown field in a known message makes all other fields of the message count as set. An unknown message makes
+  the required fields of psroi_pooling_param count as set.
+* A Power with an exponent other than 1 is fused with a layer after it that scales or shifts, as if the exponent
+  were 1. A Split keeps the two apart; see outputs.py.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from typing import Any
 
 from anylayer.errors import LayerError
 from anylayer.network import Node
-from anylayer.writers.caffe.inference import is_truth
+from anylayer.writers.caffe.field_types import as_list, is_truth
 
 Values = dict[str, Any]
 Shape = tuple[int, ...]
 Rule = Callable[[Node, Values, Sequence[Shape]], "Values | None"]
-"""Of a node, its own parameters and the shapes of its inputs: the parameters for OpenCV, None where none mean the
-same."""
+"""A function of a node, its parameters and the shapes of its inputs. It returns the parameters for OpenCV, or None
+where OpenCV computes something else with any parameters."""
 
 FIELDS = {
     name: frozenset(fields.split())
@@ -121,14 +120,13 @@ _READ_AS_TEXT = {
     "resample_param": frozenset(("height", "width", "type", "antialias", "factor")),
     "shuffle_channel_param": frozenset(("group",)),
 }
-"""Messages that it lacks and whose fields its layers find by name: numbers without a sign, and words."""
+"""Fields of other messages, which OpenCV's layers find by name: words, and numbers without a sign."""
 
 
-def told(node: Node, message: str, shapes: Sequence[Shape]) -> Node | None:
-    """Return the node as it is to be written for OpenCV; None where its layer of that type does not compute the
-    same.
+def node_for_opencv(node: Node, message: str, shapes: Sequence[Shape]) -> Node | None:
+    """Return the node as it is written for OpenCV; None where OpenCV's layer of that type computes something else.
 
-    `message` is the one that the node's layer reads, `shapes` are those of its inputs.
+    `message` is the parameter message that the node's layer reads, `shapes` are the shapes of the node's inputs.
     """
     own = dict(node.params.get(message) or {})
     rule = _RULES.get(node.type)
@@ -142,12 +140,11 @@ def told(node: Node, message: str, shapes: Sequence[Shape]) -> Node | None:
 # ---- layers
 
 
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+def _with_both_axes(own: Values, *stems: tuple[str, int]) -> Values:
+    """Add pad_w to pad_h and so on: OpenCV ignores one of the two without the other.
 
-
-def _both(own: Values, *stems: tuple[str, int]) -> Values:
-    """With both of pad_h and pad_w (and so on) where one is written: OpenCV passes over one alone."""
+    `stems` are the names without _h and _w, with their defaults.
+    """
     found = dict(own)
     for stem, default in stems:
         pair = [f"{stem}_h", f"{stem}_w"]
@@ -157,35 +154,42 @@ def _both(own: Values, *stems: tuple[str, int]) -> Values:
 
 
 def _convolution(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
-    """One map, channels on axis 1, no kernel that overhangs the padded map; a deconvolution's dilation is passed
-    over, and DeepLab's hole is not known."""
-    found = _both(own, ("pad", 0), ("stride", 1))
+    """Accept one map with channels on axis 1 and a kernel no larger than the padded map.
+
+    OpenCV ignores the dilation of a Deconvolution, so only 1 is accepted. DeepLab's `hole` becomes `dilation`.
+    """
+    found = _with_both_axes(own, ("pad", 0), ("stride", 1))
     holes = [found.pop(name, None) for name in ("hole", "hole_h", "hole_w")]
     if any(h is not None for h in holes):
         both = 1 if holes[0] is None else holes[0]
         found["dilation"] = [both if h is None else h for h in holes[1:]]
-    dilations = _axes(found.get("dilation", 1))
+    dilations = _per_axis(found.get("dilation", 1))
     if len(shapes) != 1 or len(shapes[0]) != 4 or found.get("axis", 1) != 1 or dilations is None:
         return None
     if node.type == "Deconvolution":
         return found if dilations == [1, 1] else None
-    kernel = [found.get(f"kernel_{a}") for a in "hw"] if "kernel_h" in found else _axes(found.get("kernel_size"))
-    pads = [found.get(f"pad_{a}") for a in "hw"] if "pad_h" in found else _axes(found.get("pad", 0))
+    kernel = (
+        [found.get(f"kernel_{a}") for a in "hw"] if "kernel_h" in found else _per_axis(found.get("kernel_size"))
+    )
+    pads = [found.get(f"pad_{a}") for a in "hw"] if "pad_h" in found else _per_axis(found.get("pad", 0))
     if kernel is None or pads is None:
         return None
     windows = zip(shapes[0][2:], kernel, pads, dilations)
     return found if all(n + 2 * (p or 0) > ((k or 1) - 1) * d for n, k, p, d in windows) else None
 
 
-def _axes(value: Any) -> list[Any] | None:
-    """A value for each of two axes."""
-    values = _listed(value)
+def _per_axis(value: Any) -> list[Any] | None:
+    """Return one value for each of the two spatial axes; None for more than two values."""
+    values = list(as_list(value))
     return values * 2 if len(values) == 1 else values if len(values) == 2 else None
 
 
 def _pooling(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
-    """The method must be written, windows that see nothing have another value, and none is larger than the map;
-    how many there are is `ceil_mode`'s alone to say."""
+    """Write the method, and `ceil_mode` instead of `round_mode`.
+
+    Reject a stride larger than the kernel, since OpenCV gives another value for windows beyond the map, and a
+    kernel larger than the padded map.
+    """
     found = {"pool": "MAX", **own}
     if str(found.pop("round_mode", "CEIL")) in ("FLOOR", "1"):
         found["ceil_mode"] = False
@@ -202,111 +206,114 @@ def _pooling(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
 
 
 def _detection_output(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
-    """Three fields must be written."""
-    suppression = {"nms_threshold": 0.3, **own.get("nms_param", {})}
-    return {"share_location": True, "background_label_id": 0, **own, "nms_param": suppression}
+    """Write the three fields that OpenCV requires."""
+    nms = {"nms_threshold": 0.3, **own.get("nms_param", {})}
+    return {"share_location": True, "background_label_id": 0, **own, "nms_param": nms}
 
 
 def _resample(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
-    """Only repeated pixels are the same."""
-    (_, _, h, w), like = shapes[0], len(shapes) > 1
-    whole = not like and str(own.get("type")) in ("NEAREST", "1") and "height" in own and "width" in own
-    return own if whole and own["height"] == own["width"] * h // w and own["height"] % h == 0 else None
+    """Accept only the repetition of pixels."""
+    (_, _, h, w), has_reference = shapes[0], len(shapes) > 1
+    is_nearest = (
+        not has_reference and str(own.get("type")) in ("NEAREST", "1") and "height" in own and "width" in own
+    )
+    return own if is_nearest and own["height"] == own["width"] * h // w and own["height"] % h == 0 else None
 
 
 def _slice(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
-    """The cuts must be written, and the axis be counted from the first."""
+    """Require slice points, and count the axis from the first one."""
     if "slice_point" not in own or "slice_dim" in own:
         return None
     return {**own, "axis": own.get("axis", 1) % len(shapes[0])}
 
 
-def _when(condition: Callable[[Node, Values, Sequence[Shape]], Any]) -> Rule:
-    """The rule that takes a layer as it is under a condition."""
+def _if(condition: Callable[[Node, Values, Sequence[Shape]], Any]) -> Rule:
+    """Return a rule that leaves the parameters unchanged if the condition holds and rejects the layer
+    otherwise."""
     return lambda node, own, shapes: own if condition(node, own, shapes) else None
 
 
 _RULES: dict[str, Rule] = {
-    "BatchNorm": _when(lambda node, own, shapes: own.get("use_global_stats", True)),
-    "Concat": _when(lambda node, own, shapes: "concat_dim" not in own),
+    "BatchNorm": _if(lambda node, own, shapes: own.get("use_global_stats", True)),
+    "Concat": _if(lambda node, own, shapes: "concat_dim" not in own),
     "Convolution": _convolution,
     "Deconvolution": _convolution,
     "DetectionOutput": _detection_output,
-    "Eltwise": _when(lambda node, own, shapes: not node.in_place),
-    "InnerProduct": _when(lambda node, own, shapes: not own.get("transpose") and own.get("axis", 1) != 0),
-    "Interp": _when(lambda node, own, shapes: len(shapes) == 1),
-    # The default of alpha is another one, and k is passed over.
-    "LRN": _when(
+    "Eltwise": _if(lambda node, own, shapes: not node.in_place),
+    "InnerProduct": _if(lambda node, own, shapes: not own.get("transpose") and own.get("axis", 1) != 0),
+    "Interp": _if(lambda node, own, shapes: len(shapes) == 1),
+    # OpenCV has another default for alpha and ignores k.
+    "LRN": _if(
         lambda node, own, shapes: str(own.get("norm_region")) in ("WITHIN_CHANNEL", "1") and "alpha" in own
     ),
-    "MVN": _when(lambda node, own, shapes: "eps" not in own and len(shapes[0]) == 4),
-    # A scale for each channel goes with a length for each pixel only.
-    "Normalize": _when(
+    "MVN": _if(lambda node, own, shapes: "eps" not in own and len(shapes[0]) == 4),
+    # OpenCV has a scale per channel only together with a norm per pixel.
+    "Normalize": _if(
         lambda node, own, shapes: not own.get("across_spatial", True) or own.get("channel_shared", True)
     ),
-    "Permute": _when(lambda node, own, shapes: len(_listed(own.get("order", []))) == len(shapes[0])),
+    "Permute": _if(lambda node, own, shapes: len(as_list(own.get("order", []))) == len(shapes[0])),
     "Pooling": _pooling,
-    # The stride that its layer reads is called reorg_stride: the default, 2, is all that there is.
-    "Reorg": _when(lambda node, own, shapes: own == {"stride": 2}),
-    "ReLU6": _when(lambda node, own, shapes: not own),
+    # OpenCV's layer reads a field reorg_stride instead of stride, so only its default, 2, is possible.
+    "Reorg": _if(lambda node, own, shapes: own == {"stride": 2}),
+    "ReLU6": _if(lambda node, own, shapes: not own),
     "Resample": _resample,
-    "Reshape": _when(lambda node, own, shapes: "axis" not in own and "num_axes" not in own and own.get("shape")),
-    "Scale": _when(lambda node, own, shapes: len(shapes) == 1 or not own.get("bias_term")),
-    "ShuffleChannel": _when(lambda node, own, shapes: len(shapes[0]) == 4),
+    "Reshape": _if(lambda node, own, shapes: "axis" not in own and "num_axes" not in own and own.get("shape")),
+    "Scale": _if(lambda node, own, shapes: len(shapes) == 1 or not own.get("bias_term")),
+    "ShuffleChannel": _if(lambda node, own, shapes: len(shapes[0]) == 4),
     "Slice": _slice,
 }
 
 
-# ---- layers of the user's
+# ---- user-defined layers
 
 
 def require_readable(node: Node) -> None:
-    """Refuse parameters of a layer of the user's that OpenCV would give its class otherwise, or not read at
-    all."""
+    """Raise LayerError for parameters of a user's layer that OpenCV would change or not read."""
     seen: dict[str, str] = {}
     for message, values in node.params.items():
         if not isinstance(values, Mapping):
-            _require(node, message, values, "a layer")
+            _require_text(node, message, values, "a layer")
         elif set(values) <= FIELDS.get(message, frozenset()):
-            _require_apart(node, message, values, seen)
+            _require_unique(node, message, values, seen)
         else:
-            _require_texts(node, message, values, seen)
+            _require_text_fields(node, message, values, seen)
 
 
-def _require_texts(node: Node, message: str, values: Mapping[str, Any], seen: dict[str, str]) -> None:
-    _require_apart(node, message, values, seen)
+def _require_text_fields(node: Node, message: str, values: Mapping[str, Any], seen: dict[str, str]) -> None:
+    """Refuse fields that change where OpenCV keeps them as text, including those of inner messages."""
+    _require_unique(node, message, values, seen)
     for name, value in values.items():
         if isinstance(value, Mapping):
-            _require_texts(node, f"{message}.{name}", value, seen)
+            _require_text_fields(node, f"{message}.{name}", value, seen)
         else:
-            _require(node, f"{message}.{name}", value, message)
+            _require_text(node, f"{message}.{name}", value, message)
 
 
-def _require_apart(node: Node, message: str, values: Mapping[str, Any], seen: dict[str, str]) -> None:
-    """Refuse fields of one name: OpenCV gives a class the fields of all messages in one dict."""
+def _require_unique(node: Node, message: str, values: Mapping[str, Any], seen: dict[str, str]) -> None:
+    """Refuse two fields of the same name: OpenCV passes the fields of all messages to a class in one dict."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             continue
         if name in seen:
             _refuse(
                 node,
-                f"field '{message}.{name}' has the name of '{seen[name]}.{name}', and its class gets one of them",
+                f"field '{message}.{name}' has the name of '{seen[name]}.{name}', and the class gets one of them",
             )
         seen[name] = message
 
 
-def _require(node: Node, name: str, value: Any, where: str) -> None:
+def _require_text(node: Node, name: str, value: Any, where: str) -> None:
     if isinstance(value, (list, tuple)):
-        _refuse(node, f"field '{name}' has {len(value)} values, of which its class gets one")
+        _refuse(node, f"field '{name}' has {len(value)} values, and the class gets only one")
     if type(value) is str:
-        _refuse(node, f"field '{name}' is the quoted string \"{value}\", at which reading ends")
+        _refuse(node, f"field '{name}' is the quoted string \"{value}\", at which OpenCV stops reading")
     if not isinstance(value, str) and not is_truth(value) and value < 0:
-        _refuse(node, f"field '{name}' is {value}, and its class gets '{str(value).removeprefix('-')}'")
+        _refuse(node, f"field '{name}' is {value}, and the class gets '{str(value).removeprefix('-')}'")
 
 
 def _refuse(node: Node, what: str) -> None:
     raise LayerError(
-        f"OpenCV gives the class of a layer other parameters than the file has: {what}. Put them into one text "
-        'that the class takes apart, python_param { param_str: "..." }, which OpenCV reads as it is',
+        f"OpenCV passes other parameters to the class of a layer than the file has: {what}. Put them into one "
+        'text that the class parses, python_param { param_str: "..." }, which OpenCV passes unchanged',
         node.place,
     )

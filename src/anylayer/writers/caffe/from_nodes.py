@@ -1,4 +1,4 @@
-"""A network that came from Caffe: its nodes as layers, with their params as the file has them."""
+"""Turn the nodes of a network that was read from Caffe into layers, with their params as the file has them."""
 
 from __future__ import annotations
 
@@ -14,34 +14,37 @@ from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 
 
 def blob_names(network: Network) -> dict[str, str]:
-    """Return the blob that each value is: a layer that works in place has one blob for its input and its output.
+    """Return the blob of each value. A layer that works in place has one blob for its input and its output.
 
-    It keeps them apart where others read its input too: Caffe refuses a blob that is rewritten behind a Split.
+    It gets two blobs if its input has other consumers: Caffe refuses to rewrite a blob that a Split has copied.
     """
     first: dict[str, str] = {}
-    readers = Counter(name for node in network.nodes for name in node.inputs)
+    consumers = Counter(name for node in network.nodes for name in node.inputs)
     for node in network.nodes:
-        if node.in_place and node.inputs and node.outputs and readers[node.inputs[0]] == 1:
+        if node.in_place and node.inputs and node.outputs and consumers[node.inputs[0]] == 1:
             first[node.outputs[0]] = first.get(node.inputs[0], node.inputs[0])
     groups: dict[str, list[str]] = {}
     for value in [*network.inputs, *(v for node in network.nodes for v in node.outputs)]:
         groups.setdefault(first.get(value, value), []).append(value)
-    known = {value: blob for blob, value in network.blobs.items()}
-    named: dict[str, str] = {}
+    in_file = {value: blob for blob, value in network.blobs.items()}
+    names: dict[str, str] = {}
     taken: set[str] = set()
     for values in groups.values():
-        name = next((known[v] for v in reversed(values) if v in known), values[-1])
+        name = next((in_file[v] for v in reversed(values) if v in in_file), values[-1])
         while name in taken:
             name += "_"
         taken.add(name)
-        named.update(dict.fromkeys(values, name))
-    return named
+        names.update(dict.fromkeys(values, name))
+    return names
 
 
 def input_layers(
     network: Network, types: Mapping[str, TensorType | None], names: Mapping[str, str], net: CaffeNet
 ) -> None:
-    """The network's inputs, each by an Input layer, or as the network's own fields in a fork without one."""
+    """Add the network's inputs: an Input layer for each, or the net's own fields in a fork without this layer.
+
+    `types` maps an input to its type, None where it is unknown. `names` maps a value to its blob.
+    """
     if net.dialect.legacy_inputs:
         for value, type_ in types.items():
             net.inputs[names.get(value, value)] = None if type_ is None else tuple(type_.shape)
@@ -58,7 +61,7 @@ def input_layers(
 
 
 def _transform(preprocess: Preprocess) -> dict[str, Any]:
-    """The transform_param that makes a picture an input; without a mean image that no file holds."""
+    """Return the transform_param of an input's preprocessing. A mean image that is in no file is left out."""
     values: dict[str, Any] = {}
     if preprocess.scale != 1:
         values["scale"] = preprocess.scale
@@ -73,10 +76,10 @@ def _transform(preprocess: Preprocess) -> dict[str, Any]:
     return {"transform_param": values} if values else {}
 
 
-def node_layer(node: Node, names: Mapping[str, str]) -> CaffeLayer:
-    """A node as the layer it was read from."""
+def layer_of_node(node: Node, names: Mapping[str, str]) -> CaffeLayer:
+    """Return the layer that a node was read from. `names` maps a value to its blob."""
     with at(node.place):
-        _need_names(node.params)
+        _require_names(node.params)
     rest: dict[str, Any] = {}
     if any(node.loss_weights):
         rest["loss_weight"] = list(node.loss_weights)
@@ -97,8 +100,8 @@ def node_layer(node: Node, names: Mapping[str, str]) -> CaffeLayer:
     )
 
 
-def _need_names(params: Mapping[str, Any]) -> None:
-    """Refuse fields that only a number or an extension's name is known of: no prototxt of Caffe has them."""
+def _require_names(params: Mapping[str, Any]) -> None:
+    """Raise an error for fields known only by a number or an extension's name: a prototxt cannot have them."""
     for name, value in params.items():
         need(
             name.isidentifier() and name.isascii(),
@@ -106,22 +109,25 @@ def _need_names(params: Mapping[str, Any]) -> None:
         )
         for inner in value if isinstance(value, list) else [value]:
             if isinstance(inner, Mapping):
-                _need_names(inner)
+                _require_names(inner)
 
 
-def takes(dialect: Dialect, node: Node) -> bool:
-    """Whether the dialect has the node's type and the fields that it writes."""
+def can_express(dialect: Dialect, node: Node) -> bool:
+    """Return whether the dialect has the node's type and all fields that the node sets."""
     written = (f"{m}.{n}" for m, values in node.params.items() if isinstance(values, Mapping) for n in values)
     return dialect.has(node.type) and not dialect.without.intersection(written)
 
 
-def network_net(
+def net_from_nodes(
     network: Network,
     net: CaffeNet,
     types: Mapping[str, TensorType | None] | None = None,
     nodes: Sequence[Node] | None = None,
 ) -> CaffeNet:
-    """Fill `net` with the network's nodes (or `nodes` in their places), in place where they are in the file."""
+    """Add the network's inputs and layers to `net` and return it. Layers that are in place in the file stay so.
+
+    `types` replaces the types of the network's inputs, `nodes` replaces its nodes one by one.
+    """
     names = blob_names(network)
     input_layers(network, types or network.inputs, names, net)
     for node in network.nodes if nodes is None else nodes:
@@ -130,14 +136,14 @@ def network_net(
 
 
 def add_node(net: CaffeNet, node: Node, names: Mapping[str, str]) -> CaffeLayer:
-    """Append a node's layer under a name of its own: an input's may be a node's too."""
-    layer = node_layer(node, names)
-    while layer.name in names_of_inputs(net):
+    """Append a node's layer. Add "_" to its name while an Input layer has it: Caffe needs different names."""
+    layer = layer_of_node(node, names)
+    while layer.name in input_layer_names(net):
         layer.name += "_"
     net.layers.append(layer)
     return layer
 
 
-def names_of_inputs(net: CaffeNet) -> set[str]:
-    """The names of the Input layers, which stand first."""
+def input_layer_names(net: CaffeNet) -> set[str]:
+    """Return the names of the Input layers at the beginning of the net."""
     return {layer.name for layer in takewhile(lambda x: x.type == "Input", net.layers)}

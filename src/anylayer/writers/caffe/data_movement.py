@@ -1,0 +1,316 @@
+"""Operators that move elements: Reshape, Transpose, Concat, Split, Slice, Gather, Tile, Resize, DepthToSpace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph import Op, Value
+from anylayer.graph.facts import slice_cuts
+from anylayer.network import Array
+from anylayer.ops._interpolation import as_matrix, interpolation, picks, positions
+from anylayer.writers.caffe.affine import tile_to_shape
+from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.materialize import (
+    crop,
+    identity_convolution,
+    select_channels,
+    selection_matrix,
+    silence,
+    slice_axis,
+)
+from anylayer.writers.caffe.views import AxisProduct, BlobView, Reshape, Step, Transpose
+
+
+def _reshape(b: Builder, op: Op) -> None:
+    b.set_view(op.outputs[0], b.view(op.inputs[0]).then(Reshape(tuple(int(n) for n in op.outputs[0].shape))))
+
+
+def _identity(b: Builder, op: Op) -> None:
+    b.set_view(op.outputs[0], b.view(op.inputs[0]))
+
+
+def _cast(b: Builder, op: Op) -> None:
+    kinds = "".join(v.dtype.kind for v in (op.inputs[0], op.outputs[0]) if v is not None)
+    b.need(kinds in ("ff", "bf"), f"no {op.outputs[0].dtype}, only float32")
+    _identity(b, op)
+
+
+def _transpose(b: Builder, op: Op) -> None:
+    view = b.view(op.inputs[0])
+    perm = op.attrs.get("perm") or range(len(view.shape))[::-1]
+    b.set_view(op.outputs[0], view.then(Transpose(tuple(int(p) for p in perm))))
+
+
+def blobs_with_axis(
+    b: Builder, views: Sequence[BlobView], axis: int
+) -> tuple[list[BlobView], int, tuple[Step, ...]]:
+    """Return blobs of the values, the axis of the blobs that is `axis` of the values, and the steps that remain.
+
+    Values with the same permutation are not materialized: the permutation remains to be applied to the result.
+    """
+    perm = views[0].perm
+    if perm is not None and all(v.steps == views[0].steps and len(v.base) == len(perm) for v in views):
+        return [BlobView(v.name, v.base) for v in views], perm[axis], views[0].steps
+    return [b.materialized(v) for v in views], axis, ()
+
+
+def _concat(b: Builder, op: Op) -> None:
+    values = [v for v in op.inputs if v is not None and math.prod(v.shape)]
+    if len(values) == 1:
+        b.set_view(op.outputs[0], b.view(values[0]))
+        return
+    axis = int(op.attrs["axis"]) % len(op.outputs[0].shape)
+    blobs, blob_axis, steps = blobs_with_axis(b, [b.view(v) for v in values], axis)
+    if len({v.name for v in blobs}) == 1 and b.dialect.has("Tile"):
+        params: dict[str, Any] = {"axis": blob_axis} if blob_axis != 1 else {}
+        (x, *_), times = blobs, len(blobs)
+        wide = (*x.base[:blob_axis], times * x.base[blob_axis], *x.base[blob_axis + 1 :])
+        y = b.add("Tile", [x], wide, {"tile_param": {**params, "tiles": times}})
+        b.set_view(op.outputs[0], BlobView(y.name, y.base, steps))
+        return
+    total = sum(x.base[blob_axis] for x in blobs)
+    shape = (*blobs[0].base[:blob_axis], total, *blobs[0].base[blob_axis + 1 :])
+    y = b.add("Concat", blobs, shape, {"concat_param": {"axis": blob_axis} if blob_axis != 1 else {}})
+    b.set_view(op.outputs[0], BlobView(y.name, y.base, steps))
+
+
+# ---- split and slice
+
+
+def _split(b: Builder, op: Op) -> None:
+    view = b.view(op.inputs[0])
+    axis = int(op.attrs.get("axis", 0)) % len(view.shape)
+    _split_into(b, view, axis, [(v, int(v.shape[axis])) for v in op.outputs])
+
+
+def _split_into(b: Builder, view: BlobView, axis: int, wanted: Sequence[tuple[Value | None, int]]) -> None:
+    """Split a value into consecutive parts of these sizes. A part that no operator needs has None as its value."""
+    (x,), blob_axis, steps = blobs_with_axis(b, [view], axis)
+    sizes = [n for _, n in wanted]
+    if len(sizes) == 1:
+        if wanted[0][0] is not None:
+            b.set_view(wanted[0][0], view)
+        return
+    shapes = [(*x.base[:blob_axis], n, *x.base[blob_axis + 1 :]) for n in sizes]
+    params: dict[str, Any] = {"axis": blob_axis} if blob_axis != 1 else {}
+    if len(set(sizes)) > 1 or b.dialect.name == "opencv":
+        params |= {"axis": blob_axis}
+        params["slice_point"] = [int(n) for n in np.cumsum(sizes)[:-1]]
+    tops = b.add_many("Slice", [x], shapes, {"slice_param": params})
+    unread = []
+    for (value, _), top in zip(wanted, tops):
+        if value is None or not b.value_uses.get(value):
+            unread.append(top)
+        if value is not None:
+            b.set_view(value, BlobView(top.name, top.base, steps))
+    silence(b, unread)
+
+
+def _bounds(b: Builder, op: Op) -> dict[int, tuple[int, int, int]]:
+    """Return axis -> (start, size, step) for the axes that a Slice changes. `start` is counted from 0."""
+    x, cuts = op.inputs[0], slice_cuts(op)
+    if x is None or cuts is None:
+        raise b.refusal("no bounds that are computed when the network runs")
+    changed = [c for c in cuts if len(c.indices) != x.shape[c.axis] or c.step != 1]
+    return {c.axis: (c.start, len(c.indices), c.step) for c in changed}
+
+
+def _slice(b: Builder, op: Op) -> None:
+    cuts = _bounds(b, op)
+    view = b.view(op.inputs[0])
+    if not cuts:
+        b.set_view(op.outputs[0], view)
+        return
+    if len(cuts) == 1 and _slice_all(b, op, view, cuts):
+        return
+    perm = view.perm
+    inner = BlobView(view.name, view.base) if perm is not None else b.materialized(view)
+    steps = view.steps if perm is not None else ()
+    window = {(perm[a] if perm is not None else a): cut for a, cut in cuts.items()}
+    b.set_view(op.outputs[0], _slice_axes(b, inner, window, steps))
+
+
+def _slice_axes(
+    b: Builder, x: BlobView, cuts: dict[int, tuple[int, int, int]], steps: tuple[Step, ...]
+) -> BlobView:
+    """Slice several axes of a blob and apply `steps` to the result.
+
+    The spatial axes of a map are cropped together. Strides are a depthwise 1 x 1 convolution.
+    """
+    rank = len(x.base)
+    spatial = {a: c for a, c in cuts.items() if rank == 4 and a >= 2}
+    for axis, (start, size, step) in cuts.items():
+        if axis in spatial and step > 0:
+            continue
+        if step != 1:
+            x = _select(b, x, axis, start + step * np.arange(size))
+        else:
+            x = slice_axis(b, x, axis, start, size)
+    spatial = {a: c for a, c in spatial.items() if c[2] > 0}
+    if spatial:
+        offsets, spans, strides = [], [], []
+        for i in (2, 3):
+            start, size, step = spatial.get(i, (0, x.base[i], 1))
+            offsets.append(start)
+            spans.append((size - 1) * step + 1)
+            strides.append(step)
+        if any(s > 1 for s in strides):  # do not crop cells after the last one that is kept
+            spans = [
+                size if not o and (size - 1) // s == (n - 1) // s else n
+                for size, o, n, s in zip(x.base[2:], offsets, spans, strides)
+            ]
+        x = crop(b, x, offsets, spans)
+        if any(s > 1 for s in strides):
+            x = identity_convolution(b, x, strides=strides, suffix="strided")
+    return BlobView(x.name, x.base, steps)
+
+
+def _slice_all(b: Builder, op: Op, view: BlobView, cuts: dict[int, tuple[int, int, int]]) -> bool:
+    """Add one layer for all slices of a value along an axis, if they do not overlap. Return whether they do
+    not."""
+    ((axis, (_, _, step)),) = cuts.items()
+    if step != 1 or op.inputs[0] is None:
+        return False
+    parts: list[tuple[int, int, Value]] = []
+    for other in b.consumers.get(op.inputs[0], []):
+        if other.op != "Slice" or other.inputs[0] is not op.inputs[0]:
+            continue
+        theirs = _bounds(b, other)
+        if list(theirs) == [axis] and theirs[axis][2] == 1:
+            parts.append((theirs[axis][0], theirs[axis][1], other.outputs[0]))
+    parts.sort(key=lambda p: p[0])
+    if len(parts) < 2 or any(p[0] + p[1] > q[0] for p, q in pairwise(parts)):
+        return False
+    wanted: list[tuple[Value | None, int]] = []
+    end = 0
+    for start, size, value in parts:
+        if start > end:
+            wanted.append((None, start - end))
+        wanted.append((value, size))
+        end = start + size
+    if end < view.shape[axis]:
+        wanted.append((None, view.shape[axis] - end))
+    _split_into(b, view, axis, wanted)
+    return True
+
+
+def _select(b: Builder, x: BlobView, axis: int, cells: Array) -> BlobView:
+    """Select cells of a blob along an axis, in any order."""
+    if axis == 1 and len(x.base) == 4:
+        return select_channels(b, x, cells)
+    return b.materialized(x.then(AxisProduct(axis, selection_matrix(cells, x.base[axis]))))
+
+
+def _gather(b: Builder, op: Op) -> None:
+    view = b.view(op.inputs[0])
+    rank = len(view.shape)
+    axis = int(op.attrs.get("axis", 0)) % rank
+    size = view.shape[axis]
+    cells = np.array(b.integers(op.inputs[1], "indices"), np.int64)
+    cells = np.where(cells < 0, cells + size, cells)
+    if cells.size == 1 or (cells.size > 1 and (np.diff(cells) == 1).all()):
+        perm = view.perm
+        inner = BlobView(view.name, view.base) if perm is not None else b.materialized(view)
+        blob_axis = perm[axis] if perm is not None else axis
+        y = slice_axis(b, inner, blob_axis, int(cells[0]), len(cells))
+        b.set_view(op.outputs[0], BlobView(y.name, y.base, view.steps if perm is not None else ()))
+        return
+    b.need(axis > 0, "no Gather along the batch")
+    if len(cells) == size and axis == 1 and rank == 4 and view.perm is not None and not view.steps:
+        b.set_view(op.outputs[0], select_channels(b, BlobView(view.name, view.base), cells))
+        return
+    b.set_view(op.outputs[0], view.then(AxisProduct(axis, selection_matrix(cells, size))))
+
+
+# ---- repeat and resize
+
+
+def _tile(b: Builder, op: Op) -> None:
+    view = b.materialized(op.inputs[0])
+    for axis, n in enumerate(b.integers(op.inputs[1], "repeats")):
+        if n > 1:
+            shape = (*view.base[:axis], n * view.base[axis], *view.base[axis + 1 :])
+            params: dict[str, Any] = {"axis": axis} if axis != 1 else {}
+            view = b.add("Tile", [view], shape, {"tile_param": {**params, "tiles": n}})
+    b.set_view(op.outputs[0], view)
+
+
+def _expand(b: Builder, op: Op) -> None:
+    b.set_view(op.outputs[0], tile_to_shape(b, b.view(op.inputs[0]), tuple(int(n) for n in op.outputs[0].shape)))
+
+
+def _resize(b: Builder, op: Op) -> None:
+    view = b.view(op.inputs[0])
+    mode = str(op.attrs.get("mode") or "nearest")
+    coordinates = str(op.attrs.get("coordinate_transformation_mode") or "half_pixel")
+    b.need(coordinates != "tf_crop_and_resize", "no Resize of a part of the input")
+    for axis, (old, new) in enumerate(zip(view.shape, op.outputs[0].shape)):
+        if old == new:
+            continue
+        centers = positions(old, int(new), coordinates)
+        if mode == "nearest":
+            cells = picks(centers, old, str(op.attrs.get("nearest_mode") or "round_prefer_floor"))
+            matrix = selection_matrix(cells, old)
+        else:
+            outside, smooth = bool(op.attrs.get("exclude_outside")), bool(op.attrs.get("antialias"))
+            cubic = float(op.attrs.get("cubic_coeff_a", -0.75))
+            cells, weights = interpolation(centers, old, int(new), mode, cubic, outside, smooth)
+            matrix = as_matrix(cells, weights, old)
+        view = view.then(AxisProduct(axis, matrix))
+    b.set_view(op.outputs[0], view)
+
+
+def _depth_to_space(b: Builder, op: Op) -> None:
+    """Add a Deconvolution whose kernels have a single 1 each."""
+    x = b.materialized(op.inputs[0])
+    block, outputs = int(op.attrs["blocksize"]), int(op.outputs[0].shape[1])
+    weights = np.zeros((x.base[1], outputs, block, block), np.float32)
+    for c in range(outputs):
+        for i in range(block):
+            for j in range(block):
+                crd = op.attrs.get("mode") == "CRD"
+                source = (c * block + i) * block + j if crd else (i * block + j) * outputs + c
+                weights[source, c, i, j] = 1
+    params = {"num_output": outputs, "bias_term": False, "kernel_size": block, "stride": block}
+    shape = tuple(int(n) for n in op.outputs[0].shape)
+    b.set_view(op.outputs[0], b.add("Deconvolution", [x], shape, {"convolution_param": params}, [weights]))
+
+
+def _space_to_depth(b: Builder, op: Op) -> None:
+    """Add a Convolution whose kernels have a single 1 each."""
+    x = b.materialized(op.inputs[0])
+    block, channels = int(op.attrs["blocksize"]), x.base[1]
+    outputs = channels * block * block
+    weights = np.zeros((outputs, channels, block, block), np.float32)
+    for k in range(outputs):
+        cell, c = divmod(k, channels)
+        weights[k, c, cell // block, cell % block] = 1
+    params = {"num_output": outputs, "bias_term": False, "kernel_size": block, "stride": block}
+    shape = tuple(int(n) for n in op.outputs[0].shape)
+    b.set_view(op.outputs[0], b.add("Convolution", [x], shape, {"convolution_param": params}, [weights]))
+
+
+DATA_MOVEMENT: dict[str, Lowering] = {
+    "Reshape": _reshape,
+    "Flatten": _reshape,
+    "Squeeze": _reshape,
+    "Unsqueeze": _reshape,
+    "Identity": _identity,
+    "Dropout": _identity,
+    "Cast": _cast,
+    "Transpose": _transpose,
+    "Concat": _concat,
+    "Split": _split,
+    "Slice": _slice,
+    "Gather": _gather,
+    "Tile": _tile,
+    "Expand": _expand,
+    "Resize": _resize,
+    "DepthToSpace": _depth_to_space,
+    "SpaceToDepth": _space_to_depth,
+}

@@ -1,0 +1,91 @@
+"""Batch normalisation and local response normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph import Op
+from anylayer.network import Array
+from anylayer.writers.caffe.affine import float_attribute, power, scale_and_shift
+from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.views import BlobView
+
+
+def _batch_norm(b: Builder, op: Op) -> None:
+    """Fold the normalisation into the layer before it, or add BatchNorm and Scale; see Builder for the options."""
+    scale, shift, mean, var = (b.const_array(v) for v in op.inputs[1:5])
+    b.need(
+        all(p is not None for p in (scale, shift, mean, var)), "no batch normalisation with computed statistics"
+    )
+    if scale is None or shift is None or mean is None or var is None:
+        return
+    epsilon = float_attribute(op, "epsilon", 1e-5)
+    x = b.materialized(op.inputs[0])
+    shape = (1, -1, *(1,) * (len(x.base) - 2))
+    factor = (scale / np.sqrt(var + np.float32(epsilon))).astype(np.float32)
+    offset = (shift - mean * factor).astype(np.float32)
+    if b.fold and b.has_one_consumer(op.inputs[0]) and _fold_into_weights(b, x, factor, offset):
+        b.set_view(op.outputs[0], x)
+        return
+    if b.fold or not b.dialect.has("BatchNorm"):
+        b.set_view(op.outputs[0], scale_and_shift(b, x, factor.reshape(shape), offset.reshape(shape)))
+        return
+    params: dict[str, Any] = {"use_global_stats": True}
+    stored = var
+    if b.blog_compat:
+        stored = (var + np.float32(epsilon)).astype(np.float32)
+    elif epsilon != 1e-5:
+        params["eps"] = epsilon
+    blobs = [mean, stored, np.ones(1, np.float32)]
+    y = b.add("BatchNorm", [x], x.base, {"batch_norm_param": params}, blobs)
+    y = b.add("Scale", [y], y.base, {"scale_param": {"bias_term": True}}, [scale, shift], suffix="_sc")
+    b.set_view(op.outputs[0], y)
+
+
+def _fold_into_weights(b: Builder, x: BlobView, factor: Array, offset: Array) -> bool:
+    """Fold x * factor + offset (per channel) into the layer that produces x. Return whether that was possible."""
+    layer = b.producer(x, "Convolution", "InnerProduct", "Deconvolution")
+    if layer is None or b.use_count(x.name):
+        return False
+    message = "inner_product_param" if layer.type == "InnerProduct" else "convolution_param"
+    values = layer.params[message]
+    if values.get("axis", 1) != 1:
+        return False
+    weights = layer.blobs[0]
+    if layer.type == "Deconvolution":
+        group = values.get("group", 1)
+        per_group = factor.reshape(group, 1, -1, *(1,) * (weights.ndim - 2))
+        split = weights.reshape(group, weights.shape[0] // group, *weights.shape[1:])
+        layer.blobs[0] = (split * per_group).reshape(weights.shape)
+    else:
+        layer.blobs[0] = weights * factor.reshape(-1, *(1,) * (weights.ndim - 1))
+    bias = layer.blobs[1] if len(layer.blobs) > 1 else np.zeros_like(offset)
+    layer.blobs[1:] = [bias * factor + offset]
+    layer.params[message] = {k: v for k, v in values.items() if k != "bias_term"}
+    return True
+
+
+def _lrn(b: Builder, op: Op) -> None:
+    """Add an LRN across channels: x / (k + alpha / size * (sum of x ** 2 over `size` channels)) ** beta."""
+    x = b.materialized(op.inputs[0])
+    alpha, beta, k = (
+        float_attribute(op, "alpha", 1e-4),
+        float_attribute(op, "beta", 0.75),
+        float_attribute(op, "bias", 1.0),
+    )
+    size = int(op.attrs["size"])
+    b.need(size % 2, f"no LRN over {size} channels, only over an odd number")
+    params: dict[str, Any] = {"local_size": size, "alpha": alpha, "beta": beta}
+    if b.dialect.name == "opencv" and k != 1:  # OpenCV ignores k: factor it out of the power
+        params["alpha"] = alpha / k
+        y = b.add("LRN", [x], x.base, {"lrn_param": params})
+        b.set_view(op.outputs[0], power(b, y, scale=k**-beta, suffix="k"))
+        return
+    params |= {"k": k} if k != 1 else {}
+    b.set_view(op.outputs[0], b.add("LRN", [x], x.base, {"lrn_param": params}))
+
+
+NORMALIZATION: dict[str, Lowering] = {"BatchNormalization": _batch_norm, "LRN": _lrn}
+"""ONNX operator -> the function that adds its layers."""
