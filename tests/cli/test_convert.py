@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from anylayer.convert import verification
+from anylayer import numerics
 
 WITH = ("net.prototxt", "-l", "layers.py")
 
@@ -124,7 +124,7 @@ def test_options_of_the_writer(anylayer_command, small):
 
 
 def test_a_difference_is_an_error(anylayer_command, small, monkeypatch):
-    monkeypatch.setitem(verification.TOLERANCE, "float32", 1e-12)
+    monkeypatch.setitem(numerics.TOLERANCE, "float32", 1e-12)
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", status=1).stderr
     text = r"net.onnx: output 'means' differs from the source: off by .* of 0\.087; the tolerance is 1e-12 of it"
     assert re.match(text, shown)
