@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 OPTIONAL = ("cv2", "h5py", "ncnn", "openvino", "pyfive")
-"""The packages without which `make test` skips tests, saying which package is missing."""
+"""The packages without which tests are skipped; the reason names the missing package."""
 
 settings.register_profile("fixed", derandomize=True, database=None)
 settings.register_profile("fresh", database=None, print_blob=True)
@@ -29,7 +29,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def missing_package(error: BaseException | None) -> str | None:
-    """Return the optional package whose absence led to an error, or None where the error has another cause."""
+    """Return the optional package whose absence caused an error, or None if the error has another cause."""
     while error is not None:
         if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL and find_spec(error.name) is None:
             return error.name
@@ -40,7 +40,7 @@ def missing_package(error: BaseException | None) -> str | None:
 def skip_if_missing(
     report: pytest.TestReport | pytest.CollectReport, info: pytest.ExceptionInfo[BaseException] | None, path: str
 ) -> None:
-    """Turn the report of a failure into one of a skip where the failure is the absence of an optional package."""
+    """Turn the report of a failure into a skip if an optional package is missing."""
     package = missing_package(info.value) if info else None
     if report.outcome == "failed" and package:
         report.outcome = "skipped"
@@ -64,7 +64,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.C
 
 
 def skips(reports: Sequence[pytest.TestReport | pytest.CollectReport]) -> list[str]:
-    """Return a line for each reason why tests were skipped, with their number; the most frequent reason first."""
+    """Return one line per reason for skipped tests, with their number, the most frequent reason first."""
     reasons = Counter(
         report.longrepr[2].removeprefix("Skipped: ")
         for report in reports

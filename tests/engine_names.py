@@ -1,4 +1,6 @@
-"""The engines that tests run on: the files of src/anylayer/engines, so a new engine is tested like the others."""
+"""The engines that tests run on: the files in src/anylayer/engines, so tests cover a new
+engine without a change.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ GENERAL = tuple(
     for name in engines()
     if re.search(r"^GENERAL = True$", Path(_folder).with_name(f"{name}.py").read_text(), re.MULTILINE)
 )
-"""The engines that run every graph. The tests of one that is not installed are skipped with the reason."""
+"""The engines that run every graph. Tests of an engine that is not installed are skipped with the reason."""
 
 ALL = ("numpy", *GENERAL)
-"""The same, and NumPy."""
+"""The engines that run every graph, and NumPy."""

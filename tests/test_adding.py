@@ -1,4 +1,4 @@
-"""The table "Adding" of docs/architecture.md is true: one new file is enough, and nothing else is edited."""
+"""Check the table "Adding" of docs/architecture.md: one new file is enough, and no other file is edited."""
 
 from __future__ import annotations
 
@@ -120,7 +120,9 @@ print(open("net.mine").read())
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What a program prints that uses one of each, each added to a copy of the package as one file."""
+    """Return the output of a program that uses one new part of each kind, each added to a copy of the package as
+    one file.
+    """
     folder = tmp_path_factory.mktemp("adding")
     shutil.copytree(SRC, folder / "anylayer", ignore=shutil.ignore_patterns("__pycache__"))
     for name, text in ADDED.items():
@@ -151,5 +153,5 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
         "command: mine",
     ],
 )
-def test_one_file_is_enough(output: str, line: str) -> None:
+def test_one_new_file_is_enough(output: str, line: str) -> None:
     assert line in output.splitlines()

@@ -1,4 +1,4 @@
-"""The benchmark's own arithmetic. What it measures is no test's business: nothing here looks at a clock."""
+"""Test the calculations of the benchmark. No test depends on measured times."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class TestGuard:
     def test_far_cores_are_slow_mode(self) -> None:
         assert mode(sample(1, latency=250), 1e-4) == "slow"
 
-    def test_one_far_probe_is_enough(self) -> None:
+    def test_one_far_probe_means_slow_mode(self) -> None:
         assert mode(Sample(1, Probe(60, 1e-4), Probe(250, 1e-4), 0, False), 1e-4) == "slow"
 
-    def test_the_other_process_follows_only_what_is_meant_for_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_second_process_follows_only_its_own_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[Any] = []
         monkeypatch.setattr(guard, "_trips", lambda shared, mine, its: seen.append((mine, its)) or 0.0)
         monkeypatch.setattr(Guard, "_ask", lambda self, what: seen.append(what) or b".")
@@ -46,25 +46,25 @@ class TestGuard:
         assert seen == [b"w", (0, 0), b"p", (0, 64)]
 
     @pytest.mark.parametrize("bad", [{"latency": 12000}, {"fma": 1.2e-4}, {"foreign": 0.2}])
-    def test_other_work_disturbs(self, bad: dict[str, float]) -> None:
+    def test_other_processes_disturb(self, bad: dict[str, float]) -> None:
         assert mode(sample(1, **bad), 1e-4) == "disturbed"
 
     def test_stolen_time_disturbs(self) -> None:
         assert mode(Sample(1, Probe(60, 1e-4), Probe(60, 1e-4), 0, True), 1e-4) == "disturbed"
 
-    def test_a_figure_is_the_median_of_the_fast_samples(self) -> None:
+    def test_figure_is_median_of_fast_samples(self) -> None:
         samples = [sample(1.0), sample(9.0, latency=250), sample(3.0), sample(2.0), sample(7.0, foreign=0.5)]
         got = figure(samples, best_fma(samples))
         assert got is not None
         assert (got.seconds, got.low, got.high, got.mode) == (2.0, 1.0, 3.0, "fast")
         assert (got.samples, got.discarded) == (3, 2)
 
-    def test_without_fast_samples_the_mode_is_said(self) -> None:
+    def test_figure_without_fast_samples_names_its_mode(self) -> None:
         got = figure([sample(5.0, latency=250), sample(1.0, latency=9000)], 1e-4)
         assert got is not None and (got.seconds, got.mode, got.discarded) == (5.0, "slow", 1)
         assert figure([], 1e-4) is None
 
-    def test_samples_are_kept_short(self) -> None:
+    def test_saved_samples_are_short(self) -> None:
         assert plain([sample(0.001234567, foreign=0.123)], 1e-4) == [[0.001235, "disturbed", 60, 1e-4, 0.12]]
 
 
@@ -72,12 +72,12 @@ class TestTurns:
     def field(self, *times: tuple[str, str, list[float]]) -> list[measure.Contestant]:
         return [measure.Contestant(c, call, None, [sample(s) for s in seconds]) for c, call, seconds in times]  # type: ignore[arg-type]
 
-    def test_each_round_begins_with_another(self) -> None:
+    def test_each_round_begins_with_another_contestant(self) -> None:
         a, b, c = self.field(("a", "", []), ("b", "", []), ("c", "", []))
         assert measure.rotated([a, b, c], 1) == [b, c, a]
         assert measure.rotated([a, b, c], 3) == [a, b, c]
 
-    def test_a_call_far_behind_its_own_engine_twice_is_dropped(self) -> None:
+    def test_call_far_behind_in_two_rounds_is_dropped(self) -> None:
         field = self.field(("ort", "x", [1, 1]), ("ort", "y", [2, 2]), ("ort", "z", [2, 1]), ("ov", "x", [9, 9]))
         assert [(c.column, c.call) for c in measure.hopeful(field, 1e-4)] == [
             ("ort", "x"),
@@ -85,15 +85,15 @@ class TestTurns:
             ("ov", "x"),
         ]
 
-    def test_nothing_is_dropped_for_disturbed_rounds(self) -> None:
+    def test_disturbed_rounds_drop_no_call(self) -> None:
         field = self.field(("ort", "x", [1, 1]), ("ort", "y", [2, 2]))
         assert len(measure.hopeful(field, 1e-5)) == 2
 
-    def test_the_best_call_is_the_engines_figure(self) -> None:
+    def test_figure_of_engine_is_its_fastest_call(self) -> None:
         got = measure.columns(self.field(("ort", "x", [3, 1, 2]), ("ort", "y", [5, 5, 5])))
         assert (got["ort"]["call"], got["ort"]["seconds"], got["ort"]["mode"]) == ("x", 2, "fast")
 
-    def test_a_call_that_failed_does_not_take_its_engine_with_it(self) -> None:
+    def test_failed_call_leaves_other_calls_of_its_engine(self) -> None:
         field = self.field(("ort", "x", [1]), ("ort", "y", [3, 3]), ("cv", "x", []))
         field[0].error, field[2].error = "it fell over", "it never stood"
         got = measure.columns(field)
@@ -107,17 +107,17 @@ class TestDifference:
         assert difference({"a": np.array([101.0, 1.0]), "b": np.array([1.0])}, want) == pytest.approx(0.01)
 
     @pytest.mark.parametrize("got", [{}, {"a": np.zeros(3)}, {"a": np.array([np.nan, 0])}])
-    def test_is_infinite_where_outputs_cannot_be_compared(self, got: dict[str, Any]) -> None:
+    def test_is_infinite_for_incomparable_outputs(self, got: dict[str, Any]) -> None:
         assert difference(got, {"a": np.zeros(2)}) == float("inf")
 
-    def test_detections_in_any_order_and_with_or_without_their_image(self) -> None:
+    def test_detections_compare_in_any_order_with_or_without_image(self) -> None:
         rows = np.array([[0, 2, 0.9, 1, 2, 3, 4], [0, 1, 0.5, 5, 6, 7, 8], [0, 1, 0.8, 9, 9, 9, 9]], float)
         np.testing.assert_array_equal(found(rows[None, None]), found(rows[::-1, 1:]))
         assert found(rows)[:, :2].tolist() == [[1, 0.8], [1, 0.5], [2, 0.9]]
 
 
 class TestCaffeFiles:
-    def test_a_caffemodel_is_read_back(self, tmp_path: Path) -> None:
+    def test_caffemodel_round_trip(self, tmp_path: Path) -> None:
         net = Prototxt("small")
         x = net.input("data", (1, 3, 8, 8))
         x = net.layer("conv", "Convolution", x, convolution_param={"num_output": 200, "kernel_size": 3})
@@ -150,16 +150,16 @@ class TestCaffeFiles:
             "  pooling_param {\n    pool: MAX\n    kernel_size: 2\n  }\n}\n"
         )
 
-    def test_the_inputs_shape_is_replaced(self) -> None:
+    def test_input_shape_is_replaced(self) -> None:
         assert with_shape("input_dim: 10 input_dim: 3\nlayer { dim: 7 }", (1, 3)) == (
             "input_dim: 1 input_dim: 3\nlayer { dim: 7 }"
         )
 
-    def test_layers_are_left_out_with_all_that_is_in_them(self) -> None:
+    def test_removed_layers_leave_nothing_behind(self) -> None:
         text = 'layer { type: "A" }\nlayer { type: "B" p { q { r: 1 } } }\nlayer { type: "A" }\n'
         assert without_layers(text, "B") == 'layer { type: "A" }\n\nlayer { type: "A" }\n'
 
-    def test_filling_leaves_no_layer_without_weights(self, tmp_path: Path) -> None:
+    def test_filling_gives_every_layer_weights(self, tmp_path: Path) -> None:
         net = Prototxt("n")
         x = net.input("data", (1, 2, 4, 4))
         up = {"num_output": 2, "group": 2, "kernel_size": 2, "stride": 2, "bias_term": False}
@@ -176,25 +176,25 @@ class TestCaffeFiles:
 
 
 class TestNetworks:
-    def test_there_are_fourteen(self) -> None:
+    def test_number_of_networks(self) -> None:
         assert len({source.name for source in NETWORKS}) == 14
 
     @pytest.mark.parametrize("source", [s for s in NETWORKS if s.make], ids=lambda s: s.name)
-    def test_what_is_generated_can_be_read(self, source: Any, tmp_path: Path) -> None:
+    def test_generated_networks_can_be_read(self, source: Any, tmp_path: Path) -> None:
         (tmp_path / "m.prototxt").write_text(source.make())
         net = anylayer.read(tmp_path / "m.prototxt")
         totals = net.inspect().totals
         assert totals["unknown"] == 0 and totals["host"] == 0
         assert set(source.outputs) <= set(net.outputs)
 
-    def test_mobilenet_v2_has_the_papers_size(self, tmp_path: Path) -> None:
+    def test_mobilenet_v2_has_size_of_paper(self, tmp_path: Path) -> None:
         source = next(s for s in NETWORKS if s.name == "mobilenet_v2")
         assert source.make is not None
         (tmp_path / "m.prototxt").write_text(source.make())
         assert anylayer.read(tmp_path / "m.prototxt").inspect().totals["macs"] == pytest.approx(300e6, rel=0.01)
 
     @pytest.mark.parametrize("operator", OPERATORS, ids=lambda o: o.name)
-    def test_every_operator_is_one_known_layer(self, operator: Any, tmp_path: Path) -> None:
+    def test_operator_is_one_known_layer(self, operator: Any, tmp_path: Path) -> None:
         (tmp_path / "m.prototxt").write_text(operator.text())
         here = Path(sys.modules[onnx_forms.__name__].__file__ or "").parent
         layers = [text.replace("=", f"={here}/") for text in operator.layers]
@@ -202,18 +202,18 @@ class TestNetworks:
         assert [node.name for node in net.network.nodes if node.name not in operator.inputs()] == ["y"]
         assert list(net.inputs) == list(operator.inputs()) and net.outputs["y"] is not None
 
-    def test_there_are_fifteen_operators(self) -> None:
+    def test_number_of_operators(self) -> None:
         assert len({operator.name for operator in OPERATORS}) == 15
         assert all(any(o.name.startswith(key) for o in OPERATORS) for key in native_onnx.FORMS)
 
     @pytest.mark.parametrize(("make", "size"), [(vgg16, 553e6), (huge, 2.78e9)])
-    def test_large_files_have_the_size_they_are_named_after(self, make: Any, size: float) -> None:
+    def test_large_files_have_size_in_their_name(self, make: Any, size: float) -> None:
         _, layers, _ = make()
         values = sum(int(np.prod(shape)) for _, _, shapes in layers for shape in shapes)
         assert 4 * values == pytest.approx(size, rel=0.01)
 
 
-def test_lrn_as_convolution_gives_what_lrn_gives() -> None:
+def test_lrn_as_convolution_equals_lrn() -> None:
     import onnx
     import onnxruntime as ort
     from onnx import TensorProto, helper
@@ -248,7 +248,7 @@ def row(part: str, name: str, **columns: float | str) -> dict[str, Any]:
 
 
 class TestReport:
-    def test_ratios_and_what_is_behind(self) -> None:
+    def test_ratios_and_missed_targets(self) -> None:
         good = row("networks", "a", anylayer=1.02e-3, onnxruntime=2e-3, openvino=1e-3, ncnn=0.5e-3, opencv=4e-3)
         late = row("networks", "b", anylayer=1.5e-3, onnxruntime=1e-3, openvino="refused", opencv="peers absent")
         table, behind = report.networks(results.merge(results.empty(), [good, late]))
@@ -266,13 +266,13 @@ class TestReport:
         assert table.rows[0][1] == "2 d"
         assert behind[0][2].endswith("; disturbed, measure again")
 
-    def test_the_best_cell_of_an_operator_is_named(self) -> None:
+    def test_best_cell_of_operator_is_named(self) -> None:
         made = row("operators", "o", anylayer=2e-6, onnxruntime=3e-6, openvino=2.5e-6, ncnn=1e-6, opencv=9e-6)
         table, behind = report.operators(results.merge(results.empty(), [made]))
         assert list(table.rows[0][-2:]) == ["2.00 !", "ncnn: call"]
         assert behind == [("operators", "o", "2.00 x ncnn: call (1.05)")]
 
-    def test_costs_are_differences(self) -> None:
+    def test_overhead_is_a_difference(self) -> None:
         rows = [
             row("overhead", "one_relu_onnxruntime", anylayer=7e-6, onnxruntime=4e-6),
             row("overhead", "host_call_onnxruntime", **{"with": 30e-6, "without": 8e-6, "forward": 2e-6}),
@@ -299,7 +299,7 @@ class TestReport:
             "0.62 x the file in anonymous memory (0.4)",
         ]
 
-    def test_the_page_names_the_machine_and_what_is_behind(self) -> None:
+    def test_page_names_machine_and_missed_targets(self) -> None:
         made = row("networks", "squeeze", anylayer=2e-3, onnxruntime=1e-3)
         text = report.document(results.merge(results.empty(), [made]))
         assert results.machine()["processor"] in text
@@ -307,7 +307,7 @@ class TestReport:
 
 
 class TestResults:
-    def test_a_row_measured_again_takes_its_old_ones_place(self) -> None:
+    def test_row_measured_again_replaces_old_row(self) -> None:
         first = results.merge(results.empty(), [row("a", "x", c=1.0), row("a", "y", c=2.0), row("b", "x", c=3.0)])
         second = results.merge(first, [row("a", "x", c=9.0)])
         assert [(r["part"], r["name"], r["columns"]["c"]["seconds"]) for r in second["rows"]] == [
@@ -316,7 +316,7 @@ class TestResults:
             ("b", "x", 3.0),
         ]
 
-    def test_rows_of_another_machine_are_not_added_to(self, tmp_path: Path) -> None:
+    def test_rows_of_another_machine_are_dropped(self, tmp_path: Path) -> None:
         path = tmp_path / "r.json"
         results.save(path, results.merge(results.empty(), [row("a", "x", c=1.0)]))
         assert len(results.begin(path, None)["rows"]) == 1
@@ -339,18 +339,18 @@ class TestTable:
 
 
 class TestWorker:
-    def test_a_runner_that_cannot_load_says_why(self) -> None:
+    def test_runner_that_cannot_load_gives_reason(self) -> None:
         with Worker(sys.executable, "nothing") as worker, pytest.raises(WorkerError, match="No module named"):
             worker.ask(do="load", runner="nothing", spec={})
 
-    def test_a_worker_that_ends_is_said(self) -> None:
+    def test_dead_worker_is_reported(self) -> None:
         with Worker(sys.executable, "opencv") as worker:
             worker.process.kill()
             worker.process.wait()
             with pytest.raises(WorkerError, match=r"opencv ended \(-9\)"):
                 worker.ask(do="time")
 
-    def test_a_host_call_is_one(self, tmp_path: Path) -> None:
+    def test_host_call_layer_runs_in_python(self, tmp_path: Path) -> None:
         with Worker(sys.executable, "host_call") as worker:
             reply = worker.ask(
                 do="load",
@@ -361,14 +361,12 @@ class TestWorker:
             np.testing.assert_array_equal(worker.outputs("with", tmp_path)["l2"], np.full((1, 16), 2, np.float32))
 
 
-def test_the_page_of_rules_is_of_these_rules() -> None:
-    assert rules.PAGE.read_text("utf-8") == rules.page(), "python -m benchmarks.rules --docs writes it again"
-
-
-def test_every_rule_for_an_engine_is_measured() -> None:
+def test_engine_rules_have_a_case() -> None:
     rules.page()
     measured = {name for case in rules.CASES for name in case.rules.split()}
     found = {r.rewrite for r in rules.simplifier.RULES if r.engines}
-    around_errors = {r for r in found if r.__module__.endswith(".quantised")}  # they make nothing faster
+    around_errors = {
+        r for r in found if r.__module__.endswith(".quantised")
+    }  # these work around errors of engines
     others = {r.__name__ for r in found - around_errors} - measured
-    assert others == {"_permutation"}, "which goes around an error and makes nothing faster"
+    assert others == {"_permutation"}, "_permutation works around an error of an engine"

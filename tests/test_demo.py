@@ -1,4 +1,4 @@
-"""The demo: examples/hed on the engines, and that what it finds are edges."""
+"""Test the demo: examples/hed on the engines, and that its results are edges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> anylayer.Net:
 
 
 def square(height: int, width: int, top: int, left: int, side: int) -> Floats:
-    """A white square on dark gray: (1, 3, H, W) in 0..255."""
+    """Return a white square on dark gray, (1, 3, H, W) in 0..255."""
     picture = np.full((1, 3, height, width), 40, np.float32)
     picture[:, :, top : top + side, left : left + side] = 230
     return picture
@@ -38,7 +38,7 @@ def edges(net: anylayer.Net, picture: Floats, engine: str) -> Floats:
     return result
 
 
-def test_the_layers_file_defines_three_types_and_none_runs_in_python(net: anylayer.Net) -> None:
+def test_layers_file_defines_three_traced_types(net: anylayer.Net) -> None:
     assert sorted(net.user_layers) == ["Crop", "Interp", "ReplicatePad"]
     assert net.compile(engine="onnxruntime").host_calls == []
     rows = [row for row in net.inspect().nodes if row.type in net.user_layers]
@@ -48,13 +48,13 @@ def test_the_layers_file_defines_three_types_and_none_runs_in_python(net: anylay
 
 
 @pytest.mark.parametrize("engine", GENERAL)
-def test_the_engines_agree_with_numpy(net: anylayer.Net, engine: str) -> None:
+def test_engines_match_numpy(net: anylayer.Net, engine: str) -> None:
     picture = np.random.default_rng(3).uniform(0, 255, (1, 3, 81, 97)).astype(np.float32)
     for name, want in net.compile(engine="numpy")({"data": picture}).items():
         assert_same(net.compile(engine=engine)({"data": picture})[name], want, name)
 
 
-def test_a_square_has_edges_where_it_ends(net: anylayer.Net) -> None:
+def test_square_has_edges_at_its_border(net: anylayer.Net) -> None:
     found = edges(net, square(113, 129, 40, 48, 33), "onnxruntime")[0, 0]
     assert found.shape == (113, 129)
     assert found[56, 47:49].max() > 0.95  # left
@@ -65,26 +65,26 @@ def test_a_square_has_edges_where_it_ends(net: anylayer.Net) -> None:
     assert found[10, 10] < 0.1
 
 
-def test_the_border_of_a_picture_is_no_edge(net: anylayer.Net) -> None:
+def test_border_of_picture_is_not_an_edge(net: anylayer.Net) -> None:
     blank = np.full((1, 3, 97, 113), 200, np.float32)
     assert edges(net, blank, "onnxruntime").max() < 0.1
 
 
-def test_a_faint_texture_is_no_edge(net: anylayer.Net) -> None:
+def test_faint_texture_is_not_an_edge(net: anylayer.Net) -> None:
     x = np.arange(129)
     stripes = np.broadcast_to(120 + 6 * (x // 2 % 2), (1, 3, 113, 129)).astype(np.float32)
     assert edges(net, stripes, "onnxruntime").max() < 0.2
 
 
 @pytest.mark.parametrize("size", [(64, 64), (65, 66), (100, 37), (481, 321)])
-def test_any_size_works(net: anylayer.Net, size: tuple[int, int]) -> None:
+def test_network_accepts_any_size(net: anylayer.Net, size: tuple[int, int]) -> None:
     height, width = size
     found = edges(net, square(height, width, height // 3, width // 3, min(size) // 3), "onnxruntime")
     assert found.shape == (1, 1, height, width)
     assert found.max() > 0.9
 
 
-def test_colours_of_equal_light_have_an_edge(net: anylayer.Net) -> None:
+def test_colours_of_equal_lightness_have_an_edge(net: anylayer.Net) -> None:
     picture = np.empty((1, 3, 97, 97), np.float32)
     picture[:, :, :, :48] = np.array([40, 60, 200], np.float32).reshape(1, 3, 1, 1)
     light = 0.114 * 40 + 0.587 * 60 + 0.299 * 200

@@ -167,14 +167,14 @@ def test_every_operator_is_in_one_table() -> None:
     assert rows == Counter(ops.__all__)
 
 
-def test_the_errors_page_names_every_error() -> None:
+def test_errors_page_names_every_error() -> None:
     page = (ROOT / "docs" / "errors.md").read_text()
     classes = inspect.getmembers(errors, inspect.isclass)
     names = [n for n, c in classes if issubclass(c, errors.AnyLayerError) and c is not errors.AnyLayerError]
     assert not [name for name in names if f"| `{name}` |" not in page]
 
 
-def test_the_glossary_is_alphabetical() -> None:
+def test_glossary_is_alphabetical() -> None:
     lines = (ROOT / "docs" / "glossary.md").read_text().splitlines()
     terms = [line.split("|")[1].strip() for line in lines if line.startswith("| ")][1:]
     assert terms == sorted(set(terms), key=str.lower)

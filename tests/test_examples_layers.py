@@ -1,4 +1,4 @@
-"""The layers of examples/layers give what the built-in ones do: in NumPy, and traced, on both engines."""
+"""The layers of examples/layers compute the same as the built-in ones: in NumPy and traced, on both engines."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ OUTPUTS = {"Yolo": 3}
 
 
 def node_of(folder: Path, type: str, params: str, dialect: str | None, inputs: Sequence[Array]) -> Node:
-    """The node that a file with one layer becomes."""
+    """Return the node of a file with one layer."""
     heads = [
         f'input: "in{i}" input_shape {{ {" ".join(f"dim: {d}" for d in x.shape)} }}' for i, x in enumerate(inputs)
     ]
@@ -95,7 +95,7 @@ def apply(node: Node, definitions: list[Definition], dialect: str | None, inputs
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_as_the_built_in_layer(name: str, tmp_path: Path) -> None:
+def test_example_equals_built_in_layer(name: str, tmp_path: Path) -> None:
     type_, params, dialect, inputs = CASES[name]
     node = node_of(tmp_path, type_, params, dialect, inputs)
     users = [load_layers([FOLDER / f"{name.split()[0]}.py"])[type_]]
@@ -107,7 +107,7 @@ def test_as_the_built_in_layer(name: str, tmp_path: Path) -> None:
         assert not graph.ops, "the boxes are a constant"
 
 
-def test_crop_cuts_from_the_centre(tmp_path: Path) -> None:
+def test_crop_cuts_centre(tmp_path: Path) -> None:
     x, like = noise(1, 2, 9, 8), noise(1, 1, 4, 5)
     node = node_of(tmp_path, "Crop", "", None, [x, like])
     users = [load_layers([FOLDER / "crop.py"])["Crop"]]
@@ -127,7 +127,7 @@ SMALL = np.array([[[[1, 2], [3, 4]]]], np.float32)
         ([[1, 3]], np.arange(4, dtype=np.float32).reshape(1, 1, 1, 4), [[0, 4 / 3, 8 / 3]]),
     ],
 )
-def test_resize_bilinear_as_tensorflow_1(blobs: list[list[int]], x: Array, rows: Any) -> None:
+def test_resize_bilinear_equals_tensorflow_1(blobs: list[list[int]], x: Array, rows: Any) -> None:
     found = load_layers([FOLDER / "resize_bilinear.py"])["ResizeBilinear"]
     node = Node("r", "ResizeBilinear", ["x"], ["y"], {"align_corners": False}, [np.array(b) for b in blobs])
     several = np.concatenate([np.concatenate([x, 2 * x], 1)] * 2)  # images and channels are resized alike
@@ -147,7 +147,9 @@ def test_resize_bilinear_as_tensorflow_1(blobs: list[list[int]], x: Array, rows:
         ({}, [[0, 2]], "must be positive, got [0, 2]"),
     ],
 )
-def test_resize_bilinear_refuses(params: dict[str, Any], blobs: list[list[int]], rule: str) -> None:
+def test_resize_bilinear_refuses_unsupported_options(
+    params: dict[str, Any], blobs: list[list[int]], rule: str
+) -> None:
     found = load_layers([FOLDER / "resize_bilinear.py"])["ResizeBilinear"]
     node = Node("r", "ResizeBilinear", ["x"], ["y"], params, [np.array(b) for b in blobs])
     with pytest.raises(LayerError, match=re.escape(rule)):
@@ -159,7 +161,7 @@ def test_every_example_is_tested() -> None:
     assert {p.stem for p in FOLDER.glob("*.py")} == {name.split()[0] for name in CASES} | apart
 
 
-def test_a_group_that_does_not_divide_is_refused(tmp_path: Path) -> None:
+def test_shuffle_refuses_group_that_does_not_divide(tmp_path: Path) -> None:
     inputs = [noise(1, 5, 2, 2)]
     node = node_of(tmp_path, "ShuffleChannel", "shuffle_channel_param { group: 2 }", None, inputs)
     users = [load_layers([FOLDER / "shuffle_channel.py"])["ShuffleChannel"]]

@@ -1,4 +1,4 @@
-"""Outputs keep their names: in what every writer writes, and on every engine."""
+"""Outputs keep their names in the files of every writer and on every engine."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ NETWORKS = [(caffe, name) for name in CAFFE] + [(onnx, name) for name in ONNX]
 
 @pytest.mark.parametrize(("writer", "dialect"), TARGETS, ids=lambda v: v or "its own")
 @pytest.mark.parametrize(("source", "name"), NETWORKS, ids=lambda v: v if isinstance(v, str) else "")
-def test_written_files_have_the_outputs_of_their_source(
+def test_written_file_keeps_output_names(
     tmp_path: Path, source: object, name: str, writer: str, dialect: str | None
 ) -> None:
     net = source(tmp_path, name)  # type: ignore[operator]
@@ -109,7 +109,7 @@ def test_written_files_have_the_outputs_of_their_source(
 
 @pytest.mark.parametrize("engine", [*ALL, "auto"])
 @pytest.mark.parametrize(("source", "name"), NETWORKS, ids=lambda v: v if isinstance(v, str) else "")
-def test_models_have_the_outputs_of_their_network(tmp_path: Path, source: object, name: str, engine: str) -> None:
+def test_model_keeps_output_names(tmp_path: Path, source: object, name: str, engine: str) -> None:
     net = source(tmp_path, name)  # type: ignore[operator]
     compiled = net.compile(engine, threads=1)
     given = {name: np.ones(kind.shape, np.float32) for name, kind in net.inputs.items() if kind is not None}

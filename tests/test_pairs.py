@@ -1,4 +1,4 @@
-"""Convert a network of every reader with every writer: all formats, and the variants of each."""
+"""Convert networks of every reader with every writer: all formats, and the variants of each."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def weights() -> dict[str, list[np.ndarray]]:
 
 
 def deploy(folder: Path) -> Net:
-    """The small network with the weights of `weights`."""
+    """Write the small network with the weights of `weights`."""
     (folder / "deploy.prototxt").write_text(DEPLOY % ("", ""))
     net = anylayer.read(folder / "deploy.prototxt")
     for each in net.network.nodes:
@@ -64,7 +64,7 @@ def deploy(folder: Path) -> Net:
 
 
 def model(folder: Path) -> Path:
-    """The small network as a prototxt with a .caffemodel and a .proto beside it."""
+    """Write the small network as a prototxt with a .caffemodel and a .proto beside it."""
     return deploy(folder).write(folder / "small.prototxt", verify=False).files[-1]
 
 
@@ -89,7 +89,7 @@ def hdf5_weights(folder: Path) -> Net:
 
 
 def beside(folder: Path) -> Net:
-    """An ONNX model whose weights are in a file of their own."""
+    """Write an ONNX model whose weights are in a file of their own."""
     deploy(folder).write(folder / "net.onnx", verify=False, external=True)
     return anylayer.read(folder / "net.onnx")
 
@@ -182,7 +182,7 @@ SOURCES: dict[str, dict[str, Callable[[Path], Net]]] = {
         "checkpoint": checkpoint,
     },
 }
-"""Reader -> variant -> a function that makes a network of it in a folder."""
+"""Reader -> variant -> a function that writes a network of it to a folder."""
 
 
 def test_every_reader_has_sources() -> None:
@@ -194,7 +194,7 @@ def test_every_reader_has_sources() -> None:
     ("reader", "variant"), [(reader, variant) for reader, found in SOURCES.items() for variant in found]
 )
 def test_convert_every_reader_to_every_writer(tmp_path: Path, reader: str, variant: str, writer: str) -> None:
-    """The written file computes what its source computes and keeps the names of inputs and outputs."""
+    """The written file gives the same results as its source and keeps the names of inputs and outputs."""
     (tmp_path / "source").mkdir()
     net = SOURCES[reader][variant](tmp_path / "source")
     assert net.network.format == reader or variant.startswith("version")
@@ -209,7 +209,7 @@ def test_convert_every_reader_to_every_writer(tmp_path: Path, reader: str, varia
 
 @pytest.mark.parametrize("dialect", sorted(set(DIALECTS) - {""}))
 def test_keras_2_converts_to_every_dialect_of_caffe(tmp_path: Path, dialect: str) -> None:
-    """The file is read back in the dialect it was written for, not in the dialect of its source."""
+    """The file is read back in the dialect that it was written for, not in the dialect of its source."""
     net = anylayer.read(DATA / "keras" / "k2_nested.h5")
     assert net.network.dialect == "keras2"
     done = net.write(tmp_path / "net.prototxt", dialect=dialect)

@@ -1,4 +1,4 @@
-"""Paths that cannot be read or written: one FileError each, which names the file and the reason."""
+"""Paths that cannot be read or written raise one FileError each, which names the file and the reason."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_write_refuses_name_no_file_can_have() -> None:
 
 @pytest.fixture
 def _tiny_files() -> Iterator[None]:
-    """Let no file grow beyond 100 bytes."""
+    """Refuse files larger than 100 bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))

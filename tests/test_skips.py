@@ -1,4 +1,4 @@
-"""What is skipped is summed up at the end of a run."""
+"""The end of a run lists why tests were skipped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_package():
 """
 
 
-def test_reasons_are_listed_with_their_numbers(tmp_path: Path) -> None:
+def test_summary_counts_tests_per_reason(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text((Path(__file__).parent / "conftest.py").read_text())
     (tmp_path / "test_it.py").write_text(SKIPPING)
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]

@@ -23,7 +23,7 @@ NEWEST = 14
 
 @dataclass(frozen=True)
 class Combination:
-    """One Python and one way to choose the dependencies' versions: uv's `--resolution`."""
+    """One Python and one way to choose the versions of the dependencies: uv's `--resolution`."""
 
     minor: int
     interpreter: str
@@ -45,7 +45,7 @@ def uv(*arguments: str | Path, check: bool = True) -> subprocess.CompletedProces
 
 
 def interpreter(minor: int) -> str | None:
-    """Return the path of Python 3.`minor`, on the PATH or among pyenv's; None where it is not installed."""
+    """Return the path of Python 3.`minor`, from the PATH or pyenv; None if it is not installed."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     for candidate in (f"3.{minor}", *sorted(pyenv.glob(f"3.{minor}.*/bin/python"))):
         command = [
@@ -83,7 +83,7 @@ def combinations() -> list[Combination]:
 
 
 def install(combination: Combination) -> None:
-    """Make the environment: the dependencies at the chosen versions, the tools of developers at their newest."""
+    """Create the environment with the dependencies at the chosen versions and the newest developer tools."""
     uv("venv", "--quiet", "--clear", "--python", combination.interpreter, HOME / combination.name)
     pins = HOME / f"{combination.name}.txt"
     choose = ["--resolution", combination.resolution, "--extra", "all", "--python", combination.python]
@@ -92,7 +92,7 @@ def install(combination: Combination) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Test every combination; return 1 where one fails or none can be had."""
+    """Test every combination. Return 1 if one fails or if there is none."""
     chosen = combinations()
     codes = {}
     for combination in chosen:

@@ -18,7 +18,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def excuses(name: str) -> dict[str, str]:
-    """`id: reason` lines of an excuses file; a case there must need its excuse."""
+    """Return the `id: reason` lines of an excuses file. A case in it must fail without its excuse."""
     lines = (Path(__file__).parent / f"{name}.txt").read_text().splitlines()
     pairs = (line.split(": ", 1) for line in lines if line.strip() and not line.startswith("#"))
     return {key.strip(): reason.strip() for key, reason in pairs}

@@ -1,4 +1,6 @@
-"""Writers as one more runtime: what real Caffe computed is written, and compared with its source there."""
+"""Write networks with reference results of real Caffe to every format, and compare the files
+with their sources.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.skipif(not CASES, reason="../shared/golden is absent")
 
 @pytest.mark.parametrize("suffix", [".onnx", ".prototxt"])
 @pytest.mark.parametrize("case", computed, ids=key)
-def test_a_file_of_every_format_computes_the_same(case: Path, suffix: str, tmp_path: Path) -> None:
+def test_written_file_matches_caffe(case: Path, suffix: str, tmp_path: Path) -> None:
     weights = case / "weights.caffemodel"
     net = anylayer.read(
         case / "deploy.prototxt", weights if weights.exists() else None, dialect=INFO[case]["dialect"]

@@ -1,4 +1,4 @@
-"""What real Caffe computed, on every engine."""
+"""Compare every engine with the results of real Caffe."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ rejected = [c for c in CASES if INFO[c].get("rejected")]
 
 
 @pytest.mark.parametrize("case", computed, ids=key)
-def test_as_caffe(case: Path, engine: str) -> None:
+def test_engine_matches_caffe(case: Path, engine: str) -> None:
     model, inputs = load(case, engine)
     outputs = model(inputs)
     assert list(outputs) == sorted(INFO[case]["outputs"])
@@ -58,7 +58,7 @@ def test_as_caffe(case: Path, engine: str) -> None:
 
 
 @pytest.mark.parametrize("case", [c for c in rejected if key(c) not in ACCEPTED], ids=key)
-def test_refused_as_caffe_does(case: Path) -> None:
+def test_refuses_what_caffe_refuses(case: Path) -> None:
     with pytest.raises(anylayer.AnyLayerError, match=REFUSALS[key(case)]) as caught:
         model, inputs = load(case, "numpy")
         model(inputs)
@@ -66,7 +66,7 @@ def test_refused_as_caffe_does(case: Path) -> None:
     assert re.search(r"layers? '", str(caught.value)), "the message names the layer"
 
 
-def test_rightly_accepts_more() -> None:
+def test_accepts_only_listed_cases_that_caffe_refuses() -> None:
     for case in rejected:
         if key(case) in ACCEPTED:
             model, inputs = load(case, "numpy")

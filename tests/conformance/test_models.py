@@ -1,4 +1,4 @@
-"""Whole networks against real Caffe, on every engine."""
+"""Compare whole networks with the results of real Caffe, on every engine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(name: str, dialect: str | None) -> anylayer.Net:
 
 
 @pytest.mark.parametrize(("name", "run", "dialect"), RUNS)
-def test_as_caffe(name: str, run: str, dialect: str | None, engine: str) -> None:
+def test_model_matches_caffe(name: str, run: str, dialect: str | None, engine: str) -> None:
     folder = MODELS / name / run
     model = read(name, dialect).compile(engine=engine)
     outputs = model(arrays(folder, "input"))
@@ -54,14 +54,14 @@ def test_as_caffe(name: str, run: str, dialect: str | None, engine: str) -> None
 
 
 def same_detections(got: np.ndarray, want: np.ndarray) -> None:
-    """The same boxes: rows of equal rank may swap where their scores are equal to rounding."""
+    """Compare rows of boxes; rows may be swapped if their scores are equal up to rounding."""
     assert got.shape == want.shape
     order = [np.lexsort((a[0, 0, :, 3].round(3), -a[0, 0, :, 2].round(3), a[0, 0, :, 1])) for a in (got, want)]
     assert_same(got[0, 0, order[0]], want[0, 0, order[1]], "detections", DEEP)
 
 
 @pytest.mark.parametrize(("name", "run"), [("mtcnn_det1", "patch12"), ("mtcnn_det2", "batch6")])
-def test_every_blob_as_caffe(name: str, run: str, engine: str) -> None:
+def test_every_blob_matches_caffe(name: str, run: str, engine: str) -> None:
     folder = MODELS / name / run
     blobs = {k: v for k, v in arrays(folder, "blob").items() if "_split_" not in k}
     model = read(name, None).compile(engine=engine, outputs=[k for k in blobs if k != "data"])
@@ -70,8 +70,8 @@ def test_every_blob_as_caffe(name: str, run: str, engine: str) -> None:
         assert_same(outputs[blob], blobs[blob], blob, DEEP)
 
 
-def test_hed_runs_with_the_tutorials_crop(tmp_path: Path) -> None:
-    """Random weights: the shapes and the single engine call are what is held here."""
+def test_hed_runs_with_crop_of_tutorial(tmp_path: Path) -> None:
+    """The weights are random: this test checks the shapes and that there is a single engine call."""
     layers = tmp_path / "crop.py"
     layers.write_text(
         "import anylayer\n\n\n@anylayer.layer('Crop')\nclass CropLayer:\n"

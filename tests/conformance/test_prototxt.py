@@ -1,4 +1,4 @@
-"""39 deploy files from the wild: read, and their shapes inferred, or refused for a reason that holds."""
+"""Read 39 deploy files from public repositories and infer their shapes, or refuse them for a valid reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def entry(table: dict[str, str], file: Path) -> str | None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
-def test_shapes(file: Path) -> None:
+def test_shapes_are_inferred_or_refused(file: Path) -> None:
     net = anylayer.read(file, dialect=entry(DIALECTS, file))
     assert net.unknown == []
     report = net.inspect()
@@ -43,14 +43,14 @@ def test_shapes(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if entry(DIALECTS, f)], ids=lambda f: f.stem)
-def test_what_the_file_does_not_tell_is_asked_for(file: Path) -> None:
+def test_ambiguous_dialect_is_asked_for(file: Path) -> None:
     with pytest.raises(
         DialectError, match=r"layer '.*' \((Upsample|Reorg)\): '.*' can mean \d things, give dialect="
     ):
         anylayer.read(file).compile(engine="onnxruntime")
 
 
-def test_a_template_is_refused_by_field() -> None:
+def test_template_is_refused_by_field() -> None:
     file = next(f for f in FILES if entry(TEMPLATES, f))
     with pytest.raises(
         LayerError, match=r"layer '.*' \(Convolution\): parameter 'num_output': must be an integer"
@@ -68,7 +68,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("part", KNOWN)
-def test_known_totals(part: str) -> None:
+def test_totals_match_published_numbers(part: str) -> None:
     file = next(f for f in FILES if part in f.name)
     net = anylayer.read(file)
     ((name, kind),) = net.inputs.items()

@@ -9,6 +9,6 @@ from .trial import Trials
 
 @pytest.fixture(scope="package")
 def trials() -> Iterator[Trials]:
-    """A process that tries networks within 8 GB of addresses and 60 s of the processor each."""
+    """Return a process that tries networks with at most 8 GB of address space, and 60 s of processor time each."""
     with Trials(memory=8000, seconds=60) as found:
         yield found

@@ -22,8 +22,9 @@ DATA = Path(__file__).parents[1] / "data"
 
 @dataclass(frozen=True)
 class Sample:
-    """A model's files by name; `model` is the one to read, `weights` the one given beside it. `kind` names the
-    format."""
+    """The files of a model by name. `model` is the one to read, `weights` the one given with it, `kind` the
+    format's name.
+    """
 
     kind: str
     files: dict[str, bytes]
@@ -32,13 +33,13 @@ class Sample:
 
 
 def kinds() -> list[str]:
-    """Return the kinds of files there are."""
+    """Return the kinds of files."""
     return sorted(_SOURCES)
 
 
 @cache
 def samples(kind: str) -> list[Sample]:
-    """Return the samples of a kind, in the same order each time."""
+    """Return the samples of a kind, always in the same order."""
     return [sample for sample in _of(_SOURCES[kind]) if sample.kind == kind]
 
 
@@ -124,7 +125,7 @@ CAFFE = {
 
 
 def _caffe() -> Iterator[Sample]:
-    """Networks of Caffe as text, with weights, as weights alone, and written as ONNX, IR and Caffe."""
+    """Yield Caffe networks as text, with weights, as weights only, and written as ONNX, IR and Caffe."""
     for name, text in CAFFE.items():
         yield Sample("prototxt", {"deploy.prototxt": text.encode()}, "deploy.prototxt")
         with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +159,7 @@ def _written(folder: Path, name: str, text: str) -> Iterator[Sample]:
 
 
 def _hdf5(net: anylayer.Net) -> bytes:
-    """The weights of a network as a .caffemodel.h5."""
+    """Return the weights of a network as a .caffemodel.h5."""
     import io
 
     import h5py
@@ -187,7 +188,7 @@ def _keras() -> Iterator[Sample]:
 
 
 def _keras_operations() -> Iterator[Sample]:
-    """A model of one layer for each case that Keras itself computed."""
+    """Yield a model of one layer for each case that has results of Keras itself."""
     for path in sorted((DATA / "keras").glob("*.npz")):
         with np.load(path) as stored:
             for key in (k for k in stored if k.endswith(".json")):
@@ -229,7 +230,7 @@ def _one_layer(spec: dict[str, Any], inputs: list[Any]) -> dict[str, Any]:
 
 
 def _onnx_operators() -> Iterator[Sample]:
-    """The models of ONNX's own tests of its operators."""
+    """Yield the models of ONNX's own operator tests."""
     from onnx.backend.test.case.node import collect_testcases
 
     np.random.seed(0)
@@ -279,7 +280,7 @@ node { name: "y" op: "Relu" input: "split" }
 
 
 def _irs() -> Iterator[Sample]:
-    """IRs of 2018 and 2019, built by hand; those of today are written from Caffe networks."""
+    """Yield IRs of 2018 and 2019, built by hand, and current ones, written from Caffe networks."""
     from tests.readers.openvino.ir import Ir
 
     for version in (2, 5, 7):
@@ -309,4 +310,4 @@ _SOURCES: dict[str, Callable[[], Iterator[Sample]]] = {
     **dict.fromkeys(("tf-op", "saved-model", "checkpoint", "pbtxt"), _tensorflow),
     "ir-legacy": _irs,
 }
-"""The kinds of files, and what gives them."""
+"""Kind of file -> the function that yields its samples."""

@@ -1,15 +1,16 @@
-"""Read, run and write mutated files of every format, and count what is neither right nor refused properly.
+"""Read, run and write mutated files of every format, and count those that are neither correct nor properly
+refused.
 
     python -m tests.hostile.fuzz --count 100000 --seed 0 -o DIR
 
-File I of seed S is the same on every machine: `--only I` tries that one alone. The files come from corpus.py, the
-changes from mutations.py. Each file is read in a process with limited memory and processor time; then it is
+File I of seed S is the same on every machine: `--only I` tries that file alone. The files come from corpus.py, the
+mutations from mutations.py. Each file is read in a process with limited memory and processor time; then it is
 inspected, or run on an engine, or written by one of the three writers and verified.
 
-Counted are files that are right ("ok"), files refused by an AnyLayerError that names a file, and faults: "foreign"
-is another exception, "nofile" a message that names no file, "hung" more than 20 s of the processor, "memory" more
-than 1000 MiB, "died" a process that ended. DIR gets the smallest file of each distinct fault, report.txt with the
-table that is printed, and wrapped.txt with the messages that only wrap an exception of Python's own.
+The command counts files that are correct ("ok"), files that are refused by an AnyLayerError that names a file, and
+faults: "foreign" is another exception, "nofile" a message that names no file, "hung" more than 20 s of processor
+time, "memory" more than 1000 MiB, "died" a process that ended. DIR gets the smallest file of each distinct fault,
+report.txt with the printed table, and wrapped.txt with the messages that only wrap another exception.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _WRAPPED = re.compile(r"\((\w*(?:Error|Exception)): ")
 
 @dataclass(frozen=True)
 class Try:
-    """A mutated file, and what is done with it once it is read."""
+    """A mutated file, and the action after it is read."""
 
     index: int
     sample: Sample
@@ -64,7 +65,7 @@ class Try:
 
 
 def made(seed: int, index: int, among: Sequence[str]) -> Try:
-    """File `index` of a seed: the same each time."""
+    """Return file `index` of a seed. It is always the same."""
     random = Random(f"{seed}/{index}")
     sample = random.choice(samples(random.choice(among)))
     names = sorted(sample.files, key=lambda name: name != sample.model)
@@ -74,13 +75,13 @@ def made(seed: int, index: int, among: Sequence[str]) -> Try:
 
 
 def tried(one: Try, trials: Trials) -> End:
-    """Try a file as `trial.attempt` says."""
+    """Try a file as `trial.attempt` describes."""
     more = {"inspect": False, **one.action}
     return trials.files(one.files, one.sample.model, one.sample.weights, **more)
 
 
 def verdict(one: Try, found: End) -> str:
-    """The column of the table that an end belongs to."""
+    """Return the column of the table for a result."""
     if found.end in ("hung", "died"):
         return found.end
     if found.peak > _MEMORY:
@@ -94,7 +95,7 @@ def verdict(one: Try, found: End) -> str:
 
 
 def signature(one: Try, column: str, found: End) -> str:
-    """What makes a fault distinct: for an exception its kind and the deepest line of this package."""
+    """Return what identifies a fault: for an exception, its class and the deepest line of this package."""
     lines = re.findall(r'File "[^"]*/(anylayer/[^"]+)", line (\d+)', found.trace)
     where = ":".join(lines[-1]) if lines and column == "foreign" else one.sample.kind
     words = re.sub(r"[0-9]+|'[^']*'", "", found.text[:80]) if column == "nofile" else ""
@@ -103,7 +104,7 @@ def signature(one: Try, column: str, found: End) -> str:
 
 @dataclass
 class Report:
-    """Counts by kind and column, the smallest try of each fault, and wrapped exceptions by message."""
+    """The counts by kind and column, the smallest file of each fault, and the wrapped exceptions by message."""
 
     counts: dict[str, collections.Counter[str]] = field(default_factory=dict)
     faults: dict[str, tuple[int, Try, End]] = field(default_factory=dict)
@@ -112,7 +113,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=lambda: collections.defaultdict(float))
 
     def add(self, one: Try, found: End) -> None:
-        """Count an end."""
+        """Count a result."""
         column = verdict(one, found)
         self.counts.setdefault(one.sample.kind, collections.Counter())[column] += 1
         self.seconds[one.sample.kind] += found.seconds
@@ -127,7 +128,7 @@ class Report:
                 self.faults[key] = (one.size, one, found)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The table's rows."""
+        """Return the rows of the table."""
         yield ("format", "files", *COLUMNS, "ms each")
         total: collections.Counter[str] = collections.Counter()
         for kind in sorted(self.counts):
@@ -141,7 +142,7 @@ class Report:
         return (name, str(files), *(str(counts[c]) for c in COLUMNS), f"{1000 * seconds / max(files, 1):.1f}")
 
     def text(self) -> str:
-        """The table, then each distinct fault with how often it was seen and its smallest file."""
+        """Return the table, then each distinct fault with its count and its smallest file."""
         rows = list(self.rows())
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = [
@@ -154,7 +155,7 @@ class Report:
         return "\n".join(lines) + "\n"
 
     def save(self, folder: Path) -> None:
-        """Write report.txt, wrapped.txt, and the smallest file of each fault with what was said of it."""
+        """Write report.txt, wrapped.txt, and the smallest file of each fault with its message."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.txt").write_text(self.text(), encoding="utf-8", errors="backslashreplace")
         several = [f"{count} {what}" for what, count in self.wrapped.most_common()]
@@ -189,7 +190,9 @@ def run(seed: int, indices: range, among: Sequence[str], jobs: int = 1, minutes:
 
 
 def main() -> int:
-    """Read the command line, try the files, print and save the report. The status is 1 where there are faults."""
+    """Parse the command line, try the files, print and save the report. The exit status is 1
+    if there are faults.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.fuzz", description=__doc__.split("\n\n")[0])
     parser.add_argument("--count", type=int, default=5000, help="number of files")
     parser.add_argument("--seed", type=int, default=0)

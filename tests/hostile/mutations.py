@@ -1,4 +1,4 @@
-"""Files that were right once: numbers made extreme, words exchanged, bytes turned over, the end cut off."""
+"""Mutate correct files: make numbers extreme, exchange words, flip bits, cut off the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"(?<=:)\s*-?[0-9][\w.+-]*")
 
 
 def text(source: str, random: Random) -> str:
-    """A prototxt with one to three things changed."""
+    """Return a prototxt with one to three changes."""
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         source = random.choice(_TEXT)(source, random)
     return source
@@ -78,7 +78,7 @@ _TEXT = (_number, _number, _number, _number, _exchange, _drop, _repeat, _without
 
 
 def data(source: bytes, random: Random) -> bytes:
-    """A binary file with one to three things changed; more often near its start, where headers are."""
+    """Return a binary file with one to three changes, more often near its beginning, where headers are."""
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         if source:
             source = random.choice(_DATA)(source, random)
@@ -132,7 +132,7 @@ _VALUES: tuple[Any, ...] = (
 
 
 def json_text(source: bytes, random: Random) -> bytes:
-    """A JSON text with one to three of its values changed, dropped or exchanged; sometimes its letters."""
+    """Return a JSON text with one to three values changed, dropped or exchanged; sometimes change its letters."""
     if random.random() < 0.15:
         return text(source.decode(), random).encode("utf-8", "surrogatepass")
     found = json.loads(source)
@@ -161,7 +161,7 @@ def _change(root: Any, random: Random) -> None:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every (list or dict, index or key) inside a value."""
+    """Yield every (list or dict, index or key) in a value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, one in list(items):
         yield value, key
@@ -169,7 +169,9 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def archive(source: bytes, random: Random) -> bytes:
-    """A zip archive with a member changed, its checksum right; sometimes the archive's own bytes."""
+    """Return a zip archive with one member changed and a correct checksum; sometimes change the archive's own
+    bytes.
+    """
     if random.random() < 0.2:
         return data(source, random)
     with zipfile.ZipFile(io.BytesIO(source)) as read:
@@ -191,7 +193,7 @@ Field = list[Any]
 
 
 def protobuf(source: bytes, random: Random) -> bytes:
-    """A message with one to three of its fields changed, its lengths right; sometimes its bytes."""
+    """Return a message with one to three fields changed and correct lengths; sometimes change its bytes."""
     fields = _parsed(source)
     if fields is None or random.random() < 0.15:
         return data(source, random)
@@ -201,7 +203,7 @@ def protobuf(source: bytes, random: Random) -> bytes:
 
 
 def _parsed(source: bytes, depth: int = 0) -> list[Field] | None:
-    """The fields of a message; None for bytes that are none."""
+    """Return the fields of a message, or None for bytes that are not a message."""
     fields: list[Field] = []
     position = 0
     while position < len(source):
@@ -284,7 +286,7 @@ def _change_field(root: list[Field], random: Random) -> None:
 
 
 def _holders(fields: list[Field]) -> Iterator[list[Field]]:
-    """Every message within a message, itself first."""
+    """Return every message in a message, itself first."""
     yield fields
     for one in fields:
         if isinstance(one[2], list):
@@ -300,7 +302,7 @@ _ATTRIBUTE = re.compile(r'(?<=")[^"<>\n]*(?=")')
 
 
 def xml(source: str, random: Random) -> str:
-    """An XML text with one to three attributes or other things changed."""
+    """Return an XML text with one to three attributes or other parts changed."""
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         found = list(_ATTRIBUTE.finditer(source))
         if random.random() < 0.3 or not found:
@@ -317,7 +319,7 @@ _MESSAGES = ("onnx", "pb", "caffemodel", "meta")
 
 
 def file(name: str, source: bytes, random: Random) -> bytes:
-    """A file with something changed, in the way that suits its suffix."""
+    """Return a mutated file, changed in a way that fits its suffix."""
     suffix = name.rpartition(".")[2]
     if suffix in ("prototxt", "pbtxt"):
         return text(source.decode(), random).encode("utf-8", "surrogatepass")

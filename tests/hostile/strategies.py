@@ -35,7 +35,7 @@ _WORDS = ("inf", "-inf", "nan", "true", '"1"', "1.5", "MAX", "{ }")
 
 @dataclass(frozen=True)
 class Try:
-    """A prototxt, and maybe a .caffemodel."""
+    """A prototxt, and perhaps a .caffemodel."""
 
     text: str
     weights: bytes | None = None
@@ -45,13 +45,13 @@ class Try:
 
 
 def definitions() -> list[Any]:
-    """The built-in layers of Caffe, one class each."""
+    """Return the built-in layers of Caffe, one definition per class."""
     return sorted((d for d in Registry.of("caffe").definitions() if d.typed), key=lambda d: (d.type, d.dialects))
 
 
 @st.composite
 def tries(draw: Any, found: list[Any]) -> Try:
-    """A network around a layer that one of the definitions `found` defines."""
+    """Draw a network with a layer that one of the definitions `found` defines."""
     cls: type[Layer] = (definition := draw(st.sampled_from(found))).cls
     usual = 1 if cls.role else draw(st.sampled_from((1, 1, 1, 2, 2, 3, 0, 4)))
     bottoms = draw(st.lists(st.sampled_from(range(3)), min_size=usual, max_size=usual))
@@ -78,7 +78,7 @@ def _input(i: int, dims: tuple[int, ...]) -> str:
 
 @st.composite
 def messages(draw: Any, kind: type[Message], depth: int = 0) -> str:
-    """`{ field: value ... }` with some of a message's fields."""
+    """Draw `{ field: value ... }` with some of a message's fields."""
     words = []
     for name, field in kind.fields.items():
         often = 3 if field.repeated or _is_required(field) else 2
@@ -94,7 +94,7 @@ def _is_required(field: Field) -> bool:
 
 @st.composite
 def values(draw: Any, field: Field, depth: int) -> str:
-    """`: value` of a field: mostly one of its kind."""
+    """Draw `: value` for a field, mostly of the field's kind."""
     if draw(st.integers(0, 39)) == 0:
         return f": {draw(st.sampled_from(_WORDS))}"
     kind = field.kind
@@ -113,7 +113,7 @@ def values(draw: Any, field: Field, depth: int) -> str:
 
 @st.composite
 def weights(draw: Any) -> bytes:
-    """A .caffemodel for layer "l" with a few blobs of odd shapes and values."""
+    """Draw a .caffemodel for layer "l" with a few blobs of unusual shapes and values."""
     parts = []
     for _ in range(draw(st.integers(0, 4))):
         dims = draw(st.lists(st.sampled_from((1, 2, 3, 4, 8, 12, 0)), max_size=4))

@@ -1,4 +1,4 @@
-"""A file of a few lines claims gigabytes, or hours: it is refused before anything is allocated."""
+"""A file of a few lines that claims gigabytes or hours is refused before anything is allocated."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ def test_claims_are_not_compiled(claim: str, trials: Trials) -> None:
     assert found.peak < 1000, "MiB"
 
 
-def test_reach_of_a_sum_beyond_the_channels(trials: Trials) -> None:
+def test_lrn_size_beyond_the_channels(trials: Trials) -> None:
     text = SMALL + layer("LRN", "lrn_param { local_size: 1000000001 }")
     assert trials.run(text).end == "ok"
 
 
-def test_operators_of_an_engine(trials: Trials) -> None:
+def test_too_many_operators_for_an_engine(trials: Trials) -> None:
     text = SMALL + chain("Sigmoid", 3001)
     assert trials.run(text, engines=("openvino",)).text == (
         "deploy.prototxt: engine 'openvino' gets no graphs of more than 3000 operators, because it would "
@@ -141,7 +141,7 @@ KERAS = Path(__file__).parents[1] / "data" / "keras" / "old_functions.keras"
 
 
 def packed_twice(rows: int, columns: int) -> bytes:
-    """A .keras file whose weights are zeros packed by HDF5 and again by zip."""
+    """Return a .keras file with weights of zeros, compressed by HDF5 and again by zip."""
     with zipfile.ZipFile(KERAS) as source:
         parts = {name: source.read(name) for name in source.namelist()}
     held = io.BytesIO(parts["model.weights.h5"])
@@ -172,7 +172,7 @@ def test_weights_packed_twice_are_refused(trials: Trials) -> None:
     assert found.peak < 1000, "MiB"
 
 
-def test_loop_of_many_turns_is_refused(trials: Trials) -> None:
+def test_loop_with_many_iterations_is_refused(trials: Trials) -> None:
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["again"]), helper.make_node("Sin", ["s"], ["t"])],
         "body",

@@ -1,7 +1,7 @@
-"""Damaged files that once crashed, hung, took gigabytes or raised exceptions of Python's own.
+"""Damaged files that once crashed, did not end, used gigabytes of memory or raised other exceptions.
 
-Each folder of tests/data/hostile holds one file and what belongs to it. It is read, inspected, compiled and run on
-every engine, and written by every writer, in a process with limited memory and processor time.
+Each folder of tests/data/hostile holds one file and the files that belong to it. It is read, inspected, compiled
+and run on every engine, and written by every writer, in a process with limited memory and processor time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOST = "claims shape (1048576, 1048576), 0 bytes are stored in this file"
 
 RIGHT = ("nofile_keras-h5_01", "nofile_keras-json_02", "nofile_keras-zip_07", "nofile_onnx-node_03",
          "nofile_onnx-node_08", "repeat_796340113b")  # fmt: skip
-"""Files that are read, run and written: nothing that counts is damaged."""
+"""Files that are read, run and written, because the damage has no effect."""
 
 REFUSED = {
     "exception_caffemodel-alone_08": "w.caffemodel: layer 'l_y' (Normalize): top 0 has no name",
@@ -91,7 +91,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("folder", [*RIGHT, *REFUSED])
-def test_damaged_file_is_refused_or_right(folder: str, trials: Trials) -> None:
+def test_damaged_file_is_refused_or_correct(folder: str, trials: Trials) -> None:
     files = {path.name: path.read_bytes() for path in (DATA / folder).iterdir()}
     model = next(name for name in MODELS if name in files)
     weights = WEIGHTS.get(model)
@@ -105,5 +105,5 @@ def test_damaged_file_is_refused_or_right(folder: str, trials: Trials) -> None:
     assert found.peak < 1000, "MiB"
 
 
-def test_every_damaged_file_has_its_expectation() -> None:
+def test_every_damaged_file_has_an_expectation() -> None:
     assert {path.name for path in DATA.iterdir()} == {*RIGHT, *REFUSED}

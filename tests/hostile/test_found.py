@@ -1,4 +1,4 @@
-"""What fuzzing found: each network is small, and was once answered by a traceback, a crash or silence."""
+"""Small networks that fuzzing found: each of them once caused a traceback, a crash or a silent error."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str, trials: Trials) -> None:
+def test_network_is_refused(name: str, trials: Trials) -> None:
     text, error, message = REFUSED[name]
     found = trials.run(text)
     assert message in found.text, found
@@ -55,16 +55,16 @@ def test_refused(name: str, trials: Trials) -> None:
 
 
 @pytest.mark.parametrize("power", ["inf", "-inf", "nan", "1e30"])
-def test_powers_without_end(power: str, trials: Trials) -> None:
+def test_powers_of_extreme_exponents(power: str, trials: Trials) -> None:
     found = trials.run(SMALL + layer("Power", f"power_param {{ power: {power} shift: 0.5 }}"))
     assert found.end == "ok", found
 
 
-def test_an_infinite_scale(trials: Trials) -> None:
+def test_infinite_scale(trials: Trials) -> None:
     found = trials.run(SMALL + layer("Upsample", "upsample_param { scale: inf }"))
     assert found.end == "ok", found
 
 
-def test_softmax_over_nothing(trials: Trials) -> None:
+def test_softmax_over_empty_axis(trials: Trials) -> None:
     found = trials.run(input_(0, 3, 4) + layer("Softmax", "softmax_param { axis: 0 }"))
     assert found.end == "ok", found

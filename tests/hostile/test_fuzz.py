@@ -1,5 +1,7 @@
-"""Random networks and changed files, a few hundred of each, the same ones every time: each is read, inspected,
-compiled and run, or refused by an error that names the file."""
+"""A few hundred random networks and mutated files, always the same ones.
+
+Each is read, inspected, compiled and run, or refused by an error that names the file.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
 FILES = ("deploy.prototxt", "net.caffemodel")
 
 
-def refuses_well(found: End) -> bool:
-    """Whether a network runs, or is refused by an error that begins with the file's name or is an engine's."""
+def runs_or_is_refused(found: End) -> bool:
+    """Return whether a network runs, or is refused by an error of an engine or one that begins with the file's
+    name.
+    """
     return found.end in ("ok", "EngineError") or (found.fine and found.text.startswith(FILES))
 
 
@@ -31,14 +35,14 @@ def refuses_well(found: End) -> bool:
     print_blob=False,
 )
 @given(network=tries(definitions()))
-def test_random_layers(trials: Trials, network: Try) -> None:
+def test_random_layers_run_or_are_refused(trials: Trials, network: Try) -> None:
     found = trials.run(network.text, network.weights)
-    assert refuses_well(found), f"{found.end}: {found.text}\n{found.trace}"
+    assert runs_or_is_refused(found), f"{found.end}: {found.text}\n{found.trace}"
 
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason="../shared/golden is absent")
 @pytest.mark.parametrize("kind", ["text", "weights", "network"])
-def test_changed_files(kind: str, trials: Trials) -> None:
+def test_changed_files_run_or_are_refused(kind: str, trials: Trials) -> None:
     random = Random(kind)
     cases = sorted(p.parent for p in GOLDEN.glob("*/*/weights.caffemodel"))
     for _ in range(150):
@@ -52,10 +56,12 @@ def test_changed_files(kind: str, trials: Trials) -> None:
             found = trials.run(weights, name="net.caffemodel")
         else:
             found = trials.run(model, weights)
-        assert refuses_well(found), f"{case}: {found.end}: {found.text}\n{model!r}\n{weights!r}\n{found.trace}"
+        assert runs_or_is_refused(found), (
+            f"{case}: {found.end}: {found.text}\n{model!r}\n{weights!r}\n{found.trace}"
+        )
 
 
-def test_what_ends_the_process_is_named() -> None:
+def test_end_of_process_is_reported() -> None:
     with Trials(memory=8000, seconds=2, patience=2) as brief:
         assert brief.job({"sleep": 60}).text == "no answer in 4 s"
         assert brief.job({"exit": 3}) == End("died", "exit status 3")
@@ -65,7 +71,7 @@ def test_what_ends_the_process_is_named() -> None:
 
 
 def test_mutated_files_of_every_format() -> None:
-    """The first files of the command: python -m tests.hostile.fuzz."""
+    """Try the first files of the command: python -m tests.hostile.fuzz."""
     report = fuzz.run(0, range(240), [kind for kind in kinds() if kind != "onnx-node"])
     assert not report.faults, report.text()
     assert sum(counts["ok"] for counts in report.counts.values()) > 40

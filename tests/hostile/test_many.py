@@ -1,4 +1,4 @@
-"""Files of many small things take time in proportion to their size, or are refused by number."""
+"""Files with many small parts take time in proportion to their size, or are refused because of the number."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_many_are_refused(name: str, trials: Trials) -> None:
+def test_too_many_parts_are_refused(name: str, trials: Trials) -> None:
     data, message_ = FILES[name]
     if isinstance(data, str):
         assert trials.run(data, engines=()).text == message_
@@ -63,6 +63,6 @@ def test_many_are_refused(name: str, trials: Trials) -> None:
     )
 
 
-def test_of_a_field_written_twice_the_last_counts(trials: Trials) -> None:
+def test_last_of_a_repeated_field_counts(trials: Trials) -> None:
     twice = message(100, string(1, "a"), string(2, "X"), string(1, "b"), string(2, "ReLU"))
     assert trials.run(twice, name="net.caffemodel", engines=()).text == "takes 1 input, got 0"

@@ -1,11 +1,11 @@
-"""Try networks the way a user does, in a process of its own.
+"""Try networks as a user does, in a process of its own.
 
-`python -m tests.hostile.trial` reads a job a line (JSON) from stdin and answers each with a line. A job is
+`python -m tests.hostile.trial` reads one job per line (JSON) from stdin and answers each with one line. A job is
 {"files": {name: base64}, "model": name, "weights": name or null, "options": {...}, "engines": [...], "write":
-[names of files to write]} (or, to try the limits themselves, {"sleep": seconds} or {"exit": status}), the answer
-{"end": "ok" | the error's class, "text": what it says, or what inspect refuses, "trace": ..., "seconds": of the
-processor, "peak": MiB}. `Trials` is the other end: it starts the process, holds it to limits of memory and
-processor time, and names what ends it.
+[names of files to write]}. To test the limits themselves it is {"sleep": seconds} or {"exit": status}. The answer
+is {"end": "ok" | the error's class, "text": its message, or what inspect refuses, "trace": ..., "seconds":
+processor time, "peak": MiB}. `Trials` is the other side: it starts the process, limits its memory and processor
+time, and reports what ended it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.engine_names import ALL
 ROOT = Path(__file__).parents[2]
 ENGINES = ALL
 FEW = 1 << 22
-"""Values and multiply-adds up to which a network is not only compiled but run."""
+"""Values and multiply-adds up to which a network is not only compiled, but also run."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class End:
 
     @property
     def fine(self) -> bool:
-        """Whether it is an answer a file may get: success, or an error that says what is wrong with the file."""
+        """Return whether it is an acceptable result: success, or an error that describes the fault of the file."""
         return self.end == "ok" or self.end in _errors()
 
 
@@ -61,8 +61,11 @@ def _errors() -> frozenset[str]:
 
 
 class Trials:
-    """A process that tries networks, started anew where one kills it. `memory` is its address space in MiB,
-    `seconds` the processor time that a single job may take; it may wait `patience` times as long."""
+    """A process that tries networks. It is started again after a network has killed it.
+
+    `memory`: its address space in MiB. `seconds`: the processor time that a single job may take. `patience`: a job
+    may wait this many times as long.
+    """
 
     def __init__(self, memory: int = 8000, seconds: float = 20.0, patience: float = 20.0) -> None:
         self.memory, self.seconds, self.wait = memory, seconds, patience * seconds
@@ -108,7 +111,7 @@ class Trials:
         )
 
     def files(self, files: Mapping[str, bytes], model: str, weights: str | None = None, **more: Any) -> End:
-        """Do what `run` does with files of any number and names."""
+        """Do the same as `run` with any number of files of any names."""
         packed = {n: base64.b64encode(d).decode() for n, d in files.items()}
         job = {"files": packed, "model": model, "weights": weights, "options": {}, "engines": list(ENGINES)}
         return self.job({**job, **more})
@@ -152,8 +155,9 @@ class Trials:
 
 
 def attempt(job: Mapping[str, Any]) -> str:
-    """Read the job's network, inspect it, and compile it on each engine; run it too where it is small. What
-    inspect says of the layers it refuses."""
+    """Read the job's network, inspect it, and compile it on each engine; if it is small, run it. Return what
+    inspect says about the layers that it refuses.
+    """
     import anylayer
 
     if "sleep" in job:
@@ -221,13 +225,13 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _forget_peak() -> None:
-    """Let the peak of memory begin anew, where the system can (Linux)."""
+    """Reset the peak of memory, if the system can (Linux)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def _peak() -> float:
-    """Return the most memory that was in use since then, in MiB."""
+    """Return the peak of memory since then, in MiB."""
     with contextlib.suppress(OSError):
         found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
         if found:

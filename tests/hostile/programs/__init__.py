@@ -1,5 +1,5 @@
 """Random NumPy programs as layers: each is traced, run on the engines and compared with NumPy.
 
-`python -m tests.hostile.programs --count 20000 --seed 0 -e onnxruntime -e openvino` prints what becomes of them. A
-program is known by its seed: `--show SEED` prints it, `--count 1 --seed SEED` runs it alone.
+`python -m tests.hostile.programs --count 20000 --seed 0 -e onnxruntime -e openvino` prints the results. A seed
+determines a program: `--show SEED` prints it, `--count 1 --seed SEED` runs it alone.
 """

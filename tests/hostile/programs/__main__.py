@@ -1,4 +1,4 @@
-"""The command: `python -m tests.hostile.programs`; see the package."""
+"""The command `python -m tests.hostile.programs`; see the package."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SECONDS = 60.0
 
 
 class Child:
-    """A process that judges programs; a program that ends it, or hangs, is one result."""
+    """A process that judges programs. A program that ends it, or does not end itself, is a result."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, seed: int, engine: str) -> tuple[str, str]:
-        """(what becomes of a program, why)."""
+        """Return (the result of a program, the reason)."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.hostile.programs", "--child"],
@@ -61,7 +61,7 @@ class Child:
 
 
 def _answer() -> None:
-    """The child's side: `seed engine` a line, `[what, why]` back."""
+    """Serve as the child: read `seed engine` from each line, answer `[result, reason]`."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -72,7 +72,7 @@ def _answer() -> None:
 
 
 def run(seeds: range, engines: list[str], *, verbose: bool = True) -> dict[str, Counter[str]]:
-    """Judge the programs of these seeds on each engine; print what is wrong, and why others are not traced."""
+    """Judge the programs of these seeds on each engine. Print the wrong ones, and why others are not traced."""
     counts = {engine: Counter[str]() for engine in engines}
     reasons: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], int] = {}
@@ -94,14 +94,14 @@ def run(seeds: range, engines: list[str], *, verbose: bool = True) -> dict[str, 
 
 
 def table(counts: dict[str, Counter[str]]) -> str:
-    """The figures as the page shows them."""
+    """Return the counts as a Markdown table."""
     rows = [f"| engine | {' | '.join(ENDS)} |", "|---|" + "---:|" * len(ENDS)]
     rows += [f"| {engine} | {' | '.join(f'{found[end]:,}' for end in ENDS)} |" for engine, found in counts.items()]
     return "\n".join(rows)
 
 
 def main() -> int:
-    """0 where nothing is wrong, else 1."""
+    """Return 0 if no result is wrong, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.programs", description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="the first program's seed; the next have the next")

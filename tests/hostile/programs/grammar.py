@@ -1,7 +1,8 @@
-"""Statements of random programs. Each maker takes the generator and the variables, and gives a statement's source.
+"""Statements of random programs. Each function takes the random generator and the variables, and returns source
+code.
 
-A statement may be one that NumPy refuses; the program leaves it out then (see program.py). A maker that finds no
-fitting variable gives None.
+NumPy may refuse a statement; then the program does not contain it (see program.py). A function that finds no
+suitable variable returns None.
 """
 
 from __future__ import annotations
@@ -52,18 +53,18 @@ CONSTANTS = _words(
 
 
 def name(r: Random, v: Variables, fits: Callable[[Any], bool] = lambda x: True) -> str | None:
-    """A variable; rather a late one."""
+    """Return a variable, preferably a late one."""
     names = [n for n, x in v.items() if fits(x)]
     return names[-1 - min(int(r.expovariate(0.5)), len(names) - 1)] if names else None
 
 
 def axis(r: Random, x: Any) -> int:
-    """An axis, counted from either end."""
+    """Return an axis, counted from either end."""
     return r.randrange(-x.ndim, x.ndim) if x.ndim else 0
 
 
 def constant(r: Random, shape: tuple[int, ...]) -> str:
-    """An array of constants that broadcasts to `shape`."""
+    """Return an array of constants that broadcasts to `shape`."""
     sizes = [d if r.random() < 0.7 else 1 for d in shape][r.randrange(len(shape) + 1) :]
     count = int(np.prod(sizes, dtype=int))
     kind = r.choice(["np.float32", "np.float32", "np.int64", "np.float64", "np.uint8", "np.int32"])
@@ -74,7 +75,7 @@ def constant(r: Random, shape: tuple[int, ...]) -> str:
 
 
 def operand(r: Random, v: Variables, like: Any) -> str:
-    """A variable, a number or an array of constants."""
+    """Return a variable, a number or an array of constants."""
     kind = r.random()
     if kind < 0.45:
         return name(r, v) or "1"
@@ -120,7 +121,7 @@ def reduction(r: Random, v: Variables) -> str | None:
 
 
 def order(r: Random, v: Variables) -> str | None:
-    """Sorting and order statistics."""
+    """Return a sort or an order statistic."""
     x = name(r, v, lambda a: a.ndim > 0)
     if x is None:
         return None
@@ -141,7 +142,7 @@ def order(r: Random, v: Variables) -> str | None:
 
 
 def _sizes(r: Random, count: int) -> list[int]:
-    """Sizes whose product is `count`."""
+    """Return sizes whose product is `count`."""
     sizes = []
     while count > 1 and len(sizes) < 4:
         d = r.choice([n for n in range(1, count + 1) if count % n == 0])
@@ -199,7 +200,7 @@ def shape(r: Random, v: Variables) -> str | None:
 
 
 def index(r: Random, y: Any) -> str:
-    """A subscript for an array."""
+    """Return a subscript for an array."""
     parts = []
     for d in y.shape[: r.randrange(y.ndim + 1)]:
         start, step = r.randrange(-d, d), r.choice([None, None, 1, 2, -1])
@@ -313,13 +314,13 @@ EXPRESSIONS: tuple[tuple[int, Maker], ...] = (
 
 
 def expression(r: Random, v: Variables) -> str | None:
-    """An expression."""
-    weights, makers = zip(*EXPRESSIONS)
-    return str(r.choices(makers, weights)[0](r, v))
+    """Return an expression."""
+    weights, functions = zip(*EXPRESSIONS)
+    return str(r.choices(functions, weights)[0](r, v))
 
 
 def writing(r: Random, v: Variables) -> str | None:
-    """A statement that writes into a variable, which becomes a copy of its own before."""
+    """Return a statement that writes into a variable, after making it a copy of its own."""
     x = name(r, v, lambda a: a.ndim > 0)
     if x is None:
         return None
@@ -359,7 +360,7 @@ def writing(r: Random, v: Variables) -> str | None:
 
 
 def control(r: Random, v: Variables) -> str | None:
-    """Loops, branches on shapes, functions."""
+    """Return a loop, a branch on shapes, or a function."""
     x = name(r, v, lambda a: a.ndim > 0 and a.shape[0] > 0)
     if x is None:
         return None

@@ -1,4 +1,4 @@
-"""What becomes of a program on an engine: equal to NumPy, run in Python, refused, stated to differ, or wrong."""
+"""Judge a program on an engine: equal to NumPy, run in Python, refused, a stated difference, or wrong."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ from .program import Program
 from .stated import is_stated
 
 TOLERANCE = {"f4": 1e-4, "f8": 1e-4, "f2": 1e-2}
-"""Of the largest value, and of each value's own size."""
+"""The tolerance, relative to the largest value and to the size of each value."""
 HALF_TOLERANCE = 2e-3
-"""The tolerance on OpenVINO of a program with float16 inside, which OpenVINO computes in float32."""
+"""The tolerance on OpenVINO for a program with float16, which OpenVINO computes in float32."""
 _STEPS = 4
-"""How often inputs are moved by a last bit to see what rounding makes of the outputs."""
+"""How often inputs are changed in their last bits, to see the effect of rounding on the outputs."""
 
 
 @dataclass(slots=True)
 class Verdict:
-    """`what`: "traced" (and equal), "in Python" (and equal), "refused", "stated", "differs", "raises"."""
+    """A result. `what`: "traced" (and equal), "in Python" (and equal), "refused", "stated",
+    "differs", "raises".
+    """
 
     what: str
     reason: str = ""
 
 
 def network(program: Program, folder: Path) -> tuple[Net, Any]:
-    """The program as a network of one layer, and its class."""
+    """Return the program as a network of one layer, and its class."""
     path = folder / "program.py"
     path.write_text(program.text)
     scope: dict[str, Any] = {"__name__": "program", "__file__": str(path)}
@@ -52,7 +54,7 @@ def network(program: Program, folder: Path) -> tuple[Net, Any]:
 
 
 def judge(program: Program, engine: str, run_numpy: Any = None) -> Verdict:
-    """Run a program on an engine, on all its feeds, and compare with NumPy."""
+    """Run a program on an engine with all its inputs, and compare the results with NumPy."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         net, cls = network(program, Path(folder))
@@ -71,7 +73,7 @@ def judge(program: Program, engine: str, run_numpy: Any = None) -> Verdict:
 
 
 def _compared(program: Program, cls: Any, model: Any, feed: dict[str, Any], engine: str) -> Verdict | None:
-    """None where all outputs are NumPy's, to rounding; or where NumPy itself refuses the feed."""
+    """Return None if all outputs equal NumPy's up to rounding, or if NumPy itself refuses the inputs."""
     try:
         want = _numpy(cls, feed)
     except Exception:
@@ -93,7 +95,7 @@ def _compared(program: Program, cls: Any, model: Any, feed: dict[str, Any], engi
 
 
 def _values(cls: Any, feed: dict[str, Any], body: str) -> frozenset[str]:
-    """What kinds of values the program meets (see stated.Row)."""
+    """Return the kinds of values that occur in the program (see stated.Row)."""
     met: set[str] = set()
     least = 0.0 if "uint" in body else -128.0 if "int8" in body else -32768.0 if "int16" in body else -(2.0**31)
     most = 128.0 if "int8" in body else 32768.0 if "int16" in body else 2.0**31
@@ -135,8 +137,9 @@ def _numpy(cls: Any, feed: dict[str, Any]) -> list[Any]:
 
 
 def _free(cls: Any, feed: dict[str, Any], want: Sequence[Any]) -> list[Any]:
-    """How far each value of the outputs moves where the inputs move by about a last bit: as far as that, rounding
-    may move it too."""
+    """Return how far each value of the outputs moves if the inputs change in about their last bit. Rounding may
+    have an effect of the same size.
+    """
     found = [np.zeros(w.shape) for w in want]
     random = np.random.default_rng(0)
     for _ in range(_STEPS):
@@ -163,7 +166,7 @@ def _moved(x: Any, random: np.random.Generator) -> Any:
 
 
 def _off(got: Any, want: Any, free: Any, tolerance: float = 0.0) -> str:
-    """Return how an output differs beyond rounding, or beyond a tolerance; "" where it does not."""
+    """Return how an output differs by more than rounding or a tolerance; "" if it does not."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}"
     if want.dtype.kind != "f":
@@ -185,7 +188,7 @@ def _text(got: Any, want: Any) -> str:
 
 
 def _brief(text: str) -> str:
-    """A reason without what is the program's own: places, names, numbers."""
+    """Return a reason without the parts that are specific to the program: places, names, numbers."""
     text = re.sub(r"[\w./-]*program\.py:\d+: ", "", text).removeprefix("layer 'program' (Program): ")
     text = re.sub(r"\b(float|int|uint|bool)\d*\[[^]]*\]", "T[...]", text)
     return re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?", "N", re.sub(r"\([\d, -]*\)", "(...)", text))[:160]

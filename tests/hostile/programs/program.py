@@ -1,4 +1,6 @@
-"""A random program: the source of a layer's class, its inputs, and feeds for them; all follow from a seed."""
+"""A random program: the source code of a layer's class, its inputs, and values for them. All of it follows from a
+seed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from . import grammar
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -1e-30)
 _MOST = 2000
-"""Values of the largest variable."""
+"""The number of values of the largest variable."""
 _HEAD = """import numpy as np
 
 
@@ -32,8 +34,9 @@ class Program:
 
 @dataclass(slots=True)
 class Program:
-    """`feeds` are dicts of arrays: noise, small whole numbers, zeros; where it is `special`, one more that has NaN
-    and infinity among its floats."""
+    """A program. `feeds` are dicts of arrays: noise, small integers, zeros. If it is `special`, one more feed has
+    NaN and infinity among its floats.
+    """
 
     seed: int
     text: str
@@ -43,7 +46,7 @@ class Program:
 
 
 class _Namespace:
-    """What stands in for `self` while the program is made."""
+    """The object that replaces `self` while the program is made."""
 
     table = np.arange(1, 9, dtype=np.float32) / 4
 
@@ -53,7 +56,7 @@ class _Namespace:
 
 
 def make(seed: int) -> Program:
-    """The program of a seed."""
+    """Return the program of a seed."""
     r = Random(seed)
     inputs = _inputs(r)
     v: dict[str, Any] = dict(inputs)
@@ -86,7 +89,7 @@ def _inputs(r: Random) -> dict[str, Any]:
 
 
 def _feed(generator: np.random.Generator, like: Any, kind: str) -> Any:
-    """Values for an input: of its shape and dtype."""
+    """Return values for an input, of its shape and dtype."""
     shape, dtype = like.shape, like.dtype
     if kind == "zeros":
         return np.zeros(shape, dtype)
@@ -102,14 +105,14 @@ def _feed(generator: np.random.Generator, like: Any, kind: str) -> Any:
 
 
 def _added(r: Random, v: dict[str, Any], lines: list[str]) -> bool:
-    """Try one more statement; enter it where NumPy runs it."""
+    """Try one more statement, and add it if NumPy runs it."""
     kind = r.random()
-    maker = grammar.expression if kind < 0.75 else grammar.writing if kind < 0.9 else grammar.control
-    found = maker(r, v)
+    generate = grammar.expression if kind < 0.75 else grammar.writing if kind < 0.9 else grammar.control
+    found = generate(r, v)
     if not found:
         return False
     new = f"v{len([n for n in v if n[0] == 'v'])}"
-    statement = f"V = {found}" if maker is grammar.expression else found
+    statement = f"V = {found}" if generate is grammar.expression else found
     statement = statement.replace("V", new)
     scope: dict[str, Any] = {n: x.copy() for n, x in v.items()}
     with np.errstate(all="ignore"), warnings.catch_warnings():
