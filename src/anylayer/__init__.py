@@ -1,4 +1,4 @@
-"""Write a neural-network layer once, in plain NumPy; run, convert and deploy any network that has it."""
+"""Write a neural-network layer once, in plain NumPy. Run, convert and deploy any network that contains it."""
 
 import importlib
 
@@ -12,7 +12,7 @@ __all__ = ["AnyLayerError", "Layer", "Net", "export", "field", "layer", "need", 
 
 
 def __getattr__(name: str) -> object:
-    """`anylayer.ops`, imported when first used."""
+    """Import `anylayer.ops` when it is first used."""
     if name == "ops":
         return importlib.import_module("anylayer.ops")
     raise AttributeError(f"module 'anylayer' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""The public face: `read` a network, look at it, compile it."""
+"""The public API: read a network, inspect it, compile it, write it as another format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ too."""
 
 
 class Net:
-    """A network as it was read, with the layer classes that define its nodes."""
+    """A network with the layer classes that define its nodes.
+
+    `network` is the network as it was read. `definitions` maps each layer type to its classes, [] where it has
+    none. `user_layers` maps the layer types that the user defines to their classes.
+    """
 
     def __init__(
         self, network: Network, users: Mapping[str, Definition], kernels: Mapping[str, Kernel] | None = None
@@ -61,8 +65,11 @@ class Net:
         self._types: dict[str, TensorType | None] | None = None
 
     def _users(self, type_: str, users: Mapping[str, Definition]) -> Definition | None:
-        """The user's definition of a type. Keras writes a registered class as "Gate" or, with its package, as
-        "my>Gate": one stands for the other, but for a built-in type's name."""
+        """Return the user's definition of a type, or None.
+
+        Keras writes a registered class as "Gate" or, with its package, as "my>Gate". Each of the two names stands
+        for the other, except where "Gate" is a built-in type.
+        """
         bare = type_.rpartition(">")[2]
         if type_ in users or bare in users:
             return users.get(type_) or users[bare]
@@ -71,12 +78,12 @@ class Net:
 
     @property
     def inputs(self) -> dict[str, TensorType | None]:
-        """name -> type; None where the file gives no shape."""
+        """The type of each input, by name: None where the file does not give the shape."""
         return dict(self.network.inputs)
 
     @property
     def outputs(self) -> dict[str, TensorType | None]:
-        """name -> type, as far as the file tells; in the order Caffe gives them (alphabetical)."""
+        """The type of each output, by name: None where it cannot be computed from the file alone."""
         if self._types is None:
             self._types = {name: t for node in self.inspect().nodes for name, t in node.outputs}
             self._types.update({n: t for n, t in self.network.inputs.items() if n not in self._types})
@@ -84,17 +91,18 @@ class Net:
 
     @property
     def unknown(self) -> list[Node]:
-        """The nodes that nothing defines: their layer type is unknown, or they are programs inside the file."""
+        """The nodes without a definition: their layer type is unknown, or they are programs inside the file."""
         return [n for n in self.network.nodes if all(d.is_code for d in self.definitions[n.type])]
 
     def note_unused(self, given: Iterable[str]) -> None:
-        """Note each of the types given that no layer has and that resembles one that a layer has."""
+        """Add a note for each of the `given` types that no layer has and whose name is similar to a layer's
+        type."""
         for type_ in given:
             if type_ in self._unused and (hint := nearest(type_, set(self.definitions) - set(self.user_layers))):
                 self.network.notes.append(f"no layer has the type '{type_}', for which a class is given{hint}")
 
     def require_known(self, nodes: Sequence[Node]) -> None:
-        """Raise UnknownLayers for the nodes among these whose type nothing defines, all at once."""
+        """Raise UnknownLayers where types of these nodes have no definition. The message lists all of them."""
         from anylayer.compile.nodes import unknown_layers
 
         if self.unknown:
@@ -109,13 +117,14 @@ class Net:
         precision: str = "float32",
         exact: bool = False,
     ) -> Model:
-        """Make it ready to run.
+        """Compile the network, and return a Model.
 
-        engine: "auto" (measure, take the fastest), "onnxruntime", "openvino", "ncnn", or "numpy" (the definition).
-        shapes: {"data": (1, 3, 224, 224)} in place of the file's. threads: None lets the engine choose.
-        outputs: names of blobs wanted in place of the network's outputs. precision: "float32", or for OpenVINO
-        "bfloat16" or "float16", which computes inside in less (inputs and outputs stay float32).
-        exact: do as the layers say, operator by operator, where another way is faster but has other last bits.
+        engine: "auto" (measure the installed engines and take the fastest), "onnxruntime", "openvino", "ncnn", or
+        "numpy" (the layers' own forward). shapes: input shapes in place of the file's, for example
+        {"data": (1, 3, 224, 224)}. threads: the number of threads; None lets the engine choose. outputs: names of
+        blobs to compute in place of the network's outputs. precision: "float32", or for OpenVINO "bfloat16" or
+        "float16", which OpenVINO then computes in (inputs and outputs stay float32). exact: leave out
+        optimizations that change the last bits of results.
 
         Raises UnknownLayers, LayerError, InputError, EngineError.
         """
@@ -138,6 +147,7 @@ class Net:
         )
 
     def _blob(self, name: str) -> str:
+        """Return the value that the file calls `name`. Raises InputError where there is none."""
         blobs = {**{v: v for node in self.network.nodes for v in node.outputs}, **self.network.blobs}
         need(name in blobs, f"{self.network.source}: there is no blob '{name}'{nearest(name, blobs)}", InputError)
         return blobs[name]
@@ -155,15 +165,16 @@ class Net:
         verify: bool | Mapping[str, Any] = True,
         **options: Any,
     ) -> Conversion:
-        """Write it as a file of another format, and compare that with the layers in NumPy before it appears.
+        """Write the network as a file of another format. The file appears only after it was verified: it must
+        compute what the layers compute in NumPy.
 
-        format: "onnx", ... ; told by the suffix of `path` where it is not given. functions: the user's layers, or
-        those of the types named, stay calls of functions in the file. keep: layers of these types stay as they
-        are, for a runtime that has them. batch: a number of samples, or a name ("N", True) for one that stays
-        open. dialect: the fork of Caffe to write for. shapes: as in compile. verify: False, or the inputs to
-        compare on in place of seeded noise. options: the writer's own.
+        format: "onnx", "openvino" or "caffe"; by default the one that the suffix of `path` means. functions: True,
+        or layer types; the user's layers, or layers of these types, stay calls of functions in the file. keep:
+        layers of these types stay as they are, for a runtime that has them. batch: the batch size, or a name for a
+        symbolic one (True: "N"). dialect: the fork of Caffe to write for. shapes: as in `compile`. verify: False,
+        or inputs to compare on in place of seeded noise. options: other options of the writer.
 
-        Raises what compile raises, InputError, and ConversionError where the file computes something else; then
+        Raises what `compile` raises, InputError, and ConversionError where the file computes something else. Then
         no file is left.
         """
         from anylayer.compile.nodes import needed_nodes
@@ -181,23 +192,25 @@ class Net:
         return convert(job, self.network.outputs, writer, format, path, inputs, self._reopen, _prove)
 
     def _reopen(self, written: Written) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-        """Read a file that was written of this network with the layers that it has here, to run it in NumPy."""
+        """Read a file that was written from this network, with this network's user layers, to run it in NumPy."""
         *others, main = [written.stand_in] if written.stand_in else written.files
         weights = others[-1] if others else None
         layers = [(type_, definition.cls) for type_, definition in self.user_layers.items()]
         return read(main, weights, layers=layers, **written.reading).compile("numpy")
 
     def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:
-        """The table of nodes: params, shapes, weights, multiply-adds, where each runs. Works without weights,
-        and with unknown layers as far as shapes are known."""
+        """Return a table of the nodes: params, shapes, weights, multiply-adds, and where each of them runs.
+
+        It works without weights, and with unknown layers as far as shapes are known. shapes: as in `compile`.
+        """
         from anylayer.inspect.report import make_report
 
         return make_report(self.network, self.definitions, shapes)
 
     def fill(self, seed: int = 0, shapes: Mapping[str, Sequence[int]] | None = None) -> Net:
-        """Give every layer without weights random ones (for shapes and speed; the numbers mean nothing).
+        """Give random weights to every layer that has none, for tests of shapes and speed, and return the network.
 
-        Their shapes follow from the network's input shapes: `shapes`, as in compile, else the file's.
+        Their shapes follow from the input shapes: `shapes`, as in `compile`, or the file's.
         """
         from anylayer.inspect.report import fill_weights
 
@@ -213,7 +226,7 @@ class Net:
 
 
 def _prove(written: Written) -> None:
-    """Have the format's reader compare the parameters in written files with the source's, where it can."""
+    """Compare the parameters in written files with the source's, where the format's reader can."""
     if written.params is not None:
         _, reader = _reader_of(written.files[-1])
         prove: Callable[..., None] = getattr(reader, "prove")  # noqa: B009

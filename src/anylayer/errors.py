@@ -1,18 +1,17 @@
-"""The errors a user's or a file's mistake raises; anything else that escapes is a bug.
+"""Errors for mistakes of a user or of a file. Any other exception that reaches the user is a bug.
 
     AnyLayerError
-    ├── FileError          a file is not what it was given as, or is broken
+    ├── FileError          a file is missing or broken, or is not of the expected format
     ├── NetworkError       the nodes do not fit together: unknown bottom, a blob produced twice
     ├── LayerError         one layer's rule is broken: a parameter, a weight, an input shape
-    │   ├── UnknownLayers  no definition for some layer types (all of them, at once)
+    │   ├── UnknownLayers  some layer types have no definition (the message lists all of them)
     │   └── DialectError   a layer's fields mean different things in different forks
     ├── TraceError         a layer's forward does something that cannot be recorded
-    ├── InputError         what was fed to a compiled model or to a command does not fit
+    ├── InputError         an argument does not fit: an input of a model, an option, a file name
     ├── EngineError        an engine is not installed, or refuses the network
-    └── ConversionError    what was written does not compute what its source does
+    └── ConversionError    a written file does not compute what its source computes
 
-The code that finds a mistake states the rule only; `at(place)` puts the file and the layer in front on the
-way up:
+The code that finds a mistake states the rule only. `at(place)` puts the file and the layer in front of it:
 
 >>> try:
 ...     with at("deploy.prototxt"), at("layer 'shuffle1' (ShuffleChannel)"):
@@ -33,7 +32,10 @@ from typing import Any
 
 
 class AnyLayerError(Exception):
-    """A mistake of a user or of a file. `places` lead from the outermost place to the rule."""
+    """A mistake of a user or of a file.
+
+    `message` states the rule and the remedy. `places` say where, from the outermost place (the file) inwards.
+    """
 
     def __init__(self, message: str, *places: str) -> None:
         super().__init__(message)
@@ -45,7 +47,7 @@ class AnyLayerError(Exception):
 
 
 class FileError(AnyLayerError):
-    """A file is not what it was given as, or is broken."""
+    """A file is missing or broken, or is not of the expected format."""
 
 
 class NetworkError(AnyLayerError):
@@ -65,7 +67,8 @@ class UnknownLayers(LayerError):
 
 
 class DialectError(LayerError):
-    """A layer means different things in different forks, and the file does not tell which."""
+    """A layer means different things in different forks, and the file does not say which fork it was written
+    for."""
 
 
 class TraceError(AnyLayerError):
@@ -73,7 +76,7 @@ class TraceError(AnyLayerError):
 
 
 class InputError(AnyLayerError):
-    """What was fed to a compiled model or to a command does not fit."""
+    """An argument does not fit: an input of a model, an option, a file name."""
 
 
 class EngineError(AnyLayerError):
@@ -81,7 +84,7 @@ class EngineError(AnyLayerError):
 
 
 class ConversionError(AnyLayerError):
-    """What was written does not compute what its source does."""
+    """A written file does not compute what its source computes."""
 
 
 @contextmanager
@@ -97,7 +100,7 @@ def at(place: str) -> Iterator[None]:
 
 @contextmanager
 def within(file: str) -> Iterator[None]:
-    """As `at`, for a file that the message may lead with already, followed by a line or a part of it."""
+    """Put `file` in front of the message, as `at` does, unless the message begins with the file already."""
     try:
         yield
     except AnyLayerError as error:
@@ -107,14 +110,13 @@ def within(file: str) -> Iterator[None]:
 
 
 class Stopped(Exception):
-    """The end of the program that a user's code asked for (`sys.exit()` and its like), as an ordinary
-    exception.
-    """
+    """An ordinary exception in place of one that would end the program, which a user's code raised
+    (`sys.exit()`)."""
 
 
 def call_contained(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a user's function. Raise Stopped in place of an exception that would end the program; an interrupt from
-    the keyboard passes."""
+    """Call a user's function. Raise Stopped in place of an exception that would end the program, except for a
+    KeyboardInterrupt."""
     try:
         return function(*args)
     except (Exception, KeyboardInterrupt):
@@ -124,7 +126,7 @@ def call_contained(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def kind_and_text(error: BaseException) -> tuple[str, str]:
-    """Return the name of an exception's class and its text, also where making the text fails."""
+    """Return the name of an exception's class and its text. The text may be missing where `str(error)` raises."""
     try:
         text = str(error)
     except Exception:
@@ -137,7 +139,7 @@ def kind_and_text(error: BaseException) -> tuple[str, str]:
 
 @contextmanager
 def reading(file: str) -> Iterator[None]:
-    """Turn an OSError into a FileError that names the file it is about, or else `file`."""
+    """Turn an OSError into a FileError. It names the file in the OSError, or else `file`."""
     try:
         yield
     except OSError as error:
@@ -147,7 +149,7 @@ def reading(file: str) -> Iterator[None]:
 
 @contextmanager
 def writing(file: str) -> Iterator[None]:
-    """Turn an OSError into a FileError that names `file`, whatever temporary file it is about."""
+    """Turn an OSError into a FileError that names `file`, also where the OSError is about a temporary file."""
     try:
         yield
     except OSError as error:
@@ -159,7 +161,8 @@ def _reason(error: OSError) -> str:
 
 
 def need_name(path: Path, *, utf8: bool = False) -> None:
-    """Refuse a path that no file can have; with `utf8` also one that is not UTF-8, as formats want their names."""
+    """Raise FileError for a path that no file can have; with `utf8`, also for one that is not UTF-8, because
+    formats store names of files in UTF-8."""
     text = str(path)
     shown = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
     need("\0" not in text, f"the name '{shown}' holds a NUL character", FileError)
@@ -182,7 +185,7 @@ _command_options: frozenset[str] | None = None
 
 @contextmanager
 def command_line(options: Iterable[str] = ()) -> Iterator[None]:
-    """Word remedies for a command with these options inside: a caller in Python is told of arguments instead."""
+    """Word remedies inside for the command line: `options` of the current command instead of Python arguments."""
     global _command_options
     before, _command_options = _command_options, frozenset(options)
     try:
@@ -192,12 +195,13 @@ def command_line(options: Iterable[str] = ()) -> Iterator[None]:
 
 
 def offers(option: str) -> bool:
-    """Whether a remedy can be taken where the message is read: in Python, or by a command that has the option."""
+    """Return whether a remedy exists for the reader of a message: in Python, or in a command that has the
+    option."""
     return _command_options is None or option in _command_options
 
 
 def wording(argument: str, option: str) -> str:
-    """Return the remedy that exists where the message is read: a Python argument, or a command's option.
+    """Return the remedy for the reader of a message: a Python argument, or an option of the command line.
 
     >>> wording("dialect='hed'", "--dialect hed")
     "dialect='hed'"
@@ -206,7 +210,7 @@ def wording(argument: str, option: str) -> str:
 
 
 def shape_wording(name: str) -> str:
-    """Return how the shape of input `name` is given: `shapes={'data': (1, 3, 224, 224)}`, or --shape."""
+    """Return how to give the shape of input `name`: `shapes={'data': (1, 3, 224, 224)}`, or --shape."""
     return wording(f"shapes={{{name!r}: (1, 3, 224, 224)}}", f"--shape {name}=1,3,224,224")
 
 

@@ -1,4 +1,4 @@
-"""A folder is a list: what this package holds is found by listing its folders, and entered in tables once."""
+"""A folder is a list: modules are found by listing their folder, and enter what they define in tables."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ def load(folder: str, name: str) -> ModuleType:
 
 
 def load_all(folder: str) -> None:
-    """Import every module of a folder of anylayer, so that each enters what it defines."""
+    """Import every module of a folder of anylayer, so that each one enters its definitions in tables."""
     for name in modules(folder):
         load(folder, name)
 
 
 class Table(dict[K, V]):
-    """A dictionary that refuses a second value for a key.
+    """A dictionary that raises ValueError for a second value of a key.
 
-    Each entry is made where the thing is defined, in one of many files. With a plain dictionary the last file
-    imported would win silently.
+    Many files enter their definitions. In a plain dictionary, the last file that is imported would win silently.
     """
 
     def __setitem__(self, key: K, value: V) -> None:

@@ -1,8 +1,8 @@
-"""Network, Node, TensorType: what a reader makes of a file. Plain data; no layer's behaviour is here.
+"""Network, Node and TensorType: the result of reading a file. Plain data, without the behaviour of layers.
 
-A network is a list of nodes in the order they compute. Values are named once: where a Caffe file rewrites a
-blob in place, the blob's last version keeps its name and each earlier one is called `blob@layer` (as layer
-`layer` left it); a network input always keeps its name.
+A network is a list of nodes in computing order. Each value has one name: where a Caffe file rewrites a blob in
+place, the last version of the blob keeps its name, and each earlier version is called `blob@layer` (as layer
+`layer` left it). A network input always keeps its name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TensorType:
 
     @classmethod
     def of(cls, shape: Any, dtype: DTypeLike = np.float32) -> TensorType:
-        """From anything that lists dimensions and anything that names a dtype."""
+        """Return the type with this shape (any iterable of sizes) and this dtype (anything that NumPy accepts)."""
         return cls(tuple(shape), np.dtype(dtype))
 
     def __str__(self) -> str:
@@ -36,30 +36,30 @@ class TensorType:
 
 
 ABSENT = TensorType((), np.dtype("V"))
-"""The type of an optional input that is left out: its name is "", and the layer is given None."""
+"""The type of an optional input that is absent: its name is "", and the layer gets None."""
 
 
 def open_text(shape: tuple[int | None, ...]) -> str:
-    """A shape with open sizes as it is printed: [?, 224, 224, 3]."""
+    """Return a shape with open sizes (None) as text: "[?, 224, 224, 3]"."""
     return f"[{', '.join('?' if d is None else str(d) for d in shape)}]"
 
 
 def size_text(size: Any) -> str:
-    """A size as it is printed: a number, or "<=200" for one that depends on data."""
+    """Return a size as text: a number, or "<=200" for a dynamic size."""
     return f"<={size.maximum}" if hasattr(size, "maximum") else str(size)
 
 
 class Word(str):
-    """A bare word of a text file (an enum's name), as opposed to a quoted string."""
+    """An unquoted word of a text file (the name of an enum's value), as opposed to a quoted string."""
 
     __slots__ = ()
 
 
 class Flag(int):
-    """`true` or `false` as a text file spells it: an int that also equals its spelling.
+    """`true` or `false` of a text file: an int that also equals its text.
 
-    OpenCV hands a Python layer the *string* `'true'` for a field it does not know and the int 1 for one it
-    does; a class written for either works with a Flag.
+    OpenCV gives a Python layer the string `'true'` for a field that it does not know, and the int 1 for one that
+    it knows. A class that was written for either works with a Flag.
 
     >>> Flag(True) == True, Flag(True) == "true", Flag(False) == "true", f"{Flag(False)}"
     (True, True, False, 'false')
@@ -82,7 +82,7 @@ class Flag(int):
     __repr__ = __str__
 
     def lower(self) -> str:
-        """As str.lower, for `params['flag'].lower() == 'true'`."""
+        """Return the text, as str.lower does, for `params['flag'].lower() == 'true'`."""
         return str(self)
 
 
@@ -90,17 +90,18 @@ class Flag(int):
 class Node:
     """One layer of a network: an instance of a layer type.
 
-    `params` is what the file says, nested as the file nests it; a field that occurs once is a value (int,
-    float, str, Word, Flag or dict), one that occurs more often is a list. For Caffe its keys are the
-    parameter messages: `{"convolution_param": {"num_output": 64, "kernel_size": 3}}`; for TensorFlow it is
-    `{"attr": {...}}`, for Keras `{"config": {...}}`, for ONNX `{"attribute": {...}}`, for OpenVINO
-    `{"data": {...}}`. An optional input that is left out has the name "".
-    `lines` maps a dotted path into params ("convolution_param.kernel_size") to its line in the file.
-    `defaults` are values that a schema given with the network (--proto) declares for absent fields.
-    `layout` is the order of axes of its values of rank 4: "NHWC", "NCHW", or "" where the file does not say it;
-    "mixed" where layers around it differ. `opencv_layout` is the order in which OpenCV gives them to a layer's
-    class, where that is not the file's.
-    `place` leads an error message: "deploy.prototxt:41: layer 'conv1' (Convolution)".
+    `inputs` and `outputs` are names of values; an optional input that is absent has the name "". `params` are the
+    file's, nested as in the file: a field that occurs once is a value (int, float, str, Word, Flag or dict), and
+    one that occurs several times is a list. For Caffe the keys are the parameter messages:
+    `{"convolution_param": {"num_output": 64, "kernel_size": 3}}`; for TensorFlow it is `{"attr": {...}}`, for
+    Keras `{"config": {...}}`, for ONNX `{"attribute": {...}}`, for OpenVINO `{"data": {...}}`. `blobs` are the
+    weights. `lines` maps a dotted path in params ("convolution_param.kernel_size") to its line in the file.
+    `defaults` are values that a schema given with the network (--proto) declares for absent fields. `in_place`
+    says that the file overwrites input 0. `phase` and `loss_weights` are Caffe's. `layout` is the order of axes of
+    the node's values of rank 4: "NHWC", "NCHW", "" where the file does not say it, or "mixed" where the layers
+    around it differ. `opencv_layout` is the order in which OpenCV gives them to a layer's class, where that is not
+    the file's. `domain` and `version` are those of the operator set. `place` leads error messages:
+    "deploy.prototxt:41: layer 'conv1' (Convolution)".
     """
 
     name: str
@@ -123,10 +124,13 @@ class Node:
 
 @dataclass(slots=True)
 class Preprocess:
-    """How a network's file says its input is made of an image: resized to `size`, cropped, (image - mean) * scale.
+    """How an input is computed from an image, according to the network's file: resize to `size`, crop, then
+    (image - mean) * scale.
 
-    `mean` is one value per channel, an array (C, H, W), or None; `size` is (height, width), or None where the
-    file does not say; `source` names where it comes from.
+    `mean` is one value per channel, an array (C, H, W), or None. `size` is (height, width), or None where the file
+    does not give it. `crop` is the side of the cropped square in pixels, 0 for none. `mean_file` is the file with
+    the mean, as the network names it. `source` says which part of the file this is from. `gray` says that the
+    image has one channel.
     """
 
     scale: float = 1.0
@@ -140,19 +144,21 @@ class Preprocess:
 
 @dataclass(slots=True)
 class Network:
-    """Nodes in computing order. `inputs` maps a value to its type, None where the file does not say.
+    """A network as a reader returns it.
 
-    `outputs` maps each public output name to the value it is; `blobs` every name the file knows a value by
-    to the value's own name (the last version of a blob rewritten in place).
-    `notes` are what the reader did that its user may want to know.
-    `dtype` is the one dtype every value has, in a format that knows only one (Caffe: float32).
-    `open` holds, for an input whose file leaves sizes open, its shape with None for each such size; where only
-    the first (the batch) is open, `inputs` has 1 for it. `dtypes` has the dtype of an input whose type is None;
-    float32 where it is silent. `layouts` says of an input that takes pictures how they
-    lie ("NHWC"); NCHW where it is silent. `fields` are the fields of a layer (layer.Field) that a schema given
-    with the network (--proto) declares, by name. `declared` holds the types that the file states for values of
-    layers (ONNX: value_info; OpenVINO: ports), as far as it states them; they hold for the inputs' types in the
-    file.
+    `format` is the reader's name. `inputs` maps the name of each input to its type, None where the file does not
+    give the shape. `nodes` are in computing order. `outputs` maps each public output name to the value that it
+    stands for. `blobs` maps every name that the file uses for a value to the value's own name (the last version of
+    a blob that is rewritten in place). `dialect` is the fork of Caffe, where it is known. `source` and `weights`
+    are the files. `notes` are for the user. `preprocess` says how inputs are computed from images. `dtype` is the
+    dtype of every value, in a format that has only one (Caffe: float32).
+
+    `open` holds the shapes of inputs whose sizes the file leaves open, with None for each such size. Where only
+    the first size (the batch) is open, `inputs` has 1 for it. `dtypes` holds the dtypes of inputs whose type is
+    None; float32 by default. `layouts` holds the order of axes of inputs that take images, "NHWC" or "NCHW"; NCHW
+    by default. `fields` are the fields of a layer (layer.Field) that a schema given with the network (--proto)
+    declares, by name. `declared` holds the types that the file states for values of layers (ONNX: value_info;
+    OpenVINO: ports). They hold for the file's own input types.
     """
 
     name: str
@@ -176,10 +182,10 @@ class Network:
 
 @dataclass(slots=True)
 class Subgraph:
-    """A network inside a node (ONNX: the branches of If, the body of Loop and Scan), a value of its params.
+    """A network inside a node, as a value of its params (ONNX: the branches of If, the bodies of Loop and Scan).
 
-    Its inputs are those it is called with and then the `captured` ones: values of the network around it, which
-    are the node's last inputs, one subgraph's after the other's.
+    Its inputs are those that the node's operator passes to it, followed by the `captured` ones: values of the
+    surrounding network. The captured values of all subgraphs of a node, in order, are the node's last inputs.
     """
 
     network: Network
@@ -190,7 +196,7 @@ class Subgraph:
 
 
 def need_produced(network: Network) -> None:
-    """Raise NetworkError for a value that is read, or is an output, and that no input or earlier node produces;
+    """Raise NetworkError for a value that is read or is an output although no input or earlier node produces it,
     and for an input or output without a name."""
     for name in [*network.inputs, *network.outputs]:
         need(name, "an input or output of the network has no name", NetworkError)
@@ -205,5 +211,5 @@ def need_produced(network: Network) -> None:
 
 
 def as_written(value: Any) -> float:
-    """Return a float32 as the shortest decimal number that means it: -0.3, not -0.30000001192092896."""
+    """Return a float32 as the shortest decimal number that rounds to it: -0.3, not -0.30000001192092896."""
     return float(str(np.float32(value)))

@@ -1,5 +1,5 @@
-"""What a writer is given: the network as it was read, its nodes as they were traced, and the one graph they make;
-and what it answers."""
+"""The interface of writers: `Source` is a writer's input (the network, its traced nodes, the whole graph),
+`Written` is its result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anylayer.layer.native import NativeNode
 from anylayer.network import Array, Network, Node, TensorType
 
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
-"""A file that has been read back: outputs by name, of inputs by name."""
+"""A written file that can be run: a function from inputs by name to outputs by name."""
 
 
 @dataclass(slots=True)
@@ -62,20 +62,20 @@ class TracedNode:
 class Source:
     """A network to write.
 
-    `graph` is the whole network in ONNX operators, as the layers recorded it: not simplified (a writer calls
-    optimize.simplify with the rules it likes). Its inputs have the names of `network.inputs`, those that nothing
-    reads included; its outputs stand in the order of `outputs`, which maps each public name to the network's
-    value. `op.scope` is the name of the network's node an operator belongs to; the Value that a node gives has
-    the name it has in the network, where an operator gives it. No node is a host call.
+    `graph` is the whole network in ONNX operators, as the layers recorded them. It is not simplified; a writer
+    calls optimize.simplify with the rules that suit its target. The graph's inputs have the names of
+    `network.inputs`, also where nothing reads them. Its outputs are in the order of `outputs`, which maps public
+    names to values of the network. `op.scope` is the name of the node that an operator belongs to. A value that a
+    node gives and an operator computes has the name that it has in the network. No node is a host call.
 
-    A layer that stays a call (`functions`) is one Op: `op` its type, `domain` not "", `body` the graph it stands
-    for, over the same inputs. A layer that is kept (`keep`) is such an Op with `kept` set: its `attrs` are its
-    params, flat, its last inputs its blobs, and what it computes is the target's affair; `body` says what it
-    should be, over the inputs without the blobs, and is None where nobody knows.
+    A layer that stays a call of a function (`functions`) is one Op: `op` is its type, `domain` is not "", and
+    `body` is the graph of the function, over the same inputs. A layer that is kept for the target (`keep`) is an
+    Op with `kept` set: `attrs` are its params, flattened, and its last inputs are its blobs. Its `body`, over the
+    inputs without the blobs, is what the target should compute; it is None where that is not known.
 
-    `nodes` are those that the outputs need, in order. `user_types` are the layer types that a user defines.
-    `batch` is the name of the batch size, where it is open: then it is a Dim of that name in the shapes, and the
-    graph is simplified as far as it can be for every engine.
+    `nodes` are those that the outputs depend on, in order. `user_types` are the layer types that a user defines.
+    `batch` is the name of a symbolic batch size: shapes have a Dim of that name, and the graph is simplified with
+    the rules that suit every engine. It is None where the batch is a number.
     """
 
     network: Network
@@ -89,19 +89,19 @@ class Source:
 
 @dataclass(slots=True)
 class Written:
-    """What a writer has written.
+    """The result of a writer.
 
-    `files`: the one to open last, its weights (where they are a file to be named) before it. `notes` are what
-    the user may want to know. `renamed` maps a public name of an input or output to the name it has in the file,
-    where that is another, `outputs` an output's alone. `transposed` maps a public name to the order of axes in
-    which the file has it: an input x is given to the file as x.transpose(order), an output y of the source is
-    compared as y.transpose(order). Where what is kept prevents that the file is run, `stand_in` is one that is
-    compared in its place (in the same folder, not among `files`), in which kept layers compute their bodies; where
-    there can be none, `unrun` says why. `reading` are the options of anylayer.read to read the files back with.
-    `runtimes` are further runtimes that the file must give the same values in, each with a function that opens it;
-    their results are named as the outputs are in the file.
-    `params` are the parameters that layers of the file have as the source has them, by the layers' names in it;
-    the reader's `prove` compares them.
+    `files` ends with the file to open; a file of weights that the caller must name comes before it. `notes` are
+    for the user. `renamed` maps public names of inputs and outputs to their names in the file, where these differ;
+    `outputs` does so for outputs only. `transposed` maps public names to permutations: the file takes an input x
+    as x.transpose(permutation), and its output is compared with y.transpose(permutation) of the source.
+
+    Where kept layers prevent that the file is run, `stand_in` is a file in the same folder, not among `files`,
+    that is compared in its place; kept layers compute their bodies there. Where there cannot be one, `unrun` says
+    why. `reading` are the options of anylayer.read to read the files back. `runtimes` are further runtimes that
+    must compute the same values, each with a function that opens the file; their outputs have the names in the
+    file. `params` are params of the source's layers, by the layers' names in the file, that the file must have as
+    well. The reader's `prove` compares them.
     """
 
     files: list[Path]
@@ -117,8 +117,10 @@ class Written:
 
 
 def other_outputs(source: Source) -> dict[str, str]:
-    """Other names for the outputs that have an input's (a blob rewritten in place), for a format that gives every
-    value a name of its own."""
+    """Return other names for outputs with the name of an input (a blob that is rewritten in place).
+
+    A writer needs them for a format in which every value has its own name.
+    """
     taken = {*source.inputs, *source.outputs, *(name for node in source.network.nodes for name in node.outputs)}
     found: dict[str, str] = {}
     for name in source.outputs:
