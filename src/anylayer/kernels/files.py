@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from anylayer.errors import FileError, reading
+from anylayer.errors import FileError, InputError, reading
 
 SUFFIXES = (".so", ".dylib", ".dll")
 _ELF = b"\x7fELF"
@@ -44,6 +44,9 @@ def split(sources: Any) -> tuple[list[Any] | Mapping[str, Any], list[str]]:
     libraries: list[str] = []
     for source in listed:
         text = str(source) if isinstance(source, (str, Path)) else ""
+        path, _, name = text.rpartition(":")
+        if path and name.isidentifier() and is_library(path):
+            raise InputError(f"'{text}': a library has layer types, not classes. Write {path}")
         (libraries if text and is_library(text) else others).append(source)
     return others, [str(path) for path in libraries]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import shutil
 import sys
+import tempfile
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +41,8 @@ class Library:
 
 
 _loaded: dict[tuple[int, ...], Library] = {}
+_places: set[Path] = set()
+"""The files that have been loaded, as they were then."""
 _lock = threading.Lock()
 
 
@@ -58,10 +62,7 @@ def load_library(path: str) -> Library:
 
 
 def _load(path: str, place: Path) -> Library:
-    try:
-        handle = ctypes.CDLL(str(place))
-    except OSError as error:
-        raise FileError(f"cannot be loaded: {str(error).removeprefix(f'{place}: ')}", path) from error
+    handle = _opened(path, place)
     try:
         entry = getattr(handle, abi.ENTRY)
     except AttributeError:
@@ -82,6 +83,21 @@ def _load(path: str, place: Path) -> Library:
     _take_types(library, table, path)
     _connect(library, table)
     return library
+
+
+def _opened(path: str, place: Path) -> ctypes.CDLL:
+    """Open a library. One that was built again since it was loaded is opened as a copy: the system's loader knows
+    libraries by their path, and would return the one before."""
+    again = place in _places
+    _places.add(place)
+    try:
+        if not again:
+            return ctypes.CDLL(str(place))
+        with tempfile.TemporaryDirectory(prefix="anylayer-") as folder:
+            return ctypes.CDLL(shutil.copy(place, Path(folder) / place.name))
+    except OSError as error:
+        reason = str(error).removeprefix(f"{place}: ")
+        raise FileError(f"cannot be loaded: {reason}", path) from error
 
 
 def _need_version(at: int, path: str) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _TYPES = (Column("type"), Column("dialects", 14, "wrap"), Column("what it does", 30, "wrap", worth=40))
+_NATIVE = (Column("type"), Column("what it does", 30, "wrap", worth=40))
 _FIELDS = (
     Column("field"),
     Column("number", right=True),
@@ -30,7 +31,7 @@ _FIELDS = (
     short_help="List the built-in layer types, or one type's fields.",
     epilog="\b\nExample:\n  anylayer layers Interp",
 )
-@click.argument("types", metavar="[TYPE]...", nargs=-1)
+@click.argument("types", metavar="[TYPE | LIBRARY.so]...", nargs=-1)
 @click.option(
     "--format",
     "fmt",
@@ -41,12 +42,22 @@ _FIELDS = (
 @click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
 @talk_options
 def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug: bool) -> None:
-    """List the built-in layer types; for each TYPE given, its fields with their types, defaults and meaning."""
+    """List the built-in layer types; for each TYPE given, its fields with their types, defaults and meaning.
+
+    For a library of native layers (anylayer build), list the layer types that it holds. The library is loaded.
+    """
     from anylayer.cli.files import to_json
     from anylayer.errors import InputError, nearest, need
     from anylayer.folders import modules
+    from anylayer.kernels.files import is_library
     from anylayer.layer import Registry
 
+    libraries = [t for t in types if is_library(t)]
+    if libraries:
+        _show_libraries(libraries, as_json)
+        types = tuple(t for t in types if t not in libraries)
+        if not types:
+            return
     formats = modules("layers")
     missing = f"there are no layers of format '{fmt}'{nearest(fmt, formats)}; formats: {', '.join(formats)}"
     need(fmt in formats, missing, InputError)
@@ -63,6 +74,38 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
             number = plural(len({d.type for d in found}), "layer type")
             chosen = "" if fmt == "caffe" else f" --format {fmt}"
             click.echo(f"{number}; anylayer layers TYPE{chosen} shows its fields")
+
+
+def _show_libraries(paths: list[str], as_json: bool) -> None:
+    """Show what libraries of native layers hold."""
+    from anylayer.cli.files import to_json
+    from anylayer.kernels.abi import VERSION
+    from anylayer.kernels.library import load_library
+
+    libraries = [load_library(path) for path in paths]
+    described = [
+        [(name, (t.description or b"").decode("utf-8", "replace")) for name, t in sorted(x.types.items())]
+        for x in libraries
+    ]
+    if as_json:
+        plain = [
+            {
+                "library": x.path,
+                "interface": VERSION,
+                "version": x.version,
+                "description": x.description,
+                "layers": [{"type": name, "description": text} for name, text in found],
+            }
+            for x, found in zip(libraries, described)
+        ]
+        click.echo(to_json(plain))
+        return
+    for library, found in zip(libraries, described):
+        about = ", ".join(
+            filter(None, [f"version {library.version}" if library.version else "", library.description])
+        )
+        click.echo(f"{library.path}: {about or 'no version is stated'} (interface {VERSION})")
+        show(_NATIVE, found)
 
 
 def _find(registry: Any, types: tuple[str, ...]) -> list[Definition]:
