@@ -49,8 +49,8 @@ def test_parameters_arrive_typed_signed_and_whole(tmp_path: Path, probe: Path) -
         "nested { inner: -3 } many { k: 1 } many { k: 2 } }"
     )
     wanted = (
-        "a=-0.5 list=<1><-2> s=text e=WORD b=1 int=1 wide=5000000000 one=<-0.5> inner=-3 deep=-3 times=2 default=7 "
-        "has=0 name=it type=Params"
+        "a=-0.5 list=<1><-2> s=text e=WORD b=1 int=1 wide=5000000000 one=<-0.5> inner=-3 deep=-3 times=2 "
+        "default=7 has=0 name=it type=Params"
     )
     with pytest.raises(LayerError, match=re.escape(f"layer 'it' (Params): libprobe.so: {wanted}")):
         net_of(tmp_path, "Params", params, probe).compile("onnxruntime")

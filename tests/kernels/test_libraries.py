@@ -1,4 +1,4 @@
-"""Files that are no library of layers, and libraries that break a rule: each is refused, and the process goes on."""
+"""Files that are no library of layers, and libraries that break a rule, are refused; the process goes on."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def table(built: Built, tmp_path: Path) -> Callable[..., Path]:
 
 def returned(count: int, abi: str = "ANYLAYER_ABI", size: str = "sizeof(anylayer_library)") -> str:
     return (
-        f'static const anylayer_library library = {{{size}, {abi}, "1", "", {count}, 0, types, 0, 0}}; (void)message;'
-        "return &library;"
+        f'static const anylayer_library library = {{{size}, {abi}, "1", "", {count}, 0, types, 0, 0}};'
+        "(void)message; return &library;"
     )
 
 
@@ -166,7 +166,7 @@ def test_an_exception_becomes_an_error_of_the_layer(
 def test_an_exception_in_a_thread_becomes_an_error_of_the_layer(tmp_path: Path, probe: Path) -> None:
     net = net_of(tmp_path, "Throws", 'throws_param { in: "nowhere" }', probe)
     for threads in (1, 4):
-        with pytest.raises(LayerError, match="libprobe.so: a thread is broken"):
+        with pytest.raises(LayerError, match=r"libprobe\.so: a thread is broken"):
             out(net, threads=threads)
 
 
@@ -214,7 +214,8 @@ def test_a_library_that_was_built_again_is_loaded_again(tmp_path: Path, built: B
         source.write_text(
             "#include <anylayer/layer.hpp>\nstruct Adds : anylayer::Layer { using Layer::Layer;\n"
             "void forward(anylayer::InputArrays x, anylayer::OutputArrays y, anylayer::OutputArrays) override {\n"
-            f"for (std::size_t i = 0; i < y[0].total(); ++i) y[0].ptr<float>()[i] = x[0].ptr<float>()[i] + {number}; }}\n"
+            f"for (std::size_t i = 0; i < y[0].total(); ++i) y[0].ptr<float>()[i] = x[0].ptr<float>()[i] "
+            f"+ {number}; }}\n"
             "};\nANYLAYER_REGISTER_LAYER(Adds, Adds)\n"
         )
         library = tmp_path / "libadds.so"

@@ -85,7 +85,7 @@ def test_two_libraries_with_one_type_are_refused_unless_one_is_chosen(tmp_path: 
     net = anylayer.read(tmp_path / "first.prototxt", layers=[f"First={other}"])
     assert net.kernels["First"].origin == str(other)
     np.testing.assert_array_equal(out(net), WANT)
-    with pytest.raises(InputError, match="libother.so has no layer type 'Firts'; did you mean 'First'?"):
+    with pytest.raises(InputError, match=r"libother.so has no layer type 'Firts'; did you mean 'First'\?"):
         anylayer.read(tmp_path / "first.prototxt", layers=[f"Firts={other}"])
 
 
@@ -106,8 +106,8 @@ def test_a_network_whose_layer_is_native_alone_is_not_written(tmp_path: Path, pr
     with pytest.raises(LayerError) as caught:
         net.write(tmp_path / "n.onnx")
     assert str(caught.value) == (
-        f"{tmp_path}/first.prototxt:3: layer 'it' (First): a native kernel computes it ({probe}), which a file cannot "
-        "hold. Give a NumPy class of the type beside the library, or keep it for a runtime that has it: "
+        f"{tmp_path}/first.prototxt:3: layer 'it' (First): a native kernel computes it ({probe}), which a file "
+        "cannot hold. Give a NumPy class of the type beside the library, or keep it for a runtime that has it: "
         "keep=['First']"
     )
     assert not (tmp_path / "n.onnx").exists()

@@ -94,7 +94,7 @@ def _opened(path: str, place: Path) -> ctypes.CDLL:
         if not again:
             return ctypes.CDLL(str(place))
         with tempfile.TemporaryDirectory(prefix="anylayer-") as folder:
-            return ctypes.CDLL(shutil.copy(place, Path(folder) / place.name))
+            return ctypes.CDLL(str(shutil.copy(place, Path(folder) / place.name)))
     except OSError as error:
         reason = str(error).removeprefix(f"{place}: ")
         raise FileError(f"cannot be loaded: {reason}", path) from error
