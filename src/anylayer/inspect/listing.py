@@ -1,4 +1,4 @@
-"""A report of a network's nodes as text that fits a width, and as HTML."""
+"""Format a report of a network's nodes as text of a given width, and as HTML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from anylayer.inspect.report import NodeReport, Report
 
 Line = tuple[str, str]
-"""A line of text, and `where` of the node that it shows; "" for the others."""
+"""A line of text, and the `where` of the node that it shows; "" for other lines."""
 
 _FULL = (
     Column("node"),
@@ -49,10 +49,11 @@ _WHERE = {"host": "Python", "unshaped": "not traced"}
 def lines(
     report: Report, width: int | None, nodes: Sequence[NodeReport] | None = None, *, edges: bool = False
 ) -> list[Line]:
-    """Return the table of these nodes (else of the report's `layers`) and the totals below it.
+    """Return the table of `nodes` (by default the report's `layers`) and the totals below it.
 
-    Where the whole table is wider than `width`, reasons go below it; where that is not enough, shapes and numbers
-    are written shorter, names and params are cut, and a star marks the user's layers.
+    edges: show inputs and outputs of each node in place of params and numbers. Where the table is wider than
+    `width`, reasons are moved below it. Where that is not enough, shapes and numbers are abbreviated, names and
+    params are cut, and a star marks the user's layers.
     """
     shown = report.layers if nodes is None else nodes
     if edges:
@@ -63,7 +64,7 @@ def lines(
 
 
 def ends(report: Report, width: int | None) -> list[str]:
-    """Return the lines that name the network's inputs and outputs, its dialect and the notes."""
+    """Return the lines with the network's inputs and outputs, its dialect and the notes."""
     found = []
     for label, named in (("inputs", report.inputs), ("outputs", report.outputs)):
         parts = []
@@ -83,13 +84,13 @@ def ends(report: Report, width: int | None) -> list[str]:
 def _totals(report: Report, shown: Sequence[NodeReport]) -> str:
     t = report.totals
     untraced = t["refused"] + t["unshaped"]
-    rest = len(report.nodes) - len(shown)
-    others = f" and {rest} of constants" if rest else ""
-    unsure = " known" if untraced or t["unknown"] else ""
+    hidden = len(report.nodes) - len(shown)
+    others = f" and {hidden} of constants" if hidden else ""
+    known = " known" if untraced or t["unknown"] else ""
     given = "" if report.weighted else " (no weights file given)"
     return (
         f"{plural(len(shown), 'node')}{others}, {count(t['weights'])} weights{given}, "
-        f"{count(t['macs'])}{unsure} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
+        f"{count(t['macs'])}{known} multiply-adds; in Python: {t['host']}; unknown: {t['unknown']}"
         + (f"; not traced: {untraced}" if untraced else "")
     )
 
@@ -100,28 +101,28 @@ def _totals(report: Report, shown: Sequence[NodeReport]) -> str:
 def _table(nodes: Sequence[NodeReport], width: int | None) -> list[Line]:
     rows = [(*_cells(n), where(n, reason=True)) for n in nodes]
     if width is None or natural_width(_FULL, rows) <= width:
-        return _joined(nodes, table(_FULL, rows, None))
+        return _with_where(nodes, table(_FULL, rows, None))
     rows = [(*_cells(n), where(n)) for n in nodes]
     if natural_width(_FULL, rows) <= width:
-        return [*_joined(nodes, table(_FULL, rows, None)), *_reasons(nodes, width)]
+        return [*_with_where(nodes, table(_FULL, rows, None)), *_reasons(nodes, width)]
     rows = [(*_narrow(n), _starred(n)) for n in nodes]
-    found = _joined(nodes, table(_NARROW, rows, width))
+    found = _with_where(nodes, table(_NARROW, rows, width))
     return [*found, *_files(nodes, width), *_reasons(nodes, width)]
 
 
-def _joined(nodes: Sequence[NodeReport], parts: Sequence[Sequence[str]]) -> list[Line]:
+def _with_where(nodes: Sequence[NodeReport], parts: Sequence[Sequence[str]]) -> list[Line]:
     head, *rows = parts
     return [(line, "") for line in head] + [(line, n.where) for n, row in zip(nodes, rows) for line in row]
 
 
 def _files(nodes: Sequence[NodeReport], width: int | None) -> list[Line]:
-    """Return what the star says: the files that the user's layers are from."""
+    """Return the line that explains the star: the files that contain the user's layers."""
     files = dict.fromkeys(Path(n.origin).name for n in nodes if _own(n))
     return [(line, "") for line in wrapped(f"* from {', '.join(files)}", width)] if files else []
 
 
 def _edges(report: Report, nodes: Sequence[NodeReport], width: int | None) -> list[Line]:
-    """Return the table of what feeds what: each value with the node that it comes from."""
+    """Return the table of edges: each node with its inputs and the nodes that produce them."""
     producers = {value: n.name for n in report.nodes for value, _ in n.outputs}
     inputs, outputs = dict(report.inputs), dict(report.outputs)
 
@@ -136,7 +137,7 @@ def _edges(report: Report, nodes: Sequence[NodeReport], width: int | None) -> li
         made = [f"{v} {_size(t)}" + (" (output)" if v in outputs else "") for v, t in n.outputs]
         cells = (n.name, n.type, unbroken(source(v) for v, _ in n.inputs), unbroken(made), _starred(n))
         rows.append(tuple(map(clean, cells)))
-    return [*_joined(nodes, table(_EDGES, rows, width)), *_files(nodes, width)]
+    return [*_with_where(nodes, table(_EDGES, rows, width)), *_files(nodes, width)]
 
 
 def _cells(n: NodeReport) -> tuple[str, ...]:
@@ -154,12 +155,12 @@ def _narrow(n: NodeReport) -> tuple[str, ...]:
     shown = {str(size) for _, t in n.outputs if t for size in t.shape}
     params = sorted(
         short(n.params).split(" "), key=lambda p: p.partition("=")[2] in shown
-    )  # those first that tell
+    )  # params that the shape does not show come first
     return (clean(n.name), clean(n.type), clean(" ".join(params)), outputs, *numbers)
 
 
 def _size(kind: TensorType | None) -> str:
-    """`1x3x224x224`, led by the dtype where that is not float32."""
+    """Return "1x3x224x224", with the dtype in front where it is not float32."""
     if kind is None:
         return "?"
     sizes = "x".join(map(size_text, kind.shape)) or "scalar"
@@ -167,7 +168,8 @@ def _size(kind: TensorType | None) -> str:
 
 
 def _reasons(nodes: Sequence[NodeReport], width: int) -> list[Line]:
-    """Return a line for each reason why nodes do not run on the engine; the notes have those of refused nodes."""
+    """Return a line for each reason why nodes do not run on the engine. Refused nodes are in the report's
+    notes."""
     found: dict[tuple[str, str], list[NodeReport]] = {}
     for n in nodes:
         if n.reason and n.where != "refused":
@@ -190,24 +192,27 @@ def _starred(n: NodeReport) -> str:
 
 
 def where(n: NodeReport, *, reason: bool = False) -> str:
-    """Return where a node runs, from which file of the user it is, and why it does not run on the engine."""
+    """Return the cell that says where a node runs, which file defines it, and why it does not run on the
+    engine."""
     text = _WHERE.get(n.where, n.where) + (f", {Path(n.origin).name}" if _own(n) else "")
     return clean(text + (f": {n.reason}" if reason and n.reason else ""))
 
 
 _TRAINING = ("filler", "initializer", "regularizer", "constraint")
-_UNTOLD = ("name", "trainable", "dtype")
+_HIDDEN = ("name", "trainable", "dtype")
 
 
 def short(params: Mapping[str, Any]) -> str:
-    """Return `num_output=64 kernel_size=3`: the fields without their messages. What serves training, and what is
-    not set, is left out; an object of a class is told by the class."""
+    """Return params as text without the names of their messages: "num_output=64 kernel_size=3".
+
+    Fields for training and fields that are not set are left out. An object is shown by the name of its class.
+    """
     parts: list[str] = []
     for name, value in params.items():
         if (
             value is None
             or (isinstance(value, list) and not value)
-            or name in _UNTOLD
+            or name in _HIDDEN
             or name.startswith("_")
             or any(word in name for word in _TRAINING)
         ):
@@ -230,7 +235,7 @@ _COLOURS = {"unknown": "#c00", "refused": "#c00", "unshaped": "#c00", "host": "#
 
 
 def to_html(report: Report) -> str:
-    """Return the table with the totals, inputs and outputs below it, unknown layers in red."""
+    """Return the table as HTML, with totals, inputs and outputs below it. Unknown layers are red."""
     nodes = report.layers
     head = "".join(f"<th>{c.head}</th>" for c in _FULL)
     body = "".join(_html_row(n) for n in nodes)

@@ -1,4 +1,4 @@
-"""What `inspect` shows: per node its params, shapes, weights, multiply-adds, and where it runs."""
+"""Reports: a table of a network's nodes with params, shapes, weights, multiply-adds, and where each node runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, input_types, trace_nodes
 from anylayer.errors import InputError, need, shape_wording
 from anylayer.graph import Graph
+from anylayer.layer.contract import Wanted
 from anylayer.network import Array, Network, TensorType, size_text
 from anylayer.source import TracedNode
 
@@ -21,11 +22,13 @@ Named = list[tuple[str, TensorType | None]]
 
 @dataclass(slots=True)
 class NodeReport:
-    """One row. `weights` counts values; `macs` multiply-adds for one run at these shapes.
+    """One node of a report.
 
-    `where` is "engine", "native" (a kernel of a library; `reason` says how it runs), "host" (in Python, for
-    `reason`), "constant", "refused" (`reason` is the broken rule), "unknown" (no definition) or "unshaped" (its
-    input shapes are not known).
+    `weights` is the number of values in its weights, `macs` the number of multiply-adds of one run at these
+    shapes. `where` is "engine", "native" (a kernel of a library; `reason` says how it runs), "host" (it runs in
+    Python, `reason` says why), "constant", "refused" (`reason` is the broken rule), "unknown" (its type has no
+    definition) or "unshaped" (its input shapes are not known). `origin` is "built-in", the file of the user's
+    class, or "".
     """
 
     name: str
@@ -43,8 +46,10 @@ class NodeReport:
 
 @dataclass(slots=True)
 class Report:
-    """The table of a network's nodes. `open` and `layouts` are those of the network; `weighted` says whether there
-    are any weights, or a file that was read for them."""
+    """A table of a network's nodes.
+
+    `open` and `layouts` are the network's. `weighted` says whether the network has weights, or a file of weights.
+    """
 
     source: str
     dialect: str | None
@@ -58,7 +63,8 @@ class Report:
 
     @property
     def totals(self) -> dict[str, int]:
-        """Sums over the nodes: nodes, weights, macs, and nodes that are host calls, refused, unshaped, unknown."""
+        """The numbers of nodes, weights and macs, and of nodes that are host calls, refused, unshaped and
+        unknown."""
         return {
             "nodes": len(self.nodes),
             "weights": sum(n.weights for n in self.nodes),
@@ -70,19 +76,19 @@ class Report:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return the report as plain values, for JSON."""
         return {
             "source": self.source,
             "dialect": self.dialect,
-            "inputs": _plain_named(self.inputs),
-            "outputs": _plain_named(self.outputs),
+            "inputs": _named_as_dicts(self.inputs),
+            "outputs": _named_as_dicts(self.outputs),
             "nodes": [
                 {
                     "name": n.name,
                     "type": n.type,
                     "params": n.params,
-                    "inputs": _plain_named(n.inputs),
-                    "outputs": _plain_named(n.outputs),
+                    "inputs": _named_as_dicts(n.inputs),
+                    "outputs": _named_as_dicts(n.outputs),
                     "weights": n.weights,
                     "macs": n.macs,
                     "where": n.where,
@@ -98,7 +104,7 @@ class Report:
 
     @property
     def layers(self) -> list[NodeReport]:
-        """The nodes without those that hold the file's constants, or compute from them alone."""
+        """The nodes except those that hold the file's constants or compute only from such constants."""
         constant: set[str] = set()
         found = []
         for n in self.nodes:
@@ -120,7 +126,7 @@ class Report:
         return to_html(self)
 
 
-def _plain_named(named: Named) -> list[dict[str, Any]]:
+def _named_as_dicts(named: Named) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
@@ -132,7 +138,7 @@ def _plain_named(named: Named) -> list[dict[str, Any]]:
 
 
 def make_report(network: Network, definitions: Definitions, shapes: Mapping[str, Sequence[int]] | None) -> Report:
-    """Trace what can be traced, without raising for what cannot."""
+    """Trace the nodes and return their report. A node that cannot be traced is in the report with its error."""
     types = input_types(network, shapes)
     values: dict[str, TensorType | None] = dict(types)
     nodes, notes = [], list(network.notes)
@@ -205,7 +211,7 @@ def _kernel_reason(t: TracedNode) -> str:
 
 
 def _notes(t: TracedNode) -> list[str]:
-    """What the layer says of how it was read, and the tracer of a user's forward."""
+    """Return the notes of the layer, and those of the tracer about a user's forward."""
     notes = list(t.bound.notes) if t.bound is not None else []
     if t.bound is not None and not t.bound.definition.built_in and t.body is not None:
         notes += t.body.notes
@@ -215,7 +221,10 @@ def _notes(t: TracedNode) -> list[str]:
 
 
 def multiply_adds(graph: Graph) -> int:
-    """Multiply-adds of a graph's convolutions, matrix products and recurrences, for one run."""
+    """Return the number of multiply-adds in a graph's convolutions, matrix products and recurrences, for one run.
+
+    An operator with a dynamic size counts as 0.
+    """
     total = 0
     for op in graph.ops:
         shapes = [v.shape if v is not None else () for v in op.inputs]
@@ -242,9 +251,10 @@ def fill_weights(
     random: np.random.Generator,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> None:
-    """Random blobs, of plausible scale, for every layer that wants weights and has none.
+    """Give random blobs of a plausible scale to every layer that asks for weights and has none.
 
-    Raises what tracing raises: the shapes of the weights follow from the network's input shapes.
+    The shapes of the weights follow from the network's input shapes. Raises InputError where one is not known, and
+    what tracing raises.
     """
     types = input_types(network, shapes)
     missing = [name for name, t in types.items() if t is None]
@@ -262,9 +272,15 @@ def fill_weights(
         traced.node.blobs = [_random(wanted[i], random) for i in sorted(wanted)]
 
 
-def _random(wanted: Any, random: np.random.Generator) -> Array:
+def _random(wanted: Wanted, random: np.random.Generator) -> Array:
+    """Return values for a weight: those of its filler where it gives other values than 0, and random ones
+    otherwise.
+
+    Normal values have the deviation sqrt(2 / inputs per output) (He et al., arXiv 1502.01852), so that activations
+    keep their scale through the layers. A variance is between 0.5 and 1.5, and a factor is 1.
+    """
     given = wanted.values()
-    if given is not None and wanted.filler.value != 0:
+    if given is not None and wanted.filler is not None and wanted.filler.value != 0:
         return np.array(given)
     shape = wanted.shape
     if "variance" in wanted.what:

@@ -1,4 +1,4 @@
-"""Tables of plain text that fit a width: numbers are never cut, texts are shortened or wrapped."""
+"""Format tables of plain text to a width. Numbers are never cut; text is shortened or wrapped."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from dataclasses import dataclass
 
 _GAP = "  "
 BLANK = "\N{NO-BREAK SPACE}"
-"""A blank at which no cell is wrapped."""
+"""A blank at which cells are not wrapped."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, and what happens where the table is too wide.
+    """A column: its heading, and how it is narrowed where the table is too wide.
 
-    `least` is the smallest width it is narrowed to; None keeps it whole. `cut` says how a cell gives way: "end"
-    and "middle" put an ellipsis there, "wrap" goes on in the next line. `worth` is
-    how many characters wider it stays than columns that give way like it.
+    `min_width` is the width that it is narrowed to at most; None keeps its full width. `cut` says how a cell is
+    shortened: "end" and "middle" put an ellipsis there, "wrap" continues in the next line. `right` aligns cells to
+    the right. `worth` is the number of characters by which it stays wider than other columns while they are
+    narrowed.
     """
 
     head: str
-    least: int | None = None
+    min_width: int | None = None
     cut: str = "end"
     right: bool = False
     worth: int = 0
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[list[str]]:
-    """Return the lines of the heading with the rule below it, and of each row.
+    """Return the lines of the heading, with the rule below it, followed by the lines of each row.
 
-    It is at most `width` wide where that can be.
+    The table is at most `width` characters wide, unless columns that keep their width need more.
     """
     natural = [max([len(c.head), *(len(row[i]) for row in rows)]) for i, c in enumerate(columns)]
     widths = fitted(natural, columns, width)
@@ -40,23 +41,23 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int |
 
 
 def natural_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
-    """Return the width of a table of which nothing is cut."""
+    """Return the width of a table in which nothing is cut."""
     widths = [max([len(c.head), *(len(row[i]) for row in rows)]) for i, c in enumerate(columns)]
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def fitted(natural: Sequence[int], columns: Sequence[Column], width: int | None) -> list[int]:
-    """Return column widths that fit `width`: the widest column that may be narrowed gives way first."""
+    """Return column widths that fit into `width`. The widest column that may be narrowed is narrowed first."""
     if width is None:
         return list(natural)
-    least = [c.least for c in columns]
-    widths = [n if low is None else min(n, max(width, low)) for n, low in zip(natural, least)]
+    min_widths = [c.min_width for c in columns]
+    widths = [n if low is None else min(n, max(width, low)) for n, low in zip(natural, min_widths)]
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
     while excess > 0:
-        able = [i for i, low in enumerate(least) if low is not None and widths[i] > low]
-        if not able:
+        narrowable = [i for i, low in enumerate(min_widths) if low is not None and widths[i] > low]
+        if not narrowable:
             break
-        widths[max(able, key=lambda i: widths[i] - columns[i].worth)] -= 1
+        widths[max(narrowable, key=lambda i: widths[i] - columns[i].worth)] -= 1
         excess -= 1
     return widths
 
@@ -81,7 +82,7 @@ def _cell(text: str, width: int, cut: str) -> list[str]:
 
 
 def shortened(text: str, width: int, *, middle: bool = False) -> str:
-    """Return the text, with an ellipsis for what is more than `width` characters.
+    """Return the text, shortened to `width` characters with an ellipsis.
 
     >>> shortened("num_output=64 kernel_size=3", 14), shortened("new-score-weighting", 12, middle=True)
     ('num_output=64…', 'new-sc…hting')
@@ -93,17 +94,17 @@ def shortened(text: str, width: int, *, middle: bool = False) -> str:
 
 
 def clean(text: str) -> str:
-    """Return a stranger's text without what cannot be printed."""
+    """Return text from a file with "?" in place of characters that cannot be printed."""
     return "".join(c if c.isprintable() or c == BLANK else "?" for c in text)
 
 
 def unbroken(parts: Iterable[str]) -> str:
-    """Return `a, b, c` for a cell that is wrapped between its parts only."""
+    """Return "a, b, c" for a cell that is wrapped only between its parts."""
     return ", ".join(part.replace(" ", BLANK) for part in parts)
 
 
 def listed(label: str, parts: Sequence[str], width: int | None) -> list[str]:
-    """Return `label: a, b, c` as a line, or with one part per line where that is wider than `width`."""
+    """Return "label: a, b, c" as one line, or one part per line where that is wider than `width`."""
     line = f"{label}: {', '.join(parts) or 'none'}"
     if width is None or len(line) <= width or len(parts) < 2:
         return [line]
@@ -118,7 +119,7 @@ def wrapped(text: str, width: int | None) -> list[str]:
 
 
 def count(value: int) -> str:
-    """1234567 as "1.23 M"."""
+    """Return a number with three digits and a unit: "1.23 M" for 1234567."""
     for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
         if value >= size:
             return f"{value / size:.3g} {unit}"
@@ -126,5 +127,5 @@ def count(value: int) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """`1 layer`, `2 layers`."""
+    """Return a number with its noun: "1 layer", "2 layers"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,4 +1,4 @@
-"""Compare an engine with NumPy node by node: each gets NumPy's inputs, so the first that differs is the one."""
+"""Compare an engine with NumPy node by node. Each node gets NumPy's inputs, so errors do not accumulate."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 from anylayer.compile.nodes import input_arrays, needed_nodes, trace_nodes
 from anylayer.engines import load_engine
 from anylayer.errors import EngineError, at
+from anylayer.layer import Bound
 from anylayer.network import Array, Node, TensorType
 from anylayer.numerics import largest_error, scale_of, tolerance_for
 from anylayer.optimize.simplify import simplify
-from anylayer.runtime.run import NumpyRunner
+from anylayer.runtime.run import NumpyRunner, Watch
 from anylayer.source import TracedNode
 
 if TYPE_CHECKING:
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeCheck:
-    """How far an engine is from NumPy at one node: `error` is the largest difference, `scale` the output's
-    largest absolute value, or that of the inputs up to 1 where it is larger (an output small beside its inputs
-    carries their rounding); `ok` is error <= 1e-5 x scale. `note` says why a node was not compared;
-    `refused`, that the engine did not run it."""
+    """The comparison of an engine with NumPy at one node.
+
+    `error` is the largest absolute difference. `scale` is the largest absolute value of the output, or that of the
+    inputs (at most 1) where it is larger, because an output that is small compared with its inputs has their
+    rounding errors. `ok` is error <= 1e-5 * scale. `note` says why a node was not compared. `refused` says that
+    the engine did not run it.
+    """
 
     name: str
     type: str
@@ -38,9 +42,9 @@ class NodeCheck:
 
 
 def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> Iterator[NodeCheck]:
-    """Run the network in NumPy and every node alone on `engine`, on NumPy's inputs of that node.
+    """Run the network in NumPy, and each node alone on `engine` with NumPy's inputs; yield a check per node.
 
-    Only the blobs that later nodes read are held. Raises what compiling raises.
+    Only values that later nodes read are kept in memory. Raises what compiling raises.
     """
     module = load_engine(engine)
     network = net.network
@@ -50,7 +54,7 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
     traced = iter(trace_nodes(network, needed_nodes(network, network.outputs), net.definitions, types))
     found: list[NodeCheck] = []
 
-    def watch(node: Any, bound: Any, given: list[Any], outputs: list[Array]) -> None:
+    def watch(node: Node, bound: Bound, given: list[Any], outputs: list[Array]) -> None:
         t = next(traced)
         constant = {i for i, name in enumerate(node.inputs) if name in constants}
         constants.update(node.outputs[i] for i in t.constants)
@@ -85,7 +89,8 @@ def _check_kernel(t: TracedNode, given: list[Array | None], outputs: list[Array]
         return _compare(node, [x for x in given if x is not None], t.kernel.program()(feed), outputs)
 
 
-def _stream(runner: NumpyRunner, arrays: list[Array], watch: Any, found: list[NodeCheck]) -> Iterator[NodeCheck]:
+def _stream(runner: NumpyRunner, arrays: list[Array], watch: Watch, found: list[NodeCheck]) -> Iterator[NodeCheck]:
+    """Yield the checks that `watch` appends to `found`, as soon as they are there."""
     for _ in runner.steps(arrays, watch):
         yield from found
         found.clear()
@@ -96,7 +101,7 @@ def _compare(node: Node, given: list[Array], results: list[Array], outputs: list
     worst, scale, tolerance = 0.0, min_scale, tolerance_for(outputs[0].dtype if outputs else np.dtype("float32"))
     for got, want in zip(results, outputs):
         if got.shape != want.shape:
-            text = f"shape {got.shape}, NumPy gives {want.shape}"
+            text = f"shape {got.shape}, expected {want.shape}"
             return NodeCheck(node.name, node.type, float("inf"), scale, False, text)
         own = max(scale_of(want), min_scale)
         error = largest_error(got, want)
