@@ -20,7 +20,7 @@ WEIGHTS = {"m.json": "m.weights.h5", "deploy.prototxt": "w.caffemodel"}
 
 OUTPUTS = "is read; the limit is 65536 outputs"
 NOT_TEXT = "in it is not UTF-8"
-PERM = "is not an order of the 5 axes of its input"
+PERM = "must be a permutation of the 5 axes of the input"
 LOST = "claims shape (1048576, 1048576), 0 bytes are stored in this file"
 
 RIGHT = ("nofile_keras-h5_01", "nofile_keras-json_02", "nofile_keras-zip_07", "nofile_onnx-node_03",

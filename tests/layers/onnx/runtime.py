@@ -1,4 +1,4 @@
-"""The word `as_runtime`: a test that one operator gives on every engine what ONNX Runtime gives for the file."""
+"""A helper for the tests of ONNX layers: `as_runtime` compares an operator with ONNX Runtime on every engine."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ MICROSOFT = "com.microsoft"
 
 
 def raw(path: Path, feed: dict[str, Any]) -> list[np.ndarray]:
-    """What ONNX Runtime gives for a file, without its optimizers."""
+    """Return the outputs of ONNX Runtime for a file, computed without its optimizers."""
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     return list(ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]).run(None, feed))
 
 
-def steps(got: np.ndarray, want: np.ndarray, what: str, most: int = 0, atol: float = 1e-5) -> None:
-    """Fail unless dtypes and shapes are equal, whole numbers differ by `most` at most, real ones by rounding."""
+def steps(got: np.ndarray, want: np.ndarray, what: str, limit: int = 0, atol: float = 1e-5) -> None:
+    """Fail unless dtypes and shapes are equal, integers differ by at most `limit`, and floats by rounding."""
     assert (got.dtype, got.shape) == (want.dtype, want.shape), what
     off = np.abs(got.astype(np.float64) - want.astype(np.float64)).max(initial=0)
     scale = max(float(np.abs(want.astype(np.float64)).max(initial=0)), 1.0)
-    assert off <= (most if want.dtype.kind in "iu" else atol * scale), f"{what}: off by {off} of {scale}"
+    assert off <= (limit if want.dtype.kind in "iu" else atol * scale), f"{what}: off by {off} of {scale}"
 
 
 def as_runtime(
@@ -42,13 +42,15 @@ def as_runtime(
     domain: str = MICROSOFT,
     outputs: int = 1,
     opset: int = 21,
-    most: int = 0,
-    engines_most: int = 1,
+    limit: int = 0,
+    engines_limit: int = 1,
     engines: Sequence[str] = ENGINES,
     data: Sequence[int] = (0,),
 ) -> Callable[[Path, Any], None]:
-    """Return a test of one operator. `inputs` are arrays, None for one left out. Those of `data` are given to the
-    network, and the others are constants. NumPy may be `most` steps off, the other engines `engines_most`.
+    """Return a test that an operator matches ONNX Runtime on every engine.
+
+    `inputs` are arrays, None for an absent one. Those whose index is in `data` are inputs of the network, the
+    others are constants. Integers may differ by `limit` in NumPy and by `engines_limit` on the other engines.
     """
 
     def test(tmp_path: Path, monkeypatch: Any) -> None:
@@ -67,6 +69,6 @@ def as_runtime(
             assert engine == "numpy" or not made.host_calls, made.host_calls
             got = made(feed)
             for name, want in zip(node.output, wanted):
-                steps(got[name], want, f"{engine}, {name}", most if engine == "numpy" else engines_most)
+                steps(got[name], want, f"{engine}, {name}", limit if engine == "numpy" else engines_limit)
 
     return test

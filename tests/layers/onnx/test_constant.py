@@ -1,4 +1,4 @@
-"""Arrays that a file holds."""
+"""Tests of Constant."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def node(*blobs: np.ndarray) -> Node:
     return Node("c", "Constant", [], ["c"], blobs=list(blobs), place="layer 'c' (Constant)")
 
 
-def test_the_array_itself_is_given() -> None:
+def test_returns_the_array_itself() -> None:
     array = np.arange(6, dtype=np.int64).reshape(2, 3)
     (got,) = bind(node(array), Registry.of("onnx").find("Constant"), [])([])
     assert got is array
 
 
-def test_one_array_is_needed() -> None:
-    with pytest.raises(LayerError, match="holds 0 arrays, one is needed"):
+def test_rejects_missing_array() -> None:
+    with pytest.raises(LayerError, match="must hold 1 array, got 0"):
         bind(node(), Registry.of("onnx").find("Constant"), [])([])

@@ -1,4 +1,4 @@
-"""Networks inside nodes: If, Loop, Scan."""
+"""Tests of If, Loop and Scan."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def either(condition: Any = None) -> Path:
 
 
 @pytest.mark.parametrize("condition", [True, False])
-def test_if_whose_condition_is_known_is_one_branch(condition: bool) -> None:
+def test_if_with_constant_condition_is_one_branch(condition: bool) -> None:
     want = SAMPLE + 1 if condition else SAMPLE * np.float32([1, 2, 3])
     path = either(condition)
     np.testing.assert_array_equal(run(path, {"x": SAMPLE})[0], want)
@@ -64,12 +64,12 @@ def test_if_whose_condition_is_known_is_one_branch(condition: bool) -> None:
 
 
 @pytest.mark.parametrize("condition", [True, False])
-def test_if_whose_condition_is_data_chooses_between_both(condition: bool) -> None:
+def test_if_with_dynamic_condition_selects_between_both(condition: bool) -> None:
     want = SAMPLE + 1 if condition else SAMPLE * np.float32([1, 2, 3])
     np.testing.assert_array_equal(run(either(), {"x": SAMPLE, "c": np.array(condition)})[0], want)
 
 
-def test_if_whose_branches_differ_in_shape_runs_in_python() -> None:
+def test_if_with_branches_of_different_shapes_is_a_host_call() -> None:
     then = graph([node("Slice", ["x", "p", "q"], ["a"])], [], ["a"], p=np.int64([0]), q=np.int64([1]))
     other = graph([node("Identity", ["x"], ["b"])], [], ["b"])
     nodes = [node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
@@ -96,13 +96,13 @@ def loop(most: Any, condition: str = "go") -> Path:
     return save(model(nodes, inputs, ["last", "rows"], {"m": np.int64(most)} if known else {}))
 
 
-def test_loop_of_known_length_is_unrolled() -> None:
+def test_loop_of_constant_length_is_unrolled() -> None:
     last, rows = run(loop(3), {"x": SAMPLE})
     np.testing.assert_array_equal(last, 15 * SAMPLE)
     np.testing.assert_array_equal(rows, np.stack([3 * SAMPLE, 7 * SAMPLE, 15 * SAMPLE]))
 
 
-def test_loop_that_data_ends() -> None:
+def test_loop_that_ends_by_data_is_a_host_call() -> None:
     body = graph(
         [
             node("Add", ["s", "s"], ["d"]),
@@ -119,7 +119,7 @@ def test_loop_that_data_ends() -> None:
     np.testing.assert_array_equal(run(path, {"x": SAMPLE}, host=1)[0], 8 * SAMPLE)
 
 
-def test_loop_without_an_end_is_refused() -> None:
+def test_endless_loop_is_refused() -> None:
     body = graph(
         [node("Identity", ["go"], ["again"]), node("Identity", ["s"], ["t"])],
         [value("turn", [], np.int64), value("go", [], bool), value("s", [2, 3])],
@@ -127,7 +127,7 @@ def test_loop_without_an_end_is_refused() -> None:
     )
     path = save(model([node("Loop", ["", "", "x"], ["y"], body=body)], [value("x", [2, 3])], ["y"]))
     with (
-        pytest.raises(LayerError, match="its loop runs more than 30000 times, which is the limit"),
+        pytest.raises(LayerError, match="its loop exceeds the limit of 30000 steps"),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
@@ -162,8 +162,8 @@ def test_scan_along_an_axis(back: int) -> None:
     np.testing.assert_array_equal(rows, 2 * sums)
 
 
-def test_what_is_read_of_a_layer_in_python_has_elements() -> None:
-    """A branch that is empty for zeros: that is no reason to take what reads it as known."""
+def test_dynamic_input_of_a_layer_is_not_taken_as_constant() -> None:
+    """A branch that is empty for sample data does not make its consumer a constant."""
     then = graph([node("Slice", ["x", "p", "q"], ["a"])], [], ["a"], p=np.int64([0]), q=np.int64([1]))
     other = graph([node("Slice", ["x", "p", "q"], ["b"])], [], ["b"], p=np.int64([0]), q=np.int64([0]))
     nodes = [

@@ -1,4 +1,4 @@
-"""Quantised operators of com.microsoft, against ONNX Runtime: equal in NumPy, within a step on engines."""
+"""Tests of the quantized operators of com.microsoft: NumPy equals ONNX Runtime, engines are within a step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import helper
 import anylayer
 from anylayer.errors import LayerError
 from tests.layers.onnx.runtime import MICROSOFT, as_runtime
-from tests.layers.onnx.test_quantised import SCALES, F, S, U, real, whole
+from tests.layers.onnx.test_quantized import SCALES, F, S, U, real, whole
 from tests.readers.onnx.files import model, save, value
 
 A = (U, F(0.02), np.uint8(7))
@@ -29,24 +29,24 @@ CASES = {
     "dequantize int16": as_runtime("DequantizeLinear", [whole(np.int16, 3, 4), F(1e-4), np.int16(-300)]),
     "quantize uint16": as_runtime("QuantizeLinear", [real(3, 4), F(1e-4), np.uint16(30000)]),
     "quantize per channel": as_runtime("QuantizeLinear", [real(2, 4, 3), SCALES, whole(np.int8, 4)], {"axis": 1}),
-    "add": as_runtime("QLinearAdd", [*A, *B, *Y], data=(0, 3), most=1),
-    "add, broadcast": as_runtime("QLinearAdd", [*C, *D, *Z], most=1),
-    "mul": as_runtime("QLinearMul", [*A, *B, *Y], data=(0, 3), most=1),
-    "sigmoid": as_runtime("QLinearSigmoid", [*A, F(1 / 256), np.uint8(0)], most=1),
-    "leaky relu": as_runtime("QLinearLeakyRelu", [*C, *Z], {"alpha": 0.1}, most=1),
-    "softmax": as_runtime("QLinearSoftmax", [*A, F(1 / 256), np.uint8(0)], {"axis": -1, "opset": 13}, most=1),
+    "add": as_runtime("QLinearAdd", [*A, *B, *Y], data=(0, 3), limit=1),
+    "add, broadcast": as_runtime("QLinearAdd", [*C, *D, *Z], limit=1),
+    "mul": as_runtime("QLinearMul", [*A, *B, *Y], data=(0, 3), limit=1),
+    "sigmoid": as_runtime("QLinearSigmoid", [*A, F(1 / 256), np.uint8(0)], limit=1),
+    "leaky relu": as_runtime("QLinearLeakyRelu", [*C, *Z], {"alpha": 0.1}, limit=1),
+    "softmax": as_runtime("QLinearSoftmax", [*A, F(1 / 256), np.uint8(0)], {"axis": -1, "opset": 13}, limit=1),
     "softmax of all": as_runtime(
-        "QLinearSoftmax", [*A, F(1 / 256), np.uint8(0)], {"axis": 1, "opset": 12}, most=1
+        "QLinearSoftmax", [*A, F(1 / 256), np.uint8(0)], {"axis": 1, "opset": 12}, limit=1
     ),
-    "where": as_runtime("QLinearWhere", [U > 99, *A, *B, *Y], data=(0, 1, 4), most=1),
-    "concat": as_runtime("QLinearConcat", [*Y, *A, *B], {"axis": 1}, data=(2, 5), most=1),
-    "global average": as_runtime("QLinearGlobalAveragePool", [*A, *Y], {"channels_last": 0}, most=1),
+    "where": as_runtime("QLinearWhere", [U > 99, *A, *B, *Y], data=(0, 1, 4), limit=1),
+    "concat": as_runtime("QLinearConcat", [*Y, *A, *B], {"axis": 1}, data=(2, 5), limit=1),
+    "global average": as_runtime("QLinearGlobalAveragePool", [*A, *Y], {"channels_last": 0}, limit=1),
     "global average, channels last": as_runtime(
-        "QLinearGlobalAveragePool", [*A, *Y], {"channels_last": 1}, most=1
+        "QLinearGlobalAveragePool", [*A, *Y], {"channels_last": 1}, limit=1
     ),
-    "average": as_runtime("QLinearAveragePool", [*A, *Y], POOL, most=1),
-    "average with padding": as_runtime("QLinearAveragePool", [*C, *Z], {**POOL, "count_include_pad": 1}, most=1),
-    "average, channels last": as_runtime("QLinearAveragePool", [*A, *Y], {**POOL, "channels_last": 1}, most=1),
+    "average": as_runtime("QLinearAveragePool", [*A, *Y], POOL, limit=1),
+    "average with padding": as_runtime("QLinearAveragePool", [*C, *Z], {**POOL, "count_include_pad": 1}, limit=1),
+    "average, channels last": as_runtime("QLinearAveragePool", [*A, *Y], {**POOL, "channels_last": 1}, limit=1),
     "gemm": as_runtime("QGemm", [*M, *W, whole(np.int32, 4) // 100000, F(0.1), np.uint8(99)]),
     "gemm without bias": as_runtime("QGemm", [*M, *W, None, F(0.1), np.uint8(99)], {"alpha": 0.5}),
     "gemm, transposed": as_runtime(
@@ -81,16 +81,26 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_as_onnx_runtime_has_it(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_matches_onnx_runtime(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     CASES[name](tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
     ("op", "held", "attrs", "message"),
     [
-        ("QLinearAdd", [F(1)], {}, "takes 7 inputs or more, got 2"),
-        ("QLinearConcat", [*Y, F(1), F(1), F(1)], {"axis": 1}, "takes inputs in threes behind 2, got 6"),
-        ("QLinearSoftmax", [F(1), np.uint8(0), *Y], {"axis": 4, "opset": 13}, r"axis=4 must lie in -4..3"),
+        ("QLinearAdd", [F(1)], {}, "takes at least 7 inputs, got 2"),
+        (
+            "QLinearConcat",
+            [*Y, F(1), F(1), F(1)],
+            {"axis": 1},
+            "takes 2 inputs and then groups of 3, got 6 inputs",
+        ),
+        (
+            "QLinearSoftmax",
+            [F(1), np.uint8(0), *Y],
+            {"axis": 4, "opset": 13},
+            r"axis must lie in -4..3 for 4 axes, got 4",
+        ),
         ("QLinearSigmoid", [F(1), np.uint8(0), *Y], {"gain": 1.0}, "gain"),
         (
             "MatMulNBits",
@@ -98,7 +108,12 @@ def test_as_onnx_runtime_has_it(name: str, tmp_path: Path, monkeypatch: Any) -> 
             {"K": 5, "N": 4, "bits": 3, "block_size": 16},
             "bits must be 2, 4 or 8, got 3",
         ),
-        ("MatMulNBits", [Q, real(8)], {"K": 90, "N": 4, "block_size": 16}, "its weights have 128 values"),
+        (
+            "MatMulNBits",
+            [Q, real(8)],
+            {"K": 90, "N": 4, "block_size": 16},
+            "its weights must have 384 values, got 128",
+        ),
     ],
 )
 def test_refused(op: str, held: Any, attrs: Any, message: str, tmp_path: Path, monkeypatch: Any) -> None:
@@ -112,7 +127,7 @@ def test_refused(op: str, held: Any, attrs: Any, message: str, tmp_path: Path, m
         anylayer.read(path).compile("numpy")(U)
 
 
-def test_a_class_of_the_users_wins(tmp_path: Path, monkeypatch: Any) -> None:
+def test_user_class_takes_precedence(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
 
     class Mine:

@@ -1,4 +1,4 @@
-"""Fused operators of com.microsoft, against ONNX Runtime, and those that are refused."""
+"""Tests of the fused operators of com.microsoft, against ONNX Runtime, and of those that are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx import helper
 import anylayer
 from anylayer.errors import LayerError
 from tests.layers.onnx.runtime import MICROSOFT, as_runtime
-from tests.layers.onnx.test_quantised import real
+from tests.layers.onnx.test_quantized import real
 from tests.readers.onnx.files import model, save, value
 
 X, W, B = real(1, 3, 7, 6), real(4, 3, 3, 2), real(4)
@@ -44,20 +44,20 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_as_onnx_runtime_has_it(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_matches_onnx_runtime(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     CASES[name](tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
     ("op", "attrs", "message"),
     [
-        ("FusedConv", {"activation": "Swish"}, "activation 'Swish' is none of Relu, Tanh, Sigmoid"),
+        ("FusedConv", {"activation": "Swish"}, "activation must be one of Relu, Tanh, Sigmoid, got 'Swish'"),
         ("FusedConv", {"activation": "Clip", "activation_params": [1.0]}, "activation Clip takes 2 params, got 1"),
         ("FusedMatMul", {"transBatchA": 1}, "transposed batch axes are not supported"),
         (
             "QAttention",
             {"num_heads": 2},
-            r"QAttention quantises values between its own steps.* Quantise the network",
+            r"QAttention quantizes values inside the operator.* Quantize the network",
         ),
     ],
 )

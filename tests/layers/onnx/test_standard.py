@@ -1,5 +1,7 @@
-"""Operators of older operator sets, against ONNX Runtime on the file itself; the others are in
-tests/readers/onnx/test_node_tests.py, where ONNX's own tests run."""
+"""Tests of operators of older operator sets, against ONNX Runtime on the file itself.
+
+tests/readers/onnx/test_node_tests.py covers the other operators with ONNX's own tests.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,7 @@ def path_of(opset: int, made: Any, constants: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[1].op_type}-{c[0]}")
-def test_as_onnx_runtime_has_it(case: tuple[int, Any, dict[str, Any]]) -> None:
+def test_matches_onnx_runtime(case: tuple[int, Any, dict[str, Any]]) -> None:
     opset, made, constants = case
     path = path_of(opset, made, constants)
     want = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"x": PICTURE})
@@ -124,15 +126,19 @@ def test_as_onnx_runtime_has_it(case: tuple[int, Any, dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("opset", "made", "message"),
     [
-        (11, node("Resize", ["x", "e", "e", "e"], ["y"]), "needs scales or sizes, both are missing"),
+        (11, node("Resize", ["x", "e", "e", "e"], ["y"]), "needs scales or sizes, but both are missing"),
         (7, node("Dropout", ["x"], ["y"], seed=1), "Dropout has no attribute 'seed' in operator set 7"),
-        (6, node("BatchNormalization", ["x", *STATISTICS], ["y", "a"]), "it has the outputs of training"),
-        (6, node("Add", ["x", "scale"], ["y"]), r"without broadcast=1 its inputs must be of one shape"),
+        (
+            6,
+            node("BatchNormalization", ["x", *STATISTICS], ["y", "a"]),
+            "has the outputs of training, which are not supported",
+        ),
+        (6, node("Add", ["x", "scale"], ["y"]), r"without broadcast=1 its inputs must have equal shapes"),
         (18, node("Reshape", ["x", "shape"], ["y"]), "layer 'Reshape_0' .Reshape.:"),
-        (18, node("Reshape", ["x", "seven"], ["y"]), r"does not fit into shape \[7\]$"),
+        (18, node("Reshape", ["x", "seven"], ["y"]), r"does not fit shape \[7\]$"),
     ],
 )
-def test_what_is_refused(opset: int, made: Any, message: str) -> None:
+def test_refused(opset: int, made: Any, message: str) -> None:
     constants = {**STATISTICS, "shape": np.int64([5, -1]), "seven": np.int64([7]), "e": np.zeros(0, np.float32)}
     path = path_of(opset, made, constants)
     with pytest.raises(LayerError, match=message):
@@ -149,11 +155,11 @@ def test_empty_scales_convert(tmp_path: Path) -> None:
 def test_training_is_refused() -> None:
     constants = {"r": np.float32(0.5), "t": np.array(True)}
     path = path_of(18, node("Dropout", ["x", "r", "t"], ["y"]), constants)
-    with pytest.raises(LayerError, match="training_mode is true: what it gives is random"):
+    with pytest.raises(LayerError, match="training_mode is true, so its output is random"):
         anylayer.read(path).compile("onnxruntime")
 
 
-def test_random_numbers_run_in_python() -> None:
+def test_random_numbers_are_a_host_call() -> None:
     path = path_of(18, node("RandomNormalLike", ["x"], ["y"]), {})
     with pytest.warns(UserWarning, match="RandomNormalLike draws random numbers"):
         made = anylayer.read(path).compile("onnxruntime")
@@ -184,15 +190,18 @@ UNFIT = {
         node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 1]),
         {"w": np.ones((4, 3, 3, 3), np.float32)},
     ),
-    "an array of shape (1, 4, 6, 8) does not fit into shape [1, 7]": (
+    "an array of shape (1, 4, 6, 8) does not fit shape [1, 7]": (
         node("Reshape", ["x", "s"], ["y"]),
         {"s": np.int64([1, 7])},
     ),
-    "an array of shape (1, 4, 6, 8) does not fit into shape [-1, 7]": (
+    "an array of shape (1, 4, 6, 8) does not fit shape [-1, 7]": (
         node("Reshape", ["x", "s"], ["y"]),
         {"s": np.int64([-1, 7])},
     ),
-    "perm [1, 0] is not an order of the 4 axes of its input": (node("Transpose", ["x"], ["y"], perm=[1, 0]), {}),
+    "perm [1, 0] must be a permutation of the 4 axes of the input": (
+        node("Transpose", ["x"], ["y"], perm=[1, 0]),
+        {},
+    ),
     "size must be at least 1, got 0": (node("LRN", ["x"], ["y"], size=0), {}),
     "does not take inputs of shape (1, 4, 6, 8), (5,): ": (
         node("Mod", ["x", "b"], ["y"], fmod=1),
@@ -203,7 +212,7 @@ UNFIT = {
 
 @pytest.mark.parametrize("rule", UNFIT)
 @pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
-def test_what_does_not_fit_is_refused(rule: str, engine: str) -> None:
+def test_inputs_that_do_not_fit_are_refused(rule: str, engine: str) -> None:
     made, constants = UNFIT[rule]
     x = PICTURE[:, :3] if made.op_type == "Conv" else PICTURE
     path = save(model([made], [value("x", x.shape)], ["y"], constants))

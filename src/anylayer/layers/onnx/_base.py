@@ -1,4 +1,4 @@
-"""Standard: what every operator of ONNX's standard set shares."""
+"""The base class of all operators of ONNX's standard set."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from anylayer.layers.onnx._call import (
     is_plain,
 )
 from anylayer.layers.onnx._expand import EXPANDED, expanded
-from anylayer.layers.onnx._old import todays
+from anylayer.layers.onnx._old import upgraded
 from anylayer.layers.onnx._record import at_least, attributes, default_value, is_static, recorded
 from anylayer.layers.onnx._sequences import RECURRENT, batch_first
 from anylayer.libraries.onnx import defs, latest, reference, schema
 from anylayer.network import Node
 from anylayer.tracing import is_traced
 
-_ENGINES_LACK = frozenset(("bool", "int8", "int16", "uint8", "uint16", "uint32", "uint64"))
-_SELVES = frozenset(("Max", "Min", "Sum"))
-"""Operators that of one input give that."""
+_UNSUPPORTED_BY_ENGINES = frozenset(("bool", "int8", "int16", "uint8", "uint16", "uint32", "uint64"))
+_IDENTITY_OF_ONE_INPUT = frozenset(("Max", "Min", "Sum"))
+"""Operators that are the identity for a single input."""
 _RANDOM = frozenset(
     ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 )
 
 
 class Standard(Layer):
-    """An operator of ONNX's standard: parameters and their meaning are those of its schema.
+    """An operator of ONNX's standard set, whose attributes and meaning are those of its schema.
 
-    Traced, it is recorded as itself, in the form of the graph's operator set. Called with arrays it computes its
-    NumPy meaning: one entered here, else that of onnx's reference implementation.
+    Traced, it is recorded as itself, in the form of the graph's operator set. Called with arrays, it computes the
+    NumPy meaning that is entered here, or else that of the reference implementation of onnx.
     """
 
     message = "attribute"
@@ -44,7 +44,6 @@ class Standard(Layer):
     domain: ClassVar[str] = ""
 
     def prepare(self, node: Node, dialect: str | None) -> None:
-        """Take the node's identity, attributes and operator set."""
         self.version = node.version or latest()
         self.type = node.type
         self._references: dict[Any, Any] = {}
@@ -70,22 +69,22 @@ class Standard(Layer):
         count = f"{least}" if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
         need(least <= given <= most, f"takes {count} inputs, got {given}")
         outputs = len(node.outputs)
-        need(outputs <= found.max_output, f"has {found.max_output} outputs at most, {outputs} are named")
+        need(outputs <= found.max_output, f"has at most {found.max_output} outputs, got {outputs}")
         for i, formal in enumerate(found.inputs[:given]):
             optional = formal.option == defs.OpSchema.FormalParameterOption.Optional
             need(node.inputs[i] or optional, f"input {i} ({formal.name}) is missing")
 
     def attributes(self) -> dict[str, Any]:
-        """name -> value, of every attribute that the node's operator set knows."""
+        """Return the values of all attributes that the node's operator set declares, by name."""
         known = schema(self.type, self.version, self.domain).attributes
         return {name: getattr(self, name) for name in known}
 
     def call(self, inputs: list[Any]) -> Call:
-        """The operator in today's form."""
+        """Return the operator with its inputs, in the form of the graph's operator set."""
         while inputs and inputs[-1] is None:
             inputs.pop()
         version = at_least(self.version)
-        made = todays(Call(self.type, self.version, inputs, self.attributes(), self.outputs), version)
+        made = upgraded(Call(self.type, self.version, inputs, self.attributes(), self.outputs), version)
         known = schema(made.op, made.version).attributes
         made.attrs = {name: made.attrs.get(name, default_value(known[name].default_value)) for name in known}
         spell_out = SPELLED_OUT.get(made.op)
@@ -99,7 +98,7 @@ class Standard(Layer):
             return self.computed(made)
         need(
             self.type not in _RANDOM,
-            f"{self.type} draws random numbers: what it gives cannot be recorded",
+            f"{self.type} draws random numbers, which cannot be recorded",
             TraceError,
         )
         if made.attrs.get("layout") and made.op in RECURRENT:
@@ -108,14 +107,14 @@ class Standard(Layer):
 
     def _results(self, made: Call) -> Any:
         static = all(map(is_static, made.inputs))
-        if static and (made.op in SHAPES_ONLY or (made.op in TRACEABLE and _engines_lack(made))):
+        if static and (made.op in SHAPES_ONLY or (made.op in TRACEABLE and _unsupported_by_engines(made))):
             return MEANINGS[made.op](made, *made.inputs)
-        if static and (_rounds_up(made) or (made.op in _SELVES and len(made.inputs) == 1)):
+        if static and (_rounds_up(made) or (made.op in _IDENTITY_OF_ONE_INPUT and len(made.inputs) == 1)):
             return MEANINGS[made.op](made, *made.inputs)
         return expanded(made) if made.op in EXPANDED else recorded(made)
 
     def computed(self, made: Call) -> Any:
-        """The outputs of arrays."""
+        """Return the outputs for arrays."""
         found: Any = MEANINGS.get(made.op, self._reference)
         if any(x is not None and not is_plain(x.dtype) for x in made.inputs):
             found = self._reference
@@ -143,25 +142,28 @@ class Standard(Layer):
                 raise LayerError(f"{error} to compute it with. Give a class for it") from error
         try:
             return self._references[known](*inputs)
-        except Exception as error:  # whatever its code does not foresee
+        except Exception as error:  # the reference implementation may raise anything
             shapes = ", ".join("none" if x is None else f"{x.dtype}{list(x.shape)}" for x in inputs)
             raise LayerError(f"does not take {shapes} ({type(error).__name__}: {error})") from error
 
 
-def _engines_lack(made: Call) -> bool:
+def _unsupported_by_engines(made: Call) -> bool:
     if made.op == "Mod" and made.inputs[0].dtype.kind == "f":
-        return not made["fmod"]  # the remainder with the divisor's sign, which ONNX has for whole numbers only
-    return any(x.dtype.name in _ENGINES_LACK for x in made.inputs if x is not None)
+        return not made["fmod"]  # the remainder with the sign of the divisor, which ONNX has for integers only
+    return any(x.dtype.name in _UNSUPPORTED_BY_ENGINES for x in made.inputs if x is not None)
 
 
 def _rounds_up(made: Call) -> bool:
-    """Whether it is a pool whose rounding engines disagree on: anylayer.ops spells it out as pads."""
+    """Return whether this is a pooling with ceil_mode, which engines round differently.
+
+    anylayer.ops expresses it by pads instead.
+    """
     dilated = any(d != 1 for d in made["dilations"] or ())
     return made.op in ("MaxPool", "AveragePool") and bool(made["ceil_mode"]) and made.outputs == 1 and not dilated
 
 
 def fields_of(versions: list[Any]) -> dict[str, Field]:
-    """A field for every attribute that an operator has in any version; its default depends on the version."""
+    """Return a field for every attribute that an operator has in any version; defaults depend on the version."""
     kinds = {"INT": "int64", "INTS": "int64", "FLOAT": "float", "FLOATS": "float", "STRING": "string"}
     found: dict[str, Field] = {}
     for one in versions:

@@ -1,5 +1,4 @@
-"""An operator as it is called: its name, attributes and inputs in today's form; and where its NumPy meaning is
-found."""
+"""A call of an operator: its name, attributes and inputs; and the tables of NumPy meanings."""
 
 from __future__ import annotations
 
@@ -17,22 +16,25 @@ _PLAIN = frozenset(
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is one that NumPy itself computes with; bfloat16, float8 and four bits are not."""
+    """Return whether NumPy itself computes with a dtype; it does not with bfloat16, float8 and 4-bit integers."""
     return dtype.name in _PLAIN
 
 
 class Uncovered(Exception):
-    """A meaning does not cover this form of its operator: onnx's reference implementation does."""
+    """Raised when a NumPy meaning does not cover a form of its operator; onnx's reference implementation does."""
 
 
 Meaning = Callable[..., Any]
-"""(call, *inputs) -> an array, or a list or tuple of them; an input left out is None or not there."""
+"""A function (call, *inputs) -> an array, or a list or tuple of arrays. An absent input is None or not passed."""
 
 
 @dataclass(slots=True)
 class Call:
-    """One operator: `attrs` holds every attribute of its schema at `version`, None where there is no value.
-    `shape` is what its output is to be reshaped to, where it is computed on a flattened input."""
+    """A call of an operator.
+
+    `attrs` holds every attribute of the schema at `version`, None where there is no value. `shape` is the shape to
+    restore when the operator is computed on a flattened input.
+    """
 
     op: str
     version: int
@@ -45,24 +47,28 @@ class Call:
         return self.attrs.get(name)
 
     def input(self, i: int) -> Any:
-        """Input `i`, None where it is left out."""
+        """Return input `i`, or None when it is absent."""
         return self.inputs[i] if i < len(self.inputs) else None
 
 
 MEANINGS: Table[str, Meaning] = Table()
-"""Operators with a NumPy meaning of their own; the others mean what onnx's reference implementation computes."""
+"""The NumPy meanings by operator. Other operators mean what the reference implementation of onnx computes."""
 SPELLED_OUT: Table[str, Callable[[Call], None]] = Table()
-"""What writes an operator's attributes out before it is computed or recorded, in place."""
+"""Functions that make the attributes of a call explicit, in place, before it is computed or recorded."""
 ANY_SIZE = frozenset(("Transpose", "Dropout", "LRN"))
-"""Operators of which that is done whatever their inputs' sizes; of the others, where all sizes are known."""
+"""Operators whose attributes are made explicit for dynamic sizes too; for the others, all sizes must be static."""
 TRACEABLE: set[str] = set()
-"""Those whose meaning can be traced: it is recorded in their place where engines lack the dtype."""
+"""Operators whose meaning is traced in their place where engines do not support the dtype."""
 SHAPES_ONLY: set[str] = set()
-"""Those that ask for nothing but the shapes of their inputs, or give an input back."""
+"""Operators that use only the shapes of their inputs, or return an input."""
 
 
 def meaning(*ops: str, traceable: bool = False, shapes_only: bool = False) -> Callable[[Meaning], Meaning]:
-    """Enter a function as the NumPy meaning of operators."""
+    """Enter a function as the NumPy meaning of operators.
+
+    `traceable`: the function can be traced, which replaces the operator where engines do not support the dtype.
+    `shapes_only`: the function uses only the shapes of its inputs, or returns an input.
+    """
 
     def enter(function: Meaning) -> Meaning:
         for op in ops:

@@ -1,5 +1,7 @@
-"""Operators that are newer than the graph's operator set and defined as functions of older ones: traced, those are
-recorded."""
+"""Operators that are newer than the graph's operator set and defined as functions of older ones.
+
+Traced, they are recorded as those older operators.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ from anylayer.libraries.onnx import elem_type, function, helper, histories, nump
 from anylayer.network import Node
 
 _RECORDED = ("Gelu",)
-"""Newer operators that engines have and are faster with."""
+"""Newer operators that engines support, and compute faster than their definition."""
 
 
 def _newer() -> frozenset[str]:
-    found = {"GroupNormalization"}  # which means something else since operator set 21
+    found = {"GroupNormalization"}  # its meaning changed in operator set 21
     for name, versions in histories().items():
         last = versions[-1]
         has = last.has_function or last.has_context_dependent_function
@@ -33,7 +35,7 @@ EXPANDED = _newer()
 
 
 def expanded(call: Call) -> list[Any]:
-    """The outputs of the operators that a call is defined as."""
+    """Return the outputs of a call, recorded as the operators that define it."""
     written = attributes(call)
     for name, declared in schema(call.op, call.version).attributes.items():
         if name not in written and declared.default_value.type:
@@ -46,7 +48,7 @@ def expanded(call: Call) -> list[Any]:
     ]
     body = function(call.op, call.version, node, types)
     if body is None:
-        raise TraceError(f"engines are given no {call.op}, and it is not defined by other operators here")
+        raise TraceError(f"{call.op} is not supported by engines, and no other operators define it")
     values: dict[str, Any] = {"": None, **dict.fromkeys(body.input), **dict(zip(body.input, call.inputs))}
     given = {a.name: a for a in node.attribute}
     versions = {o.domain: int(o.version) for o in body.opset_import}
@@ -60,13 +62,13 @@ def _sizes(shape: Any) -> list[Any]:
 
 
 def _run(proto: Any, given: dict[str, Any], values: dict[str, Any], version: int) -> list[Any]:
-    """One node of a function."""
+    """Return the outputs of one node of a function."""
     attrs: dict[str, Any] = {}
     for one in proto.attribute:
         if one.ref_attr_name and one.ref_attr_name not in given:
             continue
         source = given[one.ref_attr_name] if one.ref_attr_name else one
-        attrs[one.name] = _plain(source)
+        attrs[one.name] = _value(source)
     if proto.op_type == "Constant":
         ((name, value),) = attrs.items()
         kind = np.float32 if "float" in name else np.int64
@@ -80,10 +82,10 @@ def _run(proto: Any, given: dict[str, Any], values: dict[str, Any], version: int
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
-def _plain(proto: Any) -> Any:
+def _value(proto: Any) -> Any:
     value = helper.get_attribute_value(proto)
     if isinstance(value, onnx.GraphProto):
-        raise TraceError("it is defined by a graph inside a node")
+        raise TraceError("it is defined by a graph inside a node, which is not supported")
     if isinstance(value, onnx.TensorProto):
         return np.asarray(numpy_helper.to_array(value))
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""NumPy meanings of operators that move values, and of those that make arrays from sizes."""
+"""NumPy meanings of operators that move elements, and of those that make arrays from sizes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from anylayer.errors import TraceError, need
 from anylayer.layers.onnx._call import SPELLED_OUT, Call, meaning
 from anylayer.tracing import is_traced
 
-_MOST = 1 << 31
+_LIMIT = 1 << 31
 
 
-def _room(shape: Any, dtype: Any) -> None:
-    """Refuse what no machine holds, before NumPy finds out."""
-    need(all(d >= 0 for d in shape), f"a size is negative: {tuple(shape)}")
+def _need_room(shape: Any, dtype: Any) -> None:
+    """Refuse negative sizes and arrays with more elements than the limit."""
+    need(all(d >= 0 for d in shape), f"sizes must be 0 or more, got {tuple(shape)}")
     count = math.prod(int(d) for d in shape)
-    need(count < _MOST, f"the result {tuple(shape)} would have {count} values, {_MOST - 1} are the most")
+    need(
+        count < _LIMIT,
+        f"the output {tuple(shape)} would have {count} elements, at most {_LIMIT - 1} are supported",
+    )
 
 
 def ints(x: Any) -> list[int]:
-    """The values of an array of whole numbers."""
+    """Return the elements of an array of integers as a list."""
     return [int(v) for v in np.asarray(x).reshape(-1)]
 
 
@@ -43,7 +46,7 @@ def _size(call: Call, x: Any) -> Any:
 
 
 def _reshaped(call: Call) -> None:
-    """Refuse a shape of another number of elements, where both are known: inference takes it."""
+    """Refuse a static shape with another number of elements; ONNX's shape inference accepts it."""
     x, shape = call.inputs
     if not is_traced(shape):
         wanted = _wanted(call, x, shape)
@@ -51,7 +54,7 @@ def _reshaped(call: Call) -> None:
         fits = known and count % known == 0 if wanted.count(-1) == 1 else count == known
         need(
             fits and min(wanted, default=0) >= -1 and wanted.count(-1) <= 1,
-            f"an array of shape {tuple(x.shape)} does not fit into shape {wanted}",
+            f"an array of shape {tuple(x.shape)} does not fit shape {wanted}",
         )
 
 
@@ -64,12 +67,13 @@ def _reshape(call: Call, x: Any, shape: Any) -> Any:
 
 
 def _wanted(call: Call, x: Any, shape: Any) -> list[Any]:
-    """The sizes to reshape to, those that are kept in place of zeros."""
+    """Return the sizes to reshape to, with the input's size in place of 0."""
     wanted = ints(shape)
     if not call["allowzero"]:
         need(
             all(d or i < len(x.shape) for i, d in enumerate(wanted)),
-            f"shape {wanted} keeps axis {wanted.index(0) if 0 in wanted else 0}, the input has {len(x.shape)}",
+            f"shape {wanted} copies the size of axis {wanted.index(0) if 0 in wanted else 0}, but the input has "
+            f"{len(x.shape)} axes",
         )
         wanted = [d or x.shape[i] for i, d in enumerate(wanted)]
     return list(wanted)
@@ -105,14 +109,14 @@ def _concat(call: Call, *inputs: Any) -> Any:
 def _split(call: Call, x: Any, sizes: Any = None) -> Any:
     axis, count = call["axis"], call["num_outputs"]
     if sizes is None:
-        need(count, "it has neither the sizes nor the number of its parts")
+        need(count, "needs the sizes or the number of the parts, both are missing")
         each = -(-x.shape[axis] // count)
         parts = [each] * (count - 1) + [x.shape[axis] - each * (count - 1)]
     else:
         parts = ints(sizes)
     need(
         sum(parts) == x.shape[axis] and min(parts, default=0) >= 0,
-        f"its parts {parts} are not the {x.shape[axis]} of axis {axis}",
+        f"the parts {parts} do not add up to the size {x.shape[axis]} of axis {axis}",
     )
     return np.split(x, np.cumsum(parts)[:-1], axis)
 
@@ -125,7 +129,7 @@ def _slice(call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: 
     key: list[Any] = [slice(None)] * len(x.shape)
     for axis, low, high, step in zip(where, first, ints(ends), by):
         n = x.shape[axis]
-        need(step != 0, "a step is 0")
+        need(step != 0, "steps must not be 0")
         low, high = (v + n if v < 0 else v for v in (low, high))
         if step > 0:
             key[axis] = slice(min(max(low, 0), n), min(max(high, 0), n), step)
@@ -182,7 +186,7 @@ def _scattered(call: Call, y: Any, key: Any, updates: Any) -> Any:
     if reduction == "none":
         y[key] = updates
     else:
-        need(reduction in _REDUCE, f"reduction={reduction!r} is none of {', '.join(_REDUCE)}")
+        need(reduction in _REDUCE, f"reduction must be one of none, {', '.join(_REDUCE)}, got {reduction!r}")
         _REDUCE[reduction].at(y, key, updates)
     return y
 
@@ -190,7 +194,7 @@ def _scattered(call: Call, y: Any, key: Any, updates: Any) -> Any:
 @meaning("Expand")
 def _expand(call: Call, x: Any, shape: Any) -> Any:
     wanted = np.broadcast_shapes(x.shape, tuple(ints(shape)))
-    _room(wanted, x.dtype)
+    _need_room(wanted, x.dtype)
     return np.broadcast_to(x, wanted)
 
 
@@ -198,7 +202,7 @@ def _expand(call: Call, x: Any, shape: Any) -> Any:
 def _tile(call: Call, x: Any, repeats: Any) -> Any:
     times = ints(repeats)
     need(len(times) == len(x.shape), f"repeats must be {len(x.shape)} numbers, got {len(times)}")
-    _room([n * t for n, t in zip(x.shape, times)], x.dtype)
+    _need_room([n * t for n, t in zip(x.shape, times)], x.dtype)
     return np.tile(x, times)
 
 
@@ -212,11 +216,12 @@ def _pad(call: Call, x: Any, pads: Any, value: Any = None, axes: Any = None) -> 
         pairs[axis] = (both[i], both[i + len(where)])
     mode = call["mode"]
     need(
-        mode in ("constant", "reflect", "edge", "wrap"), f"mode={mode!r} is none of constant, reflect, edge, wrap"
+        mode in ("constant", "reflect", "edge", "wrap"),
+        f"mode must be one of constant, reflect, edge, wrap, got {mode!r}",
     )
     key = tuple(slice(max(-b, 0), n - max(-e, 0)) for n, (b, e) in zip(x.shape, pairs))
     x, pairs = x[key], [(max(b, 0), max(e, 0)) for b, e in pairs]
-    _room([n + b + e for n, (b, e) in zip(x.shape, pairs)], x.dtype)
+    _need_room([n + b + e for n, (b, e) in zip(x.shape, pairs)], x.dtype)
     if mode == "constant":
         fill = x.dtype.type(0) if value is None else np.asarray(value).reshape(())
         return np.pad(x, pairs, constant_values=fill)
@@ -228,16 +233,16 @@ def _constant_of_shape(call: Call, shape: Any) -> Any:
     value = call["value"]
     one = np.zeros(1, np.float32) if value is None else value
     wanted = tuple(ints(shape))
-    _room(wanted, one.dtype)
+    _need_room(wanted, one.dtype)
     return np.broadcast_to(one.reshape(()), wanted)
 
 
 @meaning("Range")
 def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
     first, last, step = (np.asarray(v).reshape(()) for v in (start, limit, delta))
-    need(step != 0, "delta is 0")
+    need(step != 0, "delta must not be 0")
     count = max(0, math.ceil((float(last) - float(first)) / float(step)))
-    _room((count,), first.dtype)
+    _need_room((count,), first.dtype)
     return (first + np.arange(count).astype(first.dtype) * step).astype(first.dtype)
 
 
@@ -252,7 +257,7 @@ def _non_zero(call: Call, x: Any) -> Any:
 def _one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
     count, axis = int(np.asarray(depth).reshape(())), call["axis"]
     whole = indices.astype(np.int64)
-    _room((*whole.shape, count), values.dtype)
+    _need_room((*whole.shape, count), values.dtype)
     found = np.where(whole < 0, whole + count, whole)[..., None] == np.arange(count)
     where = axis if axis >= 0 else axis + found.ndim
     return np.where(np.moveaxis(found, -1, where), values[1], values[0])
@@ -287,14 +292,16 @@ def _no_training(call: Call) -> None:
         or is_traced(training)
         or not np.any(training)
         or (ratio is not None and not is_traced(ratio) and not np.any(ratio)),
-        "training_mode is true: what it gives is random. Give a network that was exported for inference",
+        "training_mode is true, so its output is random. Give a network that was exported for inference",
     )
 
 
 def _order(call: Call) -> None:
     rank = len(call.inputs[0].shape)
     perm = call.attrs["perm"] = call["perm"] or tuple(range(rank))[::-1]
-    need(sorted(perm) == [*range(rank)], f"perm {list(perm)} is not an order of the {rank} axes of its input")
+    need(
+        sorted(perm) == [*range(rank)], f"perm {list(perm)} must be a permutation of the {rank} axes of the input"
+    )
 
 
 SPELLED_OUT.update(Dropout=_no_training, Transpose=_order)
@@ -302,5 +309,9 @@ SPELLED_OUT.update(Dropout=_no_training, Transpose=_order)
 
 @meaning("Dropout", shapes_only=True)
 def _dropout(call: Call, x: Any, ratio: Any = None, training: Any = None) -> Any:
-    need(not is_traced(training), "whether it is training is known only when the network runs", TraceError)
+    need(
+        not is_traced(training),
+        "training_mode is computed from the network's inputs, but must be a constant",
+        TraceError,
+    )
     return [x, np.ones(x.shape, bool)]

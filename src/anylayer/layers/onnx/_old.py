@@ -1,5 +1,7 @@
-"""Operators of older operator sets in today's form: attributes that have become inputs, rules that have changed,
-operators that have another name now. Source: onnx's Changelog.md, version by version."""
+"""Upgrades from older operator sets: attributes that became inputs, changed rules, renamed operators.
+
+Source: docs/Changelog.md of onnx, version by version.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +15,26 @@ from anylayer.graph import OPSET
 from anylayer.layers.onnx._call import Call
 from anylayer.libraries.onnx import TensorProto
 
-Renewal = Callable[[Call], None]
-_RENEWALS: dict[str, list[tuple[int, Renewal]]] = {}
+Upgrade = Callable[[Call], None]
+_UPGRADES: dict[str, list[tuple[int, Upgrade]]] = {}
 
 
-def before(version: int, *ops: str) -> Callable[[Renewal], Renewal]:
-    """What is to be done with operators of sets older than `version`, in place."""
+def before(version: int, *ops: str) -> Callable[[Upgrade], Upgrade]:
+    """Register an upgrade, in place, of calls of operator sets older than `version`."""
 
-    def enter(function: Renewal) -> Renewal:
+    def enter(function: Upgrade) -> Upgrade:
         for op in ops:
-            _RENEWALS.setdefault(op, []).append((version, function))
+            _UPGRADES.setdefault(op, []).append((version, function))
         return function
 
     return enter
 
 
-def todays(call: Call, version: int) -> Call:
-    """The same call as operator set `version` spells it."""
-    for limit, renew in _RENEWALS.get(call.op, ()):
+def upgraded(call: Call, version: int) -> Call:
+    """Return the call as operator set `version` expresses it."""
+    for limit, upgrade in _UPGRADES.get(call.op, ()):
         if call.version < limit:
-            renew(call)
+            upgrade(call)
     call.version = max(version if call.op != "GridSample" else OPSET, call.version)
     return call
 
@@ -47,7 +49,7 @@ def _put(call: Call, i: int, value: Any) -> None:
 
 
 def _moved(call: Call, attribute: str, i: int) -> None:
-    """An attribute of integers that is input `i` now."""
+    """Turn an attribute of integers into input `i`."""
     value = call.attrs.pop(attribute, None)
     if value is not None:
         _put(call, i, _ints(value))
@@ -58,14 +60,14 @@ def _moved(call: Call, attribute: str, i: int) -> None:
 
 @before(7, "Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
 def _limited_broadcast(call: Call) -> None:
-    """`axis` says where the axes of the second input stand in the first."""
+    """`axis` is the axis of the first input at which the axes of the second begin."""
     a, b = call.inputs
     if call["broadcast"] and call["axis"] is not None and len(b.shape):
         axis = call["axis"] % len(a.shape)
         call.inputs[1] = b.reshape((*b.shape, *(1,) * (len(a.shape) - axis - len(b.shape))))
     need(
         call["broadcast"] or a.shape == b.shape,
-        f"without broadcast=1 its inputs must be of one shape, got {tuple(a.shape)} and {tuple(b.shape)}",
+        f"without broadcast=1 its inputs must have equal shapes, got {tuple(a.shape)} and {tuple(b.shape)}",
     )
 
 
@@ -88,13 +90,13 @@ def _bounds(call: Call) -> None:
 @before(6, "Cast")
 def _named_dtype(call: Call) -> None:
     name = str(call["to"]).upper()
-    need(name in list(TensorProto.DataType.keys()), f"to={call['to']!r} is no data type")
+    need(name in list(TensorProto.DataType.keys()), f"to={call['to']!r} is not a data type")
     call.attrs["to"] = int(TensorProto.DataType.Value(name))
 
 
 @before(13, "Softmax", "LogSoftmax", "Hardmax")
 def _flattened(call: Call) -> None:
-    """Everything from `axis` on is one axis."""
+    """All axes from `axis` on count as one."""
     x = call.inputs[0]
     axis = call["axis"] % max(len(x.shape), 1)
     if axis == len(x.shape) - 1:
@@ -170,7 +172,7 @@ def _pads(call: Call) -> None:
 
 @before(6, "Tile")
 def _tiles(call: Call) -> None:
-    """Inputs were a number of tiles and the axis."""
+    """The inputs were a number of repetitions and an axis."""
     x, tiles, axis = call.inputs
     repeats = np.ones(len(x.shape), np.int64)
     repeats[int(np.asarray(axis).reshape(()))] = int(np.asarray(tiles).reshape(()))
@@ -193,7 +195,7 @@ def _scatter(call: Call) -> None:
 
 @before(10, "Upsample")
 def _upsample(call: Call) -> None:
-    """Scales as two attributes, as a list, as an input."""
+    """The scales were two attributes, then a list, then an input."""
     if call.version < 7:
         _put(call, 1, np.array([1, 1, call["height_scale"], call["width_scale"]], np.float32))
     elif call.version < 9:
@@ -212,11 +214,11 @@ def _resize(call: Call) -> None:
 
 @before(1 << 30, "Resize")
 def _empty_inputs(call: Call) -> None:
-    """An empty array stands for an input that is left out: PyTorch 1.3 to 1.6 write scales and sizes so."""
+    """An empty array stands for an absent input: PyTorch 1.3 to 1.6 write scales and sizes so."""
     call.inputs[1:] = [None if x is not None and tuple(x.shape) == (0,) else x for x in call.inputs[1:]]
     while call.inputs[-1] is None:
         call.inputs.pop()
-    need(len(call.inputs) > 2, "needs scales or sizes, both are missing")
+    need(len(call.inputs) > 2, "needs scales or sizes, but both are missing")
 
 
 @before(16, "RoiAlign")
@@ -226,7 +228,7 @@ def _no_half_pixel(call: Call) -> None:
 
 @before(2, "LpPool", "GlobalLpPool")
 def _whole_p(call: Call) -> None:
-    need(float(call["p"]).is_integer(), f"p={call['p']} must be a whole number")
+    need(float(call["p"]).is_integer(), f"p must be an integer, got {call['p']}")
     call.attrs["p"] = int(call["p"])
 
 
@@ -240,7 +242,10 @@ def _spatial(call: Call) -> None:
 
 @before(14, "BatchNormalization")
 def _no_training(call: Call) -> None:
-    need(call.outputs == 1, "it has the outputs of training. Give a network that was exported for inference")
+    need(
+        call.outputs == 1,
+        "has the outputs of training, which are not supported. Give a network that was exported for inference",
+    )
 
 
 @before(20, "DFT")
@@ -252,7 +257,7 @@ def _dft_axis(call: Call) -> None:
 
 @before(1 << 30, "GridSample")
 def _named_mode(call: Call) -> None:
-    """The names of operator set 16, which the graph is in."""
+    """Use the names of operator set 16, to which the graph belongs."""
     if len(call.inputs[0].shape) == 4:
         call.attrs["mode"] = {"linear": "bilinear", "cubic": "bicubic"}.get(call["mode"], call["mode"])
         call.version = min(call.version, 18)
@@ -260,7 +265,7 @@ def _named_mode(call: Call) -> None:
 
 @before(21, "GroupNormalization")
 def _by_channel(call: Call) -> None:
-    """Scale and bias were one number a group."""
+    """Scale and bias had one number per group."""
     x, scale, bias = call.inputs
     each = x.shape[1] // max(scale.shape[0], 1)
     call.inputs = [x, np.repeat(scale, each), np.repeat(bias, each)]

@@ -1,6 +1,7 @@
-"""NumPy meanings of operators on quantised numbers.
+"""NumPy meanings of operators on quantized numbers.
 
-The arithmetic is ONNX Runtime's: whole sums are exact, and one float32 factor takes them to the output's steps.
+The arithmetic is that of ONNX Runtime: sums of integers are exact, and one float32 factor scales them to the
+output.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.graph import OPSET
+from anylayer.layer.arguments import axis_of
 from anylayer.layers.onnx._call import Call, Uncovered, is_plain, meaning
 from anylayer.layers.onnx._record import recorded
 from anylayer.layers.onnx._windows import explicit
@@ -20,7 +22,7 @@ from anylayer.libraries.onnx import helper, least_version
 from anylayer.tracing import is_traced
 
 _f = np.float32
-_WHOLE = {
+_INTEGERS = {
     **{f"{sign}int{bits}": None for sign in ("", "u") for bits in (8, 16, 32)},
     "int4": (-8, 7),
     "uint4": (0, 15),
@@ -28,62 +30,72 @@ _WHOLE = {
 
 
 def bounds(dtype: Any) -> tuple[int, int]:
-    """Return the least and the greatest number of a quantised dtype. Raise Uncovered for one that is not whole."""
-    if dtype.name not in _WHOLE:
+    """Return the smallest and the largest number of an integer dtype. Raise Uncovered for another dtype."""
+    if dtype.name not in _INTEGERS:
         raise Uncovered
-    known = _WHOLE[dtype.name]
+    known = _INTEGERS[dtype.name]
     return known or (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
-def placed(value: Any, x: Any, axis: int, block: int = 0, what: str = "scale") -> Any:
-    """Return a scale or zero point so that it broadcasts to `x`: one for all, one per slice of `axis`, or one per
-    block of `block` slices."""
+def broadcastable(value: Any, x: Any, axis: int, block: int = 0, what: str = "scale") -> Any:
+    """Return a scale or zero point, reshaped so that it broadcasts to `x`.
+
+    It has one number for all, one per slice of `axis`, or one per block of `block` slices.
+    """
     rank = len(x.shape)
     if math.prod(value.shape) == 1:
         return value.reshape(())
-    need(-rank <= axis < rank, f"axis={axis} must lie in {-rank}..{rank - 1} for {rank} axes")
-    axis %= rank
+    axis = axis_of(axis, rank)
     if len(value.shape) == 1 and not block:
         need(
             value.shape[0] == x.shape[axis],
-            f"its {what} has {value.shape[0]} values, axis {axis} has size {x.shape[axis]}",
+            f"the {what} has {value.shape[0]} numbers, but axis {axis} has size {x.shape[axis]}",
         )
         return value.reshape([-1 if i == axis else 1 for i in range(rank)])
-    need(block > 0, f"its {what} has shape {tuple(value.shape)}: one value, or one per slice of axis {axis}")
+    need(
+        block > 0,
+        f"the {what} must have one number, or one per slice of axis {axis}, got shape {tuple(value.shape)}",
+    )
     blocks = tuple(-(-d // block) if i == axis else d for i, d in enumerate(x.shape))
     need(
         tuple(value.shape) == blocks,
-        f"its {what} has shape {tuple(value.shape)}, block_size={block} needs {blocks}",
+        f"the {what} must have shape {blocks} for block_size={block}, got {tuple(value.shape)}",
     )
     index = np.arange(x.shape[axis]) // block
     return np.take(value, index, axis)
 
 
 def dequantize(x: Any, scale: Any, zero: Any = None, axis: int = 1, block: int = 0) -> Any:
-    """Return (x - zero) * scale; recorded as DequantizeLinear where `x` is traced."""
+    """Return (x - zero) * scale, recorded as DequantizeLinear when `x` is traced."""
     if is_traced(x):
         return _recorded("DequantizeLinear", [x, scale, zero], axis, block, scale.dtype)
-    factor = placed(scale, x, axis, block)
-    if not is_traced(x) and x.dtype.kind not in "iu" and x.dtype.name not in _WHOLE:
+    factor = broadcastable(scale, x, axis, block)
+    if not is_traced(x) and x.dtype.kind not in "iu" and x.dtype.name not in _INTEGERS:
         values = x.astype(np.float32)
-        offset: Any = _f(0) if zero is None else placed(zero, x, axis, block, "zero point").astype(np.float32)
+        offset: Any = (
+            _f(0) if zero is None else broadcastable(zero, x, axis, block, "zero point").astype(np.float32)
+        )
     else:
         bounds(x.dtype)
         values = x.astype(np.int32)
-        offset = np.int32(0) if zero is None else placed(zero, x, axis, block, "zero point").astype(np.int32)
+        offset = (
+            np.int32(0) if zero is None else broadcastable(zero, x, axis, block, "zero point").astype(np.int32)
+        )
     return ((values - offset).astype(np.float32) * factor.astype(np.float32)).astype(scale.dtype)
 
 
 def quantize(x: Any, scale: Any, zero: Any, axis: int = 1, block: int = 0, dtype: Any = None) -> Any:
-    """Return round(x / scale) + zero, halves to even, held within the dtype of `zero` (uint8 without one);
-    recorded as QuantizeLinear where `x` is traced."""
+    """Return round(x / scale) + zero, with halves rounded to even and the result clipped to its dtype.
+
+    The dtype is that of `zero`, or `dtype`, or uint8. Recorded as QuantizeLinear when `x` is traced.
+    """
     kind = zero.dtype if zero is not None else np.dtype(dtype or np.uint8)
     if is_traced(x):
         zero = np.zeros(scale.shape, kind) if zero is None else zero
         return _recorded("QuantizeLinear", [x, scale, zero], axis, block, kind)
     least, most = bounds(kind)
-    steps = np.rint(x.astype(np.float32) / placed(scale, x, axis, block).astype(np.float32))
-    offset = _f(0) if zero is None else placed(zero, x, axis, block, "zero point").astype(np.float32)
+    steps = np.rint(x.astype(np.float32) / broadcastable(scale, x, axis, block).astype(np.float32))
+    offset = _f(0) if zero is None else broadcastable(zero, x, axis, block, "zero point").astype(np.float32)
     held = np.clip(np.nan_to_num(steps, nan=float(least)) + offset, least, most)
     return held.astype(kind)
 
@@ -94,7 +106,7 @@ def _recorded(op: str, inputs: list[Any], axis: int, block: int, kind: Any) -> A
         inputs = inputs if inputs[2] is not None else inputs[:2]
     version = least_version(op, OPSET, tuple(sorted(attrs)), tuple(x.dtype for x in inputs))
     if version is None or not is_plain(kind):
-        raise TraceError(f"engines are given no {op} of {', '.join(x.dtype.name for x in inputs)}")
+        raise TraceError(f"{op} of {', '.join(x.dtype.name for x in inputs)} is not supported by engines")
     return recorded(Call(op, version, inputs, attrs))[0]
 
 
@@ -116,7 +128,7 @@ def _asked(call: Call) -> Any:
 
 @meaning("DynamicQuantizeLinear")
 def dynamic(call: Call | None, x: Any) -> Any:
-    """Return x in steps of its own range, which holds 0; the scale; and the zero point."""
+    """Return `x`, quantized to uint8 by its own range, which includes 0; the scale; and the zero point."""
     low, high = np.minimum(x.min(initial=0), _f(0)), np.maximum(x.max(initial=0), _f(0))
     scale = (high - low) / _f(255)
     scale = _f(1) if scale == 0 else scale
@@ -128,13 +140,13 @@ def dynamic(call: Call | None, x: Any) -> Any:
 
 
 def exact(x: Any, zero: Any, axis: int) -> Any:
-    """Return x - zero in float64, which holds whole sums exactly; `axis` is that of single zero points."""
+    """Return x - zero in float64, which holds sums of integers exactly. `axis` is that of several zero points."""
     values = x.astype(np.float64)
-    return values if zero is None else values - placed(zero, x, axis, what="zero point").astype(np.float64)
+    return values if zero is None else values - broadcastable(zero, x, axis, what="zero point").astype(np.float64)
 
 
 def rescaled(total: Any, factor: Any, zero: Any, kind: Any) -> Any:
-    """Return whole sums in steps of the output: round(total * factor) + zero, held within `kind`."""
+    """Return round(total * factor) + zero, clipped to `kind`: sums of integers in steps of the output."""
     least, most = bounds(kind)
     steps = np.rint(total.astype(np.float32) * factor)
     return np.clip(steps + (_f(0) if zero is None else zero.astype(np.float32)), least, most).astype(kind)
@@ -175,14 +187,14 @@ def _qlinear_conv(
 
 
 def _rows(value: Any, x: Any) -> Any:
-    """A scale or zero point of a product's first factor: one for all, or one per row."""
+    """Return a scale or zero point of the first factor of a product: one for all, or one per row."""
     if value is None or math.prod(value.shape) == 1:
         return value if value is None else value.reshape(())
     return value.reshape(-1, 1) if len(value.shape) == 1 and len(x.shape) > 1 else value
 
 
 def product(a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
-    """Return the exact sums of a matrix product of quantised numbers, in float64."""
+    """Return the exact sums of a matrix product of quantized numbers, in float64."""
     first, second = a.astype(np.float64), b.astype(np.float64)
     if a_zero is not None:
         first = first - _rows(a_zero, a).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Record an operator as itself: its outputs' shapes and dtypes are what its own shape inference says."""
+"""Record an operator as itself, with the output shapes and dtypes of its own shape inference."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from anylayer.libraries.onnx import helper, inferred, least_version, numpy_helpe
 from anylayer.network import as_written
 from anylayer.tracing import is_traced, record_many
 
-_FEW = 4096
-_MOST = 2**31 - 1
+_MAX_CONSTANT_SIZE = 4096
+_LARGEST_SIZE = 2**31 - 1
 _SELECTING = ("NonZero", "Compress", "Unique", "Slice", "NonMaxSuppression", "TopK", "Split")
 _NEWEST = 21
-"""The newest operator set that engines are given."""
+"""The newest operator set that engines support."""
 _SAME_RANK = frozenset(("Split", "Pad", "Tile", "CenterCropPad", "Resize", "Slice"))
-"""Operators whose results have as many axes as their first input."""
+"""Operators whose outputs have the rank of their first input."""
 _fresh = itertools.count()
 
 
 def recorded(call: Call) -> list[Any]:
-    """The operator's outputs, traced.
+    """Return the outputs of an operator, traced.
 
-    A size that its inference does not tell becomes a Dim. Raises TraceError where it tells not even how many axes
-    there are, and LayerError where it refuses the inputs.
+    A size that its inference does not determine becomes a Dim. Raise TraceError when even the rank of an output is
+    unknown, and LayerError when the inference refuses the inputs.
     """
     given = call.inputs
     known: dict[str, Dim] = {}
@@ -41,7 +41,11 @@ def recorded(call: Call) -> list[Any]:
             call.op,
             call.version,
             [None if x is None else (x.dtype, _sizes(x.shape, known)) for x in given],
-            {i: x for i, x in enumerate(given) if x is not None and not is_traced(x) and x.size <= _FEW},
+            {
+                i: x
+                for i, x in enumerate(given)
+                if x is not None and not is_traced(x) and x.size <= _MAX_CONSTANT_SIZE
+            },
             written,
             call.outputs,
         )
@@ -52,11 +56,11 @@ def recorded(call: Call) -> list[Any]:
     for i, found in enumerate(types):
         found = found or _ranked(call)
         if found is None:
-            raise TraceError(f"how many axes output {i} of {call.op} has is known only when the network runs")
+            raise TraceError(f"the number of axes of output {i} of {call.op} is known only when the network runs")
         dtype, sizes = found
         if not is_plain(dtype):
-            raise TraceError(f"{call.op} gives {dtype.name}, which no engine is given")
-        most = _most(given) if call.op in _SELECTING else _MOST
+            raise TraceError(f"{call.op} returns {dtype.name}, which no engine supports")
+        most = _most(given) if call.op in _SELECTING else _LARGEST_SIZE
         results.append(([_size(d, known, call.op, most) for d in sizes], dtype))
     if call.op == "Reshape":
         _need_equal_counts(given[0].shape, results[0][0])
@@ -64,28 +68,30 @@ def recorded(call: Call) -> list[Any]:
 
 
 def _need_equal_counts(given: Sequence[Any], wanted: Sequence[Any]) -> None:
-    """Refuse a shape of another number of values, which ONNX's own inference lets pass."""
+    """Refuse a shape with another number of elements, which ONNX's own inference accepts."""
     if all(isinstance(d, int) for d in (*given, *wanted)):
         counts = math.prod(given), math.prod(wanted)
         need(
             counts[0] == counts[1],
-            f"its input {list(given)} has {counts[0]} values, the shape {list(wanted)} has {counts[1]}",
+            f"the input {list(given)} has {counts[0]} elements, but the shape {list(wanted)} has {counts[1]}",
         )
 
 
 def need_known(call: Call, written: Mapping[str, Any]) -> None:
-    """Refuse to record what engines do not know: TraceError."""
+    """Raise TraceError for an operator that engines do not support."""
     dtypes = tuple(None if x is None else x.dtype for x in call.inputs)
     least = least_version(call.op, OPSET, tuple(sorted(written)), dtypes)
     cubes = call.op == "GridSample" and len(call.inputs[0].shape) != 4
     plain = all(d is None or is_plain(d) for d in dtypes)
     if least is None or least > _NEWEST or cubes or not plain:
         kinds = ", ".join("none" if d is None else d.name for d in dtypes)
-        raise TraceError(f"engines are given no {call.op} of {kinds} (operator set {least or call.version})")
+        raise TraceError(
+            f"{call.op} of {kinds} (operator set {least or call.version}) is not supported by engines"
+        )
 
 
 def _ranked(call: Call) -> tuple[np.dtype[Any], list[int | str | None]] | None:
-    """dtype and unknown sizes of a result whose number of axes follows from those of the inputs."""
+    """Return the dtype and the unknown sizes of an output whose rank follows from the inputs."""
     x = call.inputs[0]
     dtype, rank, count = x.dtype, len(x.shape), _count(call)
     if call.op in _SAME_RANK or (call.op.startswith("Reduce") and call["keepdims"]):
@@ -111,14 +117,17 @@ def _ranked(call: Call) -> tuple[np.dtype[Any], list[int | str | None]] | None:
 
 
 def _count(call: Call) -> int | None:
-    """How many numbers the input has that tells sizes or axes: the last; None where that is not known."""
+    """Return the length of the last input, which states sizes or axes, or None when it is unknown."""
     size = call.inputs[-1].shape[0] if call.inputs[-1].shape else None
     return size if isinstance(size, int) else None
 
 
 def attributes(call: Call) -> dict[str, Any]:
-    """The attributes to write: numbers all, those that are new or words where they say something else than their
-    default does."""
+    """Return the attributes to write.
+
+    Numbers that the graph's operator set has are always written, other attributes where they differ from their
+    default.
+    """
     found, older = schema(call.op, call.version), schema(call.op, OPSET)
     written = {}
     for name, value in call.attrs.items():
@@ -136,7 +145,7 @@ def attributes(call: Call) -> dict[str, Any]:
 
 
 def default_value(proto: Any) -> Any:
-    """A schema's default as a plain value; None where it has none."""
+    """Return the default of a schema as a plain value, or None when it has none."""
     if not proto.type:
         return None
     value = helper.get_attribute_value(proto)
@@ -169,14 +178,14 @@ def _size(found: Any, known: dict[str, Dim], op: str, most: int) -> Any:
 
 def _most(inputs: Sequence[Any]) -> int:
     sizes = [math.prod(d.maximum if isinstance(d, Dim) else d for d in x.shape) for x in inputs if x is not None]
-    return min(_MOST, max(sizes, default=1))
+    return min(_LARGEST_SIZE, max(sizes, default=1))
 
 
 def at_least(version: int) -> int:
-    """The version an operator is recorded in: the graph's, or its own newer one."""
+    """Return the version in which an operator is recorded: that of the graph, or its own newer one."""
     return max(OPSET, version)
 
 
 def is_static(x: Any) -> bool:
-    """Whether every size is a number."""
+    """Return whether every size of `x` is static."""
     return x is None or not any(isinstance(d, Dim) for d in x.shape)

@@ -1,4 +1,4 @@
-"""NumPy meanings of reductions, running sums, products of matrices, choices."""
+"""NumPy meanings of reductions, cumulative sums, matrix products and selections."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _extreme(function: Callable[..., Any], empty_float: float) -> Callable[..., 
 _REDUCTIONS: dict[str, Callable[[Any, Any, bool], Any]] = {
     "ReduceSum": _sum,
     "ReduceMean": lambda x, axes, keep: (
-        x.mean(axis=axes, keepdims=keep).astype(x.dtype) if x.dtype.kind == "f" else _whole_mean(x, axes, keep)
+        x.mean(axis=axes, keepdims=keep).astype(x.dtype) if x.dtype.kind == "f" else _integer_mean(x, axes, keep)
     ),
     "ReduceProd": lambda x, axes, keep: x.prod(axis=axes, keepdims=keep, dtype=x.dtype),
     "ReduceMax": _extreme(np.max, -np.inf),
@@ -56,14 +56,14 @@ _REDUCTIONS: dict[str, Callable[[Any, Any, bool], Any]] = {
 _TRACEABLE = ("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceSumSquare")
 
 
-def _whole_mean(x: Any, axes: Any, keep: bool) -> Any:
+def _integer_mean(x: Any, axes: Any, keep: bool) -> Any:
     total = x.sum(axis=axes, keepdims=keep, dtype=np.int64)
     count = max(x.size // max(total.size, 1), 1)
     return np.trunc(total / count).astype(x.dtype)
 
 
 def _axes(call: Call, x: Any) -> tuple[int, ...] | None:
-    """The axes to reduce; None: none at all."""
+    """Return the axes to reduce, or None for no axes at all."""
     axes = call.input(1)
     if axes is None or not np.size(axes):
         return None if call["noop_with_empty_axes"] else tuple(range(len(x.shape)))
@@ -87,7 +87,7 @@ def _enter() -> None:
 
 
 def _unreduced(op: str, x: Any) -> Any:
-    """Over no axes: the function of each value alone."""
+    """Return the function of each element alone: a reduction over no axes."""
     if op in ("ReduceL1", "ReduceL2"):
         return np.abs(x)
     if op == "ReduceSumSquare":
@@ -100,9 +100,9 @@ _enter()
 
 @meaning("LpNormalization", traceable=True)
 def _lp_normalization(call: Call, x: Any) -> Any:
-    """Divide by the sum of absolute values (p=1) or the root of the sum of squares (p=2); 0 where that is 0."""
+    """Divide by the sum of absolute values (p=1) or the Euclidean length (p=2); 0 where that is 0."""
     p = call["p"]
-    need(p in (1, 2), f"p={p} must be 1 or 2")
+    need(p in (1, 2), f"p must be 1 or 2, got {p}")
     total = (np.abs(x) if p == 1 else x * x).sum(axis=call["axis"], keepdims=True, dtype=x.dtype)
     norm = total if p == 1 else np.sqrt(total)
     return np.where(norm == 0, x.dtype.type(0), x / np.where(norm == 0, x.dtype.type(1), norm)).astype(x.dtype)
@@ -164,7 +164,7 @@ def _einsum(call: Call, *inputs: Any) -> Any:
 @meaning("TopK")
 def _top_k(call: Call, x: Any, k: Any) -> Any:
     axis, count = call["axis"], int(np.asarray(k).reshape(()))
-    need(0 <= count <= x.shape[axis], f"k={count} is more than the {x.shape[axis]} values of axis {axis}")
+    need(0 <= count <= x.shape[axis], f"k={count} must lie in 0..{x.shape[axis]}, the size of axis {axis}")
     wide = x.astype(np.int64) if x.dtype.kind in "iu" and x.dtype.itemsize < 8 else x
     keys = ~wide if x.dtype.kind in "iu" else -wide
     order = np.argsort(keys if call["largest"] else wide, axis=axis, kind="stable")

@@ -1,4 +1,4 @@
-"""NumPy meanings of recurrences and normalisations."""
+"""NumPy meanings of recurrent layers and normalizations."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
 
 
 def batch_first(call: Call, results: Callable[[Call], Any]) -> list[Any]:
-    """A recurrence whose sequences come first (layout=1), which engines do not have, by one whose steps do."""
+    """Return the outputs of a recurrent operator with layout=1, where the batch is the first axis.
+
+    Engines do not support it, so an operator with layout=0 is computed between transposes.
+    """
     turned = [
-        x.swapaxes(0, 1) if x is not None and i in (0, 5, 6) else x  # the sequences and the first states
+        x.swapaxes(0, 1) if x is not None and i in (0, 5, 6) else x  # the sequences and the initial states
         for i, x in enumerate(call.inputs)
     ]
     found = results(Call(call.op, call.version, turned, {**call.attrs, "layout": 0}, call.outputs))
@@ -26,7 +29,7 @@ def batch_first(call: Call, results: Callable[[Call], Any]) -> list[Any]:
 
 
 def _shared(call: Call) -> dict[str, Any]:
-    """The attributes that anylayer.ops takes, too."""
+    """Return the attributes that anylayer.ops takes too."""
     if call["layout"] or call["activation_alpha"] or call["activation_beta"]:
         raise Uncovered
     return {
@@ -38,7 +41,7 @@ def _shared(call: Call) -> dict[str, Any]:
 
 
 def _activations(call: Call) -> list[str] | None:
-    """The names for the directions there are; ONNX's default names those of two."""
+    """Return the activations for the directions there are. ONNX's default lists those of two directions."""
     names = list(call["activations"] or ())
     count = {"LSTM": 3, "GRU": 2, "RNN": 1}[call.op] * (2 if call["direction"] == "bidirectional" else 1)
     return names[:count] if names == ["Tanh", "Tanh"] else names or None
@@ -81,7 +84,7 @@ def _batch_norm(call: Call, x: Any, scale: Any, bias: Any, mean: Any, var: Any) 
 @meaning("InstanceNormalization")
 def _instance_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
     axes, wide = tuple(range(2, len(x.shape))), (-1, *(1,) * (len(x.shape) - 2))
-    need(scale.shape == bias.shape == x.shape[1:2], f"scale and bias must be of shape ({x.shape[1]},)")
+    need(scale.shape == bias.shape == x.shape[1:2], f"scale and bias must have shape ({x.shape[1]},)")
     mean = x.mean(axis=axes, keepdims=True)
     variance = np.square(x - mean).mean(axis=axes, keepdims=True)
     y = (x - mean) / np.sqrt(variance + x.dtype.type(call["epsilon"]))
@@ -90,7 +93,7 @@ def _instance_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
 
 @meaning("GroupNormalization")
 def _group_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
-    """Scale and bias are one number a channel, as since operator set 21."""
+    """Scale and bias have one number per channel, as since operator set 21."""
     n, c = x.shape[:2]
     groups = call["num_groups"]
     need(groups > 0 and c % groups == 0, f"num_groups={groups} does not divide {c} channels")

@@ -1,4 +1,4 @@
-"""NumPy meanings of convolutions, pools, resizing and what else looks at a neighbourhood."""
+"""NumPy meanings of convolutions, pooling, resizing and other operators over neighbourhoods."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, need
+from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layers.onnx._call import SPELLED_OUT, Call, Uncovered, meaning
 
 
 def explicit(call: Call) -> None:
-    """Write an operator's windows out: kernel, strides, dilations, and pads in place of `auto_pad`."""
+    """Make a window explicit, in place: kernel, strides, dilations, and pads in place of `auto_pad`."""
     x, axes = call.inputs[0], len(call.inputs[0].shape) - 2
     weights = call.input(1) if call.op in ("Conv", "ConvTranspose", "ConvInteger") else None
     if call.op == "QLinearConv":
@@ -28,38 +29,29 @@ def explicit(call: Call) -> None:
     dilations = tuple(call["dilations"] or (1,) * axes)
     need(
         len(strides) == len(dilations) == axes and min(*strides, *dilations) > 0,
-        f"strides={strides} and dilations={dilations} must be {axes} numbers above 0 each",
+        f"strides={strides} and dilations={dilations} must each be {axes} numbers above 0",
     )
     pads = call["pads"] or (0,) * (2 * axes)
     need(len(pads) == 2 * axes, f"pads must be {2 * axes} numbers, got {len(pads)}")
     mode = call["auto_pad"] or "NOTSET"
     need(
         mode in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"),
-        f"auto_pad={mode!r} is none of NOTSET, VALID, SAME_UPPER, SAME_LOWER",
+        f"auto_pad must be one of NOTSET, VALID, SAME_UPPER, SAME_LOWER, got {mode!r}",
     )
     call.attrs.update(kernel_shape=kernel, strides=strides)
     if "dilations" in call.attrs:
-        new = call.op == "AveragePool" and set(dilations) == {1}  # an attribute of operator set 19
+        new = call.op == "AveragePool" and set(dilations) == {1}  # an attribute since operator set 19
         call.attrs["dilations"] = None if new else dilations
     if mode == "VALID":
         pads = (0,) * (2 * axes)
     elif mode != "NOTSET":
-        pads = _same(x.shape[2:], kernel, strides, dilations, mode == "SAME_UPPER")
+        extents = [extent(k, d) for k, d in zip(kernel, dilations)]
+        pads = flat_pads(same_pads(x.shape[2:], extents, strides, upper=mode == "SAME_UPPER"))
     call.attrs.update(pads=tuple(pads), auto_pad=None)
 
 
-def _same(sizes: Any, kernel: Any, strides: Any, dilations: Any, upper: bool) -> tuple[int, ...]:
-    first, last = [], []
-    for n, k, s, d in zip(sizes, kernel, strides, dilations):
-        total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
-        low, high = total // 2, total - total // 2
-        first.append(low if upper else high)
-        last.append(high if upper else low)
-    return (*first, *last)
-
-
 def explicit_transpose(call: Call) -> None:
-    """As `explicit`, for a transposed convolution, whose `output_shape` gives pads, too."""
+    """Make the window of a transposed convolution explicit, in place; `output_shape` determines pads too."""
     mode, shape = call["auto_pad"] or "NOTSET", call["output_shape"]
     same = mode in ("SAME_UPPER", "SAME_LOWER")
     if same:
@@ -75,7 +67,7 @@ def explicit_transpose(call: Call) -> None:
     for n, k, s, d, e, want in zip(
         x.shape[2:], call["kernel_shape"], call["strides"], call["dilations"], extra, wanted
     ):
-        total = s * (n - 1) + e + (k - 1) * d + 1 - want
+        total = s * (n - 1) + e + extent(k, d) - want
         more.append(e + max(-total, 0))
         total = max(total, 0)
         low = total // 2 if mode == "SAME_UPPER" else total - total // 2
@@ -152,7 +144,7 @@ def _average_pool(call: Call, x: Any) -> Any:
 
 
 def dilated_mean(call: Call, x: Any) -> Any:
-    """The mean over windows with gaps: a sum by a depthwise convolution of ones over the count of cells."""
+    """Return the mean over dilated windows: a depthwise convolution of ones, divided by the cell counts."""
     count, axes = x.shape[1], len(x.shape) - 2
     if call["ceil_mode"]:
         raise Uncovered
@@ -196,7 +188,7 @@ def _lp_pool(call: Call, x: Any) -> Any:
 
 @meaning("MaxUnpool")
 def _max_unpool(call: Call, x: Any, indices: Any, shape: Any = None) -> Any:
-    """Indices count the cells of the whole map that the pool saw, so those of `shape` only where it is that."""
+    """Indices count the cells of the input of the pooling, and so those of `shape` only when both are equal."""
     axes = len(x.shape) - 2
     pads = call["pads"] or (0,) * (2 * axes)
     strides = call["strides"] or (1,) * axes
@@ -207,13 +199,15 @@ def _max_unpool(call: Call, x: Any, indices: Any, shape: Any = None) -> Any:
     whole = np.zeros((*x.shape[:2], *sizes), x.dtype)
     need(
         not indices.size or (indices.min() >= 0 and indices.max() < whole.size),
-        f"an index is outside a map of {whole.size} cells",
+        f"indices must lie in 0..{whole.size - 1}",
     )
     whole.reshape(-1)[indices.reshape(-1)] = x.reshape(-1)
     if shape is None:
         return whole
     y = np.zeros(tuple(int(d) for d in np.asarray(shape).reshape(-1)), x.dtype)
-    need(all(n <= m for n, m in zip(whole.shape, y.shape)), f"output_shape {y.shape} is less than {whole.shape}")
+    need(
+        all(n <= m for n, m in zip(whole.shape, y.shape)), f"output_shape {y.shape} must be at least {whole.shape}"
+    )
     y[tuple(slice(n) for n in whole.shape)] = whole
     return y
 
@@ -233,14 +227,14 @@ def _lrn(call: Call, x: Any) -> Any:
 
 
 _BY_SCALE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn")
-"""Coordinates that follow from the scale alone."""
+"""Coordinate modes whose points follow from the scale alone."""
 
 
 @meaning("Resize")
 def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
-    """Use anylayer.ops.resize where positions follow from the sizes or the scales alone; else onnx's meaning.
+    """Return the resized input by anylayer.ops.resize when points follow from sizes or scales alone.
 
-    "align_corners" uses the length of the result, as the specification, PyTorch and every engine do. The reference
+    "align_corners" uses the length of the output, as the specification, PyTorch and every engine do. The reference
     implementation of onnx 1.23 uses the length times the scale, which may be a fraction.
     """
     wanted = _sizes(call, x, scales, sizes)
@@ -272,8 +266,10 @@ def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any 
 
 
 def _sizes(call: Call, x: Any, scales: Any, sizes: Any) -> tuple[list[int], list[int], list[float] | None] | None:
-    """Return the axes, their new sizes, and the scales where they are not new / old; None for sizes that keep an
-    aspect ratio."""
+    """Return the axes, their new sizes, and the scales when they are not new / old.
+
+    Return None when the sizes keep an aspect ratio.
+    """
     axes = [a % len(x.shape) for a in call["axes"] or range(len(x.shape))]
     old = [x.shape[a] for a in axes]
     if sizes is not None and np.size(sizes):
@@ -303,7 +299,7 @@ def _grid_sample(call: Call, x: Any, grid: Any) -> Any:
 
 @meaning("RoiAlign")
 def _roi_align(call: Call, x: Any, rois: Any, batch: Any) -> Any:
-    """ONNX's "max" is over the weighted cells, that of anylayer.ops over the samples."""
+    """The "max" of ONNX is over weighted cells, that of anylayer.ops over samples."""
     if call["mode"] != "avg":
         raise Uncovered
     return ops.roi_align(
@@ -324,17 +320,17 @@ def _max_roi_pool(call: Call, x: Any, rois: Any) -> Any:
 
 
 @meaning("NonMaxSuppression")
-def _nms(call: Call, boxes: Any, scores: Any, most: Any = None, iou: Any = None, least: Any = None) -> Any:
+def _nms(call: Call, boxes: Any, scores: Any, limit: Any = None, iou: Any = None, lowest: Any = None) -> Any:
     def number(value: Any, default: Any) -> Any:
         return default if value is None else np.asarray(value).reshape(-1)[0]
 
-    kept = int(number(most, 0))
+    kept = int(number(limit, 0))
     if kept <= 0:
         return np.zeros((0, 3), np.int64)
     if call["center_point_box"]:
         half = boxes[..., 2:] / 2
         boxes = np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], -1)
-    threshold = None if least is None else float(number(least, 0))
+    threshold = None if lowest is None else float(number(lowest, 0))
     selected, count = ops.nms(
         boxes, scores, max_per_class=kept, iou_threshold=float(number(iou, 0.0)), score_threshold=threshold
     )

@@ -10,13 +10,16 @@ from anylayer.layer import Layer, layer
 
 @layer("Constant")
 class Constant(Layer):
-    """An array that the file holds: an initializer, or an operator that gives one (ONNX Constant)."""
+    """Return an array that the file holds: an initializer or a Constant operator.
+
+    Source: ONNX operator specification, Constant-1 to Constant-13.
+    """
 
     message = ""
 
     def forward(self) -> Any:
-        need(len(self._blobs) == 1, f"holds {len(self._blobs)} arrays, one is needed")
+        need(len(self._blobs) == 1, f"must hold 1 array, got {len(self._blobs)}")
         return self._blobs[0]
 
     def check_blobs(self) -> None:
-        """Its one blob is its output."""
+        """Do nothing: the only blob is the output."""

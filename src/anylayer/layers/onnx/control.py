@@ -1,4 +1,4 @@
-"""If, Loop and Scan: operators that have networks inside them."""
+"""If, Loop and Scan: operators that contain networks."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from anylayer.libraries.onnx import latest
 from anylayer.network import ABSENT, Node, Subgraph, TensorType
 from anylayer.tracing import is_traced
 
-_TURNS = 30_000
-"""The limit for the turns of a Loop and the steps of a Scan."""
+_MAX_STEPS = 30_000
+"""Limit on the steps of a Loop or a Scan."""
 
 
 class _Control(Layer):
-    """What the three share: running the nodes of a network inside."""
+    """An operator that runs the nodes of a network inside it."""
 
     message = "attribute"
 
     def prepare(self, node: Node, dialect: str | None) -> None:
-        """Take the node's attributes."""
         self._bounds: dict[Any, Bound] = {}
         self.version = node.version or latest()
         super().prepare(node, dialect)
 
     def inside(self, graph: Subgraph, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs of a network inside for these inputs, the captured ones last."""
+        """Restep the outputs of a network inside the operator for these inputs; captured values come last."""
         network = graph.network
         need(
             len(inputs) == len(network.inputs),
@@ -53,14 +52,14 @@ class _Control(Layer):
 def _definitions(node: Node) -> list[Definition]:
     users = registered()
     found = [users[node.type]] if node.type in users else Registry.of("onnx").find(node.type)
-    need(found, f"nothing defines '{node.type}' inside a graph; register a class for it with @anylayer.layer")
+    need(found, f"'{node.type}' inside a graph is not defined; register a class for it with @anylayer.layer")
     return found
 
 
 def _stack(rows: Sequence[Any], axis: int = 0) -> Any:
-    """The rows of all turns as one array."""
+    """Restep the rows of all steps as one array."""
     if not all(map(is_static, rows)):
-        raise TraceError("the size of its rows is known only when the network runs")
+        raise TraceError("the sizes of its rows are known only when the network runs")
     return np.stack(rows, axis)
 
 
@@ -72,10 +71,15 @@ def _truth(x: Any, what: str) -> bool:
 
 @layer("If")
 class If(_Control):
-    """One of two networks, as the condition says (ONNX If)."""
+    """Run one of two networks, which the condition selects.
 
-    then_branch: Subgraph = attribute("any", doc="the network that runs where the condition is true")
-    else_branch: Subgraph = attribute("any", doc="the network that runs where it is not")
+    Inputs: a boolean scalar, and the values that the networks capture. If the condition depends on the network's
+    inputs, both networks run and the outputs are selected, which requires equal shapes.
+    Source: ONNX operator specification, If-1 to If-21.
+    """
+
+    then_branch: Subgraph = attribute("any", doc="the network for a true condition")
+    else_branch: Subgraph = attribute("any", doc="the network for a false condition")
 
     def forward(self, condition: Any, *captured: Any) -> Any:
         split = len(self.then_branch.captured)
@@ -87,68 +91,83 @@ class If(_Control):
         for a, b in zip(*both):
             if a.shape != b.shape or a.dtype != b.dtype:
                 raise TraceError(
-                    f"its branches give {tuple(a.shape)} and {tuple(b.shape)}; which one runs, only the data tell"
+                    f"its branches return {tuple(a.shape)} and {tuple(b.shape)}, and the data select the branch"
                 )
         return [np.where(condition.reshape(()), a, b) for a, b in zip(*both)]
 
 
 @layer("Loop")
 class Loop(_Control):
-    """A network again and again: its state goes round, its other outputs are stacked (ONNX Loop)."""
+    """Run a network repeatedly: it updates a state, and its other outputs are stacked along a new first axis.
 
-    body: Subgraph = attribute("any", doc="the network: turn, condition, state -> condition, state, rows")
+    Inputs: the number of steps, which must be a constant, a condition, the initial state. The network maps (step,
+    condition, state) to (condition, state, rows). Outputs: the last state, the stacked rows.
+    Source: ONNX operator specification, Loop-1 to Loop-21.
+    """
 
-    def forward(self, most: Any = None, condition: Any = None, *rest: Any) -> Any:
+    body: Subgraph = attribute("any", doc="the network: step, condition, state -> condition, state, rows")
+
+    def forward(self, limit: Any = None, condition: Any = None, *rest: Any) -> Any:
         captured = len(self.body.captured)
         states = list(rest[: len(rest) - captured])
         outer = rest[len(rest) - captured :]
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
-        if is_traced(most):
-            raise TraceError("its number of turns is known only when the network runs")
-        count = None if most is None else int(np.asarray(most).reshape(()))
+        if is_traced(limit):
+            raise TraceError("its number of steps is known only when the network runs")
+        count = None if limit is None else int(np.asarray(limit).reshape(()))
         go = condition is None or _truth(condition, "its condition")
-        turn = 0
-        while go and (count is None or turn < count):
-            state: list[Any] = [np.array(turn, np.int64), np.array(True), *states]
+        step = 0
+        while go and (count is None or step < count):
+            state: list[Any] = [np.array(step, np.int64), np.array(True), *states]
             again, *results = self.inside(self.body, [*state, *outer])
             states = results[: len(states)]
-            need(len(results) == len(states) + len(rows), f"its graph gives {len(results) + 1} outputs")
+            need(
+                len(results) == len(states) + len(rows),
+                f"its graph must return {1 + len(states) + len(rows)} outputs, got {len(results) + 1}",
+            )
             for row, value in zip(rows, results[len(states) :]):
                 row.append(value)
             go = _truth(again, "its condition")
-            turn += 1
-            need(turn <= _TURNS, f"its loop runs more than {_TURNS} times, which is the limit")
-        need(turn or not rows, "it turns not once: the size of its rows is unknown")
+            step += 1
+            need(step <= _MAX_STEPS, f"its loop exceeds the limit of {_MAX_STEPS} steps")
+        need(step or not rows, "its loop runs 0 steps, so the sizes of its rows are unknown")
         return [*states, *(_stack(row) for row in rows)]
 
 
 @layer("Scan")
 class Scan(_Control):
-    """A network along an axis: its state goes on, its other outputs are stacked (ONNX Scan)."""
+    """Run a network along an axis of its inputs: it updates a state, and its other outputs are stacked.
+
+    Inputs: the initial state, then num_scan_inputs arrays, each of which is sliced along its axis. The network
+    maps (state, slices) to (state, rows). Outputs: the last state, the stacked rows.
+    Source: ONNX operator specification, Scan-9 to Scan-21.
+    """
 
     body: Subgraph = attribute("any", doc="the network: states, slices -> states, rows")
-    num_scan_inputs: int = attribute("int64", doc="how many inputs are cut into slices")
-    scan_input_axes: Sequence[int] = attribute("int64", (), repeated=True, doc="the axis each is cut along; 0")
-    scan_input_directions: Sequence[int] = attribute("int64", (), repeated=True, doc="1: from the end")
-    scan_output_axes: Sequence[int] = attribute(
-        "int64", (), repeated=True, doc="the axis each is stacked along; 0"
+    num_scan_inputs: int = attribute("int64", doc="number of inputs that are sliced")
+    scan_input_axes: Sequence[int] = attribute(
+        "int64", (), repeated=True, doc="axis along which each is sliced; default 0"
     )
-    scan_output_directions: Sequence[int] = attribute("int64", (), repeated=True, doc="1: from the end")
-    directions: Sequence[int] = attribute("int64", (), repeated=True, doc="of operator set 8")
+    scan_input_directions: Sequence[int] = attribute("int64", (), repeated=True, doc="1: in reverse order")
+    scan_output_axes: Sequence[int] = attribute(
+        "int64", (), repeated=True, doc="axis along which each is stacked; default 0"
+    )
+    scan_output_directions: Sequence[int] = attribute("int64", (), repeated=True, doc="1: in reverse order")
+    directions: Sequence[int] = attribute("int64", (), repeated=True, doc="the directions in operator set 8")
 
     def forward(self, *inputs: Any) -> Any:
         need(self.version >= 9, "Scan of operator set 8 (with a batch axis) is not supported")
         own = list(inputs[: len(inputs) - len(self.body.captured)])
         outer = inputs[len(own) :]
         count = self.num_scan_inputs
-        need(0 < count <= len(own), f"num_scan_inputs={count}, it has {len(own)} inputs")
+        need(0 < count <= len(own), f"num_scan_inputs={count} must lie in 1..{len(own)}, the number of inputs")
         states, cut = own[: len(own) - count], own[len(own) - count :]
         axes = [a % len(x.shape) for a, x in zip(self.scan_input_axes or (0,) * count, cut)]
         back = self.scan_input_directions or (0,) * count
         lengths = {x.shape[a] for a, x in zip(axes, cut)}
-        need(len(lengths) == 1, f"its inputs are of different lengths: {', '.join(map(str, sorted(lengths)))}")
+        need(len(lengths) == 1, f"its inputs have different lengths: {', '.join(map(str, sorted(lengths)))}")
         steps = int(lengths.pop())
-        need(steps <= _TURNS, f"it takes {steps} steps, the limit is {_TURNS}")
+        need(steps <= _MAX_STEPS, f"it takes {steps} steps, at most {_MAX_STEPS} are supported")
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
         for t in range(steps):
             slices = [
@@ -162,7 +181,7 @@ class Scan(_Control):
         return [*states, *self._stacked(rows)]
 
     def _stacked(self, rows: list[list[Any]]) -> list[Any]:
-        need(all(rows), "it takes not one step: the size of its rows is unknown")
+        need(all(rows), "it takes 0 steps, so the sizes of its rows are unknown")
         axes = self.scan_output_axes or (0,) * len(rows)
         back = self.scan_output_directions or (0,) * len(rows)
         return [_stack(row[::-1] if b else row, a) for row, a, b in zip(rows, axes, back)]

@@ -1,6 +1,6 @@
-"""Operators of the domain com.microsoft: quantised ones, as ONNX Runtime's tools write them.
+"""Quantized operators of the domain com.microsoft, as ONNX Runtime's tools write them.
 
-Source: ONNX Runtime, docs/ContribOperators.md. Each is traced as the standard operators that it stands for.
+Each is traced as the standard operators that it stands for. Source: ONNX Runtime, docs/ContribOperators.md.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import TraceError, need
 from anylayer.layer import Layer, layer
+from anylayer.layer.arguments import axis_of, channels_first, restored
 from anylayer.layer.fields import attribute
 from anylayer.layers.onnx._call import Call
 from anylayer.layers.onnx._quantized import dequantize, dynamic, product, quantize, rescaled
@@ -26,40 +27,34 @@ _f = np.float32
 
 
 class _Quantized(Layer):
-    """What these operators share: how many inputs they take, and which may be left out."""
+    """An operator on quantized numbers, with at least `least` inputs."""
 
     message = "attribute"
     least: ClassVar[int] = 5
-    """The number of inputs that must be there."""
+    """The smallest number of inputs."""
 
     def prepare(self, node: Node, dialect: str | None) -> None:
-        """Take the node's attributes; refuse too few inputs."""
         count = len(node.inputs)
-        need(count >= self.least, f"takes {self.least} inputs or more, got {count}")
+        need(count >= self.least, f"takes at least {self.least} inputs, got {count}")
         super().prepare(node, dialect)
 
 
 def _standard(op: str, inputs: Sequence[Any], **attrs: Any) -> Any:
-    """Record a standard operator."""
+    """Return the output of a standard operator, recorded."""
     given = list(inputs)
     while given and given[-1] is None:
         given.pop()
     return recorded(Call(op, _OPSET if op.endswith("izeLinear") else 18, given, attrs))[0]
 
 
-def _last(x: Any) -> Any:
-    """Channels last as channels first."""
-    return x.transpose(0, len(x.shape) - 1, *range(1, len(x.shape) - 1))
-
-
-def _first(x: Any) -> Any:
-    """Channels first as channels last."""
-    return x.transpose(0, *range(2, len(x.shape)), 1)
-
-
 @layer("com.microsoft.DequantizeLinear")
 class DequantizeLinear(_Quantized):
-    """Real numbers of quantised ones, those of 4 and 16 bits included."""
+    """Compute (x - zero) * scale, for integers of 4 bits and more.
+
+    The output has the shape of x. scale and zero have one number, one per slice of `axis`, or one per block of
+    block_size slices.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.DequantizeLinear.
+    """
 
     axis: int = attribute("int64", 1)
     block_size: int = attribute("int64", 0)
@@ -71,7 +66,12 @@ class DequantizeLinear(_Quantized):
 
 @layer("com.microsoft.QuantizeLinear")
 class QuantizeLinear(_Quantized):
-    """Quantised numbers of real ones, those of 4 and 16 bits included."""
+    """Compute round(x / scale) + zero, for integers of 4 bits and more.
+
+    The output has the shape of x and the dtype of zero. scale and zero have one number, one per slice of `axis`,
+    or one per block of block_size slices.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QuantizeLinear.
+    """
 
     axis: int = attribute("int64", 1)
     saturate: int = attribute("int64", 1)
@@ -86,7 +86,7 @@ class QuantizeLinear(_Quantized):
 
 
 class _Binary(_Quantized):
-    """Two quantised inputs, combined as real numbers."""
+    """An elementwise function of two quantized inputs, computed on real numbers."""
 
     least = 7
     compute: ClassVar[Any]
@@ -108,20 +108,28 @@ class _Binary(_Quantized):
 
 @layer("com.microsoft.QLinearAdd")
 class QLinearAdd(_Binary):
-    """The sum of two quantised inputs."""
+    """Compute the sum of two quantized inputs that broadcast.
+
+    Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearAdd.
+    """
 
     compute = staticmethod(np.add)
 
 
 @layer("com.microsoft.QLinearMul")
 class QLinearMul(_Binary):
-    """The product of two quantised inputs."""
+    """Compute the product of two quantized inputs that broadcast.
+
+    Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearMul.
+    """
 
     compute = staticmethod(np.multiply)
 
 
 class _Unary(_Quantized):
-    """A function of a quantised input, computed on real numbers."""
+    """A function of a quantized input, computed on real numbers."""
 
     least = 4
 
@@ -129,13 +137,17 @@ class _Unary(_Quantized):
         return quantize(self.computed(dequantize(x, x_scale, x_zero)), y_scale, y_zero, dtype=x.dtype)
 
     def computed(self, x: Any) -> Any:
-        """The function, of real numbers."""
+        """Return the function of real numbers."""
         raise NotImplementedError
 
 
 @layer("com.microsoft.QLinearSigmoid")
 class QLinearSigmoid(_Unary):
-    """The logistic function of a quantised input."""
+    """Compute the logistic function of a quantized input.
+
+    Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearSigmoid.
+    """
 
     def computed(self, x: Any) -> Any:
         return ops.sigmoid(x)
@@ -143,7 +155,11 @@ class QLinearSigmoid(_Unary):
 
 @layer("com.microsoft.QLinearLeakyRelu")
 class QLinearLeakyRelu(_Unary):
-    """x where positive, else alpha * x, of a quantised input."""
+    """Compute x where x > 0, else alpha * x, of a quantized input.
+
+    Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearLeakyRelu.
+    """
 
     alpha: float = attribute("float", 0.01)
 
@@ -153,15 +169,19 @@ class QLinearLeakyRelu(_Unary):
 
 @layer("com.microsoft.QLinearSoftmax")
 class QLinearSoftmax(_Unary):
-    """Softmax of a quantised input: along `axis`, or before operator set 13 over all axes from it on."""
+    """Compute the softmax of a quantized input along `axis`.
+
+    Before operator set 13, all axes from `axis` on count as one. Each quantized array q is followed by its scale
+    and its zero point, and stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearSoftmax.
+    """
 
     axis: int = attribute("int64", -1)
     opset: int = attribute("int64")
 
     def computed(self, x: Any) -> Any:
         rank = len(x.shape)
-        need(-rank <= self.axis < rank, f"axis={self.axis} must lie in {-rank}..{rank - 1} for {rank} axes")
-        axis = self.axis % rank
+        axis = axis_of(self.axis, rank)
         if self.opset >= 13 or axis == rank - 1:
             return ops.softmax(x, axis=axis)
         rows = int(np.prod(x.shape[:axis], dtype=np.int64))
@@ -170,7 +190,11 @@ class QLinearSoftmax(_Unary):
 
 @layer("com.microsoft.QLinearWhere")
 class QLinearWhere(_Quantized):
-    """One of two quantised inputs, value by value."""
+    """Select the element of one of two quantized inputs, as a condition states.
+
+    Each quantized array q is followed by its scale and its zero point, and stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearWhere.
+    """
 
     least = 8
 
@@ -192,12 +216,17 @@ class QLinearWhere(_Quantized):
 
 @layer("com.microsoft.QLinearConcat")
 class QLinearConcat(_Quantized):
-    """Quantised inputs joined along `axis`; each is followed by its scale and zero point."""
+    """Concatenate quantized inputs along `axis`.
+
+    The first two inputs are scale and zero point of the output. Each quantized array q is followed by its scale
+    and its zero point, and stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearConcat.
+    """
 
     axis: int = attribute("int64")
 
     def forward(self, y_scale: Any, y_zero: Any, *given: Any) -> Any:
-        need(len(given) % 3 == 0, f"takes inputs in threes behind 2, got {len(given) + 2}")
+        need(len(given) % 3 == 0, f"takes 2 inputs and then groups of 3, got {len(given) + 2} inputs")
         parts = [dequantize(*given[i : i + 3]) for i in range(0, len(given), 3)]
         return quantize(np.concatenate(parts, axis=self.axis), y_scale, y_zero, dtype=given[0].dtype)
 
@@ -207,20 +236,30 @@ class QLinearConcat(_Quantized):
 
 @layer("com.microsoft.QLinearGlobalAveragePool")
 class QLinearGlobalAveragePool(_Unary):
-    """The mean of each channel of a quantised input."""
+    """Compute the mean of each channel of a quantized input.
+
+    (N, C, ...) to (N, C, 1, ...), or (N, ..., C) to (N, 1, ..., C) with channels_last. Each quantized array q is
+    followed by its scale and its zero point, and stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearGlobalAveragePool.
+    """
 
     channels_last: int = attribute("int64", 0)
 
     def computed(self, x: Any) -> Any:
         rank = len(x.shape)
-        need(rank > 2, f"takes a map (N, C, ...), got shape {tuple(x.shape)}")
+        need(rank > 2, f"takes an input (N, C, ...), got shape {tuple(x.shape)}")
         axes = range(1, rank - 1) if self.channels_last else range(2, rank)
         return x.mean(axis=tuple(axes), keepdims=True)
 
 
 @layer("com.microsoft.QLinearAveragePool")
 class QLinearAveragePool(_Unary):
-    """The mean of each window of a quantised input."""
+    """Compute the mean of each window of a quantized input.
+
+    (N, C, ...) to (N, C, ...), or (N, ..., C) to (N, ..., C) with channels_last. Each quantized array q is
+    followed by its scale and its zero point, and stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QLinearAveragePool.
+    """
 
     kernel_shape: tuple[int, ...] = attribute("int64", repeated=True)
     strides: tuple[int, ...] = attribute("int64", (), repeated=True)
@@ -231,7 +270,8 @@ class QLinearAveragePool(_Unary):
     channels_last: int = attribute("int64", 0)
 
     def computed(self, x: Any) -> Any:
-        x = _last(x) if self.channels_last else x
+        data_format = "channels_last" if self.channels_last else "channels_first"
+        x = channels_first(x, data_format)
         names = ("kernel_shape", "strides", "pads", "auto_pad", "ceil_mode", "count_include_pad")
         call = Call("AveragePool", 18, [x], {name: getattr(self, name) or None for name in names})
         explicit(call)
@@ -243,7 +283,7 @@ class QLinearAveragePool(_Unary):
             ceil_mode=bool(self.ceil_mode),
             count_include_pad=bool(self.count_include_pad),
         )
-        return _first(y) if self.channels_last else y
+        return restored(y, data_format)
 
 
 # ----------------------------------------------------------------------------------------------------- products
@@ -251,9 +291,12 @@ class QLinearAveragePool(_Unary):
 
 @layer("com.microsoft.QGemm")
 class QGemm(_Quantized):
-    """alpha * A @ B + C of quantised A and B, either transposed.
+    """Compute alpha * A @ B + C for quantized A and B, each transposed on demand.
 
-    C is in steps of alpha * a_scale * b_scale. The output is of real numbers where it has no scale.
+    (M, K) and (K, N) to (M, N). C holds integers in steps of alpha * a_scale * b_scale. The output is quantized
+    when it has a scale, else float32. Each quantized array q is followed by its scale and its zero point, and
+    stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QGemm.
     """
 
     alpha: float = attribute("float", 1.0)
@@ -291,7 +334,7 @@ class QGemm(_Quantized):
 
 
 def _to_float(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, bias: Any) -> Any:
-    """Return the product of quantised numbers as real ones, with a bias."""
+    """Return the product of quantized matrices in float32, plus a bias."""
     if is_traced(a) or is_traced(b):
         total = _standard("MatMulInteger", [a, b, a_zero, b_zero])
     else:
@@ -303,7 +346,11 @@ def _to_float(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: A
 
 @layer("com.microsoft.MatMulIntegerToFloat")
 class MatMulIntegerToFloat(_Quantized):
-    """The product of quantised matrices as real numbers, and a bias."""
+    """Compute the product of quantized matrices in float32, plus a bias.
+
+    A (..., M, K) and B (..., K, N) to (..., M, N). A quantized q stands for (q - zero) * scale.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.MatMulIntegerToFloat.
+    """
 
     least = 4
 
@@ -315,7 +362,11 @@ class MatMulIntegerToFloat(_Quantized):
 
 @layer("com.microsoft.DynamicQuantizeMatMul")
 class DynamicQuantizeMatMul(_Quantized):
-    """The product of real numbers, quantised to their own range, with a quantised matrix, and a bias."""
+    """Quantize A by its own range, and compute its product with a quantized matrix, plus a bias.
+
+    A (..., M, K) float32 and B (K, N) quantized to (..., M, N) float32.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.DynamicQuantizeMatMul.
+    """
 
     least = 3
 
@@ -329,7 +380,12 @@ class DynamicQuantizeMatMul(_Quantized):
 
 @layer("com.microsoft.MatMulNBits")
 class MatMulNBits(_Quantized):
-    """The product with a matrix (N, K) of 2, 4 or 8 bits, in blocks of `block_size` along K, each with a scale."""
+    """Compute the product with a matrix of 2-, 4- or 8-bit integers, scaled by blocks.
+
+    A (..., K) and B (N, K) to (..., N). B holds `bits` per number in blocks of `block_size` along K; each block
+    has a scale and a zero point, 2^(bits - 1) by default. The weights are constants.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.MatMulNBits.
+    """
 
     K: int = attribute("int64")
     N: int = attribute("int64")
@@ -345,7 +401,10 @@ class MatMulNBits(_Quantized):
         need(not is_traced(b) and not is_traced(scales), "its weights must be constants", TraceError)
         blocks = -(-self.K // self.block_size)
         values = _unpacked(b.reshape(-1), self.bits)[: self.N * blocks * self.block_size]
-        need(values.size == self.N * blocks * self.block_size, f"its weights have {values.size} values")
+        need(
+            values.size == self.N * blocks * self.block_size,
+            f"its weights must have {self.N * blocks * self.block_size} values, got {values.size}",
+        )
         values = values.reshape(self.N, blocks, self.block_size)
         if zero is None:
             offset: Any = _f(1 << (self.bits - 1))
@@ -361,6 +420,6 @@ class MatMulNBits(_Quantized):
 
 
 def _unpacked(data: Any, bits: int) -> Any:
-    """Numbers of a few bits each, the lowest bits of a byte first, along the last axis."""
+    """Return integers of a few bits each, the lowest bits of a byte first, along the last axis."""
     parts = [(data >> np.uint8(shift)) & np.uint8((1 << bits) - 1) for shift in range(0, 8, bits)]
     return np.stack(parts, -1).reshape(*data.shape[:-1], -1)

@@ -1,4 +1,4 @@
-"""Operators of the domain com.microsoft that ONNX Runtime fuses out of standard ones in an optimized model.
+"""Operators of the domain com.microsoft that ONNX Runtime fuses from standard ones in an optimized model.
 
 Source: ONNX Runtime, docs/ContribOperators.md.
 """
@@ -19,7 +19,7 @@ from anylayer.layers.onnx._windows import explicit
 
 
 def activated(name: str, params: Sequence[float], y: Any) -> Any:
-    """Return the activation `name` of `y`; no name leaves it as it is."""
+    """Return the activation `name` of `y`, or `y` itself when the name is empty."""
     if name in ("LeakyRelu", "HardSigmoid", "Clip"):
         count = 1 if name == "LeakyRelu" else 2
         need(len(params) >= count, f"activation {name} takes {count} params, got {len(params)}")
@@ -31,13 +31,18 @@ def activated(name: str, params: Sequence[float], y: Any) -> Any:
         return np.clip(y, y.dtype.type(params[0]), y.dtype.type(params[1]))
     known: dict[str, Any] = {"": lambda v: v, "Relu": ops.relu, "Tanh": np.tanh, "Sigmoid": ops.sigmoid}
     if name not in known:
-        raise LayerError(f"activation '{name}' is none of {', '.join(filter(None, known))}")
+        raise LayerError(f"activation must be one of {', '.join(filter(None, known))}, got '{name}'")
     return known[name](y)
 
 
 @layer("com.microsoft.FusedConv")
 class FusedConv(Layer):
-    """A convolution, a sum with a fourth input, and an activation."""
+    """Compute activation(conv(x, w, b) + z).
+
+    x (N, C, ...), w (M, C / group, ...), b (M,) and z of the shape of the output (N, M, ...); b and z are
+    optional.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FusedConv.
+    """
 
     message = "attribute"
     kernel_shape: tuple[int, ...] = attribute("int64", (), repeated=True)
@@ -61,7 +66,11 @@ class FusedConv(Layer):
 
 @layer("com.microsoft.FusedGemm")
 class FusedGemm(Layer):
-    """alpha * A @ B + beta * C, either transposed, and an activation."""
+    """Compute activation(alpha * A @ B + beta * C), A and B transposed on demand.
+
+    (M, K) and (K, N) to (M, N); C broadcasts to the output.
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FusedGemm.
+    """
 
     message = "attribute"
     alpha: float = attribute("float", 1.0)
@@ -81,7 +90,11 @@ class FusedGemm(Layer):
 
 @layer("com.microsoft.FusedMatMul")
 class FusedMatMul(Layer):
-    """alpha * A @ B, the last two axes of either transposed."""
+    """Compute alpha * A @ B, the last two axes of A and B transposed on demand.
+
+    (..., M, K) and (..., K, N) to (..., M, N).
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FusedMatMul.
+    """
 
     message = "attribute"
     alpha: float = attribute("float", 1.0)
@@ -99,7 +112,10 @@ class FusedMatMul(Layer):
 
 @layer("com.microsoft.QuickGelu")
 class QuickGelu(Layer):
-    """x * sigmoid(alpha * x)."""
+    """Compute x * sigmoid(alpha * x).
+
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QuickGelu.
+    """
 
     message = "attribute"
     alpha: float = attribute("float", 1.702)
@@ -110,7 +126,10 @@ class QuickGelu(Layer):
 
 @layer("com.microsoft.Gelu")
 class Gelu(Layer):
-    """x times the normal distribution's share below x."""
+    """Compute x * P(X <= x) for a standard normal X.
+
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.Gelu.
+    """
 
     message = "attribute"
 
@@ -120,7 +139,10 @@ class Gelu(Layer):
 
 @layer("com.microsoft.BiasGelu")
 class BiasGelu(Layer):
-    """Gelu of a sum."""
+    """Compute Gelu(x + bias).
+
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.BiasGelu.
+    """
 
     message = "attribute"
 
@@ -130,7 +152,10 @@ class BiasGelu(Layer):
 
 @layer("com.microsoft.FastGelu")
 class FastGelu(Layer):
-    """Gelu by way of tanh, of x or of x + bias."""
+    """Compute the tanh approximation of Gelu of x, or of x + bias.
+
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FastGelu.
+    """
 
     message = "attribute"
 
@@ -139,7 +164,7 @@ class FastGelu(Layer):
 
 
 class _Refused(Layer):
-    """What has no meaning here."""
+    """An operator that is refused by name."""
 
     message = "attribute"
 
@@ -149,12 +174,16 @@ class _Refused(Layer):
     def forward(self, *inputs: Any) -> Any:
         kind = self.type.rpartition(".")[2]
         raise LayerError(
-            f"{kind} quantises values between its own steps, which is not supported. Quantise the network again "
+            f"{kind} quantizes values inside the operator, which is not supported. Quantize the network again "
             "without it (nodes_to_exclude, op_types_to_quantize), or give a class for it"
         )
 
 
+_REFUSAL = """Refuse the operator, since it quantizes values while it runs.
+
+    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.{}.
+    """
 for _name in ("DynamicQuantizeLSTM", "QAttention", "QEmbedLayerNormalization", "QOrderedAttention"):
     layer(f"com.microsoft.{_name}")(
-        type(_name, (_Refused,), {"__doc__": "Refused: it quantises while it runs.", "__module__": __name__})
+        type(_name, (_Refused,), {"__doc__": _REFUSAL.format(_name), "__module__": __name__})
     )

@@ -1,4 +1,4 @@
-"""Every operator of ONNX's standard set that has no file of its own: one class each, made of its schema."""
+"""The operators of ONNX's standard set that have no file of their own: one class each, made from its schema."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from anylayer.layer import layer
-from anylayer.layers.onnx import (  # noqa: F401 (they enter their meanings, and the classes that are made here not)
+from anylayer.layers.onnx import (  # noqa: F401 (their meanings are registered on import; their operators get no class here)
     _elementwise,
     _movement,
     _quantized,
@@ -20,7 +20,7 @@ from anylayer.layers.onnx._base import Standard, fields_of
 from anylayer.libraries.onnx import histories
 
 _FILES = frozenset(("ImageDecoder",))
-"""Operators that take a file's bytes."""
+"""Operators that take the bytes of a file."""
 
 
 def _first_sentence(text: str) -> str:
@@ -29,7 +29,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _gives_arrays(schema: Any) -> bool:
-    """Whether an operator's values can be arrays; those of sequences, optional values and strings cannot."""
+    """Return whether inputs and outputs can be arrays; sequences, optional values and strings cannot."""
     constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     kinds = [constraints.get(formal.type_str, [formal.type_str]) for formal in [*schema.inputs, *schema.outputs]]
     return all(any(k.startswith("tensor(") and k != "tensor(string)" for k in some) for some in kinds)
@@ -39,7 +39,10 @@ def _enter() -> None:
     own = {*vars(constant), *vars(control)}
     for name, versions in histories().items():
         if name not in own and name not in _FILES and _gives_arrays(versions[-1]):
-            body = {"__doc__": _first_sentence(versions[-1].doc), "__module__": __name__, **fields_of(versions)}
+            last = versions[-1]
+            source = f"Source: ONNX operator specification, {name}-{last.since_version}."
+            doc = f"{_first_sentence(last.doc)}\n\n    {source}\n    "
+            body = {"__doc__": doc, "__module__": __name__, **fields_of(versions)}
             layer(name)(type(name, (Standard,), body))
 
 

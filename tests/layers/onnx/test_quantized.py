@@ -1,4 +1,4 @@
-"""Standard operators on quantised numbers, against ONNX Runtime: equal in NumPy, within a step on engines."""
+"""Tests of the standard quantized operators: NumPy equals ONNX Runtime, engines are within a step."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_as_onnx_runtime_has_it(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_matches_onnx_runtime(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     CASES[name](tmp_path, monkeypatch)
 
 
@@ -114,7 +114,7 @@ def run(node: Any, held: dict[str, Any], feed: Any, **more: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["INT4", "UINT4"])
 @pytest.mark.parametrize("engine", ALL)
-def test_constants_of_four_bits(kind: str, engine: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_4_bit_constants(kind: str, engine: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     low, high = (-8, 7) if kind == "INT4" else (0, 15)
     q = RANDOM.integers(low, high, (4, 6), endpoint=True)
@@ -131,7 +131,7 @@ def test_constants_of_four_bits(kind: str, engine: str, tmp_path: Path, monkeypa
     np.testing.assert_allclose(got, x @ (q * np.repeat(scale, 3, 1)).astype(F), rtol=1e-5, atol=1e-5)
 
 
-def test_numbers_of_float8() -> None:
+def test_float8_is_dequantized() -> None:
     from anylayer.layers.onnx._quantized import dequantize
 
     q = np.array([0.5, -1.75, 448], ml_dtypes.float8_e4m3fn)
@@ -141,19 +141,19 @@ def test_numbers_of_float8() -> None:
 @pytest.mark.parametrize(
     ("op", "held", "attrs", "message"),
     [
-        ("DequantizeLinear", [SCALES], {"axis": 2}, "its scale has 4 values, axis 2 has size 6"),
-        ("DequantizeLinear", [SCALES], {"axis": 9}, r"axis=9 must lie in -4..3 for 4 axes"),
+        ("DequantizeLinear", [SCALES], {"axis": 2}, "the scale has 4 numbers, but axis 2 has size 6"),
+        ("DequantizeLinear", [SCALES], {"axis": 9}, r"axis must lie in -4..3 for 4 axes, got 9"),
         (
             "DequantizeLinear",
             [np.ones((2, 2), F)],
             {"axis": 1},
-            r"its scale has shape \(2, 2\): one value, or one",
+            r"the scale must have one number, or one per slice of axis 1, got shape \(2, 2\)",
         ),
         (
             "DequantizeLinear",
             [np.ones((2, 2), F)],
             {"axis": 1, "block_size": 3},
-            r"its scale has shape \(2, 2\), block_size=3 needs \(2, 2, 6, 5\)",
+            r"the scale must have shape \(2, 2, 6, 5\) for block_size=3, got \(2, 2\)",
         ),
     ],
 )
