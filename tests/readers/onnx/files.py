@@ -1,4 +1,4 @@
-"""ONNX models for tests, made with the onnx package."""
+"""Make ONNX models with the onnx package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 
 def value(name: str, shape: Sequence[Any] | None, dtype: Any = np.float32) -> onnx.ValueInfoProto:
-    """An input or output."""
+    """Return the description of an input or output."""
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
 
 
@@ -25,7 +25,7 @@ def model(
     functions: Sequence[onnx.FunctionProto] = (),
     domains: Sequence[str] = (),
 ) -> onnx.ModelProto:
-    """A model; its outputs are declared without shapes."""
+    """Return a model. Its outputs are declared without shapes."""
     given = [numpy_helper.from_array(np.asarray(a), n) for n, a in (constants or {}).items()]
     graph = helper.make_graph(nodes, "net", inputs, [onnx.ValueInfoProto(name=n) for n in outputs], given)
     opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)]
@@ -33,6 +33,6 @@ def model(
 
 
 def save(made: onnx.ModelProto, name: str = "net.onnx") -> Path:
-    """The file of a model, in the folder of the test."""
+    """Write a model to a file in the test's folder and return its path."""
     Path(name).write_bytes(made.SerializeToString())
     return Path(name)

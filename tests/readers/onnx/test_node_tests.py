@@ -1,6 +1,6 @@
 """ONNX's own tests of its operators (onnx.backend.test), on the engines numpy and onnxruntime.
 
-excuses.txt lists those that are not passed, with reasons; one of them that passes is a failure, too.
+excuses.txt lists the tests that fail, with reasons. A test that it lists and that passes is a failure too.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from anylayer.network import Array
 
 EXCUSES = Path(__file__).parent / "excuses.txt"
 WRITTEN_FOR = "1.23"
-"""The onnx package whose tests excuses.txt names."""
+"""The version of the onnx package whose tests excuses.txt lists."""
 ENGINES = ("numpy", "onnxruntime")
 PARTS = 12
 
 
 def excuses() -> dict[str, set[str]]:
-    """name -> the engines it is not passed on."""
+    """Return the engines on which each listed test fails."""
     found: dict[str, set[str]] = {}
     engines: set[str] = set()
     for line in EXCUSES.read_text().splitlines():
@@ -48,12 +48,12 @@ def cases() -> list[Any]:
 
 
 def array(value: Any) -> Any:
-    """A test's value as an array; lists and None stay what they are."""
+    """Return a test's value as an array. Lists and None are returned as they are."""
     return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
 
 
 def wrong(got: Array, want: Array, rtol: float) -> str:
-    """How an output differs; "" where it does not."""
+    """Return how an output differs from the expected one, or "" if it does not."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}"
     if want.dtype.kind in "biu":
@@ -65,12 +65,12 @@ def wrong(got: Array, want: Array, rtol: float) -> str:
 
 
 def engines_for(case: Any) -> tuple[str, ...]:
-    """Tests that spell an operator out as others are run on one engine: NumPy has each of those by itself."""
+    """Return the engines for a test. A test that expands an operator into others runs on one engine only."""
     return ENGINES[1:] if "_expanded" in case.name else ENGINES
 
 
 def failures(case: Any, folder: Path) -> Iterator[tuple[str, str]]:
-    """(engine, what is wrong) for each engine that a test is not passed on."""
+    """Yield the engine and what is wrong, for each engine on which a test fails."""
     path = folder / "model.onnx"
     path.write_bytes(case.model.SerializeToString())
     (inputs, outputs), *_ = case.data_sets
@@ -95,7 +95,7 @@ def failures(case: Any, folder: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.filterwarnings("ignore")
-def test_nodes(part: int, cases: list[Any], tmp_path: Path) -> None:
+def test_operators_match_onnx(part: int, cases: list[Any], tmp_path: Path) -> None:
     excused, known = excuses(), re.match(r"\d+\.\d+", onnx.__version__)
     same = known is not None and known[0] == WRITTEN_FOR
     problems = []
@@ -110,6 +110,6 @@ def test_nodes(part: int, cases: list[Any], tmp_path: Path) -> None:
     assert not problems if same else len(problems) < len(cases) // PARTS // 20, "\n".join(problems)
 
 
-def test_excuses_are_of_tests(cases: list[Any]) -> None:
+def test_excuses_name_existing_tests(cases: list[Any]) -> None:
     if onnx.__version__.startswith(WRITTEN_FOR):
         assert not set(excuses()) - {case.name for case in cases}

@@ -1,4 +1,4 @@
-"""ONNX's own tests of its operators on the engine openvino: each is right, or refused by name."""
+"""ONNX's own tests of its operators on the engine openvino: each matches, or is refused by name."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DIFFER = {
     "test_mod_float_edge_cases_fmod_0_float16": "remainders by infinity",
     "test_mod_float_edge_cases_fmod_0_float32": "remainders by infinity",
 }
-"""Tests whose values differ, with the reason."""
+"""Tests whose values differ, and why."""
 
 
 def problem(case: Any, folder: Path) -> str:
-    """Return how a test's values differ; "" where they do not, or the engine or a layer refuses."""
+    """Return how a test's values differ, or "" if they do not, or if the engine or a layer refuses the model."""
     path = folder / "model.onnx"
     path.write_bytes(case.model.SerializeToString())
     (inputs, outputs), *_ = case.data_sets
@@ -45,7 +45,7 @@ def problem(case: Any, folder: Path) -> str:
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.filterwarnings("ignore")
-def test_nodes(part: int, cases: list[Any], tmp_path: Path) -> None:
+def test_operators_match_onnx_or_are_refused(part: int, cases: list[Any], tmp_path: Path) -> None:
     if not onnx.__version__.startswith(WRITTEN_FOR):
         pytest.skip(f"the list of differences is of onnx {WRITTEN_FOR}")
     elsewhere = {name for name, engines in excuses().items() if engines == set(shared.ENGINES)}

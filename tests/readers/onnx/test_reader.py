@@ -1,4 +1,4 @@
-"""Models as files: values, constants, functions, weights beside, and what is refused."""
+"""ONNX models: values, constants, functions, external weights, and models that are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAMPLE = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 def run(path: Path, feed: Any = SAMPLE, layers: Any = ()) -> list[np.ndarray]:
-    """The outputs, the same on NumPy and on ONNX Runtime."""
+    """Return the outputs. Fail unless NumPy and ONNX Runtime agree."""
     net = anylayer.read(path, layers=layers)
     want = net.compile("numpy")(feed)
     got = net.compile("onnxruntime")(feed)
@@ -33,7 +33,7 @@ def run(path: Path, feed: Any = SAMPLE, layers: Any = ()) -> list[np.ndarray]:
     return list(want.values())
 
 
-# ------------------------------------------------------------------------------------------------- what is read
+# ------------------------------------------------------------------------------------------- nodes and constants
 
 
 def test_nodes_values_and_constants() -> None:
@@ -48,12 +48,12 @@ def test_nodes_values_and_constants() -> None:
     np.testing.assert_array_equal(run(path)[0], SAMPLE + np.float32([1, 2, 3]))
 
 
-def test_an_open_batch_is_one() -> None:
+def test_dynamic_batch_becomes_one() -> None:
     network = anylayer.read(save(model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3, 4])], ["y"]))).network
     assert network.inputs["x"] == TensorType.of((1, 3, 4)) and network.open == {"x": (None, 3, 4)}
 
 
-def test_other_open_sizes_are_asked_for() -> None:
+def test_other_dynamic_sizes_need_a_shape() -> None:
     path = save(model([node("Relu", ["x"], ["y"])], [value("x", ["n", "c"], np.float64)], ["y"]))
     net = anylayer.read(path)
     assert net.network.inputs == {"x": None} and net.network.open == {"x": (None, None)}
@@ -62,12 +62,12 @@ def test_other_open_sizes_are_asked_for() -> None:
     assert net.compile("onnxruntime")(np.ones((2, 2)))["y"].dtype == np.float64
 
 
-def test_nodes_in_any_order() -> None:
+def test_nodes_are_sorted_in_computing_order() -> None:
     path = save(model([node("Neg", ["a"], ["y"]), node("Abs", ["x"], ["a"])], [X], ["y"]))
     assert [n.type for n in anylayer.read(path).network.nodes] == ["Abs", "Neg"]
 
 
-def test_constants_written_as_nodes() -> None:
+def test_constant_nodes() -> None:
     nodes = [
         node("Constant", [], ["a"], value=numpy_helper.from_array(np.float32([1, 2, 3]))),
         node("Constant", [], ["b"], value_float=2.0),
@@ -81,7 +81,7 @@ def test_constants_written_as_nodes() -> None:
     np.testing.assert_array_equal(run(save(model(nodes, [X], ["z"])))[0], want)
 
 
-def test_a_sparse_array_is_written_out() -> None:
+def test_sparse_array_becomes_dense() -> None:
     made = model([node("Add", ["x", "w"], ["y"])], [X], ["y"])
     values = numpy_helper.from_array(np.float32([5, 7]), "w")
     indices = numpy_helper.from_array(np.int64([1, 2]), "i")
@@ -89,7 +89,7 @@ def test_a_sparse_array_is_written_out() -> None:
     np.testing.assert_array_equal(run(save(made))[0], SAMPLE + np.float32([0, 5, 7]))
 
 
-def test_outputs_nobody_reads() -> None:
+def test_omitted_output_of_a_node() -> None:
     nodes = [node("MaxPool", ["x"], ["", "i"], kernel_shape=[2], strides=[1]), node("Neg", ["i"], ["y"])]
     got = run(save(model(nodes, [value("x", [1, 1, 4])], ["y"])), np.float32([[[1, 3, 2, 0]]]))
     assert got[0].tolist() == [[[-1, -1, -2]]]
@@ -99,7 +99,7 @@ def test_outputs_nobody_reads() -> None:
 
 
 def scaled() -> onnx.FunctionProto:
-    """Scaled(x, w) = x * w + offset, an attribute with a default."""
+    """Return the function Scaled(x, w) = x * w + offset. Its attribute offset has a default."""
     shift = node("Constant", [], ["o"])
     shift.attribute.append(onnx.AttributeProto(name="value_float", type=1, ref_attr_name="offset"))
     return helper.make_function(
@@ -128,7 +128,7 @@ def test_functions_of_the_model_are_inlined() -> None:
 
 
 class Scaled:
-    """A user's class for the function, in OpenCV's form."""
+    """A user's class for the function, with OpenCV's interface."""
 
     def __init__(self, params: dict[str, Any], blobs: tuple[np.ndarray, ...]) -> None:
         self.offset, self.w = params.get("offset", 1.0), blobs[0]
@@ -138,22 +138,24 @@ class Scaled:
 
 
 @pytest.mark.parametrize("name", ["Scaled", "my.own.Scaled"])
-def test_a_registered_class_is_called_in_place_of_a_function(name: str) -> None:
+def test_users_class_replaces_a_function(name: str) -> None:
     net = anylayer.read(calls(offset=10.0), layers=[(name, Scaled)])
     assert [n.type for n in net.network.nodes] == [name, name]
     np.testing.assert_array_equal(net.compile("onnxruntime")(SAMPLE)["y"], (SAMPLE * 2 + 1) * 2 + 10)
 
 
-def test_a_function_that_calls_itself_is_refused() -> None:
+def test_recursive_function_is_refused() -> None:
     own = helper.make_function(
         "d", "F", ["x"], ["y"], [node("F", ["x"], ["y"], domain="d")], [helper.make_opsetid("d", 1)]
     )
     path = save(model([node("F", ["x"], ["y"], domain="d")], [X], ["y"], functions=[own], domains=["d"]))
-    with pytest.raises(NetworkError, match="functions call one another more than 32 deep; does it call itself"):
+    with pytest.raises(
+        NetworkError, match="function calls are nested deeper than 32; does the function call itself"
+    ):
         anylayer.read(path)
 
 
-def test_functions_that_double_are_counted() -> None:
+def test_nodes_of_functions_are_counted() -> None:
     functions = [
         helper.make_function(
             "d",
@@ -166,7 +168,9 @@ def test_functions_that_double_are_counted() -> None:
         for i in range(25)
     ]
     path = save(model([node("F0", ["x"], ["y"], domain="d")], [X], ["y"], functions=functions, domains=["d"]))
-    with pytest.raises(NetworkError, match="it has more than 50000 nodes, those of its functions counted"):
+    with pytest.raises(
+        NetworkError, match="the model has more than 50000 nodes, including those of inlined functions"
+    ):
         anylayer.read(path)
 
 
@@ -188,7 +192,7 @@ def test_unknown_operators_become_layers() -> None:
         net.compile("numpy")
 
 
-def test_a_class_for_an_unknown_operator_gets_attributes_and_constants() -> None:
+def test_users_class_gets_attributes_and_constants() -> None:
     class Fancy:
         def __init__(self, params: dict[str, Any], blobs: tuple[np.ndarray, ...]) -> None:
             assert (params["mode"], params["k"], params["scales"]) == ("up", 3, (0.5, 2.0))
@@ -200,14 +204,14 @@ def test_a_class_for_an_unknown_operator_gets_attributes_and_constants() -> None
     np.testing.assert_array_equal(run(unknown(), layers=[("Fancy", Fancy)])[0], SAMPLE * np.float32([1, 2, 3]))
 
 
-def test_an_operator_of_another_domain_is_not_taken_for_onnx_s() -> None:
+def test_operator_of_another_domain_keeps_its_domain() -> None:
     path = save(
         model([node("Attention", ["x"], ["y"], domain="com.microsoft")], [X], ["y"], domains=["com.microsoft"])
     )
     assert anylayer.read(path).network.nodes[0].type == "com.microsoft.Attention"
 
 
-def test_a_class_wins_over_onnx_s_own_operator() -> None:
+def test_users_class_replaces_an_operator_of_onnx() -> None:
     class Double:
         def __init__(self, params: Any, blobs: Any) -> None: ...
 
@@ -218,24 +222,24 @@ def test_a_class_wins_over_onnx_s_own_operator() -> None:
     np.testing.assert_array_equal(run(path, -SAMPLE, layers=[("Relu", Double)])[0], -2 * SAMPLE)
 
 
-# ------------------------------------------------------------------------------------------------ weights beside
+# ---------------------------------------------------------------------------------------------- external weights
 
 
-def beside(location: str, **told: str) -> Path:
-    """A model whose weights (six floats) lie in a file."""
+def external(location: str, **entries: str) -> Path:
+    """Write a model whose weights, six floats, are in another file."""
     made = model([node("Add", ["x", "w"], ["y"])], [X], ["y"])
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2, 3])
     tensor.data_location = TensorProto.EXTERNAL
-    for key, text in {"location": location, **told}.items():
+    for key, text in {"location": location, **entries}.items():
         tensor.external_data.add(key=key, value=text)
     made.graph.initializer.append(tensor)
     return save(made)
 
 
-def test_weights_in_a_file_beside_are_mapped() -> None:
+def test_external_weights_are_mapped() -> None:
     Path("sub").mkdir()
     Path("sub/w.bin").write_bytes(b"skip" + SAMPLE.tobytes())
-    path = beside("sub/w.bin", offset="4", length="24")
+    path = external("sub/w.bin", offset="4", length="24")
     np.testing.assert_array_equal(run(path)[0], 2 * SAMPLE)
     blob = anylayer.read(path).network.nodes[0].blobs[0]
     assert not blob.flags.owndata and not blob.flags.writeable
@@ -248,40 +252,40 @@ def test_weights_in_a_file_beside_are_mapped() -> None:
         ("/etc/passwd", "must be a path within the model's folder"),
         ("C:\\w.bin", "must be a path within the model's folder"),
         ("sub\\..\\..\\w.bin", "must be a path within the model's folder"),
-        ("none.bin", "its external data 'none.bin' is not beside the model"),
+        ("none.bin", "its external data 'none.bin' is not in the model's folder"),
         ("", "its external data names no file"),
     ],
 )
-def test_weights_outside_the_folder_are_refused(location: str, message: str) -> None:
+def test_weights_outside_of_the_folder_are_refused(location: str, message: str) -> None:
     with pytest.raises(FileError, match=message):
-        anylayer.read(beside(location))
+        anylayer.read(external(location))
 
 
-def test_a_link_out_of_the_folder_is_refused() -> None:
+def test_link_out_of_the_folder_is_refused() -> None:
     Path("inside").mkdir()
     Path("secret").write_bytes(SAMPLE.tobytes())
     os.chdir("inside")
     Path("w.bin").symlink_to("../secret")
     with pytest.raises(FileError, match="is a link that leads out of the model's folder"):
-        anylayer.read(beside("w.bin"))
+        anylayer.read(external("w.bin"))
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("entries", "message"),
     [
-        ({"offset": "4"}, "'w.bin' has 24 bytes, 28 are needed"),
-        ({"length": "8"}, r"float\[2, 3\] is 24 bytes, 8 are there"),
-        ({"offset": "-4"}, "the offset of its external data is '-4'"),
-        ({"length": "9" * 30}, "the length of its external data is '999"),
+        ({"offset": "4"}, "'w.bin' has 24 bytes, but 28 are needed"),
+        ({"length": "8"}, r"float\[2, 3\] needs 24 bytes, but the file has 8"),
+        ({"offset": "-4"}, "the offset of its external data must be an integer, got '-4'"),
+        ({"length": "9" * 30}, "the length of its external data must be an integer, got '999"),
     ],
 )
-def test_places_in_the_file_are_checked(told: dict[str, str], message: str) -> None:
+def test_positions_of_external_weights_are_checked(entries: dict[str, str], message: str) -> None:
     Path("w.bin").write_bytes(SAMPLE.tobytes())
     with pytest.raises(FileError, match=message):
-        anylayer.read(beside("w.bin", **told))
+        anylayer.read(external("w.bin", **entries))
 
 
-def test_large_weights_inside_stay_in_the_mapped_file() -> None:
+def test_large_weights_stay_in_the_mapped_file() -> None:
     path = save(
         model([node("Add", ["x", "w"], ["y"])], [value("x", [64, 64])], ["y"], {"w": np.ones((64, 64), "f4")})
     )
@@ -289,10 +293,10 @@ def test_large_weights_inside_stay_in_the_mapped_file() -> None:
     assert not blob.flags.owndata and blob.tolist() == np.ones((64, 64)).tolist()
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------------------------------------- refused models
 
 
-def lying(dims: list[int], raw: bytes = b"\0" * 24, kind: int = TensorProto.FLOAT) -> Path:
+def claiming(dims: list[int], raw: bytes = b"\0" * 24, kind: int = TensorProto.FLOAT) -> Path:
     made = model([node("Add", ["x", "w"], ["y"])], [X], ["y"])
     made.graph.initializer.append(TensorProto(name="w", data_type=kind, dims=dims, raw_data=raw))
     return save(made)
@@ -302,17 +306,17 @@ def lying(dims: list[int], raw: bytes = b"\0" * 24, kind: int = TensorProto.FLOA
     ("path", "message"),
     [
         (
-            lambda: lying([1 << 40, 1 << 20]),
-            r"array 'w': float\[1099511627776, 1048576\] is \d+ bytes, 24 are there",
+            lambda: claiming([1 << 40, 1 << 20]),
+            r"array 'w': float\[1099511627776, 1048576\] needs \d+ bytes, but the file has 24",
         ),
-        (lambda: lying([-1, 3]), r"has shape \(-1, 3\): a size is negative"),
-        (lambda: lying([1] * 40), "has 40 axes, 32 are the most"),
-        (lambda: lying([6], b"\0" * 5000), r"float\[6\] is 24 bytes, 5000 are there"),
-        (lambda: lying([6], kind=77), "has data type 77, which the installed onnx package does not know"),
-        (lambda: lying([6], kind=TensorProto.STRING), "holds string values: arrays of numbers are read"),
+        (lambda: claiming([-1, 3]), r"has shape \(-1, 3\): a size is negative"),
+        (lambda: claiming([1] * 40), "has 40 axes; the limit is 32"),
+        (lambda: claiming([6], b"\0" * 5000), r"float\[6\] needs 24 bytes, but the file has 5000"),
+        (lambda: claiming([6], kind=77), "has data type 77, which the installed onnx package does not know"),
+        (lambda: claiming([6], kind=TensorProto.STRING), "has string values, but only numbers are supported"),
     ],
 )
-def test_arrays_that_lie(path: Any, message: str) -> None:
+def test_wrong_claims_of_arrays_are_refused(path: Any, message: str) -> None:
     with pytest.raises(FileError, match=message):
         anylayer.read(path())
 
@@ -321,12 +325,15 @@ def test_arrays_that_lie(path: Any, message: str) -> None:
     ("nodes", "message"),
     [
         ([node("Add", ["x", "z"], ["y"])], "layer 'Add_0' .Add.: input 'z' is produced by no node"),
-        ([node("Neg", ["b"], ["y"]), node("Neg", ["y"], ["b"])], "these nodes wait for one another in a circle"),
+        (
+            [node("Neg", ["b"], ["y"]), node("Neg", ["y"], ["b"])],
+            "these nodes depend on each other in a cycle: 'Neg_0', 'Neg_1'",
+        ),
         ([node("Neg", ["x"], ["y"]), node("Abs", ["x"], ["y"])], "value 'y' is produced twice"),
         ([node("Neg", ["x"], ["z"])], "output 'y' is produced by no node"),
     ],
 )
-def test_networks_that_do_not_hang_together(nodes: Any, message: str) -> None:
+def test_inconsistent_network_is_refused(nodes: Any, message: str) -> None:
     with pytest.raises(NetworkError, match=message):
         anylayer.read(save(model(nodes, [X], ["y"])))
 
@@ -346,12 +353,14 @@ def test_operators_are_checked_against_their_schemas(made: Any, message: str) ->
         anylayer.read(save(model([made], [X], ["y"]))).compile("onnxruntime")
 
 
-def test_a_newer_operator_set_than_the_package_knows() -> None:
-    with pytest.raises(NetworkError, match=r"its operator set is 99; the installed onnx package knows 1 to \d+"):
+def test_operator_set_newer_than_the_onnx_package_is_refused() -> None:
+    with pytest.raises(
+        NetworkError, match=r"its operator set is 99, but the installed onnx package supports 1 to \d+"
+    ):
         anylayer.read(save(model([node("Relu", ["x"], ["y"])], [X], ["y"], opset=99)))
 
 
-def test_files_that_are_cut_off() -> None:
+def test_truncated_file_is_refused() -> None:
     whole = save(
         model([node("Add", ["x", "w"], ["y"])], [X], ["y"], {"w": np.ones(3000, np.float32)})
     ).read_bytes()
@@ -367,8 +376,8 @@ def test_another_weights_file_is_refused() -> None:
         anylayer.read(path, "weights.bin")
 
 
-def test_damaged_files_end_in_our_errors() -> None:
-    """Bytes changed at random: a network, or an error of ours, quickly."""
+def test_damaged_files_never_crash() -> None:
+    """A file with randomly changed bytes is read, or refused with an AnyLayerError."""
     whole = calls(offset=2.0).read_bytes()
     noise = np.random.default_rng(7)
     for _ in range(250):
@@ -384,7 +393,7 @@ def test_damaged_files_end_in_our_errors() -> None:
 
 
 def declaring(shape: Any = (1, 2, 3)) -> Path:
-    """A network whose first operator nobody knows; value_info has the shape of what it gives."""
+    """Write a model whose first operator is unknown, and whose value_info states the shape of its output."""
     made = model(
         [node("Twice", ["x"], ["a"], domain="my", gain=-0.3, more=[0.1, 2.5]), node("Relu", ["a"], ["y"])],
         [value("x", ["n", 3])],
@@ -396,7 +405,7 @@ def declaring(shape: Any = (1, 2, 3)) -> Path:
     return save(made)
 
 
-def test_value_info_gives_the_shapes_behind_an_unknown_operator() -> None:
+def test_value_info_gives_the_shapes_after_an_unknown_operator() -> None:
     net = anylayer.read(declaring(["n", 2, 3]))
     report = net.inspect()
     assert [(n.where, [str(t) for _, t in n.outputs]) for n in report.nodes] == [
@@ -407,7 +416,7 @@ def test_value_info_gives_the_shapes_behind_an_unknown_operator() -> None:
     assert anylayer.read(declaring(["n", 2, "w"])).inspect().nodes[1].where == "unshaped"
 
 
-def test_a_class_that_gives_another_shape_than_value_info_is_noted() -> None:
+def test_result_with_another_shape_than_value_info_is_noted() -> None:
     class Twice:
         def __init__(self, params: Any, blobs: Any) -> None: ...
 

@@ -1,9 +1,9 @@
-"""The ONNX reader: models of any operator set, to a Network.
+"""The ONNX reader: from a model of any operator set to a Network.
 
-file.py       the model without its large arrays, which stay in the mapped file
-tensors.py    an array: in the model, in the mapped file, or in a file beside it
-functions.py  functions that the model brings itself
-build.py      nodes, values, constants, graphs inside nodes --> Network
+file.py       parses the model without its large arrays, which stay in the mapped file
+tensors.py    reads an array from the model, the mapped file, or an external data file
+functions.py  inlines the functions that the model defines
+build.py      makes the Network from nodes, values, constants and subgraphs
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ OPTIONS: dict[str, Option] = {}
 
 
 def match(path: Path) -> bool:
-    """Whether the file is an ONNX model, by its first bytes; or is called one and cannot be told."""
+    """Return whether a file is an ONNX model, judged by its first bytes, or by its suffix if they are
+    inconclusive.
+    """
     if path.is_dir():
         return False
     what = describe(path)
@@ -28,20 +30,21 @@ def match(path: Path) -> bool:
 
 
 def read(path: Path, weights: Path | None = None, *, user_types: frozenset[str] = frozenset()) -> Network:
-    """Read a model and its weights; those in files beside it must lie in its folder or below.
+    """Read a model with its weights. Its external data files must lie in its folder or below.
 
-    `user_types` are operators that the user defines: their constant inputs become blobs, and where one is a
-    function of the model it is called in place of the function.
+    `user_types` are operators that the user defines. Their constant inputs become blobs. A user's operator
+    replaces a function of the model that has the same name.
 
-    Raises FileError, NetworkError.
+    Raise FileError or NetworkError.
     """
-    # These load the onnx package, which telling a file's format can do without.
+    # These modules load the onnx package, which `match` does not need.
     from anylayer.readers.onnx.build import build
     from anylayer.readers.onnx.file import load
 
     with at(str(path)):
-        need(weights is None, "an ONNX model names its weights file itself: give the model alone", FileError)
+        rule = "an ONNX model names its weights file itself; read the model without another file"
+        need(weights is None, rule, FileError)
         try:
             return build(load(path), user_types)
         except UnicodeError as error:
-            raise FileError(f"a name in it is no text: {error}") from error
+            raise FileError(f"a name in it is not text: {error}") from error

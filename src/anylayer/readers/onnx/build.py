@@ -1,10 +1,10 @@
-"""From a model's nodes to a Network: values, constants, attributes, graphs inside nodes."""
+"""From a model's nodes to a Network, with values, constants, attributes and subgraphs."""
 
 from __future__ import annotations
 
-import heapq
 from collections import ChainMap
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,69 +13,77 @@ from anylayer.errors import NetworkError, at, nearest, need
 from anylayer.layer import Registry
 from anylayer.libraries.onnx import TensorProto, latest, onnx
 from anylayer.network import Array, Network, Node, Subgraph, TensorType, as_written
+from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_RANK
+from anylayer.readers._order import computing_order
 from anylayer.readers.onnx.file import Model
 from anylayer.readers.onnx.functions import Functions, Scope, bound_attributes, domain_of, opsets
 from anylayer.readers.onnx.tensors import Tensors, tensor_dtype
 
 _CONSTANT = "Constant"
 _FORMAT = "onnx"
-_DEEP = 32
-_AXES = 32
-_ARRAYS = frozenset(int(n) for n in TensorProto.DataType.values()) - {TensorProto.UNDEFINED, TensorProto.STRING}
-_KIND = onnx.AttributeProto
+_NUMERIC = frozenset(int(n) for n in TensorProto.DataType.values()) - {TensorProto.UNDEFINED, TensorProto.STRING}
+"""The data types of arrays of numbers."""
+_Kind = onnx.AttributeProto
+Values = Mapping[str, "Array | None"]
+"""The values that nodes may read, by name: the array of a constant, None for any other value."""
 
 
 def build(model: Model, user_types: frozenset[str]) -> Network:
-    """The network of a model. Raises FileError, NetworkError."""
+    """Return the network of a model. Raise FileError or NetworkError."""
     proto = model.proto
-    known = opsets(proto)
-    if "" not in known:
-        known[""] = 1 if proto.ir_version < 3 else latest()
+    versions = opsets(proto)
+    if "" not in versions:
+        versions[""] = 1 if proto.ir_version < 3 else latest()
     need(
-        0 < known[""] <= latest(),
-        f"its operator set is {known['']}; the installed onnx package knows 1 to {latest()}: pip install -U onnx",
+        0 < versions[""] <= latest(),
+        f"its operator set is {versions['']}, but the installed onnx package supports 1 to {latest()}: "
+        "pip install -U onnx",
         NetworkError,
     )
     tensors = Tensors(model)
     builder = _Builder(tensors, Functions(proto, user_types), user_types)
-    constants = {s.proto.name: tensors.stored(s) for s in model.stored if s.proto.name}
-    network = builder.network(proto.graph, Scope(known), constants, str(model.path), {})
-    for told in proto.metadata_props:  # as anylayer's own writer says how pictures lie
-        name = told.key.removeprefix("layout:")
-        if name != told.key and name in network.inputs and told.value in ("NCHW", "NHWC"):
-            network.layouts[name] = told.value
+    constants = {i.proto.name: tensors.initializer(i) for i in model.initializers if i.proto.name}
+    network = builder.network(proto.graph, Scope(versions), constants, str(model.path), {})
+    for entry in proto.metadata_props:  # anylayer's ONNX writer states the layout of pictures there
+        name = entry.key.removeprefix("layout:")
+        if name != entry.key and name in network.inputs and entry.value in ("NCHW", "NHWC"):
+            network.layouts[name] = entry.value
     if proto.training_info:
-        network.notes.append("what the file has for training is left out")
+        network.notes.append("the training information of the file is left out")
     return network
 
 
 class _Builder:
-    """Builds the network of a graph and of those inside its nodes."""
+    """Builds the network of a graph and of the subgraphs inside its nodes."""
 
     def __init__(self, tensors: Tensors, functions: Functions, user_types: frozenset[str]) -> None:
-        self._tensors, self._functions, self._users = tensors, functions, user_types
-        self._standard: set[str] | None = None
+        self._tensors, self._functions, self._user_types = tensors, functions, user_types
+        self._built_in_types: set[str] | None = None
 
     def network(
-        self, graph: Any, scope: Scope, constants: dict[str, Array], source: str, outer: Mapping[str, Any]
+        self, graph: onnx.GraphProto, scope: Scope, constants: dict[str, Array], source: str, outer: Values
     ) -> Network:
-        """The network of `graph`. `outer` are the values around it, with the array of those that are constant."""
-        for one in graph.sparse_initializer:
-            constants[scope.value(one.values.name)] = self._tensors.sparse(one)
-        for one in graph.initializer:  # of graphs inside nodes
-            constants[scope.value(one.name)] = self._tensors.array(one)
+        """Return the network of a graph.
+
+        `constants` are its initializers that have been read; its constants are added to them. `outer` are the
+        values of the surrounding graphs.
+        """
+        for sparse in graph.sparse_initializer:
+            constants[scope.value(sparse.values.name)] = self._tensors.sparse(sparse)
+        for tensor in graph.initializer:  # only subgraphs still have initializers
+            constants[scope.value(tensor.name)] = self._tensors.array(tensor)
         network = Network(graph.name or _FORMAT, _FORMAT, {}, [], {}, source=source)
         for info in graph.input:
             name = scope.value(info.name)
             if name not in constants:
-                need(name not in network.inputs, f"input '{name}' is there twice", NetworkError)
-                _input(network, name, info)
+                need(name not in network.inputs, f"input '{name}' occurs twice", NetworkError)
+                _add_input(network, name, info)
         drafts = []
-        for node, inner in self._functions.flat(graph.node, scope):
+        for node, inner in self._functions.inlined(graph.node, scope):
             draft = _Draft(node, inner)
-            if not self._is_constant(draft, constants):
+            if not self._add_constant(draft, constants):
                 drafts.append(draft)
-        own = self._nodes(network, drafts, constants, outer)
+        own = self._add_nodes(network, drafts, constants, outer)
         for info in graph.output:
             name = scope.value(info.name)
             if name not in own and name not in outer:
@@ -86,43 +94,40 @@ class _Builder:
         _place_constants(network, constants)
         return network
 
-    def _is_constant(self, draft: _Draft, constants: dict[str, Array]) -> bool:
-        """Whether a node only gives an array, which then is entered."""
+    def _add_constant(self, draft: _Draft, constants: dict[str, Array]) -> bool:
+        """Add the array of a Constant node to the constants. Return False for any other node."""
         node = draft.proto
-        if node.op_type != _CONSTANT or domain_of(node.domain) or _CONSTANT in self._users:
+        if node.op_type != _CONSTANT or domain_of(node.domain) or _CONSTANT in self._user_types:
             return False
         name = draft.scope.value(node.output[0]) if len(node.output) == 1 else ""
         with at(_place("", node.name or name, _CONSTANT)):
-            need(name, f"it has {len(node.output)} outputs, one is needed", NetworkError)
+            need(name, f"it has {len(node.output)} outputs, expected 1", NetworkError)
             need(name not in constants, f"value '{name}' is produced twice", NetworkError)
-            constants[name] = self._value(node, draft.scope)
+            constants[name] = self._constant_value(node, draft.scope)
         return True
 
-    def _value(self, node: Any, scope: Scope) -> Array:
+    def _constant_value(self, node: onnx.NodeProto, scope: Scope) -> Array:
         found = list(bound_attributes(node, scope))
-        need(len(found) == 1, f"it has {len(found)} attributes, one is needed", NetworkError)
-        one = found[0]
-        value = self._attribute(one)
+        need(len(found) == 1, f"it has {len(found)} attributes, expected 1", NetworkError)
+        attribute = found[0]
+        value = self._attribute_value(attribute)
         if isinstance(value, np.ndarray):
             return value
-        floats = one.type in (_KIND.FLOAT, _KIND.FLOATS)
-        need(floats or one.type in (_KIND.INT, _KIND.INTS), "it holds strings", NetworkError)
+        floats = attribute.type in (_Kind.FLOAT, _Kind.FLOATS)
+        rule = "its value is strings, which are not supported"
+        need(floats or attribute.type in (_Kind.INT, _Kind.INTS), rule, NetworkError)
         return np.array(value, np.float32 if floats else np.int64)
 
-    def _nodes(
-        self,
-        network: Network,
-        drafts: list[_Draft],
-        constants: dict[str, Array],
-        outer: Mapping[str, Any],
-    ) -> Mapping[str, Any]:
-        """Enter the nodes in computing order; give the values there are, with the arrays of those constant."""
-        own: dict[str, Any] = {**dict.fromkeys(network.inputs), **constants}
+    def _add_nodes(
+        self, network: Network, drafts: list[_Draft], constants: dict[str, Array], outer: Values
+    ) -> Values:
+        """Add the nodes in computing order. Return the graph's own values."""
+        own: dict[str, Array | None] = {**dict.fromkeys(network.inputs), **constants}
         taken: set[str] = set()
         for i, draft in enumerate(drafts):
-            draft.name = _unique(draft, i, taken)
+            draft.name = _unique_name(draft, i, taken)
             draft.inputs = [draft.scope.value(n) for n in draft.proto.input]
-            draft.outputs = _outputs(draft)
+            draft.outputs = _output_names(draft)
             for name in draft.outputs:
                 need(name not in own, f"value '{name}' is produced twice", NetworkError)
                 own[name] = None
@@ -131,55 +136,63 @@ class _Builder:
         for draft in drafts:
             with at(_place("", draft.name, draft.proto.op_type)):
                 nodes.append(self._node(draft, values, network.source))
-        network.nodes = _sorted(nodes, {"", *network.inputs, *constants}, own)
+        network.nodes = _sorted(nodes)
         return own
 
-    def _node(self, draft: _Draft, values: Mapping[str, Any], source: str) -> Node:
+    def _node(self, draft: _Draft, values: Values, source: str) -> Node:
         proto = draft.proto
         domain = domain_of(proto.domain)
-        type_ = self._type(proto.op_type, domain)
+        type_ = self._layer_type(proto.op_type, domain)
         for name in draft.inputs:
             if name and name not in values:
                 raise NetworkError(f"input '{name}' is produced by no node{nearest(name, values)}")
         attributes: dict[str, Any] = {}
         captured: list[str] = []
-        for one in bound_attributes(proto, draft.scope):
-            need(one.name not in attributes, f"attribute '{one.name}' is there twice", NetworkError)
-            if one.type == _KIND.GRAPH:
-                inner = self._subgraph(one.g, draft, values)
+        for attribute in bound_attributes(proto, draft.scope):
+            need(attribute.name not in attributes, f"attribute '{attribute.name}' occurs twice", NetworkError)
+            if attribute.type == _Kind.GRAPH:
+                inner = self._subgraph(attribute.g, draft, values)
                 captured += inner.captured
-                attributes[one.name] = inner
+                attributes[attribute.name] = inner
             else:
-                attributes[one.name] = self._attribute(one)
+                attributes[attribute.name] = self._attribute_value(attribute)
         node = Node(draft.name, type_, [*draft.inputs, *captured], draft.outputs, {"attribute": attributes})
         node.domain, node.version = domain, draft.scope.opsets.get(domain, 0)
         node.place = _place(source, node.name, type_)
-        if type_ in self._users or (domain and type_ not in self._built_in()):
-            node.blobs = [values[n] for n in node.inputs if isinstance(values.get(n), np.ndarray)]
-            node.inputs = [n for n in node.inputs if not isinstance(values.get(n), np.ndarray)]
+        if type_ in self._user_types or (domain and type_ not in self._built_in()):
+            node.blobs = [array for n in node.inputs if (array := values.get(n)) is not None]
+            node.inputs = [n for n in node.inputs if values.get(n) is None]
         return node
 
-    def _type(self, op: str, domain: str) -> str:
-        """The layer type of an operator: its name; with its domain where ONNX has another one of that name."""
+    def _layer_type(self, op: str, domain: str) -> str:
+        """Return the layer type of an operator.
+
+        It is the operator's name, with the domain in front if ONNX or the user distinguishes it from an operator
+        of ONNX's own domain.
+        """
         if not domain:
             return op
         full = f"{domain}.{op}"
-        if full in self._users:
+        if full in self._user_types:
             return full
-        if op in self._users:
+        if op in self._user_types:
             return op
         return full if op in self._built_in() or full in self._built_in() else op
 
     def _built_in(self) -> set[str]:
-        """The types that this package defines."""
-        if self._standard is None:
-            self._standard = set(Registry.of(_FORMAT).types())
-        return self._standard
+        """Return the layer types that this package defines."""
+        if self._built_in_types is None:
+            self._built_in_types = set(Registry.of(_FORMAT).types())
+        return self._built_in_types
 
-    def _subgraph(self, graph: Any, draft: _Draft, values: Mapping[str, Any]) -> Subgraph:
-        """A graph inside a node; what it reads of the values around it is captured."""
+    def _subgraph(self, graph: onnx.GraphProto, draft: _Draft, values: Values) -> Subgraph:
+        """Return a graph that is an attribute of a node.
+
+        The values of the surrounding graphs that it reads are captured.
+        """
         scope = draft.scope
-        need(scope.depth < _DEEP, f"graphs lie in one another more than {_DEEP} deep", NetworkError)
+        rule = f"subgraphs are nested deeper than {MAX_GRAPH_NESTING}"
+        need(scope.depth < MAX_GRAPH_NESTING, rule, NetworkError)
         own = [i.name for i in graph.input] + [i.name for i in graph.initializer]
         own += [i.values.name for i in graph.sparse_initializer] + [n for node in graph.node for n in node.output]
         prefix = f"{draft.name}/{graph.name or 'graph'}/"
@@ -192,71 +205,76 @@ class _Builder:
         network.inputs.update(dict.fromkeys(captured))
         return Subgraph(network, captured)
 
-    def _attribute(self, one: Any) -> Any:
-        """An attribute's plain value."""
-        kind = one.type or _guess(one)
-        with at(f"attribute '{one.name}'"):
-            if kind == _KIND.TENSOR:
-                return self._tensors.array(one.t)
-            if kind == _KIND.TENSORS:
-                return [self._tensors.array(t) for t in one.tensors]
-            if kind == _KIND.STRING:
-                return one.s.decode("utf-8", "backslashreplace")
-            if kind == _KIND.STRINGS:
-                return [s.decode("utf-8", "backslashreplace") for s in one.strings]
-            if kind == _KIND.FLOAT:
-                return as_written(one.f)
-            if kind == _KIND.INT:
-                return int(one.i)
-            if kind == _KIND.FLOATS:
-                return [as_written(v) for v in one.floats]
-            if kind == _KIND.INTS:
-                return [int(v) for v in one.ints]
-            if kind == _KIND.SPARSE_TENSOR:
-                return self._tensors.sparse(one.sparse_tensor)
-            name = _KIND.AttributeType.Name(kind) if kind in _KIND.AttributeType.values() else kind
-            raise NetworkError(f"is of type {name}, which is not read")
+    def _attribute_value(self, attribute: onnx.AttributeProto) -> Any:
+        """Return an attribute's value: an int, a float, a str, an array, or a list of these."""
+        kind = attribute.type or _guessed_type(attribute)
+        with at(f"attribute '{attribute.name}'"):
+            if kind == _Kind.TENSOR:
+                return self._tensors.array(attribute.t)
+            if kind == _Kind.TENSORS:
+                return [self._tensors.array(t) for t in attribute.tensors]
+            if kind == _Kind.STRING:
+                return attribute.s.decode("utf-8", "backslashreplace")
+            if kind == _Kind.STRINGS:
+                return [s.decode("utf-8", "backslashreplace") for s in attribute.strings]
+            if kind == _Kind.FLOAT:
+                return as_written(attribute.f)
+            if kind == _Kind.INT:
+                return int(attribute.i)
+            if kind == _Kind.FLOATS:
+                return [as_written(v) for v in attribute.floats]
+            if kind == _Kind.INTS:
+                return [int(v) for v in attribute.ints]
+            if kind == _Kind.SPARSE_TENSOR:
+                return self._tensors.sparse(attribute.sparse_tensor)
+            name = _Kind.AttributeType.Name(kind) if kind in _Kind.AttributeType.values() else kind
+            raise NetworkError(f"attributes of type {name} are not supported")
 
 
+@dataclass(slots=True)
 class _Draft:
-    """A node on its way into the network."""
+    """A node before it is added to the network, with its final name and the network's names of its values."""
 
-    __slots__ = ("inputs", "name", "outputs", "proto", "scope")
-
-    def __init__(self, proto: Any, scope: Scope) -> None:
-        self.proto, self.scope = proto, scope
-        self.name = ""
-        self.inputs: list[str] = []
-        self.outputs: list[str] = []
+    proto: onnx.NodeProto
+    scope: Scope
+    name: str = ""
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
 
 
 def _place(source: str, name: str, type_: str) -> str:
     return f"{source}: layer '{name}' ({type_})" if source else f"layer '{name}' ({type_})"
 
 
-def _unique(draft: _Draft, i: int, taken: set[str]) -> str:
-    """The node's name, made up where the file gives none or gives it twice."""
-    wish = draft.scope.prefix + (draft.proto.name or f"{draft.proto.op_type}_{i}")
-    name = wish if wish not in taken else f"{wish}#{i}"
+def _unique_name(draft: _Draft, i: int, taken: set[str]) -> str:
+    """Return the name of node `i`.
+
+    A node without a name, or with a name that is taken, gets a name with its number.
+    """
+    stated = draft.scope.prefix + (draft.proto.name or f"{draft.proto.op_type}_{i}")
+    name = stated if stated not in taken else f"{stated}#{i}"
     taken.add(name)
     return name
 
 
-def _outputs(draft: _Draft) -> list[str]:
-    """The names of a node's outputs; one that nobody reads gets a name of its own, or is left out at the end."""
+def _output_names(draft: _Draft) -> list[str]:
+    """Return the names of a node's outputs.
+
+    An output that the file leaves out gets a name of its own, or is omitted at the end of the list.
+    """
     names = list(draft.proto.output)
     while names and not names[-1]:
         names.pop()
     return [draft.scope.value(n) or f"{draft.name}/unused_{i}" for i, n in enumerate(names)]
 
 
-def _input(network: Network, name: str, info: Any) -> None:
-    """Enter an input; sizes that the file leaves open are None in `open`."""
+def _add_input(network: Network, name: str, info: onnx.ValueInfoProto) -> None:
+    """Add an input. Dynamic sizes are None in `network.open`."""
     kind = info.type.WhichOneof("value")
     with at(f"input '{name}'"):
         need(
             kind in ("tensor_type", None),
-            f"is a {(kind or '').removesuffix('_type')}: inputs are arrays",
+            f"inputs of type {(kind or '').removesuffix('_type')} are not supported, only arrays",
             NetworkError,
         )
         tensor = info.type.tensor_type
@@ -267,7 +285,7 @@ def _input(network: Network, name: str, info: Any) -> None:
         sizes = tuple(
             int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim
         )
-        need(len(sizes) <= _AXES, f"has {len(sizes)} axes, {_AXES} are the most", NetworkError)
+        need(len(sizes) <= MAX_RANK, f"has {len(sizes)} axes; the limit is {MAX_RANK}", NetworkError)
     if None in sizes:
         network.open[name] = sizes
     if None in sizes[1:]:
@@ -276,12 +294,12 @@ def _input(network: Network, name: str, info: Any) -> None:
         network.inputs[name] = TensorType(tuple(1 if d is None else d for d in sizes), dtype)
 
 
-def _declare(network: Network, name: str, info: Any) -> None:
-    """Enter the type of a value where the file states all of it; a batch left open is 1, as that of the inputs."""
+def _declare(network: Network, name: str, info: onnx.ValueInfoProto) -> None:
+    """Enter the type of a value if the file states all of it. A dynamic batch size is 1, as in the inputs."""
     tensor = info.type.tensor_type
     if info.type.WhichOneof("value") != "tensor_type" or not tensor.HasField("shape"):
         return
-    if tensor.elem_type not in _ARRAYS:
+    if tensor.elem_type not in _NUMERIC:
         return
     sizes = [int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim]
     if sizes and sizes[0] is None and network.open and None not in sizes[1:]:
@@ -291,34 +309,22 @@ def _declare(network: Network, name: str, info: Any) -> None:
         network.declared[name] = TensorType(tuple(d or 0 for d in sizes), tensor_dtype(tensor.elem_type))
 
 
-def _sorted(nodes: list[Node], known: set[str], own: Mapping[str, Any]) -> list[Node]:
-    """The nodes in computing order: the file's, where it is one. Raises NetworkError for a circle."""
-    waits: list[int] = []
-    readers: dict[str, list[int]] = {}
-    for i, node in enumerate(nodes):
-        wanted = {n for n in node.inputs if n in own and n not in known}
-        waits.append(len(wanted))
-        for name in wanted:
-            readers.setdefault(name, []).append(i)
-    ready = [i for i, count in enumerate(waits) if not count]
-    heapq.heapify(ready)
-    done: list[Node] = []
-    while ready:
-        node = nodes[heapq.heappop(ready)]
-        done.append(node)
-        for name in node.outputs:
-            for i in readers.get(name, ()):
-                waits[i] -= 1
-                if not waits[i]:
-                    heapq.heappush(ready, i)
-    if len(done) < len(nodes):
-        stuck = ", ".join(f"'{n.name}'" for n, count in zip(nodes, waits) if count)
-        raise NetworkError(f"these nodes wait for one another in a circle: {stuck[:200]}")
-    return done
+def _sorted(nodes: list[Node]) -> list[Node]:
+    """Return the nodes in computing order, which is the file's order if possible.
+
+    Raise NetworkError for a cycle.
+    """
+    producer = {name: i for i, node in enumerate(nodes) for name in node.outputs}
+    producers = {i: {producer[n] for n in node.inputs if n in producer} for i, node in enumerate(nodes)}
+    ordered = computing_order(producers)
+    if len(ordered) < len(nodes):
+        stuck = ", ".join(f"'{nodes[i].name}'" for i in sorted(producers.keys() - set(ordered)))
+        raise NetworkError(f"these nodes depend on each other in a cycle: {stuck[:200]}")
+    return [nodes[i] for i in ordered]
 
 
 def _place_constants(network: Network, constants: Mapping[str, Array]) -> None:
-    """Put each constant that is read before the first node that reads it."""
+    """Add a Constant node for each constant that is read, before its first consumer."""
     nodes: list[Node] = []
     placed: set[str] = set()
 
@@ -338,12 +344,12 @@ def _place_constants(network: Network, constants: Mapping[str, Array]) -> None:
     network.nodes = nodes
 
 
-def _guess(one: Any) -> int:
-    """The type of an attribute of the first files, which leave it out."""
-    for field, kind in (("f", _KIND.FLOAT), ("i", _KIND.INT), ("s", _KIND.STRING), ("t", _KIND.TENSOR)):
-        if one.HasField(field):
+def _guessed_type(attribute: onnx.AttributeProto) -> int:
+    """Return the type of an attribute without a type, which the oldest files have."""
+    for name, kind in (("f", _Kind.FLOAT), ("i", _Kind.INT), ("s", _Kind.STRING), ("t", _Kind.TENSOR)):
+        if attribute.HasField(name):
             return int(kind)
-    for field, kind in (("floats", _KIND.FLOATS), ("ints", _KIND.INTS), ("strings", _KIND.STRINGS)):
-        if len(getattr(one, field)):
+    for name, kind in (("floats", _Kind.FLOATS), ("ints", _Kind.INTS), ("strings", _Kind.STRINGS)):
+        if len(getattr(attribute, name)):
             return int(kind)
-    return int(_KIND.UNDEFINED)
+    return int(_Kind.UNDEFINED)

@@ -1,4 +1,7 @@
-"""A model's file without its large arrays: those stay in the mapped file, and are views of it when asked for."""
+"""A model's file, parsed without its large arrays.
+
+They stay in the mapped file and are read later, as views of it.
+"""
 
 from __future__ import annotations
 
@@ -9,70 +12,73 @@ from typing import Any
 
 from anylayer.errors import FileError, at, need
 from anylayer.libraries.onnx import DecodeError, TensorProto, onnx
+from anylayer.readers._limits import MAX_ONNX_BYTES
 from anylayer.readers._protobuf import BYTES, Buffer
 
-_GRAPH = 7
-_INITIALIZER = 5
-_RAW = 9
-_LARGE = 4096
-_MOST_REST = 1 << 30
-"""Bytes of a model that are not large arrays; protobuf takes no more than 2 GiB."""
+_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
+"""Field numbers of ModelProto.graph, GraphProto.initializer and TensorProto.raw_data."""
+_LARGE_BYTES = 4096
+"""The size from which on the bytes of an initializer stay in the file."""
 
 
 @dataclass(slots=True)
-class Stored:
-    """An initializer: its message, and where its bytes lie in the file where they have been left there."""
+class Initializer:
+    """An initializer.
 
-    proto: Any
+    `raw` are the start and end of its bytes in the file, if the message does not contain them.
+    """
+
+    proto: TensorProto
     raw: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
 class Model:
-    """A model whose graph has no initializers: those are `stored`."""
+    """A model. Its initializers are not in `proto`."""
 
     path: Path
     buffer: Buffer
-    proto: Any
-    stored: list[Stored]
+    proto: onnx.ModelProto
+    initializers: list[Initializer]
 
 
 def load(path: Path) -> Model:
-    """Map a file and parse what is not large arrays. Raises FileError where it is no ONNX model."""
+    """Map a file and parse it without its large arrays. Raise FileError if it is not an ONNX model."""
     buffer = Buffer(path)
     try:
-        rest, graph = _Pieces(buffer), _Pieces(buffer)
-        stored: list[Stored] = []
+        rest, graph = _Runs(buffer), _Runs(buffer)
+        initializers: list[Initializer] = []
         for number, kind, start, stop, begin in _fields(buffer, 0, buffer.size):
             if (number, kind) != (_GRAPH, BYTES):
-                rest.take(begin, stop)
+                rest.add(begin, stop)
                 continue
             for inner, wire, low, high, first in _fields(buffer, start, stop):
                 if (inner, wire) == (_INITIALIZER, BYTES):
-                    stored.append(_stored(buffer, low, high))
+                    initializers.append(_initializer(buffer, low, high))
                 else:
-                    graph.take(first, high)
+                    graph.add(first, high)
     except FileError as error:
-        raise FileError(f"this is no ONNX model, or it is cut off: {error.message}", *error.places) from error
+        raise FileError(f"this is not an ONNX model, or it is cut off: {error.message}", *error.places) from error
     model = _parsed(onnx.ModelProto, rest.bytes())
-    need(graph.found or stored, "this is no ONNX model: it has no graph", FileError)
+    need(graph.found or initializers, "this is not an ONNX model: it has no graph", FileError)
     model.graph.CopyFrom(_parsed(onnx.GraphProto, graph.bytes()))
-    _need_names(_names(model))
-    _need_names(name for s in stored for name in _of_tensor(s.proto))
-    return Model(path, buffer, model, stored)
+    _need_utf8(_model_names(model))
+    _need_utf8(name for i in initializers for name in _tensor_names(i.proto))
+    return Model(path, buffer, model, initializers)
 
 
-class _Pieces:
-    """Runs of bytes of the file, put together."""
+class _Runs:
+    """Collects runs of bytes of the file. `found` is true once there is one, even an empty one."""
 
     def __init__(self, buffer: Buffer) -> None:
         self._data, self.found, self._size = buffer.data, False, 0
         self._runs: list[list[int]] = []
 
-    def take(self, start: int, stop: int) -> None:
+    def add(self, start: int, stop: int) -> None:
         self.found = True
         self._size += stop - start
-        need(self._size <= _MOST_REST, f"more than {_MOST_REST} bytes of it are not weights", FileError)
+        rule = f"the model has more than {MAX_ONNX_BYTES} bytes besides its large weights, which is the limit"
+        need(self._size <= MAX_ONNX_BYTES, rule, FileError)
         if self._runs and self._runs[-1][1] == start:
             self._runs[-1][1] = stop
         else:
@@ -83,87 +89,92 @@ class _Pieces:
 
 
 def _fields(buffer: Buffer, start: int, stop: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Number, wire type, start and stop of each field's value, and where the field itself begins."""
+    """Yield each field: its number, its wire type, the start and end of its value, and the start of the field."""
     begin = start
     for number, kind, low, high in buffer.fields(start, stop):
         yield number, kind, low, high, begin
         begin = high
 
 
-def _stored(buffer: Buffer, start: int, stop: int) -> Stored:
-    if stop - start < _LARGE:
-        return Stored(_parsed(TensorProto, buffer.data[start:stop]))
-    pieces = _Pieces(buffer)
+def _initializer(buffer: Buffer, start: int, stop: int) -> Initializer:
+    """Return the initializer whose message is between two positions.
+
+    Leave the bytes of a large one in the file.
+    """
+    if stop - start < _LARGE_BYTES:
+        return Initializer(_parsed(TensorProto, buffer.data[start:stop]))
+    rest = _Runs(buffer)
     raw = None
     with at(f"the initializer at byte {start}"):
         for number, kind, low, high, begin in _fields(buffer, start, stop):
-            if (number, kind) == (_RAW, BYTES):
+            if (number, kind) == (_RAW_DATA, BYTES):
                 raw = (low, high)
             else:
-                pieces.take(begin, high)
-        return Stored(_parsed(TensorProto, pieces.bytes()), raw)
+                rest.add(begin, high)
+        return Initializer(_parsed(TensorProto, rest.bytes()), raw)
 
 
-def _parsed(kind: Any, data: bytes) -> Any:
+def _parsed(message: Any, data: bytes) -> Any:
+    """Return a message of a protobuf class, parsed from its bytes."""
     try:
-        return kind.FromString(data)
+        return message.FromString(data)
     except (DecodeError, RuntimeError, ValueError) as error:
-        raise FileError("this is no ONNX model, or it is damaged: protobuf does not take it") from error
+        raise FileError("this is not an ONNX model, or it is damaged: protobuf cannot parse it") from error
 
 
-def _need_names(names: Iterable[Any]) -> None:
-    """Refuse names that are not UTF-8, which protobuf gives as bytes."""
+def _need_utf8(names: Iterable[str | bytes]) -> None:
+    """Raise FileError for a name that is not UTF-8. Protobuf returns such names as bytes."""
     for name in names:
         if not isinstance(name, str):
             raise FileError(f"the name {name!r:.80} in it is not UTF-8")
 
 
-def _names(model: Any) -> Iterator[Any]:
-    """Every name in a model that is used."""
+def _model_names(model: onnx.ModelProto) -> Iterator[str | bytes]:
+    """Yield every name in a model that is used."""
     for pair in model.metadata_props:
         yield from (pair.key, pair.value)
     yield from (opset.domain for opset in model.opset_import)
-    yield from _of_graph(model.graph)
+    yield from _graph_names(model.graph)
     for function in model.functions:
         yield from (function.name, function.domain, *function.input, *function.output, *function.attribute)
         yield from (opset.domain for opset in function.opset_import)
-        for one in function.attribute_proto:
-            yield from _of_attribute(one)
+        for attribute in function.attribute_proto:
+            yield from _attribute_names(attribute)
         for node in function.node:
-            yield from _of_node(node)
+            yield from _node_names(node)
 
 
-def _of_graph(graph: Any) -> Iterator[Any]:
+def _graph_names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
     yield graph.name
     for info in (*graph.input, *graph.output, *graph.value_info):
         yield info.name
         if info.type.WhichOneof("value") == "tensor_type":
             yield from (d.dim_param for d in info.type.tensor_type.shape.dim)
     for tensor in graph.initializer:
-        yield from _of_tensor(tensor)
+        yield from _tensor_names(tensor)
     for sparse in graph.sparse_initializer:
-        yield from _of_tensor(sparse.values)
+        yield from _tensor_names(sparse.values)
     for node in graph.node:
-        yield from _of_node(node)
+        yield from _node_names(node)
 
 
-def _of_node(node: Any) -> Iterator[Any]:
+def _node_names(node: onnx.NodeProto) -> Iterator[str | bytes]:
     yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-    for one in node.attribute:
-        yield from _of_attribute(one)
+    for attribute in node.attribute:
+        yield from _attribute_names(attribute)
 
 
-def _of_attribute(one: Any) -> Iterator[Any]:
-    yield from (one.name, one.ref_attr_name)
-    if one.HasField("t"):
-        yield from _of_tensor(one.t)
-    if one.HasField("g"):
-        yield from _of_graph(one.g)
-    for graph in one.graphs:
-        yield from _of_graph(graph)
+def _attribute_names(attribute: onnx.AttributeProto) -> Iterator[str | bytes]:
+    yield from (attribute.name, attribute.ref_attr_name)
+    if attribute.HasField("t"):
+        yield from _tensor_names(attribute.t)
+    if attribute.HasField("g"):
+        yield from _graph_names(attribute.g)
+    for graph in attribute.graphs:
+        yield from _graph_names(graph)
 
 
-def _of_tensor(tensor: Any) -> Iterator[Any]:
+def _tensor_names(tensor: TensorProto) -> Iterator[str | bytes]:
     yield tensor.name
     for pair in tensor.external_data:
         yield from (pair.key, pair.value)

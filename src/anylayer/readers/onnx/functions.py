@@ -1,103 +1,107 @@
-"""Functions that a model brings itself: their nodes stand in for every call, with its values and attributes.
+"""The functions that a model defines. They are inlined: a function's nodes replace each call of it.
 
-Source: onnx.proto FunctionProto; docs/IR.md "Model Local Functions".
+Source: onnx.proto, FunctionProto; onnx/docs/IR.md, "Model Local Functions".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from anylayer.errors import NetworkError, at, need
 from anylayer.libraries.onnx import onnx
-
-MOST_NODES = 50_000
-"""Nodes of a network, those of functions and of graphs inside nodes counted."""
-_DEEP = 32
+from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_NODES
 
 Key = tuple[str, str, str]
+"""The domain, the name and the overload of a function."""
 
 
 @dataclass(slots=True)
 class Scope:
-    """Where nodes stand: the operator sets they are of, the prefix of their values' names, what a function's
-    names mean outside, and its attributes."""
+    """The graph or function that nodes belong to.
+
+    `opsets` maps domains to versions of operator sets. `prefix` precedes the names of values inside, and `names`
+    maps those names inside that have another name in the network. `attributes` are those of the function's call;
+    None outside of functions.
+    """
 
     opsets: dict[str, int]
     prefix: str = ""
     names: dict[str, str] = field(default_factory=dict)
-    attributes: dict[str, Any] | None = None
+    attributes: dict[str, onnx.AttributeProto] | None = None
     depth: int = 0
 
     def value(self, name: str) -> str:
-        """A value's name in the network."""
+        """Return the network's name of a value."""
         return self.names.get(name, f"{self.prefix}{name}") if name else ""
 
 
 def domain_of(name: str) -> str:
-    """A domain; "" is another name of ONNX's own."""
+    """Return a domain. "" and "ai.onnx" are the same domain, ONNX's own, which is returned as ""."""
     return "" if name == "ai.onnx" else name
 
 
-def opsets(proto: Any) -> dict[str, int]:
-    """domain -> version."""
+def opsets(proto: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
+    """Return the versions of the operator sets that a model or function imports, by domain.
+
+    Raise NetworkError if it imports two versions of one domain.
+    """
     found: dict[str, int] = {}
-    for one in proto.opset_import:
-        domain = domain_of(one.domain)
+    for opset in proto.opset_import:
+        domain = domain_of(opset.domain)
         need(
-            found.get(domain, one.version) == one.version,
-            f"operator set '{domain or 'ai.onnx'}' is imported twice, as {found.get(domain)} and {one.version}",
+            found.get(domain, opset.version) == opset.version,
+            f"operator set '{domain or 'ai.onnx'}' is imported twice, as {found.get(domain)} and {opset.version}",
             NetworkError,
         )
-        found[domain] = int(one.version)
+        found[domain] = int(opset.version)
     return found
 
 
 class Functions:
-    """The functions of a model, and how often they may still be called."""
+    """The functions of a model. The nodes of the network are counted while functions are inlined."""
 
-    def __init__(self, model: Any, user_types: frozenset[str]) -> None:
-        self._known: dict[Key, Any] = {}
-        self._users = user_types
-        self.left = MOST_NODES
+    def __init__(self, model: onnx.ModelProto, user_types: frozenset[str]) -> None:
+        self._functions: dict[Key, onnx.FunctionProto] = {}
+        self._user_types = user_types
+        self._nodes = 0
         self._calls = 0
-        for one in model.functions:
-            key = (domain_of(one.domain), one.name, getattr(one, "overload", ""))
-            need(key not in self._known, f"function '{one.name}' is there twice", NetworkError)
-            self._known[key] = one
+        for function in model.functions:
+            key = (domain_of(function.domain), function.name, getattr(function, "overload", ""))
+            need(key not in self._functions, f"function '{function.name}' is defined twice", NetworkError)
+            self._functions[key] = function
 
-    def count(self) -> None:
-        """Count a node."""
-        self.left -= 1
-        need(self.left >= 0, f"it has more than {MOST_NODES} nodes, those of its functions counted", NetworkError)
+    def _count_node(self) -> None:
+        self._nodes += 1
+        rule = f"the model has more than {MAX_NODES} nodes, including those of inlined functions"
+        need(self._nodes <= MAX_NODES, rule, NetworkError)
 
-    def flat(self, nodes: Any, scope: Scope) -> Iterator[tuple[Any, Scope]]:
-        """The nodes with those of functions in place of their calls."""
+    def inlined(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> Iterator[tuple[onnx.NodeProto, Scope]]:
+        """Yield the nodes, each with its scope. The nodes of a function replace each call of it."""
         for node in nodes:
-            self.count()
-            function = self._called(node)
+            self._count_node()
+            function = self._called_function(node)
             if function is None:
                 yield node, scope
                 continue
             with at(f"function '{node.op_type}'"):
-                need(
-                    scope.depth < _DEEP,
-                    f"functions call one another more than {_DEEP} deep; does it call itself?",
-                    NetworkError,
-                )
-                yield from self.flat(function.node, self._inside(node, function, scope))
+                rule = f"function calls are nested deeper than {MAX_GRAPH_NESTING}; does the function call itself?"
+                need(scope.depth < MAX_GRAPH_NESTING, rule, NetworkError)
+                yield from self.inlined(function.node, self._function_scope(node, function, scope))
 
-    def _called(self, node: Any) -> Any:
-        if node.op_type in self._users or f"{domain_of(node.domain)}.{node.op_type}" in self._users:
+    def _called_function(self, node: onnx.NodeProto) -> onnx.FunctionProto | None:
+        """Return the function that a node calls, or None if it is an operator or the user defines its type."""
+        domain = domain_of(node.domain)
+        if node.op_type in self._user_types or f"{domain}.{node.op_type}" in self._user_types:
             return None
-        return self._known.get((domain_of(node.domain), node.op_type, getattr(node, "overload", "")))
+        return self._functions.get((domain, node.op_type, getattr(node, "overload", "")))
 
-    def _inside(self, node: Any, function: Any, scope: Scope) -> Scope:
+    def _function_scope(self, node: onnx.NodeProto, function: onnx.FunctionProto, scope: Scope) -> Scope:
+        """Return the scope of a function's nodes when `node`, which is in `scope`, calls it."""
         need(
             len(node.input) <= len(function.input) and len(node.output) <= len(function.output),
-            f"takes {len(function.input)} inputs and gives {len(function.output)}, the call has {len(node.input)} "
-            f"and {len(node.output)}",
+            f"it has {len(function.input)} inputs and {len(function.output)} outputs, but the call has "
+            f"{len(node.input)} and {len(node.output)}",
             NetworkError,
         )
         self._calls += 1
@@ -110,20 +114,22 @@ class Functions:
         return Scope({**scope.opsets, **opsets(function)}, prefix, names, values, scope.depth + 1)
 
 
-def bound_attributes(node: Any, scope: Scope) -> Iterator[Any]:
-    """A node's attributes, those that name an attribute of the function replaced by its value or left out."""
-    for one in node.attribute:
-        if not one.ref_attr_name:
-            yield one
+def bound_attributes(node: onnx.NodeProto, scope: Scope) -> Iterator[onnx.AttributeProto]:
+    """Yield a node's attributes.
+
+    An attribute that refers to one of the function's attributes has the value that the call sets, or is left out
+    if the call does not set it. Raise NetworkError for such an attribute outside of a function.
+    """
+    for attribute in node.attribute:
+        if not attribute.ref_attr_name:
+            yield attribute
             continue
-        need(
-            scope.attributes is not None,
-            f"attribute '{one.name}' refers to '{one.ref_attr_name}', but this is no function",
-            NetworkError,
-        )
-        found = (scope.attributes or {}).get(one.ref_attr_name)
+        if scope.attributes is None:
+            rule = f"attribute '{attribute.name}' refers to '{attribute.ref_attr_name}', but is not in a function"
+            raise NetworkError(rule)
+        found = scope.attributes.get(attribute.ref_attr_name)
         if found is not None:
             renamed = onnx.AttributeProto()
             renamed.CopyFrom(found)
-            renamed.name = one.name
+            renamed.name = attribute.name
             yield renamed

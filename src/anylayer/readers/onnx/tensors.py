@@ -1,96 +1,139 @@
-"""Arrays of a model: inside it, in its mapped file, or in a file beside it."""
+"""The arrays of a model: in its parsed messages, in its mapped file, or in an external data file."""
 
 from __future__ import annotations
 
 import math
 import sys
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
 
 from anylayer.errors import FileError, at, need
-from anylayer.libraries.onnx import TensorProto, helper, numpy_helper
-from anylayer.network import Array
+from anylayer.libraries.onnx import TensorProto, helper, numpy_helper, onnx
+from anylayer.network import Array, Shape
 from anylayer.readers._beside import need_within
+from anylayer.readers._limits import MAX_RANK, MAX_SPARSE_VALUES
 from anylayer.readers._protobuf import Buffer
-from anylayer.readers.onnx.file import Model, Stored
+from anylayer.readers.onnx.file import Initializer, Model
 
-_MOST_DENSE = 1 << 28
-"""Values of a sparse array that is written out."""
-_AXES = 32
 _PACKED = ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
-_FIELDS = {
+"""Data types of which one byte holds several values."""
+_VALUE_FIELDS = {
     **dict.fromkeys(("FLOAT", "COMPLEX64"), "float_data"),
     **dict.fromkeys(("DOUBLE", "COMPLEX128"), "double_data"),
     "INT64": "int64_data",
     **dict.fromkeys(("UINT32", "UINT64"), "uint64_data"),
 }
+"""The field of a TensorProto that holds values of a data type.
+
+It is int32_data for the types that are not listed.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """The type of an array: its shape, its dtype, and the name of its ONNX data type."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    name: str
+
+    @classmethod
+    def of(cls, proto: TensorProto) -> _Type:
+        dtype = tensor_dtype(proto.data_type)
+        shape = tuple(int(d) for d in proto.dims)
+        need(len(shape) <= MAX_RANK, f"has {len(shape)} axes; the limit is {MAX_RANK}", FileError)
+        need(all(d >= 0 for d in shape), f"has shape {shape}: a size is negative", FileError)
+        return cls(shape, dtype, TensorProto.DataType.Name(proto.data_type))
+
+    @property
+    def count(self) -> int:
+        """The number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of bytes in a file."""
+        if self.name in _PACKED:
+            bits = int(self.name.lstrip("UINFLOAT")[0])
+            return -(-self.count * bits // 8)
+        return self.count * self.dtype.itemsize
+
+    def need(self, wanted: int, got: int, unit: str) -> None:
+        """Raise FileError unless the file has as many bytes or values as needed."""
+        rule = f"{self.name.lower()}{list(self.shape)} needs {wanted} {unit}, but the file has {got}"
+        need(wanted == got, rule, FileError)
 
 
 class Tensors:
-    """Reads the arrays of one model; files beside it are mapped once."""
+    """Reads the arrays of one model. Each external data file is mapped once."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._folder = model.path.parent
-        self._beside: dict[Path, Buffer] = {}
+        self._external_files: dict[Path, Buffer] = {}
 
-    def array(self, proto: Any, raw: tuple[int, int] | None = None) -> Array:
-        """The values; a view of a mapped file where its bytes are those of the array.
+    def array(self, proto: TensorProto, raw: tuple[int, int] | None = None) -> Array:
+        """Return the values of an array. They are a view of a mapped file where possible.
 
-        Raises FileError where what is claimed is not there.
+        `raw` are the start and end of its bytes in the model's file, if `proto` does not contain them. Raise
+        FileError if the values are missing or do not match the shape.
         """
         with at(f"array '{proto.name}'" if proto.name else "an array"):
-            dtype, name = _dtype(proto)
-            shape = _shape(proto)
-            count = math.prod(shape)
+            type_ = _Type.of(proto)
             if proto.data_location == TensorProto.EXTERNAL:
-                return self._external(proto, dtype, name, shape, count)
+                return self._external(proto, type_)
             if raw is not None:
-                return _view(self._model.buffer.data, *raw, dtype, name, shape)
-            return _inside(proto, dtype, name, shape, count)
+                return _view(self._model.buffer, *raw, type_)
+            return _contained(proto, type_)
 
-    def stored(self, stored: Stored) -> Array:
-        """An initializer's values."""
-        return self.array(stored.proto, stored.raw)
+    def initializer(self, initializer: Initializer) -> Array:
+        """Return the values of an initializer."""
+        return self.array(initializer.proto, initializer.raw)
 
-    def sparse(self, proto: Any) -> Array:
-        """A sparse array, written out (onnx.proto SparseTensorProto)."""
+    def sparse(self, proto: onnx.SparseTensorProto) -> Array:
+        """Return a sparse array as a dense one (onnx.proto, SparseTensorProto)."""
         with at(f"sparse array '{proto.values.name}'"):
             shape = tuple(int(d) for d in proto.dims)
-            need(all(d >= 0 for d in shape) and len(shape) <= _AXES, f"its shape is {shape}", FileError)
+            rule = f"its shape {shape} has a negative size or more than {MAX_RANK} axes"
+            need(all(d >= 0 for d in shape) and len(shape) <= MAX_RANK, rule, FileError)
             count = math.prod(shape)
-            need(count <= _MOST_DENSE, f"{shape} is {count} values, {_MOST_DENSE} are the most", FileError)
+            rule = f"shape {shape} has {count} values; the limit is {MAX_SPARSE_VALUES}"
+            need(count <= MAX_SPARSE_VALUES, rule, FileError)
             values, indices = self.array(proto.values).reshape(-1), self.array(proto.indices)
             dense = np.zeros(shape, values.dtype)
             flat = indices.reshape(-1)
             if indices.ndim == 2:
-                need(indices.shape == (len(values), len(shape)), f"its indices are {indices.shape}", FileError)
-                need(bool(((indices >= 0) & (indices < shape)).all()), f"an index is outside {shape}", FileError)
+                wanted = (len(values), len(shape))
+                rule = f"its indices have shape {indices.shape}, expected {wanted}"
+                need(indices.shape == wanted, rule, FileError)
+                rule = f"an index is outside of shape {shape}"
+                need(bool(((indices >= 0) & (indices < shape)).all()), rule, FileError)
                 flat = np.ravel_multi_index(tuple(indices.T), shape) if len(values) else flat[:0]
             need(
                 len(flat) == len(values) and bool(((flat >= 0) & (flat < count)).all()),
-                f"its {len(flat)} indices do not fit {len(values)} values of {shape}",
+                f"its {len(flat)} indices do not match its {len(values)} values and shape {shape}",
                 FileError,
             )
             dense.reshape(-1)[flat] = values
             return dense
 
-    def _external(self, proto: Any, dtype: Any, name: str, shape: tuple[int, ...], count: int) -> Array:
-        told = {entry.key: entry.value for entry in proto.external_data}
-        buffer = self._file(told.get("location", ""))
-        start = _number(told, "offset", 0)
-        size = _number(told, "length", _bytes(name, dtype, count))
+    def _external(self, proto: TensorProto, type_: _Type) -> Array:
+        entries = {entry.key: entry.value for entry in proto.external_data}
+        buffer = self._external_file(entries.get("location", ""))
+        start = _number(entries, "offset", 0)
+        size = _number(entries, "length", type_.size)
         need(
             start + size <= buffer.size,
-            f"'{told['location']}' has {buffer.size} bytes, {start + size} are needed",
+            f"'{entries['location']}' has {buffer.size} bytes, but {start + size} are needed",
             FileError,
         )
-        return _view(buffer.data, start, start + size, dtype, name, shape)
+        return _view(buffer, start, start + size, type_)
 
-    def _file(self, location: str) -> Buffer:
-        """The mapped file of external data, which must lie in the model's folder or below."""
+    def _external_file(self, location: str) -> Buffer:
+        """Return a mapped file of external data. Raise FileError unless it lies in the model's folder or below."""
         need(location, "its external data names no file", FileError)
         windows = PureWindowsPath(location)
         outside = PurePosixPath(location).is_absolute() or windows.is_absolute() or windows.drive or windows.root
@@ -100,90 +143,63 @@ class Tensors:
             FileError,
         )
         path = self._folder / location
-        need(path.is_file(), f"its external data '{location}' is not beside the model", FileError)
+        need(path.is_file(), f"its external data '{location}' is not in the model's folder", FileError)
         need_within(path, self._model.path, f"its external data '{location}'")
-        if path not in self._beside:
-            self._beside[path] = Buffer(path)
-        return self._beside[path]
+        if path not in self._external_files:
+            self._external_files[path] = Buffer(path)
+        return self._external_files[path]
 
 
-def _number(told: dict[str, str], key: str, default: int) -> int:
-    text = told.get(key, str(default))
+def _number(entries: dict[str, str], key: str, default: int) -> int:
+    text = entries.get(key, str(default))
     need(
         text.isascii() and text.isdigit() and len(text) < 19,
-        f"the {key} of its external data is '{text}'",
+        f"the {key} of its external data must be an integer, got '{text[:40]}'",
         FileError,
     )
     return int(text)
 
 
-def tensor_dtype(number: int) -> Any:
-    """The dtype of ONNX's number. Raises FileError where it is none of numbers."""
+def tensor_dtype(number: int) -> np.dtype[Any]:
+    """Return the dtype of an ONNX data type, given by its number.
+
+    Raise FileError if it is not a type of numbers.
+    """
     known = TensorProto.DataType.values()
     need(number in known, f"has data type {number}, which the installed onnx package does not know", FileError)
     name = TensorProto.DataType.Name(number)
-    need(
-        name not in ("UNDEFINED", "STRING"), f"holds {name.lower()} values: arrays of numbers are read", FileError
-    )
+    rule = f"has {name.lower()} values, but only numbers are supported"
+    need(name not in ("UNDEFINED", "STRING"), rule, FileError)
     return np.dtype(helper.tensor_dtype_to_np_dtype(number))
 
 
-def _dtype(proto: Any) -> tuple[Any, str]:
-    dtype = tensor_dtype(proto.data_type)
-    return dtype, TensorProto.DataType.Name(proto.data_type)
-
-
-def _shape(proto: Any) -> tuple[int, ...]:
-    shape = tuple(int(d) for d in proto.dims)
-    need(len(shape) <= _AXES, f"has {len(shape)} axes, {_AXES} are the most", FileError)
-    need(all(d >= 0 for d in shape), f"has shape {shape}: a size is negative", FileError)
-    return shape
-
-
-def _bytes(name: str, dtype: Any, count: int) -> int:
-    if name in _PACKED:
-        bits = int(name.lstrip("UINFLOAT")[0])
-        return -(-count * bits // 8)
-    return int(count * dtype.itemsize)
-
-
-def _need_all(name: str, shape: tuple[int, ...], wanted: int, got: int, what: str) -> None:
-    need(wanted == got, f"{name.lower()}{list(shape)} is {wanted} {what}, {got} are there", FileError)
-
-
-def _view(data: Any, start: int, stop: int, dtype: Any, name: str, shape: tuple[int, ...]) -> Array:
-    """The bytes of a mapped file as an array."""
-    count = math.prod(shape)
-    _need_all(name, shape, _bytes(name, dtype, count), stop - start, "bytes")
-    if name in _PACKED:
-        return _unpacked(bytes(data[start:stop]), name, shape)
-    if not count:
-        return np.zeros(shape, dtype)
-    array = np.frombuffer(data, _stored_as(dtype), count, start).reshape(shape)
+def _view(buffer: Buffer, start: int, stop: int, type_: _Type) -> Array:
+    """Return the bytes between two positions of a mapped file as a read-only array, without a copy if possible."""
+    type_.need(type_.size, stop - start, "bytes")
+    if type_.name in _PACKED:
+        return _unpacked(buffer.data[start:stop], type_)
+    if not type_.count:
+        return np.zeros(type_.shape, type_.dtype)
+    dtype = type_.dtype if sys.byteorder == "little" else type_.dtype.newbyteorder("<")
+    array = np.frombuffer(buffer.data, dtype, type_.count, start).reshape(type_.shape)
     array.flags.writeable = False
     return array
 
 
-def _stored_as(dtype: Any) -> Any:
-    """The dtype of bytes in the file, little end first."""
-    return dtype if sys.byteorder == "little" else dtype.newbyteorder("<")
+def _unpacked(data: bytes, type_: _Type) -> Array:
+    number = TensorProto.DataType.Value(type_.name)
+    return np.asarray(numpy_helper.to_array(TensorProto(data_type=number, dims=type_.shape, raw_data=data)))
 
 
-def _unpacked(data: bytes, name: str, shape: tuple[int, ...]) -> Array:
-    proto = TensorProto(data_type=TensorProto.DataType.Value(name), dims=shape, raw_data=data)
-    return np.asarray(numpy_helper.to_array(proto))
-
-
-def _inside(proto: Any, dtype: Any, name: str, shape: tuple[int, ...], count: int) -> Array:
+def _contained(proto: TensorProto, type_: _Type) -> Array:
+    """Return the values that a TensorProto contains."""
     if proto.HasField("raw_data"):
-        _need_all(name, shape, _bytes(name, dtype, count), len(proto.raw_data), "bytes")
+        type_.need(type_.size, len(proto.raw_data), "bytes")
     else:
-        values = len(getattr(proto, _FIELDS.get(name, "int32_data")))
-        each = 2 if name.startswith("COMPLEX") else 1
-        if name in _PACKED:
-            _need_all(name, shape, _bytes(name, dtype, count), values, "values")
-        else:
-            _need_all(name, shape, count * each, values, "values")
+        stored = len(getattr(proto, _VALUE_FIELDS.get(type_.name, "int32_data")))
+        per_value = 2 if type_.name.startswith("COMPLEX") else 1
+        wanted = type_.size if type_.name in _PACKED else type_.count * per_value
+        type_.need(wanted, stored, "values")
     try:
         return np.asarray(numpy_helper.to_array(proto))
     except (ValueError, TypeError, OverflowError) as error:
