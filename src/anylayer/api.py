@@ -198,6 +198,42 @@ class Net:
         layers = [(type_, definition.cls) for type_, definition in self.user_layers.items()]
         return read(main, weights, layers=layers, **written.reading).compile("numpy")
 
+    def before(self, function: Callable[..., Any], *inputs: Any) -> Net:
+        """Return a network whose inputs are computed by a NumPy function, for example from a picture.
+
+        The function is traced like a layer. It takes one array per new input, of which `inputs` gives an example
+        array or a pair (shape, dtype). It returns the network's inputs: one array, a tuple or list in their order,
+        or a dict by name. The new inputs are named after the function's parameters.
+
+        Raises TraceError with the line that cannot be recorded, and InputError.
+        """
+        from anylayer import functions
+
+        network, definition = functions.before(self.network, function, inputs)
+        return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
+
+    def after(self, function: Callable[..., Any], shapes: Mapping[str, Sequence[int]] | None = None) -> Net:
+        """Return a network whose outputs are computed by a NumPy function of its outputs, for example labels.
+
+        The function is traced like a layer. Its parameters are outputs of the network: by name where all of them
+        are names of outputs, else in order. It returns one array ("output"), a tuple or list ("output0", ...), or
+        a dict by name. shapes: as in compile, for a file that states no sizes.
+
+        Raises TraceError with the line that cannot be recorded, and InputError.
+        """
+        from anylayer import functions
+
+        found = {name: kind for node in self.inspect(shapes).nodes for name, kind in node.outputs}
+        found.update({name: kind for name, kind in self.network.inputs.items() if name not in found})
+        types: dict[str, TensorType] = {}
+        for public, value in self.network.outputs.items():
+            kind = found.get(value)
+            if kind is None:
+                raise InputError(f"the shape of output '{public}' is not known; give the inputs' shapes={{...}}")
+            types[public] = kind
+        network, definition = functions.after(self.network, function, types)
+        return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
+
     def inspect(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Report:
         """Return a table of the nodes: params, shapes, weights, multiply-adds, and where each of them runs.
 

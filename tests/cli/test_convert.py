@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,6 +13,7 @@ import onnxruntime
 import pytest
 
 from anylayer import numerics
+from anylayer.testing import assert_same
 
 WITH = ("net.prototxt", "-l", "layers.py")
 
@@ -150,3 +153,65 @@ def test_a_dialect_is_that_of_what_is_written(anylayer_command, small):
 def test_a_suffix_that_tells_nothing(anylayer_command, small, out):
     shown = anylayer_command("convert", *WITH, "-o", out, status=1).stderr
     assert shown.startswith(f"{out}: its suffix means no format; it must be one of ")
+
+
+# ------------------------------------------------------------- pictures in the file
+
+PICTURES = """
+name: "means"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 10 dim: 12 } }
+        transform_param { mean_value: 104 mean_value: 117 mean_value: 123 scale: 0.017 } }
+layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
+        pooling_param { pool: AVE kernel_size: 2 stride: 2 } }
+"""
+
+
+@pytest.fixture
+def pictures(small: Path) -> Any:
+    """A network that takes pictures of 12x10, and a picture of 33x21 in RGB order."""
+    from PIL import Image
+
+    Path("pictures.prototxt").write_text(PICTURES)
+    rgb = np.random.default_rng(0).integers(0, 256, (21, 33, 3)).astype(np.uint8)
+    Image.fromarray(rgb).save("picture.png")
+    return rgb
+
+
+@pytest.mark.parametrize("order", ["rgb", "bgr"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--scale", "1/255", "--mean", "1,2,3", "--swap-rb"],
+        ["--pixels", "torch"],
+        ["--crop", "--size", "12x10"],
+    ],
+)
+def test_a_file_with_preprocessing_gives_what_run_gives(
+    anylayer_command: Any, pictures: Any, order: str, options: list[str]
+) -> None:
+    anylayer_command("run", "pictures.prototxt", "-i", "picture.png", "-o", "want.npy", *options)
+    asked = ["--preprocess", order, "--picture", "33x21", *options]
+    anylayer_command("convert", "pictures.prototxt", "-o", "net.onnx", *asked, "-i", "picture.png")
+    session = onnxruntime.InferenceSession("net.onnx")
+    assert [(i.type, i.shape) for i in session.get_inputs()] == [("tensor(uint8)", [1, 21, 33, 3])]
+    picture = pictures if order == "rgb" else pictures[:, :, ::-1]
+    (found,) = session.run(None, {session.get_inputs()[0].name: np.ascontiguousarray(picture[None])})
+    assert_same(found, np.load("want.npy"))
+
+
+def test_preprocessing_without_a_picture_size_takes_the_networks(anylayer_command: Any, pictures: Any) -> None:
+    shown = anylayer_command("convert", "pictures.prototxt", "-o", "net.onnx", "--preprocess").stderr
+    assert "input 'data': resize to 12x10, BGR, minus mean 104,117,123, times 0.017" in shown
+    assert onnxruntime.InferenceSession("net.onnx").get_inputs()[0].shape == [1, 10, 12, 3]
+
+
+def test_preprocessing_that_does_not_fit_is_refused(anylayer_command: Any, pictures: Any) -> None:
+    with_picture = ["convert", "pictures.prototxt", "-o", "net.onnx", "--preprocess", "-i", "picture.png"]
+    shown = anylayer_command(*with_picture, status=1).stderr
+    assert "picture.png: the picture is 33x21, the file takes 12x10; give --picture 33x21" in shown
+    shown = anylayer_command("convert", "pictures.prototxt", "-o", "n.onnx", "--picture", "9x9", status=2).stderr
+    assert "--picture is the size of the pictures that a file with --preprocess takes" in shown
+    shown = anylayer_command("convert", "pictures.prototxt", "-o", "n.onnx", "--scale", "2", status=2).stderr
+    assert "--scale is about --preprocess" in shown
+    assert not Path("net.onnx").exists()

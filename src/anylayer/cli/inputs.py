@@ -376,6 +376,33 @@ def _own_mean(own: Preprocess | None, model: Path) -> Preprocess | None:
     )
 
 
+def pictures_to_compare(
+    net: Net, specs: Sequence[str], shape: tuple[int, ...], order: str, seed: int
+) -> dict[str, Array]:
+    """Return the inputs of a network that takes uint8 pictures (N, H, W, 3): a picture, or seeded noise.
+
+    specs: as -i has them, one picture at most. order: "rgb" or "bgr". The other inputs are noise.
+    """
+    from anylayer.cli.images import read_picture
+
+    name, *others = net.network.inputs
+    arrays = {n: a for n, a in feed(net, [], {}, seed).items() if n in others}
+    if not specs:
+        noise = np.random.default_rng(seed).integers(0, 256, shape)
+        return {name: noise.astype(np.uint8), **arrays}
+    need(len(specs) == 1, "with --preprocess, give one picture to compare on", InputError)
+    path = Path(specs[0].partition("=")[2] or specs[0])
+    picture = read_picture(path)
+    need(
+        picture.shape == shape[1:],
+        f"{path}: the picture is {picture.shape[1]}x{picture.shape[0]}, the file takes {shape[2]}x{shape[1]}; "
+        f"give --picture {picture.shape[1]}x{picture.shape[0]}",
+        InputError,
+    )
+    ordered = picture[:, :, ::-1] if order == "rgb" else picture
+    return {name: np.ascontiguousarray(np.broadcast_to(ordered, shape)), **arrays}
+
+
 def feed(net: Net, specs: Sequence[str], shapes: Mapping[str, Sequence[int]], seed: int = 0) -> dict[str, Array]:
     """One array an input: from -i options (their first item), and seeded noise for the inputs they leave out."""
     from anylayer.compile.nodes import input_types

@@ -1,11 +1,13 @@
 """How a picture becomes a network's input: resizing, mean, scale and channel order, in NumPy alone.
 
-Pictures are uint8 (H, W, 3) in BGR order, as OpenCV holds them, or (H, W, 1) in gray.
+Pictures are uint8 (..., H, W, 3) in BGR order, as OpenCV holds them, or (..., H, W, 1) in gray. All of it can be
+traced, so a network's file can hold it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -170,22 +172,35 @@ def _check_channels(recipe: Recipe, channels: int | None) -> None:
 
 def prepare(picture: Array, recipe: Recipe) -> tuple[Array, Placement]:
     """The input (C, H, W) in float32 that `recipe` makes of a picture, and which part of the picture it shows."""
-    height, width = picture.shape[:2]
+    height, width = picture.shape[-3:-1]
     place = Placement(0, 0, width, height)
-    if recipe.gray and picture.shape[2] == 3:
+    if recipe.gray and picture.shape[-1] == 3:
         picture = to_gray(picture)
     if recipe.size is not None and recipe.size != (height, width):
         picture, place = _cover(picture, recipe.size) if recipe.cover else (resize(picture, recipe.size), place)
     if recipe.swap:
-        picture = picture[:, :, ::-1]
-    x = np.ascontiguousarray(picture.transpose(2, 0, 1)).astype(np.float32)
+        picture = picture[..., ::-1]
+    x = np.moveaxis(picture, -1, -3).astype(np.float32)
     if recipe.mean is not None:
         x = x - _mean(recipe.mean, x.shape)
     if recipe.centre:
         x, place = _centre(x, recipe.centre, place)
     if recipe.scale != 1:
         x = x * np.array(_each(recipe.scale), np.float32).reshape(-1, 1, 1)
-    return np.ascontiguousarray(x), place
+    return x, place
+
+
+def picture_function(recipe: Recipe, last: bool, rgb: bool) -> Callable[[Array], Array]:
+    """Return a function of pictures, uint8 (N, H, W, 3), that returns the input (N, C, H, W) in float32.
+
+    rgb: the pictures are in RGB order, else BGR. last: the input is (N, H, W, C).
+    """
+
+    def preprocess(picture: Array) -> Array:
+        x, _ = prepare(picture[..., ::-1] if rgb else picture, recipe)
+        return np.moveaxis(x, -3, -1) if last else x
+
+    return preprocess
 
 
 def _mean(mean: Array, shape: tuple[int, ...]) -> Array:
@@ -202,7 +217,7 @@ def _mean(mean: Array, shape: tuple[int, ...]) -> Array:
 
 def _centre(x: Array, crop: int, place: Placement) -> tuple[Array, Placement]:
     """The centre of `crop` pixels square, as Caffe's data_transformer.cpp cuts it in phase TEST."""
-    height, width = x.shape[1:]
+    height, width = x.shape[-2:]
     need(
         height >= crop and width >= crop,
         f"crop_size {crop} does not fit a picture of {width}x{height}: give a larger --size",
@@ -211,12 +226,12 @@ def _centre(x: Array, crop: int, place: Placement) -> tuple[Array, Placement]:
     top, left = (height - crop) // 2, (width - crop) // 2
     sx, sy = place.width / width, place.height / height
     cut = Placement(place.left + left * sx, place.top + top * sy, crop * sx, crop * sy)
-    return x[:, top : top + crop, left : left + crop], cut
+    return x[..., top : top + crop, left : left + crop], cut
 
 
 def _cover(picture: Array, size: tuple[int, int]) -> tuple[Array, Placement]:
     """Scaled to cover `size`, then the centre: blobFromImage's crop=True."""
-    height, width = picture.shape[:2]
+    height, width = picture.shape[-3:-1]
     factor = float(max(np.float32(size[1]) / np.float32(width), np.float32(size[0]) / np.float32(height)))
     scaled = round(height * factor), round(width * factor)
     need(
@@ -227,13 +242,13 @@ def _cover(picture: Array, size: tuple[int, int]) -> tuple[Array, Placement]:
     picture = resize(picture, scaled, factor)
     top, left = (scaled[0] - size[0]) // 2, (scaled[1] - size[1]) // 2
     place = Placement(left / factor, top / factor, size[1] / factor, size[0] / factor)
-    return picture[top : top + size[0], left : left + size[1]], place
+    return picture[..., top : top + size[0], left : left + size[1], :], place
 
 
 def to_gray(picture: Array) -> Array:
     """(H, W, 3) in BGR order to (H, W, 1): 0.299 R + 0.587 G + 0.114 B in OpenCV's fixed point (cvtColor)."""
     weights = np.array(_GRAY, np.int32)
-    return ((picture.astype(np.int32) @ weights + (1 << 14)) >> 15).astype(np.uint8)[:, :, None]
+    return ((picture.astype(np.int32) @ weights + (1 << 14)) >> 15).astype(np.uint8)[..., None]
 
 
 def resize(picture: Array, size: tuple[int, int], factor: float | None = None) -> Array:
@@ -243,7 +258,7 @@ def resize(picture: Array, size: tuple[int, int], factor: float | None = None) -
     its rounding (cv::resize called with fx and fy).
     Source: OpenCV modules/imgproc/src/resize.cpp (HResizeLinear, VResizeLinear for uchar).
     """
-    height, width = picture.shape[:2]
+    height, width = picture.shape[-3:-1]
     y, wy = _taps(height, size[0], factor)
     x, wx = _taps(width, size[1], factor)
     inside = (x >= 0) & (x < width - 1)
@@ -255,10 +270,12 @@ def resize(picture: Array, size: tuple[int, int], factor: float | None = None) -
     b0, b1 = _fixed(one - wy)[:, None, None], _fixed(wy)[:, None, None]
     top, bottom = np.clip(y, 0, height - 1), np.clip(y + 1, 0, height - 1)
     used, where = np.unique(np.stack([top, bottom]), return_inverse=True)
-    source = picture[used].astype(np.int32)
-    rows = (source[:, left] * a0 + source[:, right] * a1) >> 4
+    source = picture[..., used, :, :].astype(np.int32)
+    rows = (source[..., left, :] * a0 + source[..., right, :] * a1) >> 4
     upper, lower = where.reshape(2, -1)
-    blended: Array = ((((b0 * rows[upper]) >> 16) + ((b1 * rows[lower]) >> 16) + 2) >> 2).astype(np.uint8)
+    blended: Array = (
+        (((b0 * rows[..., upper, :, :]) >> 16) + ((b1 * rows[..., lower, :, :]) >> 16) + 2) >> 2
+    ).astype(np.uint8)
     return blended
 
 

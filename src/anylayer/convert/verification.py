@@ -186,7 +186,7 @@ def compare(name: str, want: Array, got: Array, tolerance: float) -> OutputCheck
         note = f"shape {got.shape}, the source gives {want.shape}"
         return OutputCheck(name, math.inf, scale, tolerance, False, note)
     error = largest_error(got, want)
-    finite = want[np.isfinite(want)] if want.dtype.kind == "f" else want[:0]
+    finite = want[np.isfinite(want)] if want.dtype.kind == "f" else want.ravel()[:0]
     spread = float(np.ptp(finite)) if finite.size > 1 else None
     return OutputCheck(name, error, scale, tolerance, error <= tolerance * scale, spread=spread)
 

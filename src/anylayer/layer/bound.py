@@ -123,7 +123,8 @@ class Bound:
         dtype: np.dtype[Any] | None = None,
         made: Made | None = None,
     ) -> None:
-        self.node, self.definition, self.types, self.dtype = node, definition, tuple(types), dtype
+        self.node, self.definition, self.types = node, definition, tuple(types)
+        self.dtype = None if definition.is_function else dtype
         self._dialect = dialect
         self.declared: list[Shape] | None = None
         self.order: Order | None = None

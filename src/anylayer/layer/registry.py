@@ -48,6 +48,14 @@ class Definition:
         return self.kernel is not None and self.kernel is self.cls
 
     @property
+    def is_function(self) -> bool:
+        """Whether the class stands for a NumPy function before or after the network, which has no layer type.
+
+        Its values keep their dtypes in formats that know only one, and no file has a layer for it.
+        """
+        return bool(getattr(self.cls, "is_function", False))
+
+    @property
     def built_in(self) -> bool:
         """Whether the class is anylayer's own."""
         return self.origin == "built-in"

@@ -19,7 +19,9 @@ from anylayer.cli.command import (
     shape_option,
     shapes_of,
     talk_options,
+    to_size,
 )
+from anylayer.cli.commands.run import picture_options, pixels
 from anylayer.inspect.tables import plural
 
 if TYPE_CHECKING:
@@ -81,6 +83,20 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 @network_options
 @target_options
 @input_option("what to compare on, a picture, .npy or .npz; what is not given is seeded noise")
+@click.option(
+    "--preprocess",
+    is_flag=False,
+    flag_value="rgb",
+    type=click.Choice(["rgb", "bgr"]),
+    help="Put what `run` does to a picture into the file. The input becomes uint8 (N, H, W, 3), in RGB order.",
+)
+@click.option(
+    "--picture",
+    callback=to_size,
+    metavar="WxH",
+    help="The size of the pictures that the file takes with --preprocess [the size that the network takes].",
+)
+@picture_options
 @click.option("--seed", type=int, default=0, help="The seed of random inputs and weights [0].")
 @click.option("--no-verify", is_flag=True, help="Do not compare the file with its source.")
 @click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
@@ -102,6 +118,13 @@ def command(**given: Any) -> None:
     shapes = shapes_of(net, given["shapes"])
     if given["random_weights"]:
         net.fill(given["seed"], shapes)
+    verify = None
+    if given["preprocess"]:
+        net, shapes, verify = _preprocessed(net, given, shapes)
+    elif given["picture"]:
+        raise click.UsageError("--picture is the size of the pictures that a file with --preprocess takes")
+    elif stray := [f"--{_PICTURE[n]}" for n in _PICTURE if given[n]]:
+        raise click.UsageError(f"{stray[0]} is about --preprocess: give that too")
     with _working(f"writing {given['out']}", given["quiet"]):
         done = net.write(
             given["out"],
@@ -111,12 +134,14 @@ def command(**given: Any) -> None:
             batch=_batch(given["batch"]),
             dialect=dialect,
             shapes=shapes,
-            verify=_inputs(net, given, shapes),
+            verify=_inputs(net, given, shapes) if verify is None else verify,
             **given["settings"],
         )
     _show(done, given)
 
 
+_PICTURE = {n: n for n in ("size", "mean", "scale", "gray", "pixels")} | {"swap": "swap-rb", "cover": "crop"}
+"""The options of pictures, as they are spelled."""
 _NETWORK = ("model", "weights", "layers", "dialect", "proto", "phase", "level", "stage")
 
 
@@ -129,6 +154,32 @@ def _read(given: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
     if has_dialects and given["dialect"] and "dialect" not in read_options(given["model"]):
         network["dialect"] = None
     return read_net(**network), given["to_dialect"] or (given["dialect"] if has_dialects else None)
+
+
+def _preprocessed(
+    net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]]
+) -> tuple[Net, dict[str, tuple[int, ...]], Any]:
+    """Return the network behind what `run` does to a picture, the shapes of its inputs, and what to compare on."""
+    from anylayer.cli.inputs import Loader, Wanted, pictures_to_compare
+    from anylayer.cli.preprocess import picture_function
+    from anylayer.compile.nodes import input_types
+    from anylayer.errors import InputError, need
+
+    types = input_types(net.network, shapes)
+    need(types, "the network has no inputs", InputError)
+    loader = Loader(net, types, Wanted(given["size"], **pixels(given), cover=given["cover"], gray=given["gray"]))
+    name = next(iter(types))
+    recipe, last = loader.recipe(name), loader.last(name)
+    size = given["picture"] if isinstance(given["picture"], tuple) else recipe.size
+    need(size is not None, "give the size of the pictures that the file takes: --picture WxH", InputError)
+    known = types[name]
+    shape = (known.shape[0] if known is not None else 1, *(size or ()), 3)
+    say(f"input '{name}': {recipe}", given["quiet"])
+    whole = net.before(picture_function(recipe, last, given["preprocess"] == "rgb"), (shape, "uint8"))
+    rest = {n: s for n, s in shapes.items() if n != name}
+    if given["no_verify"]:
+        return whole, rest, False
+    return whole, rest, pictures_to_compare(whole, given["inputs"], shape, given["preprocess"], given["seed"])
 
 
 def _functions(net: Net, given: dict[str, Any]) -> bool | list[str]:

@@ -156,7 +156,7 @@ def command(**given: Any) -> None:
     network = {k: given[k] for k in _NETWORK}
     net = read_net(**network)
     labels = read_labels(given["labels"]) if given["labels"] else ()
-    wanted = Wanted(given["size"], **_pixels(given), cover=given["cover"], gray=given["gray"])
+    wanted = Wanted(given["size"], **pixels(given), cover=given["cover"], gray=given["gray"])
     types = input_types(net.network, shapes_of(net, given["shapes"]))
     loader = Loader(net, types, wanted)
     last = any(map(loader.last, types))
@@ -174,7 +174,7 @@ def command(**given: Any) -> None:
 _NETWORK = ("model", "weights", "layers", "dialect", "proto", "phase", "level", "stage")
 
 
-def _pixels(given: dict[str, Any]) -> dict[str, Any]:
+def pixels(given: dict[str, Any]) -> dict[str, Any]:
     """Mean, scale and order of channels, of --pixels or as they are given one by one."""
     own = {name: given[name] for name in ("mean", "scale", "swap")}
     if given["pixels"] is None:

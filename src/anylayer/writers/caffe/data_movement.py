@@ -36,7 +36,8 @@ def _identity(b: Builder, op: Op) -> None:
 
 def _cast(b: Builder, op: Op) -> None:
     kinds = "".join(v.dtype.kind for v in (op.inputs[0], op.outputs[0]) if v is not None)
-    b.need(kinds in ("ff", "bf"), f"no {op.outputs[0].dtype}, only float32")
+    other = op.outputs[0] if kinds[1] != "f" else op.inputs[0]
+    b.need(kinds in ("ff", "bf"), f"no {other.dtype if other is not None else ''}, only float32")
     _identity(b, op)
 
 

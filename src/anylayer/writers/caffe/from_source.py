@@ -102,6 +102,8 @@ def _user_fields(source: Source, options: Options) -> Mapping[str, Field]:
 
 def _dialect_node(t: TracedNode, options: Options, source: Source) -> Node | None:
     """Return the node as the dialect spells it, with its weights; None where the dialect has no such layer."""
+    if t.bound is not None and t.bound.definition.is_function:
+        return None
     if t.node.type in source.user_types or t.node.type in options.keep:
         node: Node | None = _unchanged_node(t, options, t.node.type in source.user_types)
     else:

@@ -1,0 +1,168 @@
+"""NumPy functions as parts of a network: one node per function, defined by the function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import InputError, at, nearest, need
+from anylayer.layer import Definition
+from anylayer.network import Network, Node, TensorType
+from anylayer.tracing.checked import trace_checked
+
+_OUTSIDE = "<function of the network>"
+
+
+def function_node(function: Callable[..., Any], types: Mapping[str, TensorType]) -> tuple[Node, Definition]:
+    """Return a node that computes a function, and its definition.
+
+    The node's inputs are `types`, in the order of the function's parameters. Its outputs are "output", or
+    "output0", "output1", ... for a tuple or list, or the keys of a dict. Raises TraceError with the line that
+    cannot be recorded, and InputError.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    outputs, cls = _layer(function, name, list(types.values()))
+    place = f"function '{name}'"
+    return Node(name, f"function {name}", list(types), outputs, place=place), Definition(
+        f"function {name}", cls, place
+    )
+
+
+def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+    """Return the names of the function's first parameters. Raises InputError where it takes fewer."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a built-in function without a signature
+        return [f"x{i}" for i in range(count)]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+    needed = sum(
+        p.default is p.empty for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    )
+    if rest is not None:
+        names += [f"{rest}{i}" for i in range(count - len(names))]
+    need(needed <= count <= len(names), f"takes {len(names)} arguments, got {count} inputs", InputError)
+    return names[:count]
+
+
+def input_type(given: Any) -> TensorType:
+    """Return the type of an example array, or of a pair (shape, dtype)."""
+    if isinstance(given, TensorType):
+        return given
+    try:
+        if isinstance(given, tuple) and len(given) == 2 and not isinstance(given[1], (int, float)):
+            shape, dtype = given
+            return TensorType.of(tuple(int(n) for n in shape), np.dtype(dtype))
+        array = np.asarray(given)
+        need(array.dtype.kind in "biuf", f"an input of dtype {array.dtype} cannot be exported", InputError)
+        return TensorType.of(array.shape, array.dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"an input must be an array or a pair (shape, dtype): {error}") from None
+
+
+def _layer(function: Callable[..., Any], name: str, types: Sequence[TensorType]) -> tuple[list[str], type]:
+    """Return the names of the function's outputs, and a layer class whose `forward` is the function."""
+    found: dict[str, list[str]] = {}
+
+    def forward(self: Any, inputs: list[Any]) -> list[Any]:
+        result = function(*inputs)
+        if isinstance(result, (tuple, list)):
+            result = {f"output{i}": y for i, y in enumerate(result)}
+        elif not isinstance(result, dict):
+            result = {"output": result}
+        found["names"] = [str(key) for key in result]
+        return [y if hasattr(y, "__array_function__") else np.asarray(y) for y in result.values()]
+
+    # The tracer looks into code of the user's for state and randomness, and passes over code of this package.
+    module = getattr(function, "__module__", None) or "given"
+    forward.__code__, forward.__module__ = forward.__code__.replace(co_filename=_OUTSIDE), module
+    members = {
+        "forward": forward,
+        "__init__": lambda self, params, blobs: None,
+        "__module__": module,
+        "is_function": True,
+    }
+    cls = type(name, (), members)
+    instance = cls({}, [])
+    trace_checked(instance.forward, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance)
+    names = found["names"]
+    if not names:
+        raise InputError("returns no array")
+    need(len(set(names)) == len(names), f"returns two outputs of one name: {', '.join(names)}", InputError)
+    return names, cls
+
+
+def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Network, Definition]:
+    """Return a network whose inputs are computed by a function, and the definition of the function's node.
+
+    inputs: an example array, or a pair (shape, dtype), per parameter of the function. The function's results are
+    the network's inputs: by name for a dict, else in order. Inputs that it does not compute stay inputs. Raises
+    what `function_node` raises.
+    """
+    types = dict(zip(parameter_names(function, len(inputs)), map(input_type, inputs)))
+    node, definition = function_node(function, types)
+    with at(node.place):
+        fed = _matched(node.outputs, list(network.inputs), "input")
+        produced = {*network.inputs, *(name for n in network.nodes for name in n.outputs)}
+        for name in types:
+            need(name not in produced, f"the network has a value '{name}'; rename the parameter", InputError)
+    kept = {name: kind for name, kind in network.inputs.items() if name not in fed}
+    return replace(
+        network,
+        inputs={**types, **kept},
+        nodes=[replace(node, outputs=fed), *network.nodes],
+        preprocess={k: v for k, v in network.preprocess.items() if k in kept},
+        open={k: v for k, v in network.open.items() if k in kept},
+        dtypes={k: v for k, v in network.dtypes.items() if k in kept},
+        layouts={k: v for k, v in network.layouts.items() if k in kept},
+    ), definition
+
+
+def after(
+    network: Network, function: Callable[..., Any], types: Mapping[str, TensorType]
+) -> tuple[Network, Definition]:
+    """Return a network whose outputs are computed by a function of its outputs, and the definition of the node.
+
+    types: the types of the network's outputs by name. The function's parameters are outputs of the network: by
+    name where all of them are, else in order. Raises what `function_node` raises.
+    """
+    names = parameter_names(function, min(len(types), _parameters(function, len(types))))
+    read = names if all(n in types for n in names) else list(types)[: len(names)]
+    node, definition = function_node(function, {name: types[name] for name in read})
+    outputs = {name: f"{node.name}/{name}" for name in node.outputs}
+    node = replace(node, inputs=[network.outputs[name] for name in read], outputs=list(outputs.values()))
+    return replace(network, nodes=[*network.nodes, node], outputs=outputs), definition
+
+
+def _parameters(function: Callable[..., Any], count: int) -> int:
+    """Return how many arrays a function takes, `count` where it takes any number."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return 1
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return count
+    return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def _matched(given: Sequence[str], names: Sequence[str], what: str) -> list[str]:
+    """Return the names that results stand for: their own where they are names of the network, else in order."""
+    unnamed = given[0] in ("output", "output0") and not any(name in names for name in given)
+    if unnamed:
+        need(
+            len(given) <= len(names),
+            f"returns {len(given)} arrays, the network has {len(names)} {what}s",
+            InputError,
+        )
+        return list(names[: len(given)])
+    for name in given:
+        need(
+            name in names,
+            f"the network has no {what} '{name}'{nearest(name, names)}; its {what}s: {', '.join(names)}",
+            InputError,
+        )
+    return list(given)
