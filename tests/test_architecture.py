@@ -140,6 +140,14 @@ def test_imports_go_down_only(files: list[File]) -> None:
     assert not wrong
 
 
+def test_architecture_page_lists_the_rooms() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    block = page.split("## Rooms")[1].split("src/anylayer/")[1].split("\n\n")[0]
+    listed = re.findall(r"^      (\w+)(?:/|\.py) ", block, re.M)
+    parts = {p.name.removesuffix(".py") for p in SRC.iterdir() if not p.name.startswith(("_", "."))}
+    assert {*listed} == parts - {"py.typed"} and len(listed) == len({*listed})
+
+
 def test_imports_are_absolute(files: list[File]) -> None:
     assert not [f"{file.where}:{line}" for file in files for line in file.relative]
 
