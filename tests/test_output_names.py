@@ -34,24 +34,24 @@ SILENCE = 'layer { name: "q" type: "Silence" bottom: "%s" }\n'
 RELU = 'layer {{ name: "{0}" type: "ReLU" bottom: "{1}" top: "{2}" }}\n'
 
 CAFFE = {
-    "the last layer is taken apart": X + SHUFFLE.format("x", "y"),
-    "in place, taken apart": X + CONV + SHUFFLE.format("c", "c"),
+    "several layers for the last layer": X + SHUFFLE.format("x", "y"),
+    "in place, several layers": X + CONV + SHUFFLE.format("c", "c"),
     "in place": X + CONV + RELU.format("r", "c", "c"),
     "an input in place": X + RELU.format("r", "x", "x"),
-    "an input in place, taken apart": X + SHUFFLE.format("x", "x"),
+    "an input in place, several layers": X + SHUFFLE.format("x", "x"),
     "constant boxes": X + CONV + PRIORS % ("c", "x"),
     "constant boxes of a map that is an output": X + CONV + PRIORS % ("c", "x") + RELU.format("r", "c", "f"),
-    "constant boxes of an input that nothing else reads": X + IMAGE + CONV + PRIORS % ("c", "image"),
+    "constant boxes of an input without other consumers": X + IMAGE + CONV + PRIORS % ("c", "image"),
     "the middle of a slice": X + SLICE + SILENCE % "a" + SILENCE % "c",
-    "a part of a slice whose other part is read": X + SLICE + SILENCE % "c" + RELU.format("r", "a", "e"),
+    "a part of a slice whose other part has a consumer": X + SLICE + SILENCE % "c" + RELU.format("r", "a", "e"),
     "all parts of a slice": X + SLICE,
     "a name with other characters": X + RELU.format("r", "x", "a b/c:0,d"),
     "the name of another layer": X + RELU.format("y", "x", "a") + RELU.format("z", "a", "y"),
     "the name of a convolution's top": X + CONV.replace('"c" type', '"d" type') + RELU.format("c", "c", "y"),
-    "an input that nothing reads": X + IMAGE + SILENCE % "image" + RELU.format("r", "x", "y"),
+    "an input without consumers": X + IMAGE + SILENCE % "image" + RELU.format("r", "x", "y"),
     "two branches": X + CONV + RELU.format("r", "c", "y") + SHUFFLE.format("c", "z"),
 }
-INPUT_NAMED_ALIKE = ("an input in place", "an input in place, taken apart")
+INPUT_NAMED_ALIKE = ("an input in place", "an input in place, several layers")
 
 
 def caffe(folder: Path, name: str) -> Net:

@@ -2,7 +2,7 @@
 
 The suite runs on the oldest Python that pyproject.toml declares, with the lowest declared versions of the
 dependencies, and on the newest Python that is found, with the highest versions. (`make test` is the third
-combination: the Python at hand with the highest versions.) Each combination has an environment of its own in
+combination: the current Python with the highest versions.) Each combination has an environment of its own in
 .venv-versions/. uv resolves the versions and finds the Pythons; it downloads no Python.
 """
 

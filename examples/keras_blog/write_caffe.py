@@ -60,7 +60,7 @@ def main(folder: Path) -> None:
         error = off(anylayer.read(folder / f"{name}.prototxt", folder / f"{name}.caffemodel"))
         print(f"{name}: off by {error:.1g} from Keras")
         if error > 1e-5:
-            sys.exit(f"{name}: 1e-5 is the most")
+            sys.exit(f"{name}: the tolerance is 1e-5")
 
 
 if __name__ == "__main__":

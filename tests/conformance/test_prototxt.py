@@ -20,7 +20,7 @@ DIALECTS = {
     "MobileNet-YOLO__models__darknet__darknet19": "mobilenet-yolo",
     "gklz1982+caffe-yolov2__examples__indoor": "yolov2",
 }
-# a template whose placeholders ("num_output: cls3x") are no numbers
+# a template whose placeholders ("num_output: cls3x") are not numbers
 TEMPLATES = {"chuanqi305+MobileNet-SSD__template": "parameter 'num_output': must be an integer, got 'cls3x'"}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 Variables = dict[str, Any]
-Maker = Callable[[Random, Variables], "str | None"]
+Statement = Callable[[Random, Variables], "str | None"]
 
 
 def _words(text: str) -> list[str]:
@@ -299,7 +299,7 @@ def constants(r: Random, v: Variables) -> str | None:
     )
 
 
-EXPRESSIONS: tuple[tuple[int, Maker], ...] = (
+EXPRESSIONS: tuple[tuple[int, Statement], ...] = (
     (14, unary),
     (16, infix),
     (9, binary),
