@@ -1,4 +1,4 @@
-"""Operators of one value at a time."""
+"""Elementwise operators of one array."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from anylayer import ops
+from anylayer.network import Array
 from tests.ops.harness import agree, noise, refuses
 
 FAR = np.array([-1e30, -1e4, -100, -5, -0.3, -1e-6, 0, 1e-6, 0.2, 5, 100, 1e4, 1e30], np.float32)
@@ -25,7 +26,7 @@ DEFINITIONS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_an_activation_is_its_definition(name: str) -> None:
+def test_activation_matches_its_definition(name: str) -> None:
     function = getattr(ops, name)
     for x in (FAR, noise(300) * 4):
         y = function(x)
@@ -34,7 +35,7 @@ def test_an_activation_is_its_definition(name: str) -> None:
     assert function(noise(3).astype(np.float64)).dtype == np.float64
 
 
-def test_parameters() -> None:
+def test_activation_parameters() -> None:
     x = np.array([-2, -0.5, 0, 3], np.float32)
     np.testing.assert_allclose(ops.leaky_relu(x, 0.5), [-1, -0.25, 0, 3])
     np.testing.assert_allclose(ops.elu(x, 2.0), [2 * math.expm1(-2), 2 * math.expm1(-0.5), 0, 3], rtol=1e-6)
@@ -43,7 +44,7 @@ def test_parameters() -> None:
     np.testing.assert_allclose(ops.gelu(x, "tanh"), tanh, rtol=1e-5)
 
 
-def test_prelu_has_a_slope_a_channel() -> None:
+def test_prelu_uses_one_slope_per_channel() -> None:
     x, slope = noise(2, 3, 2, 2), np.array([0.5, -1, 0], np.float32).reshape(3, 1, 1)
     y = ops.prelu(x, slope)
     for c, s in enumerate((0.5, -1, 0)):
@@ -51,8 +52,8 @@ def test_prelu_has_a_slope_a_channel() -> None:
     np.testing.assert_array_equal(ops.prelu(x, np.float32(2).reshape(1)), np.where(x > 0, x, 2 * x))
 
 
-def test_activations_on_engines() -> None:
-    def run(x: Any) -> Any:
+def test_activations_match_numpy_on_engines() -> None:
+    def run(x: Array) -> list[Array]:
         return [
             *(getattr(ops, name)(x) for name in DEFINITIONS),
             ops.leaky_relu(x, 0.3),
@@ -65,13 +66,13 @@ def test_activations_on_engines() -> None:
     agree(run, noise(2, 3, 4, 5) * 3)
 
 
-def test_far_values_on_engines() -> None:
+def test_activations_of_large_values_on_engines() -> None:
     x = FAR[1:-1]
     agree(lambda x: [ops.sigmoid(x), ops.hard_sigmoid(x), ops.erf(x)], x)
     agree(lambda x: [ops.softplus(x), ops.elu(x), ops.gelu(x), ops.leaky_relu(x), ops.relu(x)], x)
 
 
-def test_activations_refuse() -> None:
+def test_activations_refuse_invalid_arguments() -> None:
     x = noise(2, 3, 4, 4)
     refuses("slope of shape (3,) does not broadcast to (2, 3, 4, 4)", ops.prelu, x, noise(3))
     refuses("slope of shape (1, 1, 3, 1, 1) does not broadcast", ops.prelu, x, noise(1, 1, 3, 1, 1))

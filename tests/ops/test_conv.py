@@ -1,7 +1,8 @@
-"""Convolution and its transpose, against loops over the definition."""
+"""Convolution and transposed convolution match loops over their definitions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -28,7 +29,9 @@ CASES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def by_definition(x: Array, w: Array, strides: Any, pads: Any, dilations: Any, group: int) -> Array:
+def by_definition(
+    x: Array, w: Array, strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int], group: int
+) -> Array:
     axes = x.ndim - 2
     wide = np.pad(x, [(0, 0), (0, 0), *((pads[a], pads[a + axes]) for a in range(axes))]).astype(np.float64)
     sizes = [(wide.shape[a + 2] - (w.shape[a + 2] - 1) * dilations[a] - 1) // strides[a] + 1 for a in range(axes)]
@@ -42,7 +45,7 @@ def by_definition(x: Array, w: Array, strides: Any, pads: Any, dilations: Any, g
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_conv_is_its_definition(name: str) -> None:
+def test_conv_matches_its_definition(name: str) -> None:
     shape, weights, strides, pads, dilations, group = CASES[name]
     x, w, b = noise(*shape), noise(*weights, seed=1), noise(weights[0], seed=2)
     y = ops.conv(x, w, b, strides=strides, pads=pads, dilations=dilations, group=group)
@@ -51,7 +54,7 @@ def test_conv_is_its_definition(name: str) -> None:
     np.testing.assert_allclose(y, expected, atol=1e-5)
 
 
-def test_conv_by_hand() -> None:
+def test_conv_matches_values_computed_by_hand() -> None:
     x = numbers(1, 1, 3, 3)
     w = np.array([[[[1, 0], [0, -1]]]], np.float32)
     assert ops.conv(x, w).tolist() == [[[[-4, -4], [-4, -4]]]]
@@ -60,11 +63,11 @@ def test_conv_by_hand() -> None:
 
 @pytest.mark.parametrize("group", [1, 2])
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_conv_on_engines(rank: int, group: int) -> None:
+def test_conv_matches_numpy_on_engines(rank: int, group: int) -> None:
     x = noise(2, 4, *(9, 8, 7)[:rank])
     w, b = noise(6, 4 // group, *(3, 2, 2)[:rank], seed=1), noise(6, seed=2)
 
-    def run(x: Any) -> Any:
+    def run(x: Array) -> list[Array]:
         return [
             ops.conv(x, w, b, group=group),
             ops.conv(x, w, strides=2, pads=1, group=group),
@@ -75,14 +78,14 @@ def test_conv_on_engines(rank: int, group: int) -> None:
 
 
 def test_conv_depthwise_and_traced_weights_on_engines() -> None:
-    def run(x: Any, w: Any, b: Any) -> Any:
+    def run(x: Array, w: Array, b: Array) -> list[Array]:
         return [ops.conv(x, w, b, pads=1, group=4), ops.conv(x, w, b, strides=(1, 2), group=4)]
 
     agree(run, noise(1, 4, 6, 5), noise(8, 1, 3, 3, seed=1), noise(8, seed=2))
 
 
-def scattered(x: Array, w: Array, strides: Any, dilations: Any, group: int) -> Array:
-    """What every input value adds to the uncropped result."""
+def scattered(x: Array, w: Array, strides: Sequence[int], dilations: Sequence[int], group: int) -> Array:
+    """Return the uncropped result of a transposed convolution: the sum of what each input value adds."""
     full = [s * (n - 1) + (k - 1) * d + 1 for n, k, s, d in zip(x.shape[2:], w.shape[2:], strides, dilations)]
     outer = w.shape[1]
     y = np.zeros((x.shape[0], outer * group, *full))
@@ -107,7 +110,9 @@ def scattered(x: Array, w: Array, strides: Any, dilations: Any, group: int) -> A
         ((1, 2, 2, 3, 2), (2, 2, 2, 2, 3), (2, 1, 2), (1, 2, 1), 1),
     ],
 )
-def test_conv_transpose_scatters(shape: Any, weights: Any, strides: Any, dilations: Any, group: int) -> None:
+def test_conv_transpose_adds_a_scaled_kernel_per_input_value(
+    shape: Sequence[int], weights: Sequence[int], strides: Sequence[int], dilations: Sequence[int], group: int
+) -> None:
     x, w = noise(*shape), noise(*weights, seed=1)
     full = scattered(x, w, strides, dilations, group)
     y = ops.conv_transpose(x, w, strides=strides, dilations=dilations, group=group)
@@ -129,8 +134,8 @@ def test_conv_transpose_scatters(shape: Any, weights: Any, strides: Any, dilatio
     st.integers(0, 2),
     st.integers(1, 3),
 )
-def test_conv_transpose_is_the_adjoint(s: int, d: int, c: int, k: int, pad: int, m: int) -> None:
-    """<conv(x), y> = <x, conv_transpose(y)>, the sizes made equal by output_padding."""
+def test_conv_transpose_is_the_adjoint_of_conv(s: int, d: int, c: int, k: int, pad: int, m: int) -> None:
+    """<conv(x), y> = <x, conv_transpose(y)>, where output_padding makes the sizes equal."""
     size = (k - 1) * d + 6
     x, w = noise(1, c, size, size).astype(np.float64), noise(m, c, k, k, seed=1).astype(np.float64)
     y = ops.conv(x, w, strides=s, pads=pad, dilations=d)
@@ -142,7 +147,7 @@ def test_conv_transpose_is_the_adjoint(s: int, d: int, c: int, k: int, pad: int,
     assert abs((y * back).sum() - (x * z).sum()) <= 1e-12 * np.abs(y * back).sum()
 
 
-def test_conv_transpose_by_hand() -> None:
+def test_conv_transpose_matches_values_computed_by_hand() -> None:
     x = np.array([[[[1, 2], [3, 4]]]], np.float32)
     w = np.ones((1, 1, 2, 2), np.float32)
     assert ops.conv_transpose(x, w, strides=2)[0, 0].tolist() == [
@@ -155,11 +160,11 @@ def test_conv_transpose_by_hand() -> None:
     assert ops.conv_transpose(x, w, strides=2, output_padding=(1, 0)).shape == (1, 1, 5, 4)
 
 
-def test_conv_transpose_on_engines() -> None:
+def test_conv_transpose_matches_numpy_on_engines() -> None:
     w, b, line = noise(4, 3, 3, 3, seed=1), noise(6, seed=2), noise(4, 2, 4, seed=3)
     volume = noise(4, 2, 2, 3, 2, seed=4)
 
-    def run(x: Any, xs: Any, xv: Any) -> Any:
+    def run(x: Array, xs: Array, xv: Array) -> list[Array]:
         return [
             ops.conv_transpose(x, w, b, group=2),
             ops.conv_transpose(x, w, strides=2, pads=1, group=2, output_padding=1),
@@ -171,12 +176,12 @@ def test_conv_transpose_on_engines() -> None:
     agree(run, noise(2, 4, 5, 4), noise(1, 4, 6), noise(1, 4, 3, 3, 4))
 
 
-def test_float64_stays() -> None:
+def test_conv_of_float64_is_float64() -> None:
     x, w = noise(1, 2, 5, 5).astype(np.float64), noise(2, 2, 3, 3).astype(np.float64)
     assert ops.conv(x, w).dtype == ops.conv_transpose(x, w).dtype == np.float64
 
 
-def test_conv_refuses() -> None:
+def test_conv_refuses_invalid_arguments() -> None:
     x, w = noise(1, 6, 5, 5), noise(4, 6, 3, 3)
     refuses("conv needs an input (N, C, ...) of rank 3 or more, got shape (6, 5)", ops.conv, x[0, :, 0], w)
     refuses("conv needs weights of rank 4 for an input (1, 6, 5, 5), got (4, 6, 3)", ops.conv, x, w[..., 0])
@@ -204,7 +209,7 @@ def test_conv_refuses() -> None:
     refuses("a padded map of shape (2000000005, 2000000005) would have", ops.conv, x, w, pads=10**9)
 
 
-def test_conv_transpose_refuses() -> None:
+def test_conv_transpose_refuses_invalid_arguments() -> None:
     x, w = noise(1, 4, 3, 3), noise(4, 2, 3, 3)
     refuses("conv_transpose needs an input (N, C, ...) of rank 3 or more", ops.conv_transpose, x[0, 0], w)
     refuses("conv_transpose needs weights of rank 4 for an input", ops.conv_transpose, x, w[0])

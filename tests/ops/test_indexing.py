@@ -1,4 +1,4 @@
-"""Gathering, scattering, and moving cells."""
+"""Operators that gather, scatter or rearrange elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLD: dict[str, Any] = {
 }
 
 
-def test_gather_takes_rows() -> None:
+def test_gather_selects_rows() -> None:
     x, at = noise(4, 3, 5), np.array([[0, -1], [2, 2]])
     for axis in (0, 1, 2, -2):
         np.testing.assert_array_equal(ops.gather(x, at, axis=axis), np.take(x, at, axis=axis))
@@ -32,7 +32,7 @@ def test_gather_takes_rows() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
-def test_gather_elements_is_its_definition(axis: int) -> None:
+def test_gather_elements_matches_its_definition(axis: int) -> None:
     x = noise(4, 3, 5)
     shape = [2, 3, 4]
     shape[axis] = 6
@@ -46,7 +46,7 @@ def test_gather_elements_is_its_definition(axis: int) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_scatter_elements_is_its_definition(axis: int) -> None:
+def test_scatter_elements_matches_its_definition(axis: int) -> None:
     x, shape = noise(4, 3, 5), (3, 2, 4)
     at, updates = RANDOM.integers(-x.shape[axis], x.shape[axis], shape), noise(*shape, seed=1)
     for reduction in REDUCTIONS:
@@ -68,7 +68,7 @@ def test_scatter_elements_is_its_definition(axis: int) -> None:
 COORDINATES = np.array([[[0, 1], [3, -1]], [[1, 2], [0, 1]]])
 
 
-def test_gather_nd_by_hand() -> None:
+def test_gather_nd_matches_values_computed_by_hand() -> None:
     x = numbers(4, 3, 2)
     assert ops.gather_nd(x, COORDINATES).tolist() == [[[2, 3], [22, 23]], [[10, 11], [2, 3]]]
     assert ops.gather_nd(x, np.array([[1], [-1]])).shape == (2, 3, 2)
@@ -77,10 +77,10 @@ def test_gather_nd_by_hand() -> None:
     agree(lambda x, a, b: [ops.gather_nd(x, a), ops.gather_nd(x, b)], x, COORDINATES, at)
 
 
-def test_scatter_nd_by_hand() -> None:
+def test_scatter_nd_matches_values_computed_by_hand() -> None:
     x, updates = numbers(4, 3, 2), 100 + numbers(2, 2, 2)
     y = ops.scatter_nd(x, COORDINATES, updates)
-    assert y[0, 1].tolist() == [106, 107]  # the last update of a place stays
+    assert y[0, 1].tolist() == [106, 107]  # the last update of an element stays
     assert y[3, 2].tolist() == [102, 103] and y[1, 2].tolist() == [104, 105]
     assert (y != x).sum() == 6
     y = ops.scatter_nd(x, COORDINATES, updates, reduction="add")
@@ -88,7 +88,7 @@ def test_scatter_nd_by_hand() -> None:
     agree(lambda x, at, u: [ops.scatter_nd(x, at, u, reduction=r) for r in REDUCTIONS], x, COORDINATES, updates)
 
 
-def test_one_hot_by_hand() -> None:
+def test_one_hot_matches_values_computed_by_hand() -> None:
     at = np.array([[0, -1], [3, -4]])
     y = ops.one_hot(at, 3)
     assert y.dtype == np.float32
@@ -99,7 +99,7 @@ def test_one_hot_by_hand() -> None:
     agree(lambda at: ops.one_hot(at, 3), at.astype(np.int32))
 
 
-def test_reverse_sequence_by_hand() -> None:
+def test_reverse_sequence_matches_values_computed_by_hand() -> None:
     x = numbers(4, 3)
     lengths = np.array([1, 4, 3])
     expected = [[0, 10, 8], [3, 7, 5], [6, 4, 2], [9, 1, 11]]
@@ -115,7 +115,7 @@ def test_reverse_sequence_by_hand() -> None:
 
 
 def moved(x: Array, block: int, mode: str) -> Array:
-    """Depth to space, cell by cell."""
+    """Compute depth to space, cell by cell."""
     n, c, h, w = x.shape
     channels = c // block**2
     y = np.zeros((n, channels, h * block, w * block), x.dtype)
@@ -126,15 +126,15 @@ def moved(x: Array, block: int, mode: str) -> Array:
 
 
 @pytest.mark.parametrize("block", [1, 2, 3])
-def test_cells_and_channels(block: int) -> None:
+def test_depth_to_space_and_back_match_their_definitions(block: int) -> None:
     x = numbers(2, 2 * block**2, 3, 4)
     for mode in ("DCR", "CRD"):
         np.testing.assert_array_equal(ops.depth_to_space(x, block, mode=mode), moved(x, block, mode))
     np.testing.assert_array_equal(ops.space_to_depth(ops.depth_to_space(x, block), block), x)
 
 
-def test_cells_and_channels_on_engines() -> None:
-    # Ascend's PassThrough: 16 numbers as 4 maps of 2 x 2
+def test_depth_to_space_and_back_match_numpy_on_engines() -> None:
+    # Ascend's PassThrough: 16 values as 4 maps of 2 x 2
     assert ops.space_to_depth(numbers(1, 4, 2, 2), 2).ravel().tolist() == [
         *(0, 4, 8, 12),
         *(1, 5, 9, 13),
@@ -142,7 +142,7 @@ def test_cells_and_channels_on_engines() -> None:
         *(3, 7, 11, 15),
     ]
 
-    def run(x: Any) -> Any:
+    def run(x: Array) -> list[Array]:
         return [
             ops.depth_to_space(x, 2),
             ops.depth_to_space(x, 2, mode="CRD"),
@@ -153,7 +153,7 @@ def test_cells_and_channels_on_engines() -> None:
     agree(run, noise(2, 8, 4, 6))
 
 
-def test_refusals() -> None:
+def test_invalid_arguments_are_refused() -> None:
     x = noise(4, 3, 5)
     near = np.zeros((2, 3, 5), np.int64)
     refuses("axis must lie in -3..2 for shape (4, 3, 5), got 3", ops.gather, x, near, axis=3)

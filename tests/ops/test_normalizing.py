@@ -1,13 +1,12 @@
-"""Softmax, local response normalisation, the best values, matrix products."""
+"""Softmax, local response normalization, batch normalization, top_k and matrix products."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 
 from anylayer import ops
+from anylayer.network import Array
 from tests.ops.harness import agree, noise, refuses
 
 
@@ -22,14 +21,14 @@ def test_softmax_sums_to_one(axis: int) -> None:
     np.testing.assert_allclose(np.exp(ops.log_softmax(x, axis=axis)), y, atol=1e-5)
 
 
-def test_softmax_of_large_values() -> None:
+def test_softmax_of_large_values_does_not_overflow() -> None:
     x = np.array([[1000, 1000, -1000]], np.float32)
     assert ops.softmax(x).tolist() == [[0.5, 0.5, 0]]
     np.testing.assert_allclose(ops.log_softmax(x), [[-np.log(2), -np.log(2), -2000 - np.log(2)]], rtol=1e-6)
 
 
-def test_softmax_on_engines() -> None:
-    def run(x: Any, vector: Any) -> Any:
+def test_softmax_matches_numpy_on_engines() -> None:
+    def run(x: Array, vector: Array) -> list[Array]:
         results = [f(x, axis=axis) for f in (ops.softmax, ops.log_softmax) for axis in (0, 1, 2, 3, -1, -3)]
         return [*results, ops.softmax(vector, axis=1), ops.log_softmax(vector, axis=1)]
 
@@ -38,7 +37,7 @@ def test_softmax_on_engines() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 9])
 @pytest.mark.parametrize(("alpha", "beta", "bias"), [(1e-4, 0.75, 1.0), (0.5, 0.5, 2.0), (2.0, 0.75, 0.5)])
-def test_lrn_is_its_definition(size: int, alpha: float, beta: float, bias: float) -> None:
+def test_lrn_matches_its_definition(size: int, alpha: float, beta: float, bias: float) -> None:
     x = noise(2, 6, 3, 2)
     expected = np.zeros(x.shape)
     for c in range(6):
@@ -49,8 +48,8 @@ def test_lrn_is_its_definition(size: int, alpha: float, beta: float, bias: float
     np.testing.assert_allclose(y, expected, rtol=1e-5)
 
 
-def test_lrn_on_engines() -> None:
-    def run(x: Any) -> Any:
+def test_lrn_matches_numpy_on_engines() -> None:
+    def run(x: Array) -> list[Array]:
         return [
             ops.lrn(x, size, alpha=alpha, beta=beta, bias=bias)
             for size in (1, 3, 4, 5)
@@ -63,7 +62,7 @@ def test_lrn_on_engines() -> None:
 
 @pytest.mark.parametrize("shape", [(2, 4), (2, 4, 3), (1, 4, 5, 3), (2, 4, 2, 3, 2)])
 @pytest.mark.parametrize("epsilon", [1e-5, 1e-3, 0.0])
-def test_batch_normalization_is_its_definition(shape: tuple[int, ...], epsilon: float) -> None:
+def test_batch_normalization_matches_its_definition(shape: tuple[int, ...], epsilon: float) -> None:
     x, (scale, bias, mean) = noise(*shape), noise(3, 4, seed=1)
     var = noise(4, seed=2) ** 2 + np.float32(0.1)
     expected = np.zeros(shape)
@@ -83,7 +82,7 @@ def test_batch_normalization_of_float16_with_statistics_of_float32_is_float16() 
     agree(lambda x: ops.batch_normalization(x, scale, bias, mean, var), x)
 
 
-def test_top_k_by_hand() -> None:
+def test_top_k_matches_values_computed_by_hand() -> None:
     x = np.array([[3, 1, 3, 2, 1]], np.float32)
     values, indices = ops.top_k(x, 4)
     assert values.tolist() == [[3, 3, 2, 1]]
@@ -104,8 +103,8 @@ def test_top_k_is_a_stable_sort(largest: bool, axis: int) -> None:
     assert (values == np.take_along_axis(x, order, axis)).all()
 
 
-def test_top_k_on_engines() -> None:
-    def run(x: Any) -> Any:
+def test_top_k_matches_numpy_on_engines() -> None:
+    def run(x: Array) -> list[Array]:
         return [
             r
             for axis in (0, 1, -1)
@@ -124,7 +123,7 @@ def test_gemm_is_a_matrix_product() -> None:
     agree(lambda a: [ops.gemm(a, b, c), ops.gemm(a, np.ascontiguousarray(b.T), trans_b=True)], a)
 
 
-def test_refusals() -> None:
+def test_invalid_arguments_are_refused() -> None:
     x = noise(2, 3, 4)
     refuses("lrn needs an input (N, C, ...), got shape (2,)", ops.lrn, x[:, 0, 0], 3)
     refuses("size must be a whole number of 1 or more, got 0", ops.lrn, x, 0)

@@ -1,4 +1,4 @@
-"""The list of operators."""
+"""The list of operators is complete, and each operator has its parts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from anylayer.ops._operator import Operator
 from tests.ops.harness import numbers
 
 
-def test_the_folder_and_the_list_agree() -> None:
+def test_every_file_of_the_folder_is_exported() -> None:
     files = sorted(p.stem for p in Path(ops.__file__).parent.glob("[!_]*.py"))
     assert sorted(ops.__all__) == files
 
 
 @pytest.mark.parametrize("name", ops.__all__)
-def test_an_operator_has_a_meaning_a_form_and_a_contract(name: str) -> None:
+def test_operator_has_a_meaning_a_form_and_a_docstring(name: str) -> None:
     operator = getattr(ops, name)
     assert isinstance(operator, Operator)
     assert operator._form is not None
@@ -29,7 +29,7 @@ def test_an_operator_has_a_meaning_a_form_and_a_contract(name: str) -> None:
     assert operator.__doc__ and operator.__name__ == name
 
 
-def test_the_meaning_computes_and_keeps_its_input() -> None:
+def test_meaning_does_not_change_its_input() -> None:
     x = numbers(1, 1, 4, 4)
     before = x.copy()
     outputs = [

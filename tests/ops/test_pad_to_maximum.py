@@ -1,4 +1,4 @@
-"""pad_to_maximum."""
+"""ops.pad_to_maximum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ X = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
 
 @pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize(("axis", "factor"), [(0, 1), (1, 2), (-1, 3)])
-def test_a_dynamic_size_is_padded_to_its_maximum(engine: str, axis: int, factor: int) -> None:
+def test_dynamic_size_is_padded_to_its_maximum(engine: str, axis: int, factor: int) -> None:
     rows = Dim("rows", 5) * factor
     shape = [rows if i == axis % 3 else d for i, d in enumerate(X.shape)]
     graph = trace(
@@ -30,12 +30,12 @@ def test_a_dynamic_size_is_padded_to_its_maximum(engine: str, axis: int, factor:
     np.testing.assert_array_equal(got, np.pad(X, widths, constant_values=-7))
 
 
-def test_a_static_size_stays() -> None:
+def test_static_size_is_unchanged() -> None:
     assert ops.pad_to_maximum(X, 0) is X
     graph = trace(lambda xs: [ops.pad_to_maximum(xs[0], 0) + 1], [TensorType.of((2, 3))])
     assert [o.op for o in graph.ops] == ["Add"]
 
 
-def test_the_axis_is_checked() -> None:
+def test_axis_out_of_range_is_refused() -> None:
     with pytest.raises(AnyLayerError, match="axis 3 is not one of 3 axes"):
         ops.pad_to_maximum(X, 0, axis=3)

@@ -1,7 +1,8 @@
-"""Pooling and unpooling, against loops over windows."""
+"""Pooling and unpooling match loops over windows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -27,8 +28,17 @@ CASES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def windows(shape: Any, kernel: Any, strides: Any, pads: Any, dilations: Any, ceil: bool) -> Any:
-    """The sizes of the result; and for each window its place and its cells, those in the padding included."""
+def windows(
+    shape: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[int],
+    dilations: Sequence[int],
+    ceil: bool,
+) -> Any:
+    """Return the sizes of the result and, for each window, its position and its cells, including those in the
+    padding.
+    """
     axes, sizes = len(kernel), []
     for a in range(axes):
         n, begin, end = shape[a + 2], pads[a], pads[a + axes]
@@ -45,11 +55,19 @@ def windows(shape: Any, kernel: Any, strides: Any, pads: Any, dilations: Any, ce
     return sizes, listed
 
 
-def inside(cell: Any, shape: Any) -> bool:
+def inside(cell: Sequence[int], shape: Sequence[int]) -> bool:
     return all(0 <= c < n for c, n in zip(cell, shape[2:]))
 
 
-def pooled(x: Array, kernel: Any, strides: Any, pads: Any, dilations: Any, ceil: bool, rule: str) -> Array:
+def pooled(
+    x: Array,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[int],
+    dilations: Sequence[int],
+    ceil: bool,
+    rule: str,
+) -> Array:
     sizes, listed = windows(x.shape, kernel, strides, pads, dilations, ceil)
     y = np.zeros((*x.shape[:2], *sizes))
     axes = len(kernel)
@@ -69,7 +87,7 @@ def pooled(x: Array, kernel: Any, strides: Any, pads: Any, dilations: Any, ceil:
 
 @pytest.mark.parametrize("ceil", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_max_pool_is_its_definition(name: str, ceil: bool) -> None:
+def test_max_pool_matches_its_definition(name: str, ceil: bool) -> None:
     shape, kernel, strides, pads, dilations = CASES[name]
     x = noise(*shape)
     expected = pooled(x, kernel, strides, pads, dilations, ceil, "max")
@@ -87,7 +105,7 @@ def test_max_pool_is_its_definition(name: str, ceil: bool) -> None:
 @pytest.mark.parametrize("rule", ["map only", "with pads"])
 @pytest.mark.parametrize("ceil", [False, True])
 @pytest.mark.parametrize("name", [n for n in CASES if "dilated" not in n])
-def test_average_pool_is_its_definition(name: str, ceil: bool, rule: str) -> None:
+def test_average_pool_matches_its_definition(name: str, ceil: bool, rule: str) -> None:
     shape, kernel, strides, pads, dilations = CASES[name]
     x = noise(*shape)
     y = ops.average_pool(
@@ -96,22 +114,23 @@ def test_average_pool_is_its_definition(name: str, ceil: bool, rule: str) -> Non
     np.testing.assert_allclose(y, pooled(x, kernel, strides, pads, dilations, ceil, rule), atol=1e-6)
 
 
-def test_ceil_mode_by_hand() -> None:
+def test_ceil_mode_matches_values_computed_by_hand() -> None:
     x = numbers(1, 1, 1, 6)
     assert ops.max_pool(x, (1, 3), strides=2).tolist() == [[[[2, 4]]]]
     assert ops.max_pool(x, (1, 3), strides=2, ceil_mode=True).tolist() == [[[[2, 4, 5]]]]
     assert ops.average_pool(x, (1, 3), strides=2, ceil_mode=True).tolist() == [[[[1, 3, 4.5]]]]
-    # a window that would start behind the map is left out
+    # a window that would start past the map is left out
     assert ops.max_pool(x, (1, 2), strides=6, ceil_mode=True).tolist() == [[[[1]]]]
 
 
-def test_average_counts_pads_but_not_the_overhang() -> None:
+def test_average_pool_counts_pads_but_not_the_overhang() -> None:
     x = np.ones((1, 1, 1, 4), np.float32)
     y = ops.average_pool(x, (1, 3), strides=2, pads=(0, 1), ceil_mode=True, count_include_pad=True)
-    np.testing.assert_allclose(y[0, 0, 0], [2 / 3, 1, 1 / 2], rtol=1e-6)  # the last sees 1, a pad, and no third
+    # the last window holds a 1 and a pad; its third cell does not count
+    np.testing.assert_allclose(y[0, 0, 0], [2 / 3, 1, 1 / 2], rtol=1e-6)
 
 
-def test_indices_of_ties_are_the_first() -> None:
+def test_index_of_equal_values_is_the_first() -> None:
     x = np.zeros((2, 2, 4, 4), np.float32)
     _, indices = ops.max_pool_with_indices(x, 2, strides=2)
     assert indices.dtype == np.int64
@@ -121,10 +140,10 @@ def test_indices_of_ties_are_the_first() -> None:
 
 
 @pytest.mark.parametrize("ceil", [False, True])
-def test_max_pool_on_engines(ceil: bool) -> None:
+def test_max_pool_matches_numpy_on_engines(ceil: bool) -> None:
     planar = [c for c in CASES.values() if len(c[1]) == 2]
 
-    def run(*inputs: Any) -> Any:
+    def run(*inputs: Array) -> list[Array]:
         results = []
         for x, (_, kernel, strides, pads, dilations) in zip(inputs, planar):
             results.append(
@@ -139,10 +158,10 @@ def test_max_pool_on_engines(ceil: bool) -> None:
 
 
 @pytest.mark.parametrize("include", [False, True])
-def test_average_pool_on_engines(include: bool) -> None:
+def test_average_pool_matches_numpy_on_engines(include: bool) -> None:
     cases = [c for n, c in CASES.items() if "dilated" not in n]
 
-    def run(*inputs: Any) -> Any:
+    def run(*inputs: Array) -> list[Array]:
         return [
             ops.average_pool(x, kernel, strides=strides, pads=pads, ceil_mode=ceil, count_include_pad=include)
             for x, (_, kernel, strides, pads, _) in zip(inputs, cases)
@@ -152,8 +171,8 @@ def test_average_pool_on_engines(include: bool) -> None:
     agree(run, *(noise(*c[0], seed=i) for i, c in enumerate(cases)))
 
 
-def test_pools_of_lines_and_volumes_on_engines() -> None:
-    def run(line: Any, volume: Any) -> Any:
+def test_pooling_of_one_and_three_spatial_axes_on_engines() -> None:
+    def run(line: Array, volume: Array) -> list[Array]:
         return [
             ops.max_pool(line, 3, strides=2, pads=1, ceil_mode=True),
             *ops.max_pool_with_indices(line, 3, strides=2, ceil_mode=True),
@@ -164,7 +183,7 @@ def test_pools_of_lines_and_volumes_on_engines() -> None:
     agree(run, noise(2, 2, 8), noise(1, 2, 4, 5, 6))
 
 
-def test_unpooling_puts_values_back() -> None:
+def test_max_unpool_restores_the_maxima() -> None:
     x = noise(2, 3, 6, 8)
     y, indices = ops.max_pool_with_indices(x, 2, strides=2)
     back = ops.max_unpool(y, indices, (6, 8))
@@ -173,13 +192,13 @@ def test_unpooling_puts_values_back() -> None:
     np.testing.assert_array_equal(ops.max_unpool(y, indices.astype(np.float32), (6, 8)), back)
 
 
-def test_unpooling_by_hand() -> None:
+def test_max_unpool_matches_values_computed_by_hand() -> None:
     x = np.array([[[[5, 6, 7]]]], np.float32)
     assert ops.max_unpool(x, np.array([[[[3, 0, 3]]]]), (2, 3)).tolist() == [[[[6, 0, 0], [7, 0, 0]]]]
 
 
-def test_unpooling_on_engines() -> None:
-    def run(x: Any, places: Any, repeated: Any) -> Any:
+def test_max_unpool_matches_numpy_on_engines() -> None:
+    def run(x: Array, places: Array, repeated: Array) -> list[Array]:
         y, indices = ops.max_pool_with_indices(x, 2, strides=2)
         return [
             ops.max_unpool(y, indices, (6, 8)),
@@ -192,7 +211,7 @@ def test_unpooling_on_engines() -> None:
     agree(run, x, places.astype(np.float32), np.arange(24).reshape(1, 2, 3, 4) // 3 % 4)
 
 
-def test_pools_refuse() -> None:
+def test_pooling_refuses_invalid_arguments() -> None:
     x = noise(1, 2, 5, 5)
     refuses(
         "max_pool needs an input (N, C, ...) of rank 3 or more, got shape (1, 2)", ops.max_pool, x[:, :, 0, 0], 2
@@ -235,7 +254,7 @@ def test_pools_refuse() -> None:
     refuses("a padded map of shape (2000003, 2000003) would have", ops.max_pool, x, huge, pads=huge - 1)
 
 
-def test_unpooling_refuses() -> None:
+def test_max_unpool_refuses_invalid_arguments() -> None:
     x = noise(1, 1, 2, 2)
     indices = np.arange(4).reshape(1, 1, 2, 2)
     refuses("index [4] is outside a map of 4 cells (2, 2)", ops.max_unpool, x, indices + 1, (2, 2))

@@ -1,4 +1,4 @@
-"""Recurrent operators, against onnx's reference implementation, a loop of our own, and both engines."""
+"""Recurrent operators match onnx's reference implementation, a loop, and the engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anylayer import ops
 from anylayer.network import Array
 from tests.ops.harness import agree, noise, refuses
 
-T, B, V, H = 4, 3, 5, 6  # steps, sequences, values, hidden values
+T, B, V, H = 4, 3, 5, 6  # steps, batch size, input size, hidden size
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 OPERATORS: dict[str, Callable[..., Any]] = {"RNN": ops.rnn, "GRU": ops.gru, "LSTM": ops.lstm}
 DIRECTIONS = ("forward", "reverse", "bidirectional")
@@ -32,7 +32,7 @@ def weights(op: str, direction: str) -> dict[str, Array]:
 
 
 def reference(op: str, x: Array, given: dict[str, Array], direction: str, **attrs: Any) -> list[Array]:
-    """The results of onnx's own evaluator."""
+    """Return the results of onnx's reference implementation."""
     feed = {"x": x, **given}
     names = ["x", "w", "r", "b", "", "initial_h", "initial_c", "peepholes"]
     used = [n if n in feed else "" for n in names][: 8 if op == "LSTM" else 6]
@@ -46,7 +46,7 @@ def reference(op: str, x: Array, given: dict[str, Array], direction: str, **attr
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("op", GATES)
-def test_a_recurrence_is_onnxs(op: str, direction: str) -> None:
+def test_recurrence_matches_the_onnx_reference(op: str, direction: str) -> None:
     x, given = noise(T, B, V, seed=9), weights(op, direction)
     ours = OPERATORS[op](x, **given, hidden_size=H, direction=direction)
     for y, expected in zip(ours, reference(op, x, given, direction), strict=True):
@@ -54,7 +54,7 @@ def test_a_recurrence_is_onnxs(op: str, direction: str) -> None:
         np.testing.assert_allclose(y, expected, atol=1e-5)
 
 
-def test_variants_are_onnxs() -> None:
+def test_variants_match_the_onnx_reference() -> None:
     x = noise(T, B, V, seed=9)
     given = weights("GRU", "forward")
     for after in (0, 1):
@@ -68,12 +68,12 @@ def test_variants_are_onnxs() -> None:
     np.testing.assert_allclose(c, expected_c, atol=1e-5)
 
 
-def sigmoid(v: Any) -> Any:
+def sigmoid(v: Array) -> Array:
     return 1 / (1 + np.exp(-v))
 
 
-def test_lstm_with_everything_by_a_loop() -> None:
-    """One sequence at a time: peepholes, clip, coupled gates, lengths, and a reversed direction."""
+def test_lstm_with_all_options_matches_a_loop() -> None:
+    """Peepholes, clip, coupled gates, lengths and a reversed direction, one sequence at a time."""
     x, given, p = noise(T, B, V, seed=9), weights("LSTM", "reverse"), noise(1, 3 * H, seed=5)
     y, y_h, y_c = ops.lstm(
         x,
@@ -88,7 +88,7 @@ def test_lstm_with_everything_by_a_loop() -> None:
     w, r, b = (given[n][0].astype(np.float64) for n in "wrb")
     pi, po, _ = p[0].reshape(3, H)
 
-    def clipped(v: Any) -> Any:
+    def clipped(v: Array) -> Array:
         return np.clip(v, -1, 1)
 
     for n, length in enumerate(LENGTHS):
@@ -106,11 +106,11 @@ def test_lstm_with_everything_by_a_loop() -> None:
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("op", GATES)
-def test_a_recurrence_on_engines(op: str, direction: str) -> None:
+def test_recurrence_matches_numpy_on_engines(op: str, direction: str) -> None:
     operator, given = OPERATORS[op], weights(op, direction)
     plain = {"w": given["w"], "r": given["r"], "hidden_size": H, "direction": direction}
 
-    def run(x: Any, lengths: Any) -> Any:
+    def run(x: Array, lengths: Array) -> list[Array]:
         return [
             *operator(x, **plain),
             *operator(x, **given, sequence_lens=lengths, hidden_size=H, direction=direction),
@@ -120,7 +120,7 @@ def test_a_recurrence_on_engines(op: str, direction: str) -> None:
     agree(run, noise(T, B, V, seed=9), LENGTHS)
 
 
-def test_gru_resets_late_on_engines() -> None:
+def test_gru_with_linear_before_reset_on_engines() -> None:
     given = weights("GRU", "bidirectional")
     agree(
         lambda x: ops.gru(x, **given, hidden_size=H, direction="bidirectional", linear_before_reset=True),
@@ -128,10 +128,10 @@ def test_gru_resets_late_on_engines() -> None:
     )
 
 
-def test_what_an_engine_leaves_out_is_unrolled() -> None:
+def test_options_that_openvino_ignores_are_unrolled() -> None:
     given, p = weights("LSTM", "reverse"), noise(1, 3 * H, seed=5)
 
-    def run(x: Any, lengths: Any) -> Any:
+    def run(x: Array, lengths: Array) -> list[Array]:
         return [
             *ops.lstm(x, **given, peepholes=p, hidden_size=H, direction="reverse"),
             *ops.lstm(x, **given, sequence_lens=lengths, input_forget=True, hidden_size=H, direction="reverse"),
@@ -141,10 +141,10 @@ def test_what_an_engine_leaves_out_is_unrolled() -> None:
 
 
 @pytest.mark.parametrize("name", ["Relu", "LeakyRelu", "HardSigmoid", "Elu", "Softsign", "Softplus"])
-def test_activations_on_engines(name: str) -> None:
+def test_activations_match_numpy_on_engines(name: str) -> None:
     lstm, gru, rnn = (weights(op, "forward") for op in ("LSTM", "GRU", "RNN"))
 
-    def run(x: Any) -> Any:
+    def run(x: Array) -> list[Array]:
         return [
             ops.lstm(x, **lstm, hidden_size=H, activations=["Sigmoid", name, name])[0],
             ops.gru(x, **gru, hidden_size=H, activations=["Sigmoid", name])[0],
@@ -154,7 +154,7 @@ def test_activations_on_engines(name: str) -> None:
     agree(run, noise(T, B, V) * np.float32(0.3))
 
 
-def test_recurrences_refuse() -> None:
+def test_recurrences_refuse_invalid_arguments() -> None:
     x, given = noise(T, B, V), weights("LSTM", "forward")
     w, r = given["w"], given["r"]
     refuses(
@@ -205,11 +205,11 @@ def test_recurrences_refuse() -> None:
 
 
 @pytest.mark.parametrize("op", GATES)
-def test_several_recurrences_over_one_input_on_engines(op: str) -> None:
+def test_two_recurrences_over_one_input_on_engines(op: str) -> None:
     operator, one, other = OPERATORS[op], weights(op, "forward"), weights(op, "forward")
     other["w"] = -one["w"]
 
-    def run(x: Any, h: Any) -> Any:
+    def run(x: Array, h: Array) -> list[Array]:
         return [
             operator(x, **one, hidden_size=H)[0],
             operator(x, **other, hidden_size=H)[0],

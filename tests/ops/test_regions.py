@@ -1,4 +1,4 @@
-"""Regions, grids and suppression."""
+"""Operators on regions and grids, and NMS."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BATCH = np.array([0, 1, 1, 0, 1, 0, 1])
 
 
 def tapped(plane: Array, y: float, x: float) -> float:
-    """One bilinear sample of RoI Align."""
+    """Return one bilinear sample of RoI Align."""
     h, w = plane.shape
     if not (-1 <= y <= h and -1 <= x <= w):
         return 0.0
@@ -66,7 +66,7 @@ def aligned(x: Array, size: Any, scale: float, ratio: int, mode: str, half_pixel
 @pytest.mark.parametrize("half_pixel", [False, True])
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("ratio", [0, 1, 2, 3])
-def test_roi_align_is_its_definition(ratio: int, mode: str, half_pixel: bool) -> None:
+def test_roi_align_matches_its_definition(ratio: int, mode: str, half_pixel: bool) -> None:
     x = noise(2, 2, 9, 10)
     how: dict[str, Any] = {"spatial_scale": 0.5, "sampling_ratio": ratio, "mode": mode, "half_pixel": half_pixel}
     y = ops.roi_align(x, ROIS, BATCH, size=(2, 3), **how)
@@ -74,7 +74,7 @@ def test_roi_align_is_its_definition(ratio: int, mode: str, half_pixel: bool) ->
     np.testing.assert_allclose(y, aligned(x, (2, 3), 0.5, ratio, mode, half_pixel), atol=1e-5)
 
 
-def test_roi_align_by_hand() -> None:
+def test_roi_align_matches_values_computed_by_hand() -> None:
     x, roi, image = numbers(1, 1, 4, 4), np.array([[0, 0, 3, 3]], np.float32), np.zeros(1, np.int64)
     classic = ops.roi_align(x, roi, image, size=2, sampling_ratio=2, half_pixel=False)
     assert classic[0, 0].tolist() == [[3.75, 5.25], [9.75, 11.25]]
@@ -87,8 +87,8 @@ def test_roi_align_by_hand() -> None:
 
 
 @pytest.mark.parametrize("half_pixel", [False, True])
-def test_roi_align_on_engines(half_pixel: bool) -> None:
-    def run(x: Any, rois: Any, batch: Any) -> Any:
+def test_roi_align_matches_numpy_on_engines(half_pixel: bool) -> None:
+    def run(x: Array, rois: Array, batch: Array) -> list[Array]:
         return [
             ops.roi_align(
                 x, rois, batch, size=(2, 3), spatial_scale=0.5, sampling_ratio=r, mode=m, half_pixel=half_pixel
@@ -99,7 +99,7 @@ def test_roi_align_on_engines(half_pixel: bool) -> None:
     agree(run, noise(2, 3, 9, 10), ROIS, BATCH.astype(np.int32))
 
 
-def test_roi_align_refuses() -> None:
+def test_roi_align_refuses_invalid_arguments() -> None:
     x, rois, batch = noise(2, 2, 9, 10), ROIS, BATCH
     refuses(
         "roi_align needs an input (N, C, H, W), got shape (2, 9, 10)", ops.roi_align, x[0], rois, batch, size=2
@@ -146,8 +146,8 @@ POOLED = np.array(
 )
 
 
-def pooled(x: Array, size: Any, scale: float) -> Array:
-    """Fast R-CNN's roi_pooling_layer.cpp, cell by cell."""
+def pooled(x: Array, size: tuple[int, int], scale: float) -> Array:
+    """Compute ROI max pooling as Fast R-CNN's roi_pooling_layer.cpp does, cell by cell."""
     y = np.zeros((len(POOLED), x.shape[1], *size))
     for k, (image, *corners) in enumerate(POOLED):
         x1, y1, x2, y2 = (int(np.floor(abs(c * scale) + 0.5) * np.sign(c)) for c in corners)
@@ -164,14 +164,14 @@ def pooled(x: Array, size: Any, scale: float) -> Array:
 
 @pytest.mark.parametrize("size", [(2, 3), (7, 7)])
 @pytest.mark.parametrize("scale", [0.5, 1.0])
-def test_max_roi_pool_is_its_definition(size: Any, scale: float) -> None:
+def test_max_roi_pool_matches_its_definition(size: tuple[int, int], scale: float) -> None:
     x = noise(2, 3, 9, 10)
     y = ops.max_roi_pool(x, POOLED, size=size, spatial_scale=scale)
     np.testing.assert_array_equal(y, pooled(x, size, scale))
 
 
-def test_max_roi_pool_on_engines() -> None:
-    def run(x: Any, rois: Any) -> Any:
+def test_max_roi_pool_matches_numpy_on_engines() -> None:
+    def run(x: Array, rois: Array) -> list[Array]:
         return [
             ops.max_roi_pool(x, rois, size=size, spatial_scale=scale)
             for size in [(2, 3), (7, 7), (1, 1)]
@@ -181,7 +181,7 @@ def test_max_roi_pool_on_engines() -> None:
     agree(run, noise(2, 3, 9, 10), POOLED)
 
 
-def test_max_roi_pool_refuses() -> None:
+def test_max_roi_pool_refuses_invalid_arguments() -> None:
     x = noise(1, 2, 9, 10)
     refuses(
         "max_roi_pool needs an input (N, C, H, W), got shape (2, 9, 10)", ops.max_roi_pool, x[0], POOLED, size=2
@@ -198,7 +198,7 @@ def test_max_roi_pool_refuses() -> None:
 
 
 def sampled(x: Array, grid: Array, mode: str, padding: str, align: bool) -> Array:
-    """Every point as a sum over the whole, endlessly padded plane."""
+    """Compute each point as a sum over the plane, padded without end."""
     n, c, h, w = x.shape
     y = np.zeros((n, c, *grid.shape[1:3]))
 
@@ -244,7 +244,7 @@ GRID[0, 0] = [(-1, 1), (0, 0), (1, 1), (-1, -1), (0.5, -0.5)]
 @pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
-def test_grid_sample_is_its_definition(mode: str, padding: str, align: bool) -> None:
+def test_grid_sample_matches_its_definition(mode: str, padding: str, align: bool) -> None:
     x = noise(2, 3, 6, 7)
     y = ops.grid_sample(x, GRID, mode=mode, padding=padding, align_corners=align)
     assert y.dtype == np.float32
@@ -252,7 +252,7 @@ def test_grid_sample_is_its_definition(mode: str, padding: str, align: bool) -> 
     np.testing.assert_allclose(y, expected, atol=2e-5)
 
 
-def test_grid_sample_by_hand() -> None:
+def test_grid_sample_matches_values_computed_by_hand() -> None:
     x = numbers(1, 1, 3, 4)
     rows, columns = np.meshgrid(np.arange(3), np.arange(4), indexing="ij")
     grid = np.stack([(2 * columns + 1) / 4 - 1, (2 * rows + 1) / 3 - 1], -1)[None].astype(np.float32)
@@ -263,8 +263,8 @@ def test_grid_sample_by_hand() -> None:
 
 
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-def test_grid_sample_on_engines(padding: Any) -> None:
-    def run(x: Any, grid: Any) -> Any:
+def test_grid_sample_matches_numpy_on_engines(padding: Any) -> None:
+    def run(x: Array, grid: Array) -> list[Array]:
         return [
             ops.grid_sample(x, grid, mode=mode, padding=padding, align_corners=align)
             for mode in ("linear", "nearest", "cubic")
@@ -274,7 +274,7 @@ def test_grid_sample_on_engines(padding: Any) -> None:
     agree(run, noise(2, 3, 6, 7), GRID)
 
 
-def test_grid_sample_refuses() -> None:
+def test_grid_sample_refuses_invalid_arguments() -> None:
     x = noise(2, 3, 6, 7)
     refuses("grid_sample needs an input (N, C, H, W), got shape (3, 6, 7)", ops.grid_sample, x[0], GRID)
     refuses("grid must be of shape (2, h, w, 2), got (1, 4, 5, 2)", ops.grid_sample, x, GRID[:1])
@@ -291,11 +291,11 @@ BOXES = np.array(
 )
 
 
-def test_nms_by_hand() -> None:
+def test_nms_matches_values_computed_by_hand() -> None:
     scores = np.array([[[0.5, 0.9, 0.4, 0.9, 0.1, 0.1], [0.2, 0.1, 0.3, 0, 0, 0]]], np.float32)
     kept, count = ops.nms(BOXES, scores, max_per_class=6, iou_threshold=0.5)
-    # 1 drops 0 (3.8 of 4.2 in common) but not 2 (1.8 of 4.2); 2 does not drop 0 (2 of 4 are not more than 0.5);
-    # ties by index; boxes without area stay
+    # Box 1 drops box 0 (IoU 3.8 / 4.2) but not box 2 (1.8 / 4.2). Box 2 does not drop box 0 (IoU 2 / 4).
+    # Equal scores are ordered by index. Boxes without area are kept.
     assert kept[: int(count)].tolist() == [
         *([0, 0, i] for i in (1, 3, 2, 4, 5)),
         *([0, 1, i] for i in (2, 0, 3, 4, 5)),
@@ -350,14 +350,14 @@ def test_nms_on_engines_without_boxes() -> None:
     )
 
 
-def test_nms_with_a_threshold_of_one_drops_no_equal_boxes() -> None:
+def test_nms_with_threshold_one_keeps_equal_boxes() -> None:
     boxes = np.tile(np.array([0.1, 35.916096, 75.91609, 64], np.float32), (1, 5, 1))
     scores = np.linspace(0.1, 0.9, 5, dtype=np.float32).reshape(1, 1, 5)
     assert ops.nms(boxes, scores, max_per_class=5, iou_threshold=1.0)[1] == 5
     agree(lambda b, s: ops.nms(b, s, max_per_class=5, iou_threshold=1.0), boxes, scores)
 
 
-def test_nms_refuses() -> None:
+def test_nms_refuses_invalid_arguments() -> None:
     scores = np.ones((1, 2, 6), np.float32)
     good: dict[str, Any] = {"max_per_class": 2, "iou_threshold": 0.5}
     refuses("boxes must be of shape (B, N, 4), got (6, 4)", ops.nms, BOXES[0], scores, **good)
@@ -380,7 +380,7 @@ def test_nms_refuses() -> None:
     )
 
 
-def test_head_cuts_rows() -> None:
+def test_head_returns_the_first_rows() -> None:
     x = numbers(4, 2)
     assert ops.head(x, np.array(2)).tolist() == [[0, 1], [2, 3]]
     assert ops.head(x, 0).shape == (0, 2)
@@ -390,8 +390,8 @@ def test_head_cuts_rows() -> None:
         agree(lambda x, n: [ops.head(x, n), ops.head(x, n.astype(np.int32))], x, np.array(count))
 
 
-def test_arrays_cut_by_one_count_fit_together() -> None:
-    def run(inputs: Any) -> Any:
+def test_arrays_cut_by_the_same_count_can_be_added() -> None:
+    def run(inputs: list[Array]) -> list[Array]:
         x, y, n = inputs
         a, b = ops.head(x, n), ops.head(y, n)
         assert isinstance(a.shape[0], Dim) and a.shape[0] is b.shape[0] and a.shape[0].maximum == 4
@@ -404,6 +404,6 @@ def test_arrays_cut_by_one_count_fit_together() -> None:
         assert (z == np.concatenate([x[:3], y[:3]], axis=1)).all()
 
 
-def test_head_refuses() -> None:
+def test_head_refuses_invalid_arguments() -> None:
     refuses("head needs an array with rows, got shape ()", ops.head, np.float32(1), 1)
     refuses("count must be one number of shape (), got shape (1,)", ops.head, numbers(3), np.array([1]))

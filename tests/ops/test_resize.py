@@ -1,4 +1,4 @@
-"""Resizing, against ONNX's reference implementation, numbers of other frameworks, and both engines."""
+"""Resizing matches onnx's reference implementation, values of other frameworks, and the engines."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from anylayer import ops
+from anylayer.network import Array
 from anylayer.ops._interpolation import COORDINATES, NEAREST
 from tests.ops.harness import agree, noise, numbers, refuses
 
 SIZES = [(5, 7), (8, 12), (12, 9), (3, 2), (1, 1), (4, 13), (4, 6)]
 
 
-def reference(x: Any, size: Any, **attrs: Any) -> Any:
-    """The result of onnx's own evaluator."""
+def reference(x: Array, size: Any, **attrs: Any) -> Array:
+    """Return the result of onnx's reference implementation."""
     inputs = ["x", "roi", "", "sizes"]
     node = helper.make_node("Resize", inputs, ["y"], **attrs)
     kinds = [("x", 1, x.shape), ("roi", 1, (8,)), ("sizes", 7, (4,))]
@@ -36,16 +37,16 @@ def reference(x: Any, size: Any, **attrs: Any) -> Any:
 
 
 EVALUATED = [c for c in COORDINATES if c != "tf_half_pixel_for_nn"]
-"""The coordinates that onnx's evaluator knows; the other is compared with ONNX Runtime."""
+"""The coordinates that onnx's reference implements. The remaining one is compared with ONNX Runtime."""
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("coordinates", EVALUATED)
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_resize_is_onnxs(mode: str, coordinates: str, size: Any) -> None:
+def test_resize_matches_the_onnx_reference(mode: str, coordinates: str, size: Any) -> None:
     x = noise(1, 2, 4, 6)
     if size == (1, 1) and coordinates == "pytorch_half_pixel":
-        # The specification puts a single point on cell 0; onnx's evaluator takes -0.5.
+        # The specification puts a single point on cell 0; onnx's reference uses -0.5.
         np.testing.assert_array_equal(ops.resize(x, size, mode=mode, coordinates=coordinates), x[:, :, :1, :1])
         return
     crop = coordinates == "tf_crop_and_resize"
@@ -58,7 +59,7 @@ def test_resize_is_onnxs(mode: str, coordinates: str, size: Any) -> None:
 
 @pytest.mark.parametrize("nearest", NEAREST)
 @pytest.mark.parametrize("coordinates", ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"])
-def test_nearest_is_onnxs(coordinates: str, nearest: str) -> None:
+def test_nearest_matches_the_onnx_reference(coordinates: str, nearest: str) -> None:
     x = numbers(1, 1, 4, 6)
     for size in SIZES:
         y = ops.resize(x, size, mode="nearest", coordinates=coordinates, nearest=nearest)
@@ -70,7 +71,7 @@ def test_nearest_is_onnxs(coordinates: str, nearest: str) -> None:
 
 @pytest.mark.parametrize("option", ["antialias", "exclude_outside"])
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_filters_are_onnxs(mode: str, option: str) -> None:
+def test_filter_options_match_the_onnx_reference(mode: str, option: str) -> None:
     x = noise(1, 2, 9, 12)
     attrs = {option: 1, "coordinate_transformation_mode": "half_pixel"}
     for size in [(3, 5), (4, 12), (9, 7)]:
@@ -100,9 +101,9 @@ def test_scales_replace_the_ratio_of_sizes() -> None:
     )
 
 
-def test_numbers_of_other_frameworks() -> None:
+def test_resize_matches_other_frameworks() -> None:
     x = np.array([[[[1, 2], [3, 4]]]], np.float32)
-    # Caffe's Interp: corners stay where they are
+    # Caffe's Interp: the corners are aligned
     y = ops.resize(x, (3, 3), coordinates="align_corners")
     assert y[0, 0].tolist() == [[1, 1.5, 2], [2, 2.5, 3], [3, 3.5, 4]]
     # TensorFlow 1's ResizeBilinear
@@ -113,7 +114,7 @@ def test_numbers_of_other_frameworks() -> None:
     assert y[0, 0].tolist() == [[1, 1, 2, 2], [3, 3, 4, 4]]
 
 
-def test_a_constant_stays_constant() -> None:
+def test_resize_keeps_a_constant_map() -> None:
     x = np.full((1, 1, 5, 7), 3, np.float32)
     for mode in ("nearest", "linear", "cubic"):
         for coordinates in COORDINATES:
@@ -124,12 +125,12 @@ def test_a_constant_stays_constant() -> None:
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_resize_on_engines(mode: str, coordinates: str) -> None:
+def test_resize_matches_numpy_on_engines(mode: str, coordinates: str) -> None:
     agree(lambda x: [ops.resize(x, size, mode=mode, coordinates=coordinates) for size in SIZES], noise(1, 2, 4, 6))
 
 
-def test_nearest_on_engines() -> None:
-    def run(x: Any) -> Any:
+def test_nearest_matches_numpy_on_engines() -> None:
+    def run(x: Array) -> list[Array]:
         return [
             ops.resize(x, size, mode="nearest", coordinates=coordinates, nearest=nearest)
             for coordinates in COORDINATES
@@ -141,7 +142,7 @@ def test_nearest_on_engines() -> None:
 
 
 @pytest.mark.parametrize("factor", [2, 3, 5, 7, 12])
-def test_repetition_picks_every_cell_on_engines(factor: int) -> None:
+def test_integer_repetition_matches_numpy_on_engines(factor: int) -> None:
     agree(
         lambda x: ops.resize(x, (factor * 41, factor * 53), mode="nearest", coordinates="asymmetric"),
         numbers(1, 1, 41, 53),
@@ -149,7 +150,7 @@ def test_repetition_picks_every_cell_on_engines(factor: int) -> None:
 
 
 def test_other_axes_and_filters_on_engines() -> None:
-    def run(x: Any, volume: Any) -> Any:
+    def run(x: Array, volume: Array) -> list[Array]:
         return [
             *(ops.resize(x, (5, 4), axes=(1, 2), mode=mode) for mode in ("nearest", "linear", "cubic")),
             ops.resize(x, 5, axes=(0,)),
@@ -167,7 +168,7 @@ def test_other_axes_and_filters_on_engines() -> None:
 def test_long_axes_on_engines() -> None:
     x = noise(1, 2, 100, 222)
 
-    def run(x: Any) -> Any:
+    def run(x: Array) -> list[Array]:
         rules = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric")
         return [ops.resize(x, size, coordinates=rule) for rule in rules for size in [(60, 333), (222, 222)]]
 
@@ -179,7 +180,7 @@ def test_long_axes_on_engines() -> None:
     )
 
 
-def test_resize_refuses() -> None:
+def test_resize_refuses_invalid_arguments() -> None:
     x = noise(1, 2, 4, 6)
     refuses("size must be a whole number of 1 or more, got 0", ops.resize, x, (0, 3))
     refuses("size must be 1 or 2 numbers, got 3: [1, 2, 3]", ops.resize, x, (1, 2, 3), axes=(2, 3))

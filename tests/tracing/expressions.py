@@ -1,7 +1,8 @@
-"""Expressions that must mean the same traced as in NumPy: text, and for which dtypes of x, y, v.
+"""Expressions that must give the same results traced as in NumPy, by the dtypes of x, y, v that they are tested
+with.
 
-x is (2, 3, 4), y (3, 4), v (4,), all of the dtype; p is as x but positive; m a mask like x; k three indices below
-3; i a (2, 3, 4) array of indices below 4 along the last axis; s (6, 6) of the dtype.
+x is (2, 3, 4), y (3, 4), v (4,) and s (6, 6), all of the dtype. p is like x, but positive. m is a mask of the
+shape of x. k holds three indices below 3, and i is a (2, 3, 4) array of indices below 4 along the last axis.
 """
 
 from __future__ import annotations
@@ -739,7 +740,7 @@ np.concatenate([x[:0], x])
 
 
 def cases() -> list[tuple[str, str]]:
-    """(dtype, expression), once each."""
+    """Return all pairs (dtype, expression) without duplicates."""
     found: dict[tuple[str, str], None] = {}
     for dtypes, texts in EXPRESSIONS.items():
         for dtype in dtypes.split():

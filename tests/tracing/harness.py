@@ -1,4 +1,4 @@
-"""Run many expressions as one graph per dtype and engine: a session costs more than what it computes."""
+"""Run many expressions as one graph per dtype and engine, because a session costs more than an expression."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = ("x", "y", "v", "p", "m", "k", "i", "s")
 
 @lru_cache(None)
 def inputs(dtype: str) -> dict[str, Any]:
-    """The arrays that expressions are about."""
+    """Return the arrays that the expressions use, by name."""
     random = np.random.default_rng(5)
 
     def draw(*shape: int) -> Any:
@@ -45,7 +45,7 @@ def inputs(dtype: str) -> dict[str, Any]:
 
 
 def evaluate(text: str, arrays: dict[str, Any]) -> Any:
-    """The expression's value."""
+    """Return the value of an expression."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return eval(text, {"np": np, **arrays})
@@ -53,7 +53,7 @@ def evaluate(text: str, arrays: dict[str, Any]) -> Any:
 
 @lru_cache(None)
 def expected(dtype: str, text: str) -> Any:
-    """What NumPy gives: an array, or the exception it raises."""
+    """Return NumPy's result: an array, or the exception that it raises."""
     try:
         return np.asarray(evaluate(text, {n: a.copy() for n, a in inputs(dtype).items()}))
     except Exception as error:
@@ -62,7 +62,7 @@ def expected(dtype: str, text: str) -> Any:
 
 @lru_cache(None)
 def traced(dtype: str, text: str) -> Any:
-    """The traced graph, or the exception that tracing raises."""
+    """Return the graph of an expression, or the exception that tracing raises."""
     arrays = inputs(dtype)
     types = [TensorType.of(a.shape, a.dtype) for a in arrays.values()]
     try:
@@ -73,7 +73,7 @@ def traced(dtype: str, text: str) -> Any:
 
 @lru_cache(None)
 def results(dtype: str, engine: str) -> dict[str, Any]:
-    """What the engine gives for each expression of a dtype that traces: an array, or its refusal."""
+    """Return the engine's result for each expression of a dtype that can be traced: an array, or an exception."""
     arrays = inputs(dtype)
     texts = [t for d, t in cases() if d == dtype and isinstance(traced(d, t), Graph)]
     return _run(texts, dtype, engine, list(arrays.values()))

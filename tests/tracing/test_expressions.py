@@ -1,4 +1,4 @@
-"""Every expression of the table, traced and run on both engines, is what NumPy gives."""
+"""Every expression of the table gives NumPy's result when it is traced and run on each engine."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from . import harness
 from .expressions import cases
 
 EXCUSES: dict[tuple[str, str, str], str] = {
-    # OpenVINO computes float64 as float32 (tracing.md, 2), so what is left of a difference is lost
-    ("openvino", "f8", "x - x.astype(np.float32)"): "float64 is float32",
-    # ... and near a pole of the tangent the rounded argument counts a thousandfold
-    ("openvino", "f8", "np.tan(x)"): "float64 is float32",
-    # OpenVINO leaves out the rounding to float16 between two operators
-    ("openvino", "f2", "np.percentile(x, [10, 50, 90], axis=2)"): "float16 is float32 in between",
+    # OpenVINO computes float64 in float32, so that a small difference is lost
+    ("openvino", "f8", "x - x.astype(np.float32)"): "float64 is computed in float32",
+    # ... and near a pole of the tangent, the error of the rounded argument grows a thousandfold
+    ("openvino", "f8", "np.tan(x)"): "float64 is computed in float32",
+    # OpenVINO does not round to float16 between two operators
+    ("openvino", "f2", "np.percentile(x, [10, 50, 90], axis=2)"): "float16 is computed in float32",
 }
-"""(engine, dtype, expression) that is known to differ, with the reason."""
+"""(engine, dtype, expression) of results that differ, with the reason."""
 
 
 @pytest.mark.parametrize(("dtype", "text"), cases())
-def test_type_is_numpys(dtype: str, text: str) -> None:
+def test_shape_and_dtype_match_numpy(dtype: str, text: str) -> None:
     want, graph = harness.expected(dtype, text), harness.traced(dtype, text)
     if isinstance(want, Exception):
-        assert type(graph) is type(want), f"NumPy raises {want!r}, traced: {graph!r}"
+        assert type(graph) is type(want), f"NumPy raises {want!r}, tracing gives {graph!r}"
         return
     assert isinstance(graph, Graph), repr(graph)
     value = graph.outputs[0]
@@ -42,11 +42,11 @@ def _computed() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize(("dtype", "text"), _computed())
-def test_values_are_numpys(dtype: str, text: str, engine: str) -> None:
+def test_values_match_numpy(dtype: str, text: str, engine: str) -> None:
     got = harness.results(dtype, engine).get(text)
     if isinstance(got, Exception):
         raise got
-    assert got is not None, "was not traced"
+    assert got is not None, "the expression was not traced"
     want: Any = harness.expected(dtype, text)
     if (engine, dtype, text) in EXCUSES:
         with pytest.raises(AssertionError):
@@ -55,7 +55,7 @@ def test_values_are_numpys(dtype: str, text: str, engine: str) -> None:
     assert_same(got, want, text)
 
 
-def test_the_table_speaks_of_every_function_with_a_rule() -> None:
+def test_every_function_with_a_rule_has_an_expression() -> None:
     from anylayer.tracing.dispatch import FUNCTIONS
 
     texts = " ".join(t for _, t in cases())
@@ -73,10 +73,10 @@ flatnonzero argwhere extract intersect1d union1d setdiff1d setxor1d trim_zeros b
 putmask place copyto fill_diagonal full array asarray asanyarray ascontiguousarray asfortranarray identity tri
 linspace fromfunction empty empty_like
 """
-"""Aliases, what test_refusals, test_writing and test_standin hold, and what has no values to compare."""
+"""Aliases, functions tested in other files of this folder, and functions without values to compare."""
 
 
-def test_graphs_of_all_float_expressions_stay_equal_when_simplified() -> None:
+def test_simplify_keeps_the_values_of_all_float_expressions() -> None:
     from anylayer.optimize.simplify import simplify
 
     arrays = list(harness.inputs("f4").values())

@@ -1,4 +1,4 @@
-"""Random keys: reading, writing and broadcasting agree with NumPy."""
+"""Random keys: reading, writing and broadcasting match NumPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anylayer.network import TensorType
+from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
 from anylayer.tracing import trace
 
@@ -23,7 +23,7 @@ def _slices(size: int) -> st.SearchStrategy[Any]:
 
 @st.composite
 def keys(draw: Any, shape: tuple[int, ...], arrays: bool = True) -> Any:
-    """A key that NumPy takes: integers, slices, None, Ellipsis, index arrays that broadcast, masks."""
+    """Draw a key that NumPy accepts: integers, slices, None, Ellipsis, index arrays that broadcast, masks."""
     common = draw(st.lists(st.integers(1, 3), min_size=0, max_size=2).map(tuple))
     pieces: list[Any] = []
     axis = 0
@@ -69,7 +69,7 @@ def _number(*shape: int) -> Any:
     return np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
 
 
-def _run(function: Any, *arrays: Any) -> Any:
+def _run(function: Any, *arrays: list[Array]) -> Any:
     graph = trace(lambda a: [function(*a)], [TensorType.of(a.shape, a.dtype) for a in arrays])
     (got,) = run_graph(graph, list(arrays), "onnxruntime")
     assert graph.outputs[0].shape == got.shape
@@ -82,7 +82,7 @@ def readings(draw: Any, arrays: bool = True) -> Any:
     return shape, draw(keys(shape, arrays))
 
 
-def _valid(x: Any, key: Any) -> bool:
+def _valid(x: Array, key: Any) -> bool:
     try:
         x[key]
     except IndexError:
@@ -92,7 +92,7 @@ def _valid(x: Any, key: Any) -> bool:
 
 @_quiet
 @given(readings())
-def test_reading(case: Any) -> None:
+def test_reading_matches_numpy(case: Any) -> None:
     shape, key = case
     x = _number(*shape)
     if not _valid(x, key):
@@ -106,7 +106,7 @@ def test_reading(case: Any) -> None:
 
 @_quiet
 @given(readings(), st.randoms(use_true_random=False))
-def test_writing(case: Any, random: Any) -> None:
+def test_writing_matches_numpy(case: Any, random: Any) -> None:
     shape, key = case
     x = _number(*shape)
     if not _valid(x, key):
@@ -115,14 +115,14 @@ def test_writing(case: Any, random: Any) -> None:
     value_shape = tuple(1 if random.random() < 0.2 else d for d in selected[random.randint(0, len(selected)) :])
     v = np.asarray(-_number(*value_shape))
 
-    def write(a: Any, b: Any) -> Any:
+    def write(a: Array, b: Array) -> Array:
         a = a.copy()
         a[key] = b
         return a
 
     np.testing.assert_array_equal(_run(write, x, v), write(x, v))
 
-    def into_zeros(a: Any, b: Any) -> Any:
+    def into_zeros(a: Array, b: Array) -> Array:
         out = np.zeros_like(a)
         out[key] = b
         return out
@@ -132,11 +132,11 @@ def test_writing(case: Any, random: Any) -> None:
 
 @_quiet
 @given(readings(arrays=False), st.integers(0, 3))
-def test_views_see_writes_and_are_written_through(case: Any, which: int) -> None:
+def test_views_share_writes_with_their_base(case: Any, which: int) -> None:
     shape, key = case
     x = _number(*shape)
 
-    def change(a: Any) -> Any:
+    def change(a: Array) -> Array:
         o = a.copy()
         base = [o, o.T, o.reshape(-1).reshape(shape), o[..., ::-1]][which]
         before = base[key] if _valid(np.empty(base.shape), key) else base
@@ -152,7 +152,7 @@ def test_views_see_writes_and_are_written_through(case: Any, which: int) -> None
 
 @_quiet
 @given(st.lists(st.integers(1, 4), max_size=4), st.data())
-def test_indices_that_are_data(sizes: list[int], data: Any) -> None:
+def test_reading_with_traced_indices_matches_numpy(sizes: list[int], data: Any) -> None:
     shape = (3, 2, 4)
     x = _number(*shape)
     axes = data.draw(st.lists(st.sampled_from([0, 1, 2]), min_size=1, max_size=3, unique=True))
@@ -163,7 +163,7 @@ def test_indices_that_are_data(sizes: list[int], data: Any) -> None:
     ]
     pieces: list[Any] = [data.draw(st.sampled_from([slice(None), 0, slice(None, None, -1)])) for _ in shape]
 
-    def read(a: Any, *indices: Any) -> Any:
+    def read(a: Array, *indices: Any) -> Any:
         key = list(pieces)
         for axis, i in zip(axes, indices):
             key[axis] = i
@@ -174,7 +174,7 @@ def test_indices_that_are_data(sizes: list[int], data: Any) -> None:
 
 @_quiet
 @given(st.data())
-def test_broadcasting(data: Any) -> None:
+def test_broadcasting_matches_numpy(data: Any) -> None:
     full = data.draw(SHAPES)
 
     def part() -> tuple[int, ...]:
@@ -183,7 +183,7 @@ def test_broadcasting(data: Any) -> None:
 
     a, b, c = (_number(*part()) for _ in range(3))
 
-    def both(x: Any, y: Any, z: Any) -> Any:
+    def both(x: Array, y: Array, z: Array) -> Array:
         return np.where(x > y, x * z, y - z)
 
     np.testing.assert_array_equal(_run(both, a, b, c), both(a, b, c))
@@ -191,12 +191,12 @@ def test_broadcasting(data: Any) -> None:
 
 @_quiet
 @given(SHAPES, st.data())
-def test_transposes_and_reshapes(shape: tuple[int, ...], data: Any) -> None:
+def test_transposes_and_reshapes_match_numpy(shape: tuple[int, ...], data: Any) -> None:
     x = _number(*shape)
     order = data.draw(st.permutations(range(len(shape))))
     axis = data.draw(st.integers(0, len(shape)))
 
-    def turn(a: Any) -> Any:
+    def turn(a: Array) -> Array:
         return np.expand_dims(a.transpose(order).reshape(-1, shape[0]), min(axis, 2))[..., ::-1] * 2
 
     np.testing.assert_array_equal(_run(turn, x), turn(x))

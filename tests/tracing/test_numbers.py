@@ -1,4 +1,4 @@
-"""Numbers at the ends of what a dtype holds: integers that wrap, shifts beyond the width, infinities, NaN."""
+"""Extreme values of each dtype: integers that wrap, shifts beyond the width, infinities and NaN."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anylayer.network import TensorType
+from anylayer.network import Array, TensorType
 from anylayer.testing import assert_same, run_graph
 from anylayer.tracing import trace
 
@@ -57,8 +57,8 @@ CASES: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "arrays"), CASES)
-def test_as_numpy(text: str, arrays: list[Any]) -> None:
-    def function(given: Any) -> Any:
+def test_values_match_numpy(text: str, arrays: list[Any]) -> None:
+    def function(given: list[Array]) -> list[Array]:
         return [eval(text, {"np": np, **dict(zip("xy", given))})]
 
     with np.errstate(all="ignore"):

@@ -1,10 +1,9 @@
-"""What cannot be recorded is refused by name, at the user's line, with what to write instead."""
+"""Code that cannot be recorded is refused with the user's line and a remedy."""
 
 from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from anylayer.errors import TraceError
-from anylayer.network import TensorType
+from anylayer.network import Array, TensorType
 from anylayer.tracing import TracedArray, record, trace
 
 CONST = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -20,19 +19,19 @@ NEEDS = (
     r"needs the values of a traced array \((float32|int64|bool)\[.*\]\), which are known only when the network "
     r"runs; "
 )
-CASES: list[tuple[Callable[[Any], Any], str]] = []
+CASES: list[tuple[Callable[[Array], Any], str]] = []
 
 
-def refused(text: str) -> Callable[[Any], Any]:
-    def enter(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def refused(text: str) -> Callable[[Array], Any]:
+    def enter(function: Callable[[Array], Any]) -> Callable[[Array], Any]:
         CASES.append((function, text))
         return function
 
     return enter
 
 
-def _set(key: Any) -> Callable[[Any], Any]:
-    def function(x: Any) -> Any:
+def _set(key: Any) -> Callable[[Array], Any]:
+    def function(x: Array) -> Array:
         a = np.zeros((3, 4), np.float32)
         a[key] = x[(0, 0) if isinstance(key, tuple) else 0]
         return a
@@ -139,7 +138,7 @@ refused(r"forward returns str, which is not an array of numbers")(lambda x: "tex
 
 
 @refused(r"np.add writes a traced array into a NumPy array \(\+= or out=\)")
-def accumulates(x: Any) -> Any:
+def accumulates(x: Array) -> Array:
     total = np.zeros(4, np.float32)
     for row in x:
         total += row
@@ -147,21 +146,21 @@ def accumulates(x: Any) -> Any:
 
 
 @refused(r"x\[mask\] = v needs as many values as the mask has true elements")
-def assigns_under_a_mask(x: Any) -> Any:
+def assigns_under_a_mask(x: Array) -> Array:
     y = x.copy()
     y[y > 0] = np.ones(5)
     return y
 
 
 @refused(r"x\[mask\] is assigned under another mask; use the same mask: m = x < 0; y\[m\] = x\[m\] \* 2")
-def puts_back_under_another_mask(x: Any) -> Any:
+def puts_back_under_another_mask(x: Array) -> Array:
     y = x.copy()
     y[y > 0] = x[x > 1]
     return y
 
 
 @refused(rf"np.asarray\(\) {NEEDS}leave it out")
-def swallows(x: Any) -> Any:
+def swallows(x: Array) -> Array:
     try:
         return np.asarray(x)
     except Exception:
@@ -169,20 +168,18 @@ def swallows(x: Any) -> Any:
 
 
 @refused(rf"if, while, and, or, not .* {NEEDS}use np.where")
-def loops(x: Any) -> Any:
+def loops(x: Array) -> Array:
     while x.max() > 1:
         x = x / 2
     return x
 
 
-def _line(function: Callable[[Any], Any]) -> int:
+def _line(function: Callable[[Array], Any]) -> int:
     return function.__code__.co_firstlineno
 
 
 @pytest.mark.parametrize(("function", "text"), CASES, ids=[f"{i}-{t[:30]}" for i, (_, t) in enumerate(CASES)])
-def test_message_and_line(function: Callable[[Any], Any], text: str) -> None:
-    if sys.version_info < (3, 11) and NEEDS in text:
-        text = NEEDS  # Python does not tell the expression, and so neither can the remedy
+def test_refusal_names_the_rule_and_the_line(function: Callable[[Array], Any], text: str) -> None:
     with pytest.raises(TraceError, match=text) as caught:
         trace(lambda arrays: [function(arrays[0])], [TensorType.of((3, 4))])
     message = str(caught.value)
@@ -193,8 +190,8 @@ def test_message_and_line(function: Callable[[Any], Any], text: str) -> None:
     assert _line(function) <= int(found[1]) <= _line(function) + 7
 
 
-def test_attributes_that_ndarray_lacks_are_plainly_absent() -> None:
-    def forward(arrays: Any) -> Any:
+def test_attributes_that_ndarray_lacks_raise_attribute_error() -> None:
+    def forward(arrays: list[Array]) -> list[Array]:
         x = arrays[0]
         assert not hasattr(x, "numpy") and not hasattr(x, "__cuda_array_interface__") and hasattr(x, "sum")
         with pytest.raises(AttributeError, match=r"'numpy.ndarray' object has no attribute 'detach'"):
@@ -204,8 +201,8 @@ def test_attributes_that_ndarray_lacks_are_plainly_absent() -> None:
     trace(forward, [TensorType.of((2,))])
 
 
-def test_what_a_traced_array_says_of_itself() -> None:
-    def forward(arrays: Any) -> Any:
+def test_metadata_of_a_traced_array_matches_numpy() -> None:
+    def forward(arrays: list[Array]) -> list[Array]:
         x = arrays[0]
         assert repr(x) == f"{x}" == f"{x:>3}" == "traced float32[2, 3]"
         assert (
@@ -225,10 +222,10 @@ def test_record_needs_a_traced_input() -> None:
         record("Relu", [np.zeros(3)], (3,), np.float32)
 
 
-def test_arrays_of_two_traces_do_not_mix() -> None:
+def test_arrays_of_two_traces_are_refused() -> None:
     kept: list[Any] = []
 
-    def forward(arrays: Any) -> Any:
+    def forward(arrays: list[Array]) -> list[Array]:
         kept.append(arrays[0])
         return [kept[0] * 2 + arrays[0]]
 
@@ -239,8 +236,8 @@ def test_arrays_of_two_traces_do_not_mix() -> None:
         trace(lambda arrays: [kept[0]], [TensorType.of((2,))])
 
 
-def test_too_many_operators() -> None:
-    def forward(arrays: Any) -> Any:
+def test_more_operators_than_the_limit_are_refused() -> None:
+    def forward(arrays: list[Array]) -> list[Array]:
         x = arrays[0]
         for i in range(20):
             x = x + np.float32(i)
@@ -250,8 +247,8 @@ def test_too_many_operators() -> None:
         trace(forward, [TensorType.of((2,))], limit=10)
 
 
-def test_notes_of_what_is_left_open() -> None:
-    def forward(arrays: Any) -> Any:
+def test_undefined_results_are_noted() -> None:
+    def forward(arrays: list[Array]) -> list[Array]:
         x = arrays[0]
         i = np.argsort(x[:, 0])
         o = np.zeros_like(x)
@@ -288,7 +285,7 @@ def test_notes_of_what_is_left_open() -> None:
         (lambda x: (x / x.max() * 10).astype(np.int32), "rounds the result of a float division"),
     ],
 )
-def test_notes_of_what_is_seldom_meant(function: Callable[[Any], Any], text: str) -> None:
+def test_promotion_and_inexact_rounding_are_noted(function: Callable[[Array], Any], text: str) -> None:
     (note,) = trace(lambda arrays: [function(arrays[0])], [TensorType.of((3, 4))]).notes
     assert re.match(rf"test_refusals\.py:{_line(function)}: {text}", note)
 
@@ -302,17 +299,17 @@ def test_notes_of_what_is_seldom_meant(function: Callable[[Any], Any], text: str
         lambda x: np.floor(x * np.float32(0.3)).astype(np.int32) / 3,
     ],
 )
-def test_no_notes_without_reason(function: Callable[[Any], Any]) -> None:
+def test_safe_programs_have_no_notes(function: Callable[[Array], Any]) -> None:
     assert trace(lambda arrays: [function(arrays[0])], [TensorType.of((3, 4))]).notes == []
 
 
-def test_traced_is_what_is_given() -> None:
+def test_function_receives_traced_arrays() -> None:
     seen: list[type] = []
     trace(lambda arrays: [seen.append(type(arrays[0])) or arrays[0]], [TensorType.of((2,))])
     assert seen == [TracedArray]
 
 
-def _at_of_integers(x: Any) -> Any:
+def _at_of_integers(x: Array) -> Array:
     y = x.copy()
     np.add.at(y, [0, 0], 1.5)
     return y
@@ -328,6 +325,6 @@ def _at_of_integers(x: Any) -> Any:
         ),
     ],
 )
-def test_what_numpy_does_to_integers_alone(function: Callable[[Any], Any], text: str) -> None:
+def test_integer_results_that_differ_from_numpy_are_refused(function: Callable[[Array], Any], text: str) -> None:
     with pytest.raises(TraceError, match=text):
         trace(lambda arrays: [function(arrays[0])], [TensorType.of((3, 4), np.int64)])

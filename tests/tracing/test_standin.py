@@ -1,4 +1,4 @@
-"""The second attempt, and what guards traces that would succeed and be wrong."""
+"""The second attempt of the tracer, and the checks that refuse traces which would be wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from numpy import empty, zeros
 
 from anylayer.errors import LayerError, TraceError
-from anylayer.network import TensorType
+from anylayer.network import Array, TensorType
 from anylayer.testing import assert_same, run_graph
 from anylayer.tracing import call_user, trace, trace_checked
 
@@ -21,8 +21,8 @@ TABLE = np.arange(12, dtype=np.float32).reshape(3, 4)
 CALLS = 0
 
 
-def upsampled(x: Any) -> Any:
-    """A helper of the same module."""
+def upsampled(x: Array) -> Array:
+    """A helper function in the user's module."""
     out = np.zeros((x.shape[0], x.shape[1] * 2, x.shape[2]), np.float32)
     out[:, ::2] = x
     out[:, 1::2] = x
@@ -30,7 +30,7 @@ def upsampled(x: Any) -> Any:
 
 
 class User:
-    """A layer as a user writes one."""
+    """A layer class as a user writes it."""
 
     def __init__(self) -> None:
         self.weights = np.arange(3, dtype=np.float32)
@@ -38,28 +38,28 @@ class User:
         self.count = 0
         self.seen: Any = None
 
-    def helper(self, x: Any) -> Any:
+    def helper(self, x: Array) -> Any:
         return upsampled(x) * np.float32(2)
 
     @staticmethod
-    def plain(x: Any) -> Any:
+    def plain(x: Array) -> Array:
         buffer = np.empty(x.shape, dtype=x.dtype)
         buffer[...] = x
         return buffer
 
 
-def method(body: Callable[[Any, Any], Any]) -> Any:
-    """An instance whose forward is `body`."""
+def method(body: Callable[[Any, Array], Any]) -> Any:
+    """Return an instance whose forward calls `body`."""
 
     class Made(User):
-        def forward(self, inputs: Any) -> Any:
+        def forward(self, inputs: list[Array]) -> Any:
             return [body(self, inputs[0])]
 
     return Made()
 
 
-def check(body: Callable[[Any, Any], Any], nodes: int | None = None) -> None:
-    """Refused at first, traced at the second attempt, and equal to NumPy."""
+def check(body: Callable[[Any, Array], Any], nodes: int | None = None) -> None:
+    """Check that the first attempt fails, and that the second one traces a graph with NumPy's results."""
     types = [TensorType.of(X.shape)]
     made = method(body)
     want = method(body).forward([X.copy()])[0]
@@ -75,14 +75,14 @@ def check(body: Callable[[Any, Any], Any], nodes: int | None = None) -> None:
         assert len(graph.ops) <= nodes
 
 
-def _accumulating(self: Any, x: Any) -> Any:
+def _accumulating(self: Any, x: Array) -> Array:
     total = np.zeros((3, 4), np.float32)
     for part in x:
         total += part
     return total
 
 
-def _opencv_loops(self: Any, x: Any) -> Any:
+def _opencv_loops(self: Any, x: Array) -> Array:
     out = np.zeros((2, 2, 3), np.float32)
     for a in range(2):
         for b in range(2):
@@ -91,7 +91,7 @@ def _opencv_loops(self: Any, x: Any) -> Any:
     return out
 
 
-def _other_names(self: Any, x: Any) -> Any:
+def _other_names(self: Any, x: Array) -> Array:
     a, b = zeros(x.shape, x.dtype), empty(shape=x.shape, dtype=x.dtype)
     c = numpy.ones(4, np.float32)
     a[0], b[:] = x[0], x * 2
@@ -99,19 +99,19 @@ def _other_names(self: Any, x: Any) -> Any:
     return a + b * c
 
 
-def _arrays_of_lists(self: Any, x: Any) -> Any:
+def _arrays_of_lists(self: Any, x: Array) -> Array:
     pair = np.array([x[0].sum(), x[1].max() * 2])
     more = np.asarray([x[0], x[1] + 1])
     return pair[:, None, None] * more + np.sum([x, x], axis=0) + np.full((3, 4), x[0, 0, 0])
 
 
-def _numpy_arrays(self: Any, x: Any) -> Any:
+def _numpy_arrays(self: Any, x: Array) -> Array:
     best = x[0].argmax(1) % 3
     rows = self.blobs[0][best] + np.take(self.blobs[1], best, axis=0)
     return rows + self.weights.dot(x[0]) + TABLE.copy() * 0
 
 
-def _local_import(self: Any, x: Any) -> Any:
+def _local_import(self: Any, x: Array) -> Array:
     import numpy as n
 
     out = n.zeros(x.shape, x.dtype)
@@ -119,14 +119,14 @@ def _local_import(self: Any, x: Any) -> Any:
     return out
 
 
-def _contiguous(self: Any, x: Any) -> Any:
+def _contiguous(self: Any, x: Array) -> Array:
     turned = np.ascontiguousarray(x.transpose(0, 2, 1)).reshape(2, -1)
     turned[:, 0] = 0
     return np.array(turned, copy=True) + np.asarray(turned)
 
 
-def _nested(self: Any, x: Any) -> Any:
-    def fill(value: Any) -> Any:
+def _nested(self: Any, x: Array) -> Array:
+    def fill(value: Array) -> Any:
         out = np.zeros((3, 4), np.float32)
         out[:] = value
         return out
@@ -134,7 +134,7 @@ def _nested(self: Any, x: Any) -> Any:
     return fill(x[0]) + fill(x[1])
 
 
-def _a_copy_of_a_constant(self: Any, x: Any) -> Any:
+def _a_copy_of_a_constant(self: Any, x: Array) -> Array:
     anchors = np.arange(12, dtype=np.float32).reshape(3, 4)
     anchors[1] = x[0, 0]
     grid = np.linspace(0, 1, 4, dtype=np.float32)
@@ -159,35 +159,35 @@ def _a_copy_of_a_constant(self: Any, x: Any) -> Any:
         _a_copy_of_a_constant,
     ],
 )
-def test_second_attempt(body: Callable[[Any, Any], Any]) -> None:
+def test_second_attempt_traces_writes_to_new_arrays(body: Callable[[Any, Array], Any]) -> None:
     check(body)
 
 
-def test_second_attempt_is_cheap_for_slices() -> None:
+def test_second_attempt_records_few_operators_for_slices() -> None:
     check(lambda self, x: upsampled(x), nodes=6)
     check(_accumulating, nodes=8)
 
 
-def test_globals_are_left_alone() -> None:
+def test_second_attempt_does_not_change_globals() -> None:
     before = dict(globals())
     check(lambda self, x: self.helper(x))
     assert all(globals()[name] is value for name, value in before.items())
     assert np.zeros is numpy.zeros and type(upsampled(X)) is np.ndarray
 
 
-def refuse(body: Callable[[Any, Any], Any], text: str, *, own: bool = True) -> None:
+def refuse(body: Callable[[Any, Array], Any], text: str, *, own: bool = True) -> None:
     made = method(body)
     with pytest.raises(TraceError, match=text) as caught:
         trace_checked(lambda arrays: call_user(made.forward, arrays), [TensorType.of(X.shape)])
     assert not own or str(caught.value).startswith("test_standin.py:"), str(caught.value)
 
 
-def _counts(self: Any, x: Any) -> Any:
+def _counts(self: Any, x: Array) -> Array:
     self.count += 1
     return x * self.count
 
 
-def _counts_globally(self: Any, x: Any) -> Any:
+def _counts_globally(self: Any, x: Array) -> Array:
     global CALLS
     CALLS += 1
     out = np.zeros(4, np.float32)
@@ -195,18 +195,18 @@ def _counts_globally(self: Any, x: Any) -> Any:
     return out + CALLS
 
 
-def _remembers(self: Any, x: Any) -> Any:
+def _remembers(self: Any, x: Array) -> Array:
     last = x if self.seen is None else self.seen
     self.seen = x
     return x - last
 
 
-def _remembers_in_an_array(self: Any, x: Any) -> Any:
+def _remembers_in_an_array(self: Any, x: Array) -> Array:
     self.weights[0] = x[0, 0, 0]
     return x * self.weights[0]
 
 
-def _asks(self: Any, x: Any) -> Any:
+def _asks(self: Any, x: Array) -> Array:
     out = np.zeros(x.shape, np.float32)
     out[...] = x
     if out.max() > 0:
@@ -214,7 +214,7 @@ def _asks(self: Any, x: Any) -> Any:
     return -out
 
 
-def _pixels(self: Any, x: Any) -> Any:
+def _pixels(self: Any, x: Array) -> Array:
     out = np.zeros((60, 60), np.float32)
     for i in range(60):
         for j in range(60):
@@ -247,12 +247,12 @@ def _pixels(self: Any, x: Any) -> Any:
         (lambda self, x: x + np.ones(5), r"forward raised .ValueError: operands could not be broadcast"),
     ],
 )
-def test_guards(body: Callable[[Any, Any], Any], text: str) -> None:
+def test_irreproducible_or_failing_functions_are_refused(body: Callable[[Any, Array], Any], text: str) -> None:
     refuse(body, text)
 
 
-def test_state_that_does_not_matter_is_fine() -> None:
-    def caches(self: Any, x: Any) -> Any:
+def test_state_that_does_not_affect_the_result_is_allowed() -> None:
+    def caches(self: Any, x: Array) -> Array:
         self.count += 1
         if self.seen is None:
             self.seen = np.arange(4, dtype=np.float32)
@@ -263,8 +263,8 @@ def test_state_that_does_not_matter_is_fine() -> None:
     assert made.count == 2
 
 
-def test_swallowed_refusals_count() -> None:
-    def swallows(self: Any, x: Any) -> Any:
+def test_caught_refusals_are_raised() -> None:
+    def swallows(self: Any, x: Array) -> Array:
         try:
             return x if x.max() > 0 else -x
         except Exception:
@@ -273,22 +273,22 @@ def test_swallowed_refusals_count() -> None:
     refuse(swallows, "if, while, and, or, not")
 
 
-def test_errors_of_the_rules_pass_through() -> None:
-    def forward(arrays: Any) -> Any:
+def test_numpy_errors_of_the_rules_are_raised() -> None:
+    def forward(arrays: list[Array]) -> list[Array]:
         raise LayerError("group=4 does not divide 6 channels")
 
     with pytest.raises(LayerError, match="group=4 does not divide 6 channels"):
         trace_checked(forward, [TensorType.of((2,))])
 
 
-def test_outside_an_attempt_a_function_is_just_called() -> None:
+def test_call_user_outside_a_trace_calls_the_function() -> None:
     made = method(lambda self, x: upsampled(x))
     assert_same(call_user(made.forward, [X])[0], upsampled(X))
     assert type(call_user(upsampled, X)) is np.ndarray
 
 
-def test_constants_made_by_like_are_folded() -> None:
-    def forward(arrays: Any) -> Any:
+def test_arrays_created_with_like_are_constants() -> None:
+    def forward(arrays: list[Array]) -> list[Array]:
         x = arrays[0]
         grid = np.zeros((3, 4), np.float32, like=x)
         grid[1] = 2
@@ -306,8 +306,8 @@ def test_constants_made_by_like_are_folded() -> None:
     assert_same(run_graph(graph, [X], "onnxruntime")[0], want)
 
 
-def test_an_array_that_numpy_got_is_not_written_to_afterwards() -> None:
-    def forward(arrays: Any) -> Any:
+def test_write_to_an_array_after_its_conversion_to_numpy_is_refused() -> None:
+    def forward(arrays: list[Array]) -> list[Array]:
         x = arrays[0]
         grid = np.zeros(4, np.float32, like=x)
         alias = np.asarray(grid)

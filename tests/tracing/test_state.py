@@ -1,4 +1,6 @@
-"""What differs from call to call, or is decided by values that the tracer does not see, is not traced."""
+"""Functions are refused if their result differs between calls, or depends on values that the tracer does
+not see.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ import pytest
 
 from anylayer.errors import TraceError
 from anylayer.graph import Graph
-from anylayer.network import TensorType
+from anylayer.network import Array, TensorType
 from anylayer.tracing import call_user, trace, trace_checked
 
 CALLS = 0
@@ -27,7 +29,7 @@ TYPES = [TensorType.of((2, 3))]
 
 
 class Base:
-    """What the classes of this file start with."""
+    """The state of the classes in this file."""
 
     total = 0
 
@@ -42,77 +44,77 @@ class Base:
         self.numbers = iter(range(10**6))
 
 
-def made(body: Callable[[Any, Any], Any]) -> Any:
-    """An instance whose forward is `body`."""
+def made(body: Callable[[Any, Array], Any]) -> Any:
+    """Return an instance whose forward calls `body`."""
 
     class Made(Base):
-        def forward(self, inputs: Any) -> Any:
+        def forward(self, inputs: list[Array]) -> Any:
             return [body(self, inputs[0])]
 
     return Made()
 
 
-def traced(body: Callable[[Any, Any], Any]) -> Graph:
+def traced(body: Callable[[Any, Array], Any]) -> Graph:
     instance = made(body)
     return trace_checked(lambda arrays: call_user(instance.forward, arrays), TYPES, subject=lambda: instance)
 
 
-def _third_call(self: Any, x: Any) -> Any:
+def _third_call(self: Any, x: Array) -> Array:
     self.n += 1
     return x * 2 if self.n >= 3 else x * 1
 
 
-def _every_tenth(self: Any, x: Any) -> Any:
+def _every_tenth(self: Any, x: Array) -> Array:
     self.n += 1
     return x * (0 if self.n % 10 == 0 else 1)
 
 
-def _global(self: Any, x: Any) -> Any:
+def _global(self: Any, x: Array) -> Array:
     global CALLS
     CALLS += 1
     return x * 2 if CALLS > 100 else x
 
 
-def _global_item(self: Any, x: Any) -> Any:
+def _global_item(self: Any, x: Array) -> Array:
     LAST["n"] += 1
     return x * 2 if LAST["n"] > 100 else x
 
 
-def _of_the_class(self: Any, x: Any) -> Any:
+def _of_the_class(self: Any, x: Array) -> Array:
     type(self).total += 1
     return x * 2 if self.total > 100 else x
 
 
-def _list(self: Any, x: Any) -> Any:
+def _list(self: Any, x: Array) -> Array:
     self.seen.append(1)
     return x * 2 if len(self.seen) > 100 else x
 
 
-def _deque(self: Any, x: Any) -> Any:
+def _deque(self: Any, x: Array) -> Array:
     self.recent.append(len(self.recent))
     return x * 2 if list(self.recent) == [7, 7, 7] else x
 
 
-def _element(self: Any, x: Any) -> Any:
+def _element(self: Any, x: Array) -> Array:
     self.buffer[1] += 1
     return x * 2 if self.buffer[1] > 100 else x
 
 
-def _two_behind(self: Any, x: Any) -> Any:
+def _two_behind(self: Any, x: Array) -> Array:
     before, self.n, self.last = self.n, getattr(self, "last", 0), x
     return x if type(before) is int else x - before
 
 
-def _default(self: Any, x: Any, counted: list[int] = []) -> Any:  # noqa: B006
+def _default(self: Any, x: Array, counted: list[int] = []) -> Any:  # noqa: B006
     counted.append(1)
     return x * 2 if len(counted) > 100 else x
 
 
-def _iterator(self: Any, x: Any) -> Any:
+def _iterator(self: Any, x: Array) -> Array:
     return x * 2 if next(self.numbers) > 100 else x
 
 
-def _helper(self: Any, x: Any) -> Any:
+def _helper(self: Any, x: Array) -> Array:
     return _global(self, x)
 
 
@@ -159,28 +161,28 @@ def _helper(self: Any, x: Any) -> Any:
         ),
     ],
 )
-def test_what_differs_from_call_to_call(body: Callable[[Any, Any], Any], text: str) -> None:
+def test_values_that_differ_between_calls_are_refused(body: Callable[[Any, Array], Any], text: str) -> None:
     with pytest.raises(TraceError, match=text):
         traced(body)
 
 
-def _local_import(self: Any, x: Any) -> Any:
+def _local_import(self: Any, x: Array) -> Array:
     import time as clock
 
     return x * (0 if clock.perf_counter() % 1 < 1e-9 else 1)
 
 
-def _seeded(self: Any, x: Any) -> Any:
+def _seeded(self: Any, x: Array) -> Array:
     table = np.random.default_rng(5).standard_normal(3).astype(np.float32)
     return x * table
 
 
-def _seeded_globally(self: Any, x: Any) -> Any:
+def _seeded_globally(self: Any, x: Array) -> Array:
     np.random.seed(5)
     return x * np.float32(np.random.rand())
 
 
-def _cached(self: Any, x: Any) -> Any:
+def _cached(self: Any, x: Array) -> Array:
     if x.shape not in self.cache:
         self.cache[x.shape] = np.arange(3, dtype=np.float32)
     self.n += 1
@@ -188,22 +190,22 @@ def _cached(self: Any, x: Any) -> Any:
     return x * self.cache[x.shape]
 
 
-def _scratch(self: Any, x: Any) -> Any:
+def _scratch(self: Any, x: Array) -> Array:
     self.buffer[:] = np.arange(3)
     return x * self.buffer.copy()
 
 
-def test_a_local_import_of_the_clock() -> None:
+def test_clock_imported_inside_a_function_is_refused() -> None:
     with pytest.raises(TraceError, match=r"time\.perf_counter reads the clock"):
         traced(_local_import)
 
 
 @pytest.mark.parametrize("body", [_seeded, _seeded_globally, _cached, _scratch])
-def test_what_every_call_does_alike_is_traced(body: Callable[[Any, Any], Any]) -> None:
+def test_reproducible_state_is_traced(body: Callable[[Any, Array], Any]) -> None:
     assert [o.op for o in traced(body).ops] == ["Mul"]
 
 
-def _raises(self: Any, x: Any) -> Any:
+def _raises(self: Any, x: Array) -> Array:
     try:
         with np.errstate(over="raise"):
             return np.exp(x)
@@ -211,7 +213,7 @@ def _raises(self: Any, x: Any) -> Any:
         return x
 
 
-def _set_for_good(self: Any, x: Any) -> Any:
+def _set_for_good(self: Any, x: Array) -> Array:
     before = np.seterr(divide="raise")
     try:
         return 1 / x
@@ -221,7 +223,7 @@ def _set_for_good(self: Any, x: Any) -> Any:
         np.seterr(**before)
 
 
-def _called(self: Any, x: Any) -> Any:
+def _called(self: Any, x: Array) -> Array:
     found: list[str] = []
     with np.errstate(invalid="call", call=lambda what, flag: found.append(what)):
         y = np.sqrt(x)
@@ -241,13 +243,13 @@ def _called(self: Any, x: Any) -> Any:
         (lambda self, x: x * 0 if "nan" in repr([x]) else x, r"or an f-string needs the values"),
     ],
 )
-def test_what_values_decide_unseen(body: Callable[[Any, Any], Any], text: str) -> None:
+def test_decisions_based_on_hidden_values_are_refused(body: Callable[[Any, Array], Any], text: str) -> None:
     with pytest.raises(TraceError, match=text):
         traced(body)
 
 
-def test_quiet_errors_and_texts_of_shapes_are_traced() -> None:
-    def body(self: Any, x: Any) -> Any:
+def test_ignored_floating_point_errors_and_shape_texts_are_traced() -> None:
+    def body(self: Any, x: Array) -> Array:
         logging.getLogger("test_state").debug("%s of %s", x, x.shape)
         with np.errstate(all="ignore"):
             y = np.sqrt(x)
@@ -257,6 +259,6 @@ def test_quiet_errors_and_texts_of_shapes_are_traced() -> None:
     assert [o.op for o in traced(body).ops] == ["Sqrt"]
 
 
-def test_the_callers_errstate_does_not_matter() -> None:
+def test_errstate_of_the_caller_has_no_effect() -> None:
     with np.errstate(all="raise"):
         assert len(trace(lambda arrays: [np.sqrt(arrays[0])], TYPES).ops) == 1

@@ -1,4 +1,4 @@
-"""Arrays that change: writes, views that see them, and whether a reshape is a view or a copy."""
+"""Writes to arrays, views that share the writes, and reshapes that are views or copies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from anylayer.graph import Graph
-from anylayer.network import TensorType
+from anylayer.network import Array, TensorType
 from anylayer.testing import check_function
 from anylayer.tracing import trace
 
@@ -24,21 +24,21 @@ def case(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @case
-def whole(x: Any, y: Any) -> Any:
+def whole(x: Array, y: Array) -> Array:
     o = np.zeros_like(x)
     o[...] = y
     return o
 
 
 @case
-def box_into_zeros(x: Any, y: Any) -> Any:
+def box_into_zeros(x: Array, y: Array) -> Array:
     o = np.zeros((4, 5, 6), np.float32, like=x)
     o[1:3, 1:4, 2:] = x
     return o
 
 
 @case
-def box_into_ones_then_another(x: Any, y: Any) -> Any:
+def box_into_ones_then_another(x: Array, y: Array) -> Array:
     o = np.full((2, 5, 6), 1.5, np.float32, like=x)
     o[:, 1:4, 1:5] = x
     o[1, :2, :2] = y[0, :2]
@@ -46,7 +46,7 @@ def box_into_ones_then_another(x: Any, y: Any) -> Any:
 
 
 @case
-def one_axis(x: Any, y: Any) -> Any:
+def one_axis(x: Array, y: Array) -> Array:
     o = x.copy()
     o[:, 1] = y[0]
     o[:, :, 2:] = 7
@@ -54,7 +54,7 @@ def one_axis(x: Any, y: Any) -> Any:
 
 
 @case
-def strides(x: Any, y: Any) -> Any:
+def strides(x: Array, y: Array) -> Array:
     o = np.zeros((2, 6, 8), np.float32, like=x)
     o[:, ::2, ::2] = x
     o[:, 1::2, 1::2] = x * 2
@@ -64,7 +64,7 @@ def strides(x: Any, y: Any) -> Any:
 
 
 @case
-def strides_of_rows(x: Any, y: Any) -> Any:
+def strides_of_rows(x: Array, y: Array) -> Array:
     o = np.zeros((2, 6, 4), np.float32, like=x)
     o[:, ::2] = x
     o[:, 1::2] = -x
@@ -72,7 +72,7 @@ def strides_of_rows(x: Any, y: Any) -> Any:
 
 
 @case
-def index_arrays(x: Any, y: Any) -> Any:
+def index_arrays(x: Array, y: Array) -> Array:
     o = x.copy()
     o[:, [2, 0]] = y[:2]
     o[[0, 1], [1, 1], [2, 3]] = [5, 6]
@@ -82,14 +82,14 @@ def index_arrays(x: Any, y: Any) -> Any:
 
 
 @case
-def repeated_rows_keep_the_last(x: Any, y: Any) -> Any:
+def repeated_rows_keep_the_last(x: Array, y: Array) -> Array:
     o = y.copy()
     o[[0, 2, 0]] = np.arange(3, dtype=np.float32)[:, None] * y[:1]
     return o
 
 
 @case
-def indices_of_data(x: Any, y: Any) -> Any:
+def indices_of_data(x: Array, y: Array) -> Array:
     o = np.zeros_like(y)
     o[np.arange(3), y.argmax(1)] = x[0].max(1)
     o[np.argmin(y[:, 0])] += np.float32(1)
@@ -97,7 +97,7 @@ def indices_of_data(x: Any, y: Any) -> Any:
 
 
 @case
-def one_element(x: Any, y: Any) -> Any:
+def one_element(x: Array, y: Array) -> Array:
     o = x.copy()
     o[0, 1, 2] = 3
     o[1, 1, 1] = x[0, 0, 0] * 2
@@ -106,7 +106,7 @@ def one_element(x: Any, y: Any) -> Any:
 
 
 @case
-def a_view_writes_through(x: Any, y: Any) -> Any:
+def a_view_writes_through(x: Array, y: Array) -> Array:
     o = np.zeros_like(x)
     w = o[:, 0]
     w += y[0]
@@ -120,7 +120,7 @@ def a_view_writes_through(x: Any, y: Any) -> Any:
 
 
 @case
-def a_view_sees_what_is_written(x: Any, y: Any) -> Any:
+def a_view_sees_what_is_written(x: Array, y: Array) -> Array:
     o = x.copy()
     w, v = o[:, 1:], o.ravel()
     turned = o.T
@@ -130,7 +130,7 @@ def a_view_sees_what_is_written(x: Any, y: Any) -> Any:
 
 
 @case
-def a_copy_does_not(x: Any, y: Any) -> Any:
+def a_copy_does_not(x: Array, y: Array) -> Array:
     o = x.copy()
     a, b, c, d = o[[0, 1]], o.flatten(), o.astype(np.float32), o + 0
     o[...] = 1
@@ -139,7 +139,7 @@ def a_copy_does_not(x: Any, y: Any) -> Any:
 
 
 @case
-def views_of_views(x: Any, y: Any) -> Any:
+def views_of_views(x: Array, y: Array) -> Array:
     o = x.copy()
     a = o[:, 1:]
     b = a[:, :, ::2]
@@ -150,7 +150,7 @@ def views_of_views(x: Any, y: Any) -> Any:
 
 
 @case
-def parts_of_a_split(x: Any, y: Any) -> Any:
+def parts_of_a_split(x: Array, y: Array) -> Array:
     o = x.copy()
     left, right = np.split(o, 2, axis=2)
     left += right
@@ -159,7 +159,7 @@ def parts_of_a_split(x: Any, y: Any) -> Any:
 
 
 @case
-def reshape_is_a_view(x: Any, y: Any) -> Any:
+def reshape_is_a_view(x: Array, y: Array) -> Array:
     o = x.copy()
     flat = o.reshape(6, 4)
     flat[2] = 1
@@ -168,7 +168,7 @@ def reshape_is_a_view(x: Any, y: Any) -> Any:
 
 
 @case
-def reshape_of_a_transposed_array_is_a_copy(x: Any, y: Any) -> Any:
+def reshape_of_a_transposed_array_is_a_copy(x: Array, y: Array) -> Array:
     o = x.copy()
     turned = o.transpose(0, 2, 1).reshape(2, 12)
     turned[:, 0] = 100
@@ -177,7 +177,7 @@ def reshape_of_a_transposed_array_is_a_copy(x: Any, y: Any) -> Any:
 
 
 @case
-def reshape_of_a_slice_is_a_copy_or_not(x: Any, y: Any) -> Any:
+def reshape_of_a_slice_is_a_copy_or_not(x: Array, y: Array) -> Array:
     o = x.copy()
     rows, columns = o[:, :2].reshape(2, 8), o[:1].reshape(12)
     rows[...] = 5
@@ -188,8 +188,8 @@ def reshape_of_a_slice_is_a_copy_or_not(x: Any, y: Any) -> Any:
 
 
 @case
-def reshape_after_arithmetic_on_a_transposed_array(x: Any, y: Any) -> Any:
-    turned = x.transpose(0, 2, 1) * np.float32(2)  # NumPy keeps the memory's order
+def reshape_after_arithmetic_on_a_transposed_array(x: Array, y: Array) -> Array:
+    turned = x.transpose(0, 2, 1) * np.float32(2)  # NumPy keeps the memory layout
     flat = turned.reshape(2, 12)
     flat[:, 3] = 50
     direct = (x[:, ::2] + np.float32(1)).reshape(-1)
@@ -200,7 +200,7 @@ def reshape_after_arithmetic_on_a_transposed_array(x: Any, y: Any) -> Any:
 
 
 @case
-def reshape_of_what_index_arrays_gave(x: Any, y: Any) -> Any:
+def reshape_of_what_index_arrays_gave(x: Array, y: Array) -> Array:
     a, b, c = x[:, [2, 0]], x[[1, 0]], x[:, [0, 1], [2, 3]] * np.float32(2)
     p, q, r = a.reshape(-1), b.reshape(-1), c.reshape(-1)
     p[0], q[0], r[0] = 100, 200, 300
@@ -208,7 +208,7 @@ def reshape_of_what_index_arrays_gave(x: Any, y: Any) -> Any:
 
 
 @case
-def ravel_of_a_copy_in_other_order(x: Any, y: Any) -> Any:
+def ravel_of_a_copy_in_other_order(x: Array, y: Array) -> Array:
     a, b = np.copy(x.T), x.T.copy()
     p, q = a.ravel(), b.ravel()
     p[0], q[0] = 10, 20
@@ -219,7 +219,7 @@ def ravel_of_a_copy_in_other_order(x: Any, y: Any) -> Any:
 
 
 @case
-def outs(x: Any, y: Any) -> Any:
+def outs(x: Array, y: Array) -> Array:
     o = np.zeros_like(x)
     np.add(x, y, out=o)
     np.maximum(o[:, 0], 0, out=o[:, 0])
@@ -231,7 +231,7 @@ def outs(x: Any, y: Any) -> Any:
 
 
 @case
-def in_place_operators(x: Any, y: Any) -> Any:
+def in_place_operators(x: Array, y: Array) -> Array:
     o = x.copy()
     same = o
     o += y
@@ -251,7 +251,7 @@ def in_place_operators(x: Any, y: Any) -> Any:
 
 
 @case
-def scalars_never_change(x: Any, y: Any) -> Any:
+def scalars_never_change(x: Array, y: Array) -> Array:
     s = x.sum()
     t = s
     s += np.float32(1)
@@ -266,7 +266,7 @@ def scalars_never_change(x: Any, y: Any) -> Any:
 
 
 @case
-def accumulating(x: Any, y: Any) -> Any:
+def accumulating(x: Array, y: Array) -> Array:
     acc = np.zeros_like(y)
     for part in x:
         acc += part
@@ -277,7 +277,7 @@ def accumulating(x: Any, y: Any) -> Any:
 
 
 @case
-def methods_in_place(x: Any, y: Any) -> Any:
+def methods_in_place(x: Array, y: Array) -> Array:
     o = x.copy()
     o.sort(axis=1)
     p = y.copy()
@@ -298,7 +298,7 @@ def methods_in_place(x: Any, y: Any) -> Any:
 
 
 @case
-def functions_in_place(x: Any, y: Any) -> Any:
+def functions_in_place(x: Array, y: Array) -> Array:
     o = x.copy()
     np.copyto(o[:, 0], y[0])
     np.copyto(o, 3, where=x > 1)
@@ -317,7 +317,7 @@ def functions_in_place(x: Any, y: Any) -> Any:
 
 
 @case
-def masks(x: Any, y: Any) -> Any:
+def masks(x: Array, y: Array) -> Array:
     o = x.copy()
     o[x < 0] *= np.float32(0.1)
     p = x.copy()
@@ -333,7 +333,7 @@ def masks(x: Any, y: Any) -> Any:
 
 
 @case
-def reductions_of_masked(x: Any, y: Any) -> Any:
+def reductions_of_masked(x: Array, y: Array) -> Array:
     m = x > 0
     s = x[m]
     return (
@@ -350,7 +350,7 @@ def reductions_of_masked(x: Any, y: Any) -> Any:
 
 
 @case
-def masked_elsewhere(x: Any, y: Any) -> Any:
+def masked_elsewhere(x: Array, y: Array) -> Array:
     m = x > 0.5
     o = np.zeros_like(x)
     o[m] = x[m].clip(0, 1).astype(np.float64) / 3
@@ -359,7 +359,7 @@ def masked_elsewhere(x: Any, y: Any) -> Any:
 
 
 @case
-def lists_are_assigned(x: Any, y: Any) -> Any:
+def lists_are_assigned(x: Array, y: Array) -> Array:
     o = y.copy()
     o[0] = [1, 2, 3, 4]
     o[1] = [y[0, 0], y[0, 1], x[0, 0, 0], x[0, 0, 1]]
@@ -368,7 +368,7 @@ def lists_are_assigned(x: Any, y: Any) -> Any:
 
 
 @case
-def arrays_made_of_lists(x: Any, y: Any) -> Any:
+def arrays_made_of_lists(x: Array, y: Array) -> Array:
     o = np.array([1, 2, 3], like=x) * x[..., :3]
     p = np.asarray([y[0], y[1]], like=x)
     q = np.array([[x[0, 0, 0], 1.0], [2.0, x[0, 0, 1]]], np.float32, like=x)
@@ -378,15 +378,15 @@ def arrays_made_of_lists(x: Any, y: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_as_numpy(name: str) -> None:
+def test_program_matches_numpy(name: str) -> None:
     with np.errstate(all="ignore"):
         check_function(CASES[name], X, Y, engines=["onnxruntime"])
 
 
-def test_as_numpy_on_openvino() -> None:
-    names = [n for n in CASES if n != "in_place_operators"]  # whose % and // of a last bit jump there
+def test_programs_match_numpy_on_openvino() -> None:
+    names = [n for n in CASES if n != "in_place_operators"]  # a different last bit changes its % and //
 
-    def all_of_them(x: Any, y: Any) -> Any:
+    def all_of_them(x: Array, y: Array) -> Array:
         results: list[Any] = []
         for name in names:
             found = CASES[name](x, y)
@@ -398,24 +398,24 @@ def test_as_numpy_on_openvino() -> None:
 
 
 def _ops(function: Any) -> list[str]:
-    def listed(arrays: Any) -> Any:
+    def listed(arrays: list[Array]) -> list[Array]:
         return [function(*arrays)]
 
     return [o.op for o in trace(listed, [TensorType.of(X.shape), TensorType.of(Y.shape)]).ops]
 
 
-def test_cheapest_forms() -> None:
+def test_cheapest_operators_are_recorded() -> None:
     assert _ops(CASES["box_into_zeros"]) == ["Pad"]
     assert _ops(CASES["whole"]) == ["Expand"]
 
-    def column(x: Any, y: Any) -> Any:
+    def column(x: Array, y: Array) -> Array:
         o = x.copy()
         o[:, :, 2:] = y[:, :2]
         return o
 
     assert _ops(column) == ["Slice", "Expand", "Slice", "Concat"]
 
-    def box(x: Any, y: Any) -> Any:
+    def box(x: Array, y: Array) -> Array:
         o = x.copy()
         o[:, 1:, 2:] = y[:2, :2]
         return o
@@ -428,8 +428,8 @@ def test_cheapest_forms() -> None:
     assert _ops(lambda x, y: x[:, :, None].transpose(0, 2, 1, 3)) == ["Reshape"]
 
 
-def test_input_written_to_is_noted() -> None:
-    def forward(arrays: Any) -> Any:
+def test_write_to_an_input_is_noted() -> None:
+    def forward(arrays: list[Array]) -> list[Array]:
         x = arrays[0]
         x[0] = 0
         return [x]
@@ -440,8 +440,8 @@ def test_input_written_to_is_noted() -> None:
     assert "write to a .copy() of it" in note
 
 
-def test_view_of_an_input_written_to_is_noted() -> None:
-    def forward(arrays: Any) -> Any:
+def test_write_to_a_view_of_an_input_is_noted() -> None:
+    def forward(arrays: list[Array]) -> list[Array]:
         arrays[1].reshape(-1)[1:2] += np.float32(1)
         return [arrays[1] * arrays[0]]
 
@@ -449,14 +449,14 @@ def test_view_of_an_input_written_to_is_noted() -> None:
     assert any("input 1 is written to" in n for n in graph.notes)
 
 
-def test_read_only_views_refuse_writes_as_numpy_does() -> None:
+def test_write_to_a_read_only_view_raises_value_error() -> None:
     for make in (
         lambda x: np.broadcast_to(x, (2, 2, 3)),
         lambda x: np.diagonal(x),
         lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1),
     ):
 
-        def forward(arrays: Any, make: Any = make) -> Any:
+        def forward(arrays: list[Array], make: Any = make) -> Any:
             make(arrays[0].copy())[0] = 1
             return arrays
 
@@ -479,8 +479,8 @@ def test_read_only_views_refuse_writes_as_numpy_does() -> None:
         ("u[0] = 300", OverflowError),
     ],
 )
-def test_writes_that_numpy_refuses(statement: str, error: type[Exception]) -> None:
-    def forward(arrays: Any) -> Any:
+def test_invalid_writes_raise_the_errors_of_numpy(statement: str, error: type[Exception]) -> None:
+    def forward(arrays: list[Array]) -> list[Array]:
         x, y = arrays
         names = {"np": np, "x": x, "y": y, "o": x.copy(), "k": x.astype(np.int32), "u": x.astype(np.uint8)}
         exec(statement, names)
@@ -492,12 +492,12 @@ def test_writes_that_numpy_refuses(statement: str, error: type[Exception]) -> No
         trace(forward, [TensorType.of(X.shape), TensorType.of(Y.shape)])
 
 
-def test_a_constant_changed_after_its_use_is_refused() -> None:
+def test_constant_changed_after_its_use_is_refused() -> None:
     from anylayer.errors import TraceError
 
     buffer = np.zeros(5000, np.float32)
 
-    def forward(arrays: Any) -> Any:
+    def forward(arrays: list[Array]) -> list[Array]:
         first = arrays[0] + buffer
         buffer[0] += 1
         return [first + buffer]
@@ -506,7 +506,7 @@ def test_a_constant_changed_after_its_use_is_refused() -> None:
         trace(forward, [TensorType.of((5000,))])
     small = np.zeros(5, np.float32)
 
-    def small_forward(arrays: Any) -> Any:
+    def small_forward(arrays: list[Array]) -> list[Array]:
         first = arrays[0] + small
         small[0] += 1
         return [first + small]

@@ -1,8 +1,8 @@
 """TracedArray: an array with a shape and a dtype but no values, which implements NumPy's protocols.
 
-The rules that record NumPy's functions are registered in the tables of this module (UFUNCS, UFUNC_METHODS,
-ATTRIBUTES) and in dispatch.FUNCTIONS. A rule receives each array as a NumPy array if it is a constant (known
-before the network runs), else as a TracedArray.
+The rules that record NumPy's functions are registered in dispatch.FUNCTIONS and in the tables of this module:
+UFUNCS, UFUNC_METHODS, ATTRIBUTES and PROTOCOLS. A rule receives each array as a NumPy array if it is a constant
+(known before the network runs), else as a TracedArray.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ UFUNC_METHODS: Table[str, TracingRule] = Table()
 """The rules of the ufunc methods, such as `reduce`. A rule receives the ufunc, followed by the arguments."""
 ATTRIBUTES: Table[str, TracingRule] = Table()
 """Methods and properties of ndarray that TracedArray does not define itself."""
+PROTOCOLS: Table[str, TracingRule] = Table()
+"""The implementations of __array_ufunc__, __array_function__, __getitem__ and __setitem__."""
 
 
 @dataclass(slots=True)
@@ -234,24 +236,16 @@ class TracedArray(_Base):
     # ---------------------------------------------------------------- protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from anylayer.tracing.dispatch import call_ufunc  # imports this module
-
-        return call_ufunc(ufunc, method, inputs, kwargs)
+        return PROTOCOLS["__array_ufunc__"](ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: TracingRule, types: Any, args: Any, kwargs: Any) -> Any:
-        from anylayer.tracing.dispatch import call_function
-
-        return call_function(func, args, kwargs)
+        return PROTOCOLS["__array_function__"](func, args, kwargs)
 
     def __getitem__(self, key: Any) -> Any:
-        from anylayer.tracing.rules.indexing import getitem
-
-        return getitem(self, key)
+        return PROTOCOLS["__getitem__"](self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from anylayer.tracing.rules.writing import setitem
-
-        setitem(self, key, value)
+        PROTOCOLS["__setitem__"](self, key, value)
 
     def __getattr__(self, name: str) -> Any:
         found = ATTRIBUTES.get(name)

@@ -54,8 +54,6 @@ def _running_expression(frame: FrameType | None) -> tuple[str, str]:
     while at > 0 and dis.opname[code.co_code[at]] == "CACHE":  # the position of a call into Python code
         at -= 2
     opcode = dis.opname[code.co_code[at]]
-    if not hasattr(code, "co_positions"):
-        return opcode, ""
     line, end, first, last = list(code.co_positions())[at // 2]
     if line is None or first is None or last is None:
         return opcode, ""

@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.folders import Table
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast, stand_for
-from anylayer.tracing.array import UFUNC_METHODS, UFUNCS, TracedArray, TracingRule, wrapped
+from anylayer.tracing.array import PROTOCOLS, UFUNC_METHODS, UFUNCS, TracedArray, TracingRule, wrapped
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
 from anylayer.tracing.primitives import cast, expand, select
 from anylayer.tracing.record import graph_of
@@ -299,3 +299,6 @@ def _write_function_out(name: str, result: Any, out: Any) -> Any:
         raise ValueError(f"{name}: output array has shape {out.shape}, {value.shape} is needed")
     out._assign(cast(value, out.dtype))
     return out
+
+
+PROTOCOLS |= {"__array_ufunc__": call_ufunc, "__array_function__": call_function}

@@ -17,9 +17,9 @@ from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import call_ufunc, resolved
 from anylayer.tracing.dtypes import BOOL
+from anylayer.tracing.keys import is_full
 from anylayer.tracing.primitives import cast, expand, is_constant
 from anylayer.tracing.rules.concatenation import array_like
-from anylayer.tracing.rules.indexing import is_full
 from anylayer.tracing.rules.operators import install
 
 _USES = (

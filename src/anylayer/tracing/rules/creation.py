@@ -20,6 +20,7 @@ from anylayer.tracing.dispatch import call_function, implements, traced_in
 from anylayer.tracing.dtypes import weak
 from anylayer.tracing.primitives import cast, expand
 from anylayer.tracing.record import current_graph
+from anylayer.tracing.rules import attributes
 from anylayer.tracing.rules.concatenation import array_like
 
 
@@ -176,9 +177,7 @@ def copy(a: TracedArray, order: str = "K", subok: bool = False) -> Array:
 
 def copy_as_array(a: TracedArray, order: str) -> TracedArray:
     """Return a copy that is an array, even of a scalar."""
-    from anylayer.tracing.rules.attributes import copy as ndarray_copy
-
-    result = ndarray_copy(a, order)
+    result = attributes.copy(a, order)
     result._scalar = False
     return result
 

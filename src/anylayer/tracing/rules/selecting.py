@@ -17,6 +17,7 @@ from anylayer.tracing.dtypes import BOOL, I8, as_operand, common_dtype, weak
 from anylayer.tracing.primitives import AxisArg, cast, expand, gather, gather_elements, is_constant, scatter
 from anylayer.tracing.rules import ufuncs
 from anylayer.tracing.rules.concatenation import array_like
+from anylayer.tracing.rules.writing import converted
 
 _NONE: Any = np._NoValue
 _clip_ufunc = np._core.umath.clip  # type: ignore[attr-defined]
@@ -156,8 +157,6 @@ def put_along_axis(arr: Array, indices: Any, values: Any, axis: AxisArg) -> None
             "np.put_along_axis writes a traced array into a NumPy array; make it with np.zeros_like(x) or "
             "np.zeros(shape, dtype, like=x)"
         )
-    from anylayer.tracing.rules.writing import converted
-
     target: TracedArray = arr.reshape(-1) if axis is None else arr  # type: ignore[assignment]
     axis = axis_of(0 if axis is None else axis, target.ndim)
     content = target._resolved()

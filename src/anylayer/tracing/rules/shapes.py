@@ -16,6 +16,7 @@ from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray, copy_of, require_static, view_of
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.primitives import AxisArg, is_constant
+from anylayer.tracing.rules.indexing import basic_view
 
 _REVERSE = slice(None, None, -1)
 
@@ -300,8 +301,6 @@ def _split(x: TracedArray, parts: Any, axis: int, even: bool = True) -> list[Any
 
 
 def _part(x: TracedArray, key: Any, content: Array) -> Array:
-    from anylayer.tracing.rules.indexing import basic_view
-
     return basic_view(x, key, content)
 
 

@@ -10,9 +10,11 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_static, size_of
 from anylayer.network import Array
-from anylayer.tracing.array import UFUNC_METHODS, TracedArray, require_static
+from anylayer.tracing.array import PROTOCOLS, UFUNC_METHODS, TracedArray, require_static
 from anylayer.tracing.dispatch import resolved, traced_in
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
+from anylayer.tracing.keys import Key, flat_index, parse
+from anylayer.tracing.masks import write_masked
 from anylayer.tracing.primitives import (
     cast,
     concat,
@@ -26,13 +28,10 @@ from anylayer.tracing.primitives import (
     slices,
 )
 from anylayer.tracing.record import record
-from anylayer.tracing.rules.indexing import Key, flat_index, parse
 
 
 def setitem(x: TracedArray, key: Any, value: Any) -> None:
     """Record x[key] = value, which also changes the array of which `x` is a view."""
-    from anylayer.tracing.masks import write_masked
-
     if x._scalar:
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
     if write_masked(x, key, value) or _is_own_view(x, key, value):
@@ -289,4 +288,5 @@ def ufunc_at(ufunc: np.ufunc, a: Array, indices: Array, b: Array | None = None) 
     a._assign(scatter_at(content, flat, v, _REDUCTIONS[ufunc]))
 
 
+PROTOCOLS["__setitem__"] = setitem
 UFUNC_METHODS["at"] = ufunc_at

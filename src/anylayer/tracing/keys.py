@@ -1,0 +1,214 @@
+"""Keys of x[key], parsed as NumPy parses them, and the flat positions that index arrays select."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.intervals import Intervals
+from anylayer.graph.place import refusal
+from anylayer.graph.sizes import Dim, size_of
+from anylayer.network import Array
+from anylayer.tracing.array import TracedArray
+from anylayer.tracing.dtypes import BOOL, I8
+from anylayer.tracing.primitives import cast, is_constant
+
+_OUTSIDE = np.int64(2**31 - 1)
+"""A position outside every array: an array has at most 2^31 elements."""
+
+
+@dataclass(slots=True)
+class Key:
+    """A parsed key.
+
+    `bounds` lists slices (axis, start, n, step); an integer is a slice with n = 1. `arrays` maps an axis to the
+    index array (NumPy or traced) for it. `axes` lists the axes of the result without those of the index arrays: an
+    int is an axis of the indexed array, None a new axis. The axes of the index arrays are inserted into this list
+    at `place`.
+    """
+
+    bounds: list[tuple[int, int, int, int]] = field(default_factory=list)
+    arrays: dict[int, Any] = field(default_factory=dict)
+    axes: list[int | None] = field(default_factory=list)
+    place: int = 0
+
+    @property
+    def basic(self) -> bool:
+        """Whether there are no index arrays."""
+        return not self.arrays
+
+
+def _pieces(key: Any, rank: int) -> list[Any]:
+    """Return the key as a list, with lists and masks as arrays and one slice for each axis that it leaves out.
+
+    The slices that the Ellipsis stands for follow it. It stays in the list even if it stands for no axis, because
+    it separates index arrays.
+    """
+    items = list(key) if type(key) is tuple else [key]
+    pieces: list[Any] = []
+    used = 0
+    for item in items:
+        if item is None or item is Ellipsis or isinstance(item, slice):
+            pieces.append(item)
+            used += isinstance(item, slice)
+        elif type(item) is TracedArray:
+            pieces.append(item)
+            used += item.ndim if item.dtype == BOOL else 1
+        elif isinstance(item, (bool, np.bool_)):
+            pieces.append(np.asarray(item))
+        elif isinstance(item, (int, np.integer)) or (hasattr(item, "__index__") and not hasattr(item, "shape")):
+            pieces.append(item.__index__())
+            used += 1
+        else:
+            found = _index_array(item)
+            used += found.ndim if _is_mask(found) else 1
+            pieces.append(found)
+    if sum(p is Ellipsis for p in pieces) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if used > rank:
+        raise IndexError(f"too many indices for array: array is {rank}-dimensional, but {used} were indexed")
+    if not any(p is Ellipsis for p in pieces):
+        pieces.append(Ellipsis)
+    at = next(i for i, p in enumerate(pieces) if p is Ellipsis)
+    return [*pieces[: at + 1], *[slice(None)] * (rank - used), *pieces[at + 1 :]]
+
+
+def _index_array(item: Any) -> Any:
+    """Return an index that is an array or a sequence as an integer array, a mask or an int."""
+    if type(item) in (list, tuple) and any(type(v) is TracedArray for v in item):
+        return np.stack([v if type(v) is TracedArray else np.asarray(v) for v in item])
+    array = np.asarray(item)
+    if array.size == 0 and not isinstance(item, np.ndarray):
+        array = array.astype(np.intp)
+    if array.dtype == BOOL:
+        return array
+    if array.dtype.kind not in "iu":
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays "
+            "are valid indices"
+        )
+    return int(array) if array.ndim == 0 else array.astype(np.int64)
+
+
+def parse(key: Any, shape: Sequence[Any]) -> Key:
+    """Parse a key for an array of this shape. Raises IndexError where NumPy does."""
+    pieces = _pieces(key, len(shape))
+    advanced = any(_is_array(p) for p in pieces)
+    result = Key()
+    places: list[int] = []
+    axis = 0
+    for i, p in enumerate(pieces):
+        if p is Ellipsis:
+            continue
+        if p is None:
+            result.axes.append(None)
+            continue
+        if _is_mask(p):
+            _put_mask(result, p, shape, axis)
+            places.append(i)
+            axis += p.ndim
+            continue
+        size = shape[axis]
+        if isinstance(p, slice):
+            if not is_full(p):
+                start, stop, step = p.indices(size)
+                n = len(range(start, stop, step))
+                if (start, n, step) != (0, size, 1):
+                    result.bounds.append((axis, start, n, step))
+            result.axes.append(axis)
+        elif type(p) is int:
+            p = _checked_index(p, size, axis)
+            result.bounds.append((axis, p, 1, 1))
+            if advanced:
+                places.append(i)
+        else:
+            result.arrays[axis] = _checked_array(p, size, axis)
+            places.append(i)
+        axis += 1
+    if advanced:
+        adjacent = places[-1] - places[0] + 1 == len(places)
+        before = pieces[: places[0]] if adjacent else []
+        result.place = sum(p is None or isinstance(p, slice) for p in before)
+    return result
+
+
+def is_full(p: slice) -> bool:
+    """Return whether a slice is `:`."""
+    return p.start is None and p.stop is None and p.step is None
+
+
+def _is_array(p: object) -> bool:
+    return type(p) is TracedArray or isinstance(p, np.ndarray)
+
+
+def _is_mask(p: object) -> bool:
+    return isinstance(p, np.ndarray) and not isinstance(p, TracedArray) and p.dtype == BOOL
+
+
+def _put_mask(key: Key, mask: Array, shape: Sequence[Any], axis: int) -> None:
+    """Add a constant mask to `key` as the index arrays of its true elements."""
+    if mask.ndim == 0:
+        raise refusal("a single True or False as an index cannot be recorded; use None or a slice")
+    for i, (d, n) in enumerate(zip(mask.shape, shape[axis:])):
+        if d != n:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis + i}; size of axis is {n} but size "
+                f"of corresponding boolean axis is {d}"
+            )
+    for i, index in enumerate(mask.nonzero()):
+        key.arrays[axis + i] = index
+
+
+def _checked_index(index: int, size: Any, axis: int) -> int:
+    if isinstance(size, Dim):
+        if index >= 0:
+            return index
+        raise refusal(
+            f"index {index} counts from the end of axis {axis}, whose size {size} is known only when the network "
+            "runs"
+        )
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    return index % size if size else index
+
+
+def _checked_array(p: Array, size: Any, axis: int) -> Array:
+    if type(p) is TracedArray:
+        if p.dtype.kind not in "iu":
+            raise IndexError("arrays used as indices must be of integer (or boolean) type")
+        p._graph.note("indices that depend on data are not checked when this runs; np.clip them to be safe")
+        return cast(p, I8)
+    if isinstance(size, Dim):
+        raise refusal(f"indexing axis {axis}, whose size {size} is known only when the network runs")
+    if p.size and (p.min() < -size or p.max() >= size):
+        bad = p[(p < -size) | (p >= size)].flat[0]
+        raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {size}")
+    return np.where(p < 0, p + size, p)
+
+
+def flat_index(indices: Sequence[Array], sizes: Sequence[int]) -> Array:
+    """Return np.ravel_multi_index of the indices, which may be traced and negative.
+
+    A traced index outside its axis gives a position outside every array, which the engines refuse.
+    """
+    if len(indices) == 1:
+        return indices[0]
+    if all(map(is_constant, indices)):
+        return np.ravel_multi_index(tuple(np.broadcast_arrays(*indices)), tuple(sizes)).astype(np.int64)
+    total: Any = None
+    outside: Any = None
+    stride = size_of(sizes)
+    for p, size in zip(indices, sizes):
+        stride //= size
+        if type(p) is TracedArray:
+            low, high = Intervals(p._graph.producers).of(p._value)
+            if low < -size or high >= size:
+                away = (p < -size) | (p >= size)
+                outside = away if outside is None else outside | away
+            p = p if low >= 0 else p % np.int64(size)
+        term = p if stride == 1 else p * np.int64(stride)
+        total = term if total is None else total + term
+    return total if outside is None else np.where(outside, _OUTSIDE, total)
