@@ -30,7 +30,7 @@ from benchmarks import reasons, report
 from tools import pages
 
 from anylayer import errors, ops
-from anylayer.layer import Registry
+from anylayer.engines import engines
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -167,6 +167,11 @@ def test_every_operator_is_in_one_table() -> None:
     assert rows == Counter(ops.__all__)
 
 
+def test_engines_page_names_every_engine() -> None:
+    page = (ROOT / "docs" / "engines.md").read_text()
+    assert not [name for name in ("numpy", "auto", *engines()) if f"\n| `{name}` |" not in page]
+
+
 def test_errors_page_names_every_error() -> None:
     page = (ROOT / "docs" / "errors.md").read_text()
     classes = inspect.getmembers(errors, inspect.isclass)
@@ -178,9 +183,3 @@ def test_glossary_is_alphabetical() -> None:
     lines = (ROOT / "docs" / "glossary.md").read_text().splitlines()
     terms = [line.split("|")[1].strip() for line in lines if line.startswith("| ")][1:]
     assert terms == sorted(set(terms), key=str.lower)
-
-
-def test_dialects_page_names_every_ambiguous_type() -> None:
-    types = Counter(definition.type for definition in Registry.of("caffe").definitions())
-    page = (ROOT / "docs" / "dialects.md").read_text()
-    assert not [name for name, meanings in types.items() if meanings > 1 and f"\n| {name} |" not in page]

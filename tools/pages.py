@@ -20,7 +20,7 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.folders import load, modules
-from anylayer.layer import Registry
+from anylayer.layer import Definition, Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 END = "<!-- end of generated part -->"
@@ -105,8 +105,22 @@ def layers(format: str, *prefixes: str) -> str:
     return "\n\n".join(", ".join(f"`{t}`" for t in group) + f" ({len(group)} types)" for group in groups)
 
 
+def dialects() -> str:
+    """Return a table of Caffe's layer types that have several definitions: one row per definition."""
+    found: dict[str, list[Definition]] = {}
+    for definition in Registry.of("caffe").definitions():
+        found.setdefault(definition.type, []).append(definition)
+    rows = (
+        (definition.type, ", ".join(definition.dialects) or "all others", definition.summary)
+        for _, definitions in sorted(found.items())
+        for definition in definitions
+        if len(definitions) > 1
+    )
+    return markdown_table(("layer", "dialects", "meaning"), rows)
+
+
 GENERATORS: dict[str, Callable[..., str]] = {
-    f.__name__: f for f in (operators, differences, commands, writers, readers, layers)
+    f.__name__: f for f in (operators, differences, commands, writers, readers, layers, dialects)
 }
 
 
