@@ -50,7 +50,7 @@ def never(new, o):
     return None
 """,
     "optimize/rewrites/mine.py": """
-from anylayer.optimize.simplify import rule
+from anylayer.optimize.rules import rule
 
 @rule("Add", engines=["mine"])
 def doubled(new, o):

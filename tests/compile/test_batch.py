@@ -11,7 +11,7 @@ from anylayer import ops
 from anylayer.compile.batch import with_symbolic_batch
 from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
-from anylayer.optimize.layout import arrange
+from anylayer.optimize.layout import propagate_layouts
 from anylayer.testing import assert_same, run_graph
 from tests.optimize.rewriting import ENGINES, Function, f, kinds, noise, traced
 
@@ -21,7 +21,9 @@ W, W2, DENSE = noise(4, 3, 3, 3), noise(2, 4, 1, 1), noise(4 * 4 * 3, 5)
 def unified(function: Function, *shape: int, arranged: bool = False) -> Graph:
     """Return the graph with a symbolic batch, from traces with batch sizes 2 and 3 of this sample shape."""
     first, second = (traced(function, noise(n, *shape)) for n in (2, 3))
-    return with_symbolic_batch(arrange(first), arrange(second)) if arranged else with_symbolic_batch(first, second)
+    if arranged:
+        first, second = propagate_layouts(first), propagate_layouts(second)
+    return with_symbolic_batch(first, second)
 
 
 def runs(function: Function, *shape: int, arranged: bool = False) -> Graph:

@@ -10,7 +10,8 @@ import pytest
 
 from anylayer.graph import Graph
 from anylayer.network import TensorType
-from anylayer.optimize.simplify import RULES, simplify
+from anylayer.optimize.rules import RULES
+from anylayer.optimize.simplify import simplify
 from anylayer.testing import run_graph
 from anylayer.tracing import compare, record, record_many, trace
 
@@ -225,7 +226,7 @@ def test_rules_that_do_not_hold_everywhere_say_what_they_gain() -> None:
 
 
 def test_a_rule_for_one_engine_counts_for_that_engine_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from anylayer.optimize.simplify import Rule
+    from anylayer.optimize.rules import Rule
 
     rule = Rule("Exp", lambda new, o: new.emit(o, "Relu", o.inputs), frozenset(["onnxruntime"]), True, "1 -> 2")
     monkeypatch.setattr("anylayer.optimize.simplify.RULES", [*RULES, rule])

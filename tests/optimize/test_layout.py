@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from anylayer import ops
 from anylayer.graph import Graph
-from anylayer.optimize.layout import arrange
+from anylayer.optimize.layout import propagate_layouts
 from anylayer.optimize.simplify import simplify
-from anylayer.optimize.views import View, whole
+from anylayer.optimize.views import View, identity_view
 from anylayer.testing import assert_same, run_graph
 
 from .rewriting import ENGINES, Function, f, kinds, noise, traced
@@ -209,12 +209,12 @@ def test_sums_keep_their_order_where_bits_must_stay() -> None:
 
 def test_a_graph_without_transpositions_stays_as_it_is() -> None:
     graph = traced(lambda x: x.reshape(2, -1) * f(2), IMAGE)
-    assert arrange(graph) is graph
+    assert propagate_layouts(graph) is graph
 
 
 def test_outputs_keep_their_names() -> None:
     graph = traced(around(lambda y: np.maximum(y, 0)), IMAGE)
-    assert [v.name for v in arrange(graph).outputs] == [v.name for v in graph.outputs]
+    assert [v.name for v in propagate_layouts(graph).outputs] == [v.name for v in graph.outputs]
 
 
 def by_hand(op: str, shape: tuple[int, ...], *constants: Any, **attrs: Any) -> Graph:
@@ -258,7 +258,7 @@ def test_operators_as_files_spell_them(graph: Graph) -> None:
         graph.ops[1].outputs.append(graph.emit("Neg", [graph.inputs[0]], [((2, 4, 5, 1), np.float32)])[0])
         graph.ops.pop()
     x = noise(2, 3, 4, 5)
-    want, got = (run_graph(g, [x], "onnxruntime")[0] for g in (graph, arrange(graph)))
+    want, got = (run_graph(g, [x], "onnxruntime")[0] for g in (graph, propagate_layouts(graph)))
     np.testing.assert_array_equal(got, want)
 
 
@@ -355,7 +355,7 @@ def test_random_graphs_keep_every_number(steps: list[tuple[int, int]], shape: tu
 
     x = np.random.default_rng(0).integers(-2, 3, shape).astype(np.float32)
     graph = traced(function, x)
-    arranged = arrange(graph, exact=True)
+    arranged = propagate_layouts(graph, exact=True)
     assert moved(arranged) <= moved(graph) + 2
     np.testing.assert_array_equal(run_graph(arranged, [x], "onnxruntime")[0], function(x))
 
@@ -364,7 +364,7 @@ def test_random_graphs_keep_every_number(steps: list[tuple[int, int]], shape: tu
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 10_000)), max_size=8))
 def test_views_are_what_numpy_makes(steps: list[tuple[bool, int]]) -> None:
     x = np.arange(2 * 6 * 1 * 4).reshape(2, 6, 1, 4)
-    view: View | None = whole(traced(lambda v: v, x).inputs[0])
+    view: View | None = identity_view(traced(lambda v: v, x).inputs[0])
     want = x
     for fold, seed in steps:
         shape = _fold(seed)(want).shape
@@ -374,10 +374,10 @@ def test_views_are_what_numpy_makes(steps: list[tuple[bool, int]]) -> None:
         if view is None:
             return
     assert view.shape == want.shape
-    np.testing.assert_array_equal(x.reshape(view.pieces).transpose(view.order).reshape(view.shape), want)
+    np.testing.assert_array_equal(x.reshape(view.pieces).transpose(view.permutation).reshape(view.shape), want)
     if view.axes is not None:
         np.testing.assert_array_equal(x.reshape(view.base.shape).transpose(view.axes), want)
-    pieces, order = view.coarse()
+    pieces, order = view.canonical()
     np.testing.assert_array_equal(x.reshape(pieces).transpose(order).reshape(-1), want.reshape(-1))
 
 

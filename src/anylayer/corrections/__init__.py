@@ -1,7 +1,8 @@
-"""Corrections: operators that an engine computes wrongly become others that it computes right, or are refused.
+"""Corrections: operators that an engine computes wrongly are replaced by others that it computes correctly, or
+refused.
 
-Every graph that goes to an engine, or into a file that an engine runs, passes through `corrected`. The rules that
-make graphs faster are in optimize/rewrites and may be left out; these may not.
+Every graph that is given to an engine, or written to a file that an engine runs, passes through `corrected`. In
+contrast to the rewrite rules of optimize/rewrites, corrections cannot be left out.
 """
 
 from __future__ import annotations

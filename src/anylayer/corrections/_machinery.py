@@ -1,8 +1,8 @@
-"""How corrections are entered and carried out.
+"""How corrections are entered and applied.
 
 A correction gets one operator, whose inputs are corrected already. It returns the values that replace the
 operator's outputs, or None to leave the operator as it is. It raises EngineError where the engine computes the
-operator wrongly and there is no other way to spell it.
+operator wrongly and no other operators can replace it.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.corrections._steps import before_steps
 from anylayer.errors import EngineError, TraceError
 from anylayer.graph import Graph, Op, Value
+from anylayer.graph.facts import values_before
 from anylayer.graph.intervals import Interval, Intervals
-from anylayer.optimize.simplify import Rewriter
+from anylayer.optimize.rules import Rewriter
 from anylayer.tracing import trace
 
 Correction = Callable[["Corrector", Op], "list[Value] | None"]
 
-_FEW = 4096
+_SMALL = 4096
+"""Elements up to which constants are searched for infinite values."""
 
 CORRECTIONS: dict[str, dict[str, list[Correction]]] = {}
-"""Engine -> operator -> what is tried on it."""
+"""Engine -> operator -> its corrections. The first that returns values counts."""
 
 
 def correction(engine: str, *ops: str) -> Callable[[Correction], Correction]:
-    """Enter a correction of some operators for an engine."""
+    """Enter the decorated function as a correction of operators `ops` for an engine."""
 
     def enter(rewrite: Correction) -> Correction:
         for op in ops:
@@ -41,21 +42,46 @@ def correction(engine: str, *ops: str) -> Callable[[Correction], Correction]:
     return enter
 
 
+_STEPS = frozenset(
+    (
+        *("Floor", "Ceil", "Round", "Sign", "Mod"),
+        *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"),
+    )
+)
+_ELEMENTWISE = frozenset(
+    (
+        *("Add", "Sub", "Mul", "Div", "Neg", "Abs", "Max", "Min", "Clip", "Where", "Sqrt", "Cast", "Relu", "Pow"),
+        *(
+            "Reshape",
+            "Transpose",
+            "Slice",
+            "Split",
+            "Squeeze",
+            "Unsqueeze",
+            "Expand",
+            "Concat",
+            "Gather",
+            "Identity",
+        ),
+    )
+)
+"""Operators of which each result depends on one element of each input."""
+
 BEFORE: dict[str, list[Callable[[Corrector, Op | None, Sequence[Value]], None]]] = {}
-"""Engine -> functions called for each operator with its inputs, before it is corrected, and at the end, without an
-operator, with the graph's outputs."""
+"""Engine -> functions that are called before each operator is corrected, with the operator and its inputs, and at
+the end with None and the graph's outputs."""
 
 REQUIREMENTS: dict[str, list[Callable[[Graph], None]]] = {}
-"""Engine -> functions that raise EngineError for a corrected graph that the engine still computes wrongly."""
+"""Engine -> functions that raise EngineError where the engine computes a corrected graph wrongly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A graph that an engine computes right.
+    """A graph that an engine computes correctly.
 
-    Where there are `checks`, the graph has one more output than the given one: an int32 array with one element per
-    check, which is not 0 where the thing that the check names has happened. `divisions` are values that the engine
-    must compute by division, not as a product with the reciprocal.
+    checks: messages. With at least one, the graph has an additional last output: an int32 array with one element
+        per message. An element that is not 0 means that what its message says has happened in this run.
+    divisions: values that the engine must compute by division, not as a product with the reciprocal.
     """
 
     graph: Graph
@@ -66,81 +92,92 @@ class Corrected:
 class Corrector(Rewriter):
     """The corrected graph while it is made.
 
-    `checking` tells whether it may have checks. `rough` holds, by id of a value of 64 bits, the same in
-    float32, where it may need more than 32 bits; `checked` are the ids of those that a check is about.
+    checking: whether the graph may have checks.
+
+    `approximate` maps integers of 64 bits that may need more than 32 bits to the same numbers in float32.
+    `checked` holds those of them for which there is a check.
     """
 
     def __init__(self, graph: Graph, engine: str, checking: bool) -> None:
         super().__init__(graph)
         self._hooks = BEFORE.get(engine, ())
-        self._before = graph
-        self._old: Op | None = None
+        self._current: Op | None = None
         self.checking = checking
         self.checks: list[tuple[Value, str]] = []
         self.divisions: list[Value] = []
-        self.rough: dict[Value, Value] = {}
+        self.approximate: dict[Value, Value] = {}
         self.checked: set[Value] = set()
 
     @cached_property
-    def intervals(self) -> Intervals:
-        """The intervals of the given graph's values."""
-        return Intervals(self._before.producers, narrow=True).of_all(self._before.ops)
+    def old_intervals(self) -> Intervals:
+        """The intervals of the old graph's values."""
+        return Intervals(self._old.producers, narrow=True).of_all(self._old.ops)
 
     @cached_property
     def before_steps(self) -> set[Value]:
-        """The values of the given graph whose last bits decide a floor or a comparison, by id."""
-        return before_steps(self._before)
+        """The float values of the old graph whose last bits can decide a floor, a comparison or a cast to
+        integers.
+
+        They do so through operators that keep each element apart.
+        """
+
+        def is_step(o: Op) -> bool:
+            cast = o.op == "Cast" and o.outputs[0].dtype.kind in "iu"
+            return not o.domain and (cast or o.op in _STEPS)
+
+        return values_before(self._old.ops, is_step, lambda o: not o.domain and o.op in _ELEMENTWISE, kind="f")
 
     @cached_property
     def has_infinity(self) -> bool:
-        """Whether a small constant of the given graph holds an infinite value."""
-        constants = (v.const for o in self._before.ops for v in o.inputs if v is not None and v.const is not None)
-        return any(c.dtype.kind == "f" and c.size <= _FEW and np.isinf(c).any() for c in constants)
+        """Whether a constant of the old graph with at most 4096 elements has an infinite one."""
+        constants = (v.const for o in self._old.ops for v in o.inputs if v is not None and v.const is not None)
+        return any(c.dtype.kind == "f" and c.size <= _SMALL and np.isinf(c).any() for c in constants)
 
     def interval(self, i: int) -> Interval:
-        """Return the interval of input `i` of the operator that is corrected."""
+        """Return the interval of input `i` of the operator that is being corrected."""
         value = self.old.inputs[i]
-        return (-math.inf, math.inf) if value is None else self.intervals.of(value)
+        return (-math.inf, math.inf) if value is None else self.old_intervals.of(value)
 
     @property
     def old(self) -> Op:
-        """The operator that is corrected, as it stands in the given graph."""
-        if self._old is None:
-            raise ValueError("no operator is corrected")
-        return self._old
+        """The operator that is being corrected, of the old graph."""
+        if self._current is None:
+            raise ValueError("no operator is being corrected")
+        return self._current
 
     def tell(self, o: Op | None, values: Sequence[Value]) -> None:
-        """Call the engine's functions of BEFORE."""
+        """Call the engine's functions of BEFORE with an operator, or None, and values."""
         for hook in self._hooks:
             hook(self, o, values)
 
     def check(self, o: Op, flag: Value, message: str) -> None:
-        """Let the engine stop with a message where a flag (a boolean of any shape) is true."""
-        whole = step(self, o, "Cast", [flag], flag.shape, np.int32, to=6)
+        """Add a check: the engine raises an error with this message if an element of a boolean array is true."""
+        found = self.step(o, "Cast", [flag], flag.shape, np.int32, to=6)
         if len(flag.shape):
             axes = self.constant(np.arange(len(flag.shape)))
-            whole = step(self, o, "ReduceMax", [whole, axes], (), np.int32, keepdims=0)
-        whole = step(self, o, "Reshape", [whole, self.constant(np.array([1]))], (1,), np.int32)
-        self.checks.append((whole, f"operator '{o.op}'{_where(o)}: {message}"))
+            found = self.step(o, "ReduceMax", [found, axes], (), np.int32, keepdims=0)
+        found = self.step(o, "Reshape", [found, self.constant(np.array([1]))], (1,), np.int32)
+        self.checks.append((found, f"operator '{o.op}'{_where(o)}: {message}"))
 
     def correct(self, o: Op, rules: Sequence[Correction]) -> list[Value]:
-        """Return what the outputs of an operator of the given graph are."""
-        self._old = o
+        """Return the values that replace the outputs of an operator of the old graph."""
+        self._current = o
         here = replace(o, inputs=[self.mapped(v) for v in o.inputs])
         self.tell(here, [v for v in here.inputs if v is not None])
         if not o.domain:
             for rule in rules:
-                made = rule(self, here)
-                if made is not None:
-                    return made
+                values = rule(self, here)
+                if values is not None:
+                    return values
         return self.graph.append_copy(here, here.inputs)
 
 
 def corrected(graph: Graph, engine: str, *, checking: bool = False) -> Corrected:
-    """Return an equal graph that an engine computes right. The given one stays as it is.
+    """Return an equal graph that an engine computes correctly. The given graph is not changed.
 
-    With `checking` the graph may get an output of checks, see Corrected. Raises EngineError where the engine
-    computes an operator wrongly and there is no other way to spell it.
+    checking: whether the graph may get an additional output for checks: see Corrected.
+
+    Raises EngineError where the engine computes an operator wrongly and no other operators can replace it.
     """
     rules = CORRECTIONS.get(engine, {})
     done = (
@@ -154,7 +191,7 @@ def corrected(graph: Graph, engine: str, *, checking: bool = False) -> Corrected
 def _rewritten(graph: Graph, engine: str, rules: Mapping[str, Sequence[Correction]], checking: bool) -> Corrected:
     new = Corrector(graph, engine, checking)
     for o in graph.ops:
-        new.take(o.outputs, new.correct(o, rules.get(o.op, ())))
+        new.bind(o.outputs, new.correct(o, rules.get(o.op, ())))
     new.graph.outputs = [v for v in map(new.mapped, graph.outputs) if v is not None]
     new.tell(None, new.graph.outputs)
     if new.checks:
@@ -164,18 +201,11 @@ def _rewritten(graph: Graph, engine: str, rules: Mapping[str, Sequence[Correctio
     return Corrected(new.graph, [message for _, message in new.checks], new.divisions)
 
 
-def step(
-    new: Rewriter, o: Op, op: str, inputs: Sequence[Value | None], shape: Sequence[Any], dtype: Any, **attrs: Any
-) -> Value:
-    """Append an operator on the way to what `o` gives."""
-    kind = (tuple(shape), np.dtype(dtype))
-    return new.graph.emit(op, inputs, [kind], attrs, place=o.place, scope=o.scope)[0]
+def respelled(new: Corrector, o: Op, function: Callable[..., Any]) -> list[Value] | None:
+    """Replace an operator by what a function of its inputs records. Return None where all inputs are constants.
 
-
-def spelled(new: Corrector, o: Op, function: Callable[..., Any]) -> list[Value] | None:
-    """Return what a function of the operator's inputs records. None where all inputs are constants.
-
-    The function gets None for an input that is left out, and an array for a constant.
+    The function gets None for an absent input, an array for a constant, and a traced array for any other input. It
+    returns the outputs. Raises EngineError where it cannot be traced, or returns other dtypes or ranks.
     """
     free = [v for v in o.inputs if v is not None and v.const is None]
     if not free:
@@ -191,12 +221,12 @@ def spelled(new: Corrector, o: Op, function: Callable[..., Any]) -> list[Value] 
     except TraceError as error:
         raise refused(o, error.message) from error
     count = len(new.graph.ops)
-    made = new.graph.inline(body, free, scope=o.scope)[: len(o.outputs)]
+    outputs = new.graph.inline(body, free, scope=o.scope)[: len(o.outputs)]
     new.divisions += [d.outputs[0] for d in new.graph.ops[count:] if d.op == "Div"]
-    for got, want in zip(made, o.outputs):
+    for got, want in zip(outputs, o.outputs):
         if got.dtype != want.dtype or len(got.shape) != len(want.shape):
             raise refused(o, f"{got.type} in place of {want.type}")
-    return made
+    return outputs
 
 
 def refused(o: Op, why: str) -> EngineError:

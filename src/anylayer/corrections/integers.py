@@ -1,4 +1,4 @@
-"""What OpenVINO (2026.4) computes wrongly of integers, and of reductions of float64."""
+"""Operators on integers, and reductions of float64, that OpenVINO (2026.4) computes wrongly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.corrections._machinery import BEFORE, REQUIREMENTS, Corrector, correction, refused, spelled, step
+from anylayer.corrections._machinery import BEFORE, REQUIREMENTS, Corrector, correction, refused, respelled
 from anylayer.errors import EngineError
 from anylayer.graph import Dim, Graph, Op, Value
 from anylayer.graph.intervals import INT32, inside, is_wide
@@ -19,17 +19,17 @@ _F4 = np.dtype(np.float32)
 _LARGEST = np.float32(2**31 - 128)
 """The largest float32 below 2**31."""
 _REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare")
-_RING = frozenset(
+_MODULAR = frozenset(
     (
         *("Add", "Sub", "Mul", "Neg", "ReduceSum", "ReduceProd", "ReduceSumSquare", "CumSum"),
         *("Where", "Reshape", "Expand", "Transpose", "Unsqueeze", "Squeeze", "Slice", "Identity"),
     )
 )
-"""Operators whose last 32 bits depend on those of their inputs alone. Where the result of a chain of them fits 32
-bits, it is right, whatever the values between needed."""
+"""Operators whose last 32 bits depend only on the last 32 bits of their inputs. If the result of a chain of them
+fits 32 bits, it is correct, even if values within the chain need more."""
 _DATA = {"Where": (1, 2), "Add": (0, 1), "Sub": (0, 1), "Mul": (0, 1)}
-"""Which inputs of them are the numbers; of the others the first."""
-_AT_ONCE = ("Cast", "Gather", "Abs", "Pow")
+"""Which inputs of them are numbers, not axes or masks. For operators that are not listed: the first."""
+_CHECKED = ("Cast", "Gather", "Abs", "Pow")
 
 
 def _cast(new: Corrector, o: Op, value: Value) -> Value:
@@ -37,91 +37,92 @@ def _cast(new: Corrector, o: Op, value: Value) -> Value:
         return value
     if value.const is not None:
         return new.constant(np.asarray(value.const, _F4))
-    return step(new, o, "Cast", [value], value.shape, _F4, to=1)
+    return new.step(o, "Cast", [value], value.shape, _F4, to=1)
 
 
-@correction("openvino", *sorted(_RING))
-def _ring(new: Corrector, o: Op) -> list[Value] | None:
-    """Compute a result of 64 bits in float32 too, where the intervals of the inputs allow more than 32 bits."""
+@correction("openvino", *sorted(_MODULAR))
+def _modular(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute a result of 64 bits also in float32, if the intervals of the inputs allow more than 32 bits."""
     if not (new.checking and is_wide(o.outputs[0].dtype)):
         return None
     data = _DATA.get(o.op, (0,))
-    carried = any(o.inputs[i] in new.rough for i in data)
-    if not carried and inside(new.intervals.before(new.old.outputs[0]), INT32):
+    is_approximate = any(o.inputs[i] in new.approximate for i in data)
+    if not is_approximate and inside(new.old_intervals.before(new.old.outputs[0]), INT32):
         return None
-    rough = _roughly(new, o, data)
-    made = _apart(new, o) if o.op in _REDUCTIONS else new.graph.append_copy(o, o.inputs)
-    if made is not None:
-        new.rough[made[0]] = rough
-    return made
+    approximate = _approximate(new, o, data)
+    result = _apart(new, o) if o.op in _REDUCTIONS else new.graph.append_copy(o, o.inputs)
+    if result is not None:
+        new.approximate[result[0]] = approximate
+    return result
 
 
-@correction("openvino", *_AT_ONCE)
+@correction("openvino", *_CHECKED)
 def _too_large(new: Corrector, o: Op) -> list[Value] | None:
-    """Check a result of 64 bits that is cut at 2**31: a float that is cast, an element of a table, a power."""
+    """Check a result of 64 bits that is clipped at 2**31: a float that is cast, a selected element, a power."""
     out, first = o.outputs[0], o.inputs[0]
-    if not (new.checking and is_wide(out.dtype)) or inside(new.intervals.before(new.old.outputs[0]), INT32):
+    if not (new.checking and is_wide(out.dtype)) or inside(new.old_intervals.before(new.old.outputs[0]), INT32):
         return None
     if first is None or (o.op == "Cast" and first.dtype not in (np.float32, np.float64)):
         return None
-    rough = first if o.op == "Cast" else _roughly(new, o, (0, 1) if o.op == "Pow" else (0,))
-    new.check(o, _beyond(new, o, rough), _TEXT.format(out.dtype.name))
+    approximate = first if o.op == "Cast" else _approximate(new, o, (0, 1) if o.op == "Pow" else (0,))
+    new.check(o, _beyond(new, o, approximate), _TEXT.format(out.dtype.name))
     return None
 
 
 _TEXT = "a value of {} is beyond 2**31, and OpenVINO computes in 32 bits"
 
 
-def _roughly(new: Corrector, o: Op, data: Sequence[int]) -> Value:
-    """Return the operator's result in float32; `data` are the inputs that are numbers, not axes or indices."""
+def _approximate(new: Corrector, o: Op, data: Sequence[int]) -> Value:
+    """Return the operator's result in float32. `data` are the inputs that are numbers, not axes or indices."""
     inputs = list(o.inputs)
     for i in data:
         value = inputs[i]
         if value is not None:
-            inputs[i] = new.rough.get(value) or _cast(new, o, value)
-    return step(new, o, o.op, inputs, o.outputs[0].shape, _F4, **o.attrs)
+            inputs[i] = new.approximate.get(value) or _cast(new, o, value)
+    return new.step(o, o.op, inputs, o.outputs[0].shape, _F4, **o.attrs)
 
 
-def _check_rough(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
-    """Check values that leave the operators of _RING."""
-    if o is not None and o.op in _RING and not o.domain:
+def _check_approximate(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
+    """Check approximated values that are used by an operator that is not in _MODULAR, or are outputs."""
+    if o is not None and o.op in _MODULAR and not o.domain:
         data = _DATA.get(o.op, (0,))
         values = [v for i, v in enumerate(o.inputs) if v is not None and i not in data]
     for value in values:
-        rough, producer = new.rough.get(value), new.graph.producers.get(value)
-        if rough is not None and producer is not None and value not in new.checked:
+        approximate, producer = new.approximate.get(value), new.graph.producers.get(value)
+        if approximate is not None and producer is not None and value not in new.checked:
             new.checked.add(value)
-            new.check(producer, _beyond(new, producer, rough), _TEXT.format(value.dtype.name))
+            new.check(producer, _beyond(new, producer, approximate), _TEXT.format(value.dtype.name))
 
 
-BEFORE.setdefault("openvino", []).append(_check_rough)
+BEFORE.setdefault("openvino", []).append(_check_approximate)
 
 
-def _beyond(new: Corrector, o: Op, rough: Value) -> Value:
-    """Return where finite values are beyond 2**31. Infinite ones become the smallest integer on every engine."""
-    kind = rough.dtype.type
-    size = step(new, o, "Abs", [rough], rough.shape, rough.dtype)
-    large = step(new, o, "Greater", [size, new.constant(np.array(_LARGEST, kind))], rough.shape, bool)
+def _beyond(new: Corrector, o: Op, approximate: Value) -> Value:
+    """Return a boolean array: whether an element is finite and beyond 2**31. Infinite elements become the smallest
+    integer on every engine."""
+    kind = approximate.dtype.type
+    size = new.step(o, "Abs", [approximate], approximate.shape, approximate.dtype)
+    large = new.step(o, "Greater", [size, new.constant(np.array(_LARGEST, kind))], approximate.shape, bool)
     limit = np.array(np.finfo(np.float32).max, kind)
-    finite = step(new, o, "Less", [size, new.constant(limit)], rough.shape, bool)
-    return step(new, o, "And", [large, finite], rough.shape, bool)
+    finite = new.step(o, "Less", [size, new.constant(limit)], approximate.shape, bool)
+    return new.step(o, "And", [large, finite], approximate.shape, bool)
 
 
 @correction("openvino", *_REDUCTIONS)
 def _apart(new: Corrector, o: Op) -> list[Value] | None:
-    """Keep a reduction apart from what follows, by a maximum with the least value.
+    """Put a maximum with the lowest value behind a reduction of integers or float64.
 
-    OpenVINO fuses a reduction over axis 1 or 2 of three with the operator behind it, and then computes that
-    operator for the first row alone. This concerns integers and float64.
+    OpenVINO fuses a reduction along axis 1 or 2 of three with the operator behind it, and then computes that
+    operator for the first row only.
     """
     out = o.outputs[0]
     if o.inputs[0] is None or not (out.dtype.kind in "iu" or out.dtype == np.float64):
         return None
-    least: float = -math.inf
+    lowest: float = -math.inf
     if out.dtype.kind != "f":
-        least = max(np.iinfo(out.dtype).min, np.iinfo(np.int32).min)
-    made = step(new, o, o.op, o.inputs, out.shape, out.dtype, **o.attrs)
-    return new.emit(o, "Max", [made, new.constant(np.array(least, out.dtype))])
+        lowest = max(np.iinfo(out.dtype).min, np.iinfo(np.int32).min)
+    result = new.step(o, o.op, o.inputs, out.shape, out.dtype, **o.attrs)
+    return new.emit(o, "Max", [result, new.constant(np.array(lowest, out.dtype))])
 
 
 @correction("openvino", "Cast")
@@ -130,17 +131,17 @@ def _sixteen_bits(new: Corrector, o: Op) -> list[Value] | None:
     first, to = o.inputs[0], o.outputs[0].dtype
     if to not in (np.int16, np.uint16) or first is None or first.dtype.kind not in "iu":
         return None
-    least, greatest = int(np.iinfo(to).min), int(np.iinfo(to).max)
-    if inside(new.interval(0), (least, greatest)):
+    lowest, highest = int(np.iinfo(to).min), int(np.iinfo(to).max)
+    if inside(new.interval(0), (lowest, highest)):
         return None
 
-    def reduced(x: Any) -> Any:
+    def wrap(x: Any) -> Any:
         wide = x.astype(np.int32)
-        moved = wide - np.int32(least) if least else wide
-        rest = record("Mod", [moved, np.array(1 << 16, np.int32)], x.shape, np.int32)
-        return (rest + np.int32(least) if least else rest).astype(to)
+        shifted = wide - np.int32(lowest) if lowest else wide
+        rest = record("Mod", [shifted, np.array(1 << 16, np.int32)], x.shape, np.int32)
+        return (rest + np.int32(lowest) if lowest else rest).astype(to)
 
-    return spelled(new, o, reduced)
+    return respelled(new, o, wrap)
 
 
 # --------------------------------------------------------------------- constants
@@ -148,14 +149,14 @@ def _sixteen_bits(new: Corrector, o: Op) -> list[Value] | None:
 _CLAMPING = frozenset(
     (
         *("Slice", "Clip", "Min", "Max", "Reshape", "Expand", "Pad", "Resize", "Less", "Greater", "LessOrEqual"),
-        *("GreaterOrEqual", "Equal", "TopK", "Tile", "Split", "Range", *(_RING - {"Where"}), *_AT_ONCE),
+        *("GreaterOrEqual", "Equal", "TopK", "Tile", "Split", "Range", *(_MODULAR - {"Where"}), *_CHECKED),
     )
 )
-"""Operators for which the nearest integer of 32 bits means the same as a constant, or which are checked."""
+"""Operators that are checked, or for which the nearest integer of 32 bits is as good as a larger constant."""
 
 
 def _need_small_constants(graph: Graph) -> None:
-    """Refuse constants beyond 32 bits where their values count."""
+    """Raise EngineError for constants beyond 32 bits where their exact values count."""
     for value in graph.outputs:
         if value.const is not None and not fits(value.const):
             raise EngineError(
@@ -186,9 +187,9 @@ REQUIREMENTS.setdefault("openvino", []).append(_need_small_constants)
 
 @correction("openvino", "Gather", "GatherND", "ScatterElements")
 def _indices(new: Corrector, o: Op) -> list[Value] | None:
-    """Clip indices to their range, and stop the engine where one was out of it.
+    """Clip indices to their range, and check whether one was out of range.
 
-    OpenVINO gives zeros for such an index (Gather), reads memory behind the array (GatherND), or writes there
+    For such an index OpenVINO returns zeros (Gather), reads memory behind the array (GatherND), or writes to it
     (ScatterElements).
     """
     data, index = o.inputs[0], o.inputs[1]
@@ -209,18 +210,18 @@ def _indices(new: Corrector, o: Op) -> list[Value] | None:
     limits = np.array(sizes if len(sizes) > 1 else sizes[0], index.dtype)
     low, high = new.constant(-limits), new.constant(limits - 1)
     if new.checking:
-        below = step(new, o, "Less", [index, low], index.shape, bool)
-        above = step(new, o, "Greater", [index, high], index.shape, bool)
-        outside = step(new, o, "Or", [below, above], index.shape, bool)
+        below = new.step(o, "Less", [index, low], index.shape, bool)
+        above = new.step(o, "Greater", [index, high], index.shape, bool)
+        outside = new.step(o, "Or", [below, above], index.shape, bool)
         text = f"an index is out of range of {', '.join(map(str, sizes))}"
         new.check(o, outside, f"{text} (-{least} to {least - 1})" if len(sizes) == 1 else text)
-    held = step(new, o, "Max", [index, low], index.shape, index.dtype)
-    held = step(new, o, "Min", [held, high], index.shape, index.dtype)
-    return new.emit(o, o.op, [data, held, *o.inputs[2:]], **o.attrs)
+    clipped = new.step(o, "Max", [index, low], index.shape, index.dtype)
+    clipped = new.step(o, "Min", [clipped, high], index.shape, index.dtype)
+    return new.emit(o, o.op, [data, clipped, *o.inputs[2:]], **o.attrs)
 
 
 def _indexed(o: Op, data: Value, index: Value) -> list[Any]:
-    """Return the sizes of the axes that are indexed."""
+    """Return the sizes of the axes to which the indices refer."""
     if o.op != "GatherND":
         return [data.shape[o.attrs.get("axis", 0)]] if len(data.shape) else []
     first, count = o.attrs.get("batch_dims", 0), index.shape[-1]
@@ -229,12 +230,12 @@ def _indexed(o: Op, data: Value, index: Value) -> list[Any]:
 
 @correction("openvino", "Tile")
 def _tile(new: Corrector, o: Op) -> list[Value] | None:
-    """Spell Tile by Expand where the repeats are computed: OpenVINO gives what lies somewhere in memory."""
+    """Replace Tile by Expand where the repeats are computed: OpenVINO returns uninitialized memory."""
     if o.inputs[1] is None or o.inputs[1].const is not None:
         return None
     out = o.outputs[0]
 
-    def tiled(x: Any, repeats: Any) -> Any:
+    def tile(x: Any, repeats: Any) -> Any:
         rank = len(x.shape)
         if any(isinstance(d, Dim) for d in x.shape):
             sizes: Any = record("Shape", [x], (rank,), np.int64)
@@ -243,12 +244,12 @@ def _tile(new: Corrector, o: Op) -> list[Value] | None:
         pairs = np.stack([repeats, repeats * 0 + sizes], axis=1).reshape(2 * rank)
         split = record("Unsqueeze", [x, np.arange(rank) * 2], [d for n in x.shape for d in (1, n)], x.dtype)
         wide = record(
-            "Expand", [split, pairs], [d for n, m in zip(x.shape, out.shape) for d in (_any(m), n)], x.dtype
+            "Expand", [split, pairs], [d for n, m in zip(x.shape, out.shape) for d in (_unknown(m), n)], x.dtype
         )
         return record("Reshape", [wide, repeats * sizes], out.shape, x.dtype)
 
-    return spelled(new, o, tiled)
+    return respelled(new, o, tile)
 
 
-def _any(size: Any) -> Dim:
+def _unknown(size: Any) -> Dim:
     return Dim("tile", size.maximum if isinstance(size, Dim) else max(int(size), 1))

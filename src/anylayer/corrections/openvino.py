@@ -1,4 +1,4 @@
-"""What OpenVINO (2026.4) computes wrongly on a CPU, integers apart."""
+"""Operators that OpenVINO (2026.4) computes wrongly on a CPU, except on integers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.corrections._machinery import Corrector, correction, refused, spelled, step
+from anylayer.corrections._machinery import Corrector, correction, refused, respelled
 from anylayer.graph import Op, Value
 
 _ACTIVATIONS = frozenset(("Sigmoid", "Tanh", "Relu"))
@@ -34,7 +34,7 @@ def _lstm(new: Corrector, o: Op) -> list[Value] | None:
             input_forget=bool(attrs.get("input_forget")),
         )
 
-    return spelled(new, o, stepwise)
+    return respelled(new, o, stepwise)
 
 
 @correction("openvino", "BatchNormalization")
@@ -48,20 +48,20 @@ def _batch_normalization(new: Corrector, o: Op) -> list[Value] | None:
         wide = [np.asarray(a, like=x).astype(np.float32) for a in statistics]
         return ops.batch_normalization(x.astype(np.float32), *wide, epsilon=o.attrs["epsilon"]).astype(x.dtype)
 
-    return spelled(new, o, widened)
+    return respelled(new, o, widened)
 
 
 @correction("openvino", "Resize")
 def _resize(new: Corrector, o: Op) -> list[Value] | None:
-    """Spell Resize otherwise where OpenVINO ignores `exclude_outside`, `antialias` and `keep_aspect_ratio_policy`,
-    or refuses the rule of coordinates."""
+    """Replace Resize where OpenVINO ignores `exclude_outside`, `antialias` or `keep_aspect_ratio_policy`, or
+    refuses the `coordinate_transformation_mode`."""
     attrs = o.attrs
     mode, rule = attrs.get("mode", "nearest"), attrs.get("coordinate_transformation_mode", "half_pixel")
-    odd = rule in ("half_pixel_symmetric", "tf_crop_and_resize")
-    unheeded = (mode == "cubic" and attrs.get("exclude_outside")) or (mode != "nearest" and attrs.get("antialias"))
+    refused_mode = rule in ("half_pixel_symmetric", "tf_crop_and_resize")
+    ignored = (mode == "cubic" and attrs.get("exclude_outside")) or (mode != "nearest" and attrs.get("antialias"))
     scaled = len(o.inputs) > 2 and o.inputs[2] is not None and o.inputs[2].shape != (0,)
     aspect = not scaled and attrs.get("keep_aspect_ratio_policy", "stretch") != "stretch"
-    if not (odd or unheeded or aspect):
+    if not (refused_mode or ignored or aspect):
         return None
     x, out = o.inputs[0], o.outputs[0]
     if x is None or not all(isinstance(d, int) for d in (*x.shape, *out.shape)):
@@ -83,11 +83,11 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
             antialias=bool(attrs.get("antialias")),
         )
 
-    return spelled(new, o, resized)
+    return respelled(new, o, resized)
 
 
 def _exact(o: Op, x: Value) -> bool:
-    """Return whether the scales are those between the sizes."""
+    """Return whether the scales are the ratios of the output's sizes to the input's."""
     scales = o.inputs[2]
     if scales is None or scales.const is None:
         return False
@@ -100,7 +100,7 @@ def _exact(o: Op, x: Value) -> bool:
 
 @correction("openvino", "Hardmax")
 def _hardmax(new: Corrector, o: Op) -> list[Value] | None:
-    """Spell Hardmax by ArgMax: OpenVINO does not promise to take the first of equal values."""
+    """Compute Hardmax by ArgMax: OpenVINO does not promise to select the first of equal values."""
     axis = o.attrs.get("axis", -1)
 
     def largest(x: Any) -> Any:
@@ -109,12 +109,12 @@ def _hardmax(new: Corrector, o: Op) -> list[Value] | None:
         places = np.arange(x.shape[axis]).reshape(shape)
         return (np.argmax(x, axis=axis, keepdims=True) == places).astype(x.dtype)
 
-    return spelled(new, o, largest)
+    return respelled(new, o, largest)
 
 
 @correction("openvino", "QuantizeLinear")
 def _quantize(new: Corrector, o: Op) -> list[Value] | None:
-    """Spell the quantization to 16 bits out: OpenVINO rounds halves otherwise there."""
+    """Compute QuantizeLinear to 16 bits by Div, Round and Clip: OpenVINO rounds halves differently."""
     x, out = o.inputs[0], o.outputs[0]
     if x is None or out.dtype.itemsize != 2 or out.dtype.kind not in "iu":
         return None
@@ -131,12 +131,12 @@ def _quantize(new: Corrector, o: Op) -> list[Value] | None:
         y = y if zero is None else y + zero.astype(np.float32)
         return np.clip(y, np.float32(info.min), np.float32(info.max)).astype(out.dtype)
 
-    return spelled(new, o, quantized)
+    return respelled(new, o, quantized)
 
 
 @correction("openvino", "DynamicQuantizeLinear")
 def _quantize_to_range(new: Corrector, o: Op) -> list[Value] | None:
-    """Spell the quantization out: OpenVINO rounds some halves otherwise."""
+    """Compute DynamicQuantizeLinear by its formulas: OpenVINO rounds some halves differently."""
 
     def quantized(x: Any) -> Any:
         axes = tuple(range(len(x.shape)))
@@ -147,29 +147,31 @@ def _quantize_to_range(new: Corrector, o: Op) -> list[Value] | None:
         y = np.clip(np.rint(x / scale) + zero, np.float32(0), np.float32(255))
         return [y.astype(np.uint8), scale, zero.astype(np.uint8)]
 
-    return spelled(new, o, quantized)
+    return respelled(new, o, quantized)
 
 
 @correction("openvino", "ReduceMax", "ReduceMin")
 def _extreme(new: Corrector, o: Op) -> list[Value] | None:
-    """Restore the infinite maximum of values that are all infinite, or of none: OpenVINO gives the largest float.
+    """Return an infinite extreme of values that are all infinite, or of no values: OpenVINO returns the largest
+    float.
 
-    That is asked for only where an infinite constant shows that such values are in use, as in masks.
+    Only where a constant of the graph is infinite, as in masks, or where the input is empty.
     """
     x, out = o.inputs[0], o.outputs[0]
     if x is None or out.dtype not in (np.float16, np.float32) or not (new.has_infinity or 0 in x.shape):
         return None
     sign = -1 if o.op == "ReduceMax" else 1
     largest = np.array(np.finfo(out.dtype).max * sign, out.dtype)
-    made = step(new, o, o.op, o.inputs, out.shape, out.dtype, **o.attrs)
+    extreme = new.step(o, o.op, o.inputs, out.shape, out.dtype, **o.attrs)
     compare = "LessOrEqual" if sign < 0 else "GreaterOrEqual"
-    beyond = step(new, o, compare, [made, new.constant(largest)], out.shape, bool)
-    return new.emit(o, "Where", [beyond, new.constant(np.array(sign * np.inf, out.dtype)), made])
+    beyond = new.step(o, compare, [extreme, new.constant(largest)], out.shape, bool)
+    return new.emit(o, "Where", [beyond, new.constant(np.array(sign * np.inf, out.dtype)), extreme])
 
 
 @correction("openvino", "NonMaxSuppression")
-def _suppression(new: Corrector, o: Op) -> list[Value] | None:
-    """Raise the threshold by one bit: OpenVINO suppresses boxes whose overlap equals it, ONNX only larger ones."""
+def _nms(new: Corrector, o: Op) -> list[Value] | None:
+    """Raise the threshold of NMS by one bit: OpenVINO removes boxes whose overlap equals it, ONNX only larger
+    ones."""
     threshold = o.inputs[3] if len(o.inputs) > 3 else None
     if threshold is None:
         bound: Value = new.constant(np.array([_LEAST_OVERLAP], np.float32))
@@ -178,8 +180,8 @@ def _suppression(new: Corrector, o: Op) -> list[Value] | None:
         bound = new.constant(np.maximum(next_, _LEAST_OVERLAP))
     else:
         factor = new.constant(np.float32(1 + 2.0**-23))
-        above = step(new, o, "Mul", [threshold, factor], threshold.shape, np.float32)
-        bound = step(new, o, "Max", [above, new.constant(_LEAST_OVERLAP)], threshold.shape, np.float32)
+        above = new.step(o, "Mul", [threshold, factor], threshold.shape, np.float32)
+        bound = new.step(o, "Max", [above, new.constant(_LEAST_OVERLAP)], threshold.shape, np.float32)
     inputs: list[Value | None] = [*o.inputs[:3], *[None] * (3 - len(o.inputs)), bound, *o.inputs[4:]]
     return new.emit(o, o.op, inputs, **o.attrs)
 
@@ -189,7 +191,7 @@ _LEAST_OVERLAP = np.float32(1e-30)
 
 @correction("openvino", "Einsum")
 def _einsum(new: Corrector, o: Op) -> list[Value] | None:
-    """Multiply scalars: OpenVINO gives 0 for an Einsum of them."""
+    """Compute an Einsum of scalars by Mul: OpenVINO returns 0."""
     if any(v is None or len(v.shape) for v in o.inputs):
         return None
 
@@ -199,12 +201,12 @@ def _einsum(new: Corrector, o: Op) -> list[Value] | None:
             result = result * other
         return result + result.dtype.type(0) if len(numbers) == 1 else result
 
-    return spelled(new, o, product)
+    return respelled(new, o, product)
 
 
 @correction("openvino", "RoiAlign")
 def _roi_align(new: Corrector, o: Op) -> list[Value] | None:
-    """Refuse mode="max": OpenVINO takes the largest sample, ONNX the largest weighted cell."""
+    """Refuse mode="max": OpenVINO returns the largest sample, ONNX the largest weighted cell."""
     if o.attrs.get("mode", "avg") == "max":
         raise refused(o, "mode='max' takes the largest sample in place of the largest weighted cell")
     return None
@@ -212,5 +214,5 @@ def _roi_align(new: Corrector, o: Op) -> list[Value] | None:
 
 @correction("openvino", "DFT", "STFT")
 def _fourier(new: Corrector, o: Op) -> list[Value] | None:
-    """Refuse Fourier transforms: OpenVINO reads their axes otherwise."""
+    """Refuse Fourier transforms: OpenVINO transforms another axis."""
     raise refused(o, "it transforms another axis than the one asked for")

@@ -6,7 +6,7 @@ the network runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,23 @@ def producer(producers: Producers, value: Value | None, op: str = "") -> Op | No
     """
     found = None if value is None else producers.get(value)
     return found if found is not None and not found.domain and op in ("", found.op) else None
+
+
+def values_before(
+    ops: Sequence[Op], is_end: Callable[[Op], bool], passes: Callable[[Op], bool], *, kind: str = ""
+) -> set[Value]:
+    """Return the inputs of all operators that are an end, and of those that lead to one.
+
+    ops: all operators in computing order.
+    is_end: tells whether an operator is an end.
+    passes: tells whether the search goes through an operator from its outputs to its inputs.
+    kind: the kind of the dtypes of the values that count, for example "f"; "" counts all.
+    """
+    found: set[Value] = set()
+    for o in reversed(ops):
+        if is_end(o) or (passes(o) and any(v in found for v in o.outputs)):
+            found.update(v for v in o.inputs if v is not None and kind in ("", v.dtype.kind))
+    return found
 
 
 # ------------------------------------------------------------------------ constants

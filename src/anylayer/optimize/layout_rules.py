@@ -1,4 +1,4 @@
-"""What operators do with views of their inputs: see optimize.layout."""
+"""How operators are applied to views of their inputs: see optimize.layout."""
 
 from __future__ import annotations
 
@@ -8,54 +8,52 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph.facts import integers
 from anylayer.graph.ir import Op, Value
-from anylayer.optimize.layout import Arranger, fitted, handles
-from anylayer.optimize.views import View, inverse, permuted, whole
+from anylayer.optimize.layout import LayoutPropagation, broadcast_view, layout_rule
+from anylayer.optimize.views import View, identity_view, inverse, transposed_view
 
 Views = list["View | None"]
-_MOST_BYTES = 1 << 25
-"""The most bytes of weights that are copied to spare their input a transposition."""
+_WEIGHTS_LIMIT = 1 << 25
+"""The limit for weights that are copied, with permuted rows, to save a Transpose of the input: 32 MiB."""
 
 
 def _present(views: Views) -> list[View]:
     return [v for v in views if v is not None]
 
 
-def _ints(view: View | None) -> list[int] | None:
-    """The whole numbers of a constant."""
-    if view is None or view.base.const is None or view.base.const.dtype.kind not in "iu":
-        return None
-    return [int(v) for v in view.base.const.reshape(-1)]
+def _integers(view: View | None) -> list[int] | None:
+    return None if view is None else integers(view.base)
 
 
-# ------------------------------------------------------------------ elements in another order
+# ------------------------------------------------------------------ elements are moved
 
 
-@handles("Identity")
-def _identity(do: Arranger, o: Op, views: Views) -> list[View] | None:
+@layout_rule("Identity")
+def _identity(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     return _present(views)
 
 
-@handles("Transpose")
-def _transpose(do: Arranger, o: Op, views: Views) -> list[View] | None:
+@layout_rule("Transpose")
+def _transpose(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     return [_present(views)[0].transposed(o.attrs["perm"])]
 
 
-@handles("Reshape")
-def _reshape(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """A reshape of a view is one; elements that lie in their order are reshaped when they are asked for, but for
-    what only moves axes of size 1, which is a transposition too."""
+@layout_rule("Reshape")
+def _reshape(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    """Reshape the view. A view that keeps the order of elements is materialized at once, unless it is a
+    transposition that only moves axes of size 1."""
     x = _present(views)[0]
     y = x.reshaped(o.outputs[0].shape)
     if y is None:
         return None
-    return [whole(do.in_place(y, o.outputs[0].name))] if y.in_order and y.axes is None else [y]
+    return [identity_view(do.materialize(y, o.outputs[0].name))] if y.keeps_order and y.axes is None else [y]
 
 
-# ------------------------------------------------------------------------------ element by element
+# ------------------------------------------------------------------------- elementwise
 
 
-@handles(
+@layout_rule(
     *("Relu", "LeakyRelu", "Elu", "Selu", "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Softplus", "Softsign"),
     *("Gelu", "Mish", "ThresholdedRelu", "Erf", "Exp", "Log", "Sqrt", "Reciprocal", "Neg", "Abs", "Sign", "Clip"),
     *("Floor", "Ceil", "Round", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh"),
@@ -63,130 +61,134 @@ def _reshape(do: Arranger, o: Op, views: Views) -> list[View] | None:
     *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Min", "Max", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr"),
     *("BitwiseXor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Where", "PRelu"),
 )
-def _elementwise(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """Works on any layout that all operands are brought into; an operand may be broadcast."""
+def _elementwise(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    """Apply the operator in the layout of the operand for which the least data moves. Operands may broadcast.
+
+    It moves less data than materializing all operands, or as much with a layout that moves axes.
+    """
     shape = o.outputs[0].shape
     own = _present(views)
-    best, least = None, sum(map(do.cost, own)) + 1  # of layouts that cost the same, one that moves axes
+    best, lowest = None, sum(map(do.cost, own)) + 1  # + 1: at the same cost a layout that moves axes is preferred
     for leader in own:
         if leader.shape != shape or not leader.moves_axes or leader.base.const is not None:
             continue
         operands = [None if v is None else _operand(do, v, leader) for v in views]
         if any(v is None for v, given in zip(operands, views) if given is not None):
             continue
-        price = sum(map(do.cost, _present(operands)))
-        if price < least:
-            best, least = (leader, operands), price
+        cost = sum(map(do.cost, _present(operands)))
+        if cost < lowest:
+            best, lowest = (leader, operands), cost
     if best is None:
         return None
     leader, operands = best
-    inputs = [None if v is None else do.in_place(v) for v in operands]
-    made = do.emit(o, inputs, [leader.base.shape])[0]
-    return [replace(leader, base=made)]
+    inputs = [None if v is None else do.materialize(v) for v in operands]
+    return [replace(leader, base=do.emit(o, inputs, [leader.base.shape])[0])]
 
 
-def _operand(do: Arranger, view: View, leader: View) -> View | None:
-    """An operand beside the base of the leader's view."""
-    if view.base is leader.base and (view.pieces, view.order, view.shape) == (
+def _operand(do: LayoutPropagation, view: View, leader: View) -> View | None:
+    """Return an operand as a view that broadcasts to the base of the leader's view."""
+    if view.base is leader.base and (view.pieces, view.permutation, view.shape) == (
         leader.pieces,
-        leader.order,
+        leader.permutation,
         leader.shape,
     ):
-        return whole(view.base)
-    return fitted(do, view, leader)
+        return identity_view(view.base)
+    return broadcast_view(view, leader)
 
 
-# ------------------------------------------------------------------------------------ along an axis
+# -------------------------------------------------------------------------- along an axis
 
 
-def _first(do: Arranger, views: Views) -> View | None:
-    """The first input as a transposition that moves axes."""
+def _first(do: LayoutPropagation, views: Views) -> View | None:
+    """Return the first input as a transposition that moves axes, or None."""
     x = views[0]
     if x is None or not x.moves_axes:
         return None
-    x = do.by_axes(x)
+    x = do.as_transposition(x)
     return x if x is not None and x.axes is not None and x.moves_axes else None
 
 
 def _axes(view: View) -> tuple[int, ...]:
     if view.axes is None:
-        raise ValueError("a view that is no transposition")
+        raise ValueError("the view is not a transposition")
     return view.axes
 
 
 def _back(values: Sequence[Value], axes: Sequence[int]) -> list[View]:
-    """Values that lie as the base of a view with these axes."""
-    return [permuted(v, axes) for v in values]
+    """Return values in the layout of a view's base as views with the view's axes."""
+    return [transposed_view(v, axes) for v in values]
 
 
 def _to_base(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
-    """A shape, or one number an axis, in the order of the base."""
+    """Return one number per axis of a view in the order of the base's axes."""
     return [shape[i] for i in inverse(axes)]
 
 
-@handles("Concat")
-def _concat(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """Concat in the layout of one of the parts: the cheapest for all of them together. A part whose axes are taken
-    apart (shuffled channels) offers the layout that it has once its pieces are brought together."""
+@layout_rule("Concat")
+def _concat(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    """Concatenate in the layout of the part for which the least data moves.
+
+    If no part is a transposition, views with split axes (shuffled channels) are made transpositions first.
+    """
     parts = _present(views)
-    return _joined(do, o, parts) or _joined(do, o, [do.by_axes(v) or v for v in parts])
+    return _concatenated(do, o, parts) or _concatenated(do, o, [do.as_transposition(v) or v for v in parts])
 
 
-def _joined(do: Arranger, o: Op, parts: Sequence[View]) -> list[View] | None:
-    best, least = None, sum(map(do.cost, parts)) + 1
+def _concatenated(do: LayoutPropagation, o: Op, parts: Sequence[View]) -> list[View] | None:
+    best, lowest = None, sum(map(do.cost, parts)) + 1
     for axes in {v.axes for v in parts if v.axes is not None and v.moves_axes}:
         moved = [v.transposed(inverse(axes)) for v in parts]
-        price = sum(map(do.cost, moved))
-        if price < least:
-            best, least = (axes, moved), price
+        cost = sum(map(do.cost, moved))
+        if cost < lowest:
+            best, lowest = (axes, moved), cost
     if best is None:
         return None
     axes, moved = best
     shape = _to_base(o.outputs[0].shape, axes)
     axis = axes[o.attrs["axis"] % len(axes)]
-    return _back(do.emit(o, [do.in_place(v) for v in moved], [shape], axis=axis), axes)
+    return _back(do.emit(o, [do.materialize(v) for v in moved], [shape], axis=axis), axes)
 
 
-@handles("Split")
-def _split(do: Arranger, o: Op, views: Views) -> list[View] | None:
+@layout_rule("Split")
+def _split(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     x = _first(do, views)
     if x is None:
         return None
     axes = _axes(x)
     shapes = [_to_base(v.shape, axes) for v in o.outputs]
-    inputs = [x.base, *(None if v is None else do.in_place(v) for v in views[1:])]
+    inputs = [x.base, *(None if v is None else do.materialize(v) for v in views[1:])]
     return _back(do.emit(o, inputs, shapes, axis=axes[o.attrs.get("axis", 0) % len(axes)]), axes)
 
 
-@handles("Slice")
-def _slice(do: Arranger, o: Op, views: Views) -> list[View] | None:
+@layout_rule("Slice")
+def _slice(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     x = _first(do, views)
-    named = _ints(views[3]) if len(views) > 3 else None
+    named = _integers(views[3]) if len(views) > 3 else None
     if x is None or named is None:
         return None
     axes = _axes(x)
     moved = do.ints([axes[a % len(axes)] for a in named])
-    inputs: list[Value | None] = [None if v is None else do.in_place(v) for v in views]
+    inputs: list[Value | None] = [None if v is None else do.materialize(v) for v in views]
     inputs[0], inputs[3] = x.base, moved
     return _back(do.emit(o, inputs, [_to_base(o.outputs[0].shape, axes)]), axes)
 
 
-@handles("Pad")
-def _pad(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    x, pads = _first(do, views), _ints(views[1])
+@layout_rule("Pad")
+def _pad(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    x, pads = _first(do, views), _integers(views[1])
     if x is None or pads is None or len(views) > 3:
         return None
     axes = _axes(x)
     rank = len(axes)
     moved = do.ints([*_to_base(pads[:rank], axes), *_to_base(pads[rank:], axes)])
-    inputs = [x.base, moved, *(None if v is None else do.in_place(v) for v in views[2:])]
+    inputs = [x.base, moved, *(None if v is None else do.materialize(v) for v in views[2:])]
     return _back(do.emit(o, inputs, [_to_base(o.outputs[0].shape, axes)]), axes)
 
 
-@handles("Expand", "Tile")
-def _repeated(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """One number an axis says how large it becomes, or how often it is repeated."""
-    x, counts = _first(do, views), _ints(views[1])
+@layout_rule("Expand", "Tile")
+def _repeated(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    """Permute the operand that has one number per axis: the size, or the number of repeats."""
+    x, counts = _first(do, views), _integers(views[1])
     if x is None or counts is None or len(counts) != len(x.shape):
         return None
     axes = _axes(x)
@@ -194,9 +196,9 @@ def _repeated(do: Arranger, o: Op, views: Views) -> list[View] | None:
     return _back(do.emit(o, [x.base, moved], [_to_base(o.outputs[0].shape, axes)]), axes)
 
 
-@handles("Resize")
-def _resize(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """With sizes for all axes and nothing else."""
+@layout_rule("Resize")
+def _resize(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    """Permute the sizes, where they are given for all axes."""
     x = _first(do, views)
     if x is None or len(views) != 4 or views[1] is not None or views[2] is not None or "axes" in o.attrs:
         return None
@@ -207,10 +209,13 @@ def _resize(do: Arranger, o: Op, views: Views) -> list[View] | None:
     return _back(do.emit(o, [x.base, None, None, do.ints(shape)], [shape]), axes)
 
 
-@handles("Gather")
-def _gather(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """Picks by a list; of an axis that becomes the innermost only where it grows, since there single numbers are
-    copied."""
+@layout_rule("Gather")
+def _gather(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    """Select by a constant list of indices.
+
+    Along an axis that becomes the innermost, where single numbers are copied, only where the result is larger than
+    the input.
+    """
     x, indices = _first(do, views), views[1]
     if x is None or indices is None or len(indices.shape) != 1 or indices.base.const is None:
         return None
@@ -222,19 +227,19 @@ def _gather(do: Arranger, o: Op, views: Views) -> list[View] | None:
     return _back(do.emit(o, [x.base, indices.base], [shape], axis=axis), axes)
 
 
-@handles("CumSum")
-def _cumsum(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    x, axis = _first(do, views), _ints(views[1])
+@layout_rule("CumSum")
+def _cumsum(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    x, axis = _first(do, views), _integers(views[1])
     if x is None or axis is None or views[1] is None:
         return None
     axes = _axes(x)
-    place = do.constant(np.asarray(axes[axis[0] % len(axes)], views[1].base.dtype))
-    return _back(do.emit(o, [x.base, place], [x.base.shape]), axes)
+    moved = do.constant(np.asarray(axes[axis[0] % len(axes)], views[1].base.dtype))
+    return _back(do.emit(o, [x.base, moved], [x.base.shape]), axes)
 
 
-@handles("Softmax", "LogSoftmax")
-def _softmax(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """Where the axis is still the innermost: engines transpose for others."""
+@layout_rule("Softmax", "LogSoftmax")
+def _softmax(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    """Apply a softmax whose axis is the innermost in the base too: engines transpose for other axes."""
     x = _first(do, views)
     if x is None:
         return None
@@ -245,55 +250,55 @@ def _softmax(do: Arranger, o: Op, views: Views) -> list[View] | None:
     return _back(do.emit(o, [x.base], [x.base.shape], axis=axis), axes)
 
 
-@handles("BatchNormalization", "InstanceNormalization", "LRN")
-def _channels(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """Where the channels are axis 1 in the base, too, and the batch axis 0."""
+@layout_rule("BatchNormalization", "InstanceNormalization", "LRN")
+def _channels(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    """Apply the operator where axes 0 and 1, samples and channels, are the same in the base."""
     x = _first(do, views)
     if x is None or _axes(x)[:2] != (0, 1) or len(o.outputs) != 1:
         return None
-    inputs = [x.base, *(do.in_place(v) for v in _present(views[1:]))]
+    inputs = [x.base, *(do.materialize(v) for v in _present(views[1:]))]
     return _back(do.emit(o, inputs, [x.base.shape]), _axes(x))
 
 
 _SUMS = ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare")
 
 
-@handles(*_SUMS, "ReduceMax", "ReduceMin")
-def _reduce(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    x, named = _first(do, views), _ints(views[1]) if len(views) > 1 else None
+@layout_rule(*_SUMS, "ReduceMax", "ReduceMin")
+def _reduce(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    x, named = _first(do, views), _integers(views[1]) if len(views) > 1 else None
     if x is None or not named or (do.exact and o.op in _SUMS):
         return None
     axes = _axes(x)
     gone = sorted(axes[a % len(axes)] for a in named)
-    return _without(do, o, x, gone, [x.base, do.ints(gone)])
+    return _reduced(do, o, x, gone, [x.base, do.ints(gone)])
 
 
-@handles("ArgMax", "ArgMin")
-def _arg(do: Arranger, o: Op, views: Views) -> list[View] | None:
+@layout_rule("ArgMax", "ArgMin")
+def _arg(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     x = _first(do, views)
     if x is None:
         return None
     axes = _axes(x)
     axis = axes[o.attrs.get("axis", 0) % len(axes)]
-    return _without(do, o, x, [axis], [x.base], axis=axis)
+    return _reduced(do, o, x, [axis], [x.base], axis=axis)
 
 
-def _without(
-    do: Arranger, o: Op, x: View, gone: Sequence[int], inputs: Sequence[Value], **attrs: Any
+def _reduced(
+    do: LayoutPropagation, o: Op, x: View, gone: Sequence[int], inputs: Sequence[Value], **attrs: Any
 ) -> list[View] | None:
-    """A reduction over these axes of the base, which stay as 1 or go."""
+    """Reduce along the axes `gone` of the base, with keepdims as the operator has it."""
     axes, base = _axes(x), x.base.shape
     if o.attrs.get("keepdims", 1):
         shape = [1 if i in gone else d for i, d in enumerate(base)]
         return _back(do.emit(o, inputs, [shape], **attrs), axes)
     left = [i for i in range(len(base)) if i not in gone]
-    made = do.emit(o, inputs, [[base[i] for i in left]], **attrs)
-    return _back(made, [left.index(a) for a in axes if a in left])
+    outputs = do.emit(o, inputs, [[base[i] for i in left]], **attrs)
+    return _back(outputs, [left.index(a) for a in axes if a in left])
 
 
-@handles("TopK")
-def _top_k(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """Where the axis is still the innermost."""
+@layout_rule("TopK")
+def _top_k(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    """Apply a TopK whose axis is the innermost in the base too."""
     x, count = _first(do, views), views[1]
     if x is None or count is None:
         return None
@@ -302,32 +307,34 @@ def _top_k(do: Arranger, o: Op, views: Views) -> list[View] | None:
     if any(d != 1 for d in x.base.shape[axis + 1 :]):
         return None
     shapes = [_to_base(v.shape, axes) for v in o.outputs]
-    return _back(do.emit(o, [x.base, do.in_place(count)], shapes, axis=axis), axes)
+    return _back(do.emit(o, [x.base, do.materialize(count)], shapes, axis=axis), axes)
 
 
-# ---------------------------------------------------------------------------------- matrix products
+# ------------------------------------------------------------------------ matrix products
 
 
-@handles("MatMul", "Gemm")
-def _product(do: Arranger, o: Op, views: Views) -> list[View] | None:
-    """Of rows whose elements lie in another order, the weights' rows are put into that order instead; not where
-    these are so many that they had better stay where they are mapped from a file: then the few elements move."""
+@layout_rule("MatMul", "Gemm")
+def _product(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
+    """Permute the rows of constant weights instead of the elements of each row of the input.
+
+    Not for weights above 32 MiB, which may be mapped from a file: then it is better to move the input.
+    """
     x, weights = views[0], views[1]
     if x is None or weights is None or weights.base.const is None or do.exact or o.attrs.get("transA"):
         return None
     array = weights.base.const
-    if array.ndim != 2 or len(x.shape) < 2 or x.in_order or array.nbytes > _MOST_BYTES:
+    if array.ndim != 2 or len(x.shape) < 2 or x.keeps_order or array.nbytes > _WEIGHTS_LIMIT:
         return None
     row = x.groups()[-1]
-    others = len(x.order) - len(row)
-    if x.order[:others] != tuple(range(others)):
+    others = len(x.permutation) - len(row)
+    if x.permutation[:others] != tuple(range(others)):
         return None
-    turned = bool(o.attrs.get("transB"))
-    kept = array.T if turned else array
-    place = [x.order[others:].index(others + i) for i in range(len(row))]
-    sizes = [x.pieces[i] for i in x.order[others:]]
-    rows = kept.reshape(*sizes, -1).transpose(*place, len(row)).reshape(kept.shape)
-    rows = np.ascontiguousarray(rows.T if turned else rows)
-    flat = View(x.base, x.pieces, tuple(range(len(x.order))), x.shape)
-    inputs = [do.in_place(flat), do.constant(rows), *(do.in_place(v) for v in _present(views[2:]))]
-    return [whole(do.emit(o, inputs, [o.outputs[0].shape])[0])]
+    transposed = bool(o.attrs.get("transB"))
+    matrix = array.T if transposed else array
+    positions = [x.permutation[others:].index(others + i) for i in range(len(row))]
+    sizes = [x.pieces[i] for i in x.permutation[others:]]
+    rows = matrix.reshape(*sizes, -1).transpose(*positions, len(row)).reshape(matrix.shape)
+    rows = np.ascontiguousarray(rows.T if transposed else rows)
+    flat = View(x.base, x.pieces, tuple(range(len(x.permutation))), x.shape)
+    inputs = [do.materialize(flat), do.constant(rows), *(do.materialize(v) for v in _present(views[2:]))]
+    return [identity_view(do.emit(o, inputs, [o.outputs[0].shape])[0])]

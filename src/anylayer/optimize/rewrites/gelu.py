@@ -6,18 +6,19 @@ import math
 
 import numpy as np
 
+from anylayer.graph.facts import is_number, number
 from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
-from anylayer.optimize.rewrites.matching import made, number, plain, with_number
-from anylayer.optimize.simplify import Rewriter, rule
+from anylayer.optimize.rules import Rewriter, is_float32, rule
 
 _DEPTH = 8
 _ROOT = math.sqrt(2 / math.pi)
-_INSIDE = {
+_INNER = {
     "Erf": np.array([0, math.sqrt(0.5), 0, 0]),
     "Tanh": np.array([0, _ROOT, 0, 0.044715 * _ROOT]),
 }
-_NAMES = {"Erf": "none", "Tanh": "tanh"}
+"""The coefficients of the polynomial of x that Erf or Tanh is applied to: see _polynomial."""
+_APPROXIMATE = {"Erf": "none", "Tanh": "tanh"}
 
 
 @rule(
@@ -29,32 +30,33 @@ _NAMES = {"Erf": "none", "Tanh": "tanh"}
     "OpenVINO finds it itself",
 )
 def _gelu(new: Rewriter, o: Op) -> list[Value] | None:
-    """x / 2 * (1 + erf(x / sqrt(2))), or its approximation by tanh, is Gelu."""
-    if not plain(o):
+    """x / 2 * (1 + erf(x / sqrt(2))) is Gelu, and so is its approximation by tanh."""
+    if not is_float32(o):
         return None
     values, factor = _factors(new, o, _DEPTH)
     if len(values) != 2 or abs(factor - 0.5) > 1e-6:
         return None
     for x, gate in (values, values[::-1]):
-        more = with_number(new, gate, "Add")
-        for op, wanted in _INSIDE.items():
-            wave = made(new, more[0], op) if more is not None and more[1] == 1 else None
-            inside = _polynomial(new, wave[0], x, _DEPTH) if wave is not None else None
-            if inside is not None and _close(inside, wanted) and x.shape == o.outputs[0].shape:
-                return new.emit(o, "Gelu", [x], approximate=_NAMES[op])
+        sum_ = new.operands(gate, "Add") or []
+        for inner in (v for v, one in zip(sum_, sum_[::-1]) if is_number(one, 1)):
+            for op, wanted in _INNER.items():
+                argument = new.operands(inner, op)
+                found = _polynomial(new, argument[0], x, _DEPTH) if argument is not None else None
+                if found is not None and _close(found, wanted) and x.shape == o.outputs[0].shape:
+                    return new.emit(o, "Gelu", [x], approximate=_APPROXIMATE[op])
     return None
 
 
 def _factors(new: Rewriter, source: Op | Value, depth: int) -> tuple[list[Value], float]:
-    """What is multiplied to give `source`, and the product of the numbers among it."""
-    parts = made(new, source, "Mul") if depth else None
+    """Return (values, number): the factors of a product or quotient, and the product of its numbers."""
+    parts = new.operands(source, "Mul") if depth else None
     if parts is None:
-        quotient = made(new, source, "Div") if depth else None
-        below = number(quotient[1]) if quotient is not None else None
-        if quotient is None or not below:
+        quotient = new.operands(source, "Div") if depth else None
+        divisor = number(quotient[1]) if quotient is not None else None
+        if quotient is None or not divisor:
             return ([source] if isinstance(source, Value) else []), 1.0
         values, factor = _factors(new, quotient[0], depth - 1)
-        return values, factor / below
+        return values, factor / divisor
     found: list[Value] = []
     total = 1.0
     for part in parts:
@@ -65,24 +67,24 @@ def _factors(new: Rewriter, source: Op | Value, depth: int) -> tuple[list[Value]
 
 
 def _polynomial(new: Rewriter, value: Value, x: Value, depth: int) -> Array | None:
-    """The coefficients of the polynomial of x that a value is: of 1, x, x^2 and x^3."""
+    """Return the coefficients of 1, x, x**2 and x**3 where a value is a polynomial of x."""
     if value is x:
         return np.array([0.0, 1, 0, 0])
-    n, maker = number(value), new.maker(value)
+    n, o = number(value), new.producer(value)
     if n is not None:
         return np.array([n, 0, 0, 0])
-    if maker is None or not depth or len(maker.inputs) != 2:
+    if o is None or not depth or len(o.inputs) != 2:
         return None
-    a, b = (_polynomial(new, v, x, depth - 1) if v is not None else None for v in maker.inputs)
+    a, b = (_polynomial(new, v, x, depth - 1) if v is not None else None for v in o.inputs)
     if a is None or b is None:
         return None
-    if maker.op in ("Add", "Sub"):
-        total: Array = a + b if maker.op == "Add" else a - b
+    if o.op in ("Add", "Sub"):
+        total: Array = a + b if o.op == "Add" else a - b
         return total
-    if maker.op == "Div":
+    if o.op == "Div":
         return a / b[0] if b[0] and not b[1:].any() else None
     product: Array = np.convolve(a, b)
-    return product[:4] if maker.op == "Mul" and not product[4:].any() else None
+    return product[:4] if o.op == "Mul" and not product[4:].any() else None
 
 
 def _close(a: Array, b: Array) -> bool:

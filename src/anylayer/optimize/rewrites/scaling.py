@@ -1,49 +1,37 @@
-"""Chains of products and sums with constants, and powers."""
+"""Chains of products and sums with constants, quotients, and powers."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from anylayer.graph.facts import number, per_channel
 from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
-from anylayer.optimize.rewrites.matching import F4, number, plain, step
-from anylayer.optimize.simplify import Rewriter, rule
+from anylayer.optimize.rules import Rewriter, is_float32, rule
 
-_FEWEST = 16  # cells of a channel from which on BatchNormalization pays
-_MOST = 100.0  # a larger shift would cost digits where it cancels
-
-
-def _per_channel(value: Value | None, shape: tuple[Any, ...]) -> Array | None:
-    """The constant as one float64 number a channel of an array (N, C, ...); None where it varies otherwise."""
-    if value is None or value.const is None or value.dtype != F4 or value.const.ndim > len(shape):
-        return None
-    if len(shape) < 2:
-        return None
-    wide = (1,) * (len(shape) - value.const.ndim) + value.const.shape
-    if any(d != 1 for i, d in enumerate(wide) if i != 1) or wide[1] not in (1, shape[1]):
-        return None
-    return np.broadcast_to(value.const.astype(np.float64).reshape(-1), (shape[1],))
-
+_FEWEST_CELLS = 16
+"""Cells per channel from which on BatchNormalization is faster."""
+_SHIFT_LIMIT = 100.0
+"""A larger shift would lose digits where it cancels."""
 
 Affine = tuple[Value, Array, Array, int]
 
 
 def _affine(new: Rewriter, source: Value | Op | None, depth: int = 8) -> Affine | None:
-    """(x, scale, shift, steps) where `source` is x * scale + shift by channel, made in `steps` operators."""
-    maker = source if isinstance(source, Op) else new.maker(source)
-    if maker is None or depth == 0 or maker.op not in ("Add", "Sub", "Mul", "Div", "BatchNormalization"):
+    """Return (x, scale, shift, count) where `source` is x * scale + shift per channel, computed by `count`
+    operators."""
+    o = source if isinstance(source, Op) else new.producer(source)
+    if o is None or depth == 0 or o.op not in ("Add", "Sub", "Mul", "Div", "BatchNormalization"):
         return None
-    x, *others = maker.inputs
-    if maker.op == "BatchNormalization":
+    x, *others = o.inputs
+    if o.op == "BatchNormalization":
         scale, shift, mean, variance = (v.const if v is not None else None for v in others)
         if x is None or scale is None or shift is None or mean is None or variance is None:
             return None
-        if maker.attrs.get("epsilon") != 0.0 or mean.any() or (variance != 1).any():
+        if o.attrs.get("epsilon") != 0.0 or mean.any() or (variance != 1).any():
             return None
         return x, scale.astype(np.float64), shift.astype(np.float64), 2
-    found = one_step(maker, x, others[0])
+    found = scale_and_shift(o)
     if found is None:
         return None
     x, scale, shift = found
@@ -53,14 +41,18 @@ def _affine(new: Rewriter, source: Value | Op | None, depth: int = 8) -> Affine 
     return inner[0], inner[1] * scale, inner[2] * scale + shift, inner[3] + 1
 
 
-def one_step(o: Op, a: Value | None, b: Value | None) -> tuple[Value, Array, Array] | None:
-    """(x, scale, shift) where an Add, Sub, Mul or Div of `a` and `b` is x * scale + shift by channel."""
+def scale_and_shift(o: Op) -> tuple[Value, Array, Array] | None:
+    """Return (x, scale, shift) where an Add, Sub, Mul or Div is x * scale + shift with constants per channel.
+
+    Scale and shift are float64 arrays of shape (C,).
+    """
+    a, b = o.inputs
     if o.op in ("Add", "Mul") and a is not None and a.const is not None:
         a, b = b, a
     shape = o.outputs[0].shape
     if a is None or a.const is not None or a.shape != shape:
         return None
-    c = _per_channel(b, shape)
+    c = per_channel(b, shape)
     if c is None or (o.op == "Div" and not c.all()):
         return None
     one, zero = np.ones_like(c), np.zeros_like(c)
@@ -70,25 +62,24 @@ def one_step(o: Op, a: Value | None, b: Value | None) -> tuple[Value, Array, Arr
 
 
 @rule(
-    "Add",
-    "Sub",
-    "Mul",
-    "Div",
+    *("Add", "Sub", "Mul", "Div"),
     engines=("onnxruntime",),
     inexact=True,
     late=True,
-    figure="x 96x55x55, us: (x - c) / d 105 -> 47, with three steps more 135 -> 44; OpenVINO joins them itself",
+    figure="x 96x55x55, us: (x - c) / d 105 -> 47, with three more operators 135 -> 44; OpenVINO fuses them "
+    "itself",
 )
-def _chain(new: Rewriter, o: Op) -> list[Value] | None:
-    """Several products and sums with constants, one number a channel or for all, are one BatchNormalization."""
+def _affine_chain(new: Rewriter, o: Op) -> list[Value] | None:
+    """Combine several products and sums with constants, one number per channel or one for all, into one
+    BatchNormalization."""
     shape = o.outputs[0].shape
-    if not plain(o) or len(shape) < 3 or new.picked(o) or np.prod(shape[2:]) < _FEWEST:
+    if not is_float32(o) or len(shape) < 3 or np.prod(shape[2:]) < _FEWEST_CELLS or new.feeds_step(o):
         return None
     found = _affine(new, o)
     if found is None or found[3] < 2:
         return None
     x, scale, shift, _ = found
-    if np.abs(shift).max() > _MOST or not np.isfinite(scale).all():
+    if np.abs(shift).max() > _SHIFT_LIMIT or not np.isfinite(scale).all():
         return None
     zero, one = np.zeros(shape[1], np.float32), np.ones(shape[1], np.float32)
     values = (scale.astype(np.float32), shift.astype(np.float32), zero, one)
@@ -99,12 +90,12 @@ def _chain(new: Rewriter, o: Op) -> list[Value] | None:
 def _quotient(new: Rewriter, o: Op) -> list[Value] | None:
     """x / c is x * (1 / c)."""
     c = o.inputs[1]
-    if not plain(o) or c is None or c.const is None or new.picked(o):
+    if not is_float32(o) or c is None or c.const is None or new.feeds_step(o):
         return None
     with np.errstate(all="ignore"):
         inverse = 1 / c.const
-    small = np.finfo(np.float32).tiny
-    if not (np.isfinite(inverse) & (np.abs(inverse) >= small)).all():
+    smallest = np.finfo(np.float32).tiny
+    if not (np.isfinite(inverse) & (np.abs(inverse) >= smallest)).all():
         return None
     return new.emit(o, "Mul", [o.inputs[0], new.constant(inverse)])
 
@@ -116,9 +107,9 @@ def _quotient(new: Rewriter, o: Op) -> list[Value] | None:
     figure="x * (1 + x * x) ** -.75, x 96x55x55, us: ONNX Runtime 1432 -> 390, OpenVINO 1503 -> 186",
 )
 def _quarters(new: Rewriter, o: Op) -> list[Value] | None:
-    """x to the power of a multiple of a quarter up to 3 is made of square roots and products."""
+    """x to the power of a multiple of 1/4 up to 3 is a product of square roots of x and powers of x."""
     x, power = o.inputs[0], number(o.inputs[1])
-    if not plain(o) or x is None or power is None or new.picked(o) or x.shape != o.outputs[0].shape:
+    if not is_float32(o) or x is None or power is None or new.feeds_step(o) or x.shape != o.outputs[0].shape:
         return None
     quarters = abs(power) * 4
     if not 0 < quarters <= 12 or quarters != int(quarters) or (quarters % 4 == 0 and power > 0):
@@ -126,12 +117,12 @@ def _quarters(new: Rewriter, o: Op) -> list[Value] | None:
     whole, part = divmod(int(quarters), 4)
     factors = [x] * whole
     if part:
-        root = step(new, o, "Sqrt", [x])
+        root = new.step(o, "Sqrt", [x])
         factors += [root] if part >= 2 else []
-        factors += [step(new, o, "Sqrt", [root])] if part % 2 else []
+        factors += [new.step(o, "Sqrt", [root])] if part % 2 else []
     total = factors[0]
     for factor in factors[1:]:
-        total = step(new, o, "Mul", [total, factor])
+        total = new.step(o, "Mul", [total, factor])
     if power > 0:
         return [total]
     return new.emit(o, "Div", [new.constant(np.ones((), np.float32)), total])

@@ -1,38 +1,39 @@
-"""Sums over an inner axis, and softmax."""
+"""Sums along an axis, softmax, and L2 norms."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from anylayer.graph.facts import reduced_axes
 from anylayer.graph.ir import Op, Value
-from anylayer.optimize.rewrites.matching import axes_reduced, ints, last, made, plain, reshaped, step
-from anylayer.optimize.simplify import Rewriter, rule
+from anylayer.graph.sizes import is_static
+from anylayer.optimize.rules import Rewriter, is_float32, rule
 
-_FEWEST = 100  # numbers in a row from which on a product with ones is faster than a sum
-_MOST = 4096
+_FEWEST_COLUMNS = 100
+"""Elements behind the axis from which on a product with ones is faster than a sum."""
+_LONGEST_AXIS = 4096
 
 
 @rule(
-    "ReduceSum",
-    "ReduceMean",
+    *("ReduceSum", "ReduceMean"),
     engines=("onnxruntime",),
     inexact=True,
     figure="axis 1, us: 512x38x38 586 -> 63, 64x56x56 118 -> 28, 3x224x224 154 -> 35, 256x13x13 43 -> 16; "
     "OpenVINO no gain",
 )
 def _sum(new: Rewriter, o: Op) -> list[Value] | None:
-    """A sum over one axis with a long row behind it is a row of ones times the array."""
-    x, axes = o.inputs[0], ints(o.inputs[1]) if len(o.inputs) > 1 else None
-    if not plain(o) or x is None or axes is None or len(axes) != 1:
+    """A sum or mean along one axis with many elements behind it is a MatMul with a constant row."""
+    x, axes = o.inputs[0], reduced_axes(o)
+    if not is_float32(o) or x is None or axes is None or len(axes) != 1:
         return None
-    axis = axes[0] % len(x.shape)
+    axis = axes[0]
     before, size, behind = int(np.prod(x.shape[:axis])), x.shape[axis], int(np.prod(x.shape[axis + 1 :]))
-    if not 1 < size <= _MOST or behind < _FEWEST or not before:
+    if not 1 < size <= _LONGEST_AXIS or behind < _FEWEST_COLUMNS or not before:
         return None
     weight = 1 / size if o.op == "ReduceMean" else 1.0
     row = new.constant(np.full((1, size), weight, np.float32))
-    table = reshaped(new, o, x, (before, size, behind))
-    return last(new, o, step(new, o, "MatMul", [row, table], (before, 1, behind)))
+    table = new.reshape(o, x, (before, size, behind))
+    return new.result(o, new.step(o, "MatMul", [row, table], (before, 1, behind)))
 
 
 @rule(
@@ -43,25 +44,39 @@ def _sum(new: Rewriter, o: Op) -> list[Value] | None:
     "inner axes do not pay",
 )
 def _softmax(new: Rewriter, o: Op) -> list[Value] | None:
-    """exp(x - max(x)) / sum(exp(x - max(x))) over the last axis is Softmax, also without the maximum."""
-    e, power = o.inputs[0], made(new, o.inputs[0], "Exp")
-    total = axes_reduced(new, o.inputs[1], "ReduceSum")
-    if not plain(o) or e is None or power is None or total is None or total[0] is not e:
+    """exp(x - max(x)) / sum(exp(x - max(x))) along the last axis is Softmax, also without the maximum."""
+    e, power = o.inputs[0], new.operands(o.inputs[0], "Exp")
+    total = _reduction(new, o.inputs[1], "ReduceSum")
+    if not is_float32(o) or e is None or power is None or total is None or total[0] is not e:
         return None
     axes = total[1]
     if len(axes) != 1 or any(d != 1 for d in e.shape[axes[0] + 1 :]) or e.shape != o.outputs[0].shape:
         return None
-    moved = made(new, power[0], "Sub")
-    top = axes_reduced(new, moved[1], "ReduceMax") if moved is not None else None
-    x = moved[0] if moved is not None and top == (moved[0], axes) else power[0]
+    shifted = new.operands(power[0], "Sub")
+    top = _reduction(new, shifted[1], "ReduceMax") if shifted is not None else None
+    x = shifted[0] if shifted is not None and top == (shifted[0], axes) else power[0]
     return new.emit(o, "Softmax", [x], axis=axes[0])
 
 
+def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list[int]] | None:
+    """Return (x, axes) where a value is the reduction `op` of x with the reduced axes kept, perhaps by a
+    Reshape."""
+    reshaped = new.operands(value, "Reshape")
+    o = new.producer(reshaped[0] if reshaped is not None else value, op)
+    if o is None or value is None or o.inputs[0] is None or len(o.inputs) < 2:
+        return None
+    x, axes = o.inputs[0], reduced_axes(o)
+    if axes is None or not is_static(x.shape):
+        return None
+    kept = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
+    return (x, sorted(axes)) if value.shape == kept else None
+
+
 @rule("Sqrt", engines=("openvino",), inexact=True, figure="x / length over axis 1, x 96x55x55, us: 191 -> 148")
-def _length(new: Rewriter, o: Op) -> list[Value] | None:
+def _norm(new: Rewriter, o: Op) -> list[Value] | None:
     """sqrt(sum(x * x)) is ReduceL2."""
-    total = new.maker(o.inputs[0], "ReduceSum")
-    squares = made(new, total.inputs[0], "Mul") if total is not None else None
-    if not plain(o) or total is None or squares is None or squares[0] is not squares[1]:
+    total = new.producer(o.inputs[0], "ReduceSum")
+    squares = new.operands(total.inputs[0], "Mul") if total is not None else None
+    if not is_float32(o) or total is None or squares is None or squares[0] is not squares[1]:
         return None
     return new.emit(o, "ReduceL2", [squares[0], *total.inputs[1:]], **total.attrs)

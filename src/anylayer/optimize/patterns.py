@@ -1,0 +1,209 @@
+"""Rewrites stated as two NumPy functions: what a graph computes before, and what it computes after.
+
+    @rewrite(lambda x, c: ops.leaky_relu(x, c), figure="...")
+    def _relu_and_minimum(x: Any, c: float) -> Any:
+        \"\"\"relu(x) + c * min(x, 0) is LeakyRelu.\"\"\"
+        return ops.relu(x) + c * np.minimum(x, 0)
+
+The decorated function is the pattern. It is traced once, and found wherever operators of a graph compute the same,
+up to the order of the operands of commutative operators. Its parameters stand for
+
+    x: Any      a float32 array with a static shape; the first one is computed and has the shape of the result
+    c: float    a float32 constant of one element; passed to the other functions as a float
+    s: Array    a float32 constant of any shape
+
+and a number that is written in the pattern stands for a constant of one element within a relative 1e-6. Values
+between the pattern's operators may have other uses: they are then still computed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.facts import Producers, is_number, number, producer
+from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.sizes import is_static
+from anylayer.network import TensorType
+from anylayer.optimize.rules import F4, Rewriter, rule
+from anylayer.tracing import trace
+
+Function = Callable[..., Any]
+_Found = Mapping[Value, Value]
+_SHAPE = (2, 3)
+_SWAPPED = {
+    **{op: op for op in ("Add", "Mul", "Max", "Min", "Equal", "And", "Or")},
+    "Greater": "Less",
+    "Less": "Greater",
+    "GreaterOrEqual": "LessOrEqual",
+    "LessOrEqual": "GreaterOrEqual",
+}
+"""The operator that computes the same of the two operands in reverse order."""
+_INVERSE: dict[str, tuple[str, Callable[[float], float]]] = {
+    "Mul": ("Div", lambda c: 1 / c),
+    "Add": ("Sub", lambda c: -c),
+}
+"""The operator that computes the same with another constant as its second operand, but for last bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A traced pattern. `kinds` has one of "array", "constant" and "number" for each of its inputs.
+
+    With `loose`, x / c and x - c match a pattern x * d and x + d, and x * -1 matches -x.
+    """
+
+    graph: Graph
+    kinds: tuple[str, ...]
+    loose: bool
+
+    @staticmethod
+    def of(function: Function, kinds: Sequence[str], *, loose: bool = False) -> Pattern:
+        """Trace a function of arrays."""
+        types = [TensorType.of(_SHAPE if kind == "array" else (), F4) for kind in kinds]
+        return Pattern(trace(lambda arrays: [function(*arrays)], types), tuple(kinds), loose)
+
+    @property
+    def root(self) -> Op:
+        """The operator that computes the pattern's result."""
+        return self.graph.producers[self.graph.outputs[0]]
+
+    @property
+    def roots(self) -> list[str]:
+        """The operators at which the pattern can be found."""
+        swapped, inverse = _SWAPPED.get(self.root.op), _INVERSE.get(self.root.op)
+        own = [self.root.op, *([swapped] if swapped else []), *([inverse[0]] if inverse and self.loose else [])]
+        return list(dict.fromkeys(own))
+
+    def match(self, producers: Producers, o: Op) -> list[Value] | None:
+        """Return the values that the pattern's inputs stand for where an operator computes its result."""
+        out = o.outputs[0]
+        if out.dtype != F4 or not is_static(out.shape):
+            return None
+        search = _Search(self, producers)
+        for found in search.operator(self.root, o, {}):
+            values = [found[v] for v in self.graph.inputs]
+            if values[0].shape == out.shape:
+                return values
+        return None
+
+
+class _Search:
+    """The search for a pattern among the operators of a graph."""
+
+    def __init__(self, pattern: Pattern, producers: Producers) -> None:
+        self.pattern, self.producers = pattern, producers
+        self.kinds = dict(zip(pattern.graph.inputs, pattern.kinds))
+
+    def operator(self, wanted: Op, o: Op, found: _Found) -> Iterator[_Found]:
+        """Yield what the pattern's values stand for, for each way in which an operator computes what is wanted."""
+        for operands in self._operands(wanted, o):
+            yield from self._all(list(zip(wanted.inputs, operands)), found)
+
+    def _operands(self, wanted: Op, o: Op) -> Iterator[Sequence[Value | None]]:
+        if o.op == wanted.op and o.attrs == wanted.attrs and len(o.inputs) == len(wanted.inputs):
+            yield o.inputs
+        if len(wanted.inputs) == len(o.inputs) == 2 and _SWAPPED.get(wanted.op) == o.op:
+            yield o.inputs[::-1]
+        if not self.pattern.loose:
+            return
+        other, invert = _INVERSE.get(wanted.op, ("", None))
+        c = number(o.inputs[1]) if o.op == other else None
+        if invert is not None and c:
+            constant = Value("", (), F4, np.array(invert(c)))  # float64: rounded where it is used
+            yield [o.inputs[0], constant]
+            yield [constant, o.inputs[0]]
+        if wanted.op == "Neg" and o.op == "Mul":
+            yield from ([x] for x, minus in (o.inputs, o.inputs[::-1]) if is_number(minus, -1))
+
+    def _all(self, pairs: Sequence[tuple[Value | None, Value | None]], found: _Found) -> Iterator[_Found]:
+        if not pairs:
+            yield found
+            return
+        wanted, value = pairs[0]
+        for more in self._value(wanted, value, found):
+            yield from self._all(pairs[1:], more)
+
+    def _value(self, wanted: Value | None, value: Value | None, found: _Found) -> Iterator[_Found]:
+        if wanted is None or value is None:
+            if wanted is value:
+                yield found
+        elif wanted in found:
+            if found[wanted] is value:
+                yield found
+        elif wanted in self.kinds:
+            if self._stands_for(wanted, value):
+                yield {**found, wanted: value}
+        elif wanted.const is not None:
+            if is_number(value, float(wanted.const.reshape(()))):
+                yield found
+        else:
+            o = producer(self.producers, value)
+            if o is not None and value.dtype == wanted.dtype:
+                for more in self.operator(self.pattern.graph.producers[wanted], o, found):
+                    yield {**more, wanted: value}
+
+    def _stands_for(self, wanted: Value, value: Value) -> bool:
+        kind = self.kinds[wanted]
+        if value.dtype != F4 or not is_static(value.shape):
+            return False
+        if kind == "array":
+            return value.const is None or wanted is not self.pattern.graph.inputs[0]
+        return value.const is not None and (kind == "constant" or value.const.size == 1)
+
+
+def rewrite(
+    after: Function,
+    *,
+    also: Sequence[Function] = (),
+    when: Function | None = None,
+    engines: Sequence[str] = (),
+    inexact: bool = False,
+    figure: str = "",
+) -> Callable[[Function], Function]:
+    """Enter a rule that replaces the decorated function of NumPy arrays by another one.
+
+    after: a function of the same parameters, which gets traced arrays and floats. It returns an array of the same
+        shape and dtype.
+    also: further functions of the same parameters that compute the same; each is replaced too.
+    when: a function of the parameters that are numbers; the rule applies where it returns True.
+    engines, inexact, figure: as in optimize.rules.Rule. Patterns of an inexact rule are matched loosely: see
+        Pattern.
+    """
+
+    def enter(before: Function) -> Function:
+        kinds = [_kind(p.annotation) for p in inspect.signature(before).parameters.values()]
+        patterns = [Pattern.of(function, kinds, loose=inexact) for function in (before, *also)]
+
+        @functools.wraps(before)
+        def replace(new: Rewriter, o: Op) -> list[Value] | None:
+            for pattern in patterns:
+                values = pattern.match(new.graph.producers, o)
+                if values is None:
+                    continue
+                arguments = [_argument(v, kind) for v, kind in zip(values, kinds)]
+                if when is None or when(*(a for a, kind in zip(arguments, kinds) if kind == "number")):
+                    return new.record(o, after, arguments)
+            return None
+
+        roots = dict.fromkeys(op for pattern in patterns for op in pattern.roots)
+        rule(*roots, engines=engines, inexact=inexact, figure=figure)(replace)
+        return before
+
+    return enter
+
+
+def _kind(annotation: Any) -> str:
+    """Return what a parameter stands for, by its annotation: Any, float or Array."""
+    return {"float": "number", "Array": "constant"}.get(getattr(annotation, "__name__", annotation), "array")
+
+
+def _argument(value: Value, kind: str) -> Any:
+    if kind == "array":
+        return value
+    return value.const if kind == "constant" else number(value)

@@ -1,0 +1,139 @@
+"""Operators that return their input, and chains that one operator replaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.facts import slice_cuts
+from anylayer.graph.ir import Op, Value
+from anylayer.graph.sizes import is_one, is_static
+from anylayer.optimize.rules import Rewriter, first_input, is_float32, rule
+
+_NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}
+
+
+@rule("Identity")
+def _identity(new: Rewriter, o: Op) -> list[Value] | None:
+    """Remove Identity."""
+    return [first_input(o)]
+
+
+@rule("Max", "Min", "Sum", "Mean", "Dropout")
+def _single_operand(new: Rewriter, o: Op) -> list[Value] | None:
+    """Remove Max, Min, Sum and Mean of one array, and Dropout. OpenVINO 2026.4 removes them while it reads, and
+    with them the name of an input."""
+    single = len(o.inputs) == 1 or (o.op == "Dropout" and len(o.outputs) == 1 and o.inputs[2:] in ([], [None]))
+    return [first_input(o)] if single and first_input(o).shape == o.outputs[0].shape else None
+
+
+@rule("Cast")
+def _cast(new: Rewriter, o: Op) -> list[Value] | None:
+    """Remove a Cast to the same dtype, and a Cast to a wider dtype before another Cast."""
+    x, out = first_input(o), o.outputs[0]
+    if x.dtype == out.dtype:
+        return [x]
+    inner = new.producer(x, "Cast")
+    if inner is None:
+        return None
+    origin = first_input(inner)
+    if not _is_wider(origin.dtype, x.dtype):
+        return None
+    return [origin] if origin.dtype == out.dtype else new.emit(o, "Cast", [origin], **o.attrs)
+
+
+def _is_wider(a: np.dtype[Any], b: np.dtype[Any]) -> bool:
+    """Return whether dtype `b` is of the same kind as `a` and holds each value of `a`."""
+    return (a.kind == b.kind or a.kind == "b") and np.can_cast(a, b)
+
+
+@rule("Expand", "Reshape")
+def _same_shape(new: Rewriter, o: Op) -> list[Value] | None:
+    """Remove Expand and Reshape to the same shape."""
+    x = first_input(o)
+    return [x] if x.shape == o.outputs[0].shape and is_static(x.shape) else None
+
+
+@rule("Reshape")
+def _reshapes(new: Rewriter, o: Op) -> list[Value] | None:
+    """Remove a Reshape before another Reshape."""
+    inner, target = new.producer(o.inputs[0], "Reshape"), o.inputs[1]
+    if inner is None or target is None or target.const is None or (target.const == 0).any():
+        return None
+    if first_input(inner).shape == o.outputs[0].shape and is_static(o.outputs[0].shape):
+        return [first_input(inner)]
+    return new.emit(o, "Reshape", [first_input(inner), target])
+
+
+@rule("Transpose")
+def _transposes(new: Rewriter, o: Op) -> list[Value] | None:
+    """Combine two Transposes, remove one that is the identity, and make one that only moves axes of size 1 a
+    Reshape."""
+    x, perm = first_input(o), list(o.attrs["perm"])
+    inner = new.producer(x, "Transpose")
+    if inner is not None:
+        x, perm = first_input(inner), [inner.attrs["perm"][i] for i in perm]
+    if perm == list(range(len(perm))):
+        return [x]
+    moving = [a for a in perm if not is_one(x.shape[a])]
+    if moving == sorted(moving) and is_static(x.shape):
+        target = new.constant(np.array(o.outputs[0].shape, np.int64))
+        reshape = Op("Reshape", [x, target], o.outputs, {}, o.place, o.scope)
+        return _reshapes(new, reshape) or new.emit(o, "Reshape", reshape.inputs)
+    return None if inner is None else new.emit(o, "Transpose", [x], perm=perm)
+
+
+@rule("Concat")
+def _concats(new: Rewriter, o: Op) -> list[Value] | None:
+    """Combine a Concat with the Concats along the same axis before it, and remove a Concat of one array."""
+    parts: list[Value | None] = []
+    for v in o.inputs:
+        inner = new.producer(v, "Concat")
+        parts.extend(inner.inputs if inner is not None and inner.attrs == o.attrs else [v])
+    if len(parts) == 1:
+        return [v for v in parts if v is not None]
+    return new.emit(o, "Concat", parts, **o.attrs) if len(parts) > len(o.inputs) else None
+
+
+@rule("Slice")
+def _slice_of_concat(new: Rewriter, o: Op) -> list[Value] | None:
+    """Replace a Slice of a Concat that selects one of its parts by this part."""
+    concat, cuts = new.producer(o.inputs[0], "Concat"), slice_cuts(o)
+    if concat is None or cuts is None or len(cuts) != 1 or not is_static(o.outputs[0].shape):
+        return None
+    axis, start, stop, step = cuts[0]
+    if step != 1 or axis != concat.attrs["axis"] % len(o.outputs[0].shape):
+        return None
+    at = 0
+    for part in concat.inputs:
+        if part is None or not is_static(part.shape):
+            return None
+        if at == start and part.shape == o.outputs[0].shape and stop - start == part.shape[axis]:
+            return [part]
+        at += part.shape[axis]
+    return None
+
+
+def _without_neutral(o: Op) -> list[Value] | None:
+    if not is_float32(o):
+        return None
+    pairs = [o.inputs, o.inputs[::-1]] if o.op in ("Add", "Mul") else [o.inputs]
+    for x, c in pairs:
+        if x is None or c is None or c.const is None or x.shape != o.outputs[0].shape:
+            continue
+        if (c.const == _NEUTRAL[o.op]).all():
+            return [x]
+    return None
+
+
+@rule("Sub", "Mul", "Div")
+def _neutral_operand(new: Rewriter, o: Op) -> list[Value] | None:
+    """x - 0, x * 1 and x / 1 are x."""
+    return _without_neutral(o)
+
+
+@rule("Add", inexact=True, figure="saves a pass over the array")
+def _zero_added(new: Rewriter, o: Op) -> list[Value] | None:
+    """x + 0 is x, except for the sign of zeros."""
+    return _without_neutral(o)

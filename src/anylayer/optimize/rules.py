@@ -1,0 +1,255 @@
+"""What a rewrite rule is, and the graph that rules write.
+
+A rule looks at one operator, whose inputs are rewritten already. It returns the values that replace the operator's
+outputs, or None to leave the operator as it is. It is entered by `rule`; a rule that can be stated as two NumPy
+functions is entered by `optimize.patterns.rewrite`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.facts import producer, values_before
+from anylayer.graph.intervals import Intervals
+from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.sizes import is_static
+from anylayer.network import Array
+from anylayer.tracing import TracedArray
+
+F4 = np.dtype(np.float32)
+
+Rewrite = Callable[["Rewriter", Op], "list[Value] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`rewrite`, tried on each operator `op`.
+
+    engines: the engines on which it is faster; all where empty.
+    inexact: whether last bits of the results may change.
+    late: whether it hides what other rules look for, so that it is applied after them.
+    figure: what was measured, before and after.
+    """
+
+    op: str
+    rewrite: Rewrite
+    engines: frozenset[str] = frozenset()
+    inexact: bool = False
+    late: bool = False
+    figure: str = ""
+
+
+RULES: list[Rule] = []
+"""All rules. Of several for one operator the first that applies counts."""
+
+
+def rule(
+    *ops: str, engines: Sequence[str] = (), inexact: bool = False, late: bool = False, figure: str = ""
+) -> Callable[[Rewrite], Rewrite]:
+    """Enter the decorated function as a rule for operators `ops`. The other arguments are as in Rule."""
+
+    def enter(rewrite: Rewrite) -> Rewrite:
+        RULES.extend(Rule(op, rewrite, frozenset(engines), inexact, late, figure) for op in ops)
+        return rewrite
+
+    return enter
+
+
+_STEPS = frozenset(
+    (
+        *("Floor", "Ceil", "Round", "Sign", "Mod", "ArgMax", "ArgMin", "TopK", "NonZero", "OneHot"),
+        *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "NonMaxSuppression"),
+        *("QuantizeLinear", "DynamicQuantizeLinear"),
+    )
+)
+"""Operators whose result jumps where a last bit of an input changes."""
+_MIXES = frozenset(
+    (
+        *(
+            "Conv",
+            "ConvTranspose",
+            "MatMul",
+            "Gemm",
+            "AveragePool",
+            "GridSample",
+            "RoiAlign",
+            "LSTM",
+            "GRU",
+            "RNN",
+        ),
+        *("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL2", "CumSum", "LRN", "Softmax", "LogSoftmax"),
+    )
+)
+"""Operators that sum many elements. Their last bits differ between engines in any case."""
+
+
+class Rewriter:
+    """The new graph while it is made of an old one.
+
+    `values` maps the values of the old graph to those of the new one.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = Graph(graph.prefix, graph.scope)
+        self.graph.notes = list(graph.notes)
+        self.graph.limit = graph.limit
+        self.graph.inputs = list(graph.inputs)
+        self.values: dict[Value, Value] = {v: v for v in graph.inputs}
+        self._old = graph
+        self._old_uses = Counter(v for o in graph.ops for v in o.inputs)
+        self._old_uses.update(graph.outputs)
+        self._uses: Counter[Value] = Counter()
+
+    # -------------------------------------------------------------------- facts
+
+    def producer(self, value: Value | None, op: str = "") -> Op | None:
+        """Return the ONNX operator that produces a value, if it is an `op`: see graph.facts.producer."""
+        return producer(self.graph.producers, value, op)
+
+    def operands(self, source: Value | Op | None, op: str) -> list[Value] | None:
+        """Return the inputs of `source`, an operator or its first output.
+
+        Returns None where it is another operator than `op`, and where an input is absent.
+        """
+        found = source if isinstance(source, Op) else self.producer(source, op)
+        if found is None or found.op != op:
+            return None
+        values = [v for v in found.inputs if v is not None]
+        return values if len(values) == len(found.inputs) else None
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """The intervals of the new graph's values."""
+        return Intervals(self.graph.producers)
+
+    @cached_property
+    def _before_steps(self) -> set[Value]:
+        def is_step(o: Op) -> bool:
+            return bool(o.domain) or o.op in _STEPS or (o.op == "Cast" and o.outputs[0].dtype.kind != "f")
+
+        return values_before(self._old.ops, is_step, lambda o: o.op not in _MIXES)
+
+    def feeds_step(self, o: Op) -> bool:
+        """Return whether a last bit of the operator's result can decide a floor, a comparison or the like.
+
+        The search ends at operators that sum many elements.
+        """
+        return any(v in self._before_steps for v in o.outputs)
+
+    def has_one_use(self, value: Value) -> bool:
+        """Return whether exactly one operator or output uses a value. False for a value that a rule has made."""
+        return self._uses[value] == 1
+
+    # ------------------------------------------------------------------ writing
+
+    def mapped(self, value: Value | None) -> Value | None:
+        """Return the new graph's value for a value of the old graph. A constant is entered when it is asked
+        for."""
+        if value is None:
+            return None
+        found = self.values.get(value)
+        if found is None:
+            if value.const is None:
+                raise ValueError(f"{value!r} is computed by no operator of the graph")
+            found = self.values[value] = self.graph.constant(value.const, trusted=True)
+        return found
+
+    def bind(self, old: Sequence[Value], new: Sequence[Value]) -> None:
+        """Let values of the old graph be these values of the new graph."""
+        for v, w in zip(old, new):
+            self.values[v] = w
+            self._uses[w] += self._old_uses[v]
+
+    def emit(self, o: Op, op: str, inputs: Sequence[Value | None], **attrs: Any) -> list[Value]:
+        """Append an operator that replaces `o`: its outputs have the types and names of those of `o`."""
+        return self.graph.emit(
+            op,
+            inputs,
+            [(v.shape, v.dtype) for v in o.outputs],
+            attrs,
+            place=o.place,
+            scope=o.scope,
+            names=[v.name for v in o.outputs],
+        )
+
+    def step(
+        self,
+        o: Op,
+        op: str,
+        inputs: Sequence[Value | None],
+        shape: Sequence[Any] | None = None,
+        dtype: Any = None,
+        **attrs: Any,
+    ) -> Value:
+        """Append an operator with one output on the way to what replaces `o`.
+
+        shape, dtype: of the output; those of the output of `o` if they are None.
+        """
+        out = o.outputs[0]
+        kind = (out.shape if shape is None else tuple(shape), out.dtype if dtype is None else np.dtype(dtype))
+        return self.graph.emit(op, inputs, [kind], attrs, place=o.place, scope=o.scope)[0]
+
+    def reshape(self, o: Op, x: Value, shape: Sequence[int]) -> Value:
+        """Return `x` in another shape, on the way to what replaces `o`. A Reshape before it is left out."""
+        parts = self.operands(x, "Reshape")
+        if parts is not None and is_static(parts[0].shape):
+            x = parts[0]
+        shape = tuple(shape)
+        if x.shape == shape:
+            return x
+        return self.step(o, "Reshape", [x, self.constant(np.array(shape, np.int64))], shape, x.dtype)
+
+    def result(self, o: Op, x: Value) -> list[Value]:
+        """Return `x` as what replaces `o`, reshaped if its shape differs from that of the output of `o`."""
+        out = o.outputs[0]
+        if x.shape == out.shape:
+            return [x]
+        return self.emit(o, "Reshape", [x, self.constant(np.array(out.shape, np.int64))])
+
+    def record(
+        self, o: Op, function: Callable[..., Any], arguments: Sequence[Value | Array | float]
+    ) -> list[Value]:
+        """Append what a NumPy function computes, and return its results as values.
+
+        arguments: values are passed as traced arrays, everything else as it is.
+
+        The new operators have the place and scope of `o`, and the results the names of its outputs. Raises
+        TraceError where the function cannot be traced.
+        """
+        count = len(self.graph.ops)
+        traced = [TracedArray(self.graph, a) if isinstance(a, Value) else a for a in arguments]
+        results = function(*traced)
+        values = [
+            r._value if isinstance(r, TracedArray) else self.constant(np.asarray(r))
+            for r in (results if isinstance(results, (list, tuple)) else [results])
+        ]
+        for new in self.graph.ops[count:]:
+            new.place, new.scope = o.place, o.scope
+            for value in new.outputs:
+                if value in values and values.index(value) < len(o.outputs):
+                    self.graph.rename(value, o.outputs[values.index(value)].name)
+        return values
+
+    def constant(self, array: Any) -> Value:
+        """Return the value of a constant array that nobody changes."""
+        return self.graph.constant(array, trusted=True)
+
+
+def is_float32(o: Op) -> bool:
+    """Return whether an operator's outputs and computed inputs are float32 with static shapes."""
+    values = [v for v in o.inputs if v is not None and v.const is None]
+    return all(v.dtype == F4 and is_static(v.shape) for v in [*values, *o.outputs])
+
+
+def first_input(o: Op) -> Value:
+    """Return an operator's first input. Raises ValueError if it is absent."""
+    value = o.inputs[0]
+    if value is None:
+        raise ValueError(f"{o.op} has no first input")
+    return value
