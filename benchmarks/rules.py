@@ -256,6 +256,7 @@ CASES = (
         lambda x: (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x)),
         [MAP],
     ),
+    Case("_hard_sigmoid", "clip(x + 3, 0, 6) / 6", lambda x: np.clip(x + 3, 0, 6) / 6, [MAP]),
     Case("_hard_swish", "x clip(x + 3, 0, 6) / 6", lambda x: x * np.clip(x + 3, 0, 6) / 6, [MAP]),
     Case("_mish", "x tanh(log1p(exp(x)))", lambda x: x * np.tanh(np.log1p(np.exp(x))), [MAP]),
     Case("_mish", "x tanh(softplus(x))", lambda x: x * np.tanh(ops.softplus(x)), [MAP]),
