@@ -1,7 +1,7 @@
-"""Record what real Keras computes for single layers: one .npz for each test file of tests/layers/keras.
+"""Record the results of real Keras for single layers: one .npz for each test file in tests/layers/keras.
 
 Run with a Python that has tensorflow-cpu: python make_layers.py [FILE ...]. A case `name` is stored as name.json
-(class, configuration, call, counts) beside its arrays name.in0, name.w0, name.out0 ...
+(class, configuration, call, counts) with its arrays name.in0, name.w0, name.out0 ...
 """
 
 from __future__ import annotations
@@ -451,7 +451,7 @@ FILES = {
 
 
 def randomise(layer: Any) -> None:
-    """Weights that differ from their first values; variances that stay positive."""
+    """Set weights that differ from their initial values, and variances that are positive."""
     if hasattr(layer, "keep"):
         return
     new = []
@@ -462,7 +462,7 @@ def randomise(layer: Any) -> None:
 
 
 def record(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The case as JSON and arrays."""
+    """Return the case as JSON and arrays."""
     layer, inputs, call = case.layer, case.inputs, case.call
     layer(*inputs, **call)
     randomise(layer)

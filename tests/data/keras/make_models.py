@@ -1,7 +1,7 @@
 """Save small models with real Keras, each with its inputs and outputs: NAME.<form> and NAME.npz.
 
-Run with a Python that has tensorflow-cpu and tf_keras: python make_models.py. Each is saved as .keras and .h5,
-some as JSON with weights too. The names of those of Keras 2 begin with k2.
+Run with a Python that has tensorflow-cpu and tf_keras: python make_models.py. Each model is saved as .keras and
+.h5, some also as JSON with weights. The names of Keras 2 models begin with k2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def picture(*shape: int) -> Any:
 
 
 def nested(k: Any) -> tuple[Any, list[Any]]:
-    """Models in a model, one of them called twice; a shared layer; two inputs, three outputs."""
+    """Return nested models, one of them called twice, with a shared layer, two inputs and three outputs."""
     layers = k.layers
     image, more = layers.Input((6, 6, 3), name="image"), layers.Input((6, 6, 3), name="more")
     inner = k.Sequential(
@@ -55,7 +55,7 @@ def nested(k: Any) -> tuple[Any, list[Any]]:
 
 
 def text(k: Any) -> tuple[Any, list[Any]]:
-    """A sequence of tokens with a mask that goes through several layers by itself."""
+    """Return a model of token sequences with a mask that several layers propagate."""
     layers = k.layers
     model = k.Sequential(
         [
@@ -74,7 +74,7 @@ def text(k: Any) -> tuple[Any, list[Any]]:
 
 
 def text_branches(k: Any) -> tuple[Any, list[Any]]:
-    """The same with branches."""
+    """Return a model of token sequences with a mask and branches."""
     layers = k.layers
     tokens = layers.Input((5,), dtype="int32", name="tokens")
     x = layers.Embedding(9, 4, mask_zero=True)(tokens)
@@ -84,14 +84,14 @@ def text_branches(k: Any) -> tuple[Any, list[Any]]:
 
 
 def old_functions(k: Any) -> tuple[Any, list[Any]]:
-    """Functions that differ between Keras 2 and 3."""
+    """Return a model of functions that differ between Keras 2 and 3."""
     layers = k.layers
     model = k.Sequential([layers.Input((4,)), layers.Dense(5, activation="hard_sigmoid"), layers.LeakyReLU()])
     return model, [5 * picture(2, 4)]
 
 
 def operations(k: Any) -> tuple[Any, list[Any]]:
-    """Calls of keras.ops."""
+    """Return a model of calls of keras.ops."""
     o, layers = k.ops, k.layers
     x, n = layers.Input((4, 6), name="x"), layers.Input((4,), dtype="int32", name="n")
     s = o.sigmoid(x) + 0.5
@@ -171,7 +171,7 @@ def operations(k: Any) -> tuple[Any, list[Any]]:
 
 
 def tf_functions(k: Any) -> tuple[Any, list[Any]]:
-    """Calls of TensorFlow."""
+    """Return a model of calls of TensorFlow functions."""
     x = k.layers.Input((4, 6), name="x")
     s = tf.nn.sigmoid(x) + 0.5
     outputs = [
@@ -227,7 +227,7 @@ def tf_functions(k: Any) -> tuple[Any, list[Any]]:
 
 
 def steps(k: Any) -> tuple[Any, list[Any]]:
-    """A model applied to each step."""
+    """Return a model that applies another model to each step."""
     layers = k.layers
     inner = k.Sequential([layers.Input((3,)), layers.Dense(4), layers.BatchNormalization(), layers.Dense(2)])
     x = layers.Input((5, 3), name="x")
@@ -235,7 +235,7 @@ def steps(k: Any) -> tuple[Any, list[Any]]:
 
 
 def inputs_by_name(k: Any) -> tuple[Any, list[Any]]:
-    """A model inside that takes a dict."""
+    """Return a model with an inner model that takes a dict."""
     layers = k.layers
     a, b = layers.Input((3,), name="zebra"), layers.Input((3,), name="apple")
     inner = k.Model({"zebra": a, "apple": b}, layers.Subtract()([a, b]))

@@ -1,6 +1,6 @@
-"""Make checkpoint/: a small network of TensorFlow 1 as a checkpoint, and what it gives in output.npz.
+"""Make checkpoint/: a small network of TensorFlow 1 as a checkpoint, and its results in output.npz.
 
-python make_checkpoint.py        (needs tensorflow-cpu; 2.21 made the folder that lies here)
+python make_checkpoint.py (needs tensorflow-cpu; the folder here was made with 2.21)
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # ruff: noqa: E501, E731
-"""Make operations.npz: what TensorFlow itself computes, one small graph an operation and setting.
+"""Make operations.npz: TensorFlow's own results, for one small graph per operation and setting.
 
-    python make_operations.py        (needs tensorflow-cpu; 2.21 made the file that lies here)
+    python make_operations.py        (needs tensorflow-cpu; the file in this folder was made with 2.21)
 
-The file holds `index` (JSON: of each case its name, and dtype, shape and place of its GraphDef, inputs and outputs) and
-`data`, the bytes they point into.
+The file holds `index` and `data`. `index` is JSON: the name of each case, and the dtype, shape and offset of its
+GraphDef, inputs and outputs. `data` has the bytes.
 """
 
 from __future__ import annotations
@@ -457,7 +457,7 @@ def block(op, **attrs):
         **peep,
         **attrs,
     )
-    return done if steps == 5 else lambda x: done(x).h  # the other results are not set behind the last step
+    return done if steps == 5 else lambda x: done(x).h  # the other results are not defined after the last step
 
 
 for peephole in (False, True):
@@ -504,7 +504,7 @@ for kind, dtype in QUANTIZED.items():
             ),
             noise(2, 3, 4),
         )
-# One picture: of further ones TensorFlow's fused kernels give something else than the operations that they fuse.
+# One picture: for more than one, the results of TensorFlow's fused kernels differ from those of the single operations.
 for mode in ("REFLECT", "SYMMETRIC"):
     pads = np.array([[0, 0], [1, 2], [2, 0], [0, 0]], np.int32)
     case(

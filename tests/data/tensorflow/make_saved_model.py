@@ -1,6 +1,6 @@
-"""Make saved_model/: a small network as a SavedModel, and saved_model.npz: what it gives.
+"""Make saved_model/, a small network as a SavedModel, and its results in saved_model.npz.
 
-python make_saved_model.py        (needs tensorflow-cpu; 2.21 made the folder that lies here)
+python make_saved_model.py (needs tensorflow-cpu; the folder here was made with 2.21)
 """
 
 from __future__ import annotations
