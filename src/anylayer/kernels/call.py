@@ -52,9 +52,12 @@ class Slot:
 
 
 class _Frame:
-    """The structures of one call. A thread takes one for the time of a call."""
+    """The structures of one call. A thread takes one for the time of a call.
 
-    __slots__ = ("arena", "args", "inputs", "internals", "messages", "outputs")
+    `given` and `filled` are the arrays that the structures lead to. They stay bound until others come.
+    """
+
+    __slots__ = ("arena", "args", "filled", "given", "inputs", "internals", "messages", "outputs")
 
     def __init__(self, layer: NativeLayer, threads: int | None) -> None:
         self.arena = arena = Arena()
@@ -67,6 +70,18 @@ class _Frame:
         counts = (len(self.inputs), len(self.outputs), len(inside))
         call = arena.keep(abi.Call(threads or 0, *counts, 0, *at))
         self.args = (layer.handle, ctypes.addressof(call), self.messages.at)
+        self.given: list[Array | None] = [None] * len(self.inputs)
+        self.filled: list[Array | None] = [None] * len(self.outputs)
+
+    def bind(self, i: int, array: Array | None) -> None:
+        """Let input i lead to an array, or to a copy of it where its memory is not as a layer wants it."""
+        self.given[i] = array
+        if array is None:
+            return
+        flags = array.flags
+        if not (flags.c_contiguous and flags.aligned):
+            array = self.given[i] = _aligned(array)
+        self.inputs[i].data = array.__array_interface__["data"][0]
 
 
 def _address(array: Array) -> int:
@@ -87,6 +102,7 @@ class Program:
         self._turn: Any = nullcontext() if layer.configuration.reentrant else layer.library.turn
         self._frames: list[_Frame] = []
         self._outputs = [(slot.seen.shape, slot.seen.dtype) for slot in layer.results]
+        self._none: list[Array | None] = [None] * len(self._outputs)
         self._plain = all(slot.plain for slot in [*layer.inputs, *layer.results])
 
     def __call__(self, inputs: Sequence[Array | None], out: Sequence[Array | None] | None = None) -> list[Array]:
@@ -103,21 +119,21 @@ class Program:
         self, frame: _Frame, inputs: Sequence[Array | None], out: Sequence[Array | None] | None
     ) -> list[Array]:
         """A call without conversions and checks."""
-        held = []
-        for tensor, array in zip(frame.inputs, inputs):
-            if array is None:
-                continue
-            flags = array.flags
-            if not (flags.c_contiguous and flags.aligned):
-                array = _aligned(array)
-                held.append(array)
-            tensor.data = array.__array_interface__["data"][0]
+        given, filled = frame.given, frame.filled
+        for i, array in enumerate(inputs):
+            if array is not given[i]:
+                frame.bind(i, array)
         results: list[Array] = []
-        for i, (shape, dtype) in enumerate(self._outputs):
-            buffer = None if out is None else out[i]
-            array = np.empty(shape, dtype) if buffer is None else buffer
-            frame.outputs[i].data = array.__array_interface__["data"][0]
-            results.append(array)
+        for i, buffer in enumerate(self._none if out is None else out):
+            if buffer is None:
+                shape, dtype = self._outputs[i]
+                buffer = np.empty(shape, dtype)
+                frame.outputs[i].data = buffer.__array_interface__["data"][0]
+                filled[i] = None
+            elif buffer is not filled[i]:
+                frame.outputs[i].data = buffer.__array_interface__["data"][0]
+                filled[i] = buffer
+            results.append(buffer)
         with self._turn:
             status = self._function(*frame.args)
         if status:
@@ -151,6 +167,7 @@ class Program:
 
     def _call(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
         """Run forward on arrays as the layer sees them."""
+        frame.given, frame.filled = [None] * len(frame.inputs), [None] * len(frame.outputs)
         shared = {slot.in_place: array for slot, array in zip(self._layer.results, memory) if slot.in_place >= 0}
         for i, (tensor, array) in enumerate(zip(frame.inputs, given)):
             if array is not None and i in shared:

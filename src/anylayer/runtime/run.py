@@ -20,6 +20,7 @@ from anylayer.layer.native import Program as Kernel
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.host import HostCall
+from anylayer.runtime.scratch import Scratch, scratch_types
 from anylayer.tracing import trace
 
 SHAPES_KEPT = 8
@@ -59,6 +60,8 @@ class PlanRunner:
         constants = {self._place(name): array for name, array in plan.constants.items()}
         self._later = [constants.get(i) for i in range(len(plan.inputs), len(self._places))]
         self._whole = self._single()
+        types = {self._place(name): kind for name, kind in scratch_types(plan).items()}
+        self._scratch = Scratch([outputs for _, _, outputs in self._steps], types)
 
     def _place(self, name: str) -> int:
         """Return the index of a value in the list of all values."""
@@ -90,14 +93,23 @@ class PlanRunner:
         """Run the steps one after the other."""
         values: list[Any] = [*arrays, *self._later]
         to = {place: out[public] for public, place in self._outputs if public in out} if out else None
-        for program, inputs, outputs in self._steps:
-            buffers = [to.get(i) for i in outputs] if to else None
+        for (program, inputs, outputs), scratch in zip(self._steps, self._scratch.buffers):
+            buffers = _buffers(outputs, to, scratch) if to else scratch
             for i, array in zip(outputs, program([values[i] for i in inputs], buffers)):
                 values[i] = array
         given = len(arrays)
         return {
             public: _returnable(values[i], i < given, to.get(i) if to else None) for public, i in self._outputs
         }
+
+
+def _buffers(
+    outputs: Sequence[int], to: Mapping[int, Array], scratch: Sequence[Array | None] | None
+) -> list[Array | None]:
+    """Return the arrays that a step writes its outputs into: the caller's, else those of the scratch memory."""
+    if scratch is None:
+        return [to.get(i) for i in outputs]
+    return [to.get(i) if array is None else array for i, array in zip(outputs, scratch)]
 
 
 def _fixed_inputs(step: Step) -> list[str]:
