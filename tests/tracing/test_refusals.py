@@ -39,16 +39,16 @@ def _set(key: Any) -> Callable[[Array], Any]:
     return function
 
 
-MAKE = re.escape("make it with np.zeros_like(x) or np.zeros(shape, dtype, like=x)")
+MAKE = re.escape("make that array with np.zeros_like(x) or np.zeros(shape, dtype, like=x)")
 refused(f"assignment into a NumPy array {NEEDS}{MAKE}")(_set(0))
 refused(f"assignment into a NumPy array {NEEDS}{MAKE}")(_set((0, 1)))
 refused(f"assignment into a NumPy array {NEEDS}{MAKE}")(_set(slice(0, 1)))
-refused(rf"np.asarray\(\) {NEEDS}leave it out")(lambda x: np.asarray(x))
-refused(rf"np.ascontiguousarray\(\) {NEEDS}leave it out")(lambda x: np.ascontiguousarray(x))
-refused(rf"np.array\(\) {NEEDS}leave it out, or write x.copy\(\)")(lambda x: np.array(x))
-refused(rf"np.array\(\) {NEEDS}join the arrays with np.stack first")(lambda x: np.array([x, x]))
-refused(rf"np.sum\(\) {NEEDS}join the arrays with np.stack first")(lambda x: np.sum([x, x]))
-refused(rf"np.max\(\) {NEEDS}join the arrays with np.stack first")(lambda x: np.max([x, x], axis=0))
+refused(rf"np.asarray\(\) {NEEDS}remove this call")(lambda x: np.asarray(x))
+refused(rf"np.ascontiguousarray\(\) {NEEDS}remove this call")(lambda x: np.ascontiguousarray(x))
+refused(rf"np.array\(\) {NEEDS}remove this call, or write x.copy\(\)")(lambda x: np.array(x))
+refused(rf"np.array\(\) {NEEDS}combine the arrays with np.stack first")(lambda x: np.array([x, x]))
+refused(rf"np.sum\(\) {NEEDS}combine the arrays with np.stack first")(lambda x: np.sum([x, x]))
+refused(rf"np.max\(\) {NEEDS}combine the arrays with np.stack first")(lambda x: np.max([x, x], axis=0))
 refused(rf"np.float32\(\) {NEEDS}write x.astype\(dtype\)")(lambda x: np.float32(x))
 refused(rf"CONST.dot\(\) {NEEDS}write a @ x")(lambda x: CONST.dot(x.T))
 refused(rf"CONST.take\(\) {NEEDS}write np.asarray\(a, like=x\)")(lambda x: CONST.take(x.argmax()))
@@ -60,10 +60,10 @@ refused(r"np.copyto \(also np.full, np.full_like\) writes a traced array into a 
 refused(rf"np.full\(\) {NEEDS}write np.broadcast_to")(lambda x: np.full((3, 4), x))
 refused(rf"float\(\) {NEEDS}keep the array")(lambda x: float(x[0, 0]))
 refused(rf"math.sqrt\(\) {NEEDS}keep the array and use NumPy's functions: np.sqrt")(lambda x: math.sqrt(x[0, 0]))
-refused(rf"size, a slice's bound or int\(\) {NEEDS}sizes must follow")(lambda x: int(x[0, 0]))
+refused(rf"size, a slice bound or int\(\) {NEEDS}sizes must follow")(lambda x: int(x[0, 0]))
 refused(rf"range\(\) {NEEDS}sizes must follow")(lambda x: list(range(x.argmax())))
 refused(rf"indexing or slicing {NEEDS}sizes must follow")(lambda x: x[: x.argmax()])
-refused(rf"a size, a slice's bound or int\(\) {NEEDS}sizes must follow")(lambda x: np.zeros(x.argmax()))
+refused(rf"a size, a slice bound or int\(\) {NEEDS}sizes must follow")(lambda x: np.zeros(x.argmax()))
 refused(rf"\.item\(\) {NEEDS}keep the array")(lambda x: x[0, 0].item())
 refused(rf"\.tolist\(\) {NEEDS}keep the array")(lambda x: x.tolist())
 refused(rf"\.tobytes\(\) {NEEDS}keep the array")(lambda x: x.tobytes())
@@ -72,8 +72,8 @@ refused(rf"if, while, and, or, not \(also a < x < b\) {NEEDS}use np.where")(lamb
 refused(rf"if, while, and, or, not .* {NEEDS}use np.where")(lambda x: 0 < x[0, 0] < 1)
 refused(rf"if, while, and, or, not .* {NEEDS}use np.where")(lambda x: (x > 0) and x)
 refused(rf"if, while, and, or, not .* {NEEDS}use np.where")(lambda x: not x[0, 0])
-refused(rf"max\(\) of Python {NEEDS}use np.maximum")(lambda x: max(x[0, 0], 1))
-refused(rf"any\(\) of Python {NEEDS}use x.any\(\)")(lambda x: any(x > 0))
+refused(rf"Python's max\(\) {NEEDS}use np.maximum")(lambda x: max(x[0, 0], 1))
+refused(rf"Python's any\(\) {NEEDS}use x.any\(\)")(lambda x: any(x > 0))
 refused(rf"'in' {NEEDS}use \(x == value\).any\(\)")(lambda x: 3 in x)
 refused(r"np.where\(mask\) has a size that is known only when the network runs; use np.where\(mask, a, b\)")(
     lambda x: np.where(x > 0)
@@ -159,7 +159,7 @@ def puts_back_under_another_mask(x: Array) -> Array:
     return y
 
 
-@refused(rf"np.asarray\(\) {NEEDS}leave it out")
+@refused(rf"np.asarray\(\) {NEEDS}remove this call")
 def swallows(x: Array) -> Array:
     try:
         return np.asarray(x)

@@ -52,11 +52,11 @@ def call_user(function: Any, *args: Any) -> Any:
     return tracing.call_user(function, *args)
 
 
-def habits(cls: Any) -> tracing.Habits:
-    """Call tracing.habits. The tracer is imported when the first class of a user is bound."""
+def code_traits(cls: Any) -> tracing.CodeTraits:
+    """Call tracing.code_traits. The tracer is imported when the first class of a user is bound."""
     from anylayer import tracing
 
-    return tracing.habits(cls)
+    return tracing.code_traits(cls)
 
 
 _UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
@@ -128,7 +128,7 @@ class Bound:
         self._dialect = dialect
         self.declared: list[Shape] | None = None
         self.order: Order | None = None
-        known = None if definition.built_in or definition.native_only else habits(definition.cls)
+        known = None if definition.built_in or definition.native_only else code_traits(definition.cls)
         self.writes = known is not None and known.writes
         self.errors: Literal["warn", "ignore"] = (
             "warn" if known is not None and known.handles_warnings else "ignore"

@@ -3,16 +3,16 @@
 from anylayer.tracing import rules as _rules  # noqa: F401 (importing it registers all rules)
 from anylayer.tracing.array import TracedArray, is_traced
 from anylayer.tracing.checked import compare, trace_checked
-from anylayer.tracing.reach import Habits, habits
+from anylayer.tracing.reach import CodeTraits, code_traits
 from anylayer.tracing.record import record, record_many, trace
-from anylayer.tracing.standin import call_user
+from anylayer.tracing.substitution import call_user
 
 __all__ = [
-    "Habits",
+    "CodeTraits",
     "TracedArray",
     "call_user",
+    "code_traits",
     "compare",
-    "habits",
     "is_traced",
     "record",
     "record_many",

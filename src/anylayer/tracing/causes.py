@@ -15,24 +15,24 @@ from anylayer.errors import TraceError
 from anylayer.graph.place import describe, package_frame, place_of, refusal, user_frame
 from anylayer.network import Array
 
-_CREATE = "make it with np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
+_CREATE = "make that array with np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
 _FUNCTIONS = "NumPy's functions and anylayer.ops"
 _USE_FUNCTIONS = "use NumPy's functions, operators and indexing on the array itself"
 
-_SHOWING = frozenset(("logging", "pdb", "bdb", "reprlib", "traceback", "unittest", "_pytest", "anylayer"))
+_DISPLAY_MODULES = frozenset(("logging", "pdb", "bdb", "reprlib", "traceback", "unittest", "_pytest", "anylayer"))
 """Modules that request the text of an array only to show it to a person."""
 
 _CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("np.asarray", "np.ascontiguousarray", "np.asanyarray", "np.asfortranarray"), "leave it out"),
-    (("np.array",), "leave it out, or write x.copy()"),
+    (("np.asarray", "np.ascontiguousarray", "np.asanyarray", "np.asfortranarray"), "remove this call"),
+    (("np.array",), "remove this call, or write x.copy()"),
     (("np.float", "np.int", "np.uint", "np.bool"), "write x.astype(dtype)"),
     (("np.full",), "write np.broadcast_to(x, shape), or np.full(shape, x, like=x)"),
     (("np.vectorize",), "write the function for whole arrays"),
-    (("np.take",), "write np.asarray(a, like=x) for the array that is taken from"),
+    (("np.take",), "write np.asarray(a, like=x) for the first argument"),
     (("np.",), "NumPy does not recognize traced arrays there: " + _USE_FUNCTIONS),
     (("cv2.", "cv."), "OpenCV functions cannot be recorded: write it with " + _FUNCTIONS),
 )
-_JOINS = (
+_COMBINING = (
     "np.array",
     "np.asarray",
     "np.sum",
@@ -84,10 +84,10 @@ def array_refusal(x: Array) -> TraceError:
     if opcode.startswith(("BINARY_SUBSCR", "BINARY_SLICE")):
         return _indexing(x)
     if opcode.startswith(("BINARY", "INPLACE", "COMPARE")):
-        return _values_refusal(x, "an operator of this type", _USE_FUNCTIONS)
+        return _values_refusal(x, "this operator", _USE_FUNCTIONS)
     if not text or not opcode.startswith(("CALL", "KW")):
         return _values_refusal(
-            x, "np.asarray(), np.array() or assignment into a NumPy array", f"leave it out, or {_CREATE}"
+            x, "np.asarray(), np.array() or assignment into a NumPy array", f"remove this call, or {_CREATE}"
         )
     name, _, arguments = text.partition("(")
     return _values_refusal(x, f"{name}()", _remedy(name, arguments))
@@ -100,8 +100,8 @@ def _indexing(x: Array) -> TraceError:
 def _remedy(name: str, arguments: str) -> str:
     """Return what to write instead of a call of the function `name` with the source text `arguments`."""
     short = name.replace("numpy.", "np.")
-    if short.startswith(_JOINS) and arguments.startswith(("[", "(")):
-        return "join the arrays with np.stack first"
+    if short.startswith(_COMBINING) and arguments.startswith(("[", "(")):
+        return "combine the arrays with np.stack first"
     if short.endswith(".dot"):
         return "write a @ x"
     if short.endswith((".take", ".choose", ".searchsorted")):
@@ -115,13 +115,13 @@ def _remedy(name: str, arguments: str) -> str:
 def shown_to_user_code() -> bool:
     """Return whether the caller's caller, which asks for the text of an array, may base a decision on it."""
     module = sys._getframe(2).f_globals.get("__name__", "")
-    return str(module).split(".")[0] not in _SHOWING
+    return str(module).split(".")[0] not in _DISPLAY_MODULES
 
 
 def text_refusal(x: Array) -> TraceError:
     """Return the error for a request for the text of an array."""
     return _values_refusal(
-        x, "str(), print() or an f-string", "write x.shape and x.dtype, or print in engine 'numpy'"
+        x, "str(), print() or an f-string", "write x.shape and x.dtype, or print with engine='numpy'"
     )
 
 
@@ -153,11 +153,11 @@ def bool_refusal(x: Array) -> TraceError:
     opcode, text = _running_expression(user_frame())
     if opcode.startswith("CALL") and text.startswith(("max(", "min(", "sorted(")):
         return _values_refusal(
-            x, f"{text.partition('(')[0]}() of Python", "use np.maximum, np.minimum, np.max, np.sort"
+            x, f"Python's {text.partition('(')[0]}()", "use np.maximum, np.minimum, np.max, np.sort"
         )
     if opcode.startswith("CALL") and text.startswith(("any(", "all(", "bool(")):
         return _values_refusal(
-            x, f"{text.partition('(')[0]}() of Python", "use x.any(), x.all() and keep the array"
+            x, f"Python's {text.partition('(')[0]}()", "use x.any(), x.all() and keep the array"
         )
     if opcode.startswith("CONTAINS"):
         return _values_refusal(x, "'in'", "use (x == value).any() and keep the array")
@@ -176,7 +176,7 @@ def index_refusal(x: Array) -> TraceError:
     elif opcode.startswith(("BINARY_S", "STORE_S")):
         what = "indexing or slicing"
     else:
-        what = "a size, a slice's bound or int()"
+        what = "a size, a slice bound or int()"
     return _values_refusal(
         x, what, "sizes must follow from shapes and parameters; values stay arrays (.astype(np.int64), x[i])"
     )

@@ -11,8 +11,8 @@ from anylayer.graph.place import place_of_error, refusal
 from anylayer.network import Array, TensorType
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.record import trace
-from anylayer.tracing.standin import call_user, substitute_numpy
 from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
+from anylayer.tracing.substitution import call_user, substitute_numpy
 
 Forward = Callable[[list[Array]], Sequence[Array]]
 _OPERATOR_LIMIT = 5000

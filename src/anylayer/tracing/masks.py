@@ -7,9 +7,11 @@ the elements of the selection raises TraceError.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast
@@ -37,7 +39,7 @@ class MaskSelection:
     __slots__ = ("mask", "whole")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, whole: TracedArray, mask: TracedArray) -> None:
+    def __init__(self, whole: Array, mask: TracedArray) -> None:
         self.whole, self.mask = whole, mask
 
     @property
@@ -55,7 +57,7 @@ class MaskSelection:
     def __repr__(self) -> str:
         return f"traced {describe(self.whole)}[mask]"
 
-    def _with(self, whole: Any) -> MaskSelection:
+    def _with(self, whole: Array) -> MaskSelection:
         """Return the selection of `whole` by the same mask."""
         return MaskSelection(whole, self.mask)
 
@@ -102,18 +104,18 @@ class MaskSelection:
             self._refuse()
         return x
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if func in _REDUCTIONS and args and args[0] is self and len(args) == 1:
             return getattr(self, _REDUCTIONS[func])(**kwargs)
         if func is np.clip and args[0] is self:
             return self._with(np.clip(self.whole, *args[1:], **kwargs))
         if func in (np.where, np.round, np.nan_to_num):
-            parts = [a.whole if type(a) is MaskSelection else a for a in args]
+            parts: list[Any] = [a.whole if type(a) is MaskSelection else a for a in args]
             if all(type(a) is not MaskSelection or a.has_mask(self.mask) for a in args):
                 return self._with(func(*parts, **kwargs))
         return self._refuse()
 
-    def astype(self, dtype: Any, **kwargs: Any) -> MaskSelection:
+    def astype(self, dtype: DTypeLike, **kwargs: Any) -> MaskSelection:
         return self._with(self.whole.astype(dtype))
 
     def copy(self) -> MaskSelection:
@@ -122,7 +124,7 @@ class MaskSelection:
     def clip(self, *args: Any, **kwargs: Any) -> MaskSelection:
         return self._with(np.clip(self.whole, *args, **kwargs))
 
-    def _reduce(self, function: Any, neutral: Any, keywords: dict[str, Any]) -> Any:
+    def _reduce(self, function: Callable[..., Any], neutral: float, keywords: Mapping[str, Any]) -> Any:
         """Return `function` over the whole array, in which the elements that do not count are `neutral`."""
         if any(v is not None and v is not np._NoValue for v in keywords.values()):
             self._refuse()
@@ -174,7 +176,7 @@ _REDUCTIONS = {
 }
 
 
-def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:
+def _extreme(dtype: np.dtype[Any], largest: bool) -> float:
     """Return the largest or smallest value of a dtype."""
     if dtype.kind == "f":
         return np.inf if largest else -np.inf
@@ -246,6 +248,6 @@ def write_masked(x: TracedArray, key: Any, value: Any) -> bool:
     return True
 
 
-def _where(mask: Any, a: Any, b: Any) -> Any:
+def _where(mask: Array, a: Array, b: Array) -> Array:
     result = np.where(mask, a, b)
     return result._resolved() if type(result) is TracedArray else result

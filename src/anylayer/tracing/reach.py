@@ -136,13 +136,13 @@ class Reach:
         """Inspect queued objects, and the methods whose names occur in the code, until nothing new is found."""
         while self._waiting:
             while self._waiting:
-                self._look_into(*self._waiting.pop())
+                self._inspect(*self._waiting.pop())
             for cls in list(self._classes):
                 for name, x in list(vars(cls).items()):
                     if name in self.names or (name.startswith("__") and name not in _BY_NAME_ONLY):
                         self._visit(x, "")
 
-    def _look_into(self, x: Any, label: str) -> None:
+    def _inspect(self, x: Any, label: str) -> None:
         if isinstance(x, types.MethodType):
             self._visit(x.__self__, label or "self")
             self._visit(x.__func__, "")
@@ -229,7 +229,7 @@ class Reach:
             self._visit(x, "")
 
     def _check_reproducible(self, x: Any, bare: bool, f: types.FunctionType, line: int) -> None:
-        """Note whether `x` gives different results in each call, whatever its arguments are."""
+        """Note if `x` gives different results in each call, or may use a shared random number generator."""
         if x is None:
             return
         self.uses_shared_generator = self.uses_shared_generator or _may_use_shared_generator(x)
@@ -239,7 +239,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class CodeTraits:
     """Properties of the code of a class that its callers need to know.
 
     `writes`: the code mentions a way to write to a read-only array, or cannot be inspected. `handles_warnings`: it
@@ -251,16 +251,17 @@ class Habits:
 
 
 @functools.lru_cache(maxsize=256)
-def habits(cls: Any) -> Habits:
-    """Return the habits of a class, or of a function that creates an instance."""
+def code_traits(cls: Any) -> CodeTraits:
+    """Return the traits of the code of a class, or of a function that creates an instance."""
     reach = Reach(cls, entry=dir(cls) if isinstance(cls, type) else ())
-    return Habits(not reach.functions or not _BYPASSES.isdisjoint(reach.names), reach.handles_warnings)
+    return CodeTraits(not reach.functions or not _BYPASSES.isdisjoint(reach.names), reach.handles_warnings)
 
 
 def _may_use_shared_generator(x: Any) -> bool:
     """Return whether a call of `x` may use a random number generator of the process.
 
-    That is assumed of the functions of `random` and `numpy.random`, and of packages that are not inspected.
+    That is assumed of everything outside NumPy, OpenCV, this package and the standard library, of the methods of
+    generators, and of the modules `random` and `numpy.random`.
     """
     if isinstance(x, types.ModuleType):
         return x.__name__ in ("random", "numpy.random")
@@ -366,10 +367,10 @@ def _is_inspected(f: types.FunctionType) -> bool:
 def is_users_class(cls: type[Any]) -> bool:
     """Return whether a class has a method, perhaps inherited, that does not belong to an installed package."""
     key: Any = cls
-    return bool(_has_open_method(key))
+    return bool(_has_users_method(key))
 
 
 @functools.lru_cache(maxsize=1024)
-def _has_open_method(cls: Any) -> bool:
+def _has_users_method(cls: Any) -> bool:
     functions = (x for base in cls.__mro__ for x in vars(base).values() if isinstance(x, types.FunctionType))
     return any(_package(f.__code__.co_filename) == "" for f in functions)

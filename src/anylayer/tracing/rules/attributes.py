@@ -121,7 +121,7 @@ class Flat:
 def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
     """Implement np.put with one value, or one value per index."""
     if type(a) is not TracedArray:
-        raise refusal("np.put writes a traced array into a NumPy array; make it with np.zeros_like(x)")
+        raise refusal("np.put writes a traced array into a NumPy array; make that array with np.zeros_like(x)")
     if np.size(v) not in (1, np.size(ind)) or mode != "raise":
         raise refusal("np.put is recorded with one value, or one value per index, and mode='raise' only")
     Flat(a)[ind if type(ind) is TracedArray else np.asarray(ind)] = v if np.size(v) > 1 else np.reshape(v, ())

@@ -154,7 +154,7 @@ def take_along_axis(arr: Any, indices: Any, axis: AxisArg = -1) -> Array:
 def put_along_axis(arr: Array, indices: Any, values: Any, axis: AxisArg) -> None:
     if type(arr) is not TracedArray:
         raise refusal(
-            "np.put_along_axis writes a traced array into a NumPy array; make it with np.zeros_like(x) or "
+            "np.put_along_axis writes a traced array into a NumPy array; make that array with np.zeros_like(x) or "
             "np.zeros(shape, dtype, like=x)"
         )
     target: TracedArray = arr.reshape(-1) if axis is None else arr  # type: ignore[assignment]

@@ -269,8 +269,8 @@ def ufunc_at(ufunc: np.ufunc, a: Array, indices: Array, b: Array | None = None) 
     """Record ufunc.at: if indices repeat, each occurrence counts."""
     if type(a) is not TracedArray:
         raise refusal(
-            f"np.{ufunc.__name__}.at writes a traced array into a NumPy array; make it with np.zeros_like(x) or "
-            "np.zeros(shape, dtype, like=x)"
+            f"np.{ufunc.__name__}.at writes a traced array into a NumPy array; make that array with "
+            "np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
         )
     if ufunc not in _REDUCTIONS or b is None:
         raise refusal(f"np.{ufunc.__name__}.at cannot be recorded; only add, subtract, multiply, maximum, minimum")

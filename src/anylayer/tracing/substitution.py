@@ -87,18 +87,18 @@ class Substitution:
         """Return a copy of a user's Python function. A function of an installed package or of Python is returned
         as it is.
         """
-        if not _is_users(f):
+        if not _is_users_function(f):
             return f
         seen = self._module(f.__globals__)
         entry = self._copies.get(id(f))
         if entry is None:
-            made = types.FunctionType(f.__code__, seen, f.__name__, f.__defaults__, f.__closure__)
-            entry = self._copies[id(f)] = f, made
+            copied = types.FunctionType(f.__code__, seen, f.__name__, f.__defaults__, f.__closure__)
+            entry = self._copies[id(f)] = f, copied
             if f.__closure__:
                 cells = tuple(self._cell(c) for c in f.__closure__)
-                made = types.FunctionType(f.__code__, seen, f.__name__, f.__defaults__, cells)
-            made.__kwdefaults__, made.__module__ = f.__kwdefaults__, f.__module__
-            entry = self._copies[id(f)] = f, made
+                copied = types.FunctionType(f.__code__, seen, f.__name__, f.__defaults__, cells)
+            copied.__kwdefaults__, copied.__module__ = f.__kwdefaults__, f.__module__
+            entry = self._copies[id(f)] = f, copied
         return entry[1]
 
     def _cell(self, cell: types.CellType) -> types.CellType:
@@ -142,7 +142,7 @@ class Substitution:
             for name, x in vars(cls).items():
                 if name not in attributes and not name.startswith("__"):
                     f = x.__func__ if isinstance(x, staticmethod) else x
-                    if isinstance(f, types.FunctionType) and _is_users(f):
+                    if isinstance(f, types.FunctionType) and _is_users_function(f):
                         new = self.function(f)
                         attributes[name] = new if isinstance(x, staticmethod) else types.MethodType(new, clone)
         vars(clone).update(attributes)
@@ -156,7 +156,7 @@ class Substitution:
 _ABSENT = object()
 
 
-def _is_users(f: types.FunctionType) -> bool:
+def _is_users_function(f: types.FunctionType) -> bool:
     root = (f.__module__ or "").split(".")[0]
     file = f.__code__.co_filename
     if root in ("numpy", "anylayer") or root in sys.stdlib_module_names:
@@ -167,9 +167,9 @@ def _is_users(f: types.FunctionType) -> bool:
 def _constant(x: Any, owner: str) -> Any:
     """Return an attribute with its arrays as traced constants."""
     if isinstance(x, np.ndarray) and not isinstance(x, TracedArray) and x.dtype.kind in "biuf":
-        made = creation.constant_array(x)
-        made._owner = owner
-        return made
+        constant = creation.constant_array(x)
+        constant._owner = owner
+        return constant
     if type(x) in (list, tuple) and any(isinstance(v, np.ndarray) for v in x):
         return type(x)(_constant(v, owner) for v in x)
     return x
