@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.corrections._machinery import Corrector, correction, spelled
+from anylayer.corrections._machinery import Corrector, correction, respelled
 from anylayer.graph import Op, Value
 from anylayer.network import Array
 from anylayer.tracing import record
@@ -22,7 +22,7 @@ def _remainder(new: Corrector, o: Op) -> list[Value] | None:
     """Compute the remainder of floats exactly, for quotients below 2**24."""
     if not o.attrs.get("fmod") or o.outputs[0].dtype.kind != "f":
         return None
-    return spelled(new, o, _exact)
+    return respelled(new, o, _exact)
 
 
 def _exact(x: Array, y: Array) -> Array:
