@@ -182,6 +182,18 @@ def padding_of(op: Op) -> Padding | None:
     return Padding(begins, ends, value)
 
 
+def shifted_exponential(producers: Producers, value: Value | None) -> tuple[Value, list[int]] | None:
+    """Return (x, axes) where a value is exp(x - max(x)) with the maximum along these axes, sorted."""
+    power = producer(producers, value, "Exp")
+    shifted = producer(producers, power.inputs[0], "Sub") if power is not None else None
+    top = producer(producers, shifted.inputs[1], "ReduceMax") if shifted is not None else None
+    x = shifted.inputs[0] if shifted is not None else None
+    if x is None or top is None or top.inputs[0] is not x:
+        return None
+    axes = reduced_axes(top)
+    return None if axes is None else (x, sorted(axes))
+
+
 # ------------------------------------------------------------------------- windows
 
 

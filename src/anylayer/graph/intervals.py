@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.facts import Producers, number, producer, reduced_axes
+from anylayer.graph.facts import Producers, number, producer, reduced_axes, shifted_exponential
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import Dim
 
@@ -226,20 +226,10 @@ def _reduce_sum(intervals: Intervals, op: Op) -> Interval:
     axes, x = reduced_axes(op), _first(op)
     if axes is None or not all(isinstance(d, int) and d for d in x.shape):
         return low, high
-    if _has_exact_one(intervals.producers, x, axes):
+    shifted = shifted_exponential(intervals.producers, x)
+    if shifted is not None and shifted[1] == sorted(axes):
         return 1, max(high, 1)
     return max(low, _softened(intervals.of(x)[0])), high
-
-
-def _has_exact_one(producers: Producers, value: Value, axes: Sequence[int]) -> bool:
-    """Return whether a value is exp(x - max(x)) with the maximum taken along `axes`."""
-    power = producer(producers, value, "Exp")
-    shifted = producer(producers, power.inputs[0], "Sub") if power is not None else None
-    top = producer(producers, shifted.inputs[1], "ReduceMax") if shifted is not None else None
-    if shifted is None or top is None or top.inputs[0] is not shifted.inputs[0]:
-        return False
-    named = reduced_axes(top)
-    return named is not None and sorted(named) == sorted(axes)
 
 
 def _softened(low: Number) -> Number:

@@ -157,6 +157,21 @@ class _Search:
         return value.const is not None and (kind == "constant" or value.const.size == 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A rewrite as it was stated: see `rewrite`. `kinds` are those of the parameters: see Pattern."""
+
+    befores: tuple[Function, ...]
+    after: Function
+    kinds: tuple[str, ...]
+    when: Function | None
+    inexact: bool
+
+
+REWRITES: dict[str, Declared] = {}
+"""The name of the decorated function -> the rewrite."""
+
+
 def rewrite(
     after: Function,
     *,
@@ -179,6 +194,7 @@ def rewrite(
     def enter(before: Function) -> Function:
         kinds = [_kind(p.annotation) for p in inspect.signature(before).parameters.values()]
         patterns = [Pattern.of(function, kinds, loose=inexact) for function in (before, *also)]
+        REWRITES[before.__name__] = Declared((before, *also), after, tuple(kinds), when, inexact)
 
         @functools.wraps(before)
         def replace(new: Rewriter, o: Op) -> list[Value] | None:

@@ -6,12 +6,13 @@ Layers record Softmax, PRelu, Softplus and Swish as several operators, because e
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-import numpy as np
-
+from anylayer import ops
 from anylayer.graph import Graph, Op, Value
-from anylayer.graph.facts import Producers, producer, reduced_axes
+from anylayer.graph.facts import Producers, producer, reduced_axes, shifted_exponential
+from anylayer.optimize.patterns import Pattern
 
 Fused = tuple[str, list[Value | None], dict[str, Any]]
 """An operator that replaces several: its name, inputs and attributes."""
@@ -32,67 +33,35 @@ def fuse_patterns(graph: Graph) -> Graph:
 
 
 def _softmax(op: Op, producers: Producers) -> Fused | None:
-    """Match Softmax: exp(x - max(x)) / sum(exp(x - max(x)))."""
-    e = producer(producers, op.inputs[0], "Exp")
+    """Match Softmax: exp(x - max(x)) / sum(exp(x - max(x))) along one axis."""
     total = producer(producers, op.inputs[1], "ReduceSum")
-    less = producer(producers, e.inputs[0], "Sub") if e is not None else None
-    top = producer(producers, less.inputs[1], "ReduceMax") if less is not None else None
-    if e is None or total is None or less is None or top is None:
+    found = shifted_exponential(producers, op.inputs[0])
+    if total is None or found is None or total.inputs[0] is not op.inputs[0]:
         return None
-    same = total.inputs[0] is e.outputs[0] and top.inputs[0] is less.inputs[0]
-    axes = reduced_axes(total)
-    if not same or axes is None or len(axes) != 1 or reduced_axes(top) != axes:
-        return None
-    return "Softmax", [less.inputs[0]], {"axis": axes[0]}
+    x, axes = found
+    return ("Softmax", [x], {"axis": axes[0]}) if len(axes) == 1 and reduced_axes(total) == axes else None
 
 
-def _input_by_and_other(op: Op, name: str, producers: Producers) -> tuple[Op, Value | None] | None:
-    """Return the producer of that input of a binary operator which operator `name` produces, and the other
-    input."""
-    for i, j in ((0, 1), (1, 0)):
-        found = producer(producers, op.inputs[i], name)
-        if found is not None:
-            return found, op.inputs[j]
-    return None
+def _matches(name: str, function: Callable[..., Any], *kinds: str) -> Callable[[Op, Producers], Fused | None]:
+    """Return a function that matches a pattern: see optimize.patterns.Pattern."""
 
+    @cache
+    def pattern() -> Pattern:
+        return Pattern.of(function, kinds)
 
-def _prelu(op: Op, producers: Producers) -> Fused | None:
-    """Match PRelu: relu(x) + (x - relu(x)) * slope, with a constant slope."""
-    pair = _input_by_and_other(op, "Relu", producers)
-    scaled = producer(producers, pair[1], "Mul") if pair is not None else None
-    part = _input_by_and_other(scaled, "Sub", producers) if scaled is not None else None
-    if pair is None or part is None or part[1] is None or part[1].const is None:
-        return None
-    relu, below = pair[0], part[0]
-    if below.inputs[0] is not relu.inputs[0] or below.inputs[1] is not relu.outputs[0]:
-        return None
-    return "PRelu", [relu.inputs[0], part[1]], {}
+    def match(op: Op, producers: Producers) -> Fused | None:
+        values = pattern().match(producers, op)
+        return None if values is None else (name, [*values], {})
 
-
-def _softplus(op: Op, producers: Producers) -> Fused | None:
-    """Match Softplus: relu(x) + log(exp(-|x|) + 1)."""
-    pair = _input_by_and_other(op, "Relu", producers)
-    log = producer(producers, pair[1], "Log") if pair is not None else None
-    one_more = producer(producers, log.inputs[0], "Add") if log is not None else None
-    part = _input_by_and_other(one_more, "Exp", producers) if one_more is not None else None
-    negative = producer(producers, part[0].inputs[0], "Neg") if part is not None else None
-    size = producer(producers, negative.inputs[0], "Abs") if negative is not None else None
-    if pair is None or part is None or size is None or size.inputs[0] is not pair[0].inputs[0]:
-        return None
-    one = part[1].const if part[1] is not None else None
-    return ("Softplus", [size.inputs[0]], {}) if one is not None and bool(np.all(one == 1)) else None
-
-
-def _swish(op: Op, producers: Producers) -> Fused | None:
-    """Match Swish: x * sigmoid(x). (Swish is no operator of ONNX; elementwise.py writes it.)"""
-    pair = _input_by_and_other(op, "Sigmoid", producers)
-    if pair is None or pair[0].inputs[0] is not pair[1]:
-        return None
-    return "Swish", [pair[1]], {}
+    return match
 
 
 _PATTERNS: dict[str, tuple[Callable[[Op, Producers], Fused | None], ...]] = {
     "Div": (_softmax,),
-    "Add": (_prelu, _softplus),
-    "Mul": (_swish,),
+    "Add": (
+        _matches("PRelu", lambda x, slope: ops.relu(x) + (x - ops.relu(x)) * slope, "array", "constant"),
+        _matches("Softplus", ops.softplus, "array"),
+    ),
+    "Mul": (_matches("Swish", lambda x: x * ops.sigmoid(x), "array"),),
 }
+"""Operator -> the patterns whose result it computes. (Swish is not an ONNX operator; elementwise.py writes it.)"""
