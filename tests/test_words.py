@@ -40,3 +40,27 @@ def test_tree_contains_no_banned_phrase() -> None:
     texts = {path: path.read_text("utf-8").lower() for path in words.files()}
     found = [f"{p.relative_to(words.ROOT)}:{line}: {hit}" for _, p, line, hit in words.found(words.BANNED, texts)]
     assert not found
+
+
+def test_docstrings_without_a_verb_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(
+        '''
+def good():
+    """Return one."""
+
+def fragment():
+    """Where the axis is the innermost."""
+
+@property
+def noun(self):
+    """The number of axes."""
+'''
+    )
+    assert [*words.fragments(path)] == [(5, "Where the axis is the innermost.")]
+
+
+@pytest.mark.parametrize("folder", words.VERBS_FIRST)
+def test_docstrings_begin_with_a_verb(folder: str) -> None:
+    inside = [path for path in words.files() if path.is_relative_to(words.ROOT / folder) and path.suffix == ".py"]
+    assert not [f"{path}:{line}: {text}" for path in inside for line, text in words.fragments(path)]

@@ -1,7 +1,9 @@
-"""Report phrases that are hard to understand, with file, line and a better phrase: `python -m tools.words`.
+"""Report text that is hard to understand, with file, line and a better phrase: `python -m tools.words`.
 
 `make check` runs it. It fails for a phrase of BANNED. For the phrases of LEAVING it prints only how often each one
 still occurs; `--leaving` prints their places, too. Move a phrase to BANNED as soon as its count is 0.
+
+It also reports docstrings of functions that do not begin with a verb, and fails for those in VERBS_FIRST.
 
 A phrase is a regular expression in lower case, matched against whole files in lower case. A space in it also
 matches a line break. It must not match a correct sentence: list phrases, not words that are often right ("known").
@@ -10,6 +12,8 @@ matches a line break. It must not match a correct sentence: list phrases, not wo
 from __future__ import annotations
 
 import argparse
+import ast
+import collections
 import re
 import subprocess
 import sys
@@ -19,21 +23,29 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 BANNED = {
+    r"a pass over (the|an|its|one) \w+ less": "saves a pass over ...",
+    r"and its like": "and similar functions",
     r"as (it is|they are) told": "as given by ...",
+    r"at hand": "available",
     r"channels lie": "the channel axis; channels-first or channels-last",
     r"comes? from outside": "name the source",
+    r"dea(l|ls|lt|ling) out": "permute, distribute",
     r"does without": "does not need",
     r"held (against|to) (its|the|what|that|numpy|real)": "compared with",
     r"is held to": "must match ... within a tolerance",
+    r"mixtures?": "interpolation",
     r"need (it )?not be told": "does not have to be given",
     r"none but": "only",
     r"otherwise than": "differently from",
+    r"put off": "deferred",
+    r"settl(e|es|ed|ing)": "materialize",
     r"so (is it|it is) with": "name what happens and why",
     r"such (as (it|they) may be|(a|an) one)": "for example; name the thing",
     r"take apart": "split into, replace by",
     r"turned (over|round|around)": "reversed, transposed",
     r"what (gives|makes|made) its?": "name the thing: the producer, the identity",
     r"what (it|they) (is|are) told": "the arguments",
+    r"what (reads|gives|makes|takes) (it|them)": "its producer, its consumers",
     r"what is there": "name the thing",
     r"wins over": "replaces, takes precedence over",
     r"worked out": "computed",
@@ -49,24 +61,18 @@ LEAVING = {
     r"so manieth": "n-th",
     r"(is|are) the most(?! \w)": "at most",
     r"lay(s|ing)? (the |their )?channels? (first|last)": "channels-first, channels-last",
-    r"dea(l|ls|lt|ling) out": "permute, distribute",
-    r"put off": "deferred",
-    r"settl(e|es|ed|ing)": "materialize",
     r"makers?": "producer",
     r"who reads": "consumers",
     r"nothing (else )?reads": "without (other) consumers",
     r"nobody (reads|knows|asks)": "without consumers; unknown",
     r"(is|are|was|were) told": "is given, is named",
     r"told by": "given by, determined by",
-    r"mixtures?": "interpolation",
     r"one an? (channel|axis|output|input|sample|bin|node|layer|element|step|row|window|case)": "one per ...",
     r"values? an? (channel|axis|sample|bin|node|row)": "per ...",
     r"out: so is it": "and is therefore left out as well",
     r"(?<!maximum\s)suppressions?": "NMS",
     r"what (is (asked|told|meant|wanted)|stands)": "name the thing",
     r"what (it|they|he|a \w+|the \w+) gives?": "its outputs, its result",
-    r"what (reads|gives|makes|takes) (it|them)": "its producer, its consumers",
-    r"and its like": "and similar functions",
     r"whole numbers?": "integer",
     r"behind (a|an|the|it|its|each|every|them)": "after",
     r"(hand|hands|handed|handing) over": "pass, copy",
@@ -75,11 +81,59 @@ LEAVING = {
     r"(goes|go) by": "is named, depends on",
     r"computes? of": "computes from",
     r"anew": "again",
-    r"at hand": "available",
     r"the other one": "name the thing",
-    r"a pass over (the|an|its|one) \w+ less": "saves a pass over ...",
 }
 """Phrase -> a better one. These still occur."""
+
+
+VERBS_FIRST = ("benchmarks", "tests/conformance", "tests/hostile", "tools")
+"""Folders in which every docstring of a function begins with a verb."""
+
+_NO_VERBS = frozenset(
+    (
+        "A",
+        "All",
+        "An",
+        "As",
+        "At",
+        "By",
+        "Each",
+        "Every",
+        "For",
+        "From",
+        "How",
+        "If",
+        "In",
+        "Its",
+        "It",
+        "No",
+        "None",
+        "Not",
+        "Of",
+        "On",
+        "One",
+        "Same",
+        "Some",
+        "That",
+        "The",
+        "These",
+        "This",
+        "Those",
+        "To",
+        "True",
+        "False",
+        "Two",
+        "What",
+        "When",
+        "Where",
+        "Whether",
+        "Which",
+        "Who",
+        "Why",
+        "With",
+    )
+)
+"""First words of docstrings that are not sentences."""
 
 
 def files() -> list[Path]:
@@ -114,8 +168,24 @@ def found(phrases: Mapping[str, str], texts: Mapping[Path, str]) -> Iterator[tup
                     yield phrase, path, text.count("\n", 0, match.start()) + 1, " ".join(match[0].split())
 
 
+def fragments(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the first line of each docstring of a function that does not begin with a verb.
+
+    Tests need no verb, and properties and fixtures may be described by a noun.
+    """
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("test_"):
+            continue
+        text = ast.get_docstring(node)
+        nouns = any(word in ast.unparse(d) for d in node.decorator_list for word in ("property", "fixture"))
+        if text and not nouns:
+            word = text.split()[0].rstrip(",.;:")
+            if word in _NO_VERBS or not word[:1].isupper():
+                yield node.lineno, text.split("\n")[0]
+
+
 def main() -> int:
-    """Print the occurrences. Return 1 if there is one of a banned phrase."""
+    """Print what is found. Return 1 for a banned phrase, or for a docstring that must begin with a verb."""
     parser = argparse.ArgumentParser(prog="python -m tools.words", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--leaving", action="store_true", help="print the places of phrases that are leaving")
     places = parser.parse_args().leaving
@@ -125,10 +195,21 @@ def main() -> int:
     for phrase, path, line, text in [*banned, *(leaving if places else [])]:
         better = (BANNED | LEAVING)[phrase]
         print(f"{path.relative_to(ROOT)}:{line}: '{text}': better: {better}")
+    wrong, counts = bool(banned), collections.Counter[str]()
+    for path in (path for path in texts if path.suffix == ".py"):
+        where = path.relative_to(ROOT).as_posix()
+        must = where.startswith(tuple(f"{folder}/" for folder in VERBS_FIRST))
+        for line, text in fragments(path):
+            counts["/".join(where.split("/")[:-1][:3])] += 1
+            wrong |= must
+            if must or places:
+                print(f"{where}:{line}: '{text}': begin with a verb: Return, Raise, Fold ...")
     for phrase, better in LEAVING.items():
-        count = sum(1 for other, *_ in leaving if other == phrase)
-        print(f"{count:5} left: {phrase} -> {better}")
-    return 1 if banned else 0
+        if count := sum(1 for other, *_ in leaving if other == phrase):
+            print(f"{count:5} left: {phrase} -> {better}")
+    for folder, count in counts.most_common():
+        print(f"{count:5} left: docstrings without a verb in {folder}")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
