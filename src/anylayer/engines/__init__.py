@@ -1,8 +1,8 @@
-"""Engines: each module of this folder runs graphs in one way. "numpy", which runs the layers' `forward` itself, is
-no engine of this folder.
+"""Engines: each module of this folder compiles graphs for one runtime. Engine "numpy", which calls each layer's
+`forward`, is not in this folder.
 
 An engine is a module `anylayer.engines.<name>`, named after its package on PyPI, that meets the protocol `Engine`.
-What it computes wrongly is corrected or refused in corrections/<name>.py, if there is such a file.
+Operators that it computes wrongly are corrected or refused in corrections/<name>.py.
 """
 
 from __future__ import annotations
@@ -20,26 +20,29 @@ class Program(Protocol):
     """A compiled graph. Safe to call from several threads."""
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
-        """Outputs for the inputs; an array in `out` is used for its output where the engine can."""
+        """Compute the outputs. An array in `out` is written to and returned for its output."""
 
 
 class Engine(Protocol):
     """A module that compiles graphs.
 
-    PRECISIONS: the precisions in which it can compute, "float32" among them.
-    GENERAL: whether it runs every graph, each operator as the graph says. An engine that is not general runs
-    some graphs only, in its own way, one sample at a time.
+    PRECISIONS: the precisions in which it can compute, including "float32".
+    GENERAL: whether it runs every graph, each operator as the graph has it. An engine that is not general runs
+    some graphs only, in its own way, and one sample at a time.
     """
 
     PRECISIONS: Collection[str]
     GENERAL: bool
 
     def suits(self, graphs: Sequence[Graph]) -> bool:
-        """Whether `engine="auto"` measures this engine for a network of these graphs."""
+        """Return whether engine "auto" measures this engine for a network of these graphs."""
 
     def compile(self, graph: Graph, threads: int | None = None, precision: str = "float32") -> Program:
-        """Compile for `threads` threads (None: as many as the engine likes), computing in `precision`, one of
-        PRECISIONS. Raises EngineError when the engine refuses the graph."""
+        """Compile a graph.
+
+        threads: the number of threads; None lets the engine choose. precision: one of PRECISIONS, in which the
+        engine computes. Raises EngineError where the engine refuses the graph.
+        """
 
 
 def engines() -> list[str]:
@@ -59,7 +62,7 @@ def installed() -> dict[str, Engine]:
 
 
 def load_engine(name: str) -> Engine:
-    """Return an engine's module. Raises EngineError when it is unknown or not installed."""
+    """Return an engine's module. Raises EngineError where it is unknown or not installed."""
     known = engines()
     if name not in known:
         raise EngineError(f"there is no engine '{name}'{nearest(name, known)}; engines: numpy, {', '.join(known)}")

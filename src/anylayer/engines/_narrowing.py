@@ -1,4 +1,4 @@
-"""Arrays that OpenVINO holds in less than they have: integers of 64 bits in 32, float64 in float32."""
+"""Refuse values that OpenVINO would change: it computes 64-bit integers in 32 bits, and float64 in float32."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from anylayer.graph.intervals import is_wide
 from anylayer.network import Array
 
 Narrowed = list[tuple[int, str, float, float]]
+"""Values of a narrower dtype in OpenVINO: (index, name, smallest, largest)."""
 _INTEGERS = (-(2**31), 2**31 - 1)
 _FLOATS = float(np.finfo(np.float32).max)
 
 
 def narrowed(values: Sequence[Value], *, inputs: bool) -> Narrowed:
-    """Return (place, name, least, largest) of the values whose dtype holds more than OpenVINO computes with.
+    """Return the values whose dtype OpenVINO narrows, with the range of values that it preserves.
 
-    OpenVINO computes uint32 as int32: what comes of that is right, what it compares and divides is not.
+    inputs: whether these are a graph's inputs. OpenVINO computes uint32 as int32, which changes comparisons and
+    divisions of inputs, but no outputs.
     """
     found: Narrowed = []
     for i, value in enumerate(values):
@@ -31,18 +33,19 @@ def narrowed(values: Sequence[Value], *, inputs: bool) -> Narrowed:
 
 
 def need_range(arrays: Sequence[Array], limits: Narrowed, what: str) -> None:
-    """Raise EngineError where an array holds what OpenVINO would give as something else. NaN passes.
+    """Raise EngineError where an array contains a value outside its range. NaN is allowed.
 
-    An output of float64 that is infinite comes as the largest float32, so that is refused as well.
+    what: "input" or "output". The largest float32 is refused as an output of float64, because OpenVINO returns it
+    for an infinity.
     """
-    for i, name, least, largest in limits:
+    for i, name, smallest, largest in limits:
         array = arrays[i]
         if not array.size:
             continue
         low, high = np.fmin.reduce(array, None), np.fmax.reduce(array, None)
         edge = what == "output" and array.dtype.kind == "f"
-        if low < least or high > largest or (edge and (low == least or high == largest)):
-            worst = low if low < least or (edge and low == least) else high
+        if low < smallest or high > largest or (edge and (low == smallest or high == largest)):
+            worst = low if low < smallest or (edge and low == smallest) else high
             text = "integers in 32 bits" if array.dtype.kind in "iu" else "float64 in float32"
             raise EngineError(
                 f"engine 'openvino' computes {text}, and {what} '{name}' holds {worst}. Use engine 'onnxruntime'"

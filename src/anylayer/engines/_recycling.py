@@ -1,6 +1,7 @@
-"""Output arrays used again once their caller has dropped them.
+"""Reuse output arrays after the caller has dropped them.
 
-Fresh memory of a megabyte costs a good part of a millisecond of page faults, more than many an operator takes.
+The page faults of a new array of a megabyte take a good part of a millisecond, which is longer than many
+operators.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import numpy as np
 
 from anylayer.network import Array, Shape
 
-_KEPT = 3
-_LARGEST = 1 << 26
-_COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the lock, counts are no proof
+_MAX_ARRAYS = 3
+_MAX_BYTES = 1 << 26
+_COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether reference counts say that an array is unused. Without the global interpreter lock they do not."""
 
 
 class Slot:
-    """A place for one array."""
+    """A holder of one array."""
 
     __slots__ = ("array",)
 
@@ -26,7 +28,7 @@ class Slot:
         self.array = array
 
     def references(self) -> int:
-        """How many refer to the array."""
+        """Return the number of references to the array."""
         return sys.getrefcount(self.array)
 
 
@@ -34,9 +36,10 @@ _UNUSED = Slot(np.empty(0)).references()
 
 
 class Recycled:
-    """Arrays of one shape and dtype, each given away again when nothing else refers to it or to a view of it.
+    """A pool of arrays of one shape and dtype. An array is reused when nothing else refers to it or to a view of
+    it.
 
-    For one thread. At most three of at most 64 MB are kept.
+    It serves one thread, and keeps at most three arrays of at most 64 MiB each.
     """
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
@@ -44,12 +47,12 @@ class Recycled:
         self._slots: list[Slot] = []
 
     def take(self) -> tuple[Array, Slot | None]:
-        """An array with any values in it, and its slot, None where it is not kept."""
+        """Return an array with undefined values, and its slot: None where the array is not kept for reuse."""
         for slot in self._slots:
             if slot.references() == _UNUSED:
                 return slot.array, slot
         slot = Slot(np.empty(self._shape, self._dtype))
-        if not _COUNTS or len(self._slots) == _KEPT or slot.array.nbytes > _LARGEST:
+        if not _COUNTS_ARE_EXACT or len(self._slots) == _MAX_ARRAYS or slot.array.nbytes > _MAX_BYTES:
             return slot.array, None
         self._slots.append(slot)
         return slot.array, slot

@@ -1,4 +1,4 @@
-"""ncnn on the CPU, in float32: fast where large 3x3 convolutions rule. Runs one sample at a time."""
+"""ncnn on the CPU, in float32. It is fast for networks of large 3x3 convolutions. It runs one sample at a time."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _WAIT = "OMP_WAIT_POLICY"
 
 
 def _imported() -> Any:
-    """The package, its threads set to sleep while they wait: its own copy of libgomp reads that once, when loaded.
+    """Import ncnn with OMP_WAIT_POLICY=PASSIVE, so that its threads sleep while they wait.
 
-    Spinning ones make it slower than all others where a core is busy (HED 120 x 160, two threads, a loaded
-    machine: median 520 to 580 ms, asleep 115 to 270, ONNX Runtime 310 to 460), and cost other engines their cores.
+    ncnn's own copy of libgomp reads the variable once, when it is loaded. Threads that spin make ncnn slower than
+    all other engines where a core is busy (HED at 120 x 160 on two threads of a loaded machine: median 520 to 580
+    ms, sleeping 115 to 270 ms, ONNX Runtime 310 to 460 ms), and take the cores from other engines.
     """
     own = _WAIT not in os.environ
     if own:
@@ -41,15 +42,16 @@ def _imported() -> Any:
 
 ncnn: Any = _imported()
 
-_alone = False
-"""Whether this process was forked from one that ncnn had started threads in. A fork takes no threads along, and
-ncnn's libgomp waits for them forever, so such a process computes on one."""
+_forked = False
+"""Whether this process was forked from one in which ncnn had started threads. A fork has none of these threads,
+and ncnn's libgomp would wait for them forever, so such a process computes on one thread."""
 _started = False
+"""Whether ncnn has started threads in this process."""
 
 
 def _after_fork() -> None:
-    global _alone
-    _alone = _alone or _started
+    global _forked
+    _forked = _forked or _started
 
 
 if hasattr(os, "register_at_fork"):
@@ -60,7 +62,7 @@ _address.restype, _address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes
 
 
 class _Weights(ncnn.DataReader):  # type: ignore[misc]
-    """Gives ncnn the weights from NumPy's memory, as it asks for them."""
+    """Copies weights from NumPy's memory to ncnn, in the order in which ncnn asks for them."""
 
     def __init__(self, arrays: Sequence[Array]) -> None:
         super().__init__()
@@ -70,7 +72,10 @@ class _Weights(ncnn.DataReader):  # type: ignore[misc]
         return 0
 
     def read(self, buffer: Any, size: int) -> int:
-        """Copy the next array to `buffer`; 0, which ncnn takes for a short file, where the sizes differ."""
+        """Copy the next array to `buffer`, and return its size in bytes.
+
+        Where ncnn asks for another size, return 0, which means to ncnn that the file is too short.
+        """
         if not self._left or self._left[-1].nbytes != size:
             return 0
         ctypes.memmove(_address(buffer, None), self._left.pop().ctypes.data, size)
@@ -78,11 +83,12 @@ class _Weights(ncnn.DataReader):  # type: ignore[misc]
 
     @property
     def done(self) -> bool:
+        """Whether ncnn has read all weights."""
         return not self._left
 
 
 class NcnnProgram:
-    """A network, with one extractor a call."""
+    """A network of ncnn. Each call uses an extractor of its own."""
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
         self._graph = graph
@@ -91,10 +97,10 @@ class NcnnProgram:
 
     def _load(self, threads: int | None) -> None:
         global _started
-        self._threads = 1 if _alone else threads
+        self._threads = 1 if _forked else threads
         model = to_ncnn(self._graph)
         net = ncnn.Net()
-        _settle(net.opt, self._threads)
+        _configure(net.opt, self._threads)
         weights = _Weights(model.weights)
         if net.load_param_mem(model.text) or net.load_model(weights) or not weights.done:
             raise EngineError("engine 'ncnn' refuses the graph")
@@ -107,16 +113,17 @@ class NcnnProgram:
         _started = _started or self._threads != 1
 
     def _reload(self) -> None:
-        """Load again in a forked process: some layers keep the number of threads that they were loaded with."""
+        """Load the network again in a forked process, because some layers keep the number of threads from
+        loading."""
         with self._lock:
             if self._threads != 1:
                 self._load(1)
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
-        if _alone and self._threads != 1:
+        if _forked and self._threads != 1:
             self._reload()
         extractor = self._net.create_extractor()
-        held = [np.ascontiguousarray(x, np.float32) for x in inputs]  # ncnn reads them where they lie
+        held = [np.ascontiguousarray(x, np.float32) for x in inputs]  # ncnn reads their memory
         for place, array in zip(self._inputs, held):
             if place is not None:
                 name, shape, changed = place
@@ -136,8 +143,8 @@ class NcnnProgram:
         return results
 
 
-def _settle(options: Any, threads: int | None) -> None:
-    """Full float32, on so many threads."""
+def _configure(options: Any, threads: int | None) -> None:
+    """Make ncnn compute in float32 throughout, on this number of threads (None: its default)."""
     for name in (
         *("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_packed", "use_bf16_storage"),
         *("use_int8_inference", "use_int8_packed", "use_int8_storage", "use_int8_arithmetic"),
@@ -155,11 +162,12 @@ def compile(graph: Graph, threads: int | None = None, precision: str = "float32"
 
 
 def suits(graphs: Sequence[Graph]) -> bool:
-    """Whether 1.5 G multiply-adds, and two thirds of all, are in 3x3 convolutions that ncnn computes by Winograd's
-    minimal filtering.
+    """Return whether at least 1.5 G multiply-adds, and two thirds of all, are in 3x3 convolutions that ncnn
+    computes by Winograd's minimal filtering (Lavin and Gray, arXiv 1509.09308).
 
-    Its seconds to the better of ONNX Runtime's and OpenVINO's, one thread: HED and VGG-16 (0.99 of all) 0.48,
-    Darknet-19 (0.95) 0.54; but ResNet-50 (0.48) 0.86, GoogLeNet (0.61, 1 G) 0.94, networks below 0.1 G 1.1 to 1.4.
+    ncnn's time divided by the better of ONNX Runtime's and OpenVINO's, on one thread, with the fraction of such
+    multiply-adds: HED and VGG-16 (0.99) 0.48; Darknet-19 (0.95) 0.54; ResNet-50 (0.48) 0.86; GoogLeNet (0.61, 1 G
+    in total) 0.94; networks below 0.1 G 1.1 to 1.4.
     """
     total = large = 0
     for op in (o for g in graphs for o in g.ops):
@@ -170,15 +178,17 @@ def suits(graphs: Sequence[Graph]) -> bool:
 
 
 def _multiplications(op: Op) -> int:
+    """Return the multiply-adds of a convolution or matrix product with constant weights; 0 for other operators."""
     weights = op.inputs[1] if op.op in ("Conv", "ConvTranspose", "Gemm", "MatMul") else None
     if weights is None or weights.const is None:
         return 0
-    seen = op.inputs[0] if op.op == "ConvTranspose" else op.outputs[0]
-    cells = seen.shape[2:] if seen is not None and op.op.startswith("Conv") else op.outputs[0].shape[:-1]
+    image = op.inputs[0] if op.op == "ConvTranspose" else op.outputs[0]
+    cells = image.shape[2:] if image is not None and op.op.startswith("Conv") else op.outputs[0].shape[:-1]
     return weights.const.size * math.prod(cells) if all(isinstance(n, int) for n in cells) else 0
 
 
 def _is_winograd(op: Op) -> bool:
+    """Return whether ncnn computes this operator by Winograd's minimal filtering."""
     weights = op.inputs[1]
     return (
         op.op == "Conv"

@@ -1,4 +1,5 @@
-"""OpenVINO on the CPU, in float32 (its own choice on some machines would be bfloat16)."""
+"""OpenVINO on the CPU. It computes in float32 unless asked otherwise; its own default on some machines is
+bfloat16."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import numpy as np
 from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
 from anylayer.engines._narrowing import narrowed, need_range
-from anylayer.engines._outputs import need_shapes, wanted_shapes
+from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.engines._recycling import Recycled, Slot
 from anylayer.errors import EngineError, need
 from anylayer.graph import Graph, Value
@@ -26,16 +27,22 @@ PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 GENERAL = True
 _SHARED_BYTES = 1 << 16
 """Weights of this size or more are shared with NumPy instead of copied into the protobuf."""
-_DIRECT = 1 << 14
+_DIRECT_BYTES = 1 << 14
+"""Inputs and outputs of this size or more are passed without a copy."""
 _MAX_OPERATORS = 3000
 """A graph of more operators is refused, because it compiles for minutes."""
-_TINY = 1 << 12
+_TINY_VALUES = 1 << 12
+"""A graph whose arrays have fewer values in total runs on one thread."""
 _DIVISION = "nonconvertable_divide_0"
-"""The mark of a division that is not made a product with the reciprocal (OpenVINO, NonconvertibleDivide)."""
+"""The mark of a division that OpenVINO must not replace by a product with the reciprocal
+(NonconvertibleDivide)."""
 
 
 def _writable(array: Array) -> Array:
-    """The array as OpenVINO shares it: contiguous, over memory that may be written (it never is)."""
+    """Return a view of the array that OpenVINO can share, or a copy where it cannot.
+
+    OpenVINO shares contiguous, writable memory only. It does not write to it.
+    """
     if array.flags.c_contiguous:
         view: Array = array.view()
         try:
@@ -47,7 +54,7 @@ def _writable(array: Array) -> Array:
 
 
 class OpenVinoProgram:
-    """A compiled model with one infer request a thread."""
+    """A compiled model of OpenVINO with one infer request per thread."""
 
     def __init__(self, graph: Graph, threads: int | None, precision: str = "float32") -> None:
         fixed = corrected(graph, "openvino", checking=True)
@@ -62,8 +69,8 @@ class OpenVinoProgram:
         if threads:
             config["INFERENCE_NUM_THREADS"] = threads
         self._dtypes = [v.dtype for v in graph.outputs]
-        self._wanted = wanted_shapes(graph.outputs)
-        self._empty = [  # OpenVINO gives numbers without axes for them
+        self._expected = output_shapes(graph.outputs)
+        self._empty = [  # OpenVINO returns arrays of rank 0 for them
             (i, np.empty(v.shape, v.dtype))
             for i, v in enumerate(graph.outputs)
             if 0 in v.shape and is_static(v.shape)
@@ -77,7 +84,7 @@ class OpenVinoProgram:
         places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
         self._places = [
             places.get(value.name) for value in graph.inputs
-        ]  # None: OpenVINO drops what nothing reads
+        ]  # None: OpenVINO drops inputs that nothing reads
         read = {v for o in graph.ops for v in o.inputs} | set(graph.outputs)
         for value, place in zip(graph.inputs, self._places):
             need(
@@ -88,7 +95,10 @@ class OpenVinoProgram:
         self._local = threading.local()
 
     def _read(self, graph: Graph, divisions: Sequence[Value]) -> Any:
-        """The model, with large weights as constants over NumPy's memory instead of a copy in the protobuf."""
+        """Return OpenVINO's model of a graph. Large weights are constants over NumPy's memory, and are not copied.
+
+        divisions: values whose division must not become a product with the reciprocal.
+        """
         lifted: dict[str, Array] = {}
 
         def lift(name: str, value: Value) -> bool:
@@ -101,7 +111,7 @@ class OpenVinoProgram:
         exact = {v.name for v in divisions}
         for node in model.get_ops():
             if node.get_type_name() == "TopK" and node.output(1).get_target_inputs():
-                node.set_attribute("stable", True)  # of equal values the lower index first, as ONNX has it; slow
+                node.set_attribute("stable", True)  # equal values in the order of their indices, as in ONNX; slow
             elif node.get_type_name() == "Divide" and node.get_friendly_name() in exact:
                 node.get_rt_info()[_DIVISION] = True
         if not lifted:
@@ -132,25 +142,26 @@ class OpenVinoProgram:
             raise EngineError(f"engine 'openvino' stops: {error}") from error
         for i, nothing in self._empty:
             results[i] = nothing.copy() if out is None or out[i] is None else results[i]
-        need_shapes("openvino", results, self._wanted)
+        need_shapes("openvino", results, self._expected)
         if self._checks:
-            self._need_checked(results.pop())
+            self._need_passed(results.pop())
         if self._narrowed[1]:
             need_range(results, self._narrowed[1], "output")
         return results
 
-    def _need_checked(self, flags: Array) -> None:
-        """Stop where a check of the graph has found something."""
+    def _need_passed(self, flags: Array) -> None:
+        """Raise EngineError where a check in the graph has failed. `flags` has one boolean per check."""
         if flags.any():
             found = self._checks[int(flags.argmax())]
             raise EngineError(f"engine 'openvino' stops: {found}. Use engine 'onnxruntime', or 'numpy'")
 
 
 class _Request:
-    """An infer request, for one thread. Its tensors lie over arrays of its own where they are small (to and from
-    which is copied) and over the caller's where they are large; those stay until others come.
+    """An infer request for one thread.
 
-    A call of ReLU on 16 numbers takes 11 us so, and 21 with its tensors set each time.
+    Small inputs and outputs are copied to and from arrays of the request. Large ones are tensors over the caller's
+    arrays, which stay set until the caller passes others. A call of ReLU on 16 numbers takes 11 us this way, and
+    21 us if its tensors are set in each call.
     """
 
     def __init__(self, model: Any, places: Sequence[int | None], dtypes: Sequence[np.dtype[Any]]) -> None:
@@ -167,7 +178,7 @@ class _Request:
         shapes = [_fixed_shape(port, dtype) for port, dtype in zip(model.outputs, self._dtypes)]
         self._shapes = [None if shape is None else shape[0] for shape in shapes]
         self._own = [
-            np.zeros(shape[0], dtype) if shape is not None and shape[1] < _DIRECT else None
+            np.zeros(shape[0], dtype) if shape is not None and shape[1] < _DIRECT_BYTES else None
             for shape, dtype in zip(shapes, self._dtypes)
         ]
         self._filled: list[Array | Slot | None] = [None] * len(shapes)
@@ -182,7 +193,7 @@ class _Request:
         fixed = _fixed_shape(port, dtype)
         if fixed is None:
             self._other_inputs.append((i, place))
-        elif fixed[1] >= _DIRECT:
+        elif fixed[1] >= _DIRECT_BYTES:
             self._large_inputs.append((i, place))
         else:
             own = np.zeros(fixed[0], dtype)
@@ -190,7 +201,7 @@ class _Request:
             self._small_inputs.append((i, own))
 
     def run(self, inputs: Sequence[Array], out: Sequence[Array | None] | None) -> list[Array]:
-        """The outputs, in the buffers of `out` where it has one."""
+        """Run the model, and return its outputs, in the buffers of `out` where it has them."""
         for i, own in self._small_inputs:
             own[...] = inputs[i]
         for i, place in self._large_inputs:
@@ -205,30 +216,32 @@ class _Request:
         return [self._output(i, array, results) for i, array in enumerate(arrays)]
 
     def _bind(self, i: int, place: int, array: Array) -> None:
-        """Let an input tensor lie over an array, which is kept (the tensor does not). Memory that cannot be shared
-        is copied each time."""
+        """Set an input tensor over an array, and keep a reference to the array, because the tensor does not.
+
+        An array whose memory cannot be shared is copied in each call.
+        """
         held = _writable(array)
         self._request.set_input_tensor(place, ov.Tensor(held, shared_memory=True))
         self._held[i] = held
         self._given[i] = array if held.base is not None else None
 
     def _targets(self, out: Sequence[Array | None] | None) -> list[Array | None]:
-        """The arrays for the outputs: the caller's, and ours for those that OpenVINO writes into directly."""
+        """Return the array for each output: the caller's, a new one that OpenVINO writes to, or None."""
         arrays: list[Array | None] = []
         for i, pool in enumerate(self._pools):
             array = out[i] if out is not None else None
             if pool is not None and self._own[i] is None:
-                what: Array | Slot | None = array
+                key: Array | Slot | None = array
                 if array is None:
-                    array, what = pool.take()
-                if what is None or what is not self._filled[i]:
+                    array, key = pool.take()
+                if key is None or key is not self._filled[i]:
                     self._request.set_output_tensor(i, ov.Tensor(array, shared_memory=True))
-                self._filled[i] = what
+                self._filled[i] = key
             arrays.append(array)
         return arrays
 
     def _output(self, i: int, array: Array | None, results: Any) -> Array:
-        """Output number i, in `array` if there is one."""
+        """Return output number i, in `array` if there is one."""
         own = self._own[i]
         if own is None and self._shapes[i] is not None and array is not None:
             return array
@@ -240,18 +253,23 @@ class _Request:
 
 
 def _tiny(graph: Graph) -> bool:
-    """Whether there is less to do than threads take to start. (Two models of one ReLU called in turn, as around a
-    layer in Python, take 22 us with two threads each and 18 with one.)"""
-    made = [v for op in graph.ops for v in [*op.outputs, *op.inputs] if v is not None]
-    if not all(isinstance(d, int) for v in made for d in v.shape):
+    """Return whether the graph computes so little that one thread is faster than several.
+
+    Two models of one ReLU, called in turn as around a host call, take 22 us with two threads each and 18 us with
+    one.
+    """
+    values = [v for op in graph.ops for v in [*op.outputs, *op.inputs] if v is not None]
+    if not all(isinstance(d, int) for v in values for d in v.shape):
         return False
-    count: int = sum(math.prod(v.shape) for v in made)
-    return count <= _TINY
+    count: int = sum(math.prod(v.shape) for v in values)
+    return count <= _TINY_VALUES
 
 
 def _fixed_shape(port: Any, dtype: np.dtype[Any]) -> tuple[tuple[int, ...], int] | None:
-    """The shape of an input or output and its bytes; None where its size depends on data or its dtype is another
-    than ours."""
+    """Return the shape of an input or output, and its bytes.
+
+    None where its size is dynamic, or where OpenVINO has another dtype than `dtype`.
+    """
     if port.get_partial_shape().is_dynamic or port.get_element_type().to_dtype() != dtype:
         return None
     shape = tuple(port.get_shape())
@@ -259,7 +277,7 @@ def _fixed_shape(port: Any, dtype: np.dtype[Any]) -> tuple[tuple[int, ...], int]
 
 
 def suits(graphs: Sequence[Graph]) -> bool:
-    """Whether "auto" measures this engine: always."""
+    """Return True: "auto" always measures this engine."""
     return True
 
 
@@ -269,7 +287,7 @@ def compile(graph: Graph, threads: int | None = None, precision: str = "float32"
 
 
 def open_file(path: Path) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """A model that OpenVINO reads, as a function of its inputs by name, in float32."""
+    """Return a model file as a function from inputs by name to outputs by name, in float32. Raises EngineError."""
     try:
         config = {"INFERENCE_PRECISION_HINT": PRECISIONS["float32"]}
         model = shared_core().compile_model(shared_core().read_model(str(path)), "CPU", config)

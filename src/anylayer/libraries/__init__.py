@@ -1,1 +1,1 @@
-"""The heavy packages that several rooms need, each imported in one file here."""
+"""Heavy packages that several rooms need. Each is imported in exactly one file of this folder."""

@@ -1,9 +1,8 @@
-"""HDF5 files, also damaged ones: pyfive parses their structure in Python, so that a damaged file raises an
-exception where libhdf5 ends the process.
+"""Read HDF5 files with pyfive. A damaged file raises an exception; libhdf5 would end the process.
 
-This is the only file that imports pyfive, when a file is opened. Links to other files are not followed. Arrays
-stored without a filter are views of the mapped file. The bytes read and unpacked are limited in proportion to the
-file's size.
+This is the only file that imports pyfive, and it does so when a file is opened. Links to other files are not
+followed. Arrays that are stored without a filter are views of the mapped file. The bytes that are read and
+unpacked are limited in proportion to the size of the file.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import io
 import math
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -26,34 +25,36 @@ from anylayer.network import Array
 
 T = TypeVar("T")
 
-_RATIO = 100
-"""The limit for the size of unpacked values, in file sizes. Weights hardly shrink."""
-_FLOOR = 1 << 26
+_MAX_RATIO = 100
+"""The limit for the size of unpacked values, relative to the size of the file. Packed weights are hardly
+smaller."""
+_MIN_LIMIT = 1 << 26
 """Bytes that any file may unpack to."""
-_EACH = 64
-"""What a read counts besides its bytes."""
+_BYTES_PER_READ = 64
+"""What each read adds to the bytes that are counted."""
 _MAX_MEMBERS = 1 << 20
-_NOWHERE = (1 << 64) - 1
+_UNDEFINED_ADDRESS = (1 << 64) - 1
 """The address of values that are not in the file."""
 _DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3
 
 
 @contextmanager
 def opened(path: Path, data: Array | None = None, size: int = 0) -> Iterator[Group]:
-    """Open an HDF5 file and give its root group; `data` are its bytes where it is a part of the file at `path`.
+    """Open an HDF5 file, and yield its root group.
 
-    `size` is how many bytes that part has while it is packed. Raises FileError for what cannot be read.
+    data: the bytes of the HDF5 file, where it is inside the archive `path`. size: the number of bytes that it
+    takes in the archive. Raises FileError for what cannot be read.
     """
     with at(str(path)):
         pyfive = _pyfive()
         whole = mapped(path) if data is None else data
-        source = _Source(pyfive, whole, max(_FLOOR, _RATIO * (size or len(whole))))
+        source = _Source(pyfive, whole, max(_MIN_LIMIT, _MAX_RATIO * (size or len(whole))))
         yield Group(_read(lambda: pyfive.File(_Part(whole))), source)
 
 
 def mapped(path: Path) -> Array:
-    """Return the bytes of a file, mapped. The map is private: OpenVINO shares weights only from memory that it may
-    write, and what is written never reaches the file."""
+    """Return the bytes of a file as a memory map. The map is private, so that OpenVINO, which shares weights only
+    from writable memory, cannot change the file."""
     need(path.stat().st_size > 0, "the file is empty", FileError)
     return np.memmap(path, np.uint8, "c")
 
@@ -72,7 +73,7 @@ _FILTERS = {4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf", 32001: "blosc"
 
 
 def _read(function: Callable[[], T]) -> T:
-    """Call pyfive; whatever its code does not foresee in a damaged file becomes a FileError."""
+    """Call pyfive. Any exception that it raises for a damaged file becomes a FileError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -93,7 +94,7 @@ def _read(function: Callable[[], T]) -> T:
 
 @dataclass(slots=True)
 class _Source:
-    """An open file: its bytes, how many may still be unpacked, and how many members may still be entered."""
+    """An open file: its bytes, the bytes that may still be unpacked, and the members that may still be entered."""
 
     pyfive: Any
     whole: Array
@@ -101,22 +102,22 @@ class _Source:
     members: int = _MAX_MEMBERS
 
     def take(self, size: int, what: str) -> None:
-        """Count bytes that are unpacked."""
+        """Count unpacked bytes. Raise FileError above the limit. `what` names the array."""
         self.unpackable -= size
         need(
             self.unpackable >= 0,
-            f"{what} unpacks to {size} bytes; the limit for the whole file is {_RATIO} times its size",
+            f"{what} unpacks to {size} bytes; the limit for the whole file is {_MAX_RATIO} times its size",
             FileError,
         )
 
 
 class _Part(io.RawIOBase):
-    """Bytes as a file. The structure of a file is read once or a few times over; a structure that leads back to
-    itself is read for ever, and refused."""
+    """Bytes as a file object. A structure with a cycle is read without end, so the bytes that are read are
+    limited."""
 
     def __init__(self, data: Array) -> None:
         self._data, self._at = memoryview(data.data), 0
-        self._left = _FLOOR + _EACH * len(data)
+        self._left = _MIN_LIMIT + _BYTES_PER_READ * len(data)
 
     def readable(self) -> bool:
         return True
@@ -134,14 +135,14 @@ class _Part(io.RawIOBase):
     def read(self, size: int | None = -1) -> bytes:
         begin = min(max(self._at, 0), len(self._data))
         stop = len(self._data) if size is None or size < 0 else min(begin + size, len(self._data))
-        self._left -= _EACH + stop - begin
+        self._left -= _BYTES_PER_READ + stop - begin
         need(self._left >= 0, "its structure leads back to itself", FileError)
         self._at += stop - begin
         return bytes(self._data[begin:stop])
 
 
 class Group:
-    """A group: members by name, and attributes."""
+    """A group of an HDF5 file: members by name, and attributes."""
 
     def __init__(self, raw: Any, source: _Source) -> None:
         self._raw, self._source = raw, source
@@ -156,7 +157,7 @@ class Group:
         return name in self._names
 
     def member(self, path: str) -> Group | Dataset | None:
-        """Return a member by its path within the group; None where there is none."""
+        """Return a member by its path in the group, or None where there is none."""
         found: Group | Dataset | None = self
         for name in filter(None, path.split("/")):
             found = found._member(name) if isinstance(found, Group) else None
@@ -182,13 +183,13 @@ class Group:
         return name in self._attrs()
 
     def text(self, name: str) -> str:
-        """Return an attribute that is one text; "" where there is none."""
+        """Return an attribute that is a string; "" where there is none."""
         return _text(self._attrs().get(name))
 
     def texts(self, name: str) -> list[str] | None:
-        """Return an attribute that is a list of texts, or its pieces name0, name1, ...; None where there is none.
+        """Return an attribute that is a list of strings, or None where there is none.
 
-        An attribute holds at most 64 KiB, so Keras splits longer lists.
+        An attribute holds at most 64 KiB, so Keras splits a longer list into attributes name0, name1, ...
         """
         held = self._attrs()
         names = [name]
@@ -214,7 +215,7 @@ def _text(value: Any) -> str:
 
 
 class Dataset:
-    """An array of the file."""
+    """An array in an HDF5 file."""
 
     def __init__(self, raw: Any, source: _Source) -> None:
         self._raw, self._source = raw, source
@@ -222,16 +223,16 @@ class Dataset:
         self.dtype: np.dtype[Any] = _read(lambda: np.dtype(raw.dtype))
 
     def values(self, what: str) -> Array:
-        """Return the values: a view of the mapped file where they lie there as they are.
+        """Return the values: a view of the mapped file where they are stored unchanged, and a copy otherwise.
 
-        Raises FileError, which calls the array `what`, for values in another file, for shapes that the file has no
-        bytes for, and for filters other than deflate, shuffle and Fletcher32.
+        Raises FileError for values in another file, for shapes that need more bytes than the file has, and for
+        filters other than deflate, shuffle and Fletcher32. `what` names the array in messages.
         """
         need(self.dtype.kind in "fiub", f"{what} holds {self.dtype}, expected numbers", FileError)
         layout = _read(lambda: self._raw.id.layout_class)
         need(layout in (0, 1, 2), f"{what} keeps its values in another file", FileError)
         if layout == 2:
-            return self._joined(what)
+            return self._chunked(what)
         if layout == 1:
             return self._contiguous(what)
         return np.asarray(_read(lambda: self._raw[()]), self.dtype).reshape(self.shape)
@@ -241,7 +242,11 @@ class Dataset:
         size = math.prod(self.shape) * self.dtype.itemsize
         if not size:
             return np.zeros(self.shape, self.dtype)
-        need(start != _NOWHERE, f"{what} claims shape {self.shape}, 0 bytes are stored in this file", FileError)
+        need(
+            start != _UNDEFINED_ADDRESS,
+            f"{what} claims shape {self.shape}, 0 bytes are stored in this file",
+            FileError,
+        )
         whole = self._source.whole
         need(
             start + size <= len(whole),
@@ -254,7 +259,7 @@ class Dataset:
         seen: Array = found.view(self.dtype).reshape(self.shape)
         return seen if self.dtype.isnative else seen.astype(self.dtype.newbyteorder("="))
 
-    def _joined(self, what: str) -> Array:
+    def _chunked(self, what: str) -> Array:
         """Return the values of an array that is stored in chunks."""
         ident = self._raw.id
         chunk = tuple(_read(lambda: ident.chunks) or ())
@@ -288,15 +293,18 @@ class Dataset:
         need(start + size <= len(whole), f"{what} has a chunk that ends behind the file", FileError)
         self._source.take(wanted, what)
         data = whole[start : start + size].tobytes()
-        for i, (number, told) in reversed(list(enumerate(filters))):
+        for i, (number, parameters) in reversed(list(enumerate(filters))):
             if not stored.filter_mask & (1 << i):
-                data = _unfiltered(data, number, told, wanted, what)
+                data = _unfiltered(data, number, parameters, wanted, what)
         need(len(data) == wanted, f"{what} has a chunk of {len(data)} bytes, expected {wanted}", FileError)
         return np.frombuffer(data, self.dtype).reshape(chunk)
 
 
-def _unfiltered(data: bytes, number: int, told: Any, wanted: int, what: str) -> bytes:
-    """Undo a filter (HDF5 File Format Specification 3.0, IV.A.2.l). `wanted` is the size of the chunk's values."""
+def _unfiltered(data: bytes, number: int, parameters: Sequence[int], wanted: int, what: str) -> bytes:
+    """Undo a filter of a chunk (HDF5 File Format Specification 3.0, IV.A.2.l).
+
+    number: of the filter. parameters: its client data. wanted: the size of the chunk's values in bytes.
+    """
     if number == _DEFLATE:
         packed = zlib.decompressobj()
         try:
@@ -304,7 +312,7 @@ def _unfiltered(data: bytes, number: int, told: Any, wanted: int, what: str) -> 
         except zlib.error as error:
             raise FileError(f"{what} is damaged: {error}") from None
     if number == _SHUFFLE:
-        size = int(told[0]) if len(told) else 0
+        size = int(parameters[0]) if len(parameters) else 0
         need(size > 0 and len(data) % size == 0, f"{what} is shuffled by {size} bytes", FileError)
         planes = np.frombuffer(data, np.uint8).reshape(size, -1)
         return bytes(planes.T.tobytes())
@@ -318,7 +326,8 @@ def _unfiltered(data: bytes, number: int, told: Any, wanted: int, what: str) -> 
 
 
 def _sums_agree(data: bytes) -> bool:
-    """Compare the Fletcher32 sum behind a chunk's bytes with theirs (H5_checksum_fletcher32 of H5checksum.c)."""
+    """Return whether the Fletcher32 sum at the end of a chunk is that of its bytes (H5_checksum_fletcher32 of
+    H5checksum.c)."""
     body = data[:-4] + b"\0" * (len(data) % 2)
     words = np.frombuffer(body, ">u2").astype(np.uint64)
     weights = np.arange(len(words), 0, -1, dtype=np.uint64) % np.uint64(65535)

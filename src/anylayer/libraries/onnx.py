@@ -1,5 +1,7 @@
-"""The onnx package: the one file that imports it. Rooms that speak ONNX take its protobuf classes, its operators'
-schemas, its shape inference and its reference implementation from here."""
+"""The onnx package: protobuf classes, schemas of operators, shape inference and reference implementation.
+
+This is the only file that imports onnx.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,17 @@ __all__ = [
 
 _WORDS = {"float32": "float", "float64": "double"}
 Dims = Sequence["int | str | None"]
-"""Sizes: numbers, names of unknown ones, None where nothing is known."""
+"""A shape: each size is a number, the name of an unknown size, or None."""
 
 
 def latest() -> int:
-    """The newest version of the standard operator set that the installed package knows."""
+    """Return the newest version of the standard operator set that the installed package has."""
     return int(defs.onnx_opset_version())
 
 
 @lru_cache(None)
 def schema(op: str, version: int, domain: str = "") -> Any:
-    """An operator's schema in a version of its operator set; None where there is no such operator."""
+    """Return an operator's schema in a version of its operator set, or None where there is no such operator."""
     try:
         return defs.get_schema(op, version, domain)
     except defs.SchemaError:
@@ -55,8 +57,8 @@ def schema(op: str, version: int, domain: str = "") -> Any:
 def least_version(
     op: str, least: int, attrs: tuple[str, ...], dtypes: tuple[np.dtype[Any] | None, ...]
 ) -> int | None:
-    """The oldest operator set, from `least` on, whose operator has these attributes and takes inputs of these
-    dtypes (None: left out); None where there is none."""
+    """Return the oldest version of the operator set, not older than `least`, whose operator has these attributes
+    and takes inputs of these dtypes (None: absent). None where there is none."""
     for version in range(least, latest() + 1):
         found = schema(op, version)
         if found is None or found.deprecated or len(dtypes) > found.max_input:
@@ -74,7 +76,7 @@ def least_version(
 
 @lru_cache(None)
 def histories(domain: str = "") -> dict[str, list[Any]]:
-    """Every operator of a domain with its schemas, the oldest first."""
+    """Return the schemas of each operator of a domain, the oldest first."""
     found: dict[str, list[Any]] = {}
     for one in defs.get_all_schemas_with_history():
         if one.domain == domain:
@@ -83,12 +85,15 @@ def histories(domain: str = "") -> dict[str, list[Any]]:
 
 
 def elem_type(dtype: np.dtype[Any]) -> int:
-    """ONNX's number of a dtype."""
+    """Return ONNX's number for a dtype."""
     return int(helper.np_dtype_to_tensor_dtype(dtype))
 
 
 def function(op: str, version: int, node: Any, types: Sequence[Any]) -> Any:
-    """The function of other operators that an operator is defined as, for a node and its inputs' types; None."""
+    """Return the function of other operators that defines an operator, for a node and the types of its inputs.
+
+    None where the operator is not defined by a function.
+    """
     found = schema(op, version)
     if found is None:
         return None
@@ -115,10 +120,10 @@ def inferred(
     attrs: Mapping[str, Any],
     outputs: int,
 ) -> list[tuple[np.dtype[Any], list[int | str | None]] | None]:
-    """dtype and sizes of each output, as the operator's own inference gives them; None where it tells no rank.
+    """Return the dtype and shape of each output by ONNX's shape inference; None where it does not give the rank.
 
-    inputs: dtype and sizes, None where one is left out. data: the values of those that are known.
-    Raises ValueError where the operator refuses the inputs.
+    inputs: dtypes and shapes, None where an input is absent. data: the values of constant inputs, by index. Raises
+    ValueError where the operator refuses the inputs.
     """
     names = ["" if t is None else f"i{i}" for i, t in enumerate(inputs)]
     node = helper.make_node(op, names, [f"o{i}" for i in range(outputs)], **attrs)
@@ -145,7 +150,7 @@ def _type(proto: Any) -> tuple[np.dtype[Any], list[int | str | None]] | None:
 
 
 def _reason(error: Exception) -> str:
-    """The last line that says something, without the place in onnx's own source."""
+    """Return the last line of a message that is not blank, without the place in onnx's source."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     line = lines[-1] if lines else type(error).__name__
     for mark in ("[ShapeInferenceError] ", "[TypeInferenceError] "):
@@ -156,8 +161,11 @@ def _reason(error: Exception) -> str:
 def reference(
     op: str, version: int, given: Sequence[bool], attrs: Mapping[str, Any], outputs: int, domain: str = ""
 ) -> Any:
-    """onnx's own implementation in NumPy as a function of the inputs (None where `given` says so) that gives a
-    list. Raises LookupError where there is none."""
+    """Return onnx's implementation of an operator in NumPy, as a function of the inputs that returns a list.
+
+    given: whether each input is present; an absent one is None. Raises LookupError where there is no
+    implementation.
+    """
     from onnx.reference import ReferenceEvaluator
 
     names = [f"i{i}" if here else "" for i, here in enumerate(given)]

@@ -1,4 +1,4 @@
-"""OpenCV: the one file that imports it. Its reader of Caffe networks is in OpenCV 3 and 4; OpenCV 5 has none."""
+"""OpenCV. OpenCV 3 and 4 read Caffe networks, and OpenCV 5 does not. This is the only file that imports it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READS_CAFFE = _READ is not None
 
 
 def open_caffe(text: Path, weights: Path) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """Return a function that runs a Caffe network in OpenCV: outputs by name, of inputs by name.
+    """Return a function that runs a Caffe network in OpenCV, from inputs by name to outputs by name.
 
     Raises ConversionError where OpenCV does not read the files, or does not run them.
     """
@@ -26,7 +26,7 @@ def open_caffe(text: Path, weights: Path) -> Callable[[Mapping[str, Array]], dic
         net = _READ(str(text), str(weights))
         names = list(net.getUnconnectedOutLayersNames())
     except cv2.error as error:
-        raise ConversionError(f"OpenCV {VERSION} does not read {text.name}: {_told(error)}") from None
+        raise ConversionError(f"OpenCV {VERSION} does not read {text.name}: {_reason(error)}") from None
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
         need(names, f"OpenCV {VERSION} finds no output in {text.name}", ConversionError)
@@ -35,12 +35,12 @@ def open_caffe(text: Path, weights: Path) -> Callable[[Mapping[str, Array]], dic
                 net.setInput(np.ascontiguousarray(array, np.float32), name)
             return {name: np.array(array) for name, array in zip(names, net.forward(names))}
         except cv2.error as error:
-            raise ConversionError(f"OpenCV {VERSION} does not run {text.name}: {_told(error)}") from None
+            raise ConversionError(f"OpenCV {VERSION} does not run {text.name}: {_reason(error)}") from None
 
     return run
 
 
-def _told(error: Exception) -> str:
-    """What OpenCV says, without the place in its sources."""
+def _reason(error: Exception) -> str:
+    """Return the text of OpenCV's exception, without the place in its sources."""
     text = " ".join(str(error).split())
     return text.split("error: ", 1)[-1]

@@ -53,7 +53,7 @@ _lock = threading.Lock()
 
 
 def shared_core() -> Any:
-    """The process's one openvino.Core."""
+    """Return the openvino.Core of this process."""
     global _core
     with _lock:
         if _core is None:
@@ -62,7 +62,7 @@ def shared_core() -> Any:
 
 
 def fold_constants(model: Any) -> None:
-    """Compute what a model computes of constants alone, in place."""
+    """Fold the constants of a model, in place."""
     from openvino import passes
 
     manager = passes.Manager()

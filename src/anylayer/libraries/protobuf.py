@@ -1,4 +1,4 @@
-"""Google's protobuf: the one file that imports it. It comes with the onnx package."""
+"""Google's protobuf, which comes with the onnx package. This is the only file that imports it."""
 
 from __future__ import annotations
 
