@@ -10,7 +10,7 @@ from anylayer.network import Array
 from anylayer.tracing import record
 
 
-class Pieces:
+class Elementwise:
     """Record elementwise operators whose results have the shape and dtype of `x`.
 
     Called with an operator's name and its inputs, which must broadcast to `x`. Python numbers become constants of

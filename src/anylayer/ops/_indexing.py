@@ -30,8 +30,8 @@ def need_inside(x: Array, indices: Array, axis: int, what: str) -> None:
 
 def need_reduction(reduction: str) -> None:
     """Raise LayerError unless `reduction` is "none", "add", "mul", "max" or "min"."""
-    known = ("none", *_REDUCTIONS)
-    need(reduction in known, f"reduction must be one of {', '.join(known)}, got {reduction!r}")
+    names = ("none", *_REDUCTIONS)
+    need(reduction in names, f"reduction must be one of {', '.join(names)}, got {reduction!r}")
 
 
 def in_range(indices: Array, size: int, axis: int) -> Array:
@@ -44,7 +44,7 @@ def in_range(indices: Array, size: int, axis: int) -> Array:
     return np.where(indices < 0, indices + size, indices)
 
 
-def within(shape: Sequence[int], axis: int) -> tuple[slice, ...]:
+def indexed_part(shape: Sequence[int], axis: int) -> tuple[slice, ...]:
     """Return the key of the part of an array that `gather_elements` reads with indices of `shape`.
 
     The part has the size of `shape` on each axis, and the whole axis `axis`.

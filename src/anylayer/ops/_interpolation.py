@@ -56,7 +56,7 @@ def positions(
     return (point + _f(0.5)) / ratio - _f(0.5)
 
 
-def picks(at: Array, old: int, rule: str) -> Array:
+def nearest_cells(at: Array, old: int, rule: str) -> Array:
     """Return the cell (int64) nearest to each position `at`, from 0 to old - 1.
 
     `rule` is one of ONNX's nearest_mode, which decides fractions and ties.

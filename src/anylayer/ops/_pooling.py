@@ -12,8 +12,8 @@ from anylayer.ops._spatial import (
     Ints,
     Pairs,
     extent,
+    grow_pads,
     need_room,
-    overhang,
     pad_pairs,
     per_axis,
     spatial_rank,
@@ -24,15 +24,15 @@ from anylayer.ops._spatial import (
 class Pooling(NamedTuple):
     """The checked arguments of a pooling, one value per spatial axis.
 
-    `pairs` holds (begin, end) of the pads as given. `grown` holds the pads with each end enlarged until every
+    `pads` holds (begin, end) of the pads as given. `full_pads` holds the pads with each end enlarged until every
     window lies inside. `counts` is the number of windows.
     """
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
-    pairs: Pairs
-    grown: Pairs
+    pads: Pairs
+    full_pads: Pairs
     counts: tuple[int, ...]
 
 
@@ -45,26 +45,28 @@ def pooling(
     """
     axes = spatial_rank(x, what)
     size = per_axis(kernel, axes, "kernel")
-    steps, spread = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
+    strides, dilations = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
     pairs, sizes = pad_pairs(pads, axes), x.shape[2:]
-    for axis, (k, d, pair) in enumerate(zip(size, spread, pairs)):
+    for axis, (k, d, pair) in enumerate(zip(size, dilations, pairs)):
         need(
             max(pair) < extent(k, d),
             f"pads {pair[0]} + {pair[1]} of spatial axis {axis} must be smaller than the kernel of "
             f"{extent(k, d)}: a window would lie wholly in the padding",
         )
-    counts = window_counts(sizes, size, steps, pairs, spread, ceil_mode)
-    for axis, (n, k, s, (begin, _), d, count) in enumerate(zip(sizes, size, steps, pairs, spread, counts)):
+    counts = window_counts(sizes, size, strides, pairs, dilations, ceil_mode)
+    for axis, (n, k, s, (begin, _), d, count) in enumerate(zip(sizes, size, strides, pairs, dilations, counts)):
         cells = np.arange(count)[:, None] * s + np.arange(k) * d - begin
         need(
             d == 1 or ((cells >= 0) & (cells < n)).any(axis=1).all(),
             f"a window of {k} cells dilated by {d} lies wholly in the padding of spatial axis {axis} ({n} cells)",
         )
     need_room((*x.shape[:2], *counts), "the result")
-    return Pooling(size, steps, spread, pairs, overhang(sizes, size, steps, pairs, spread, counts), counts)
+    return Pooling(
+        size, strides, dilations, pairs, grow_pads(sizes, size, strides, pairs, dilations, counts), counts
+    )
 
 
-def combined(data: Array, plan: Pooling, ufunc: np.ufunc) -> Array:
+def reduce_windows(data: Array, plan: Pooling, ufunc: np.ufunc) -> Array:
     """Return `ufunc` reduced over every window of the padded `data` (N, C, ...): (N, C, *plan.counts).
 
     The axes are reduced one after the other.

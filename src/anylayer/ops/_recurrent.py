@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.network import Array
-from anylayer.ops._spatial import whole
+from anylayer.ops._spatial import integer
 from anylayer.ops.reverse_sequence import reverse_sequence
 from anylayer.ops.sigmoid import sigmoid
 from anylayer.ops.softplus import softplus
@@ -58,7 +58,7 @@ class Recurrent:
         states: Sequence[Array | None],
         sequence_lens: Array | None,
     ) -> None:
-        self.hidden = whole(hidden_size, "hidden_size")
+        self.hidden = integer(hidden_size, "hidden_size")
         need(len(x.shape) == 3, f"a recurrent input must be (steps, batch, values), got shape {tuple(x.shape)}")
         need(direction in _DIRECTIONS, f"direction must be one of {', '.join(_DIRECTIONS)}, got {direction!r}")
         self.direction, self.x, self.sequence_lens = direction, x, sequence_lens

@@ -18,7 +18,7 @@ Pairs = tuple[tuple[int, int], ...]
 _ELEMENT_LIMIT = 2**31
 
 
-def whole(value: Any, what: str, least: int = 1) -> int:
+def integer(value: Any, what: str, least: int = 1) -> int:
     """Return `value` as an int. Raises LayerError unless it is an integer of at least `least`."""
     integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     need(integer and value >= least, f"{what} must be a whole number of {least} or more, got {value!r}")
@@ -31,10 +31,10 @@ def per_axis(value: Ints, axes: int, what: str, least: int = 1) -> tuple[int, ..
     Raises LayerError for a wrong number of values, and for a value below `least`.
     """
     if isinstance(value, (int, np.integer)):
-        return (whole(value, what, least),) * axes
+        return (integer(value, what, least),) * axes
     values = list(value)
     need(len(values) == axes, f"{what} must be 1 or {axes} numbers, got {len(values)}: {values}")
-    return tuple(whole(v, what, least) for v in values)
+    return tuple(integer(v, what, least) for v in values)
 
 
 def need_room(shape: Sequence[Any], what: str) -> None:
@@ -51,9 +51,9 @@ def need_room(shape: Sequence[Any], what: str) -> None:
 def pad_pairs(pads: Ints, axes: int) -> Pairs:
     """Return (begin, end) per spatial axis, from one integer, `axes` integers, or all begins and then all ends."""
     if isinstance(pads, (int, np.integer)):
-        one = whole(pads, "pads", 0)
+        one = integer(pads, "pads", 0)
         return ((one, one),) * axes
-    values = [whole(v, "pads", 0) for v in pads]
+    values = [integer(v, "pads", 0) for v in pads]
     need(
         len(values) in (axes, 2 * axes),
         f"pads must be 1, {axes} or {2 * axes} numbers, got {len(values)}: {values}",
@@ -61,9 +61,9 @@ def pad_pairs(pads: Ints, axes: int) -> Pairs:
     return tuple(zip(values[:axes], values[-axes:]))
 
 
-def flat_pads(pairs: Pairs) -> list[int]:
-    """Return the pairs as ONNX's `pads` attribute: all begins, then all ends."""
-    return [b for b, _ in pairs] + [e for _, e in pairs]
+def flat_pads(pads: Pairs) -> list[int]:
+    """Return the pads as ONNX's `pads` attribute: all begins, then all ends."""
+    return [b for b, _ in pads] + [e for _, e in pads]
 
 
 def spatial_rank(x: Array, what: str) -> int:
@@ -81,7 +81,7 @@ def window_counts(
     sizes: Sequence[int],
     kernel: Sequence[int],
     strides: Sequence[int],
-    pairs: Pairs,
+    pads: Pairs,
     dilations: Sequence[int],
     ceil_mode: bool = False,
 ) -> tuple[int, ...]:
@@ -90,9 +90,9 @@ def window_counts(
     With `ceil_mode`, the last window may extend past the end, but must start before the end padding does
     (ONNX MaxPool, note on ceil_mode).
     """
-    need_room([n + begin + end for n, (begin, end) in zip(sizes, pairs)], "a padded map")
+    need_room([n + begin + end for n, (begin, end) in zip(sizes, pads)], "a padded map")
     counts = []
-    for axis, (n, k, s, (begin, end), d) in enumerate(zip(sizes, kernel, strides, pairs, dilations)):
+    for axis, (n, k, s, (begin, end), d) in enumerate(zip(sizes, kernel, strides, pads, dilations)):
         spare = n + begin + end - extent(k, d)
         dilated = f" dilated by {d}" if d > 1 else ""
         need(
@@ -106,28 +106,28 @@ def window_counts(
     return tuple(counts)
 
 
-def overhang(
+def grow_pads(
     sizes: Sequence[int],
     kernel: Sequence[int],
     strides: Sequence[int],
-    pairs: Pairs,
+    pads: Pairs,
     dilations: Sequence[int],
     counts: Sequence[int],
 ) -> Pairs:
-    """Return `pairs` with each end enlarged until `counts` windows fit, so that no rounding mode is needed."""
+    """Return `pads` with each end enlarged until `counts` windows fit, so that no rounding mode is needed."""
     grown = []
-    for n, k, s, (begin, end), d, count in zip(sizes, kernel, strides, pairs, dilations, counts):
+    for n, k, s, (begin, end), d, count in zip(sizes, kernel, strides, pads, dilations, counts):
         grown.append((begin, max(end, (count - 1) * s + extent(k, d) - n - begin)))
     return tuple(grown)
 
 
-def padded(x: Array, pairs: Pairs, value: float = 0) -> Array:
+def padded(x: Array, pads: Pairs, value: float = 0) -> Array:
     """Return `x` (N, C, ...) with its spatial axes padded by a constant, or `x` itself if all pads are 0."""
-    if not any(b or e for b, e in pairs):
+    if not any(b or e for b, e in pads):
         return x
-    shape = (*x.shape[:2], *(n + b + e for n, (b, e) in zip(x.shape[2:], pairs)))
+    shape = (*x.shape[:2], *(n + b + e for n, (b, e) in zip(x.shape[2:], pads)))
     out = np.full(shape, value, x.dtype)
-    out[box([b for b, _ in pairs], x.shape[2:])] = x
+    out[box([b for b, _ in pads], x.shape[2:])] = x
     return out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._pooling import Pooling, combined, pooling
+from anylayer.ops._pooling import Pooling, pooling, reduce_windows
 from anylayer.ops._spatial import Ints, flat_pads, padded
 from anylayer.tracing import record
 
@@ -30,7 +30,7 @@ def average_pool(
     where the kernel does not fit or a window would lie completely in the padding.
     """
     plan = pooling(x, kernel, strides, pads, 1, ceil_mode, "average_pool")
-    y = combined(padded(x, plan.grown), plan, np.add)
+    y = reduce_windows(padded(x, plan.full_pads), plan, np.add)
     y /= _divisors(x.shape[2:], plan, count_include_pad).astype(x.dtype)
     return y
 
@@ -39,7 +39,7 @@ def _divisors(sizes: Sequence[int], plan: Pooling, count_include_pad: bool) -> A
     """Return the number of cells that each window counts, of a shape that broadcasts to (N, C, *counts)."""
     total: Array = np.ones((1,) * len(sizes), np.int64)
     for axis, (n, k, s, (begin, end), count) in enumerate(
-        zip(sizes, plan.kernel, plan.strides, plan.pairs, plan.counts)
+        zip(sizes, plan.kernel, plan.strides, plan.pads, plan.counts)
     ):
         first = np.arange(count) * s - begin
         low, high = (-begin, n + end) if count_include_pad else (0, n)
@@ -65,7 +65,7 @@ def _(
     """
     plan = pooling(x, kernel, strides, pads, 1, ceil_mode, "average_pool")
     shape = (*x.shape[:2], *plan.counts)
-    include = count_include_pad and any(b or e for b, e in plan.pairs)
+    include = count_include_pad and any(b or e for b, e in plan.pads)
     y = record(
         "AveragePool",
         [x],
@@ -73,10 +73,10 @@ def _(
         x.dtype,
         kernel_shape=list(plan.kernel),
         strides=list(plan.strides),
-        pads=flat_pads(plan.grown),
+        pads=flat_pads(plan.full_pads),
         count_include_pad=int(include),
     )
-    if include and plan.grown != plan.pairs:
+    if include and plan.full_pads != plan.pads:
         factor = np.prod(plan.kernel) / _divisors(x.shape[2:], plan, True)
         y = record("Mul", [y, factor.astype(x.dtype)], shape, x.dtype)
     return y

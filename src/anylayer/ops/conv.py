@@ -13,13 +13,13 @@ from anylayer.ops._spatial import (
     Ints,
     Pairs,
     flat_pads,
+    integer,
     need_room,
     pad_pairs,
     padded,
     per_axis,
     spatial_rank,
     taps,
-    whole,
     window_counts,
 )
 from anylayer.tracing import record
@@ -29,7 +29,7 @@ class _Plan(NamedTuple):
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
-    pairs: Pairs
+    pads: Pairs
     group: int
     counts: tuple[int, ...]
 
@@ -40,7 +40,7 @@ def _plan(x: Array, w: Array, b: Array | None, strides: Ints, pads: Ints, dilati
         len(w.shape) == axes + 2,
         f"conv needs weights of rank {axes + 2} for an input {tuple(x.shape)}, got {tuple(w.shape)}",
     )
-    group = whole(group, "group")
+    group = integer(group, "group")
     channels, outputs = x.shape[1], w.shape[0]
     need(channels % group == 0, f"group={group} does not divide {channels} channels")
     need(outputs % group == 0, f"group={group} does not divide {outputs} outputs")
@@ -50,12 +50,12 @@ def _plan(x: Array, w: Array, b: Array | None, strides: Ints, pads: Ints, dilati
         f"got {channels}",
     )
     need(b is None or tuple(b.shape) == (outputs,), f"bias must be of shape ({outputs},), got {_shape(b)}")
-    kernel = tuple(whole(k, "kernel") for k in w.shape[2:])
-    steps, spread = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
+    kernel = tuple(integer(k, "kernel") for k in w.shape[2:])
+    strides, dilations = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
     pairs = pad_pairs(pads, axes)
-    counts = window_counts(x.shape[2:], kernel, steps, pairs, spread)
+    counts = window_counts(x.shape[2:], kernel, strides, pairs, dilations)
     need_room((x.shape[0], outputs, *counts), "the result")
-    return _Plan(kernel, steps, spread, pairs, group, counts)
+    return _Plan(kernel, strides, dilations, pairs, group, counts)
 
 
 def _shape(b: Array | None) -> tuple[int, ...] | None:
@@ -82,7 +82,7 @@ def conv(
     weights, the bias or the kernel do not fit.
     """
     plan = _plan(x, w, b, strides, pads, dilations, group)
-    data = padded(x, plan.pairs)
+    data = padded(x, plan.pads)
     if w.shape[1] == 1 and plan.group > 1:
         y = _depthwise(data, w, plan)
     else:
@@ -136,7 +136,7 @@ def _(
         x.dtype,
         kernel_shape=list(plan.kernel),
         strides=list(plan.strides),
-        pads=flat_pads(plan.pairs),
+        pads=flat_pads(plan.pads),
         dilations=list(plan.dilations),
         group=plan.group,
     )

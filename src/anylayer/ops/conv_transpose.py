@@ -15,12 +15,12 @@ from anylayer.ops._spatial import (
     box,
     extent,
     flat_pads,
+    integer,
     need_room,
     pad_pairs,
     per_axis,
     spatial_rank,
     taps,
-    whole,
 )
 from anylayer.tracing import record
 
@@ -29,7 +29,7 @@ class _Plan(NamedTuple):
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
-    pairs: Pairs
+    pads: Pairs
     extra: tuple[int, ...]
     group: int
     full: tuple[int, ...]
@@ -51,7 +51,7 @@ def _plan(
         len(w.shape) == axes + 2,
         f"conv_transpose needs weights of rank {axes + 2} for an input {tuple(x.shape)}, got {tuple(w.shape)}",
     )
-    group = whole(group, "group")
+    group = integer(group, "group")
     channels, outputs = x.shape[1], w.shape[1] * group
     need(channels % group == 0, f"group={group} does not divide {channels} channels")
     need(w.shape[0] == channels, f"weights {tuple(w.shape)} need {w.shape[0]} channels, got {channels}")
@@ -59,21 +59,21 @@ def _plan(
         b is None or tuple(b.shape) == (outputs,),
         f"bias must be of shape ({outputs},), got {None if b is None else tuple(b.shape)}",
     )
-    kernel = tuple(whole(k, "kernel") for k in w.shape[2:])
-    steps, spread = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
+    kernel = tuple(integer(k, "kernel") for k in w.shape[2:])
+    strides, dilations = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
     pairs, extra = pad_pairs(pads, axes), per_axis(output_padding, axes, "output_padding", 0)
     full = tuple(
-        s * (n - 1) + extent(k, d) + e for n, k, s, d, e in zip(x.shape[2:], kernel, steps, spread, extra)
+        s * (n - 1) + extent(k, d) + e for n, k, s, d, e in zip(x.shape[2:], kernel, strides, dilations, extra)
     )
     sizes = tuple(f - begin - end for f, (begin, end) in zip(full, pairs))
-    for axis, (f, (begin, end), e, s) in enumerate(zip(full, pairs, extra, steps)):
+    for axis, (f, (begin, end), e, s) in enumerate(zip(full, pairs, extra, strides)):
         need(
             begin + end < f,
             f"pads {begin} + {end} leave nothing of the {f} cells of spatial axis {axis}",
         )
         need(e < s, f"output_padding={e} of spatial axis {axis} must be less than its stride {s}")
     need_room((x.shape[0], outputs, *full), "the result")
-    return _Plan(kernel, steps, spread, pairs, extra, group, full, sizes)
+    return _Plan(kernel, strides, dilations, pairs, extra, group, full, sizes)
 
 
 @operator
@@ -106,7 +106,7 @@ def conv_transpose(
     for cell, where in taps(plan.kernel, plan.strides, plan.dilations, x.shape[2:]):
         key: tuple[slice | int, ...] = (slice(None), slice(None), *cell)
         y[where] += columns[key]
-    y = y[box([b for b, _ in plan.pairs], plan.sizes)]
+    y = y[box([b for b, _ in plan.pads], plan.sizes)]
     if b is None:
         return np.ascontiguousarray(y)
     result: Array = y + b.reshape(-1, *(1,) * len(plan.kernel))
@@ -133,7 +133,7 @@ def _(
         x.dtype,
         kernel_shape=list(plan.kernel),
         strides=list(plan.strides),
-        pads=flat_pads(plan.pairs),
+        pads=flat_pads(plan.pads),
         dilations=list(plan.dilations),
         group=plan.group,
         output_padding=list(plan.extra) if any(plan.extra) else None,

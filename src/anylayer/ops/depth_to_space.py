@@ -7,7 +7,7 @@ from typing import Literal
 from anylayer.errors import need
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import whole
+from anylayer.ops._spatial import integer
 from anylayer.tracing import record
 
 
@@ -29,7 +29,7 @@ def depth_to_space(x: Array, block: int, *, mode: Literal["DCR", "CRD"] = "DCR")
 
 def _check(x: Array, block: int, mode: str) -> tuple[int, ...]:
     need(len(x.shape) == 4, f"depth_to_space needs an input (N, C, H, W), got shape {tuple(x.shape)}")
-    whole(block, "block")
+    integer(block, "block")
     need(mode in ("DCR", "CRD"), f"mode must be 'DCR' or 'CRD', got {mode!r}")
     c = x.shape[1]
     need(c % block**2 == 0, f"block={block}: {block**2} does not divide {c} channels")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer.network import Array
-from anylayer.ops._indexing import axis_of, in_range, need_inside, within
+from anylayer.ops._indexing import axis_of, in_range, indexed_part, need_inside
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
 
@@ -20,7 +20,7 @@ def gather_elements(x: Array, indices: Array, axis: int) -> Array:
     """
     axis = axis_of(axis, len(x.shape))
     need_inside(x, indices, axis, "gather_elements")
-    return np.take_along_axis(x[within(indices.shape, axis)], in_range(indices, x.shape[axis], axis), axis)
+    return np.take_along_axis(x[indexed_part(indices.shape, axis)], in_range(indices, x.shape[axis], axis), axis)
 
 
 @gather_elements.form

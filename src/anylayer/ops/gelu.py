@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.network import Array
-from anylayer.ops._elementwise import Pieces
+from anylayer.ops._elementwise import Elementwise
 from anylayer.ops._operator import operator
 from anylayer.ops.erf import erf
 
@@ -40,10 +40,10 @@ def _check(approximate: str) -> None:
 @gelu.form
 def _(x: Array, approximate: Literal["none", "tanh"] = "none") -> Array:
     _check(approximate)
-    piece = Pieces(x)
+    op = Elementwise(x)
     if approximate == "none":
-        inner = piece("Erf", piece("Mul", x, math.sqrt(0.5)))
+        inner = op("Erf", op("Mul", x, math.sqrt(0.5)))
     else:
-        cube = piece("Mul", piece("Mul", x, x), x)
-        inner = piece("Tanh", piece("Mul", piece("Add", x, piece("Mul", cube, 0.044715)), _ROOT))
-    return piece("Mul", piece("Mul", x, 0.5), piece("Add", inner, 1))
+        cube = op("Mul", op("Mul", x, x), x)
+        inner = op("Tanh", op("Mul", op("Add", x, op("Mul", cube, 0.044715)), _ROOT))
+    return op("Mul", op("Mul", x, 0.5), op("Add", inner, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer.network import Array
-from anylayer.ops._elementwise import Pieces
+from anylayer.ops._elementwise import Elementwise
 from anylayer.ops._operator import operator
 
 
@@ -19,4 +19,4 @@ def hard_sigmoid(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
 
 @hard_sigmoid.form
 def _(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
-    return Pieces(x)("HardSigmoid", x, alpha=float(alpha), beta=float(beta))
+    return Elementwise(x)("HardSigmoid", x, alpha=float(alpha), beta=float(beta))

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import whole
+from anylayer.ops._spatial import integer
 from anylayer.tracing import record
 
 
@@ -32,7 +32,7 @@ def lrn(x: Array, size: int, *, alpha: float = 1e-4, beta: float = 0.75, bias: f
 
 def _size(x: Array, size: int) -> int:
     need(len(x.shape) >= 2, f"lrn needs an input (N, C, ...), got shape {tuple(x.shape)}")
-    return whole(size, "size")
+    return integer(size, "size")
 
 
 def _neighbor_sums(squares: Array, size: int) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._pooling import Pooling, combined, pooling
+from anylayer.ops._pooling import Pooling, pooling, reduce_windows
 from anylayer.ops._spatial import Ints, flat_pads, padded
 from anylayer.tracing import record
 
@@ -25,7 +25,7 @@ def max_pool(
     padding.
     """
     plan = pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool")
-    return combined(padded(x, plan.grown, lowest(x.dtype)), plan, np.maximum)
+    return reduce_windows(padded(x, plan.full_pads, lowest(x.dtype)), plan, np.maximum)
 
 
 def lowest(dtype: np.dtype[Any]) -> float:
@@ -33,12 +33,12 @@ def lowest(dtype: np.dtype[Any]) -> float:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def recorded(x: Array, plan: Pooling) -> Array:
+def record_max_pool(x: Array, plan: Pooling) -> Array:
     """Record MaxPool over the windows of `plan`, without a rounding mode."""
-    pads = plan.grown
+    pads = plan.full_pads
     # engines refuse pads of the size of the undilated kernel
     if any(max(pair) >= k for pair, k in zip(pads, plan.kernel)):
-        x, pads = widened(x, plan), ((0, 0),) * len(pads)
+        x, pads = pad_with_lowest(x, plan), ((0, 0),) * len(pads)
     return record(
         "MaxPool",
         [x],
@@ -51,12 +51,12 @@ def recorded(x: Array, plan: Pooling) -> Array:
     )
 
 
-def widened(x: Array, plan: Pooling) -> Array:
+def pad_with_lowest(x: Array, plan: Pooling) -> Array:
     """Return `x` padded with the least value of its dtype, so that every window lies inside."""
-    wide = (*x.shape[:2], *(n + b + e for n, (b, e) in zip(x.shape[2:], plan.grown)))
+    wide = (*x.shape[:2], *(n + b + e for n, (b, e) in zip(x.shape[2:], plan.full_pads)))
     if wide == tuple(x.shape):
         return x
-    pads = np.array([0, 0, *(b for b, _ in plan.grown), 0, 0, *(e for _, e in plan.grown)])
+    pads = np.array([0, 0, *(b for b, _ in plan.full_pads), 0, 0, *(e for _, e in plan.full_pads)])
     return record("Pad", [x, pads, np.array(lowest(x.dtype), x.dtype)], wide, x.dtype)
 
 
@@ -64,4 +64,4 @@ def widened(x: Array, plan: Pooling) -> Array:
 def _(
     x: Array, kernel: Ints, *, strides: Ints = 1, pads: Ints = 0, dilations: Ints = 1, ceil_mode: bool = False
 ) -> Array:
-    return recorded(x, pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool"))
+    return record_max_pool(x, pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool"))

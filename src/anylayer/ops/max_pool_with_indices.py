@@ -11,7 +11,7 @@ from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._pooling import Pooling, pooling
 from anylayer.ops._spatial import Ints, padded, taps
-from anylayer.ops.max_pool import lowest, recorded, widened
+from anylayer.ops.max_pool import lowest, pad_with_lowest, record_max_pool
 from anylayer.tracing import record
 from anylayer.tracing.primitives import cast
 
@@ -28,9 +28,9 @@ def max_pool_with_indices(
     Raises LayerError as `max_pool` does, and for a kernel of more than 1024 cells.
     """
     plan = _plan(x, kernel, strides, pads, dilations, ceil_mode)
-    data = padded(x, plan.grown, lowest(x.dtype))
+    data = padded(x, plan.full_pads, lowest(x.dtype))
     plane = np.arange(np.prod(x.shape[2:]), dtype=np.int64).reshape(1, 1, *x.shape[2:])
-    numbers = padded(plane, plan.grown)
+    numbers = padded(plane, plan.full_pads)
     (_, first), *others = taps(plan.kernel, plan.strides, plan.dilations, plan.counts)
     y = data[first].copy()
     indices = np.broadcast_to(numbers[first], y.shape).copy()
@@ -59,11 +59,11 @@ def _(
     """
     plan = _plan(x, kernel, strides, pads, dilations, ceil_mode)
     shape = (*x.shape[:2], *plan.counts)
-    y = recorded(x, plan)
+    y = record_max_pool(x, plan)
     cells = int(np.prod(x.shape[2:]))
     kind = np.int32 if cells < 2**31 else np.int64
-    numbers = padded(np.arange(cells, dtype=kind).reshape(1, 1, *x.shape[2:]), plan.grown)
-    x = widened(x, plan)
+    numbers = padded(np.arange(cells, dtype=kind).reshape(1, 1, *x.shape[2:]), plan.full_pads)
+    x = pad_with_lowest(x, plan)
     windows = list(taps(plan.kernel, plan.strides, plan.dilations, plan.counts))
     last = numbers[windows[-1][1]]
     indices: Array = last if len(windows) > 1 else np.broadcast_to(last, shape)

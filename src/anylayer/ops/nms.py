@@ -7,7 +7,7 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import need_room, whole
+from anylayer.ops._spatial import integer, need_room
 from anylayer.tracing import record
 
 _CACHE_LIMIT = 1 << 26
@@ -24,7 +24,7 @@ def _check(boxes: Array, scores: Array, max_per_class: int, iou_threshold: float
         f"scores must be of shape ({boxes.shape[0]}, classes, {boxes.shape[1]}), got {tuple(scores.shape)}",
     )
     need(0 <= iou_threshold <= 1, f"iou_threshold must be between 0 and 1, got {iou_threshold}")
-    kept = min(whole(max_per_class, "max_per_class"), boxes.shape[1])
+    kept = min(integer(max_per_class, "max_per_class"), boxes.shape[1])
     need_room((*scores.shape[:2], kept, 3), "the result")
     return kept, scores.shape[0] * scores.shape[1] * kept
 

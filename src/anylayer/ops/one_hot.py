@@ -7,7 +7,7 @@ import numpy as np
 from anylayer.network import Array
 from anylayer.ops._indexing import axis_of
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import need_room, whole
+from anylayer.ops._spatial import integer, need_room
 from anylayer.tracing import record
 from anylayer.tracing.primitives import cast
 
@@ -27,7 +27,7 @@ def one_hot(indices: Array, depth: int, *, axis: int = -1) -> Array:
 
 
 def _check(indices: Array, depth: int, axis: int) -> tuple[int, int]:
-    need_room((*indices.shape, whole(depth, "depth")), "the result")
+    need_room((*indices.shape, integer(depth, "depth")), "the result")
     return int(depth), axis_of(axis, len(indices.shape) + 1)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.network import Array
-from anylayer.ops._elementwise import Pieces
+from anylayer.ops._elementwise import Elementwise
 from anylayer.ops._operator import operator
 
 
@@ -31,6 +31,6 @@ def _check(x: Array, slope: Array) -> None:
 def _(x: Array, slope: Array) -> Array:
     """Record separate operators: for 64 x 56 x 56 on ONNX Runtime they take 0.07 ms, PRelu 0.39 ms."""
     _check(x, slope)
-    piece = Pieces(x)
-    positive = piece("Relu", x)
-    return piece("Add", positive, piece("Mul", piece("Sub", x, positive), slope))
+    op = Elementwise(x)
+    positive = op("Relu", x)
+    return op("Add", positive, op("Mul", op("Sub", x, positive), slope))

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
-from anylayer.ops._interpolation import COORDINATES, as_matrix, interpolation, picks, positions
+from anylayer.ops._interpolation import COORDINATES, as_matrix, interpolation, nearest_cells, positions
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import Ints, need_room, per_axis
 from anylayer.tracing import record
@@ -60,7 +60,7 @@ def resize(
         old = y.shape[axis]
         at = positions(old, new, coordinates, part, factors.get(axis))
         if mode == "nearest":
-            y = np.take(y, picks(at, old, nearest), axis)
+            y = np.take(y, nearest_cells(at, old, nearest), axis)
         else:
             y = _interpolated(y, axis, *interpolation(at, old, new, mode, cubic_a, exclude_outside, antialias))
     outside = _outside(x, wanted, coordinates)
@@ -201,7 +201,7 @@ def _nearest(
     Repeating 256 x 13 x 13 by 2 x 2 takes 0.03 ms as Resize and 0.36 ms as two Gathers.
     """
     chosen = [
-        (axis, x.shape[axis], new, picks(at, x.shape[axis], rule))
+        (axis, x.shape[axis], new, nearest_cells(at, x.shape[axis], rule))
         for axis, new, part in wanted
         for at in [positions(x.shape[axis], new, coordinates, part, factors.get(axis))]
     ]

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import TraceError, need
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import Ints, need_room, per_axis, whole
+from anylayer.ops._spatial import Ints, integer, need_room, per_axis
 from anylayer.tracing import record
 from anylayer.tracing.primitives import cast
 
@@ -77,7 +77,7 @@ def _check(
     height, width = per_axis(size, 2, "size")
     need_room((rois.shape[0], x.shape[1], height, width), "the result")
     need(scale > 0, f"spatial_scale must be more than 0, got {scale}")
-    return height, width, whole(ratio, "sampling_ratio", 0)
+    return height, width, integer(ratio, "sampling_ratio", 0)
 
 
 def _samples(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer.network import Array
-from anylayer.ops._elementwise import Pieces
+from anylayer.ops._elementwise import Elementwise
 from anylayer.ops._operator import operator
 
 
@@ -18,6 +18,6 @@ def softplus(x: Array) -> Array:
 @softplus.form
 def _(x: Array) -> Array:
     """Record separate operators: for 64 x 56 x 56 on ONNX Runtime they take 0.26 ms, Softplus 1.1 ms."""
-    piece = Pieces(x)
-    tail = piece("Log", piece("Add", piece("Exp", piece("Neg", piece("Abs", x))), 1))
-    return piece("Add", piece("Relu", x), tail)
+    op = Elementwise(x)
+    tail = op("Log", op("Add", op("Exp", op("Neg", op("Abs", x))), 1))
+    return op("Add", op("Relu", x), tail)

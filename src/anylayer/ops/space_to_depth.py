@@ -5,7 +5,7 @@ from __future__ import annotations
 from anylayer.errors import need
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import whole
+from anylayer.ops._spatial import integer
 from anylayer.tracing import record
 
 
@@ -23,7 +23,7 @@ def space_to_depth(x: Array, block: int) -> Array:
 
 def _check(x: Array, block: int) -> tuple[int, ...]:
     need(len(x.shape) == 4, f"space_to_depth needs an input (N, C, H, W), got shape {tuple(x.shape)}")
-    whole(block, "block")
+    integer(block, "block")
     h, w = x.shape[2:]
     need(h % block == 0 and w % block == 0, f"block={block} does not divide a map of {h} x {w}")
     return tuple(x.shape)

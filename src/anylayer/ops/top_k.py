@@ -7,14 +7,14 @@ import numpy as np
 from anylayer.errors import need
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._spatial import whole
+from anylayer.ops._spatial import integer
 from anylayer.tracing import record_many
 
 
 def _axis(x: Array, k: int, axis: int) -> tuple[int, int]:
     rank = len(x.shape)
     need(-rank <= axis < rank, f"axis {axis} is not one of {rank} axes")
-    k, axis = whole(k, "k", 0), axis % rank
+    k, axis = integer(k, "k", 0), axis % rank
     need(k <= x.shape[axis], f"k={k} is more than the {x.shape[axis]} values of axis {axis}")
     return k, axis
 

@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import slice_cuts
 from anylayer.network import Array
-from anylayer.ops._interpolation import as_matrix, interpolation, picks, positions
+from anylayer.ops._interpolation import as_matrix, interpolation, nearest_cells, positions
 from anylayer.writers.caffe.affine import tile_to_shape
 from anylayer.writers.caffe.builder import Builder, Lowering
 from anylayer.writers.caffe.materialize import (
@@ -255,7 +255,7 @@ def _resize(b: Builder, op: Op) -> None:
             continue
         centers = positions(old, int(new), coordinates)
         if mode == "nearest":
-            cells = picks(centers, old, str(op.attrs.get("nearest_mode") or "round_prefer_floor"))
+            cells = nearest_cells(centers, old, str(op.attrs.get("nearest_mode") or "round_prefer_floor"))
             matrix = selection_matrix(cells, old)
         else:
             outside, smooth = bool(op.attrs.get("exclude_outside")), bool(op.attrs.get("antialias"))
