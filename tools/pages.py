@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from anylayer import ops
+from anylayer.corrections._machinery import CORRECTIONS
 from anylayer.folders import load, modules
 from anylayer.layer import Definition, Registry
 
@@ -119,8 +120,25 @@ def dialects() -> str:
     return markdown_table(("layer", "dialects", "meaning"), rows)
 
 
+def corrections() -> str:
+    """Return a table of the corrections of each engine, from their docstrings."""
+    rows = []
+    for engine, by_operator in sorted(CORRECTIONS.items()):
+        operators: dict[Callable[..., Any], list[str]] = {}
+        for operator, functions in by_operator.items():
+            for function in functions:
+                operators.setdefault(function, []).append(operator)
+        for function, names in operators.items():
+            shown = [f"`{name}`" for name in names[:_MAX_NAMES]]
+            more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+            rows.append((f"`{engine}`", ", ".join(shown) + more, first_paragraph(function)))
+    return markdown_table(("engine", "operators", "correction"), rows)
+
+
+_MAX_NAMES = 8
+
 GENERATORS: dict[str, Callable[..., str]] = {
-    f.__name__: f for f in (operators, differences, commands, writers, readers, layers, dialects)
+    f.__name__: f for f in (operators, differences, commands, writers, readers, layers, dialects, corrections)
 }
 
 
