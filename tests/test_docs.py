@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import pkgutil
 import re
 import shlex
 import shutil
@@ -191,7 +192,18 @@ def test_errors_page_names_every_error() -> None:
     assert not [name for name in names if f"| `{name}` |" not in page]
 
 
+GLOSSARY = [
+    [cell.strip() for cell in line.split("|")[1:-1]]
+    for line in (ROOT / "docs" / "glossary.md").read_text().splitlines()
+    if line.startswith("| ")
+][1:]
+
+
 def test_glossary_is_alphabetical() -> None:
-    lines = (ROOT / "docs" / "glossary.md").read_text().splitlines()
-    terms = [line.split("|")[1].strip() for line in lines if line.startswith("| ")][1:]
+    terms = [term for term, _, _ in GLOSSARY]
     assert terms == sorted(set(terms), key=str.lower)
+
+
+@pytest.mark.parametrize("name", sorted({code.strip("`") for _, _, code in GLOSSARY if code}))
+def test_glossary_names_exist(name: str) -> None:
+    pkgutil.resolve_name(name)
