@@ -79,7 +79,7 @@ def test_what_is_no_caffe_network_is_refused(tmp_path: Path, net: caffe.Net) -> 
         caffe.Net(tmp_path / "net.prototxt", 1, 2)
     with pytest.raises(InputError, match=r"phase is TRAIN \(0\) or TEST \(1\), got 7"):
         caffe.Net(tmp_path / "net.prototxt", 7)
-    with pytest.raises(InputError, match=r"model.keras is no Caffe network: anylayer.read reads it"):
+    with pytest.raises(InputError, match=r"model.keras is not a Caffe network; read it with anylayer.read"):
         caffe.Net(EXAMPLE / "model.keras", caffe.TEST)
 
 
@@ -155,7 +155,7 @@ def test_a_model_that_keras_cannot_describe_is_refused(tmp_path: Path) -> None:
     rule = r"Keras cannot describe its model 'own' \(to_json raises NotImplementedError: a subclassed model\)"
     with pytest.raises(InputError, match=rule):
         caffe.transfer_weights(Live("own"), by_hand(tmp_path))
-    with pytest.raises(AnyLayerError, match=r"Keras' model 'own': to_json\(\) is no readable JSON"):
+    with pytest.raises(AnyLayerError, match=r"Keras' model 'own': to_json\(\) is not readable JSON"):
         caffe.transfer_weights(Live("own", config="{"), by_hand(tmp_path))
-    with pytest.raises(InputError, match=r"a network from anylayer.read is needed, got int"):
+    with pytest.raises(InputError, match=r"expected a network from anylayer.read, got int"):
         caffe.transfer_weights(3, by_hand(tmp_path))

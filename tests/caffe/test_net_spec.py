@@ -114,7 +114,7 @@ def test_enums_are_numbers() -> None:
         ),
         (lambda: text_of(p=L.Pooling(pool=7)), "'pool': must be one of MAX, AVE, STOCHASTIC, got 7"),
         (lambda: L.ReLU("data"), "ReLU: input 0 must be a top of another layer, got str"),
-        (lambda: text_of(d=L.Data(ntop=2)), "'d' must be a top, got tuple. A layer of several tops gives"),
+        (lambda: text_of(d=L.Data(ntop=2)), "'d' must be a top, got tuple. A layer with several tops returns"),
     ],
 )  # fmt: skip
 def test_refused(make: Any, text: str) -> None:

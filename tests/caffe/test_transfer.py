@@ -130,12 +130,12 @@ def test_dense_after_flatten(tmp_path: Path) -> None:
         (
             node("c", "Conv2D", [noise(3, 3, 3, 4)]),
             lambda x: L.Convolution(x, name="c", num_output=5, kernel_size=3),
-            r"layer 'c' \(Conv2D to Convolution\): has 4 outputs, the Caffe layer num_output=5",
+            r"layer 'c' \(Conv2D to Convolution\): has 4 outputs, and the Caffe layer num_output=5",
         ),
         (
             node("c", "Conv2D", [noise(3, 3, 3, 4), noise(4)]),
             lambda x: L.Convolution(x, name="c", num_output=4, kernel_size=3, bias_term=False),
-            "has a bias, the Caffe layer bias_term: false",
+            "has a bias, and the Caffe layer bias_term: false",
         ),
         (
             node("c", "Dense", [noise(3, 4)]),
@@ -145,22 +145,22 @@ def test_dense_after_flatten(tmp_path: Path) -> None:
         (
             node("c", "BatchNormalization", [*noise(3, 3), np.ones(3, np.float32)]),
             lambda x: L.BatchNorm(x, name="c"),
-            "has gamma and beta, but no Scale layer reads the Caffe layer",
+            "has gamma and beta, and no Scale layer reads the Caffe layer",
         ),
         (
             node("c", "PReLU", [noise(6, 6, 3)]),
             lambda x: L.PReLU(x, name="c"),
-            r"has slopes \[6, 6, 3\]; Caffe's PReLU has one a channel",
+            r"has slopes \[6, 6, 3\]; Caffe's PReLU has one per channel",
         ),
         (
             node("c", "GRU", [noise(3, 3)]),
             lambda x: L.PReLU(x, name="c"),
-            "weights of this type are not handed over; write the whole network",
+            "weights of this type cannot be transferred; write the whole network",
         ),
         (
             node("other", "Conv2D", [noise(3, 3, 3, 4)]),
             lambda x: L.PReLU(x, name="c"),
-            "no layer with weights has the name of a Caffe layer; those are c",
+            "no layer with weights has the name of a Caffe layer; the Caffe layers are c",
         ),
     ],
 )  # fmt: skip
@@ -171,7 +171,7 @@ def test_refused(tmp_path: Path, source: Node, layer: Any, text: str) -> None:
 
 def test_networks_of_other_formats_are_refused(tmp_path: Path) -> None:
     net = target(tmp_path, lambda x: L.PReLU(x, name="c"))
-    with pytest.raises(AnyLayerError, match="the source is a caffe network, a Keras one is needed"):
+    with pytest.raises(AnyLayerError, match="the source is a caffe network, expected a Keras network"):
         transfer_weights(net, net)
 
 

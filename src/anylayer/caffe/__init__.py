@@ -1,4 +1,4 @@
-"""Caffe's own ways of making networks, without Caffe: NetSpec, and weights handed over by layer names.
+"""pycaffe's ways to define networks and to set weights, without Caffe: NetSpec, Net, transfer_weights.
 
     from anylayer.caffe import NetSpec, layers as L, params as P
 
@@ -19,10 +19,10 @@ from anylayer.caffe.net_spec import Layers, NetSpec, Parameters, Top, to_proto
 from anylayer.caffe.transfer import Transfer, transfer_weights
 
 layers = Layers()
-"""`layers.Convolution(bottom, num_output=8, kernel_size=3)`: one top, or a tuple of `ntop` of them."""
+"""`layers.Convolution(bottom, num_output=8, kernel_size=3)` returns a top, or a tuple of `ntop` tops."""
 
 params = Parameters()
-"""`params.Pooling.MAX`: the number of an enum's word."""
+"""`params.Pooling.MAX` is the number of a value of an enum."""
 
 __all__ = [
     "TEST",

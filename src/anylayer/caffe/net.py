@@ -1,4 +1,4 @@
-"""Net: a Caffe network whose weights are filled in by layer names, as pycaffe's is."""
+"""Net: a Caffe network whose weights are set by layer names, as in pycaffe."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ from anylayer.writers.caffe.from_nodes import net_from_nodes
 from anylayer.writers.caffe.layers import CaffeNet
 
 TRAIN, TEST = 0, 1
-"""The phases, as `include=dict(phase=TRAIN)` takes them."""
+"""The numbers of the phases, for `include=dict(phase=TRAIN)`."""
 
 
 @dataclass(slots=True)
 class Blob:
-    """Values that are read and written in place: `blob.data[...] = array`."""
+    """An array that is read and written in place: `blob.data[...] = array`."""
 
     data: Array
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of `data`."""
         return self.data.shape
 
     def reshape(self, *shape: int) -> None:
-        """Give it another shape; its values are zeros then."""
+        """Replace `data` by zeros of another shape, unless it has this shape already."""
         if shape != self.data.shape:
             self.data = np.zeros(shape, self.data.dtype)
 
 
 class _ByName(dict[str, Any]):
-    """A dict whose refusal names what there is."""
+    """A dict that raises an InputError with its keys for a missing key. `what` says what the keys are."""
 
     def __init__(self, what: str, values: dict[str, Any]) -> None:
         super().__init__(values)
@@ -55,11 +56,12 @@ class _ByName(dict[str, Any]):
 
 
 class Net(api.Net):
-    """A Caffe network, as `caffe.Net("deploy.prototxt", caffe.TEST)` gives it, and an anylayer.Net.
+    """A Caffe network with pycaffe's interface, `caffe.Net("deploy.prototxt", caffe.TEST)`. It is an anylayer.Net,
+    too.
 
-    `params["conv1"][0].data[...] = array` sets a weight; without a weights file weights begin as their filler
-    says, or as zeros where it is random. `blobs["data"].data[...] = array` sets an input that `forward()`
-    computes on. `save` writes the weights as a .caffemodel.
+    `params["conv1"][0].data[...] = array` sets a weight. Without a weights file, weights have the values of their
+    fillers, or zeros where a filler is random. `blobs["data"].data[...] = array` sets an input for `forward()`.
+    `save` writes the weights as a .caffemodel.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class Net(api.Net):
         )
         need(
             found.network.format == "caffe",
-            f"{network_file} is no Caffe network: anylayer.read reads it",
+            f"{network_file} is not a Caffe network; read it with anylayer.read",
             InputError,
         )
         super().__init__(found.network, found.user_layers, found.kernels)
@@ -103,8 +105,10 @@ class Net(api.Net):
         self._compiled: tuple[str, Model] | None = None
 
     def _weights(self) -> dict[str, list[Blob]]:
-        """The weights of every layer that has some, as the network's own arrays; those that no file gives are
-        made."""
+        """Return the weights of each layer by its name. The network's nodes have the same arrays.
+
+        Weights that no file holds have the values of their fillers.
+        """
         found = {}
         types = self.network.inputs
         for traced in trace_nodes(self.network, self.network.nodes, self.definitions, types, lenient=True):
@@ -116,18 +120,18 @@ class Net(api.Net):
         return found
 
     def refresh(self) -> None:
-        """Take over weights that were set on the network's nodes."""
+        """Set `params` from weights that were set on the network's nodes."""
         for node in self.network.nodes:
             if node.blobs:
                 self.params[node.name] = [Blob(np.array(b, b.dtype, order="C")) for b in node.blobs]
 
     @property
     def _layer_names(self) -> list[str]:
-        """The names of the layers, those that give inputs included."""
+        """The names of the layers, including those that give inputs."""
         return [*self.network.inputs, *(node.name for node in self.network.nodes)]
 
-    def _take(self) -> str:
-        """Hand the weights over to the network, also where `data` was replaced. Return what tells them apart."""
+    def _update_nodes(self) -> str:
+        """Set the weights of the network's nodes from `params`, and return a digest of their values."""
         digest = hashlib.blake2b()
         nodes: dict[str, Node] = {}
         for node in self.network.nodes:
@@ -140,18 +144,18 @@ class Net(api.Net):
         return digest.hexdigest()
 
     def compile(self, *args: Any, **options: Any) -> Model:
-        """As anylayer.Net.compile, with the weights as they are now."""
-        self._take()
+        """Compile with the current weights: see anylayer.Net.compile."""
+        self._update_nodes()
         return super().compile(*args, **options)
 
     def write(self, *args: Any, **options: Any) -> Any:
-        """As anylayer.Net.write, with the weights as they are now."""
-        self._take()
+        """Write the network with the current weights: see anylayer.Net.write."""
+        self._update_nodes()
         return super().write(*args, **options)
 
     def forward(self, **inputs: Any) -> dict[str, Array]:
-        """Compute the outputs, by name, on these inputs and on `blobs` for those that are not given."""
-        digest = self._take()
+        """Compute the outputs, and return them by name. An input that is not given is taken from `blobs`."""
+        digest = self._update_nodes()
         if self._compiled is None or self._compiled[0] != digest:
             self._compiled = digest, super().compile()
         fed = {name: self.blobs[name].data for name in self.network.inputs if name not in inputs}
@@ -160,8 +164,8 @@ class Net(api.Net):
         return results
 
     def save(self, path: str | Path) -> Path:
-        """Write the layers with their weights as a .caffemodel; give its path."""
-        self._take()
+        """Write the layers with their weights as a .caffemodel, and return its path."""
+        self._update_nodes()
         net = net_from_nodes(self.network, CaffeNet(self.network.name, dialect=dialect_of(self.network.dialect)))
         with Path(path).open("wb") as handle:
             write_caffemodel(net, handle)
@@ -169,7 +173,7 @@ class Net(api.Net):
 
 
 def _wanted(bound: Bound | None) -> list[Array]:
-    """The weights that a layer asks for, as their fillers say."""
+    """Return the weights that a layer asks for, with the values of their fillers; zeros for random fillers."""
     if bound is None or not bound.definition.typed:
         return []
     wanted = bound.instance.wanted

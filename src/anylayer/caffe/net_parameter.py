@@ -1,4 +1,4 @@
-"""NetParameter: what NetSpec.to_proto gives. Its text is what protobuf prints; it can be changed and saved."""
+"""NetParameter: the result of NetSpec.to_proto. It can be changed and saved, and prints as in protobuf."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anylayer.writers.caffe.text import prototxt
 
 @dataclass(slots=True)
 class LayerParameter:
-    """A layer. `fields` are its other fields: parameter messages and what Caffe knows of every layer."""
+    """A layer. `fields` are its other fields: parameter messages, and fields of LayerParameter."""
 
     name: str = ""
     type: str = ""
@@ -29,7 +29,7 @@ class LayerParameter:
         return "".join(f"{line[2:]}\n" for line in lines)
 
     def as_layer(self) -> CaffeLayer:
-        """For the writer."""
+        """Return the layer as the Caffe writer takes it."""
         return CaffeLayer(self.name, self.type, list(self.bottom), list(self.top), dict(self.fields))
 
 
@@ -48,17 +48,17 @@ class NetParameter:
         return CaffeNet(self.name, [x.as_layer() for x in self.layer], dialect=dialect_of(self.dialect))
 
     def SerializeToString(self) -> bytes:
-        """The network in protobuf's binary form."""
+        """Return the network in protobuf's binary form."""
         out = io.BytesIO()
         write_caffemodel(self._net(), out)
         return out.getvalue()
 
     def proto(self) -> str:
-        """The text of the caffe.proto that goes with it."""
+        """Return the text of a caffe.proto that declares all layers of the network."""
         return proto_text(self._net())
 
     def save(self, path: str | Path) -> Path:
-        """Write the prototxt; give its path, for anylayer.read."""
+        """Write the prototxt, and return its path, for anylayer.read."""
         path = Path(path)
         path.write_text(str(self), encoding="utf-8")
         return path

@@ -1,8 +1,8 @@
-"""NetSpec: networks written down in Python, as pycaffe has it (BVLC/caffe python/caffe/net_spec.py).
+"""NetSpec: networks defined in Python, as in pycaffe (BVLC/caffe python/caffe/net_spec.py).
 
-Names and order are pycaffe's: a layer is named after the attribute its first top was assigned to, or its type and
-a number; layers stand in the order in which the assigned tops need them. What a layer takes is what its class
-declares; a layer that nobody knows takes anything, in a message named after its type.
+Names and order are pycaffe's. A layer has the name of the attribute to which its first top was assigned, or that
+of its type with a number. Layers are in the order in which the assigned tops depend on them. A layer takes the
+fields that its class declares. A layer of an unknown type takes any field, in a message named after the type.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from anylayer.writers.caffe.schema import own_message
 
 
 class Top:
-    """One output of a layer."""
+    """Output number `n` of a layer."""
 
     def __init__(self, fn: Function, n: int) -> None:
         self.fn, self.n = fn, n
 
     def to_proto(self) -> NetParameter:
-        """The network of all layers that this top needs."""
+        """Return the network of all layers that this top depends on."""
         return to_proto(self)
 
 
@@ -51,12 +51,12 @@ class Function:
         self.tops = tuple(Top(self, n) for n in range(self.ntop))
 
     def to_proto(self) -> NetParameter:
-        """The network of all layers up to this one."""
+        """Return the network of this layer and all layers that it depends on."""
         return to_proto(self)
 
 
 class _Naming:
-    """Gives layers and tops their names, and puts layers into their order."""
+    """Name layers and tops, and order layers. `done` maps the layers that are finished to their messages."""
 
     def __init__(self, names: Mapping[Any, str]) -> None:
         self.names: dict[Any, str] = dict(names)
@@ -64,10 +64,11 @@ class _Naming:
         self.done: dict[Function, LayerParameter] = {}
 
     def add(self, item: Top | Function) -> None:
-        """A top's layer, behind all that it needs. Deep networks are walked without recursion."""
+        """Add the layer of a top after the layers that it depends on. Deep networks are walked without
+        recursion."""
         first = item.fn if isinstance(item, Top) else item
         stack = [(first, iter([top.fn for top in first.inputs]))]
-        open_ = {first}
+        entered = {first}
         while stack:
             fn, rest = stack[-1]
             if fn in self.done:
@@ -76,11 +77,11 @@ class _Naming:
             following = next((f for f in rest if f not in self.done), None)
             if following is None:
                 self.done[fn] = self._layer(fn)
-                open_.discard(fn)
+                entered.discard(fn)
                 stack.pop()
             else:
-                need(following not in open_, f"layer {following.type_name} reads its own output", InputError)
-                open_.add(following)
+                need(following not in entered, f"layer {following.type_name} reads its own output", InputError)
+                entered.add(following)
                 stack.append((following, iter([top.fn for top in following.inputs])))
 
     def _layer(self, fn: Function) -> LayerParameter:
@@ -105,7 +106,7 @@ class _Naming:
 
 
 def to_proto(*tops: Top | Function) -> NetParameter:
-    """The network of all layers that these tops need, named by their types."""
+    """Return the network of all layers that these tops depend on. Layers are named after their types."""
     naming = _Naming({})
     for top in tops:
         naming.add(top)
@@ -113,9 +114,9 @@ def to_proto(*tops: Top | Function) -> NetParameter:
 
 
 class NetSpec:
-    """Tops under names: each attribute assigned is one.
+    """A network under construction: each assigned attribute is a named top.
 
-    Raises InputError and LayerError for what Caffe would refuse: unknown fields, values of another type.
+    Raises InputError and LayerError where Caffe would refuse a layer: unknown fields, values of another type.
     """
 
     tops: dict[str, Any]
@@ -144,23 +145,23 @@ class NetSpec:
         return name in self.tops
 
     def keys(self) -> list[str]:
-        """The names."""
+        """Return the names of the tops."""
         return list(self.tops)
 
     def vals(self) -> list[Any]:
-        """The tops."""
+        """Return the tops."""
         return list(self.tops.values())
 
     def update(self, other: Mapping[str, Any] | NetSpec) -> None:
-        """Take over other tops."""
+        """Add tops by name, as dict.update does."""
         self.tops.update(other.tops if isinstance(other, NetSpec) else other)
 
     def to_proto(self) -> NetParameter:
-        """The network of all layers that the named tops need."""
+        """Return the network of all layers that the named tops depend on."""
         for name, top in self.tops.items():
             need(
                 isinstance(top, (Top, Function)),
-                f"'{name}' must be a top, got {type(top).__name__}. A layer of several tops gives a tuple: "
+                f"'{name}' must be a top, got {type(top).__name__}. A layer with several tops returns a tuple: "
                 "n.data, n.label = L.Data(..., ntop=2)",
                 InputError,
             )
@@ -171,7 +172,7 @@ class NetSpec:
 
 
 class Layers:
-    """Every attribute is a function that makes a layer of that type."""
+    """Functions that make layers: the attribute `Convolution` makes a layer of type Convolution."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
@@ -185,8 +186,10 @@ class Layers:
 
 
 class Parameters:
-    """`params.Pooling.MAX`: the number of a word of PoolingParameter's enums; of a message that nobody knows, the
-    word itself."""
+    """Values of enums: `params.Pooling.MAX` is the number of MAX in the enums of PoolingParameter.
+
+    For an unknown message it is the word itself.
+    """
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -209,7 +212,7 @@ class _Words:
 
 
 def _enums(type_name: str) -> dict[str, int] | None:
-    """The words of all enums of a parameter message; None where nothing declares the message."""
+    """Return the values of all enums of a parameter message, or None where nothing declares the message."""
     if type_name == "FillerParameter":
         return _words(Filler)
     classes: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed]
@@ -223,11 +226,8 @@ def _words(cls: type[Message]) -> dict[str, int]:
     return {word: number for kind in kinds for word, number in kind.numbers.items()}
 
 
-# ---- values
-
-
 def _assign(layer: LayerParameter, name: str, value: Any) -> None:
-    """Set a field of a layer: of its own parameter message, where that has it, else of the layer."""
+    """Set a field of a layer: in its own parameter message if that declares it, otherwise in the layer."""
     if name in ("name", "type", "bottom", "top"):
         own = [] if name.endswith("param") else _declared(layer.type, own_message(layer.type))
         if not any(name in cls.fields for cls in own):
@@ -251,12 +251,12 @@ def _assign(layer: LayerParameter, name: str, value: Any) -> None:
         InputError,
     )
     with at(f"parameter '{name}'"):
-        typed = _plain(value) if known is None else _typed(value, known)
+        typed = _as_python(value) if known is None else _typed(value, known)
     layer.fields.setdefault(message, {})[name] = typed
 
 
 def _declared(type_name: str, message: str) -> list[type[Message]]:
-    """The classes that declare a parameter message, the layer's own first."""
+    """Return the classes that declare a parameter message for a layer type."""
     own: list[Any] = [d.cls for d in Registry.of("caffe").find(type_name) if d.typed]
     return (
         [MESSAGE_CLASSES[message]]
@@ -266,20 +266,20 @@ def _declared(type_name: str, message: str) -> list[type[Message]]:
 
 
 def _message(type_name: str, name: str, value: Any) -> Any:
-    """A whole parameter message, given as a dict."""
+    """Return a parameter message that is given as a dict, with values of the declared types."""
     declared = _declared(type_name, name)
     if not declared:
         every: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed]
         declared = [cls for cls in every if cls.message == name]
     if not declared or not isinstance(value, Mapping):
-        return _plain(value)
+        return _as_python(value)
     fitting = next((c for c in declared if set(value) <= set(c.fields)), declared[0])
     return _typed(value, Field(0, fitting, name=name))
 
 
 def _typed(value: Any, declared: Field) -> Any:
-    """A Python value as a field's; a repeated field takes one value as well as a list."""
-    value = _plain(value)
+    """Return a Python value as a value of a declared field. A repeated field takes one value as well as a list."""
+    value = _as_python(value)
     if declared.repeated:
         one = replace(declared, repeated=False)
         return [_typed(v, one) for v in (value if isinstance(value, list) else [value])]
@@ -300,14 +300,14 @@ def _typed(value: Any, declared: Field) -> Any:
     return found
 
 
-def _plain(value: Any) -> Any:
-    """Without NumPy's scalars, arrays and tuples."""
+def _as_python(value: Any) -> Any:
+    """Return a value with NumPy's scalars and arrays, and tuples, replaced by Python's numbers and lists."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): _as_python(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [_as_python(v) for v in value]
     return value

@@ -1,7 +1,7 @@
-"""Hand a Keras network's weights over to a Caffe network's layers of the same names.
+"""Transfer the weights of a Keras network to the layers of a Caffe network with the same names.
 
-The orders are Caffe's afterwards: kernels (out, in, h, w), dense weights (out, in) with their rows in the order of
-(C, H, W) where a Flatten stood before them, batch normalisation in a BatchNorm and the Scale that reads it.
+The weights get Caffe's layout: kernels are (out, in, h, w). Dense weights are (out, in); after a Flatten their
+columns are in the order (C, H, W). Batch normalization becomes a BatchNorm and the Scale that reads it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from anylayer.network import Array, Network, Node, Shape
 from anylayer.readers.keras.live import is_model, network_of_model
 
 _EPSILON = 1e-5
-"""Caffe's BatchNorm has it where its file is silent."""
+"""The default epsilon of Caffe's BatchNorm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A layer whose weights were handed over: its name, and of each Caffe layer that got some the shapes."""
+    """A Keras layer whose weights were transferred. `targets` maps each Caffe layer to the shapes of its
+    weights."""
 
     name: str
     type: str
@@ -38,8 +39,11 @@ class Moved:
 
 @dataclass(slots=True)
 class Transfer:
-    """What transfer_weights did. `unmatched` are layers of the source that have weights and no layer of their name
-    in Caffe; `empty` are Caffe's layers of the kinds that have weights, which got none."""
+    """The result of transfer_weights.
+
+    `unmatched` are the source's layers with weights for which there is no Caffe layer of the same name. `empty`
+    are the Caffe layers of types with weights that have none.
+    """
 
     moved: list[Moved] = field(default_factory=list)
     unmatched: list[str] = field(default_factory=list)
@@ -56,24 +60,27 @@ class Transfer:
 
 
 def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> Transfer:
-    """Put the weights of `source` (a Keras network from anylayer.read, or a Keras model in memory) into `target`
-    (a Caffe network from anylayer.read or anylayer.caffe.Net, changed in place).
+    """Copy the weights of a Keras network to a Caffe network, and report which layers got weights.
 
-    Layers are matched by name. A bias that Keras lacks becomes zeros where the Caffe layer has one. The variance
-    is stored so that Caffe's epsilon makes of it what Keras' own does; with `blog_compat` it is stored with Keras'
-    epsilon added, so that Caffe's comes on top.
+    source: a Keras network from anylayer.read, or a Keras model in memory. target: a Caffe network from
+    anylayer.read, or an anylayer.caffe.Net; it is changed in place. Layers are matched by name. A bias that Keras
+    lacks becomes zeros where the Caffe layer has one. The variance is stored so that with Caffe's epsilon the
+    result is the same as with Keras' own. With `blog_compat` it is stored as variance + Keras' epsilon, to which
+    Caffe adds its own.
 
-    Raises InputError where no name matches, LayerError where weights do not fit.
+    Raises InputError where no name matches, and LayerError where weights do not fit.
     """
     if is_model(source):
         source = Net(network_of_model(source), {})
     given, taking = _network(source), _network(target)
-    need(given.format == "keras", f"the source is a {given.format} network, a Keras one is needed", InputError)
-    need(taking.format == "caffe", f"the target is a {taking.format} network, a Caffe one is needed", InputError)
-    job = _Job(given, taking, _shapes(source), blog_compat)
+    need(given.format == "keras", f"the source is a {given.format} network, expected a Keras network", InputError)
+    need(
+        taking.format == "caffe", f"the target is a {taking.format} network, expected a Caffe network", InputError
+    )
+    pair = _Pair(given, taking, _shapes(source), blog_compat)
     report = Transfer()
     for node in given.nodes:
-        layer = job.by_name.get(node.name)
+        layer = pair.by_name.get(node.name)
         if not node.blobs:
             continue
         if layer is None:
@@ -83,33 +90,39 @@ def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> 
         with at(f"layer '{node.name}' ({node.type} to {layer.type})"):
             need(
                 rule is not None,
-                "weights of this type are not handed over; write the whole network: net.write(...)",
+                "weights of this type cannot be transferred; write the whole network: net.write(...)",
             )
-            filled = rule(job, node, layer) if rule is not None else {}
+            filled = rule(pair, node, layer) if rule is not None else {}
             for name, blobs in filled.items():
-                job.by_name[name].blobs = [np.ascontiguousarray(b, np.float32) for b in blobs]
+                pair.by_name[name].blobs = [np.ascontiguousarray(b, np.float32) for b in blobs]
         shapes = {name: [np.asarray(b).shape for b in blobs] for name, blobs in filled.items()}
         report.moved.append(Moved(node.name, node.type, shapes))
     if isinstance(target, CaffeNet):
         target.refresh()
-    names = ", ".join(job.by_name)
-    need(report.moved, f"no layer with weights has the name of a Caffe layer; those are {names}", InputError)
+    names = ", ".join(pair.by_name)
+    need(
+        report.moved,
+        f"no layer with weights has the name of a Caffe layer; the Caffe layers are {names}",
+        InputError,
+    )
     report.empty = [n.name for n in taking.nodes if n.type in _HAVE_WEIGHTS and not n.blobs]
     if blog_compat:
-        report.notes.append("batch normalisation has both epsilons (blog_compat): up to half a percent off")
+        report.notes.append(
+            "batch normalization has both epsilons (blog_compat), an error of up to half a percent"
+        )
     return report
 
 
 def _network(net: Any) -> Network:
     found = getattr(net, "network", net)
     need(
-        isinstance(found, Network), f"a network from anylayer.read is needed, got {type(net).__name__}", InputError
+        isinstance(found, Network), f"expected a network from anylayer.read, got {type(net).__name__}", InputError
     )
     return found  # type: ignore[no-any-return]
 
 
 def _shapes(net: Any) -> dict[str, Shape]:
-    """The shape of every value that is known."""
+    """Return the known shapes of values, by name."""
     if not hasattr(net, "inspect"):
         return {}
     found = {name: tuple(t.shape) for node in net.inspect().nodes for name, t in node.outputs if t is not None}
@@ -118,7 +131,10 @@ def _shapes(net: Any) -> dict[str, Shape]:
 
 
 @dataclass(slots=True)
-class _Job:
+class _Pair:
+    """The two networks of a transfer. `shapes` are the shapes of the source's values, `by_name` the target's
+    layers."""
+
     source: Network
     target: Network
     shapes: dict[str, Shape]
@@ -128,14 +144,16 @@ class _Job:
     def __post_init__(self) -> None:
         self.by_name = {node.name: node for node in self.target.nodes}
 
-    def maker(self, value: str) -> Node | None:
+    def producer(self, value: str) -> Node | None:
+        """Return the source's node that produces a value."""
         return next((n for n in self.source.nodes if value in n.outputs), None)
 
-    def reader(self, value: str, type_: str) -> Node | None:
+    def consumer(self, value: str, type_: str) -> Node | None:
+        """Return the target's layer of this type that reads a value."""
         return next((n for n in self.target.nodes if value in n.inputs and n.type == type_), None)
 
 
-Rule = Callable[[_Job, Node, Node], dict[str, list[Array]]]
+Rule = Callable[[_Pair, Node, Node], dict[str, list[Array]]]
 
 
 def _config(node: Node) -> Mapping[str, Any]:
@@ -148,51 +166,51 @@ def _param(layer: Node, message: str, name: str, default: Any) -> Any:
 
 
 def _with_bias(layer: Node, message: str, weights: Array, blobs: Sequence[Array], outputs: int) -> list[Array]:
-    """The weights, and the bias as the Caffe layer has one."""
+    """Return the weights, and a bias if the Caffe layer has one. `outputs` is the number of output channels."""
     wanted = _param(layer, message, "num_output", outputs)
-    need(wanted == outputs, f"has {outputs} outputs, the Caffe layer num_output={wanted}")
+    need(wanted == outputs, f"has {outputs} outputs, and the Caffe layer num_output={wanted}")
     if _param(layer, message, "bias_term", True):
         return [weights, blobs[0] if blobs else np.zeros(outputs, np.float32)]
-    need(not blobs, "has a bias, the Caffe layer bias_term: false")
+    need(not blobs, "has a bias, and the Caffe layer bias_term: false")
     return [weights]
 
 
-def _convolution(job: _Job, node: Node, layer: Node) -> dict[str, list[Array]]:
-    _is(layer, "Convolution")
+def _convolution(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
+    _need_type(layer, "Convolution")
     kernel = node.blobs[0]
     weights = kernel.transpose(kernel.ndim - 1, kernel.ndim - 2, *range(kernel.ndim - 2))
     return {layer.name: _with_bias(layer, "convolution_param", weights, node.blobs[1:], len(weights))}
 
 
-def _transposed(job: _Job, node: Node, layer: Node) -> dict[str, list[Array]]:
-    """(kh, kw, out, in) to (in, out, kh, kw)."""
-    _is(layer, "Deconvolution")
+def _transposed(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
+    """Transpose the kernel from (kh, kw, out, in) to (in, out, kh, kw)."""
+    _need_type(layer, "Deconvolution")
     kernel = node.blobs[0]
     weights = kernel.transpose(kernel.ndim - 1, kernel.ndim - 2, *range(kernel.ndim - 2))
     return {layer.name: _with_bias(layer, "convolution_param", weights, node.blobs[1:], weights.shape[1])}
 
 
-def _depthwise(job: _Job, node: Node, layer: Node) -> dict[str, list[Array]]:
-    """(kh, kw, in, multiplier) to (in * multiplier, 1, kh, kw)."""
-    _is(layer, "Convolution", "ConvolutionDepthwise", "DepthwiseConvolution")
+def _depthwise(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
+    """Transpose the kernel from (kh, kw, in, multiplier) to (in * multiplier, 1, kh, kw)."""
+    _need_type(layer, "Convolution", "ConvolutionDepthwise", "DepthwiseConvolution")
     kernel = node.blobs[0]
     height, width, channels, times = kernel.shape
     weights = kernel.transpose(2, 3, 0, 1).reshape(channels * times, 1, height, width)
     if layer.type == "Convolution":
         group = _param(layer, "convolution_param", "group", 1)
-        need(group == channels, f"is depthwise over {channels} channels, the Caffe layer has group={group}")
+        need(group == channels, f"is depthwise over {channels} channels, and the Caffe layer has group={group}")
     return {layer.name: _with_bias(layer, "convolution_param", weights, node.blobs[1:], len(weights))}
 
 
-def _dense(job: _Job, node: Node, layer: Node) -> dict[str, list[Array]]:
-    _is(layer, "InnerProduct")
+def _dense(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
+    _need_type(layer, "InnerProduct")
     kernel = node.blobs[0]
-    shape = _flattened(job, node)
+    shape = _flattened(pair, node)
     if shape is not None and len(shape) == 3:
         height, width, channels = shape
         need(
             height * width * channels == len(kernel),
-            f"the map {list(shape)} before it has {height * width * channels} values, the weights "
+            f"its flattened input {list(shape)} has {height * width * channels} values, and its weights have "
             f"{len(kernel)} rows",
         )
         kernel = kernel.reshape(height, width, channels, -1).transpose(2, 0, 1, 3).reshape(len(kernel), -1)
@@ -200,60 +218,70 @@ def _dense(job: _Job, node: Node, layer: Node) -> dict[str, list[Array]]:
     return {layer.name: _with_bias(layer, "inner_product_param", weights, node.blobs[1:], kernel.shape[1])}
 
 
-_PASSING = ("Dropout", "Activation", "ReLU", "LeakyReLU", "ELU", "Softmax", "GaussianNoise", "SpatialDropout2D")
+_SHAPE_PRESERVING = (
+    "Dropout",
+    "Activation",
+    "ReLU",
+    "LeakyReLU",
+    "ELU",
+    "Softmax",
+    "GaussianNoise",
+    "SpatialDropout2D",
+)
 
 
-def _flattened(job: _Job, node: Node) -> Shape | None:
-    """The shape (H, W, C) of the map that was flattened before a dense layer; None where none was."""
+def _flattened(pair: _Pair, node: Node) -> Shape | None:
+    """Return the shape (H, W, C) that was flattened before a dense layer; None where nothing was, or
+    channels-first."""
     value = node.inputs[0]
-    while (maker := job.maker(value)) is not None:
-        if maker.type in ("Flatten", "Reshape"):
-            known = job.shapes.get(maker.inputs[0])
-            need(known is not None, "the shape before Flatten is not known: give the network's input shape")
-            first = _config(maker).get("data_format") == "channels_first"
+    while (producer := pair.producer(value)) is not None:
+        if producer.type in ("Flatten", "Reshape"):
+            known = pair.shapes.get(producer.inputs[0])
+            need(known is not None, "the shape before Flatten is not known; give the network's input shape")
+            first = _config(producer).get("data_format") == "channels_first"
             return None if known is None or first else known[1:]
-        if maker.type not in _PASSING:
+        if producer.type not in _SHAPE_PRESERVING:
             return None
-        value = maker.inputs[0]
+        value = producer.inputs[0]
     return None
 
 
-def _batch_norm(job: _Job, node: Node, layer: Node) -> dict[str, list[Array]]:
-    """gamma (unless scale=False), beta (unless center=False), mean, variance."""
-    _is(layer, "BatchNorm")
+def _batch_norm(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
+    """Split gamma (unless scale=False), beta (unless center=False), mean and variance into BatchNorm and Scale."""
+    _need_type(layer, "BatchNorm")
     config = _config(node)
     blobs = list(node.blobs)
     channels = len(blobs[-1])
     gamma = blobs.pop(0) if config.get("scale", True) else np.ones(channels, np.float32)
     beta = blobs.pop(0) if config.get("center", True) else np.zeros(channels, np.float32)
-    need(len(blobs) == 2, f"has {len(node.blobs)} weights, which scale and center of its config do not explain")
+    need(len(blobs) == 2, f"has {len(node.blobs)} weights, which does not fit to scale and center of its config")
     mean, variance = blobs
     epsilon = float(config.get("epsilon", 1e-3))
     theirs = float(_param(layer, "batch_norm_param", "eps", _EPSILON))
-    added = epsilon if job.blog_compat else epsilon - theirs
+    added = epsilon if pair.blog_compat else epsilon - theirs
     filled = {layer.name: [mean, variance + np.float32(added), np.ones(1, np.float32)]}
-    scale = job.reader(layer.outputs[0], "Scale") or job.by_name.get(f"{layer.name}_sc")
+    scale = pair.consumer(layer.outputs[0], "Scale") or pair.by_name.get(f"{layer.name}_sc")
     if scale is None:
         plain = bool((gamma == 1).all() and (beta == 0).all())
-        need(plain, "has gamma and beta, but no Scale layer reads the Caffe layer")
+        need(plain, "has gamma and beta, and no Scale layer reads the Caffe layer")
         return filled
     biased = _param(scale, "scale_param", "bias_term", False)
-    need(biased or not beta.any(), f"has beta, the Scale layer '{scale.name}' no bias_term: true")
+    need(biased or not beta.any(), f"has beta, and the Scale layer '{scale.name}' does not have bias_term: true")
     return {**filled, scale.name: [gamma, beta] if biased else [gamma]}
 
 
-def _prelu(job: _Job, node: Node, layer: Node) -> dict[str, list[Array]]:
-    _is(layer, "PReLU")
+def _prelu(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
+    _need_type(layer, "PReLU")
     alpha = node.blobs[0]
     need(
         alpha.size == alpha.shape[-1],
-        f"has slopes {list(alpha.shape)}; Caffe's PReLU has one a channel (shared_axes=[1, 2] in Keras)",
+        f"has slopes {list(alpha.shape)}; Caffe's PReLU has one per channel (shared_axes=[1, 2] in Keras)",
     )
     shared = _param(layer, "prelu_param", "channel_shared", False)
     return {layer.name: [alpha.reshape(()) if shared else alpha.reshape(-1)]}
 
 
-def _is(layer: Node, *types: str) -> None:
+def _need_type(layer: Node, *types: str) -> None:
     if layer.type not in types:
         raise LayerError(f"needs {' or '.join(types)} in Caffe, got {layer.type}{nearest(layer.type, types)}")
 

@@ -1,7 +1,7 @@
-"""Offsets that follow from the network's geometry, as HED's fork of Caffe gives its parameterless Crop.
+"""Compute the offsets of Crop layers from the network's geometry, as HED's fork of Caffe does.
 
-A blob's pixel i stands at a*i + b of an ancestor's pixels; the maps of the layers between compose, and two
-blobs with a common ancestor are aligned by the difference of their maps.
+A layer maps pixel coordinates of its output to those of its input as a*i + b. The maps of consecutive layers
+compose, and two blobs with a common ancestor are aligned by the difference of their maps.
 
 Source: s9xie/hed src/caffe/layers/crop_layer.cpp and include/caffe/util/coords.hpp; BVLC/caffe
 python/caffe/coord_map.py gives the same numbers.
@@ -20,9 +20,9 @@ from anylayer.network import Network, Node
 
 
 def align(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> None:
-    """Write the offsets into every node whose class is `aligned` and that has no parameters of its own.
+    """Set the offsets of each node whose class is `aligned` and that has no params.
 
-    Raises LayerError where the two inputs have no common ancestor, or no whole offset aligns them.
+    Raises LayerError where the two inputs of a node have no common ancestor, or no integer offset aligns them.
     """
     producers = {name: node for node in network.nodes for name in node.outputs}
     for node in network.nodes:
@@ -46,10 +46,10 @@ def _offset(line: Line) -> int:
 def _between(
     node: Node, producers: Mapping[str, Node], definitions: Mapping[str, Sequence[Definition]], dialect: str | None
 ) -> Map:
-    """The map from input 0's pixels to those of input 1, over their first common ancestor."""
+    """Return the map from pixels of input 0 to pixels of input 1, through their nearest common ancestor."""
     need(len(node.inputs) == 2, f"it needs 2 inputs, got {len(node.inputs)}")
 
-    def above(blob: str) -> list[tuple[str, Map]]:
+    def inputs_of(blob: str) -> list[tuple[str, Map]]:
         producer = producers.get(blob)
         if producer is None:
             return []
@@ -65,7 +65,7 @@ def _between(
     frontier = [node.inputs[0]]
     while frontier:
         blob = frontier.pop()
-        for name, step in above(blob):
+        for name, step in inputs_of(blob):
             if name not in origin:
                 origin[name] = _compose(origin[blob], step)
                 frontier.append(name)
@@ -75,7 +75,7 @@ def _between(
         blob = frontier.pop(0)
         if blob in origin:
             return _compose(target[blob], _inverse(origin[blob]))
-        for name, step in above(blob):
+        for name, step in inputs_of(blob):
             if name not in target:
                 target[name] = _compose(target[blob], step)
                 frontier.append(name)
