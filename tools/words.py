@@ -15,7 +15,6 @@ import argparse
 import ast
 import collections
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,14 +24,17 @@ ROOT = Path(__file__).resolve().parent.parent
 BANNED = {
     r"a pass over (the|an|its|one) \w+ less": "saves a pass over ...",
     r"and its like": "and similar functions",
+    r"anew": "again",
     r"as (it is|they are) told": "as given by ...",
     r"at hand": "available",
     r"channels lie": "the channel axis; channels-first or channels-last",
     r"comes? from outside": "name the source",
+    r"computes? of": "computes from",
     r"dea(l|ls|lt|ling) out": "permute, distribute",
     r"does without": "does not need",
     r"held (against|to) (its|the|what|that|numpy|real)": "compared with",
     r"is held to": "must match ... within a tolerance",
+    r"makers?": "producer",
     r"mixtures?": "interpolation",
     r"need (it )?not be told": "does not have to be given",
     r"none but": "only",
@@ -61,7 +63,6 @@ LEAVING = {
     r"so manieth": "n-th",
     r"(is|are) the most(?! \w)": "at most",
     r"lay(s|ing)? (the |their )?channels? (first|last)": "channels-first, channels-last",
-    r"makers?": "producer",
     r"who reads": "consumers",
     r"nothing (else )?reads": "without (other) consumers",
     r"nobody (reads|knows|asks)": "without consumers; unknown",
@@ -79,8 +80,6 @@ LEAVING = {
     r"taken apart": "split into, replaced by",
     r"spelled otherwise": "replaced by, written in another way",
     r"(goes|go) by": "is named, depends on",
-    r"computes? of": "computes from",
-    r"anew": "again",
     r"the other one": "name the thing",
 }
 """Phrase -> a better one. These still occur."""
@@ -137,17 +136,11 @@ _NO_VERBS = frozenset(
 
 
 def files() -> list[Path]:
-    """Return the files under version control that hold sentences, except this one and its test."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py", "*.md"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    paths = (ROOT / line for line in listed.stdout.splitlines())
+    """Return the files of the project that hold sentences, except this one and its test."""
     own = (Path(__file__).resolve(), ROOT / "tests" / "test_words.py")
-    return [p for p in paths if p not in own and p.exists()]
+    folders = ("benchmarks", "docs", "examples", "src", "tests", "tools")
+    found = [path for folder in folders for path in (ROOT / folder).rglob("*.*") if path.suffix in (".md", ".py")]
+    return [*ROOT.glob("*.md"), *sorted(path for path in found if path not in own)]
 
 
 def compiled(phrase: str) -> re.Pattern[str]:
