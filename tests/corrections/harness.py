@@ -1,4 +1,4 @@
-"""What tests of corrections share: graphs of functions of arrays, run on an engine as a network is."""
+"""Helpers of the tests of corrections: graphs of functions, run on an engine as a network is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anylayer.tracing import trace
 
 
 def traced(function: Callable[..., Any], *inputs: Array) -> Graph:
-    """Return the graph of a function of arrays that gives an array or a list of them."""
+    """Return the graph of a function of arrays that returns an array or a list of arrays."""
 
     def listed(arrays: list[Any]) -> list[Any]:
         result = function(*arrays)
@@ -32,7 +32,7 @@ def run(engine: str, function: Callable[..., Any], *inputs: Array) -> list[Array
 
 
 def in_process(code: str) -> str:
-    """Run code that may end the process; return what it prints. A process that dies fails the test."""
+    """Run code in another process and return what it prints. Fail the test if the process crashes."""
     head = (
         "import numpy as np\n"
         "from anylayer.errors import AnyLayerError\n"

@@ -1,4 +1,4 @@
-"""What OpenVINO computes wrongly of integers."""
+"""Corrections of integer operators for OpenVINO."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_constant_beyond_32_bits_is_refused() -> None:
         openvino(lambda x: [np.array([2**40]), x], noise(2))
 
 
-def test_element_of_a_table_beyond_32_bits_is_refused() -> None:
+def test_selected_element_beyond_32_bits_is_refused() -> None:
     def function(i: Any) -> Any:
         return np.asarray(2 ** np.arange(50), like=i)[i]
 
@@ -132,7 +132,7 @@ def test_element_of_a_table_beyond_32_bits_is_refused() -> None:
         openvino(function, np.array([0, 40]))
 
 
-def test_infinite_values_become_integers_as_elsewhere() -> None:
+def test_infinite_floats_cast_to_smallest_integer() -> None:
     x = np.array([np.inf, -np.inf, 2.5], np.float32)
 
     def clipped(x: Any) -> Any:
@@ -142,7 +142,7 @@ def test_infinite_values_become_integers_as_elsewhere() -> None:
         assert np.array_equal(openvino(clipped, x), clipped(x))
 
 
-def test_what_fits_for_sure_is_not_checked() -> None:
+def test_value_that_always_fits_is_not_checked() -> None:
     graph = traced(lambda x: np.argmax(x, axis=1) * 4 + np.arange(2), noise(2, 5))
     assert corrected(graph, "openvino", checking=True).checks == []
 
@@ -159,7 +159,7 @@ def test_float64_beyond_float32_is_refused() -> None:
 
 @pytest.mark.parametrize("index", [64, -65, 2**31 - 1, -(2**31)])
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
-def test_write_out_of_range_stops(engine: str, index: int) -> None:
+def test_scatter_out_of_range_raises(engine: str, index: int) -> None:
     code = (
         "def function(x, i):\n    y = np.zeros_like(x)\n    y[i] = x[:4]\n    return y\n"
         f"x, i = np.arange(64, dtype=np.float32), np.array([0, 1, 2, {index}])\n"
@@ -171,7 +171,7 @@ def test_write_out_of_range_stops(engine: str, index: int) -> None:
 
 @pytest.mark.parametrize("index", [[5, 0], [-4, 0], [0, 4], [0, -5]])
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
-def test_index_of_two_axes_out_of_range_stops(engine: str, index: list[int]) -> None:
+def test_gather_nd_out_of_range_raises(engine: str, index: list[int]) -> None:
     x = noise(3, 4)
     i, j = np.array([1, index[0]]), np.array([1, index[1]])
     with pytest.raises(EngineError):
@@ -189,7 +189,7 @@ def test_index_of_two_axes_out_of_range_stops(engine: str, index: list[int]) -> 
 
 
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
-def test_indices_that_count_from_the_end(engine: str) -> None:
+def test_negative_indices_match_numpy(engine: str) -> None:
     x, i, j = noise(3, 4), np.array([-3, 2, -1]), np.array([-1, -4, 3])
 
     def function(x: Any, i: Any, j: Any) -> Any:
@@ -203,12 +203,12 @@ def test_indices_that_count_from_the_end(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
 @pytest.mark.parametrize("index", [10, -11])
-def test_gather_out_of_range_stops(engine: str, index: int) -> None:
+def test_gather_out_of_range_raises(engine: str, index: int) -> None:
     with pytest.raises(EngineError, match=r"an index is out of range of 10 \(-10 to 9\)|out of data bounds"):
         run(engine, lambda x, i: x[i], noise(10, 3), np.array([0, index]))
 
 
-def test_numpy_refuses_what_engines_refuse(tmp_path: Path) -> None:
+def test_numpy_and_engines_refuse_the_same_index(tmp_path: Path) -> None:
     from onnx import TensorProto, helper
 
     infos = [
@@ -224,7 +224,7 @@ def test_numpy_refuses_what_engines_refuse(tmp_path: Path) -> None:
             net.compile(engine)({"x": noise(3), "i": np.array([0, 1, -4])})
 
 
-def test_index_that_is_clipped_is_not_checked() -> None:
+def test_clipped_index_is_not_checked() -> None:
     def function(x: Any, i: Any) -> Any:
         return x[np.clip(i, 0, 9), np.clip(i, -3, 2)]
 
@@ -269,6 +269,6 @@ def test_integers_of_16_bits_wrap(name: str, dtype: str) -> None:
     assert got.dtype == want.dtype and np.allclose(got, want)
 
 
-def test_a_cast_to_16_bits_that_fits_stays_alone() -> None:
+def test_cast_to_16_bits_of_value_that_fits_is_not_corrected() -> None:
     graph = corrected(traced(lambda x: (x % 100).astype(np.uint16) / 2, whole(0, 9, 4)), "openvino").graph
     assert sum(o.op == "Mod" for o in graph.ops) == 1

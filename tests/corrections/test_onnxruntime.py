@@ -1,4 +1,4 @@
-"""What ONNX Runtime computes wrongly."""
+"""Corrections for ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.corrections.harness import in_process, noise, run, traced, whole
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize(("op", "want"), [("Div", "[{least}, -5, 2]"), ("Mod", "[0, 0, 1]")])
-def test_least_integer_by_minus_one_does_not_kill_the_process(op: str, want: str, dtype: str) -> None:
+def test_least_integer_by_minus_one_does_not_crash(op: str, want: str, dtype: str) -> None:
     code = (
         f"x, y = np.array([np.iinfo('{dtype}').min, 5, 7], '{dtype}'), np.array([-1, -1, 3], '{dtype}')\n"
         f"print(run('onnxruntime', lambda x, y: record('{op}', [x, y], (3,), x.dtype), x, y)[0].tolist())"
@@ -26,7 +26,7 @@ def test_least_integer_by_minus_one_does_not_kill_the_process(op: str, want: str
 
 
 @pytest.mark.parametrize(("text", "want"), [("x // -1", [-1, -(2**31)]), ("x % -1", [0, 0])])
-def test_layer_may_divide_what_a_nan_became(text: str, want: list[int]) -> None:
+def test_layer_divides_integer_cast_from_nan(text: str, want: list[int]) -> None:
     code = (
         "def function(x):\n    x = x.astype(np.int32)\n"
         f"    return {text}\n"
@@ -35,19 +35,19 @@ def test_layer_may_divide_what_a_nan_became(text: str, want: list[int]) -> None:
     assert in_process(code).strip() == str(want)
 
 
-def test_remainder_with_the_sign_of_the_dividend_is_corrected_too() -> None:
+def test_fmod_by_minus_one_is_corrected() -> None:
     x, y = whole(-9, 9, 40), whole(1, 5, 40, seed=1) * np.where(np.arange(40) % 2, 1, -1)
     got = run("onnxruntime", lambda x, y: record("Mod", [x, y], (40,), np.int64, fmod=1), x, y)[0]
     assert (got == np.fmod(x, y)).all()
 
 
-def test_division_by_other_constants_stays_one_operator() -> None:
+def test_division_by_other_constant_is_not_corrected() -> None:
     graph = traced(lambda x: record("Div", [x, np.array(3)], (4,), np.int64), whole(-9, 9, 4))
     assert corrected(graph, "onnxruntime").graph is not graph
     assert [o.op for o in corrected(graph, "onnxruntime").graph.ops] == ["Div"]
 
 
-def test_written_file_survives_division_by_minus_one(tmp_path: Path) -> None:
+def test_written_file_divides_by_minus_one(tmp_path: Path) -> None:
     ints = [helper.make_tensor_value_info(n, TensorProto.INT32, [1]) for n in "xyz"]
     graph = helper.make_graph([helper.make_node("Div", ["x", "y"], ["z"])], "g", ints[:2], ints[2:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
@@ -63,7 +63,7 @@ def test_written_file_survives_division_by_minus_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "attrs", [{"mode": "nearest", "antialias": 1}, {"mode": "nearest", "exclude_outside": 1}, {"mode": "linear"}]
 )
-def test_resize_takes_attributes_that_change_nothing(attrs: dict[str, object]) -> None:
+def test_resize_attributes_without_effect_are_removed(attrs: dict[str, object]) -> None:
     x = noise(1, 2, 9, 7)
     given = {"exclude_outside": 1, **attrs} if attrs["mode"] == "linear" else attrs
 
@@ -75,8 +75,8 @@ def test_resize_takes_attributes_that_change_nothing(attrs: dict[str, object]) -
     assert np.array_equal(got, want)
 
 
-def test_onnx_runtime_still_needs_it() -> None:
-    """Where this fails, ONNX Runtime has mended the fault, and the correction can go."""
+def test_onnx_runtime_still_crashes_without_correction() -> None:
+    """If this fails, ONNX Runtime has fixed the fault, and the correction can be removed."""
     code = (
         "from onnx import TensorProto, helper\nimport onnxruntime\n"
         "ints = [helper.make_tensor_value_info(n, TensorProto.INT32, [1]) for n in 'xyz']\n"

@@ -1,4 +1,4 @@
-"""What OpenVINO computes wrongly, integers apart."""
+"""Corrections for OpenVINO, except of integer operators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def same(got: Any, want: Any, tolerance: float = 1e-5) -> None:
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("more", [{"peepholes": True}, {"input_forget": 1}, {"peepholes": True, "clip": 0.5}])
-def test_lstm_heeds_peepholes_and_input_forget(more: dict[str, Any], direction: str) -> None:
+def test_lstm_applies_peepholes_and_input_forget(more: dict[str, Any], direction: str) -> None:
     given = dict(more)
     count = 2 if direction == "bidirectional" else 1
     x, w, r, b = noise(5, 3, 4), noise(count, 8, 4, seed=1), noise(count, 8, 2, seed=2), noise(count, 16, seed=3)
@@ -50,7 +50,7 @@ def test_lstm_heeds_peepholes_and_input_forget(more: dict[str, Any], direction: 
             same(got, array)
 
 
-def test_lstm_with_peepholes_and_parameters_of_activations_is_refused() -> None:
+def test_lstm_with_peepholes_and_activation_parameters_is_refused() -> None:
     x, w, r = noise(5, 3, 4), noise(1, 8, 4), noise(1, 8, 2)
     attrs: dict[str, Any] = {"hidden_size": 2, "input_forget": 1, "activation_alpha": [0.3, 0.3, 0.3]}
     with pytest.raises(EngineError, match=r"'LSTM' is computed wrongly by this engine: it leaves out peepholes"):
@@ -87,7 +87,7 @@ def test_batch_normalization_of_float16_with_statistics_of_float32_is_computed_i
         {"mode": "linear"},
     ],
 )
-def test_resize_heeds_every_attribute(more: dict[str, Any], size: tuple[int, int], rule: str) -> None:
+def test_resize_applies_every_attribute(more: dict[str, Any], size: tuple[int, int], rule: str) -> None:
     x, shape = noise(1, 2, 5, 7), (1, 2, *size)
 
     def recorded(x: Any) -> Any:
@@ -109,7 +109,7 @@ def test_resize_keeps_the_aspect_ratio(policy: str) -> None:
     same(run("openvino", recorded, x)[0], run("onnxruntime", recorded, x)[0])
 
 
-def test_resize_that_cannot_be_spelled_otherwise_is_refused() -> None:
+def test_resize_that_cannot_be_replaced_is_refused() -> None:
     scales, attrs = np.array([1, 1, 1.7, 1.7], np.float32), {"mode": "cubic", "exclude_outside": 1}
     with pytest.raises(
         EngineError, match=r"'Resize' is computed wrongly by this engine: mode=cubic with coordinates"
@@ -125,7 +125,7 @@ def test_resize_that_cannot_be_spelled_otherwise_is_refused() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_hardmax_takes_the_first_of_equal_values(axis: int) -> None:
+def test_hardmax_selects_first_of_equal_values(axis: int) -> None:
     x = np.round(noise(4, 6, 5))
 
     def recorded(x: Any) -> Any:
@@ -147,8 +147,8 @@ def test_quantization_to_16_bits_rounds_halves_to_even() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_maximum_of_what_is_all_infinite(sign: int, dtype: str) -> None:
-    """A row of a mask that lets nothing pass."""
+def test_extreme_of_infinite_values(sign: int, dtype: str) -> None:
+    """A row of a mask that masks all elements."""
     x = np.array([[1, 2], [3, 4]], dtype)
     mask = np.array([[True, False], [False, False]])
     infinite = x.dtype.type(sign * np.inf)
@@ -162,7 +162,7 @@ def test_maximum_of_what_is_all_infinite(sign: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("computed", [False, True])
-def test_boxes_that_overlap_as_much_as_the_threshold_are_kept(computed: bool) -> None:
+def test_nms_keeps_boxes_whose_overlap_equals_threshold(computed: bool) -> None:
     boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.5]]], np.float32)
     scores, threshold = np.array([[[0.9, 0.8]]], np.float32), np.array([0.5], np.float32)
 
@@ -176,13 +176,13 @@ def test_boxes_that_overlap_as_much_as_the_threshold_are_kept(computed: bool) ->
         assert [row[2] for row in found.tolist() if row[2] >= 0] == [0, 1]
 
 
-def test_einsum_of_numbers() -> None:
+def test_einsum_of_scalars() -> None:
     x = np.array(5, np.float32)
     assert run("openvino", lambda x: record("Einsum", [x], (), np.float32, equation="->"), x)[0] == 5
     assert run("openvino", lambda x: record("Einsum", [x, x], (), np.float32, equation=",->"), x)[0] == 25
 
 
-def test_roi_align_by_maxima_is_refused() -> None:
+def test_roi_align_with_mode_max_is_refused() -> None:
     rois, image = np.array([[0, 0, 4, 4]], np.float32), np.array([0])
     attrs = {"mode": "max", "output_height": 2, "output_width": 2, "sampling_ratio": 2}
     with pytest.raises(

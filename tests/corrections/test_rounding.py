@@ -1,4 +1,4 @@
-"""Steps that a last bit decides, on OpenVINO."""
+"""Floors, comparisons and casts that depend on last bits, on OpenVINO."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ THIRD = (A / F(3)).astype(F)
     ],
 )
 @pytest.mark.parametrize("simplified", [False, True])
-def test_step_is_numpys(function: Callable[..., Any], inputs: tuple[Any, ...], simplified: bool) -> None:
+def test_steps_match_numpy(function: Callable[..., Any], inputs: tuple[Any, ...], simplified: bool) -> None:
     graph = traced(function, *inputs)
     graph = simplify(graph, "openvino") if simplified else graph
     assert np.array_equal(run_graph(graph, inputs, "openvino")[0], function(*inputs))
 
 
-def test_what_no_step_follows_stays_fused() -> None:
+def test_arithmetic_without_a_step_stays_fused() -> None:
     graph = traced(lambda a, b: a * b + b, A, B)
     assert [o.op for o in corrected(graph, "openvino").graph.ops] == ["Mul", "Add"]
     assert corrected(graph, "openvino").divisions == []
 
 
-def test_nan_and_infinity_pass() -> None:
+def test_nan_and_infinity_stay() -> None:
     x = np.array([np.nan, np.inf, -np.inf, 2.5], F)
 
     def function(x: Any) -> Any:
@@ -66,8 +66,8 @@ def test_nan_and_infinity_pass() -> None:
 
 
 @pytest.mark.parametrize("seed", [4, 5])
-def test_bins_on_the_edges_of_cells(tmp_path: Path, seed: int) -> None:
-    """Regions whose bins end on the edge of a cell: an FMA puts them into the next one."""
+def test_bins_that_end_on_edges_of_cells(tmp_path: Path, seed: int) -> None:
+    """Regions whose bins end on the edge of a cell: with a fused multiply-add they end in the next one."""
     path = tmp_path / "n.prototxt"
     path.write_text(
         'input: "x" input_shape { dim: 1 dim: 18 dim: 14 dim: 18 }\n'
@@ -95,6 +95,6 @@ def test_quantization_to_the_range_of_the_data() -> None:
     assert run("openvino", recorded, x)[0].tolist() == [153, 255, 0, 26, 221, 179]
 
 
-def test_least_and_largest_of_noise_are_not_slowed() -> None:
+def test_extremes_without_infinite_constants_are_not_corrected() -> None:
     graph = traced(lambda x: np.argmax(x * F(2) + F(1), axis=1), noise(3, 4))
     assert "Max" not in [o.op for o in corrected(graph, "openvino").graph.ops]

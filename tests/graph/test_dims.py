@@ -1,4 +1,4 @@
-"""Sizes that depend on data."""
+"""Dynamic sizes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _written(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("engine", GENERAL)
-def test_as_numpy_for_any_size(engine: str) -> None:
+def test_dynamic_sizes_match_numpy(engine: str) -> None:
     whole = trace(lambda arrays: [f(arrays[0]) for _, f in CASES], [TensorType((N, 3, 4), np.dtype("f4"))])
     for rows in (7, 1):
         got = run_graph(whole, [ROWS[:rows]], engine)
@@ -122,7 +122,7 @@ UNKNOWN = r"the size rows(\*\d+)?<=\d+ is known only when the network runs"
         lambda x: np.pad(x, 1),
     ],
 )
-def test_what_would_misuse_it_refuses(misuse: Callable[[Any], Any]) -> None:
+def test_use_as_a_number_is_refused(misuse: Callable[[Any], Any]) -> None:
     with pytest.raises(TraceError, match=UNKNOWN + "|a size is known only when the network runs") as caught:
         graph_of(misuse)
     assert str(caught.value).startswith("test_dims.py:")
@@ -139,12 +139,12 @@ def test_what_would_misuse_it_refuses(misuse: Callable[[Any], Any]) -> None:
         ),
     ],
 )
-def test_refused_by_name(misuse: Callable[[Any], Any], text: str) -> None:
+def test_refusal_names_the_size(misuse: Callable[[Any], Any], text: str) -> None:
     with pytest.raises(TraceError, match=text):
         graph_of(misuse)
 
 
-def test_products_of_a_size_are_sizes() -> None:
+def test_multiples_of_dim_are_dims() -> None:
     twice = N * 2
     assert twice is 2 * N is np.int64(2) * N
     assert (repr(twice), twice.maximum) == ("rows*2<=20", 20)
@@ -152,7 +152,7 @@ def test_products_of_a_size_are_sizes() -> None:
     assert (twice % 2, twice // N, N * 84 // (N * 4), twice % N, N * 0) == (0, 2, 21, 0, 0)
 
 
-def test_sizes_change_places_in_a_reshape_only_where_they_are_told_apart() -> None:
+def test_reshape_moves_only_distinguishable_dims() -> None:
     other = Dim("columns", 5)
     with pytest.raises(TraceError, match=r"to \(columns<=5, rows<=10\): two sizes are known only when"):
         graph_of(lambda x: x.reshape(other, N), (N, other))
@@ -160,7 +160,7 @@ def test_sizes_change_places_in_a_reshape_only_where_they_are_told_apart() -> No
         graph_of(lambda x: x.reshape(-1), (N, other))
 
 
-def test_two_dims_do_not_mix() -> None:
+def test_two_dims_do_not_broadcast() -> None:
     other = Dim("rows", 10)
     assert len({N, other}) == 2 and other != N and N != 10
     with pytest.raises(ValueError, match=r"operands could not be broadcast together with shapes \(rows<=10,3\)"):
@@ -169,7 +169,7 @@ def test_two_dims_do_not_mix() -> None:
     assert graph.outputs[0].shape == (N, 3)
 
 
-def test_two_dims_side_by_side() -> None:
+def test_two_dims_in_one_shape() -> None:
     other = Dim("columns", 5)
     graph = graph_of(lambda x, y: x[:, None] * y[None], (N, 3), (other, 3))
     assert graph.outputs[0].shape == (N, other, 3)
@@ -177,7 +177,7 @@ def test_two_dims_side_by_side() -> None:
     np.testing.assert_allclose(run_graph(graph, [x, y], "onnxruntime")[0], x[:, None] * y, rtol=1e-6)
 
 
-def test_a_size_may_come_from_an_operator() -> None:
+def test_operator_may_define_a_dim() -> None:
     def forward(arrays: Any) -> Any:
         x = arrays[0]
         kept = Dim("kept", x.shape[0])

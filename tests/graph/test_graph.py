@@ -1,4 +1,4 @@
-"""Graphs: constants and operators entered once, graphs put into one another, simplified, compared."""
+"""Graphs: equal constants and operators, inlining, simplification, comparison."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_equal_operators_and_constants_are_entered_once() -> None:
     assert graph.ops[0].inputs[1].const is large  # shared, not copied
 
 
-def test_every_operator_carries_the_users_line() -> None:
+def test_operators_have_place_of_users_line() -> None:
     def forward(x: Any) -> Any:
         y = np.arctan2(x, 2)
         return np.einsum("abc,abd->acd", y, x)
@@ -43,14 +43,14 @@ def test_every_operator_carries_the_users_line() -> None:
     assert {o.place for o in graph.ops} == {f"test_graph.py:{first + 1}", f"test_graph.py:{first + 2}"}
 
 
-def test_names_lead_with_the_prefix() -> None:
+def test_names_begin_with_prefix() -> None:
     graph = of(lambda x: np.exp(x) + np.float32(1), prefix="conv1/", scope="conv1")
     names = [v.name for o in graph.ops for v in [*o.inputs, *o.outputs] if v is not None]
     assert all(n.startswith("conv1/") for n in names) and len(set(names)) == 4
     assert {o.scope for o in graph.ops} == {"conv1"}
 
 
-def test_dead_operators_are_dropped() -> None:
+def test_operators_without_uses_are_removed() -> None:
     def forward(x: Any) -> Any:
         np.exp(x).sum()
         return x * np.float32(2)
@@ -76,7 +76,7 @@ def test_inline() -> None:
     np.testing.assert_allclose(run_graph(whole, [X], "onnxruntime")[0], want, rtol=1e-4, atol=1e-4)
 
 
-def test_inline_twice_keeps_names_apart() -> None:
+def test_inline_twice_gives_different_names() -> None:
     body = of(lambda x: np.exp(x), prefix="body/")
     whole = Graph()
     x = whole.input("data", (2, 3, 4), np.dtype(np.float32))
@@ -104,7 +104,7 @@ def test_inline_of_inputs_and_constants_as_outputs() -> None:
         ([((2, 3, 4), "i8")], r"input_0: float32\[2, 3, 4\] is needed, got x0: int64\[2, 3, 4\]"),
     ],
 )
-def test_inline_refuses_what_does_not_fit(inputs: Any, text: str) -> None:
+def test_inline_refuses_other_inputs(inputs: Any, text: str) -> None:
     whole = Graph()
     given = [whole.input(f"x{i}", s, np.dtype(d)) for i, (s, d) in enumerate(inputs)]
     with pytest.raises(ValueError, match=text):
@@ -143,7 +143,7 @@ def test_record_many() -> None:
 
 
 def _raw(build: Any) -> Graph:
-    """A graph of operators just as given."""
+    """Return the graph that `build` emits, without tracing."""
     graph = Graph()
     x = graph.input("x", (2, 3, 4), np.dtype(np.float32))
 
@@ -221,11 +221,11 @@ def test_rules(build: Any, ops: list[str]) -> None:
     )
 
 
-def test_rules_that_do_not_hold_everywhere_say_what_they_gain() -> None:
+def test_rules_for_some_engines_have_a_figure() -> None:
     assert all(r.figure for r in RULES if r.engines or r.inexact)
 
 
-def test_a_rule_for_one_engine_counts_for_that_engine_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_for_one_engine_is_not_applied_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     from anylayer.optimize.rules import Rule
 
     rule = Rule("Exp", lambda new, o: new.emit(o, "Relu", o.inputs), frozenset(["onnxruntime"]), True, "1 -> 2")

@@ -1,4 +1,4 @@
-"""The interval in which a value lies."""
+"""Intervals of values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anylayer.tracing import trace
 
 
 def interval(function: Callable[[Any], Any], dtype: str) -> tuple[float, float]:
-    """The interval of what a function of an array of four elements returns."""
+    """Return the interval of the result of a function of an array with four elements."""
     graph = trace(lambda xs: [function(xs[0])], [TensorType((4,), np.dtype(dtype))])
     return Intervals(graph.producers).of_all(graph.ops).of(graph.outputs[0])
 
@@ -30,7 +30,7 @@ def interval(function: Callable[[Any], Any], dtype: str) -> tuple[float, float]:
         (lambda x: -np.sort(-x), "uint16", (0, 65535)),
     ],
 )
-def test_a_value_that_does_not_fit_its_dtype_may_become_any_other(
+def test_value_outside_its_dtype_can_become_any_other(
     function: Callable[[Any], Any], dtype: str, want: tuple[float, float]
 ) -> None:
     assert interval(function, dtype) == want

@@ -1,4 +1,4 @@
-"""The line that a message names is the user's, not one of a package that the user's line calls."""
+"""A message names the user's line, not a line of a package that the user's code calls."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def fail(x):
 
 
 def module(name: str, text: str, file: Path) -> ModuleType:
-    """A module whose code says that it stands in a file."""
+    """Return a module whose code claims to come from a file."""
     made = ModuleType(name)
     exec(compile(text, str(file), "exec"), made.__dict__)
     return made
@@ -76,36 +76,36 @@ def module(name: str, text: str, file: Path) -> ModuleType:
 
 @pytest.fixture
 def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A user's module that calls a package which is installed."""
+    """Return a user's module that calls an installed package."""
     installed = Path(sysconfig.get_path("purelib")) / "somewhere.py"
     monkeypatch.setitem(sys.modules, "somewhere", module("somewhere", PACKAGE, installed))
     return module("mine", LAYER, tmp_path / "mine.py")
 
 
 @pytest.mark.parametrize(("name", "line", "at"), [("threshold", 5, 5), ("convert", 8, 8), ("measure", 11, 11)])
-def test_a_refusal_names_the_users_line_and_the_packages(layer: Any, name: str, line: int, at: int) -> None:
+def test_refusal_names_lines_of_user_and_package(layer: Any, name: str, line: int, at: int) -> None:
     with pytest.raises(
         TraceError, match=rf"mine.py:{line}: .*{name}\(\) \(at somewhere.py:{at}\) needs the values"
     ):
         trace(lambda xs: [getattr(layer, name)(xs[0])], [X])
 
 
-def test_a_callback_of_the_users_is_the_users_line(layer: Any) -> None:
+def test_callback_of_user_is_users_line(layer: Any) -> None:
     with pytest.raises(TraceError, match=r"mine.py:14: if, while, and, or, not"):
         trace(lambda xs: [layer.inside(xs[0])], [X])
 
 
-def test_operators_remember_the_users_line(layer: Any) -> None:
+def test_operators_keep_users_line(layer: Any) -> None:
     graph = trace(lambda xs: [layer.fine(xs[0])], [X])
     assert [o.place for o in graph.ops] == ["mine.py:17"]
 
 
-def test_an_exception_in_a_package_names_the_users_line(layer: Any) -> None:
+def test_exception_in_package_names_users_line(layer: Any) -> None:
     with pytest.raises(TraceError, match=r"mine.py:20: forward raised .KeyError: 'nothing here'. when it was"):
         trace_checked(lambda xs: [layer.fail(xs[0])], [X])
 
 
-def test_a_layer_that_is_itself_installed_is_named(tmp_path: Path) -> None:
+def test_installed_layer_is_named(tmp_path: Path) -> None:
     installed = Path(sysconfig.get_path("purelib")) / "somewhere.py"
     text = (
         PACKAGE
@@ -125,7 +125,7 @@ class Mine:
         read.compile(engine="onnxruntime")
 
 
-def test_the_recorders_own_files_are_never_the_users() -> None:
+def test_files_of_tracer_are_not_users_code() -> None:
     for room in ("graph", "tracing", "ops"):
         file = str(Path(place.__file__).parents[1] / room / "anything.py")
         assert place._kind(file) == place._RECORDER

@@ -1,4 +1,4 @@
-"""What tests of the rules do: trace, rewrite for an engine, look at the operators, compare the values."""
+"""Helpers of the tests of rewrite rules: trace, simplify for an engine, list operators, compare with NumPy."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ Function = Callable[..., Any]
 
 
 def f(value: float) -> np.float32:
-    """A number of float32."""
+    """Return a float32 number."""
     return np.float32(value)
 
 
 def noise(*shape: int, seed: int = 0) -> Array:
-    """Seeded, normal, float32."""
+    """Return seeded normal noise in float32."""
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def traced(function: Function, *inputs: Array) -> Graph:
-    """The graph of a function of arrays, as it is recorded."""
+    """Return the graph of a function of arrays, as it is traced."""
     return trace(lambda xs: [function(*xs)], [TensorType.of(x.shape, x.dtype) for x in inputs])
 
 
 def kinds(graph: Graph) -> list[str]:
-    """The operators, sorted."""
+    """Return the names of a graph's operators, sorted."""
     return sorted(o.op for o in graph.ops)
 
 
 def rewritten(function: Function, *inputs: Array, engine: str | None, exact: bool = False) -> list[str]:
-    """The operators after rewriting, sorted."""
+    """Return the names of the operators of a simplified function, sorted."""
     return kinds(simplify(traced(function, *inputs), engine, exact=exact))
 
 
 def check(function: Function, *inputs: Array, engines: Sequence[str] = ENGINES, exact: bool = False) -> None:
-    """The rewritten graph gives what NumPy gives, of the same type, on each engine."""
+    """Assert that the simplified function returns what NumPy returns, of the same type, on each engine."""
     want = np.asarray(function(*[x.copy() for x in inputs]))
     for engine in engines:
         graph = simplify(traced(function, *inputs), engine, exact=exact)

@@ -1,4 +1,4 @@
-"""Transpositions are moved to where they cancel: networks that lay channels last are left with one at each end."""
+"""Layout propagation: a channels-last network keeps one Transpose at each end."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
 def conv(x: Any, w: Any, **how: Any) -> Any:
-    """A convolution of channels that lie last."""
+    """Convolve a channels-last array."""
     return ops.conv(x.transpose(FIRST), w, **how).transpose(LAST)
 
 
-def moved(graph: Graph) -> int:
-    """How many transpositions there are."""
+def transposes(graph: Graph) -> int:
+    """Return the number of Transposes."""
     return kinds(graph).count("Transpose")
 
 
-def left(function: Function, *inputs: Any, exact: bool = False) -> int:
-    """How many transpositions are left, where engines give what NumPy gives: its very numbers if `exact`."""
+def transposes_left(function: Function, *inputs: Any, exact: bool = False) -> int:
+    """Return the number of Transposes that are left, after comparing each engine with NumPy."""
     want = np.asarray(function(*inputs))
     graph = traced(function, *inputs)
     for engine in ENGINES:
@@ -42,11 +42,11 @@ def left(function: Function, *inputs: Any, exact: bool = False) -> int:
             np.testing.assert_array_equal(got, want, err_msg=engine)
         else:
             assert_same(got, want, engine)
-    return moved(simplify(graph, exact=exact))
+    return transposes(simplify(graph, exact=exact))
 
 
 def around(inner: Function, *, channels: int = 4, keep: bool = True) -> Function:
-    """`inner`, which computes with channels last, between two convolutions."""
+    """Return `inner`, a function of a channels-last array, between two convolutions."""
     w1, w2 = noise(channels, 3, 1, 1, seed=1), noise(2, channels, 1, 1, seed=2)
 
     def function(x: Any) -> Any:
@@ -57,7 +57,7 @@ def around(inner: Function, *, channels: int = 4, keep: bool = True) -> Function
 
 
 def _shuffled(y: Any) -> Any:
-    """Four channels, the halves interleaved."""
+    """Interleave the two halves of the channels."""
     return y.reshape(*y.shape[:3], 2, -1).swapaxes(3, 4).reshape(y.shape)
 
 
@@ -96,8 +96,8 @@ TALL = noise(4, seed=3)
         lambda y: (y.reshape(2, 30, 4) * TALL).reshape(2, 6, 5, 4),
     ],
 )
-def test_one_is_left_at_each_end(inner: Function) -> None:
-    assert left(around(inner), IMAGE) == 2
+def test_one_transpose_is_left_at_each_end(inner: Function) -> None:
+    assert transposes_left(around(inner), IMAGE) == 2
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_one_is_left_at_each_end(inner: Function) -> None:
         lambda y: np.concatenate([_shuffled(y), y], axis=3)[..., 2:6],
     ],
 )
-def test_a_concat_of_shuffled_channels_adds_the_shuffle_alone(inner: Function) -> None:
-    """One transposition at each end, and the one that shuffles."""
-    assert left(around(inner), IMAGE) == 3
+def test_concat_of_shuffled_channels_adds_one_transpose(inner: Function) -> None:
+    """One Transpose is left at each end, and one shuffles the channels."""
+    assert transposes_left(around(inner), IMAGE) == 3
 
 
 @pytest.mark.parametrize(
@@ -122,83 +122,83 @@ def test_a_concat_of_shuffled_channels_adds_the_shuffle_alone(inner: Function) -
         lambda y: y.max((1, 2)),
     ],
 )
-def test_one_is_left_before_a_dense_layer(inner: Function) -> None:
-    assert left(around(inner, keep=False), IMAGE) == 1
+def test_one_transpose_is_left_before_dense_layer(inner: Function) -> None:
+    assert transposes_left(around(inner, keep=False), IMAGE) == 1
 
 
-def test_many_weights_stay_where_they_are() -> None:
+def test_large_weights_are_not_permuted() -> None:
     few, many = np.zeros((2048, 1024), np.float32), np.zeros((2048, 5000), np.float32)
     for weights, count in ((few, 1), (many, 2)):
         graph = simplify(traced(lambda x, w=weights: around(np.tanh)(x).reshape(1, -1) @ w, noise(1, 32, 32, 3)))
-        assert moved(graph) == count
+        assert transposes(graph) == count
         product = next(o for o in graph.ops if o.op == "MatMul")
         assert product.inputs[1] is not None
         assert (product.inputs[1].const is weights) == (count == 2)
 
 
-def test_padding_of_the_input_goes_into_the_convolution() -> None:
+def test_pad_of_input_is_reshapeded_into_conv() -> None:
     w = noise(4, 3, 3, 3)
 
     def function(x: Any) -> Any:
         return conv(np.pad(x, ((0, 0), (1, 2), (3, 0), (0, 0))), w)
 
-    assert left(function, IMAGE) == 2
+    assert transposes_left(function, IMAGE) == 2
     assert kinds(simplify(traced(function, IMAGE))) == ["Conv", "Transpose", "Transpose"]
 
 
-def test_padding_that_others_read_stays_where_it_is() -> None:
+def test_pad_with_other_uses_stays() -> None:
     def function(x: Any) -> Any:
         y = np.pad(x, ((0, 0), (1, 2), (3, 0), (0, 0)))
         return np.concatenate([y.reshape(2, -1), ops.softmax(y.transpose(FIRST)).reshape(2, -1)], axis=1)
 
     assert [o.op for o in simplify(traced(function, IMAGE)).ops].index("Pad") == 0
-    assert left(function, IMAGE) == 1
+    assert transposes_left(function, IMAGE) == 1
 
 
-def test_shuffled_channels_are_moved_where_they_lie() -> None:
+def test_slice_of_shuffled_channels_adds_one_transpose() -> None:
     def shuffle(y: Any) -> Any:
         return y.reshape(*y.shape[:3], 2, 2).swapaxes(3, 4).reshape(y.shape)[..., 1:]
 
     w = noise(2, 3, 1, 1)
-    assert left(lambda x: conv(shuffle(around(lambda y: y, keep=False)(x)), w), IMAGE) == 3
+    assert transposes_left(lambda x: conv(shuffle(around(lambda y: y, keep=False)(x)), w), IMAGE) == 3
 
 
-def test_maps_of_one_pixel_need_none() -> None:
+def test_maps_of_one_pixel_need_no_transpose() -> None:
     w1, w2 = noise(4, 3, 6, 5), noise(2, 4, 1, 1)
 
     def function(x: Any) -> Any:
         return ops.sigmoid(conv(ops.relu(conv(x, w1)), w2)).reshape(2, 2)
 
-    assert left(function, IMAGE) == 1
+    assert transposes_left(function, IMAGE) == 1
     found = [o.op for o in simplify(traced(function, IMAGE)).ops]
     assert found == ["Transpose", "Conv", "Relu", "Conv", "Sigmoid", "Reshape"]
 
 
-def test_a_softmax_stays_over_the_innermost_axis() -> None:
-    assert left(around(lambda y: ops.softmax(y), keep=False), IMAGE) == 2
+def test_softmax_stays_along_innermost_axis() -> None:
+    assert transposes_left(around(lambda y: ops.softmax(y), keep=False), IMAGE) == 2
 
 
-def test_a_value_read_twice_is_moved_once() -> None:
+def test_value_with_two_uses_is_transposed_once() -> None:
     def function(x: Any) -> Any:
         y = x.transpose(FIRST)
         return y.transpose(LAST).reshape(2, -1)[:, 1:] + np.flip(y.transpose(0, 2, 3, 1), 1).reshape(2, -1)[:, 1:]
 
-    assert left(function, IMAGE, exact=True) == 0
+    assert transposes_left(function, IMAGE, exact=True) == 0
 
     def other(x: Any) -> Any:
         y = x.transpose(FIRST)
         return np.concatenate([ops.softmax(y).reshape(2, -1), y.reshape(2, -1)], axis=1)
 
-    assert left(other, IMAGE) == 1
+    assert transposes_left(other, IMAGE) == 1
 
 
-def test_the_smaller_of_two_is_moved() -> None:
+def test_smaller_operand_is_transposed() -> None:
     big, small = noise(2, 8, 6, 5), noise(1, 6, 5, 1)
     graph = simplify(traced(lambda a, b: np.exp(a.transpose(LAST)) + np.exp(b) * f(2), big, small))
     assert [v.shape for o in graph.ops if o.op == "Transpose" for v in o.outputs] == [(2, 6, 5, 8)]
 
 
-def test_sums_keep_their_order_where_bits_must_stay() -> None:
+def test_exact_keeps_order_of_sums() -> None:
     def function(x: Any) -> Any:
         return np.exp(x.transpose(LAST)).sum((1, 2))
 
@@ -207,7 +207,7 @@ def test_sums_keep_their_order_where_bits_must_stay() -> None:
     assert kinds(simplify(traced(function, x))) == ["Exp", "ReduceSum"]
 
 
-def test_a_graph_without_transpositions_stays_as_it_is() -> None:
+def test_graph_without_transposes_is_returned() -> None:
     graph = traced(lambda x: x.reshape(2, -1) * f(2), IMAGE)
     assert propagate_layouts(graph) is graph
 
@@ -217,40 +217,40 @@ def test_outputs_keep_their_names() -> None:
     assert [v.name for v in propagate_layouts(graph).outputs] == [v.name for v in graph.outputs]
 
 
-def by_hand(op: str, shape: tuple[int, ...], *constants: Any, **attrs: Any) -> Graph:
-    """An operator behind a transposition, as a file may spell it."""
+def behind_transpose(op: str, shape: tuple[int, ...], *constants: Any, **attrs: Any) -> Graph:
+    """Return a graph of an operator behind a Transpose, with constants as its other inputs."""
     graph = Graph()
     x = graph.input("x", (2, 3, 4, 5), np.dtype(np.float32))
-    turned = graph.emit("Transpose", [x], [((2, 4, 5, 3), x.dtype)], {"perm": [0, 2, 3, 1]})
-    inputs = [*turned, *(None if c is None else graph.constant(np.asarray(c)) for c in constants)]
-    made = graph.emit(op, inputs, [(shape, x.dtype)], attrs)
-    graph.outputs = [graph.emit("Neg", made, [(shape, x.dtype)])[0]]
+    transposed = graph.emit("Transpose", [x], [((2, 4, 5, 3), x.dtype)], {"perm": [0, 2, 3, 1]})
+    inputs = [*transposed, *(None if c is None else graph.constant(np.asarray(c)) for c in constants)]
+    outputs = graph.emit(op, inputs, [(shape, x.dtype)], attrs)
+    graph.outputs = [graph.emit("Neg", outputs, [(shape, x.dtype)])[0]]
     return graph
 
 
 @pytest.mark.parametrize(
     "graph",
     [
-        by_hand("ReduceMax", (1, 1, 1, 1), np.zeros(0, np.int64)),
-        by_hand("ReduceMax", (1, 1, 1, 1)),
-        by_hand("ReduceMax", (2, 4, 5, 3), np.zeros(0, np.int64), noop_with_empty_axes=1),
-        by_hand("ReduceMin", (2, 4, 1, 3), np.array([-2])),
-        by_hand("ArgMin", (2, 4, 5), axis=-1, keepdims=0),
-        by_hand("Softmax", (2, 4, 5, 3)),
-        by_hand("Split", (2, 4, 5, 2), np.array([2, 1]), axis=-1),
-        by_hand("Pad", (2, 4, 6, 3), np.array([1, 0]), np.float32(3), np.array([2])),
-        by_hand("Pad", (2, 4, 6, 3), np.array([0, 0, 1, 0, 0, 0, 0, 0]), np.float32(3)),
-        by_hand("Slice", (2, 2, 5, 3), np.array([1]), np.array([3]), np.array([-3])),
-        by_hand("Slice", (1, 3, 5, 3), np.array([1, 1]), np.array([2, 9])),
-        by_hand("Expand", (2, 2, 4, 5, 3), np.array([2, 1, 1, 1, 1])),
-        by_hand("Gather", (4, 5, 3), np.int64(1)),
-        by_hand("Resize", (2, 8, 5, 3), None, np.array([1, 2, 1, 1], np.float32), mode="nearest"),
-        by_hand("Resize", (2, 8, 5, 3), None, None, np.array([8]), mode="nearest", axes=[1]),
-        by_hand("CumSum", (2, 4, 5, 3), np.array(-1), reverse=1),
+        behind_transpose("ReduceMax", (1, 1, 1, 1), np.zeros(0, np.int64)),
+        behind_transpose("ReduceMax", (1, 1, 1, 1)),
+        behind_transpose("ReduceMax", (2, 4, 5, 3), np.zeros(0, np.int64), noop_with_empty_axes=1),
+        behind_transpose("ReduceMin", (2, 4, 1, 3), np.array([-2])),
+        behind_transpose("ArgMin", (2, 4, 5), axis=-1, keepdims=0),
+        behind_transpose("Softmax", (2, 4, 5, 3)),
+        behind_transpose("Split", (2, 4, 5, 2), np.array([2, 1]), axis=-1),
+        behind_transpose("Pad", (2, 4, 6, 3), np.array([1, 0]), np.float32(3), np.array([2])),
+        behind_transpose("Pad", (2, 4, 6, 3), np.array([0, 0, 1, 0, 0, 0, 0, 0]), np.float32(3)),
+        behind_transpose("Slice", (2, 2, 5, 3), np.array([1]), np.array([3]), np.array([-3])),
+        behind_transpose("Slice", (1, 3, 5, 3), np.array([1, 1]), np.array([2, 9])),
+        behind_transpose("Expand", (2, 2, 4, 5, 3), np.array([2, 1, 1, 1, 1])),
+        behind_transpose("Gather", (4, 5, 3), np.int64(1)),
+        behind_transpose("Resize", (2, 8, 5, 3), None, np.array([1, 2, 1, 1], np.float32), mode="nearest"),
+        behind_transpose("Resize", (2, 8, 5, 3), None, None, np.array([8]), mode="nearest", axes=[1]),
+        behind_transpose("CumSum", (2, 4, 5, 3), np.array(-1), reverse=1),
     ],
     ids=lambda g: g.ops[1].op,
 )
-def test_operators_as_files_spell_them(graph: Graph) -> None:
+def test_optional_arguments_of_operators(graph: Graph) -> None:
     if graph.ops[1].op == "ArgMin":
         for o in graph.ops[1:]:
             o.outputs[0].dtype = np.dtype(np.int64)
@@ -267,12 +267,12 @@ def test_operators_as_files_spell_them(graph: Graph) -> None:
 Step = Callable[[Any], Any]
 
 
-def _turn(seed: int) -> Step:
+def _transposed(seed: int) -> Step:
     return lambda y: y.transpose(np.random.default_rng(seed).permutation(y.ndim))
 
 
-def _fold(seed: int) -> Step:
-    """Another shape: two axes become one, or one is cut in two."""
+def _reshaped(seed: int) -> Step:
+    """Return a step that merges two axes, splits one, or inserts one of size 1."""
 
     def step(y: Any) -> Any:
         random, shape = np.random.default_rng(seed), list(y.shape)
@@ -288,8 +288,8 @@ def _fold(seed: int) -> Step:
     return step
 
 
-def _mixed(seed: int) -> Step:
-    """Elements with a constant that broadcasts."""
+def _with_constant(seed: int) -> Step:
+    """Return a step that combines an array with a constant that broadcasts."""
 
     def step(y: Any) -> Any:
         random = np.random.default_rng(seed)
@@ -301,7 +301,7 @@ def _mixed(seed: int) -> Step:
 
 
 def _with_itself(seed: int) -> Step:
-    """With what is made of the value by other steps of the same shape."""
+    """Return a step that combines an array with another function of it."""
 
     def step(y: Any) -> Any:
         axis = seed % y.ndim
@@ -335,7 +335,7 @@ def _along(seed: int) -> Step:
     return step
 
 
-KINDS = [_turn, _turn, _fold, _mixed, _with_itself, _along]
+KINDS = [_transposed, _transposed, _reshaped, _with_constant, _with_itself, _along]
 
 
 @settings(max_examples=150, deadline=None)
@@ -343,8 +343,8 @@ KINDS = [_turn, _turn, _fold, _mixed, _with_itself, _along]
     st.lists(st.tuples(st.integers(0, len(KINDS) - 1), st.integers(0, 10_000)), min_size=2, max_size=9),
     st.sampled_from([(2, 3, 4, 4), (1, 4, 2, 6), (4, 6), (2, 1, 3)]),
 )
-def test_random_graphs_keep_every_number(steps: list[tuple[int, int]], shape: tuple[int, ...]) -> None:
-    """Small whole numbers: exact in every order."""
+def test_random_graphs_are_exact(steps: list[tuple[int, int]], shape: tuple[int, ...]) -> None:
+    """Small integers are exact in every order of summation."""
 
     def function(x: Any) -> Any:
         y = x
@@ -355,19 +355,19 @@ def test_random_graphs_keep_every_number(steps: list[tuple[int, int]], shape: tu
 
     x = np.random.default_rng(0).integers(-2, 3, shape).astype(np.float32)
     graph = traced(function, x)
-    arranged = propagate_layouts(graph, exact=True)
-    assert moved(arranged) <= moved(graph) + 2
-    np.testing.assert_array_equal(run_graph(arranged, [x], "onnxruntime")[0], function(x))
+    done = propagate_layouts(graph, exact=True)
+    assert transposes(done) <= transposes(graph) + 2
+    np.testing.assert_array_equal(run_graph(done, [x], "onnxruntime")[0], function(x))
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 10_000)), max_size=8))
-def test_views_are_what_numpy_makes(steps: list[tuple[bool, int]]) -> None:
+def test_views_match_numpy(steps: list[tuple[bool, int]]) -> None:
     x = np.arange(2 * 6 * 1 * 4).reshape(2, 6, 1, 4)
     view: View | None = identity_view(traced(lambda v: v, x).inputs[0])
     want = x
     for fold, seed in steps:
-        shape = _fold(seed)(want).shape
+        shape = _reshaped(seed)(want).shape
         perm = np.random.default_rng(seed).permutation(want.ndim)
         want = want.reshape(shape) if fold else want.transpose(perm)
         view = view.reshaped(shape) if fold else view.transposed([int(p) for p in perm])
@@ -402,7 +402,7 @@ LAYERS: list[Callable[[Any, Any, np.random.Generator], Any]] = [
     lambda y, _, r: ops.average_pool(y.transpose(FIRST), 2, pads=(0, 0, 1, 1)).transpose(LAST),
     lambda y, _, r: ops.resize(y.transpose(FIRST), (6, 6), mode="nearest").transpose(LAST),
     lambda y, _, r: y.reshape(*y.shape[:3], 2, -1).swapaxes(3, 4).reshape(y.shape) if y.shape[3] % 2 == 0 else y,
-    # Above the mean by something: a channel of one value is its own mean, but for the last bit of the sum.
+    # A threshold above the mean: a channel of equal values differs from its mean by the last bit of the sum.
     lambda y, _, r: np.where(y > y.mean((1, 2), keepdims=True) + f(0.037), y, y * f(0.1)),
 ]
 
@@ -417,18 +417,18 @@ def _weights(random: np.random.Generator, outputs: int, inputs: int, size: int) 
     st.booleans(),
     st.integers(1, 2),
 )
-def test_random_networks_are_left_with_one_at_each_end(steps: list[tuple[int, int]], dense: bool, n: int) -> None:
+def test_random_networks_keep_one_transpose_at_each_end(steps: list[tuple[int, int]], dense: bool, n: int) -> None:
     def function(x: Any) -> Any:
-        made = [conv(x, _weights(np.random.default_rng(1), 4, 3, 3), pads=1)]
+        values = [conv(x, _weights(np.random.default_rng(1), 4, 3, 3), pads=1)]
         for kind, seed in steps:
             random = np.random.default_rng(seed)
-            made.append(LAYERS[kind](made[-1], made[int(random.integers(len(made)))], random))
-        y = conv(made[-1], _weights(np.random.default_rng(2), 5, made[-1].shape[3], 1))
+            values.append(LAYERS[kind](values[-1], values[int(random.integers(len(values)))], random))
+        y = conv(values[-1], _weights(np.random.default_rng(2), 5, values[-1].shape[3], 1))
         return y.reshape(n, -1) @ noise(y.size // n, 3) if dense else y
 
     x = noise(n, 5, 4, 3)
     want = function(x)
     graph = simplify(traced(function, x))
-    turned = [o for o in graph.ops if o.op == "Transpose" and tuple(o.attrs["perm"]) in (LAST, FIRST)]
-    assert len(turned) <= (1 if dense else 2)
+    at_ends = [o for o in graph.ops if o.op == "Transpose" and tuple(o.attrs["perm"]) in (LAST, FIRST)]
+    assert len(at_ends) <= (1 if dense else 2)
     assert_same(run_graph(graph, [x], "onnxruntime")[0], want, tolerance=1e-4)

@@ -1,4 +1,4 @@
-"""Rectifiers, logistic functions, GELU: what they are written as, and what is only alike."""
+"""Rewrites of rectifiers, logistic functions and GELU, and expressions that must stay."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXACT: list[tuple[Function, list[str]]] = [
 
 
 @pytest.mark.parametrize(("function", "wanted"), EXACT)
-def test_rectifiers_become_operators_on_every_engine_bit_for_bit(function: Function, wanted: list[str]) -> None:
+def test_rectifiers_become_operators_exactly_on_every_engine(function: Function, wanted: list[str]) -> None:
     for engine in (None, *ENGINES):
         assert rewritten(function, X, engine=engine, exact=True) == wanted
     check(function, X, exact=True)
@@ -55,7 +55,7 @@ OTHERS: list[Function] = [
 
 
 @pytest.mark.parametrize("function", OTHERS)
-def test_what_is_no_rectifier_stays(function: Function) -> None:
+def test_other_expressions_do_not_become_rectifiers(function: Function) -> None:
     for engine in ENGINES:
         assert not {"LeakyRelu", "Clip"} & set(rewritten(function, X, engine=engine))
     check(function, X)
@@ -84,9 +84,7 @@ LOGISTIC: list[tuple[Function, list[str]]] = [
 
 
 @pytest.mark.parametrize(("function", "wanted"), LOGISTIC)
-def test_pieces_become_operators_on_onnx_runtime_unless_bits_must_stay(
-    function: Function, wanted: list[str]
-) -> None:
+def test_exponentials_become_operators_on_onnx_runtime_unless_exact(function: Function, wanted: list[str]) -> None:
     assert rewritten(function, X, engine="onnxruntime") == wanted
     assert len(rewritten(function, X, engine="onnxruntime", exact=True)) > len(wanted)
     assert rewritten(function, X, engine="openvino") != wanted
@@ -108,7 +106,7 @@ UNLIKE: list[Function] = [
 
 
 @pytest.mark.parametrize("function", UNLIKE)
-def test_what_is_only_alike_stays(function: Function) -> None:
+def test_similar_exponentials_stay(function: Function) -> None:
     found = set(rewritten(function, X, engine="onnxruntime"))
     assert not {"HardSigmoid", "Gelu"} & found
     assert "Sigmoid" not in found
@@ -123,7 +121,7 @@ MISH: list[Function] = [
 
 
 @pytest.mark.parametrize("function", MISH)
-def test_mish_needs_one_power(function: Function) -> None:
+def test_mish_needs_one_exponential(function: Function) -> None:
     for engine in ENGINES:
         wanted = ["Add", "Add", "Div", "Exp", "Min", "Mul", "Mul"]
         assert rewritten(function, X, engine=engine) == wanted
@@ -131,7 +129,7 @@ def test_mish_needs_one_power(function: Function) -> None:
     check(function, np.linspace(-80, 80, 60, dtype=np.float32).reshape(3, 20))
 
 
-def test_mish_of_another_softplus_stays() -> None:
+def test_tanh_of_other_logarithm_stays() -> None:
     def function(x):  # type: ignore[no-untyped-def]
         return x * np.tanh(np.log(2 + np.exp(x)))
 

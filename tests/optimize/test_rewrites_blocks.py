@@ -1,4 +1,4 @@
-"""Elements moved in blocks, picked by constant indices, repeated: every bit stays, operators change."""
+"""Exact rewrites of elements that are moved in blocks, selected by constant indices, or repeated."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ ORT, OV = "onnxruntime", "openvino"
 
 
 def unchanged(function: Function, *inputs: Any, engine: str) -> bool:
-    """Whether rewriting for an engine does what rewriting for none does."""
+    """Return whether simplifying for an engine gives the same operators as simplifying for none."""
     return rewritten(function, *inputs, engine=engine) == rewritten(function, *inputs, engine=None)
 
 
 def same_bits(function: Function, *inputs: Any) -> None:
-    """The rewritten graph gives NumPy's very numbers on each engine, also where bits must stay."""
+    """Assert that the simplified function returns exactly what NumPy returns, on each engine, also with
+    exact=True."""
     want = np.asarray(function(*inputs))
     for engine in ENGINES:
         graph = traced(function, *inputs)
@@ -37,7 +38,8 @@ def same_bits(function: Function, *inputs: Any) -> None:
 
 
 def to_depth(b: int, order: tuple[int, int, int]) -> Function:
-    """Blocks of (N, C, H, W) brought to the channels; `order` of the axes 1 channel, 3 row, 5 column."""
+    """Move blocks of (N, C, H, W) to the channels. `order` permutes the axes 1 (channel), 3 (row) and 5
+    (column)."""
 
     def function(x: Any) -> Any:
         n, c, h, w = x.shape
@@ -48,7 +50,7 @@ def to_depth(b: int, order: tuple[int, int, int]) -> Function:
 
 
 def to_space(b: int, order: tuple[str, str, str]) -> Function:
-    """Channels, made of "c", "y" (row in the block) and "x", brought into the map."""
+    """Move channels, made of "c", "y" (row in the block) and "x" (column) in some order, into the map."""
 
     def function(v: Any) -> Any:
         n, c, h, w = v.shape
@@ -62,7 +64,9 @@ def to_space(b: int, order: tuple[str, str, str]) -> Function:
 
 @pytest.mark.parametrize("order", [(3, 5, 1), (1, 3, 5), (5, 3, 1), (3, 1, 5), (5, 1, 3), (1, 5, 3)])
 @pytest.mark.parametrize(("b", "shape"), [(2, (1, 3, 4, 6)), (3, (2, 4, 6, 9))])
-def test_six_axes_are_space_to_depth(order: tuple[int, int, int], b: int, shape: tuple[int, ...]) -> None:
+def test_transpose_of_six_axes_becomes_space_to_depth(
+    order: tuple[int, int, int], b: int, shape: tuple[int, ...]
+) -> None:
     function, x = to_depth(b, order), noise(*shape)
     found = rewritten(function, x, engine=ORT, exact=True)
     assert found == (["SpaceToDepth"] if order == (3, 5, 1) else ["Gather", "SpaceToDepth"])
@@ -72,7 +76,9 @@ def test_six_axes_are_space_to_depth(order: tuple[int, int, int], b: int, shape:
 
 @pytest.mark.parametrize("order", ["yxc", "cyx", "xyc", "ycx", "xcy", "cxy"])
 @pytest.mark.parametrize(("b", "shape"), [(2, (1, 12, 4, 3)), (3, (2, 18, 2, 5))])
-def test_six_axes_are_depth_to_space(order: tuple[str, str, str], b: int, shape: tuple[int, ...]) -> None:
+def test_transpose_of_six_axes_becomes_depth_to_space(
+    order: tuple[str, str, str], b: int, shape: tuple[int, ...]
+) -> None:
     function, x = to_space(b, order), noise(*shape)
     found = rewritten(function, x, engine=ORT, exact=True)
     assert found == (["DepthToSpace"] if order in ("yxc", "cyx") else ["DepthToSpace", "Gather"])
@@ -89,13 +95,13 @@ def test_six_axes_are_depth_to_space(order: tuple[str, str, str], b: int, shape:
         lambda x: x.reshape(2, 2, 2, 1, 6, 6).transpose(0, 3, 5, 1, 4, 2),
     ],
 )
-def test_other_transpositions_of_six_axes_stay(function: Function) -> None:
+def test_other_transposes_of_six_axes_stay(function: Function) -> None:
     x = noise(2, 4, 6, 6)
     assert not {"SpaceToDepth", "DepthToSpace"} & set(rewritten(function, x, engine=ORT))
     same_bits(function, x)
 
 
-def test_an_image_without_a_batch_is_space_to_depth() -> None:
+def test_image_without_batch_becomes_space_to_depth() -> None:
     def function(x: Any) -> Any:
         return x.reshape(3, 2, 2, 3, 2).transpose(2, 4, 0, 1, 3).reshape(12, 2, 3)
 
@@ -105,7 +111,7 @@ def test_an_image_without_a_batch_is_space_to_depth() -> None:
 
 
 @pytest.mark.parametrize("places", [[0, 1, 2, 3], [0, 2, 1, 3], [3, 1, 0, 2]])
-def test_pixels_of_all_corners_are_space_to_depth(places: list[int]) -> None:
+def test_concat_of_strided_slices_becomes_space_to_depth(places: list[int]) -> None:
     def function(x: Any) -> Any:
         return np.concatenate([x[:, :, p // 2 :: 2, p % 2 :: 2] for p in places], axis=1)
 
@@ -124,7 +130,7 @@ def test_pixels_of_all_corners_are_space_to_depth(places: list[int]) -> None:
         lambda x: np.concatenate([(x if i else x + 1)[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)], axis=1),
     ],
 )
-def test_pixels_of_other_places_are_not(function: Function) -> None:
+def test_concat_of_other_slices_stays(function: Function) -> None:
     x = noise(1, 3, 6, 6)
     assert "SpaceToDepth" not in rewritten(function, x, engine=ORT)
     same_bits(function, x)
@@ -134,7 +140,7 @@ def test_pixels_of_other_places_are_not(function: Function) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 6, 24, 24), (2, 6, 23, 25)])
-def test_shuffled_channels_are_picked(shape: tuple[int, ...]) -> None:
+def test_shuffled_channels_become_gather(shape: tuple[int, ...]) -> None:
     def function(x: Any) -> Any:
         n, c, h, w = x.shape
         return x.reshape(n, 3, c // 3, h, w).swapaxes(1, 2).reshape(x.shape)
@@ -145,7 +151,7 @@ def test_shuffled_channels_are_picked(shape: tuple[int, ...]) -> None:
     same_bits(function, x)
 
 
-def test_small_planes_are_transposed() -> None:
+def test_shuffle_of_small_planes_stays_transpose() -> None:
     x = noise(1, 6, 7, 7)
     assert "Gather" not in rewritten(
         lambda x: x.reshape(1, 3, 2, 7, 7).swapaxes(1, 2).reshape(x.shape), x, engine=ORT
@@ -154,7 +160,7 @@ def test_small_planes_are_transposed() -> None:
 
 @pytest.mark.parametrize(("rows", "columns"), [(2, 2), (3, 2), (5, 4)])
 @pytest.mark.parametrize("shape", [(1, 3, 8, 8), (2, 2, 7, 9)])
-def test_every_nth_pixel_is_a_pooling(rows: int, columns: int, shape: tuple[int, ...]) -> None:
+def test_strided_slice_becomes_max_pool(rows: int, columns: int, shape: tuple[int, ...]) -> None:
     x = noise(*shape)
     for engine in ENGINES:
         assert rewritten(lambda x: x[:, :, ::rows, ::columns], x, engine=engine) == ["MaxPool"]
@@ -172,7 +178,7 @@ def test_every_nth_pixel_is_a_pooling(rows: int, columns: int, shape: tuple[int,
         lambda x: x[0, :, ::2, ::2],
     ],
 )
-def test_other_slices_are_no_pooling(function: Function) -> None:
+def test_other_slices_stay(function: Function) -> None:
     x = noise(1, 4, 8, 8)
     for engine in ENGINES:
         pooled = "MaxPool" in rewritten(function, x, engine=engine)
@@ -180,13 +186,13 @@ def test_other_slices_are_no_pooling(function: Function) -> None:
     same_bits(function, x)
 
 
-def test_integers_are_not_pooled() -> None:
+def test_strided_slice_of_integers_stays() -> None:
     x = np.arange(32).reshape(1, 2, 4, 4)
     for engine in ENGINES:
         assert rewritten(lambda x: x[:, :, ::2, ::2], x, engine=engine) == ["Slice"]
 
 
-def test_the_last_axis_backwards_is_picked_on_openvino() -> None:
+def test_reversed_last_axis_becomes_gather_on_openvino() -> None:
     x = noise(2, 3, 4, 5)
     assert rewritten(lambda x: x[..., ::-1], x, engine=OV) == ["Gather"]
     assert rewritten(lambda x: np.flip(x, (1, 3)), x, engine=OV) == ["Gather", "Slice"]
@@ -210,21 +216,21 @@ def spread(rows: int, columns: int, more: int = 0, at: int = 0) -> Function:
 
 
 @pytest.mark.parametrize(("rows", "columns", "more"), [(2, 2, 0), (3, 2, 0), (2, 3, 1), (1, 2, 0)])
-def test_pixels_between_zeros_are_a_transposed_convolution(rows: int, columns: int, more: int) -> None:
+def test_pixels_between_zeros_become_conv_transpose(rows: int, columns: int, more: int) -> None:
     x = noise(2, 3, 4, 5)
     for engine in ENGINES:
         assert rewritten(spread(rows, columns, more), x, engine=engine) == ["ConvTranspose"]
     same_bits(spread(rows, columns, more), x)
 
 
-def test_pixels_that_begin_later_are_scattered() -> None:
+def test_pixels_with_an_offset_stay_scattered() -> None:
     x = noise(1, 2, 3, 3)
     for engine in ENGINES:
         assert "ScatterElements" in rewritten(spread(2, 2, at=1), x, engine=engine)
     same_bits(spread(2, 2, at=1), x)
 
 
-def test_ones_between_pixels_are_scattered() -> None:
+def test_pixels_between_ones_stay_scattered() -> None:
     def function(x: Any) -> Any:
         out = np.ones((1, 2, 6, 6), np.float32, like=x)
         out[:, :, ::2, ::2] = x
@@ -236,7 +242,7 @@ def test_ones_between_pixels_are_scattered() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 3, 4), (2, 3, 4, 5)])
-def test_unpooling_on_onnx_runtime(shape: tuple[int, ...]) -> None:
+def test_scatter_into_planes_becomes_max_unpool_on_onnx_runtime(shape: tuple[int, ...]) -> None:
     x, places = noise(*shape), np.random.default_rng(0).permuted(np.tile(np.arange(54), (*shape[:2], 1)), axis=2)
     places = places[..., : shape[2] * shape[3]].reshape(shape)
 
@@ -251,7 +257,7 @@ def test_unpooling_on_onnx_runtime(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(run_graph(graph, [x, places], engine)[0], want)
 
 
-def test_unpooling_to_a_place_outside_the_plane_is_refused() -> None:
+def test_max_unpool_refuses_index_outside_plane() -> None:
     x, places = noise(1, 3, 2, 2), np.arange(12).reshape(1, 3, 2, 2)
     graph = simplify(traced(lambda x, p: ops.max_unpool(x, p, (3, 3)), x, places), ORT)
     with pytest.raises(Exception, match="MaxUnpool"):
@@ -268,7 +274,7 @@ def test_unpooling_to_a_place_outside_the_plane_is_refused() -> None:
     st.sampled_from(["rows first", "columns first", "broadcast", "indices"]),
 )
 @settings(max_examples=25, deadline=None)
-def test_repeats_are_nearest_resizes(shape: Any, rows: int, columns: int, how: str) -> None:
+def test_repeats_become_nearest_resize(shape: Any, rows: int, columns: int, how: str) -> None:
     n, c, h, w = shape
 
     def function(x: Any) -> Any:
@@ -286,7 +292,7 @@ def test_repeats_are_nearest_resizes(shape: Any, rows: int, columns: int, how: s
     same_bits(function, x)
 
 
-def test_tiles_are_nearest_resizes() -> None:
+def test_tiled_cells_become_nearest_resize() -> None:
     def function(x: Any) -> Any:
         return np.tile(x[:, :, :, None, :, None], (1, 1, 1, 2, 1, 3)).reshape(1, 2, 8, 15)
 
@@ -307,7 +313,7 @@ def test_tiles_are_nearest_resizes() -> None:
         lambda x: np.broadcast_to(x[:, :, None, :, None, :], (1, 2, 2, 4, 2, 4)).reshape(1, 2, 8, 8),
     ],
 )
-def test_other_picks_are_no_resize(function: Function) -> None:
+def test_other_selections_do_not_become_resize(function: Function) -> None:
     x = noise(1, 2, 4, 4)
     assert "Resize" not in rewritten(function, x, engine=ORT)
     same_bits(function, x)
@@ -323,13 +329,13 @@ def test_columns_are_repeated_before_rows_on_openvino() -> None:
     same_bits(function, x)
 
 
-def test_rows_that_become_fewer_are_picked_first() -> None:
+def test_rows_that_become_fewer_are_selected_first() -> None:
     x = noise(1, 2, 6, 4)
     graph = simplify(traced(lambda x: x[:, :, [0, 5, 1]][..., [0, 0, 1, 3, 2]], x), OV)
     assert [o.attrs["axis"] for o in graph.ops] == [2, 3]
 
 
-def test_picked_columns_are_picked_rows_of_the_transpose() -> None:
+def test_columns_are_selected_as_rows_of_transpose() -> None:
     indices = np.array([0, 3, 3, 1, 7, 2, 5])
     x = noise(2, 8, 16, 9)
     assert rewritten(lambda x: x[..., indices], x, engine=ORT, exact=True) == [
@@ -342,7 +348,7 @@ def test_picked_columns_are_picked_rows_of_the_transpose() -> None:
 
 
 @pytest.mark.parametrize("shape", [(4, 40, 40), (1, 20, 30, 30), (3000,)])
-def test_points_of_long_rows_are_picked_one_by_one(shape: tuple[int, ...]) -> None:
+def test_points_of_long_rows_become_gather_elements(shape: tuple[int, ...]) -> None:
     points = np.random.default_rng(0).integers(-600, 600, 300 if len(shape) > 1 else 2000)
 
     def function(x: Any) -> Any:
@@ -355,7 +361,7 @@ def test_points_of_long_rows_are_picked_one_by_one(shape: tuple[int, ...]) -> No
 
 
 @pytest.mark.parametrize("rows", [3, 12, 40])
-def test_points_given_when_it_runs(rows: int) -> None:
+def test_computed_points_of_last_axis(rows: int) -> None:
     x, points = noise(rows, 900), np.random.default_rng(0).integers(0, 900, (20, 30))
     graph = traced(lambda x, p: np.take(x, p, axis=1), x, points)
     assert "GatherElements" in kinds(simplify(graph, ORT)) or rows > 16
@@ -364,7 +370,7 @@ def test_points_given_when_it_runs(rows: int) -> None:
         np.testing.assert_array_equal(got, np.take(x, points, axis=1))
 
 
-def test_the_same_points_of_all_rows_are_a_gather_on_openvino() -> None:
+def test_same_points_of_all_rows_become_gather_on_openvino() -> None:
     def function(x: Any, p: Any) -> Any:
         return np.take_along_axis(x, np.broadcast_to(p[None, None], (2, 3, 7)), axis=2)
 
@@ -377,7 +383,7 @@ def test_the_same_points_of_all_rows_are_a_gather_on_openvino() -> None:
         np.testing.assert_array_equal(got, x[:, :, points])
 
 
-def test_points_that_differ_from_row_to_row_are_no_gather() -> None:
+def test_different_points_per_row_stay_gather_elements() -> None:
     def function(x: Any, p: Any) -> Any:
         return np.take_along_axis(x, np.broadcast_to(p[:, None], (2, 3, 7)), axis=2)
 
@@ -388,7 +394,7 @@ def test_points_that_differ_from_row_to_row_are_no_gather() -> None:
     np.testing.assert_array_equal(got, function(x, points))
 
 
-def test_columns_of_traced_indices() -> None:
+def test_columns_by_computed_indices() -> None:
     x, i = noise(1, 8, 20, 9), np.array([[0, 4, 8], [1, 1, 7]])
     want = np.take(x, i, axis=3)
     for engine in ENGINES:
@@ -404,13 +410,13 @@ def test_columns_of_traced_indices() -> None:
         lambda x: x[..., 3],
     ],
 )
-def test_picks_that_are_fast_stay(function: Function) -> None:
+def test_fast_selections_stay(function: Function) -> None:
     x = noise(2, 8, 16, 9)
     assert "Transpose" not in rewritten(function, x, engine=ORT)
     same_bits(function, x)
 
 
-def test_a_mesh_of_indices_is_picked_axis_by_axis() -> None:
+def test_grid_of_indices_becomes_one_gather_per_axis() -> None:
     rows, columns = np.array([0, 0, 3, 2]), np.array([4, 1, 1, 0, 2])
     y, x_ = np.meshgrid(rows, columns, indexing="ij")
     x = noise(2, 3, 4, 5)
@@ -431,14 +437,14 @@ MOVES: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("function", MOVES)
-def test_sums_need_no_transposition(function: Function) -> None:
+def test_reduction_removes_transpose(function: Function) -> None:
     x = noise(2, 3, 4, 5)
     for engine in ENGINES:
         assert "Transpose" not in rewritten(function, x, engine=engine)
     check(function, x)
 
 
-def test_a_sum_that_changes_the_order_of_what_is_left_keeps_it() -> None:
+def test_reduction_that_permutes_axes_keeps_transpose() -> None:
     x = noise(2, 3, 4, 5)
     assert "Transpose" in rewritten(lambda x: x.transpose(0, 3, 2, 1).sum(axis=0), x, engine=ORT)
     check(lambda x: x.transpose(0, 3, 2, 1).sum(axis=0), x)

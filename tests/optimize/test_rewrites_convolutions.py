@@ -1,4 +1,4 @@
-"""What stands around convolutions goes into them; what must not stays."""
+"""Rewrites of operators around convolutions, and operators that must stay."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def by_channel(c: Any) -> Any:
         (lambda x: normalised(ops.gemm(x[:, :, 0, 0], noise(7, 4), noise(7), trans_b=True)), "Gemm"),
     ],
 )
-def test_scales_and_shifts_become_weights(function: Function, left: str) -> None:
+def test_scales_and_shifts_are_folded_into_weights(function: Function, left: str) -> None:
     found = [kind for kind in rewritten(function, X, engine=None) if kind not in ("Slice", "Reshape")]
     assert found == [left]
     assert found != rewritten(function, X, engine=None, exact=True)
@@ -65,14 +65,14 @@ def test_scales_and_shifts_become_weights(function: Function, left: str) -> None
         lambda x: ops.conv(x, W) + ops.conv(x, W[:, :, ::-1].copy()),
     ],
 )
-def test_others_stay(function: Function) -> None:
+def test_other_operators_stay(function: Function) -> None:
     before = [k for k in kinds(traced(function, X)) if k not in ("Max", "Min", "Relu", "Clip")]
     after = [k for k in rewritten(function, X, engine=None) if k not in ("Max", "Min", "Relu", "Clip")]
     assert before == after
     check(function, X)
 
 
-def test_an_output_keeps_its_convolution() -> None:
+def test_output_of_conv_is_not_folded() -> None:
     graph = traced(lambda x: ops.conv(x, W) + by_channel(SIX), X)
     graph.outputs.insert(0, graph.ops[0].outputs[0])
     assert kinds(simplify(graph)) == ["Add", "Conv"]
@@ -97,7 +97,7 @@ def padded(x: Any, *, low: tuple[int, int] = (1, 0), high: tuple[int, int] = (1,
         (lambda x: ops.max_pool(padded(x, value=-np.inf), 3), ["MaxPool"]),
     ],
 )
-def test_padding_goes_into_windows(function: Function, left: list[str] | None) -> None:
+def test_pad_is_folded_into_windows(function: Function, left: list[str] | None) -> None:
     found = rewritten(function, X, engine=None, exact=True)
     assert "Pad" not in found
     assert left is None or found == left
@@ -118,13 +118,13 @@ def test_padding_goes_into_windows(function: Function, left: list[str] | None) -
         lambda x: ops.max_pool(padded(np.clip(x, -1, 6)), 3),
     ],
 )
-def test_other_padding_stays(function: Function) -> None:
+def test_other_pads_stay(function: Function) -> None:
     assert "Pad" in rewritten(function, X, engine=None)
     check(function, X)
 
 
 @pytest.mark.parametrize("engine", [*ENGINES, "ncnn", None])
-def test_the_mean_of_a_map_is_a_pool(engine: str | None) -> None:
+def test_mean_of_map_becomes_global_average_pool(engine: str | None) -> None:
     assert rewritten(lambda x: x.mean((2, 3), keepdims=True), X, engine=engine) == ["GlobalAveragePool"]
     assert rewritten(lambda x: x.mean((2, 3)), X, engine=engine) == ["GlobalAveragePool", "Reshape"]
     assert rewritten(lambda x: x.mean((2, 3)).reshape(2, 4, 1, 1), X, engine=engine) == ["GlobalAveragePool"]
@@ -140,8 +140,8 @@ def test_means_of_maps_on_engines() -> None:
 
 @pytest.mark.parametrize("order", [[2, 0, 3, 1], [1, 2, 3, 0], [0, 2, 1, 3], [-1, 0, 1, 2]])
 @pytest.mark.parametrize("exact", [False, True])
-def test_channels_in_another_order_before_a_convolution(order: list[int], exact: bool) -> None:
-    """OpenVINO 2026.4 puts the inverse order into the weights."""
+def test_permuted_channels_before_conv(order: list[int], exact: bool) -> None:
+    """OpenVINO 2026.4 folds the inverse permutation into the weights."""
 
     def function(x: Any) -> Any:
         return ops.conv(ops.relu(x[:, order]), W)
@@ -150,7 +150,7 @@ def test_channels_in_another_order_before_a_convolution(order: list[int], exact:
     check(lambda x: x[..., [2, 0, 3, 1, 4]], X, exact=exact)
 
 
-def test_means_and_weights_in_half_a_network() -> None:
+def test_scale_and_mean_between_convolutions() -> None:
     def function(x: Any) -> Any:
         y = np.clip(normalised(ops.conv(padded(x), W, strides=2)), 0, 6)
         y = y * ops.sigmoid(ops.conv(y.mean((2, 3), keepdims=True), noise(6, 6, 1, 1)))

@@ -1,4 +1,4 @@
-"""Elements moved around convolutions and matrix products: those that need not be stay where they are."""
+"""Rewrites that fold data movement into convolutions and matrix products."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ W, DEEP = noise(5, 3, 3, 3), noise(3, 1, 3, 3)
 
 
 def to_batch(x: Any, rows: int, columns: int, pads: tuple[int, int, int, int] = (0, 0, 0, 0)) -> Any:
-    """TensorFlow's SpaceToBatchND of channels that lie last."""
+    """Compute TensorFlow's SpaceToBatchND of a channels-last array."""
     top, bottom, left, right = pads
     x = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
     n, h, w, c = x.shape
@@ -26,7 +26,7 @@ def to_batch(x: Any, rows: int, columns: int, pads: tuple[int, int, int, int] = 
 
 
 def from_batch(x: Any, rows: int, columns: int, crop: tuple[int, int] = (0, 0)) -> Any:
-    """TensorFlow's BatchToSpaceND, cropped below and at the right."""
+    """Compute TensorFlow's BatchToSpaceND of a channels-last array, cropped at the bottom and right."""
     n, h, w, c = x.shape
     y = x.reshape(rows, columns, n // (rows * columns), h, w, c).transpose(2, 3, 0, 4, 1, 5)
     y = y.reshape(n // (rows * columns), h * rows, w * columns, c)
@@ -42,7 +42,7 @@ def conv(x: Any, w: Any, **how: Any) -> Any:
     ("block", "pads", "crop"),
     [((2, 2), (0, 0, 0, 0), (0, 0)), ((2, 3), (2, 2, 3, 3), (0, 0)), ((4, 2), (4, 6, 2, 3), (2, 1))],
 )
-def test_a_convolution_of_dealt_out_pixels_is_dilated(
+def test_conv_between_space_to_batch_and_back_becomes_dilated(
     samples: int, block: tuple[int, int], pads: tuple[int, int, int, int], crop: tuple[int, int]
 ) -> None:
     x = noise(samples, 8 if crop == (0, 0) else 6, 12 if crop == (0, 0) else 11, 3)
@@ -61,7 +61,7 @@ def test_a_convolution_of_dealt_out_pixels_is_dilated(
 
 
 @pytest.mark.parametrize("samples", [1, 2])
-def test_a_depthwise_one_too(samples: int) -> None:
+def test_depthwise_conv_becomes_dilated(samples: int) -> None:
     x = noise(samples, 8, 6, 3)
 
     def function(x: Any) -> Any:
@@ -80,7 +80,7 @@ def test_a_depthwise_one_too(samples: int) -> None:
         lambda x: from_batch(conv(to_batch(x, 2, 2), W)[::-1], 2, 2),
     ],
 )
-def test_others_are_not(function: Function) -> None:
+def test_other_convolutions_do_not_become_dilated(function: Function) -> None:
     x = noise(2, 12, 16, 3)
     graph = simplify(traced(function, x))
     assert all(set(o.attrs["dilations"]) == {1} for o in graph.ops if o.op == "Conv")
@@ -105,7 +105,7 @@ X = noise(2, 3, 8, 7)
         ),
     ],
 )
-def test_what_is_cut_off_is_not_padded(function: Function, left: list[str]) -> None:
+def test_crop_is_folded_into_padding(function: Function, left: list[str]) -> None:
     assert rewritten(function, X, engine=None, exact=True) == left
     check(function, X)
 
@@ -120,7 +120,7 @@ def test_what_is_cut_off_is_not_padded(function: Function, left: list[str]) -> N
         (lambda x: np.tanh(np.maximum(x @ noise(6, 60), 0)), ["Conv", "MatMul", "Relu", "Reshape", "Tanh"]),
     ],
 )
-def test_columns_are_made_in_the_order_they_are_read(samples: int, dense: Function, left: list[str]) -> None:
+def test_columns_of_weights_are_permuted(samples: int, dense: Function, left: list[str]) -> None:
     def function(x: Any) -> Any:
         return ops.conv(dense(x).reshape(-1, 4, 5, 3).transpose(FIRST), W)
 
@@ -130,7 +130,7 @@ def test_columns_are_made_in_the_order_they_are_read(samples: int, dense: Functi
 
 
 @pytest.mark.parametrize("samples", [1, 3])
-def test_also_behind_an_activation_of_the_map(samples: int) -> None:
+def test_columns_of_weights_are_permuted_before_activation(samples: int) -> None:
     def function(x: Any) -> Any:
         y = (x @ noise(6, 4 * 5 * 3)).reshape(-1, 4, 5, 3)
         return ops.conv(ops.leaky_relu(y, 0.2).transpose(FIRST), W)
@@ -141,8 +141,8 @@ def test_also_behind_an_activation_of_the_map(samples: int) -> None:
 
 
 @pytest.mark.parametrize("samples", [1, 2])
-def test_between_two_convolutions(samples: int) -> None:
-    """The map before lies as convolutions want it."""
+def test_dilated_conv_between_two_convolutions(samples: int) -> None:
+    """The map before the dilated convolution is channels-first."""
 
     def function(x: Any) -> Any:
         y = from_batch(conv(to_batch(conv(x, noise(3, 3, 1, 1)), 2, 2, (2, 3, 2, 3)), W), 2, 2, (1, 1))
@@ -164,6 +164,6 @@ def test_between_two_convolutions(samples: int) -> None:
         lambda x: (x @ noise(3, 6, 20)).reshape(3, 3, 4, 5).transpose(0, 2, 3, 1) * f(2),
     ],
 )
-def test_other_transpositions_stay(function: Function) -> None:
+def test_other_transposes_stay(function: Function) -> None:
     assert "Transpose" in rewritten(function, noise(3, 6), engine=None)
     check(function, noise(3, 6))

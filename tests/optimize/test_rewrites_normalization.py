@@ -1,4 +1,4 @@
-"""Normalisations spelled otherwise."""
+"""Rewrites of normalizations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .rewriting import check, noise, rewritten
 @pytest.mark.parametrize("beta", [0.75, 0.5])
 @pytest.mark.parametrize("size", [1, 3, 5, 9])
 @pytest.mark.parametrize("bias", [1.0, 2.0])
-def test_lrn_on_onnx_runtime(size: int, beta: float, bias: float) -> None:
+def test_lrn_becomes_convolution_on_onnx_runtime(size: int, beta: float, bias: float) -> None:
     def function(x):  # type: ignore[no-untyped-def]
         return ops.lrn(x, size, alpha=0.3, beta=beta, bias=bias)
 
@@ -34,5 +34,5 @@ def test_lrn_of_any_bias_and_rank(size: int, bias: float) -> None:
         check(function, noise(*shape) + 3)
 
 
-def test_a_wide_lrn_stays() -> None:
+def test_lrn_of_many_channels_stays() -> None:
     assert rewritten(lambda x: ops.lrn(x, 5), noise(1, 600, 1, 2), engine="onnxruntime") == ["LRN"]

@@ -1,4 +1,4 @@
-"""Interpolation in pieces, chains of products, powers, sums: where last bits may change."""
+"""Inexact rewrites of interpolations, chains of products and sums, powers, sums and norms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORT, OV = "onnxruntime", "openvino"
 
 
 def neighbours(old: int, new: int, how: str) -> tuple[Any, Any, Any]:
-    """The two cells that each new one lies between, and the weight of the second."""
+    """Return (low, high, weight): the two cells around each new one, and the weight of the second."""
     i = np.arange(new, dtype=np.float32)
     at = {
         "align_corners": i * f((old - 1) / max(new - 1, 1)),
@@ -36,7 +36,7 @@ def neighbours(old: int, new: int, how: str) -> tuple[Any, Any, Any]:
 
 
 def by_axis(rows: int, columns: int, how: str) -> Function:
-    """(1 - f) a + f b along the columns, then along the rows."""
+    """Compute (1 - f) a + f b along the columns, then along the rows."""
 
     def function(x: Any) -> Any:
         low, high, part = neighbours(x.shape[3], columns, how)
@@ -48,7 +48,7 @@ def by_axis(rows: int, columns: int, how: str) -> Function:
 
 
 def lerp(rows: int, columns: int, how: str) -> Function:
-    """a + (b - a) f along the rows, then along the columns."""
+    """Compute a + (b - a) f along the rows, then along the columns."""
 
     def function(x: Any) -> Any:
         low, high, part = neighbours(x.shape[2], rows, how)
@@ -60,7 +60,7 @@ def lerp(rows: int, columns: int, how: str) -> Function:
 
 
 def taps(rows: int, columns: int, how: str, mesh: bool = False) -> Function:
-    """The four neighbours, each with a weight of its own."""
+    """Add up the four neighbours, each with its own weight."""
 
     def function(x: Any) -> Any:
         y0, y1, fy = neighbours(x.shape[2], rows, how)
@@ -86,7 +86,9 @@ WAYS = [by_axis, lerp, taps, lambda *a: taps(*a, mesh=True)]
     st.tuples(st.integers(4, 24), st.integers(4, 24)),
 )
 @settings(max_examples=60, deadline=None)
-def test_interpolation_in_any_words(way: Any, channels: int, how: str, old: Any, new: Any) -> None:
+def test_every_spelling_of_interpolation_becomes_products(
+    way: Any, channels: int, how: str, old: Any, new: Any
+) -> None:
     function, x = way(*new, how), noise(1, channels, *old)
     for engine in ENGINES:
         left = {"Gather", "Mul"} & set(rewritten(function, x, engine=engine))
@@ -96,7 +98,7 @@ def test_interpolation_in_any_words(way: Any, channels: int, how: str, old: Any,
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("how", ["align_corners", "half_pixel", "asymmetric"])
-def test_long_axes_and_many_channels_are_resized(way: Any, how: str) -> None:
+def test_interpolation_along_long_axes_becomes_resize(way: Any, how: str) -> None:
     long, many = noise(1, 2, 60, 52), noise(1, 33, 7, 8)
     assert rewritten(way(100, 90, how), long, engine=ORT) == ["Resize"]
     assert rewritten(way(13, 16, how), many, engine=ORT) == ["MatMul", "MatMul"]
@@ -105,7 +107,7 @@ def test_long_axes_and_many_channels_are_resized(way: Any, how: str) -> None:
     check(way(13, 16, how), many)
 
 
-def test_long_axes_that_are_no_resizing_stay() -> None:
+def test_other_sums_along_long_axes_stay() -> None:
     x = noise(1, 2, 80, 80)
     for engine in ENGINES:
         assert not {"MatMul", "Resize"} & set(rewritten(by_axis(90, 90, "bent"), x, engine=engine))
@@ -114,7 +116,7 @@ def test_long_axes_that_are_no_resizing_stay() -> None:
 
 @pytest.mark.parametrize("how", ["align_corners", "half_pixel", "asymmetric", "half_pixel_symmetric"])
 @pytest.mark.parametrize("size", [(9, 14), (7, 8), (3, 20)])
-def test_what_ops_resize_records(how: str, size: tuple[int, int]) -> None:
+def test_products_of_ops_resize(how: str, size: tuple[int, int]) -> None:
     many = noise(1, 40, 7, 8)
     long = noise(1, 3, 50, 60)
     both = rewritten(lambda x: ops.resize(x, size, coordinates=how), many, engine=OV)
@@ -136,14 +138,14 @@ STAY: list[Function] = [
 
 
 @pytest.mark.parametrize("function", STAY)
-def test_other_sums_are_no_products(function: Function) -> None:
+def test_other_sums_do_not_become_products(function: Function) -> None:
     x = noise(1, 3, 6, 6)
     for engine in ENGINES:
         assert "MatMul" not in rewritten(function, x, engine=engine)
     check(function, x)
 
 
-def test_a_mixture_of_columns_with_reversed_and_negative_weights() -> None:
+def test_weighted_sum_with_reversed_columns_and_negative_weights() -> None:
     def function(x: Any) -> Any:
         return -x[..., [0, 2, 5, 1]] / f(3) + x[..., 3::-1] * np.array([1, -2, 3, 0.5], np.float32)
 
@@ -153,7 +155,7 @@ def test_a_mixture_of_columns_with_reversed_and_negative_weights() -> None:
     check(function, x)
 
 
-def test_bits_stay_where_they_must() -> None:
+def test_exact_leaves_out_inexact_rules() -> None:
     x = noise(1, 33, 7, 8)
     for way in WAYS:
         for engine in ENGINES:
@@ -179,7 +181,7 @@ CHAINS: list[Function] = [
 
 
 @pytest.mark.parametrize("function", CHAINS)
-def test_chains_with_constants_are_one_operator(function: Function) -> None:
+def test_chains_with_constants_become_one_operator(function: Function) -> None:
     assert rewritten(function, X, engine=ORT) == ["BatchNormalization"]
     assert "BatchNormalization" not in rewritten(function, X, engine=OV)
     assert "BatchNormalization" not in rewritten(function, X, engine=ORT, exact=True)
@@ -210,7 +212,7 @@ def test_other_chains_stay(function: Function) -> None:
     st.integers(1, 4),
 )
 @settings(max_examples=40, deadline=None)
-def test_any_chain(steps: list[tuple[str, bool, int]], channels: int) -> None:
+def test_random_chains_match_numpy(steps: list[tuple[str, bool, int]], channels: int) -> None:
     def function(x: Any) -> Any:
         for op, scalar, seed in steps:
             c = np.random.default_rng(seed).uniform(0.5, 1.5, 1 if scalar else (channels, 1, 1)).astype(np.float32)
@@ -223,7 +225,7 @@ def test_any_chain(steps: list[tuple[str, bool, int]], channels: int) -> None:
     check(function, x)
 
 
-def test_a_quotient_by_a_constant_is_a_product_unless_a_step_follows() -> None:
+def test_quotient_by_constant_becomes_product_unless_a_step_follows() -> None:
     assert rewritten(lambda x: x / f(7), X, engine=ORT) == ["Mul"]
     assert rewritten(lambda x: x / f(7), X, engine=OV) == ["Div"]
     assert rewritten(lambda x: x / f(7), X, engine=ORT, exact=True) == ["Div"]
@@ -237,7 +239,7 @@ def test_a_quotient_by_a_constant_is_a_product_unless_a_step_follows() -> None:
 
 @given(st.integers(-12, 12).filter(bool))
 @settings(max_examples=24, deadline=None)
-def test_powers_of_quarters_are_roots(quarters: int) -> None:
+def test_powers_of_quarters_become_square_roots(quarters: int) -> None:
     def function(x: Any) -> Any:
         return (1 + x * x) ** f(quarters / 4)
 
@@ -255,7 +257,7 @@ def test_other_powers_stay(power: float) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 7, 10, 10), (2, 30, 11, 13), (3, 5, 200), (1, 512, 101)])
 @pytest.mark.parametrize("keep", [True, False])
-def test_sums_over_an_outer_axis_are_products(shape: tuple[int, ...], keep: bool) -> None:
+def test_sums_along_outer_axis_become_matmul(shape: tuple[int, ...], keep: bool) -> None:
     x = noise(*shape)
     for function in (lambda x: x.sum(axis=1, keepdims=keep), lambda x: x.mean(axis=1, keepdims=keep)):
         found = rewritten(function, x, engine=ORT)
@@ -283,7 +285,7 @@ def test_other_sums_stay(function: Function) -> None:
 
 
 def softmax(x: Any, axis: int, keep: bool = True, moved: bool = True) -> Any:
-    """In pieces."""
+    """Compute softmax by several operators."""
 
     def wide(v: Any) -> Any:
         return v if keep else np.expand_dims(v, axis)
@@ -295,7 +297,7 @@ def softmax(x: Any, axis: int, keep: bool = True, moved: bool = True) -> Any:
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("moved", [True, False])
 @pytest.mark.parametrize(("shape", "axis"), [((2, 5, 6, 7), -1), ((3, 5), 1), ((3, 5, 1, 1), 1)])
-def test_softmax_over_the_last_axis(keep: bool, moved: bool, shape: tuple[int, ...], axis: int) -> None:
+def test_softmax_along_last_axis(keep: bool, moved: bool, shape: tuple[int, ...], axis: int) -> None:
     x = noise(*shape)
 
     def function(x: Any) -> Any:
@@ -316,12 +318,12 @@ def test_softmax_over_the_last_axis(keep: bool, moved: bool, shape: tuple[int, .
         lambda x: np.exp(x) / np.exp(x).max(axis=-1, keepdims=True),
     ],
 )
-def test_what_is_no_softmax_of_the_last_axis_stays(function: Function) -> None:
+def test_expressions_like_softmax_stay(function: Function) -> None:
     assert "Softmax" not in rewritten(function, X, engine=ORT)
     check(function, X)
 
 
-def test_a_softmax_less_another_maximum_is_still_one() -> None:
+def test_softmax_with_other_shift_becomes_softmax() -> None:
     def function(x: Any) -> Any:
         e = np.exp(x - x.max(axis=(2, 3), keepdims=True))
         return e / e.sum(axis=-1, keepdims=True)
@@ -330,7 +332,7 @@ def test_a_softmax_less_another_maximum_is_still_one() -> None:
     check(function, X)
 
 
-def test_lengths_are_one_operator_on_openvino() -> None:
+def test_norms_become_reduce_l2_on_openvino() -> None:
     assert rewritten(lambda x: np.linalg.norm(x, axis=1, keepdims=True), X, engine=OV) == ["ReduceL2"]
     assert "ReduceL2" not in rewritten(lambda x: np.linalg.norm(x, axis=1), X, engine=OV, exact=True)
     assert "ReduceL2" not in rewritten(lambda x: np.sqrt((x * C).sum(axis=1)), X, engine=OV)
@@ -340,7 +342,7 @@ def test_lengths_are_one_operator_on_openvino() -> None:
 # --------------------------------------------------------------------------- whole
 
 
-def test_inputs_and_outputs_keep_their_order_and_types() -> None:
+def test_inputs_and_outputs_keep_order_and_types() -> None:
     def function(x: Any, y: Any) -> list[Any]:
         return [y, np.maximum(x, 0) / f(3), x, np.maximum(x, 0)]
 
@@ -357,7 +359,7 @@ def test_inputs_and_outputs_keep_their_order_and_types() -> None:
             np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-def test_the_given_graph_stays_as_it_is() -> None:
+def test_given_graph_is_not_changed() -> None:
     graph = traced(by_axis(13, 16, "half_pixel"), noise(1, 2, 7, 8))
     before = str(graph)
     for engine in ENGINES:
@@ -365,7 +367,7 @@ def test_the_given_graph_stays_as_it_is() -> None:
     assert str(graph) == before
 
 
-def test_what_a_rule_replaces_stays_where_it_is_read() -> None:
+def test_replaced_value_with_other_uses_is_still_computed() -> None:
     from anylayer.network import TensorType
     from anylayer.tracing import trace
 

@@ -82,7 +82,7 @@ class Dim:
 
 def is_static(shape: Sequence[Any]) -> bool:
     """Return whether every size of a shape is a number."""
-    return not any(isinstance(d, Dim) for d in shape)
+    return Dim not in map(type, shape)
 
 
 def size_of(shape: Sequence[Any]) -> int:
