@@ -35,14 +35,14 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, "all", "report"], metavar="PART")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="rows whose name has NAME in it"
+        "--only", action="append", default=[], metavar="NAME", help="measure rows whose names contain NAME"
     )
     parser.add_argument("--rounds", type=int, default=12, metavar="N", help="turns of each contestant [12]")
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of each engine [2]")
     parser.add_argument("--engine", default="auto", help="anylayer's engine [auto]")
     parser.add_argument("--json", type=Path, default=_RESULTS, metavar="FILE", help=_HELP_JSON)
     parser.add_argument("--peers", default=os.environ.get("ANYLAYER_PEERS"), metavar="FOLDER", help=_HELP_PEERS)
-    parser.add_argument("--make-peers", action="store_true", help="make the peers' environment in .venv-peers")
+    parser.add_argument("--make-peers", action="store_true", help="create .venv-peers, with OpenCV and ncnn")
     parser.add_argument("--plain", action="store_true", help="tables without colours and lines")
     parser.add_argument("--docs", action="store_true", help="write docs/performance.md")
     found = parser.parse_args(given)
@@ -62,7 +62,7 @@ def peers(folder: str | None) -> str | None:
         if python.exists():
             return str(python)
     if folder:
-        sys.exit(f"{folder} holds no Python environment")
+        sys.exit(f"{folder} has no Python environment")
     return None
 
 
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
     parts = PARTS if "all" in options.parts else [p for p in PARTS if p in options.parts]
     found = results.begin(options.json, python)
     with Guard() as guard, _folder() as folder:
-        # Python's compiled files are kept, as they are for every user, also where the system forbids it.
+        # Keep Python's compiled files, as for every user, even if the environment disables them.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         setup = Setup(guard, folder, python, options.rounds, options.threads, tuple(options.only), options.engine)

@@ -145,7 +145,7 @@ class Guard:
 
     def _latency(self) -> float:
         shared = memoryview(self._map)
-        alone = _trips(shared, _MINE, _MINE)  # before the other process follows: it would lose count
+        alone = _trips(shared, _MINE, _MINE)  # before the other process follows, which would lose count
         shared[_MINE] = shared[_ITS] = 255
         self._ask(b"p")
         together = _trips(shared, _MINE, _ITS)

@@ -162,7 +162,7 @@ def export(folder: Path) -> None:
 
         model = to_onnx(graph, external=external)
     (folder / "network.onnx").write_bytes(model.SerializeToString())
-    os.sync()  # pages not yet on the disk would count as owned by who maps them
+    os.sync()  # pages that are not yet on the disk would count as owned by the process that maps them
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class Worker:
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.errors):
             if stream is not None:
-                with suppress(BrokenPipeError):  # what it did not read any more
+                with suppress(BrokenPipeError):  # the worker has ended without reading it
                     stream.close()
 
     def __enter__(self) -> Worker:

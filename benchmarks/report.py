@@ -91,7 +91,7 @@ def networks(results: Results) -> tuple[Table, list[Behind]]:
         peer = ratio(seconds(row, "opencv"), ours)
         late = near is not None and near > NETWORK
         engines = ratio(seconds(row, "opencv"), least(row, ENGINES[:2]))
-        close = peer is not None and peer < PEER <= (engines or 0)  # wherever an engine is as far ahead
+        close = peer is not None and peer < PEER <= (engines or 0)  # only if an engine can reach the target
         runs_on = row["columns"].get("anylayer", {}).get("facts", {}).get("engine", "-")
         cells = [cell(row, c, 1e-3) for c in ("anylayer", *ENGINES, "opencv")]
         last = [factor(near, late), factor(best), factor(peer, close)]

@@ -337,10 +337,10 @@ def _sentence(thing: Any) -> str:
 def main() -> None:
     """Measure the cases, and print one line per case and engine."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rules", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="rules whose name has NAME in it")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time of a line [1]")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="rules whose names contain NAME")
+    parser.add_argument("--seconds", type=float, default=1.0, help="seconds per case and engine [1]")
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine [2]")
-    parser.add_argument("--docs", action="store_true", help="write docs/rewrites.md in place of measuring")
+    parser.add_argument("--docs", action="store_true", help="write docs/rewrites.md instead of measuring")
     given = parser.parse_args()
     if given.docs:
         PAGE.write_text(page(), "utf-8")

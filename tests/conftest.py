@@ -68,7 +68,7 @@ def skips(reports: Sequence[pytest.TestReport | pytest.CollectReport]) -> list[s
     reasons = Counter(
         report.longrepr[2].removeprefix("Skipped: ")
         for report in reports
-        if isinstance(report.longrepr, tuple)  # others are failures that were expected
+        if isinstance(report.longrepr, tuple)  # other reports are expected failures
     )
     return [f"{number:6} {reason}" for reason, number in reasons.most_common()]
 

@@ -40,7 +40,7 @@ def _import(setup: Setup) -> Row:
             times.append(
                 float(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
             )
-        times = times[1:]  # the first one compiled the files
+        times = times[1:]  # the first run compiled the files
         columns[module] = {"seconds": statistics.median(times), "low": min(times), "high": max(times)}
     return {"part": PART, "name": "import", "columns": columns, "note": "NumPy's own import is part of anylayer's"}
 

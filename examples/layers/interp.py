@@ -16,7 +16,7 @@ class InterpLayer:
     """(N, C, H, W) to (N, C, height, width)."""
 
     def __init__(self, params, blobs):
-        # OpenCV hands values of messages it does not know as strings; anylayer as numbers: int takes both.
+        # OpenCV passes fields of unknown messages as strings, anylayer passes numbers; int accepts both.
         self.height, self.width = int(params["height"]), int(params["width"])
 
     def getMemoryShapes(self, inputs):

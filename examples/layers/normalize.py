@@ -14,7 +14,7 @@ class NormalizeLayer:
     """(N, C, H, W) to the same shape; blob 0 is the scale, one value or C."""
 
     def __init__(self, params, blobs):
-        # Without weights the filler `scale_filler { value: 20 }` stands: nested fields arrive by their own name.
+        # Without weights, use the filler `scale_filler { value: 20 }`: params has nested fields by their own name.
         scale = blobs[0] if blobs else np.float32(params.get("value", 1))
         self.scale = np.reshape(scale, (1, -1, 1, 1)).astype(np.float32)
         self.eps = np.float32(params.get("eps", 1e-10))

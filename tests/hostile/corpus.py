@@ -142,7 +142,7 @@ def _written(folder: Path, name: str, text: str) -> Iterator[Sample]:
                 warnings.simplefilter("ignore")
                 files = net.write(folder / f"o{suffix}", verify=False).files
         except anylayer.AnyLayerError:
-            continue  # not every network has every form
+            continue  # not every network can be written in every format
         made = {f.name: f.read_bytes() for f in files}
         if suffix == ".onnx":
             yield Sample("onnx", {"m.onnx": made["o.onnx"]}, "m.onnx")

@@ -165,8 +165,8 @@ class Report:
             for path, data in one.files.items():
                 (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name / path).write_bytes(data)
-            told = f"{key}\nfile {one.index}, {json.dumps(one.action)}\n{found.end}: {found.text}\n{found.trace}"
-            (folder / name / "message.txt").write_text(told, encoding="utf-8", errors="backslashreplace")
+            text = f"{key}\nfile {one.index}, {json.dumps(one.action)}\n{found.end}: {found.text}\n{found.trace}"
+            (folder / name / "message.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def run(seed: int, indices: range, among: Sequence[str], jobs: int = 1, minutes: float = 1e9) -> Report:
@@ -198,8 +198,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--kinds", default="", help="formats, separated by commas; all by default")
-    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
-    parser.add_argument("--only", type=int, help="try this file alone, print what became of it")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after this many minutes")
+    parser.add_argument("--only", type=int, help="try only this file, and print the result")
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("fuzz"), help="folder for the report and the files"
     )

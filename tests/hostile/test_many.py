@@ -32,7 +32,7 @@ TEXTS = {
 def test_time_is_linear(name: str, trials: Trials) -> None:
     found = trials.run(TEXTS[name], engines=())
     assert found.end == "ok", found
-    assert found.seconds < 20  # of the processor; 0.5 to 3 are usual
+    assert found.seconds < 20  # seconds of processor time; 0.5 to 3 are usual
 
 
 FILES = {

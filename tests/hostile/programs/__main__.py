@@ -103,10 +103,10 @@ def table(counts: dict[str, Counter[str]]) -> str:
 def main() -> int:
     """Return 0 if no result is wrong, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.programs", description=__doc__)
-    parser.add_argument("--count", type=int, default=1000, help="how many programs")
-    parser.add_argument("--seed", type=int, default=0, help="the first program's seed; the next have the next")
-    parser.add_argument("-e", "--engine", action="append", help="an engine, again for more (default: onnxruntime)")
-    parser.add_argument("--show", type=int, metavar="SEED", help="print a program and end")
+    parser.add_argument("--count", type=int, default=1000, help="number of programs")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first program")
+    parser.add_argument("-e", "--engine", action="append", help="an engine, may be repeated [onnxruntime]")
+    parser.add_argument("--show", type=int, metavar="SEED", help="print the program of a seed, and run nothing")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

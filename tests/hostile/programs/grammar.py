@@ -230,7 +230,7 @@ def item(r: Random, v: Variables) -> str | None:
     x = name(r, v, lambda a: a.ndim > 0)
     if x is None:
         return None
-    if r.random() < 0.2:  # by data
+    if r.random() < 0.2:  # a computed index
         i = name(r, v)
         d = v[x].shape[0]
         return r.choice(
