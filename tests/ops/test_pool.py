@@ -36,8 +36,9 @@ def windows(
     dilations: Sequence[int],
     ceil: bool,
 ) -> Any:
-    """Return the sizes of the result and, for each window, its position and its cells, including those in the
-    padding.
+    """Return the sizes of the result, and the position and the cells of each window.
+
+    The cells include those in the padding.
     """
     axes, sizes = len(kernel), []
     for a in range(axes):

@@ -1,5 +1,4 @@
-"""Expressions that must give the same results traced as in NumPy, by the dtypes of x, y, v that they are tested
-with.
+"""Expressions that must give NumPy's results when they are traced, by the dtypes of x, y and v.
 
 x is (2, 3, 4), y (3, 4), v (4,) and s (6, 6), all of the dtype. p is like x, but positive. m is a mask of the
 shape of x. k holds three indices below 3, and i is a (2, 3, 4) array of indices below 4 along the last axis.

@@ -1,6 +1,4 @@
-"""Functions are refused if their result differs between calls, or depends on values that the tracer does
-not see.
-"""
+"""Functions whose result differs between calls, or depends on values that are not seen, are refused."""
 
 from __future__ import annotations
 

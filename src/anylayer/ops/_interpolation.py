@@ -30,12 +30,11 @@ def positions(
     roi: tuple[float, float] | None = None,
     scale: float | None = None,
 ) -> Array:
-    """Return where each of `new` output cells falls on an axis of `old` input cells: float32 (new,), cell 0 is at
-    0.
+    """Return where each of `new` output cells falls on an axis of `old` input cells: float32 (new,).
 
-    `coordinates` is one of ONNX's coordinate_transformation_mode. `roi` (start, end), each from 0 to 1, is the
-    part of the axis that "tf_crop_and_resize" takes. `scale` replaces new / old. "half_pixel_symmetric" equals
-    "half_pixel", because the output size is given.
+    The center of input cell 0 is at 0. `coordinates` is one of ONNX's coordinate_transformation_mode. `roi`
+    (start, end), each from 0 to 1, is the part of the axis that "tf_crop_and_resize" takes. `scale` replaces new /
+    old. "half_pixel_symmetric" equals "half_pixel", because the output size is given.
     """
     need(coordinates in COORDINATES, f"coordinates must be one of {', '.join(COORDINATES)}, got {coordinates!r}")
     point = np.arange(new, dtype=_f)

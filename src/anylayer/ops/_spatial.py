@@ -38,8 +38,9 @@ def per_axis(value: Ints, axes: int, what: str, least: int = 1) -> tuple[int, ..
 
 
 def need_room(shape: Sequence[Any], what: str) -> None:
-    """Raise LayerError for a shape of more than 2^31 elements, which engines cannot count. Dynamic sizes are
-    skipped.
+    """Raise LayerError for a shape of more than 2^31 elements, which engines cannot count.
+
+    Dynamic sizes are left out of the count. `what` names the array in the message.
     """
     count = math.prod(n for n in shape if isinstance(n, (int, np.integer)))
     need(

@@ -88,13 +88,12 @@ def conv_transpose(
     group: int = 1,
     output_padding: Ints = 0,
 ) -> Array:
-    """Return the transposed convolution of `x` (N, C, ...) with `w` (C, M / group, ...), plus `b` (M,): (N, M,
-    ...).
+    """Return the transposed convolution of `x` (N, C, ...) with `w` (C, M / group, ...), plus `b` (M,).
 
-    ONNX ConvTranspose-11 with auto_pad NOTSET, for any number of spatial axes. Each spatial size becomes stride *
-    (n - 1) + (k - 1) * dilation + 1 + output_padding - pads: `pads` crops the result, `output_padding` adds cells
-    at the end. Raises LayerError if `group` does not divide the channels, the weights or the bias do not fit,
-    `pads` leaves no cell, or `output_padding` is not less than the stride.
+    The result is (N, M, ...). ONNX ConvTranspose-11 with auto_pad NOTSET, for any number of spatial axes. Each
+    spatial size becomes stride * (n - 1) + (k - 1) * dilation + 1 + output_padding - pads: `pads` crops the
+    result, `output_padding` adds cells at the end. Raises LayerError if `group` does not divide the channels, the
+    weights or the bias do not fit, `pads` leaves no cell, or `output_padding` is not less than the stride.
     """
     plan = _plan(x, w, b, strides, pads, dilations, group, output_padding)
     n, channels = x.shape[:2]

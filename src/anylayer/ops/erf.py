@@ -48,11 +48,10 @@ _FAR = (
 
 @operator
 def erf(x: Array) -> Array:
-    """Return 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x, in the shape and dtype of `x` (ONNX
-    Erf-13).
+    """Return 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x (ONNX Erf-13).
 
-    The NumPy meaning computes in float64, where it is exact to 1e-15 (W. J. Cody, Rational Chebyshev
-    approximations for the error function, Mathematics of Computation 23, 1969).
+    The shape and dtype are those of `x`. The NumPy meaning computes in float64, where it is exact to 1e-15 (W. J.
+    Cody, Rational Chebyshev approximations for the error function, Mathematics of Computation 23, 1969).
     """
     wide = np.asarray(x, np.float64)
     square, size = wide * wide, np.minimum(np.abs(wide), 6)

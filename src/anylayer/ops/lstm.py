@@ -123,9 +123,7 @@ def _(
     clip: float | None = None,
     input_forget: bool = False,
 ) -> tuple[Array, ...]:
-    """Record the LSTM step by step where OpenVINO's operator differs: it silently ignores peepholes and
-    input_forget.
-    """
+    """Record the steps one by one where OpenVINO's LSTM differs: it ignores peepholes and input_forget."""
     states = [initial_h, initial_c]
     plan = _plan(x, w, r, b, sequence_lens, states, peepholes, hidden_size, direction, activations, clip)
     if plan.native and peepholes is None and not input_forget:

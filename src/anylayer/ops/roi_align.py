@@ -29,17 +29,16 @@ def roi_align(
     mode: Literal["avg", "max"] = "avg",
     half_pixel: bool = True,
 ) -> Array:
-    """Sample `size` = (h, w) bins of each region of `x` (N, C, H, W): the result is (K, C, h, w) (ONNX
-    RoiAlign-16).
+    """Sample `size` = (h, w) bins of each region of `x` (N, C, H, W): the result is (K, C, h, w).
 
-    Each row of `rois` (K, 4) holds x1, y1, x2, y2 in units of 1 / spatial_scale cells; `batch` (K,) holds the
-    image of each region. A bin is the mean, or with mode "max" the maximum, of `sampling_ratio` x `sampling_ratio`
-    bilinear samples. With sampling_ratio=0, the number of samples per axis is the number of cells per bin, rounded
-    up. `half_pixel` shifts regions by -0.5 cells; without it, each side of a region is at least one cell (ONNX:
-    `output_half_pixel`). A sample more than one cell outside the map is 0. A bin without samples is 0: that of a
-    region without area with sampling_ratio=0. Source: Mask R-CNN, arXiv 1703.06870. Raises LayerError for other
-    shapes; TraceError if mode="max" is traced with sampling_ratio=0, because the number of samples would depend on
-    data.
+    ONNX RoiAlign-16; Mask R-CNN, arXiv 1703.06870. Each row of `rois` (K, 4) holds x1, y1, x2, y2 in units of 1 /
+    spatial_scale cells; `batch` (K,) holds the image of each region. A bin is the mean, or with mode "max" the
+    maximum, of `sampling_ratio` x `sampling_ratio` bilinear samples. With sampling_ratio=0, the number of samples
+    per axis is the number of cells per bin, rounded up. `half_pixel` shifts regions by -0.5 cells; without it,
+    each side of a region is at least one cell (ONNX: `output_half_pixel`). A sample more than one cell outside the
+    map is 0. A bin without samples is 0: that of a region without area with sampling_ratio=0. Raises LayerError
+    for other shapes, and TraceError if mode="max" is traced with sampling_ratio=0, because the number of samples
+    would depend on data.
     """
     height, width, ratio = _check(x, rois, batch, size, spatial_scale, sampling_ratio, mode)
     rois = np.asarray(rois, np.float32)

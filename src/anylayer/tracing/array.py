@@ -43,8 +43,8 @@ class ArrayView:
     """
 
     parent: TracedArray
-    replay: Callable[[Any], Any]
-    write: Callable[[Any, Any], Any] | None
+    replay: Callable[[Array], Array]
+    write: Callable[[Array, Array], Array] | None
     certain: bool = True
     seen: int = 0
     key: Any = None
@@ -108,14 +108,12 @@ class TracedArray(_Base):
         content = self._up_to_date()
         return content.const if isinstance(content, Value) else content
 
-    def _resolved(self) -> Any:
-        """Return the content for a rule: a NumPy array if it is a constant, else a new TracedArray that is not a
-        view.
-        """
+    def _resolved(self) -> Array:
+        """Return the content for a rule: a NumPy array if it is a constant, else a TracedArray that is no view."""
         const = self._const()
         return TracedArray(self._graph, self._up_to_date()) if const is None else const
 
-    def _assign(self, new: Any) -> None:
+    def _assign(self, new: Array) -> None:
         """Overwrite the array, and the array of which it is a view, with `new` of the same shape and dtype."""
         self._decide_view()
         content = new._up_to_date() if isinstance(new, TracedArray) else new
@@ -367,11 +365,11 @@ def wrapped(graph: Graph, x: Any) -> Any:
 
 def view_of(
     parent: TracedArray,
-    replay: Callable[[Any], Any],
-    write: Callable[[Any, Any], Any] | None,
+    replay: Callable[[Array], Array],
+    write: Callable[[Array, Array], Array] | None,
     *,
     certain: bool = True,
-    content: Any = None,
+    content: Array | None = None,
 ) -> TracedArray:
     """Return a traced array that is a view of `parent`; see ArrayView.
 
@@ -384,7 +382,7 @@ def view_of(
     )
 
 
-def require_static(x: Any, what: str) -> None:
+def require_static(x: Array, what: str) -> None:
     """Raise TraceError if a size of `x` depends on data. `what` names the operation in the message."""
     if not is_static(x.shape):
         raise refusal(f"{what} of {describe(x)}: its size is known only when the network runs")

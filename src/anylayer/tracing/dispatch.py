@@ -90,7 +90,7 @@ def with_memory_layout(
     """
     if type(result) is TracedArray and any(h._view is not None or h._memory_layout is not None for h in sources):
 
-        def memory_layout() -> Any:
+        def memory_layout() -> Array:
             try:
                 with np.errstate(all="ignore"):
                     found = np.asarray(function(*dummies(args), **{k: dummies(v) for k, v in kwargs.items()}))
@@ -290,7 +290,7 @@ def _check_keywords(rule: FunctionRule, kwargs: Mapping[str, Any], name: str) ->
             raise refusal(f"{name}(..., {keyword}=) cannot be recorded")
 
 
-def _write_function_out(name: str, result: Any, out: Any) -> Any:
+def _write_function_out(name: str, result: Any, out: Any) -> TracedArray:
     """Write the result of a function to its out=."""
     if type(out) is not TracedArray:
         raise refusal(f"{name}(..., out=) writes a traced array into a NumPy array; use what it returns")

@@ -299,8 +299,9 @@ def select(mask: Array, a: Array, b: Array) -> Array:
 
 
 def scatter(x: Array, indices: Array, updates: Array, axis: int, reduction: str | None = None) -> Array:
-    """Record ScatterElements along an axis. If indices repeat, the result is undefined unless `reduction` is
-    given.
+    """Record ScatterElements along an axis.
+
+    If indices repeat, the result is undefined unless `reduction` is given.
     """
     dtype = x.dtype
     native = dtype if dtype in NATIVE else compute_dtype(dtype)

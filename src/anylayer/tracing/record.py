@@ -25,8 +25,9 @@ errstate: Callable[[], Any] = _core.umath._extobj_contextvar.get
 
 
 def graph_of(inputs: Sequence[Any]) -> Graph | None:
-    """Return the graph of the traced arrays among `inputs`, or None. Raises TraceError if they belong to two
-    traces.
+    """Return the graph of the traced arrays among `inputs`, or None if there are none.
+
+    Raises TraceError if they belong to two traces.
     """
     graph = None
     for x in inputs:

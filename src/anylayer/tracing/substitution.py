@@ -84,8 +84,9 @@ class Substitution:
         return self.function(x) if isinstance(x, types.FunctionType) else x
 
     def function(self, f: types.FunctionType) -> Function:
-        """Return a copy of a user's Python function. A function of an installed package or of Python is returned
-        as it is.
+        """Return a copy of a user's Python function that sees the substitute.
+
+        A function of an installed package or of the standard library is returned as it is.
         """
         if not _is_users_function(f):
             return f

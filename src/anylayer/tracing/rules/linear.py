@@ -256,8 +256,9 @@ def einsum(*operands: Any, optimize: Any = False, dtype: DTypeLike | None = None
 
 
 def _einsum_terms(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
-    """Return the labels of each operand, the labels of the result, and the operands. "..." is replaced by unused
-    letters.
+    """Return the labels of each operand, the labels of the result, and the operands.
+
+    "..." is replaced by unused letters.
     """
     if not isinstance(operands[0], str):
         operands = _interleaved(operands)
@@ -326,8 +327,9 @@ def _sum_axes(x: Array, axes: Sequence[int]) -> Any:
 
 
 def _product(a: Array, left: str, b: Array, right: str, needed: set[str]) -> tuple[Any, str]:
-    """Multiply two operands, and sum over the labels that are not in `needed`. Return the result and its
-    labels.
+    """Multiply two operands, and sum over the labels that are not in `needed`.
+
+    Return the result and its labels.
     """
     a, left = _summed(a, left, needed | set(right))
     b, right = _summed(b, right, needed | set(left))

@@ -34,9 +34,7 @@ def _power(a: Array, b: Array) -> Array:
 
 
 def _by_bits(a: Array, b: Array) -> Array:
-    """Return an integer power by repeated squaring: one square per bit of the exponent, one product per
-    set bit.
-    """
+    """Return an integer power by repeated squaring: a square per bit of the exponent, a product per set bit."""
     bits = int(b.max(initial=0)).bit_length() if is_constant(b) else 8 * b.dtype.itemsize - (b.dtype.kind == "i")
     dtype, shape = a.dtype, broadcast(a.shape, b.shape)
     square, left = to_native(a), to_native(b)

@@ -72,8 +72,9 @@ def content_after_write(x: Array, key: Any, v: Array) -> Array:
 
 
 def _broadcast_value(v: Array, shape: Sequence[Any]) -> Array:
-    """Return `v` broadcast to the shape of the overwritten part. Superfluous leading axes of size 1 are
-    dropped.
+    """Return `v` broadcast to the shape of the overwritten part.
+
+    Superfluous leading axes of size 1 are dropped.
     """
     while v.ndim > len(shape) and v.shape[0] == 1:
         v = reshape(v, v.shape[1:])
