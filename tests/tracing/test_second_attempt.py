@@ -75,14 +75,14 @@ def check(body: Callable[[Any, Array], Any], nodes: int | None = None) -> None:
         assert len(graph.ops) <= nodes
 
 
-def _accumulating(self: Any, x: Array) -> Array:
+def _accumulating(self: User, x: Array) -> Array:
     total = np.zeros((3, 4), np.float32)
     for part in x:
         total += part
     return total
 
 
-def _opencv_loops(self: Any, x: Array) -> Array:
+def _opencv_loops(self: User, x: Array) -> Array:
     out = np.zeros((2, 2, 3), np.float32)
     for a in range(2):
         for b in range(2):
@@ -91,7 +91,7 @@ def _opencv_loops(self: Any, x: Array) -> Array:
     return out
 
 
-def _other_names(self: Any, x: Array) -> Array:
+def _other_names(self: User, x: Array) -> Array:
     a, b = zeros(x.shape, x.dtype), empty(shape=x.shape, dtype=x.dtype)
     c = numpy.ones(4, np.float32)
     a[0], b[:] = x[0], x * 2
@@ -99,19 +99,19 @@ def _other_names(self: Any, x: Array) -> Array:
     return a + b * c
 
 
-def _arrays_of_lists(self: Any, x: Array) -> Array:
+def _arrays_of_lists(self: User, x: Array) -> Array:
     pair = np.array([x[0].sum(), x[1].max() * 2])
     more = np.asarray([x[0], x[1] + 1])
     return pair[:, None, None] * more + np.sum([x, x], axis=0) + np.full((3, 4), x[0, 0, 0])
 
 
-def _numpy_arrays(self: Any, x: Array) -> Array:
+def _numpy_arrays(self: User, x: Array) -> Array:
     best = x[0].argmax(1) % 3
     rows = self.blobs[0][best] + np.take(self.blobs[1], best, axis=0)
     return rows + self.weights.dot(x[0]) + TABLE.copy() * 0
 
 
-def _local_import(self: Any, x: Array) -> Array:
+def _local_import(self: User, x: Array) -> Array:
     import numpy as n
 
     out = n.zeros(x.shape, x.dtype)
@@ -119,13 +119,13 @@ def _local_import(self: Any, x: Array) -> Array:
     return out
 
 
-def _contiguous(self: Any, x: Array) -> Array:
+def _contiguous(self: User, x: Array) -> Array:
     turned = np.ascontiguousarray(x.transpose(0, 2, 1)).reshape(2, -1)
     turned[:, 0] = 0
     return np.array(turned, copy=True) + np.asarray(turned)
 
 
-def _nested(self: Any, x: Array) -> Array:
+def _nested(self: User, x: Array) -> Array:
     def fill(value: Array) -> Any:
         out = np.zeros((3, 4), np.float32)
         out[:] = value
@@ -134,7 +134,7 @@ def _nested(self: Any, x: Array) -> Array:
     return fill(x[0]) + fill(x[1])
 
 
-def _a_copy_of_a_constant(self: Any, x: Array) -> Array:
+def _a_copy_of_a_constant(self: User, x: Array) -> Array:
     anchors = np.arange(12, dtype=np.float32).reshape(3, 4)
     anchors[1] = x[0, 0]
     grid = np.linspace(0, 1, 4, dtype=np.float32)
@@ -182,12 +182,12 @@ def refuse(body: Callable[[Any, Array], Any], text: str, *, own: bool = True) ->
     assert not own or str(caught.value).startswith("test_second_attempt.py:"), str(caught.value)
 
 
-def _counts(self: Any, x: Array) -> Array:
+def _counts(self: User, x: Array) -> Array:
     self.count += 1
     return x * self.count
 
 
-def _counts_globally(self: Any, x: Array) -> Array:
+def _counts_globally(self: User, x: Array) -> Array:
     global CALLS
     CALLS += 1
     out = np.zeros(4, np.float32)
@@ -195,18 +195,18 @@ def _counts_globally(self: Any, x: Array) -> Array:
     return out + CALLS
 
 
-def _remembers(self: Any, x: Array) -> Array:
+def _remembers(self: User, x: Array) -> Array:
     last = x if self.seen is None else self.seen
     self.seen = x
     return x - last
 
 
-def _remembers_in_an_array(self: Any, x: Array) -> Array:
+def _remembers_in_an_array(self: User, x: Array) -> Array:
     self.weights[0] = x[0, 0, 0]
     return x * self.weights[0]
 
 
-def _asks(self: Any, x: Array) -> Array:
+def _asks(self: User, x: Array) -> Array:
     out = np.zeros(x.shape, np.float32)
     out[...] = x
     if out.max() > 0:
@@ -214,7 +214,7 @@ def _asks(self: Any, x: Array) -> Array:
     return -out
 
 
-def _pixels(self: Any, x: Array) -> Array:
+def _pixels(self: User, x: Array) -> Array:
     out = np.zeros((60, 60), np.float32)
     for i in range(60):
         for j in range(60):
@@ -252,7 +252,7 @@ def test_irreproducible_or_failing_functions_are_refused(body: Callable[[Any, Ar
 
 
 def test_state_that_does_not_affect_the_result_is_allowed() -> None:
-    def caches(self: Any, x: Array) -> Array:
+    def caches(self: User, x: Array) -> Array:
         self.count += 1
         if self.seen is None:
             self.seen = np.arange(4, dtype=np.float32)
@@ -264,7 +264,7 @@ def test_state_that_does_not_affect_the_result_is_allowed() -> None:
 
 
 def test_caught_refusals_are_raised() -> None:
-    def swallows(self: Any, x: Array) -> Array:
+    def swallows(self: User, x: Array) -> Array:
         try:
             return x if x.max() > 0 else -x
         except Exception:

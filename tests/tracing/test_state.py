@@ -57,62 +57,62 @@ def traced(body: Callable[[Any, Array], Any]) -> Graph:
     return trace_checked(lambda arrays: call_user(instance.forward, arrays), TYPES, subject=lambda: instance)
 
 
-def _third_call(self: Any, x: Array) -> Array:
+def _third_call(self: Base, x: Array) -> Array:
     self.n += 1
     return x * 2 if self.n >= 3 else x * 1
 
 
-def _every_tenth(self: Any, x: Array) -> Array:
+def _every_tenth(self: Base, x: Array) -> Array:
     self.n += 1
     return x * (0 if self.n % 10 == 0 else 1)
 
 
-def _global(self: Any, x: Array) -> Array:
+def _global(self: Base, x: Array) -> Array:
     global CALLS
     CALLS += 1
     return x * 2 if CALLS > 100 else x
 
 
-def _global_item(self: Any, x: Array) -> Array:
+def _global_item(self: Base, x: Array) -> Array:
     LAST["n"] += 1
     return x * 2 if LAST["n"] > 100 else x
 
 
-def _of_the_class(self: Any, x: Array) -> Array:
+def _of_the_class(self: Base, x: Array) -> Array:
     type(self).total += 1
     return x * 2 if self.total > 100 else x
 
 
-def _list(self: Any, x: Array) -> Array:
+def _list(self: Base, x: Array) -> Array:
     self.seen.append(1)
     return x * 2 if len(self.seen) > 100 else x
 
 
-def _deque(self: Any, x: Array) -> Array:
+def _deque(self: Base, x: Array) -> Array:
     self.recent.append(len(self.recent))
     return x * 2 if list(self.recent) == [7, 7, 7] else x
 
 
-def _element(self: Any, x: Array) -> Array:
+def _element(self: Base, x: Array) -> Array:
     self.buffer[1] += 1
     return x * 2 if self.buffer[1] > 100 else x
 
 
-def _two_behind(self: Any, x: Array) -> Array:
+def _two_behind(self: Base, x: Array) -> Array:
     before, self.n, self.last = self.n, getattr(self, "last", 0), x
     return x if type(before) is int else x - before
 
 
-def _default(self: Any, x: Array, counted: list[int] = []) -> Any:  # noqa: B006
+def _default(self: Base, x: Array, counted: list[int] = []) -> Any:  # noqa: B006
     counted.append(1)
     return x * 2 if len(counted) > 100 else x
 
 
-def _iterator(self: Any, x: Array) -> Array:
+def _iterator(self: Base, x: Array) -> Array:
     return x * 2 if next(self.numbers) > 100 else x
 
 
-def _helper(self: Any, x: Array) -> Array:
+def _helper(self: Base, x: Array) -> Array:
     return _global(self, x)
 
 
@@ -164,23 +164,23 @@ def test_values_that_differ_between_calls_are_refused(body: Callable[[Any, Array
         traced(body)
 
 
-def _local_import(self: Any, x: Array) -> Array:
+def _local_import(self: Base, x: Array) -> Array:
     import time as clock
 
     return x * (0 if clock.perf_counter() % 1 < 1e-9 else 1)
 
 
-def _seeded(self: Any, x: Array) -> Array:
+def _seeded(self: Base, x: Array) -> Array:
     table = np.random.default_rng(5).standard_normal(3).astype(np.float32)
     return x * table
 
 
-def _seeded_globally(self: Any, x: Array) -> Array:
+def _seeded_globally(self: Base, x: Array) -> Array:
     np.random.seed(5)
     return x * np.float32(np.random.rand())
 
 
-def _cached(self: Any, x: Array) -> Array:
+def _cached(self: Base, x: Array) -> Array:
     if x.shape not in self.cache:
         self.cache[x.shape] = np.arange(3, dtype=np.float32)
     self.n += 1
@@ -188,7 +188,7 @@ def _cached(self: Any, x: Array) -> Array:
     return x * self.cache[x.shape]
 
 
-def _scratch(self: Any, x: Array) -> Array:
+def _scratch(self: Base, x: Array) -> Array:
     self.buffer[:] = np.arange(3)
     return x * self.buffer.copy()
 
@@ -203,7 +203,7 @@ def test_reproducible_state_is_traced(body: Callable[[Any, Array], Any]) -> None
     assert [o.op for o in traced(body).ops] == ["Mul"]
 
 
-def _raises(self: Any, x: Array) -> Array:
+def _raises(self: Base, x: Array) -> Array:
     try:
         with np.errstate(over="raise"):
             return np.exp(x)
@@ -211,7 +211,7 @@ def _raises(self: Any, x: Array) -> Array:
         return x
 
 
-def _set_for_good(self: Any, x: Array) -> Array:
+def _set_for_good(self: Base, x: Array) -> Array:
     before = np.seterr(divide="raise")
     try:
         return 1 / x
@@ -221,7 +221,7 @@ def _set_for_good(self: Any, x: Array) -> Array:
         np.seterr(**before)
 
 
-def _called(self: Any, x: Array) -> Array:
+def _called(self: Base, x: Array) -> Array:
     found: list[str] = []
     with np.errstate(invalid="call", call=lambda what, flag: found.append(what)):
         y = np.sqrt(x)
@@ -247,7 +247,7 @@ def test_decisions_based_on_hidden_values_are_refused(body: Callable[[Any, Array
 
 
 def test_ignored_floating_point_errors_and_shape_texts_are_traced() -> None:
-    def body(self: Any, x: Array) -> Array:
+    def body(self: Base, x: Array) -> Array:
         logging.getLogger("test_state").debug("%s of %s", x, x.shape)
         with np.errstate(all="ignore"):
             y = np.sqrt(x)

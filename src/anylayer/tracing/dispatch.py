@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.folders import Table
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast, stand_for
+from anylayer.network import Array
 from anylayer.tracing.array import PROTOCOLS, UFUNC_METHODS, UFUNCS, TracedArray, TracingRule, wrapped
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
 from anylayer.tracing.primitives import cast, expand, select

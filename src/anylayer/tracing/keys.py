@@ -31,7 +31,7 @@ class Key:
     """
 
     bounds: list[tuple[int, int, int, int]] = field(default_factory=list)
-    arrays: dict[int, Any] = field(default_factory=dict)
+    arrays: dict[int, Array] = field(default_factory=dict)
     axes: list[int | None] = field(default_factory=list)
     place: int = 0
 

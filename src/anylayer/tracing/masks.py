@@ -65,7 +65,7 @@ class MaskSelection:
         """Return whether this selection was made by `mask`."""
         return self.mask._value is mask._value
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise refusal(
             f"x[mask] of {describe(self.whole)} has a size that is known only when the network runs; {_USES}; "
             "otherwise use np.where(mask, x, 0)"

@@ -322,7 +322,7 @@ def gather_elements(x: Array, indices: Array, axis: int) -> Array:
     return record("GatherElements", [x, indices], indices.shape, x.dtype, axis=axis)
 
 
-def split(x: Array, sizes: Sequence[int], axis: int) -> list[Any]:
+def split(x: Array, sizes: Sequence[int], axis: int) -> list[Array]:
     """Return parts of the given sizes along an axis."""
     if is_constant(x):
         ends = np.cumsum(sizes)

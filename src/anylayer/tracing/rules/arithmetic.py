@@ -54,7 +54,7 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = _NONE, append:
     return a
 
 
-def _end_values(value: Any, a: Array, axis: int) -> Any:
+def _end_values(value: Array, a: Array, axis: int) -> Any:
     """Return the prepend= or append= of np.diff, broadcast like `a` with size 1 along `axis` if it is a scalar."""
     if value.ndim == 0:
         return np.broadcast_to(value, [1 if i == axis else d for i, d in enumerate(a.shape)])
@@ -134,7 +134,7 @@ def angle(z: Array, deg: bool = False) -> Array:
 
 @implements(np.interp)
 def interp(
-    x: Array, xp: Array, fp: Array, left: Array | None = None, right: Array | None = None, period: Any = None
+    x: Array, xp: Array, fp: Array, left: Array | None = None, right: Array | None = None, period: object = None
 ) -> Array:
     if period is not None:
         raise refusal("np.interp(..., period=) cannot be recorded")

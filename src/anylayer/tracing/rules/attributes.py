@@ -127,7 +127,9 @@ def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
     Flat(a)[ind if type(ind) is TracedArray else np.asarray(ind)] = v if np.size(v) > 1 else np.reshape(v, ())
 
 
-def _sort(x: TracedArray, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+def _sort(
+    x: TracedArray, axis: int = -1, kind: object = None, order: object = None, *, stable: object = None
+) -> None:
     x._assign(call_function(np.sort, (x, axis), {})._resolved())
 
 
@@ -135,7 +137,7 @@ def _fill(x: TracedArray, value: Any) -> None:
     x[...] = value
 
 
-def _view(x: TracedArray, dtype: DTypeLike | None = None, type: Any = None) -> Any:
+def _view(x: TracedArray, dtype: DTypeLike | None = None, type: object = None) -> Any:
     if dtype not in (None, np.ndarray) and np.dtype(dtype) != x.dtype:
         raise refusal("ndarray.view of another dtype reads the bits of the values, which cannot be recorded")
     return x[...]

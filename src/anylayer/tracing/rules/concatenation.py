@@ -31,7 +31,12 @@ def array_like(x: Any) -> Array:
 
 @implements(np.concatenate)
 def concatenate(
-    arrays: Sequence[Any], /, axis: AxisArg = 0, *, dtype: DTypeLike | None = None, casting: str = "same_kind"
+    arrays: Sequence[ArrayLike],
+    /,
+    axis: AxisArg = 0,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
 ) -> Array:
     parts = [array_like(a) for a in arrays]
     if axis is None:
@@ -44,7 +49,7 @@ def concatenate(
 
 @implements(np.stack)
 def stack(
-    arrays: Sequence[Any], axis: int = 0, *, dtype: DTypeLike | None = None, casting: str = "same_kind"
+    arrays: Sequence[ArrayLike], axis: int = 0, *, dtype: DTypeLike | None = None, casting: str = "same_kind"
 ) -> Array:
     parts = [array_like(a) for a in arrays]
     if len({p.shape for p in parts}) != 1:
@@ -54,23 +59,23 @@ def stack(
 
 
 @implements(np.vstack)
-def vstack(tup: Sequence[Any], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
+def vstack(tup: Sequence[ArrayLike], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
     return concatenate([np.atleast_2d(array_like(a)) for a in tup], 0, dtype=dtype)
 
 
 @implements(np.hstack)
-def hstack(tup: Sequence[Any], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
+def hstack(tup: Sequence[ArrayLike], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
     parts = [np.atleast_1d(array_like(a)) for a in tup]
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype)
 
 
 @implements(np.dstack)
-def dstack(tup: Sequence[Any]) -> Array:
+def dstack(tup: Sequence[ArrayLike]) -> Array:
     return concatenate([np.atleast_3d(array_like(a)) for a in tup], 2)
 
 
 @implements(np.column_stack)
-def column_stack(tup: Sequence[Any]) -> Array:
+def column_stack(tup: Sequence[ArrayLike]) -> Array:
     parts = [array_like(a) for a in tup]
     return concatenate([p if p.ndim >= 2 else np.atleast_1d(p).reshape(-1, 1) for p in parts], 1)
 
@@ -95,7 +100,7 @@ def _depth(arrays: Any) -> int:
     return 1 + _depth(arrays[0]) if isinstance(arrays, list) else 0
 
 
-def _leaves(arrays: Any) -> Iterator[Any]:
+def _leaves(arrays: Any) -> Iterator[Array]:
     if isinstance(arrays, list):
         for item in arrays:
             yield from _leaves(item)
@@ -146,7 +151,7 @@ _CONCAT_LIMIT = 16
 
 
 @implements(np.tile)
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: Array, reps: Any) -> Array:
     counts = tuple(map(int, reps)) if np.ndim(reps) else (int(reps),)
     rank = max(A.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
@@ -188,7 +193,7 @@ _INDEX_MODES = ("edge", "reflect", "symmetric", "wrap")
 
 
 @implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     widths = _pad_widths(pad_width, array.ndim)
     if mode == "empty":
         mode = "constant"

@@ -45,7 +45,7 @@ def _full_like(value: Any) -> Callable[..., Any]:
         subok: bool = True,
         shape: Any = None,
         *,
-        device: Any = None,
+        device: object = None,
     ) -> Array:
         return _filled(a, value, dtype, shape)
 
@@ -70,13 +70,13 @@ def full_like(
     subok: bool = True,
     shape: Any = None,
     *,
-    device: Any = None,
+    device: object = None,
 ) -> Array:
     return full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype)
 
 
 def full(
-    shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str = "C", *, device: Any = None
+    shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str = "C", *, device: object = None
 ) -> Array:
     """Implement np.full, also for a traced value."""
     if isinstance(shape, (int, np.integer)):
@@ -125,7 +125,7 @@ def _nested(items: Any, dtype: DTypeLike | None) -> Array:
 
 
 def asarray(
-    a: Array, dtype: DTypeLike | None = None, order: str = "K", *, device: Any = None, copy: Any = None
+    a: Array, dtype: DTypeLike | None = None, order: str = "K", *, device: object = None, copy: Any = None
 ) -> Any:
     """Implement np.asarray, also for traced arrays."""
     return array(a, dtype, copy=bool(copy))
@@ -201,5 +201,5 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 
 @implements(getattr(np, "astype", None), raw=True)
-def astype(x: TracedArray, dtype: DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:
+def astype(x: TracedArray, dtype: DTypeLike, /, *, copy: bool = True, device: object = None) -> Array:
     return x.astype(dtype, copy=copy)

@@ -88,7 +88,7 @@ _Origins = list[tuple[str, int]]
 ("array", i) for axis i of the index arrays."""
 
 
-def _separable(arrays: dict[int, Any]) -> bool:
+def _separable(arrays: dict[int, Array]) -> bool:
     """Return whether the index arrays are constants that vary along different axes of the result."""
     if not all(map(is_constant, arrays.values())):
         return False
@@ -101,7 +101,9 @@ def _separable(arrays: dict[int, Any]) -> bool:
     return True
 
 
-def _gather_separately(x: Array, arrays: dict[int, Any], rank: int, dropped: list[int]) -> tuple[Any, _Origins]:
+def _gather_separately(
+    x: Array, arrays: dict[int, Array], rank: int, dropped: list[int]
+) -> tuple[Array, _Origins]:
     """Apply one Gather or Slice per index array, the innermost axis first, which leaves less data for the others.
 
     Return the result and what each of its axes is.
@@ -130,7 +132,7 @@ def _gather_axis(x: Array, p: Array, axis: int) -> Array:
     return gather(x, p, axis)
 
 
-def _as_slices(arrays: dict[int, Any]) -> dict[int, tuple[int, int, int, int]]:
+def _as_slices(arrays: dict[int, Array]) -> dict[int, tuple[int, int, int, int]]:
     """Return the index arrays that are arithmetic progressions as slices (axis, start, n, step)."""
     found = {}
     for axis, p in arrays.items():
@@ -143,8 +145,8 @@ def _as_slices(arrays: dict[int, Any]) -> dict[int, tuple[int, int, int, int]]:
 
 
 def _gather_jointly(
-    x: Array, arrays: dict[int, Any], index_shape: Sequence[Any], dropped: list[int]
-) -> tuple[Any, _Origins]:
+    x: Array, arrays: dict[int, Array], index_shape: Sequence[Any], dropped: list[int]
+) -> tuple[Array, _Origins]:
     """Merge the indexed axes into one, and apply one Gather with flat positions.
 
     Return the result and what each of its axes is.

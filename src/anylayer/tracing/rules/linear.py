@@ -61,7 +61,7 @@ if hasattr(np, "matvec"):
         return matmul(a[..., None, :], b)[..., 0, :]
 
 
-def _common_pair(a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
+def _common_pair(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
     """Return both arrays in their common dtype."""
     a, b = array_like(a), array_like(b)
     dtype = common_dtype(a, b)
@@ -160,7 +160,7 @@ def linalg_vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Any:
 
 
 @implements(np.linalg.multi_dot)
-def multi_dot(arrays: Sequence[Any]) -> Array:
+def multi_dot(arrays: Sequence[Array]) -> Array:
     result = array_like(arrays[0])
     for a in arrays[1:]:
         result = dot(result, a)
@@ -240,7 +240,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Any
 
 
 @implements(np.einsum)
-def einsum(*operands: Any, optimize: Any = False, dtype: DTypeLike | None = None, **kwargs: Any) -> Array:
+def einsum(*operands: Any, optimize: object = False, dtype: DTypeLike | None = None, **kwargs: Any) -> Array:
     """Record einsum as products of two operands at a time, from left to right."""
     terms, result, arrays = _einsum_terms(operands)
     common = common_dtype(*arrays) if dtype is None else np.dtype(dtype)
@@ -255,7 +255,7 @@ def einsum(*operands: Any, optimize: Any = False, dtype: DTypeLike | None = None
     return cast(x, common)
 
 
-def _einsum_terms(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
+def _einsum_terms(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:
     """Return the labels of each operand, the labels of the result, and the operands.
 
     "..." is replaced by unused letters.
@@ -296,7 +296,7 @@ def _interleaved(operands: Sequence[Any]) -> list[Any]:
     return [text, *[operands[2 * i] for i in range(count)]]
 
 
-def _diagonals(x: Array, labels: str) -> tuple[Any, str]:
+def _diagonals(x: Array, labels: str) -> tuple[Array, str]:
     """Return `x` with one axis for each label that the operand has several times, and the new labels."""
     for label in labels:
         while labels.count(label) > 1:
@@ -312,7 +312,7 @@ def _without(labels: str, places: Sequence[int]) -> str:
     return "".join(c for i, c in enumerate(labels) if i not in places)
 
 
-def _summed(x: Array, labels: str, needed: set[str]) -> tuple[Any, str]:
+def _summed(x: Array, labels: str, needed: set[str]) -> tuple[Array, str]:
     """Sum over the labels that are not in `needed`. Return the result and its labels."""
     gone = [i for i, c in enumerate(labels) if c not in needed]
     if gone:
@@ -326,7 +326,7 @@ def _sum_axes(x: Array, axes: Sequence[int]) -> Any:
     return cast(reduce("ReduceSum", to_native(x), axes, False), x.dtype)
 
 
-def _product(a: Array, left: str, b: Array, right: str, needed: set[str]) -> tuple[Any, str]:
+def _product(a: Array, left: str, b: Array, right: str, needed: set[str]) -> tuple[Array, str]:
     """Multiply two operands, and sum over the labels that are not in `needed`.
 
     Return the result and its labels.

@@ -52,7 +52,7 @@ def _reflected(ufunc: np.ufunc) -> Any:
     return operator
 
 
-def _in_place(ufunc: np.ufunc, immutable: Callable[[Any], bool]) -> Any:
+def _in_place(ufunc: np.ufunc, immutable: Callable[[Any], bool]) -> Callable[..., Any]:
     def operator(self: Any, other: Any) -> Any:
         if immutable(self):
             return ufunc(self, other)

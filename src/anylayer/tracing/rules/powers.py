@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.graph.sizes import broadcast
 from anylayer.network import Array
+from anylayer.tracing.array import TracingRule
 from anylayer.tracing.dispatch import ufunc_rule
 from anylayer.tracing.dtypes import F4, I8, NATIVE
 from anylayer.tracing.primitives import binary, cast, expand, gather, is_constant, to_native
@@ -52,7 +53,7 @@ def _by_bits(a: Array, b: Array) -> Array:
 def _short_power(a: Array, n: float) -> Array | None:
     """Return a power with a simpler form, such as x * x, or None if there is none."""
     if a.dtype.kind == "f":
-        simple: dict[float, Callable[[], Any]] = {
+        simple: dict[float, Callable[[], Array]] = {
             0: lambda: np.ones_like(a),
             1: lambda: a,
             2: lambda: a * a,
@@ -84,7 +85,7 @@ def _power_of_two(n: Array) -> Array:
     return gather(np.left_shift(np.int64(1), np.arange(64)), n, 0)
 
 
-def _shift(shifted: Callable[[Any, Any], Any], beyond: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+def _shift(shifted: Callable[[Array, Array], Array], beyond: Callable[[Array], Array]) -> TracingRule:
     """Return a rule for shifts by 0 to bits - 1. For any other count, NumPy returns `beyond`."""
 
     def rule(a: Array, n: Array) -> Array:

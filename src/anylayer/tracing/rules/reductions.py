@@ -235,7 +235,7 @@ def average(
 # --------------------------------------------------- cumulative functions
 
 
-def _cumulative_arguments(a: Array, axis: AxisArg, dtype: DTypeLike | None) -> tuple[Any, int, np.dtype[Any]]:
+def _cumulative_arguments(a: Array, axis: AxisArg, dtype: DTypeLike | None) -> tuple[Array, int, np.dtype[Any]]:
     """Return the array in the result dtype, the axis and the dtype of a cumulative function."""
     a = a.reshape(-1) if axis is None else a
     dtype = np.dtype(dtype) if dtype is not None else _sum_dtype(a.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -37,7 +37,7 @@ def where(condition: ArrayLike, x: Any = None, y: Any = None, /) -> Array:
 
 
 @implements(np.select)
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[Any], default: Any = 0) -> Array:
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
     choices = [as_operand(c) for c in choicelist]
@@ -125,7 +125,7 @@ def compress(condition: Array, a: Array, axis: AxisArg = None) -> Any:
     return take(a, np.flatnonzero(condition), axis)
 
 
-def _aligned(arr: Array, indices: Array, axis: int) -> tuple[Any, Any]:
+def _aligned(arr: Array, indices: Array, axis: int) -> tuple[Array, Array]:
     """Return both arrays broadcast against each other on the axes other than `axis`."""
     if arr.ndim != indices.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
@@ -246,14 +246,18 @@ def place(arr: TracedArray, mask: Array, vals: Any) -> None:
 
 
 @implements(np.isclose)
-def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: float | Array = 1e-5, atol: float | Array = 1e-8, equal_nan: bool = False
+) -> Any:
     a, b = array_like(a), array_like(b)
     close = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
     return close | (np.isnan(a) & np.isnan(b)) if equal_nan else close
 
 
 @implements(np.allclose)
-def allclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+def allclose(
+    a: Array, b: Array, rtol: float | Array = 1e-5, atol: float | Array = 1e-8, equal_nan: bool = False
+) -> Any:
     return np.all(isclose(a, b, rtol, atol, equal_nan))
 
 
@@ -265,7 +269,12 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Any:
 
 @implements(np.isin)
 def isin(
-    element: ArrayLike, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+    element: ArrayLike,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: object = None,
 ) -> Any:
     element, tests = array_like(element), array_like(test_elements).reshape(-1)
     found = (np.expand_dims(element, -1) == tests).any(-1)
@@ -275,7 +284,7 @@ def isin(
 def _refuse_dynamic_size(name: str) -> Any:
     """Return a rule that refuses a function whose result has a size that depends on data."""
 
-    def rule(*_: Any, **__: Any) -> Array:
+    def rule(*_: object, **__: object) -> NoReturn:
         raise refusal(
             f"np.{name} has a size that is known only when the network runs; use np.where(mask, a, b), or a "
             "layer that is called in Python"

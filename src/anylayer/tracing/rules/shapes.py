@@ -200,7 +200,7 @@ def _broadcast_view(x: Array, shape: tuple[Any, ...]) -> Array:
 
 
 @implements(np.broadcast_to, raw=True)
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
+def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     shape = tuple(d if isinstance(d, Dim) else d.__index__() for d in shape)
@@ -285,7 +285,7 @@ def _bounds(total: int, parts: Any, even: bool) -> list[int]:
     return [0, *[int(i) for i in parts], total]
 
 
-def _split(x: TracedArray, parts: Any, axis: int, even: bool = True) -> list[Any]:
+def _split(x: TracedArray, parts: Any, axis: int, even: bool = True) -> list[Array]:
     axis = axis_of(axis, x.ndim)
     if not is_static(x.shape[axis : axis + 1]):
         require_static(x, "splitting")
@@ -383,12 +383,12 @@ def sliding_window_view(
 
 
 @implements(np.real, raw=True)
-def real(val: Any) -> Any:
+def real(val: TracedArray) -> Any:
     return val[...]
 
 
 @implements(np.imag)
-def imag(val: Any) -> Array:
+def imag(val: Array) -> Array:
     return np.zeros(val.shape, val.dtype)
 
 
@@ -447,5 +447,5 @@ def _as_dtype(x: Array) -> Any:
 
 
 @implements(np.array_repr, np.array_str, np.array2string, raw=True)
-def text(a: TracedArray, *_: Any, **__: Any) -> str:
+def text(a: TracedArray, *_: object, **__: object) -> str:
     return format(a)

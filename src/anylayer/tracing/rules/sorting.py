@@ -18,14 +18,14 @@ from anylayer.tracing.record import record_many
 from anylayer.tracing.rules.concatenation import array_like
 
 
-def _top_k(x: Array, axis: int, largest: bool) -> list[Any]:
+def _top_k(x: Array, axis: int, largest: bool) -> list[Array]:
     """Return the values and indices of an axis in order. Of equal values, the lower index comes first."""
     types = [(x.shape, x.dtype), (x.shape, I8)]
     return list(record_many("TopK", [x, ints(x.shape[axis])], types, axis=axis, largest=int(largest), sorted=1))
 
 
 @implements(np.sort)
-def sort(a: Array, axis: AxisArg = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def sort(a: Array, axis: AxisArg = -1, kind: object = None, order: object = None, *, stable: object = None) -> Any:
     if axis is None:
         a, axis = a.reshape(-1), 0
     axis = axis_of(axis, a.ndim)
@@ -37,7 +37,9 @@ def sort(a: Array, axis: AxisArg = -1, kind: Any = None, order: Any = None, *, s
 
 
 @implements(np.argsort)
-def argsort(a: Any, axis: AxisArg = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def argsort(
+    a: Any, axis: AxisArg = -1, kind: object = None, order: object = None, *, stable: object = None
+) -> Any:
     if kind not in ("stable", "mergesort") and not stable:
         a._graph.note(
             "np.argsort leaves the order of equal values undefined; here the lower index comes first, as with "
@@ -54,12 +56,12 @@ def argsort(a: Any, axis: AxisArg = -1, kind: Any = None, order: Any = None, *, 
 
 
 @implements(np.partition)
-def partition(a: Array, kth: Any, axis: AxisArg = -1, kind: Any = None, order: Any = None) -> Any:
+def partition(a: Array, kth: Any, axis: AxisArg = -1, kind: object = None, order: object = None) -> Any:
     return sort(a, axis)
 
 
 @implements(np.argpartition)
-def argpartition(a: Array, kth: Any, axis: AxisArg = -1, kind: Any = None, order: Any = None) -> Any:
+def argpartition(a: Array, kth: Any, axis: AxisArg = -1, kind: object = None, order: object = None) -> Any:
     return argsort(a, axis)
 
 
@@ -85,7 +87,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Any:
     raise ValueError("bins must be monotonically increasing or decreasing")
 
 
-def _sorted_last(a: Array, axis: AxisArg) -> tuple[Any, tuple[int, ...]]:
+def _sorted_last(a: Array, axis: AxisArg) -> tuple[Array, tuple[int, ...]]:
     """Return `a` with the reduced axes merged into a sorted last axis, and the reduced axes."""
     axes = axes_of(axis, a.ndim)
     rest = [i for i in range(a.ndim) if i not in axes]

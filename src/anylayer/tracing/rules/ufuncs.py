@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import wraps
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -89,9 +89,8 @@ for _ufunc, _op, _double in (
 
 @ufunc_rule(np.cos)
 def _cos(x: Array) -> Array:
-    return (
-        np.sin(x + math.pi / 2) if x.dtype == np.float64 else _float_operator("Cos")(x)
-    )  # ONNX Runtime < 1.24 has no f8
+    # ONNX Runtime before 1.24 has no Cos for float64
+    return np.sin(x + math.pi / 2) if x.dtype == np.float64 else _float_operator("Cos")(x)
 
 
 @ufunc_rule(np.tan)
@@ -431,7 +430,7 @@ def refuse_ufuncs(*ufuncs: np.ufunc | None) -> None:
     """Register rules that refuse ufuncs which ONNX operators cannot express."""
 
     def rule(name: str) -> TracingRule:
-        def refuse(*_: Any) -> Array:
+        def refuse(*_: object) -> NoReturn:
             raise refusal(f"np.{name} cannot be expressed in ONNX operators")
 
         return refuse

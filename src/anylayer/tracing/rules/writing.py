@@ -211,7 +211,7 @@ def _write_elements(x: Array, key: Any, parsed: Key, v: Array) -> Array:
     return _scatter_flat(x, positions, v)
 
 
-def flat_positions(x: Array, parsed: Key) -> Any:
+def flat_positions(x: Array, parsed: Key) -> Array:
     """Return the flat positions that a key with traced index arrays selects."""
     require_static(x, "indexing with data")
     shape = broadcast(*[p.shape for p in parsed.arrays.values()])
@@ -219,7 +219,7 @@ def flat_positions(x: Array, parsed: Key) -> Any:
     layout[parsed.place : parsed.place] = ["array"] * len(shape)
     bounds = {axis: (start, n, step) for axis, start, n, step in parsed.bounds}
     trailing = len(parsed.axes) - parsed.place
-    indices: list[Any] = []
+    indices: list[Array] = []
     for axis, size in enumerate(x.shape):
         if axis in parsed.arrays:
             p = parsed.arrays[axis]
