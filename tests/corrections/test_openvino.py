@@ -57,6 +57,31 @@ def test_lstm_with_peepholes_and_activation_parameters_is_refused() -> None:
         run("openvino", lambda x: record("LSTM", [x, w, r], (5, 1, 3, 2), np.float32, **attrs), x)
 
 
+# ------------------------------------------------------------------ concatenation
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize(
+    "joined",
+    [
+        lambda x: np.concatenate([x, x]),
+        lambda x: np.tile(x, 2),
+        lambda x: np.concatenate([x, x])[None],
+        lambda x: np.insert(x, 0, 1),
+        lambda x: np.concatenate([x[None], x[None]], axis=1),
+    ],
+)
+def test_absolute_values_of_a_concatenation_leave_it_as_it_is(joined: Any, dtype: str) -> None:
+    x = np.array([-4, 1, -3, 2], dtype)
+
+    def both(x: Any) -> Any:
+        y = joined(x)
+        return [y - y.dtype.type(1), np.abs(y)]
+
+    for got, want in zip(run("openvino", both, x), both(x)):
+        same(got, want)
+
+
 # ----------------------------------------------------------------- normalization
 
 

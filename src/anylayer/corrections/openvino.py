@@ -51,6 +51,20 @@ def _batch_normalization(new: Corrector, o: Op) -> list[Value] | None:
     return respelled(new, o, widened)
 
 
+_VIEWS = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"))
+
+
+@correction("openvino", "Abs")
+def _abs(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute max(x, -x) where x is a concatenation: OpenVINO writes |x| over it, although others read it too."""
+    source = new.producer(o.inputs[0])
+    while source is not None and source.op in _VIEWS:
+        source = new.producer(source.inputs[0])
+    if source is None or source.op not in ("Concat", "Tile") or o.outputs[0].dtype.kind not in "if":
+        return None
+    return respelled(new, o, lambda x: np.maximum(x, -x))
+
+
 @correction("openvino", "Resize")
 def _resize(new: Corrector, o: Op) -> list[Value] | None:
     """Replace Resize where OpenVINO ignores `exclude_outside`, `antialias` or `keep_aspect_ratio_policy`, or
