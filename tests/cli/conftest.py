@@ -1,4 +1,4 @@
-"""A small network with layers of its own, and the command line run in this process."""
+"""A small network with custom layers, and the command line, run in this process."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder, the current one, with net.prototxt, layers.py, host.py (a layer that cannot be traced) and a
-    picture of B, G, R = 30, 20, 10."""
+    """Return the current folder, with net.prototxt, layers.py, host.py (a layer that cannot be traced), x.npy and
+    an image with B, G, R = 30, 20, 10."""
     (tmp_path / "net.prototxt").write_text(NET)
     (tmp_path / "layers.py").write_text(LAYERS)
     (tmp_path / "host.py").write_text(
@@ -85,13 +85,13 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Image.new("RGB", (6, 4), (10, 20, 30)).save(tmp_path / "picture.png")
     np.save(tmp_path / "x.npy", np.arange(72, dtype=np.float32).reshape(1, 3, 4, 6))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_users", {})  # what a test imports is registered for that test only
+    monkeypatch.setattr(registry, "_users", {})  # layers that a test registers exist in that test only
     return tmp_path
 
 
 @pytest.fixture
 def anylayer_command() -> Run:
-    """`anylayer` with these words; the status must be `status`."""
+    """Return a function that runs `anylayer` with these arguments and requires the exit status `status`."""
 
     def run(*words: object, status: int = 0) -> Result:
         result = CliRunner().invoke(main, [str(w) for w in words])

@@ -1,4 +1,4 @@
-"""inspect, stub, verify, bench and layers."""
+"""The commands inspect, stub, verify, bench and layers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import pytest
 
 from anylayer import AnyLayerError
 from anylayer.cli.commands import verify as verify_command
-from anylayer.cli.commands.bench import percentile, take_turns
+from anylayer.cli.commands.bench import interleaved_times, percentile
 from anylayer.inspect.verify import NodeCheck
 
 WITH = ("net.prototxt", "-l", "layers.py")
 
 
 def rows_of(shown):
-    """The cells of a printed table, by the first column."""
+    """Return the cells of a printed table by the first column."""
     lines = [line for line in shown.splitlines() if "  " in line]
     return {line.split()[0]: line.split() for line in lines}
 
 
-def test_inspect_shows_nodes_totals_and_ends(anylayer_command, small):
+def test_inspect_shows_nodes_totals_inputs_and_outputs(anylayer_command, small):
     shown = anylayer_command("inspect", *WITH).stdout
     rows = rows_of(shown)
     assert rows["shuffle"] == ["shuffle", "ShuffleChannel", "group=3", "float32[1,", "3,", "4,", "6]", "engine"]
@@ -34,21 +34,21 @@ def test_inspect_shows_nodes_totals_and_ends(anylayer_command, small):
     assert "outputs: flat float32[1, 1, 4, 6], means float32[1, 3]\n" in shown
 
 
-def test_inspect_shows_unknown_layers_and_what_to_do(anylayer_command, small):
+def test_inspect_shows_unknown_layers_and_remedy(anylayer_command, small):
     shown = anylayer_command("inspect", "net.prototxt").stdout
     assert rows_of(shown)["half"] == ["half", "Times", "factor=0.5", "?", "unknown"]
     assert "in Python: 0; unknown: 3" in shown
     assert shown.endswith("To define the unknown layers: anylayer stub net.prototxt -o layers.py\n")
 
 
-def test_inspect_shows_what_runs_in_python_and_why(anylayer_command, small):
+def test_inspect_shows_host_calls_with_reason(anylayer_command, small):
     shown = anylayer_command("inspect", "net.prototxt", "-l", "host.py").stdout
     (line,) = [line for line in shown.splitlines() if line.startswith("means")]
     assert "Python, host.py: " in line
     assert "host.py:" in line.split("Python, host.py: ")[1]
 
 
-def test_inspect_json_and_shape(anylayer_command, small):
+def test_inspect_json_with_shape(anylayer_command, small):
     data = json.loads(anylayer_command("inspect", *WITH, "--json", "--shape", "2,3,8,8").stdout)
     assert data["totals"] == {
         "nodes": 4,
@@ -64,7 +64,7 @@ def test_inspect_json_and_shape(anylayer_command, small):
     assert data["nodes"][1]["params"] == {"times_param": {"factor": 0.5}}
 
 
-def test_inspect_says_how_to_know_the_shapes(anylayer_command, small):
+def test_inspect_suggests_shape_option(anylayer_command, small):
     (small / "data.prototxt").write_text(
         'layer { name: "d" type: "Data" top: "data" } layer { name: "r" type: "ReLU" bottom: "data" top: "r" }'
     )
@@ -75,7 +75,7 @@ def test_inspect_says_how_to_know_the_shapes(anylayer_command, small):
     assert "not traced" not in shown
 
 
-def test_inspect_prints_a_strangers_names_as_they_are(anylayer_command, small):
+def test_inspect_does_not_interpret_markup_in_names(anylayer_command, small):
     (small / "odd.prototxt").write_text('layer { name: "[bold]\\033[2J" type: "[red]X" top: "[/]" }')
     shown = anylayer_command("inspect", "odd.prototxt").stdout
     assert "[bold]?[2J" in shown
@@ -83,7 +83,7 @@ def test_inspect_prints_a_strangers_names_as_they_are(anylayer_command, small):
 
 
 def load(path):
-    """A Python file as a module."""
+    """Import a Python file as a module."""
     spec = importlib.util.spec_from_file_location("stub_under_test", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules.pop(spec.name, None)
@@ -91,14 +91,14 @@ def load(path):
     return module
 
 
-def test_stub_has_a_class_and_a_test_for_each_unknown_type(anylayer_command, small):
+def test_stub_has_class_and_test_per_unknown_type(anylayer_command, small):
     result = anylayer_command("stub", "net.prototxt", "-o", "stub.py")
     assert result.stderr == "wrote stub.py: 3 layer types (Times, Means, Flat)\n"
     text = (small / "stub.py").read_text()
     assert '@anylayer.layer("Times")\nclass Times:\n' in text
     assert "    half (line 4)\n      in  shuffle: float32[1, 3, 4, 6]\n" in text
-    assert "      out half: shape not known, read by means (Means), flat (Flat)\n" in text
-    assert "      out flat: shape not known, read by output flat of the network\n" in text
+    assert "      out half: shape unknown, read by means (Means), flat (Flat)\n" in text
+    assert "      out flat: shape unknown, read by output flat of the network\n" in text
     assert 'self.factor = params["factor"]  # 0.5\n' in text
     module = load(small / "stub.py")
     with pytest.raises(
@@ -107,13 +107,13 @@ def test_stub_has_a_class_and_a_test_for_each_unknown_type(anylayer_command, sma
         module.test_times()
 
 
-def test_stub_is_read_and_says_when_run_what_is_missing(anylayer_command, small):
+def test_running_a_stub_names_missing_forward(anylayer_command, small):
     anylayer_command("stub", "net.prototxt", "-o", "stub.py")
     failed = anylayer_command("run", "net.prototxt", "-l", "stub.py", "-i", "x.npy", status=1)
     assert "layer 'half' (Times): the forward of layer type 'Times' is not written yet" in failed.stderr
 
 
-def test_stub_once_filled_passes_its_own_test(anylayer_command, small):
+def test_completed_stub_passes_its_test(anylayer_command, small):
     anylayer_command("stub", "net.prototxt", "-o", "stub.py")
     text = (small / "stub.py").read_text()
     start = text.index("raise anylayer")
@@ -126,7 +126,7 @@ def test_stub_once_filled_passes_its_own_test(anylayer_command, small):
     assert np.array_equal(np.load("half.npy"), np.load("x.npy") / 2)
 
 
-def test_stub_does_not_overwrite(anylayer_command, small):
+def test_stub_overwrites_only_with_force(anylayer_command, small):
     failed = anylayer_command("stub", "net.prototxt", "-o", "layers.py", status=1)
     assert failed.stderr == "layers.py exists. --force overwrites it\n"
     anylayer_command("stub", "net.prototxt", "-o", "layers.py", "--force")
@@ -135,11 +135,11 @@ def test_stub_does_not_overwrite(anylayer_command, small):
 
 def test_stub_without_unknown_layers_writes_nothing(anylayer_command, small):
     result = anylayer_command("stub", *WITH, "-o", "stub.py")
-    assert result.stderr == "net.prototxt: every layer type is known, there is nothing to write\n"
+    assert result.stderr == "net.prototxt: every layer type is known; nothing to write\n"
     assert not (small / "stub.py").exists()
 
 
-def test_stub_of_a_known_type_that_is_asked_for(anylayer_command, small):
+def test_stub_of_known_type_with_type_option(anylayer_command, small):
     shown = anylayer_command("stub", *WITH, "--type", "ShuffleChannel").stdout
     assert "class ShuffleChannel:" in shown
     assert "class Times" not in shown
@@ -156,7 +156,7 @@ layer { name: "d" type: "1_5 def" bottom: "v" top: "z" }
 """
 
 
-def test_a_strangers_text_stays_text(anylayer_command, small):
+def test_stub_quotes_text_of_the_file(anylayer_command, small):
     (small / "hostile.prototxt").write_text(HOSTILE)
     anylayer_command("stub", "hostile.prototxt", "-o", "stub.py")
     module = load(small / "stub.py")
@@ -181,12 +181,12 @@ def test_verify_agrees_on_every_engine(anylayer_command, small):
     assert rows_of(shown)["half"][:4] == ["half", "Times", "ok", "0.0e+00"]
 
 
-def test_verify_does_not_compare_what_runs_in_python(anylayer_command, small):
+def test_verify_skips_host_calls(anylayer_command, small):
     shown = anylayer_command("verify", "net.prototxt", "-l", "host.py", "-e", "onnxruntime").stdout
     assert "all 3 nodes compared agree with NumPy (1 node not compared: constants and host calls)" in shown
 
 
-def test_verify_names_the_first_node_that_differs(anylayer_command, small, monkeypatch):
+def test_verify_names_first_node_that_differs(anylayer_command, small, monkeypatch):
     checks = [
         NodeCheck("a", "A", 1e-7, 1.0, True),
         NodeCheck("b", "B", 0.5, 2.0, False),
@@ -201,7 +201,7 @@ def test_verify_names_the_first_node_that_differs(anylayer_command, small, monke
 
 
 def refusing(monkeypatch, kept):
-    """Let every engine but `kept` refuse, as one that is not installed does."""
+    """Make every engine except `kept` refuse, like an engine that is not installed."""
     from anylayer import engines
     from anylayer.errors import EngineError
 
@@ -216,7 +216,7 @@ def refusing(monkeypatch, kept):
         monkeypatch.setattr(f"anylayer.{room}.load_engine", load_engine, raising=False)
 
 
-def test_verify_shows_an_engine_that_refuses_beside_the_others(anylayer_command, small, monkeypatch):
+def test_verify_continues_after_engine_refuses(anylayer_command, small, monkeypatch):
     refusing(monkeypatch, "onnxruntime")
     words = ("verify", *WITH, "-e", "openvino", "-e", "onnxruntime")
     shown = anylayer_command(*words, status=1).stdout
@@ -231,21 +231,21 @@ def test_verify_shows_an_engine_that_refuses_beside_the_others(anylayer_command,
     assert (alone.stdout, alone.stderr) == ("", "engine 'openvino' needs: pip install openvino\n")
 
 
-def test_verify_says_of_a_node_that_an_engine_refuses_it(anylayer_command, small, monkeypatch):
+def test_verify_shows_refused_node(anylayer_command, small, monkeypatch):
     checks = [
         NodeCheck("a", "A", 1e-7, 1.0, True),
-        NodeCheck("b", "B", float("inf"), 0.0, False, "engine 'x' has no form for 'B'", refused=True),
+        NodeCheck("b", "B", float("inf"), 0.0, False, "engine 'x' cannot express 'B'", refused=True),
     ]
     monkeypatch.setattr("anylayer.inspect.verify.verify", lambda *a, **k: iter(checks))
     shown = anylayer_command("verify", *WITH, "-e", "onnxruntime", status=1).stdout
     assert rows_of(shown)["b"][:3] == ["b", "B", "refused"]
     assert shown.splitlines()[-2:] == [
-        "b: engine 'x' has no form for 'B'",
+        "b: engine 'x' cannot express 'B'",
         "onnxruntime: 1 node refused, the first is 'b' (B)",
     ]
 
 
-def test_verify_without_weights_says_what_to_do(anylayer_command, small):
+def test_verify_without_weights_names_remedy(anylayer_command, small):
     text = (
         (small / "net.prototxt")
         .read_text()
@@ -260,7 +260,7 @@ def test_verify_without_weights_says_what_to_do(anylayer_command, small):
     assert said.endswith("Give the .caffemodel that belongs to this file\n")  # run has no --random-weights
 
 
-def test_verify_with_inputs_given(anylayer_command, small):
+def test_verify_with_given_inputs(anylayer_command, small):
     data = json.loads(anylayer_command("verify", *WITH, "-i", "x.npy", "-e", "onnxruntime", "--json").stdout)
     scales = {n["name"]: n["scale"] for n in data["onnxruntime"]["nodes"]}
     assert scales == {
@@ -271,12 +271,12 @@ def test_verify_with_inputs_given(anylayer_command, small):
     }
 
 
-def test_verify_does_not_compare_numpy_with_itself(anylayer_command, small):
+def test_verify_refuses_numpy(anylayer_command, small):
     failed = anylayer_command("verify", *WITH, "-e", "numpy", status=2)
-    assert "numpy is what the engines are compared with" in failed.stderr
+    assert "engines are compared with numpy; name another engine" in failed.stderr
 
 
-def test_verify_takes_the_engines_there_are(monkeypatch, capsys):
+def test_verify_uses_installed_engines(monkeypatch, capsys):
     from anylayer.engines import load_engine
     from anylayer.errors import EngineError
 
@@ -287,7 +287,7 @@ def test_verify_takes_the_engines_there_are(monkeypatch, capsys):
 
     monkeypatch.setattr("anylayer.engines.load_engine", without_openvino)
     assert verify_command._engines(("all",), False) == ["onnxruntime"]
-    assert capsys.readouterr().err == "left out: engine 'openvino' needs: pip install openvino\n"
+    assert capsys.readouterr().err == "skipped: engine 'openvino' needs: pip install openvino\n"
 
 
 def test_bench_shows_engines_side_by_side(anylayer_command, small):
@@ -296,7 +296,7 @@ def test_bench_shows_engines_side_by_side(anylayer_command, small):
     assert (rows["numpy"][4:], rows["onnxruntime"][4]) == (["5", "1.00"], "5")
 
 
-def test_bench_shows_an_engine_that_refuses_as_a_row(anylayer_command, small, monkeypatch):
+def test_bench_shows_refusing_engine_as_row(anylayer_command, small, monkeypatch):
     refusing(monkeypatch, "onnxruntime")
     words = ("bench", *WITH, "-e", "openvino", "-e", "onnxruntime", "-n", 2)
     shown = anylayer_command(*words, status=1).stdout
@@ -323,35 +323,35 @@ def test_bench_json_and_profile(anylayer_command, small):
 
 def test_bench_profile_as_text(anylayer_command, small):
     shown = anylayer_command("bench", *WITH, "-e", "onnxruntime", "-n", 2, "--profile").stdout
-    assert "onnxruntime, each node alone" in shown
+    assert "onnxruntime, each node measured separately" in shown
     assert rows_of(shown)["half"][1] == "Times"
     assert "by type: " in shown
 
 
-def test_bench_says_what_runs_in_python(anylayer_command, small):
+def test_bench_reports_host_calls(anylayer_command, small):
     result = anylayer_command("bench", "net.prototxt", "-l", "host.py", "-e", "onnxruntime", "-n", 1)
     assert "layer 'means' (Means) runs in Python: " in result.stderr
 
 
-def test_calls_take_turns():
+def test_interleaved_times():
     order = []
     ticks = iter(range(1000))
     calls = {name: lambda name=name: order.append(name) for name in "ab"}
-    times = take_turns(calls, 3, 0, lambda: next(ticks))
+    times = interleaved_times(calls, 3, 0, lambda: next(ticks))
     assert "".join(order) == "ababab"
     assert times == {"a": [1, 1, 1], "b": [1, 1, 1]}
     order.clear()
-    take_turns(calls, None, 40, iter(range(1000)).__next__)
+    interleaved_times(calls, None, 40, iter(range(1000)).__next__)
     assert len(order) == 18  # 3 rounds of 4 ticks, then of 5 with the look at the clock: the last at tick 38
     order.clear()
-    take_turns(calls, None, 0, iter(range(1000)).__next__)
+    interleaved_times(calls, None, 0, iter(range(1000)).__next__)
     assert len(order) == 6
 
 
 @pytest.mark.parametrize(
     ("values", "p95"), [([3], 3), (range(1, 21), 19), (range(1, 101), 95), ([5, 1, 9], 9), (range(1, 22), 20)]
 )
-def test_the_95th_percentile(values, p95):
+def test_95th_percentile(values, p95):
     assert percentile(list(values), 0.95) == p95
 
 
@@ -361,7 +361,7 @@ def test_layers_lists_types(anylayer_command):
     assert shown.splitlines()[-1].endswith("layer types; anylayer layers TYPE shows its fields")
 
 
-def test_layers_shows_the_fields_of_a_type(anylayer_command):
+def test_layers_shows_fields_of_type(anylayer_command):
     shown = anylayer_command("layers", "shufflechannel").stdout
     assert shown.startswith("ShuffleChannel\n")
     assert "shuffle_channel_param" in shown
@@ -385,14 +385,14 @@ def test_layers_json(anylayer_command):
     ]
 
 
-def test_layers_names_the_nearest_type(anylayer_command):
+def test_layers_suggests_nearest_type(anylayer_command):
     failed = anylayer_command("layers", "ShufleChannel", status=1)
     assert failed.stderr == "there is no built-in layer type 'ShufleChannel'; did you mean 'ShuffleChannel'?\n"
 
 
 def test_layers_of_other_formats(anylayer_command):
     shown = anylayer_command("layers", "--format", "keras").stdout
-    assert rows_of(shown)["Conv2D"][1:3] == ["Convolution", "over"]
+    assert rows_of(shown)["Conv2D"][1:3] == ["Convolve", "over"]
     assert shown.endswith("; anylayer layers TYPE --format keras shows its fields\n")
     shown = anylayer_command("layers", "conv2d", "--format", "tensorflow").stdout
     assert rows_of(shown)["padding"][:4] == ["padding", "SAME", "|", "VALID"]
@@ -400,7 +400,7 @@ def test_layers_of_other_formats(anylayer_command):
     assert anylayer_command("layers", "--format", "kera", status=1).stderr.startswith(text)
 
 
-def test_inspect_shows_sizes_that_are_open(anylayer_command, small):
+def test_inspect_shows_symbolic_sizes(anylayer_command, small):
     anylayer_command("convert", *WITH, "-o", "net.onnx", "--batch", "n", "-q")
     assert "inputs: data float32[1, 3, 4, 6]\n" in anylayer_command("inspect", "net.onnx").stdout
     model = onnx.load("net.onnx")

@@ -1,4 +1,4 @@
-"""anylayer convert: files of other formats, compared with what they were made of."""
+"""The command convert writes files of other formats and compares them with their source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shape_of(value):
     return [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
 
 
-def test_the_suffix_tells_the_format(anylayer_command, small):
+def test_suffix_determines_format(anylayer_command, small):
     result = anylayer_command("convert", *WITH, "-o", "net.onnx")
     flat, means = result.stdout.splitlines()
     assert flat == "flat: off by 0 of 0.00289" and re.fullmatch(r"means: off by [\d.e-]+ of 0\.087", means)
@@ -32,7 +32,7 @@ def test_the_suffix_tells_the_format(anylayer_command, small):
     np.testing.assert_allclose(means, np.full((1, 3), 0.5))
 
 
-def test_json(anylayer_command, small):
+def test_json_report(anylayer_command, small):
     data = json.loads(anylayer_command("convert", *WITH, "--to", "onnx", "-o", "a/net", "--json").stdout)
     assert {k: data[k] for k in ("model", "format", "files", "compared_with", "not_compared", "notes")} == {
         "model": "net.prototxt",
@@ -49,7 +49,7 @@ def test_json(anylayer_command, small):
     assert (small / "a" / "net").exists()
 
 
-def test_no_verify(anylayer_command, small):
+def test_no_verify_skips_comparison(anylayer_command, small):
     result = anylayer_command("convert", *WITH, "-o", "net.onnx", "--no-verify")
     assert (result.stdout, result.stderr) == ("", "wrote net.onnx; not compared with its source: not asked for\n")
     assert anylayer_command("convert", *WITH, "-o", "net.onnx", "--no-verify", "-q").output == ""
@@ -66,7 +66,7 @@ def test_functions_and_kept_layers(anylayer_command, small):
     assert "Means" in [n.op_type for n in model.graph.node]
 
 
-def test_a_layer_in_python(anylayer_command, small):
+def test_host_call_is_refused_or_kept(anylayer_command, small):
     shown = anylayer_command("convert", "net.prototxt", "-l", "host.py", "-o", "net.onnx", status=1).stderr
     assert "layer 'means' (Means): runs in Python, which a file cannot hold: host.py:" in shown.replace(
         f"{small}/", ""
@@ -78,7 +78,7 @@ def test_a_layer_in_python(anylayer_command, small):
     assert shown == "wrote net.onnx; not compared with its source: nothing here computes the kept layers: Means\n"
 
 
-def test_unknown_layers(anylayer_command, small):
+def test_unknown_layers_are_named(anylayer_command, small):
     shown = anylayer_command("convert", "net.prototxt", "-o", "net.onnx", status=1).stderr
     assert shown.startswith("net.prototxt: 3 unknown layer types: 'Times' (layer 'half')")
 
@@ -88,7 +88,7 @@ def test_batch_and_shape(anylayer_command, small):
     assert shape_of(onnx.load("net.onnx").graph.input[0]) == [4, 3, 8, 8]
 
 
-def test_an_open_batch(anylayer_command, small):
+def test_symbolic_batch(anylayer_command, small):
     result = anylayer_command("convert", *WITH, "-o", "net.onnx", "--batch", "n")
     lines = [line.split(":")[0] for line in result.stdout.splitlines()]
     assert lines == ["flat (1 sample)", "means (1 sample)", "flat (2 samples)", "means (2 samples)"]
@@ -101,14 +101,14 @@ def test_an_open_batch(anylayer_command, small):
     ]
 
 
-def test_own_inputs(anylayer_command, small):
+def test_given_inputs_and_seed(anylayer_command, small):
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "-i", "x.npy").stdout
     assert shown.splitlines()[0] == "flat: off by 0 of 0.0451"
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "--seed", "5").stdout
     assert shown.splitlines()[0] != "flat: off by 0 of 0.00289"
 
 
-def test_options_of_the_writer(anylayer_command, small):
+def test_writer_options(anylayer_command, small):
     text = (
         (small / "net.prototxt")
         .read_text()
@@ -126,7 +126,7 @@ def test_options_of_the_writer(anylayer_command, small):
     )
 
 
-def test_a_difference_is_an_error(anylayer_command, small, monkeypatch):
+def test_difference_is_an_error(anylayer_command, small, monkeypatch):
     monkeypatch.setitem(numerics.TOLERANCE, "float32", 1e-12)
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", status=1).stderr
     text = r"net.onnx: output 'means' differs from the source: off by .* of 0\.087; the tolerance is 1e-12 of it"
@@ -135,13 +135,13 @@ def test_a_difference_is_an_error(anylayer_command, small, monkeypatch):
     assert not (small / "net.onnx").exists()
 
 
-def test_dialects_are_for_caffe(anylayer_command, small):
+def test_to_dialect_is_refused_for_onnx(anylayer_command, small):
     anylayer_command("convert", *WITH, "-o", "net.onnx", "--dialect", "ssd")
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", "--to-dialect", "ssd", status=1).stderr
     assert shown.startswith("--to-dialect: an ONNX model (.onnx) has no such option")
 
 
-def test_a_dialect_is_that_of_what_is_written(anylayer_command, small):
+def test_dialect_applies_to_written_file(anylayer_command, small):
     anylayer_command("convert", *WITH, "-o", "net.onnx")
     result = anylayer_command("convert", "net.onnx", "-o", "again.prototxt", "--dialect", "ssd")
     assert "again.prototxt, again.caffemodel, again.proto: 2 outputs, run by numpy" in result.stderr
@@ -150,14 +150,14 @@ def test_a_dialect_is_that_of_what_is_written(anylayer_command, small):
 
 
 @pytest.mark.parametrize("out", ["net.xyz", "net"])
-def test_a_suffix_that_tells_nothing(anylayer_command, small, out):
+def test_unknown_suffix_is_refused(anylayer_command, small, out):
     shown = anylayer_command("convert", *WITH, "-o", out, status=1).stderr
     assert shown.startswith(f"{out}: its suffix means no format; it must be one of ")
 
 
-# ------------------------------------------------------------- pictures in the file
+# ---- preprocessing in the file
 
-PICTURES = """
+IMAGES = """
 name: "means"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 10 dim: 12 } }
         transform_param { mean_value: 104 mean_value: 117 mean_value: 123 scale: 0.017 } }
@@ -167,11 +167,11 @@ layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
 
 
 @pytest.fixture
-def pictures(small: Path) -> Any:
-    """A network that takes pictures of 12x10, and a picture of 33x21 in RGB order."""
+def images(small: Path) -> Any:
+    """Write a network for images of 12x10 and an image of 33x21. Return the image in RGB order."""
     from PIL import Image
 
-    Path("pictures.prototxt").write_text(PICTURES)
+    Path("images.prototxt").write_text(IMAGES)
     rgb = np.random.default_rng(0).integers(0, 256, (21, 33, 3)).astype(np.uint8)
     Image.fromarray(rgb).save("picture.png")
     return rgb
@@ -187,31 +187,31 @@ def pictures(small: Path) -> Any:
         ["--crop", "--size", "12x10"],
     ],
 )
-def test_a_file_with_preprocessing_gives_what_run_gives(
-    anylayer_command: Any, pictures: Any, order: str, options: list[str]
+def test_file_with_preprocessing_matches_run(
+    anylayer_command: Any, images: Any, order: str, options: list[str]
 ) -> None:
-    anylayer_command("run", "pictures.prototxt", "-i", "picture.png", "-o", "want.npy", *options)
+    anylayer_command("run", "images.prototxt", "-i", "picture.png", "-o", "want.npy", *options)
     asked = ["--preprocess", order, "--picture", "33x21", *options]
-    anylayer_command("convert", "pictures.prototxt", "-o", "net.onnx", *asked, "-i", "picture.png")
+    anylayer_command("convert", "images.prototxt", "-o", "net.onnx", *asked, "-i", "picture.png")
     session = onnxruntime.InferenceSession("net.onnx")
     assert [(i.type, i.shape) for i in session.get_inputs()] == [("tensor(uint8)", [1, 21, 33, 3])]
-    picture = pictures if order == "rgb" else pictures[:, :, ::-1]
-    (found,) = session.run(None, {session.get_inputs()[0].name: np.ascontiguousarray(picture[None])})
+    image = images if order == "rgb" else images[:, :, ::-1]
+    (found,) = session.run(None, {session.get_inputs()[0].name: np.ascontiguousarray(image[None])})
     assert_same(found, np.load("want.npy"))
 
 
-def test_preprocessing_without_a_picture_size_takes_the_networks(anylayer_command: Any, pictures: Any) -> None:
-    shown = anylayer_command("convert", "pictures.prototxt", "-o", "net.onnx", "--preprocess").stderr
+def test_preprocessing_defaults_to_size_of_input(anylayer_command: Any, images: Any) -> None:
+    shown = anylayer_command("convert", "images.prototxt", "-o", "net.onnx", "--preprocess").stderr
     assert "input 'data': resize to 12x10, BGR, minus mean 104,117,123, times 0.017" in shown
     assert onnxruntime.InferenceSession("net.onnx").get_inputs()[0].shape == [1, 10, 12, 3]
 
 
-def test_preprocessing_that_does_not_fit_is_refused(anylayer_command: Any, pictures: Any) -> None:
-    with_picture = ["convert", "pictures.prototxt", "-o", "net.onnx", "--preprocess", "-i", "picture.png"]
-    shown = anylayer_command(*with_picture, status=1).stderr
-    assert "picture.png: the picture is 33x21, the file takes 12x10; give --picture 33x21" in shown
-    shown = anylayer_command("convert", "pictures.prototxt", "-o", "n.onnx", "--picture", "9x9", status=2).stderr
-    assert "--picture is the size of the pictures that a file with --preprocess takes" in shown
-    shown = anylayer_command("convert", "pictures.prototxt", "-o", "n.onnx", "--scale", "2", status=2).stderr
-    assert "--scale is about --preprocess" in shown
+def test_unfitting_preprocessing_is_refused(anylayer_command: Any, images: Any) -> None:
+    with_image = ["convert", "images.prototxt", "-o", "net.onnx", "--preprocess", "-i", "picture.png"]
+    shown = anylayer_command(*with_image, status=1).stderr
+    assert "picture.png: the image is 33x21, but the file accepts 12x10; give --picture 33x21" in shown
+    shown = anylayer_command("convert", "images.prototxt", "-o", "n.onnx", "--picture", "9x9", status=2).stderr
+    assert "--picture needs --preprocess: it is the size of the images that the file accepts" in shown
+    shown = anylayer_command("convert", "images.prototxt", "-o", "n.onnx", "--scale", "2", status=2).stderr
+    assert "--scale needs --preprocess" in shown
     assert not Path("net.onnx").exists()

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and read without trust."""
+"""Files are written atomically, and read without trusting their headers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anylayer.network import Flag
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
-def test_arrays_are_written_by_suffix(tmp_path):
+def test_suffix_determines_array_format(tmp_path):
     write_arrays(tmp_path / "a.npy", {"x": X})
     write_arrays(tmp_path / "deep" / "a.npz", {"file": X, "conv1/3x3": X + 1})
     write_arrays(tmp_path / "a.json", {"x": X})
@@ -28,12 +28,12 @@ def test_arrays_are_written_by_suffix(tmp_path):
     assert json.loads((tmp_path / "a.json").read_text()) == {"x": [[0, 1, 2], [3, 4, 5]]}
 
 
-def test_npy_holds_one_array(tmp_path):
-    with pytest.raises(AnyLayerError, match="holds one array, there are 2: x, y"):
+def test_npy_with_two_arrays_is_refused(tmp_path):
+    with pytest.raises(AnyLayerError, match="holds one array, but there are 2: x, y"):
         write_arrays(tmp_path / "a.npy", {"x": X, "y": X})
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path):
+def test_failed_write_keeps_old_file(tmp_path):
     (tmp_path / "a").write_bytes(b"old")
 
     def fill(file):
@@ -46,12 +46,12 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path):
     assert (tmp_path / "a").read_bytes() == b"old"
 
 
-def test_a_folder_is_not_overwritten(tmp_path):
-    with pytest.raises(AnyLayerError, match="is a folder, a file was to be written there"):
+def test_folder_is_not_overwritten(tmp_path):
+    with pytest.raises(AnyLayerError, match="is a folder; the output must be a file"):
         write(tmp_path, lambda file: None)
 
 
-def test_json_spells_what_it_lacks():
+def test_json_of_nan_and_infinity():
     value = {"a": np.float32(0.5), 1: (float("nan"), float("inf"), -float("inf")), "n": np.arange(2), "é": Flag(1)}
     text = to_json(value)
     assert text == '{"a": 0.5, "1": ["NaN", "Infinity", "-Infinity"], "n": [0, 1], "é": true}'
@@ -63,29 +63,29 @@ def _claims(shape: str) -> bytes:
 
 
 @pytest.mark.parametrize("data", [b"", b"text", _claims("(100000, 100000)"), _claims("(-1,)"), _claims("(2,")])
-def test_an_npy_file_that_claims_too_much_is_refused(tmp_path, data):
+def test_npy_with_too_large_claim_is_refused(tmp_path, data):
     (tmp_path / "a.npy").write_bytes(data)
-    with pytest.raises(AnyLayerError, match=r"a\.npy: this is no \.npy file: "):
+    with pytest.raises(AnyLayerError, match=r"a\.npy: this is not an \.npy file: "):
         read_npy(tmp_path / "a.npy")
 
 
-def test_an_npy_file_of_objects_is_refused(tmp_path):
+def test_npy_of_objects_is_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.array([{}]), allow_pickle=True)
-    with pytest.raises(AnyLayerError, match=r"a\.npy: this is no \.npy file"):
+    with pytest.raises(AnyLayerError, match=r"a\.npy: this is not an \.npy file"):
         read_npy(tmp_path / "a.npy")
 
 
 @pytest.mark.parametrize("shape", ["(100000, 100000)", "(2,"])
-def test_an_npz_entry_that_claims_too_much_is_refused(tmp_path, shape):
+def test_npz_entry_with_too_large_claim_is_refused(tmp_path, shape):
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("x.npy", _claims(shape))
     with pytest.raises(AnyLayerError, match=r"a\.npz: "):
         read_npz(tmp_path / "a.npz")
 
 
-def test_what_is_no_npz_is_refused(tmp_path):
+def test_file_that_is_not_npz_is_refused(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"text")
-    with pytest.raises(AnyLayerError, match=r"a\.npz: this is no \.npz file: File is not a zip file"):
+    with pytest.raises(AnyLayerError, match=r"a\.npz: this is not an \.npz file: File is not a zip file"):
         read_npz(tmp_path / "a.npz")
     with pytest.raises(AnyLayerError, match="there is no such file"):
         read_npz(tmp_path / "b.npz")

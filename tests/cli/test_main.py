@@ -1,4 +1,4 @@
-"""The command itself: help, errors, statuses, what is loaded."""
+"""The command line: help, errors, exit statuses, loaded packages, parsing of options."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def test_help_lists_the_commands(anylayer_command):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_has_an_example(anylayer_command, name):
+def test_help_of_each_command_has_example(anylayer_command, name):
     assert f"anylayer {name} " in anylayer_command(name, "--help").stdout.split("Example:\n")[1]
 
 
-def test_version(anylayer_command):
+def test_version_option(anylayer_command):
     assert anylayer_command("--version").stdout == f"anylayer {__version__}\n"
 
 
-def test_an_unknown_command_is_told_the_nearest(anylayer_command, small):
+def test_unknown_command_suggests_nearest(anylayer_command, small):
     assert "there is no command 'insepct'; did you mean 'inspect'?" in anylayer_command("insepct", status=2).stderr
     shown = anylayer_command("net.prototxt", status=2).stderr
     assert "there is no command 'net.prototxt'; to run a model: anylayer run net.prototxt" in shown
 
 
-def test_help_loads_nothing_heavy():
+def test_help_loads_no_heavy_package():
     code = (
         "import sys\nfrom click.testing import CliRunner\nfrom anylayer.cli import main\n"
         "for words in (['--help'], ['run', '--help'], ['bench', '--help']):\n"
@@ -51,13 +51,13 @@ def test_help_loads_nothing_heavy():
     assert done.stdout == "[]\n"
 
 
-def test_a_mistake_is_one_line_on_stderr_and_status_1(anylayer_command, tmp_path):
+def test_error_is_one_line_on_stderr_with_status_1(anylayer_command, tmp_path):
     result = anylayer_command("inspect", tmp_path / "gone.prototxt", status=1)
     assert result.stdout == ""
     assert result.stderr == f"{tmp_path}/gone.prototxt: there is no such file\n"
 
 
-def test_debug_raises(anylayer_command, tmp_path):
+def test_debug_raises_exception(anylayer_command, tmp_path):
     result = anylayer_command("inspect", tmp_path / "gone.prototxt", "--debug", status=1)
     assert isinstance(result.exception, AnyLayerError)
 
@@ -76,19 +76,23 @@ def _failing(error):
     [
         (AnyLayerError("the rule", "file", "layer"), 1, "file: layer: the rule"),
         (PermissionError(13, "Permission denied", "x.png"), 1, "x.png: Permission denied"),
-        (MemoryError(), 1, "there is not enough memory"),
+        (MemoryError(), 1, "out of memory"),
         (KeyboardInterrupt(), 130, "interrupted"),
-        (ZeroDivisionError("by zero"), 1, "a bug in anylayer, --debug shows where: ZeroDivisionError: by zero"),
+        (
+            ZeroDivisionError("by zero"),
+            1,
+            "this is a bug in anylayer (--debug shows the traceback): ZeroDivisionError: by zero",
+        ),
     ],
 )
-def test_how_a_command_ends(error, status, text):
+def test_error_message_and_status(error, status, text):
     from click.testing import CliRunner
 
     result = CliRunner().invoke(_failing(error), [])
     assert (result.exit_code, result.stderr) == (status, text + "\n")
 
 
-def test_an_interrupted_process_ends_cleanly(small):
+def test_interrupt_ends_with_status_130(small):
     code = (
         "import sys, anylayer.cli.command as c\n"
         "def stop(*a, **k): raise KeyboardInterrupt\n"
@@ -102,7 +106,7 @@ def test_an_interrupted_process_ends_cleanly(small):
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_a_terminated_process_leaves_no_temporary_folder(small, name):
+def test_termination_deletes_temporary_folder(small, name):
     (small / "slow.py").write_text(
         "import os, signal, time\n"
         "class Slow:\n"
@@ -120,7 +124,7 @@ def test_a_terminated_process_leaves_no_temporary_folder(small, name):
     assert [p for p in sorted(small.iterdir()) if p.name != "__pycache__"] == before
 
 
-def test_a_layer_that_ends_the_program_is_an_error(small):
+def test_layer_that_exits_is_an_error(small):
     (small / "exits.py").write_text(
         "import sys\n"
         "class Exits:\n"
@@ -133,7 +137,7 @@ def test_a_layer_that_ends_the_program_is_an_error(small):
     assert "layer 'half' (Times): forward ends the program (SystemExit: 0) (exits.py:4)" in done.stderr
 
 
-def test_a_process_of_its_own_runs():
+def test_command_runs_in_own_process():
     done = subprocess.run(
         [sys.executable, "-c", _RUN, "layers", "ShuffleChannel", "--json"],
         capture_output=True,
@@ -159,17 +163,17 @@ def _spread(*words):
     return json.loads(CliRunner().invoke(command, words).stdout)
 
 
-def test_input_takes_all_words_up_to_the_next_option():
+def test_input_accepts_all_words_up_to_next_option():
     given = _spread("m", "w", "-i", "a", "b", "--size", "3", "--input", "c")
     assert (given["model"], given["weights"], given["inputs"], given["size"]) == ("m", "w", ["a", "b", "c"], "3")
 
 
-def test_input_before_the_model_takes_one_word():
+def test_input_before_model_accepts_one_word():
     given = _spread("--size", "3", "-i", "a", "m", "w")
     assert (given["model"], given["weights"], given["inputs"]) == ("m", "w", ["a"])
 
 
-def test_after_a_flag_words_are_arguments_again():
+def test_words_after_flag_are_arguments():
     given = _spread("m", "-i", "a", "--json", "w")
     assert (given["weights"], given["inputs"], given["as_json"]) == ("w", ["a"], True)
 
@@ -177,32 +181,32 @@ def test_after_a_flag_words_are_arguments_again():
 @pytest.mark.parametrize(
     ("text", "size"), [("300", (300, 300)), ("500x375", (375, 500)), ("500,375", (375, 500)), ("keep", "keep")]
 )
-def test_sizes(text, size):
+def test_size_option(text, size):
     assert to_size(None, None, text) == size
 
 
 @pytest.mark.parametrize("text", ["", "0", "3x", "ax3", "3x0", "1x2x3", "-3", "999999"])
-def test_what_is_no_size_is_refused(text):
-    with pytest.raises(click.BadParameter, match="a size is WIDTHxHEIGHT, one side, or keep, got"):
+def test_malformed_size_is_refused(text):
+    with pytest.raises(click.BadParameter, match="a size is WIDTHxHEIGHT, one number, or keep, got"):
         to_size(None, None, text)
 
 
-def test_numbers_and_fractions():
+def test_number_option_accepts_fractions():
     assert to_numbers(None, None, "1/256") == 1 / 256
     assert to_numbers(None, None, "-0.5") == -0.5
     assert to_numbers(None, None, "1/2,3,0.5") == (0.5, 3, 0.5)
     for text in ("x", "1/0", "1/2/3"):
-        with pytest.raises(click.BadParameter, match="a number or a fraction is needed, got"):
+        with pytest.raises(click.BadParameter, match="expected a number or a fraction, got"):
             to_numbers(None, None, text)
 
 
-def test_shapes():
+def test_shape_option():
     assert to_shapes(None, None, ["data=1,3,224,224", "2x3"]) == [("data", (1, 3, 224, 224)), ("", (2, 3))]
     for text in ("data=", "data=1,,2", "data=1.5,3", "data=-1"):
-        with pytest.raises(click.BadParameter, match="a shape is INPUT=N,C,H,W in integers of 0 or more, got"):
+        with pytest.raises(click.BadParameter, match="a shape is INPUT=N,C,H,W with integers of at least 0, got"):
             to_shapes(None, None, [text])
 
 
-def test_counts_and_plurals():
+def test_formatting_of_counts_and_plurals():
     assert [count(n) for n in (0, 999, 1000, 1234567, 15_300_000_000)] == ["0", "999", "1 k", "1.23 M", "15.3 G"]
     assert [plural(n, "node") for n in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]

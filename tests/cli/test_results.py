@@ -1,4 +1,4 @@
-"""How outputs are shown: best classes, detections, summaries."""
+"""Outputs are shown as classes with scores, detections, or summaries."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from anylayer.cli.results import (
     channels_first,
     detections,
     join,
+    json_data,
     kind_of,
     lines,
-    plain,
     read_labels,
     split,
 )
@@ -42,28 +42,28 @@ PROB = np.array([[0.1, 0.5, 0.0, 0.5]], np.float32)
         ((1, 1, 9, 7), "map"),
     ],
 )
-def test_the_shape_tells_how_an_output_is_shown(shape, kind):
+def test_shape_determines_presentation(shape, kind):
     assert kind_of(np.full(shape, 0.3, np.float32)) == kind
 
 
-def test_rows_of_seven_are_detections_when_their_numbers_are_whole():
+def test_rows_of_seven_with_integer_classes_are_detections():
     assert kind_of(ROWS) == "detections"
     assert kind_of(ROWS, "map") == "map"
     assert kind_of(np.zeros((1, 1, 0, 7), np.float32)) == "detections"
 
 
-def test_the_best_classes_and_ties_by_class():
+def test_top_classes_with_ties_sorted_by_class():
     assert best(PROB, Options(top=3), "prob") == [[(1, "", 0.5), (3, "", 0.5), (0, "", pytest.approx(0.1))]]
     shown = list(lines("prob", PROB, Options(top=2, labels=["a", "b", "c", "d"]), None))
     assert shown == ["prob float32[1, 4]", "         0.5      1  b", "         0.5      3  d"]
 
 
-def test_labels_must_be_as_many_as_classes():
-    with pytest.raises(AnyLayerError, match="output 'prob' has 4 classes, the labels file has 2 lines"):
+def test_wrong_number_of_labels_is_refused():
+    with pytest.raises(AnyLayerError, match="output 'prob' has 4 classes, but the labels file has 2 lines"):
         best(PROB, Options(labels=["a", "b"]), "prob")
 
 
-def test_detections_above_the_threshold_in_the_pictures_pixels():
+def test_detections_above_threshold_in_pixels():
     place = Placement(10, 20, 100, 200)
     (found,) = detections(ROWS, Options(threshold=0.5, labels=["background", "a", "b", "c"]), place)
     assert (found.number, found.label, found.score) == (3, "c", 0.75)
@@ -71,13 +71,15 @@ def test_detections_above_the_threshold_in_the_pictures_pixels():
     assert [d.number for d in detections(ROWS, Options(threshold=0.2), place)] == [3, 1]
 
 
-def test_a_class_without_a_label_is_refused():
-    with pytest.raises(AnyLayerError, match="class 3 is detected, the labels file has 2 lines"):
+def test_class_without_label_is_refused():
+    with pytest.raises(AnyLayerError, match="class 3 is detected, but the labels file has 2 lines"):
         detections(ROWS, Options(labels=["background", "a"]), None)
 
 
-def test_rows_of_another_width_are_no_detections():
-    with pytest.raises(AnyLayerError, match=r"detections have 7 values a row, the output has shape \(1, 4\)"):
+def test_rows_of_other_width_are_refused_as_detections():
+    with pytest.raises(
+        AnyLayerError, match=r"detections have 7 values per row, but the output has shape \(1, 4\)"
+    ):
         detections(PROB, Options(), None)
 
 
@@ -90,25 +92,25 @@ def test_detections_as_text():
     ]
 
 
-def test_maps_are_summed_up_and_what_is_not_finite_is_counted():
+def test_summary_counts_values_that_are_not_finite():
     output = np.array([[1.0, 2.0], [np.nan, 3.0]], np.float32).repeat(5, 0).reshape(1, 1, 10, 2)
     assert list(lines("m", output, Options(), None)) == [
         "m float32[1, 1, 10, 2]: 1..3, mean 2; 5 of 20 values are NaN or infinite"
     ]
 
 
-def test_few_values_are_printed():
+def test_small_output_is_printed():
     assert list(lines("v", np.array([[1.5, 2], [3, 4]], np.float32), Options(), None)) == [
         "v float32[2, 2]: 1.5 2 3 4"
     ]
 
 
-def test_plain_data():
-    assert plain("p", PROB, Options(top=1), None)["top"] == [{"class": 1, "label": "", "score": 0.5}]
-    data = plain("d", ROWS, Options(), Placement(0, 0, 10, 10))
+def test_json_data_of_outputs():
+    assert json_data("p", PROB, Options(top=1), None)["top"] == [{"class": 1, "label": "", "score": 0.5}]
+    data = json_data("d", ROWS, Options(), Placement(0, 0, 10, 10))
     assert data["unit"] == "pixels"
     assert data["detections"] == [{"class": 3, "label": "", "score": 0.75, "box": [5, 5, 10, 12.5]}]
-    data = plain("v", np.array([[1.0, 2.0]] * 2, np.float32), Options(), None)
+    data = json_data("v", np.array([[1.0, 2.0]] * 2, np.float32), Options(), None)
     assert data == {
         "shape": [2, 2],
         "dtype": "float32",
@@ -118,10 +120,10 @@ def test_plain_data():
         "mean": 1.5,
         "values": [[1.0, 2.0]] * 2,
     }
-    assert "values" not in plain("v", np.zeros((2, 2, 1000), np.float32), Options(), None)
+    assert "values" not in json_data("v", np.zeros((2, 2, 1000), np.float32), Options(), None)
 
 
-def test_a_batch_is_split_and_detections_go_by_their_image():
+def test_batch_is_split_with_detections_by_image():
     rows = ROWS.copy()
     rows[0, 0, 1, 0] = 1
     first, second = split({"y": np.array([[1.0, 2], [3, 4]]), "rows": rows}, 2)
@@ -130,24 +132,24 @@ def test_a_batch_is_split_and_detections_go_by_their_image():
     assert_array_equal(second["rows"][0, 0], [[0, 3, 0.75, 0.5, 0.5, 1.0, 1.25]])
 
 
-def test_an_output_that_does_not_tell_the_batch_apart_is_refused():
-    with pytest.raises(AnyLayerError, match=r"output 'y' float64\[1, 4\] does not tell 2 inputs apart"):
+def test_output_without_batch_axis_is_refused():
+    with pytest.raises(AnyLayerError, match=r"output 'y' float64\[1, 4\] has no axis for 2 samples"):
         split({"y": np.zeros((1, 4))}, 2)
 
 
-def test_results_are_joined_and_detections_numbered():
+def test_results_are_concatenated_with_numbered_detections():
     joined = join([{"y": np.zeros((1, 2)), "d": ROWS}, {"y": np.ones((1, 2)), "d": ROWS[:, :, 1:]}])
     assert_array_equal(joined["y"], [[0, 0], [1, 1]])
     assert joined["d"].shape == (1, 1, 5, 7)
     assert_array_equal(joined["d"][0, 0, :, 0], [0, 0, -1, 1, -1])
 
 
-def test_results_of_different_shapes_are_not_joined():
-    with pytest.raises(AnyLayerError, match="output 'y' has a shape of its own for each input"):
+def test_results_of_different_shapes_are_refused():
+    with pytest.raises(AnyLayerError, match="output 'y' has different shapes for the inputs"):
         join([{"y": np.zeros((1, 2))}, {"y": np.zeros((1, 3))}])
 
 
-def test_labels_are_lines(tmp_path):
+def test_labels_are_read_by_line(tmp_path):
     (tmp_path / "l.txt").write_text("n01 cat\n\n dog\x1b[2J\n\n")
     assert read_labels(tmp_path / "l.txt") == ["n01 cat", "", "dog[2J"]
 
@@ -155,19 +157,19 @@ def test_labels_are_lines(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\n", "there are no labels in the file"),
-        (b"\xff\xfe\x00", "labels are text in UTF-8"),
+        (b"\n", "the file has no labels"),
+        (b"\xff\xfe\x00", "labels must be UTF-8 text"),
         (None, "no such file"),
     ],
 )
-def test_what_are_no_labels_is_refused(tmp_path, data, message):
+def test_malformed_labels_are_refused(tmp_path, data, message):
     if data is not None:
         (tmp_path / "l.txt").write_bytes(data)
     with pytest.raises(AnyLayerError, match=message):
         read_labels(tmp_path / "l.txt")
 
 
-def test_maps_with_channels_last():
+def test_channels_last_maps():
     assert kind_of(np.zeros((1, 1, 1, 9), np.float32), "auto", True) == "top"
     assert kind_of(np.zeros((1, 8, 8, 2), np.float32), "auto", True) == "map"
     wide = np.zeros((1, 2, 6, 3), np.float32)

@@ -1,4 +1,4 @@
-"""anylayer run, from the words to the files."""
+"""The command run, from its arguments to the files that it writes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.engine_names import ALL
 
 SHARED = Path(__file__).parents[3] / "shared"
 NET = ("run", "net.prototxt", "-l", "layers.py", "-e", "onnxruntime")
-MEANS = [15, 10, 5]  # half of B, G, R = 30, 20, 10; three groups of one channel stay where they are
+MEANS = [15, 10, 5]  # half of B, G, R = 30, 20, 10; shuffling three groups of one channel changes nothing
 
 
-def test_outputs_go_to_stdout_and_the_report_to_stderr(anylayer_command, small):
+def test_outputs_go_to_stdout_and_report_to_stderr(anylayer_command, small):
     result = anylayer_command(*NET, "-i", "picture.png")
     assert result.stdout.splitlines() == [
         "flat float32[1, 1, 4, 6]: 0.0588235..0.0588235, mean 0.0588235",
@@ -33,16 +33,16 @@ def test_outputs_go_to_stdout_and_the_report_to_stderr(anylayer_command, small):
         "           5      2",
     ]
     said = result.stderr.splitlines()
-    assert said[0] == "input 'data': resize to 6x4, BGR (no transform_param in the file, none asked for)"
+    assert said[0] == "input 'data': resize to 6x4, BGR (no transform_param in the file, no options given)"
     assert said[1].startswith("engine onnxruntime: ")
-    assert said[1].endswith(" ms a frame")
+    assert said[1].endswith(" ms per frame")
     assert said[2] == (
         "layers from your files: Times (layers.py, 1 node), Means (layers.py, 1 node), Flat (layers.py, 1 node); "
         "none of them runs in Python"
     )
 
 
-def test_quiet_says_nothing(anylayer_command, small):
+def test_quiet_prints_only_results(anylayer_command, small):
     result = anylayer_command(*NET, "-i", "picture.png", "--quiet", "-o", "m.npz")
     assert result.stderr == ""
     assert result.stdout.startswith("flat float32[1, 1, 4, 6]")
@@ -50,7 +50,7 @@ def test_quiet_says_nothing(anylayer_command, small):
 
 
 @pytest.mark.parametrize("engine", [*ALL, "auto"])
-def test_every_engine_gives_the_same(anylayer_command, small, engine):
+def test_all_engines_agree(anylayer_command, small, engine):
     anylayer_command(*NET, "-e", engine, "-i", "x.npy", "-o", f"{engine}.npz")
     x = np.load("x.npy")
     found = np.load(f"{engine}.npz")
@@ -58,7 +58,7 @@ def test_every_engine_gives_the_same(anylayer_command, small, engine):
     assert_allclose(found["flat"], x[:, 0:1] / 510, rtol=1e-5)
 
 
-def test_json_is_all_there_is_on_stdout(anylayer_command, small):
+def test_stdout_has_only_json(anylayer_command, small):
     result = anylayer_command(*NET, "-i", "picture.png", "--json", "--top", "1", "-o", "flat.png", "-o", "x.json")
     data = json.loads(result.stdout)
     assert data["engine"] == "onnxruntime"
@@ -75,7 +75,7 @@ def test_json_is_all_there_is_on_stdout(anylayer_command, small):
     assert json.loads((small / "x.json").read_text())["means"] == [MEANS]
 
 
-def test_labels_and_top(anylayer_command, small):
+def test_labels_and_top_options(anylayer_command, small):
     (small / "labels.txt").write_text("blue\ngreen\nred\n")
     shown = anylayer_command(*NET, "-i", "picture.png", "--blob", "means", "--labels", "labels.txt", "--top", 2)
     assert shown.stdout.splitlines() == [
@@ -85,7 +85,7 @@ def test_labels_and_top(anylayer_command, small):
     ]
 
 
-def test_a_layer_that_runs_in_python_is_named_with_the_reason(anylayer_command, small):
+def test_host_call_is_reported_with_reason(anylayer_command, small):
     result = anylayer_command("run", "net.prototxt", "-l", "host.py", "-e", "onnxruntime", "-i", "picture.png")
     said = result.stderr.splitlines()
     assert said[-2].endswith("; in Python: 1 node")
@@ -94,37 +94,37 @@ def test_a_layer_that_runs_in_python_is_named_with_the_reason(anylayer_command, 
     assert "          15      0" in result.stdout
 
 
-def test_what_is_asked_of_the_picture_is_done_and_said(anylayer_command, small):
+def test_image_options_are_applied_and_reported(anylayer_command, small):
     words = ("--mean", "1,2,3", "--scale", "1/2", "--swap-rb", "--size", "3x2")
     result = anylayer_command(*NET, "-i", "picture.png", *words, "-o", "out.npz")
     assert result.stderr.splitlines()[0] == (
-        "input 'data': resize to 3x2, RGB, minus mean 1,2,3, times 0.5 (as asked)"
+        "input 'data': resize to 3x2, RGB, minus mean 1,2,3, times 0.5 (from the options)"
     )
     found = np.load("out.npz")
     assert found["flat"].shape == (1, 1, 2, 3)
     assert_allclose(found["means"], [[(10 - 1) / 4, (20 - 2) / 4, (30 - 3) / 4]])
 
 
-def test_the_files_transform_is_followed(anylayer_command, small):
+def test_transform_of_file_is_used(anylayer_command, small):
     text = (small / "net.prototxt").read_text()
     transform = "transform_param { mean_value: 3 mean_value: 2 mean_value: 1 scale: 0.5 crop_size: 2 }"
     (small / "own.prototxt").write_text(text.replace("input_param", transform + " input_param", 1))
     result = anylayer_command("run", "own.prototxt", *NET[2:], "-i", "picture.png", "--size", "4", "-o", "out.npz")
     assert result.stderr.splitlines()[0].startswith(
-        "input 'data': resize to 4x4, BGR, minus mean 3,2,1, centre 2x2, times 0.5 (transform_param of"
+        "input 'data': resize to 4x4, BGR, minus mean 3,2,1, center 2x2, times 0.5 (transform_param of"
     )
     found = np.load("out.npz")
     assert found["flat"].shape == (1, 1, 2, 2)
     assert_allclose(found["means"], [[27 / 4, 18 / 4, 9 / 4]])
 
 
-def test_a_map_is_written_as_a_picture(anylayer_command, small):
+def test_map_is_written_as_image(anylayer_command, small):
     result = anylayer_command(*NET, "-i", "picture.png", "-o", "flat.png")
     assert "wrote flat.png: 'flat' 6x4, 0 is black, 1 white" in result.stderr
     assert_array_equal(np.asarray(Image.open("flat.png")), np.full((4, 6), 15))
 
 
-def test_any_blob_by_name(anylayer_command, small):
+def test_blob_option_selects_any_blob(anylayer_command, small):
     result = anylayer_command(*NET, "-i", "x.npy", "--blob", "shuffle", "-o", "s.npy", "-o", "s.png")
     assert_array_equal(np.load("s.npy"), np.load("x.npy"))
     assert "the largest of 3 channels" in result.stderr
@@ -133,7 +133,7 @@ def test_any_blob_by_name(anylayer_command, small):
     assert failed.stderr.endswith("net.prototxt: there is no blob 'shufle'; did you mean 'shuffle'?\n")
 
 
-def test_a_folder_runs_in_batches(anylayer_command, small):
+def test_folder_runs_in_batches(anylayer_command, small):
     (small / "in").mkdir()
     for i in range(5):
         Image.new("RGB", (6, 4), (0, 0, 10 * i)).save(small / "in" / f"{i}.png")
@@ -147,44 +147,44 @@ def test_a_folder_runs_in_batches(anylayer_command, small):
 
 
 @pytest.mark.parametrize("batch", [1, 2])
-def test_a_broken_picture_does_not_end_the_run_of_a_folder(anylayer_command, small, batch):
+def test_broken_image_in_folder_is_skipped(anylayer_command, small, batch):
     (small / "in").mkdir()
     for i in range(4):
         Image.new("RGB", (6, 4), (0, 0, 10 * i)).save(small / "in" / f"{i}.png")
     whole = (small / "in" / "1.png").read_bytes()
-    (small / "in" / "1.png").write_bytes(b"no picture")
+    (small / "in" / "1.png").write_bytes(b"no image")
     words = ("-i", "in", "--batch", batch, "--blob", "means")
     result = anylayer_command(*NET, *words, "-o", "each/{name}.npy", "-o", "all.npy", status=1)
     assert result.stdout.splitlines()[::5] == [f"in/{i}.png:" for i in (0, 2, 3)]
-    assert "left out: in/1.png: this is no picture Pillow knows\n" in result.stderr
-    assert result.stderr.endswith("1 of 4 inputs could not be read and was left out\n")
+    assert "skipped: in/1.png: this is not an image that Pillow can read\n" in result.stderr
+    assert result.stderr.endswith("1 of 4 inputs could not be read and was skipped\n")
     assert sorted(p.name for p in (small / "each").iterdir()) == ["0.npy", "2.npy", "3.npy"]
     assert_array_equal(np.load("all.npy")[:, 0], [0, 10, 15])
     data = json.loads(anylayer_command(*NET, *words, "--json", status=1).stdout)
     assert [r["input"] for r in data["results"]] == [f"in/{i}.png" for i in range(4)]
-    assert data["results"][1]["error"] == "in/1.png: this is no picture Pillow knows"
+    assert data["results"][1]["error"] == "in/1.png: this is not an image that Pillow can read"
     (small / "in" / "1.png").write_bytes(whole)
     anylayer_command(*NET, *words)
 
 
-def test_a_folder_of_broken_pictures_only(anylayer_command, small):
+def test_folder_with_only_broken_images(anylayer_command, small):
     (small / "in").mkdir()
     for name in "ab":
-        (small / "in" / f"{name}.png").write_bytes(b"no picture")
+        (small / "in" / f"{name}.png").write_bytes(b"no image")
     result = anylayer_command(*NET, "-i", "in", "-o", "all.npz", status=1)
-    assert result.stderr.endswith("2 of 2 inputs could not be read and were left out\n")
+    assert result.stderr.endswith("2 of 2 inputs could not be read and were skipped\n")
     assert result.stdout == ""
     assert not (small / "all.npz").exists()
 
 
-def test_one_broken_picture_is_an_error(anylayer_command, small):
-    (small / "picture.png").write_bytes(b"no picture")
+def test_single_broken_image_is_an_error(anylayer_command, small):
+    (small / "picture.png").write_bytes(b"no image")
     result = anylayer_command(*NET, "-i", "picture.png", status=1)
-    assert result.stderr.endswith("picture.png: this is no picture Pillow knows\n")
-    assert "left out" not in result.stderr
+    assert result.stderr.endswith("picture.png: this is not an image that Pillow can read\n")
+    assert "skipped" not in result.stderr
 
 
-def test_json_of_several_inputs_names_their_files(anylayer_command, small):
+def test_json_names_file_of_each_input(anylayer_command, small):
     Image.new("RGB", (6, 4), (0, 0, 20)).save(small / "b.png")
     anylayer_command(*NET, "-i", "picture.png", "b.png", "--blob", "means", "-o", "all.json")
     assert json.loads((small / "all.json").read_text()) == [
@@ -193,7 +193,7 @@ def test_json_of_several_inputs_names_their_files(anylayer_command, small):
     ]
 
 
-def test_many_files_are_not_all_listed(anylayer_command, small):
+def test_list_of_written_files_is_limited(anylayer_command, small):
     specs = [f"data={small / 'picture.png'}"]
     for i in range(23):
         Image.new("RGB", (6, 4)).save(small / f"p{i}.png")
@@ -204,7 +204,7 @@ def test_many_files_are_not_all_listed(anylayer_command, small):
     assert len(list((small / "out").iterdir())) == 24
 
 
-def test_a_progress_bar_on_a_terminal_only(small):
+def test_progress_bar_only_on_terminal(small):
     terminal, end = pty.openpty()
     words = [*NET, "-i", "picture.png", "picture.png", "--batch", "1", "--blob", "means", "--json"]
     command = [sys.executable, "-c", "from anylayer.cli import main; main()", *words]
@@ -221,7 +221,7 @@ def test_a_progress_bar_on_a_terminal_only(small):
     assert b"2/2" not in done.stderr
 
 
-def test_pictures_of_different_sizes_run_one_by_one(anylayer_command, small):
+def test_images_of_different_sizes_run_one_by_one(anylayer_command, small):
     Image.new("RGB", (3, 3), (0, 0, 10)).save(small / "other.png")
     words = ("-i", "picture.png", "other.png", "--size", "keep", "--batch", "2", "-o", "{name}.npz")
     anylayer_command(*NET, *words)
@@ -229,7 +229,7 @@ def test_pictures_of_different_sizes_run_one_by_one(anylayer_command, small):
     assert np.load("other.npz")["flat"].shape == (1, 1, 3, 3)
 
 
-def test_shape_says_how_large_the_input_is(anylayer_command, small):
+def test_shape_option_sets_input_size(anylayer_command, small):
     anylayer_command(*NET, "-i", "picture.png", "--shape", "data=1,3,8,10", "-o", "a.npz")
     assert np.load("a.npz")["flat"].shape == (1, 1, 8, 10)
     failed = anylayer_command(*NET, "-i", "picture.png", "--shape", "dta=1,3,8,10", status=1)
@@ -241,24 +241,24 @@ def test_shape_says_how_large_the_input_is(anylayer_command, small):
     [
         (("-i", "gone.png"), 1, "gone.png: there is no such file"),
         (("-i", "layers.py"), 1, "layers.py holds Python code"),
-        (("-i", "data=[1, 2]"), 1, "4 dimensions are needed, got shape (2,)"),
+        (("-i", "data=[1, 2]"), 1, "expected 4 dimensions, got shape (2,)"),
         (("-i", "x.npy", "-e", "tensorrt"), 1, "there is no engine 'tensorrt'"),
         (("-i", "x.npy", "-o", "means.png", "--blob", "means"), 1, "no output is a map or detections"),
-        (("-i", "x.npy", "--show", "detections"), 1, "detections have 7 values a row"),
+        (("-i", "x.npy", "--show", "detections"), 1, "detections have 7 values per row"),
         (("-i", "x.npy", "--labels", "gone.txt"), 1, "gone.txt: there is no such file"),
         (("-i", "x.npy", "--show", "nonsense"), 2, "'nonsense' is not one of"),
-        (("-i", "x.npy", "--size", "0"), 2, "a size is WIDTHxHEIGHT, one side, or keep, got '0'"),
+        (("-i", "x.npy", "--size", "0"), 2, "a size is WIDTHxHEIGHT, one number, or keep, got '0'"),
         ((), 2, "Missing option '-i'"),
     ],
 )
-def test_mistakes_end_with_one_message(anylayer_command, small, words, status, message):
+def test_errors_are_one_message(anylayer_command, small, words, status, message):
     result = anylayer_command(*NET, *words, status=status)
     assert message in result.stderr
     assert "Traceback" not in result.output
     assert sorted(p.name for p in small.glob("*.png")) == ["picture.png"]
 
 
-def test_unknown_layers_are_named_all_at_once(anylayer_command, small):
+def test_all_unknown_layers_are_named(anylayer_command, small):
     result = anylayer_command("run", "net.prototxt", "-i", "x.npy", status=1)
     for type_ in ("Times", "Means", "Flat"):
         assert f"'{type_}'" in result.stderr
@@ -266,7 +266,7 @@ def test_unknown_layers_are_named_all_at_once(anylayer_command, small):
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_missing_input_is_named(anylayer_command, small):
+def test_missing_input_is_named(anylayer_command, small):
     text = (small / "net.prototxt").read_text()
     (small / "two.prototxt").write_text(
         text + 'layer { name: "i" type: "Input" top: "info" input_param { shape { dim: 1 dim: 3 } } }\n'
@@ -279,7 +279,7 @@ def test_a_missing_input_is_named(anylayer_command, small):
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
-def test_detections_are_drawn_on_the_picture(anylayer_command, tmp_path):
+def test_detections_are_drawn_on_image(anylayer_command, tmp_path):
     noise = np.random.default_rng(1).integers(0, 256, (60, 90, 3), np.uint8)
     Image.fromarray(noise).save(tmp_path / "noise.png")
     folder = SHARED / "models" / "mobilenet_ssd"
@@ -297,17 +297,19 @@ def test_detections_are_drawn_on_the_picture(anylayer_command, tmp_path):
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
-def test_lenet_says_what_caffe_said(anylayer_command, tmp_path):
+def test_lenet_matches_caffe(anylayer_command, tmp_path):
     folder = SHARED / "models" / "lenet"
     words = ("run", folder / "deploy.prototxt", folder / "weights.caffemodel", "-i", folder / "input_data.npy")
     anylayer_command(*words, "-o", tmp_path / "prob.npy")
     assert_allclose(np.load(tmp_path / "prob.npy"), np.load(folder / "output_prob.npy"), atol=1e-5)
 
 
-def test_pictures_as_keras_prepares_them(anylayer_command, small):
+def test_pixels_option_matches_keras(anylayer_command, small):
     words = ("run", "net.prototxt", "-l", "layers.py", "-i", "picture.png", "-o", "out.npz", "--blob", "data")
     shown = anylayer_command(*words, "--pixels", "tf").stderr
-    assert shown.startswith("input 'data': resize to 6x4, RGB, minus mean 127.5, times 0.00784314 (as asked)\n")
+    assert shown.startswith(
+        "input 'data': resize to 6x4, RGB, minus mean 127.5, times 0.00784314 (from the options)\n"
+    )
     data = np.load("out.npz")["data"]
     np.testing.assert_allclose(data[0, :, 0, 0], np.array([10, 20, 30]) / 127.5 - 1, atol=1e-6)
     anylayer_command(*words, "--pixels", "torch")
@@ -316,11 +318,11 @@ def test_pictures_as_keras_prepares_them(anylayer_command, small):
     anylayer_command(*words, "--pixels", "caffe")
     want = np.array([30, 20, 10]) - [103.939, 116.779, 123.68]
     np.testing.assert_allclose(np.load("out.npz")["data"][0, :, 0, 0], want, rtol=1e-5)
-    text = "--pixels stands for --mean, --scale and --swap-rb: give it or them"
+    text = "--pixels replaces --mean, --scale and --swap-rb; give either it or them"
     assert text in anylayer_command(*words, "--pixels", "tf", "--swap-rb", status=2).stderr
 
 
-def test_an_array_with_channels_last_is_noted(anylayer_command, small):
+def test_channels_last_array_gives_note(anylayer_command, small):
     np.save("last.npy", np.zeros((1, 4, 6, 3), np.float32))
     note = (
         "note: input 'data' is (N, C, H, W) = [1, 3, 4, 6] in the file, the array [1, 4, 6, 3] seems to have its "
@@ -333,7 +335,7 @@ def test_an_array_with_channels_last_is_noted(anylayer_command, small):
     assert "note: input" not in anylayer_command(*command, "-i", "x.npy").stderr
 
 
-def test_an_array_without_samples_is_refused_with_the_remedy(anylayer_command, small):
+def test_array_without_batch_axis_is_refused_with_remedy(anylayer_command, small):
     np.save("one.npy", np.zeros((3, 4, 6), np.float32))
     said = anylayer_command(*NET, "-i", "one.npy", status=1).stderr
-    assert "4 dimensions are needed, got shape (3, 4, 6). Give the number of samples, too: x[None]" in said
+    assert "expected 4 dimensions, got shape (3, 4, 6). Add the batch axis: x[None]" in said

@@ -1,4 +1,4 @@
-"""Frames run in batches where that is faster, else one by one."""
+"""Frames run in batches where that is faster, otherwise one by one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ NET = (
 
 @pytest.fixture
 def folder(small, monkeypatch):
-    """Five pictures; `seconds(frame=, batch=)` sets what calls take, and returns the sizes called."""
+    """Write five images. Return a function that sets the measured time of a frame and of a batch.
+
+    That function returns the list of batch sizes of later runs.
+    """
     (small / "in").mkdir()
     for i in range(5):
         Image.new("RGB", (6, 4), (0, 0, 10 * i)).save(small / "in" / f"{i}.png")
@@ -47,16 +50,18 @@ def folder(small, monkeypatch):
     return seconds
 
 
-def test_frames_run_one_by_one_where_a_batch_is_slower(anylayer_command, folder):
+def test_frames_run_one_by_one_if_batch_is_slower(anylayer_command, folder):
     called = folder(frame=1, batch=3)
     result = anylayer_command(*NET, "--batch", 2)
     assert called == [1, 1, 2, 2, 1, 1, 1]
-    assert "one by one, which is faster here: 1.5e+03 ms a frame in a batch of 2, 1e+03 alone\n" in result.stderr
+    assert (
+        "one by one, because it is faster: 1.5e+03 ms per frame in a batch of 2, 1e+03 ms alone\n" in result.stderr
+    )
     assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])
     assert json.loads(anylayer_command(*NET, "--batch", 2, "--json").stdout)["batch"] == 1
 
 
-def test_a_batch_is_kept_where_it_is_faster_and_the_last_one_is_filled(anylayer_command, folder):
+def test_faster_batch_is_kept_and_last_one_padded(anylayer_command, folder):
     called = folder(frame=1, batch=1.5)
     result = anylayer_command(*NET, "--batch", 2, "--json")
     assert called == [1, 1, 2, 2, 2]
@@ -65,7 +70,7 @@ def test_a_batch_is_kept_where_it_is_faster_and_the_last_one_is_filled(anylayer_
     assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])
 
 
-def test_batches_with_broken_pictures_are_filled(anylayer_command, folder, small):
+def test_broken_images_leave_full_batches(anylayer_command, folder, small):
     (small / "in" / "1.png").write_bytes(b"")
     called = folder(frame=1, batch=1.5)
     anylayer_command(*NET, "--batch", 3, status=1)
@@ -73,7 +78,7 @@ def test_batches_with_broken_pictures_are_filled(anylayer_command, folder, small
     assert_array_equal(np.load("all.npy")[:, 0], [0, 10, 15, 20])
 
 
-def test_a_frame_of_another_size_runs_alone(anylayer_command, folder, small):
+def test_frame_of_other_size_runs_alone(anylayer_command, folder, small):
     Image.new("RGB", (3, 3), (0, 0, 60)).save(small / "in" / "5.png")
     called = folder(frame=1, batch=1.5)
     anylayer_command(*NET, "--batch", 2, "--size", "keep")
@@ -81,7 +86,7 @@ def test_a_frame_of_another_size_runs_alone(anylayer_command, folder, small):
     assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20, 30])
 
 
-def test_a_batch_is_kept_where_its_samples_are_mixed(anylayer_command, folder, small):
+def test_batch_is_kept_if_layer_mixes_samples(anylayer_command, folder, small):
     layers = (small / "layers.py").read_text()
     mixing = "inputs[0].mean(axis=(2, 3)) - inputs[0].mean(axis=(0, 2, 3))"
     (small / "layers.py").write_text(layers.replace("inputs[0].mean(axis=(2, 3))", mixing))
@@ -91,7 +96,7 @@ def test_a_batch_is_kept_where_its_samples_are_mixed(anylayer_command, folder, s
     assert_array_equal(np.load("all.npy")[:, 0], [-10, -5, 0, 5, 10])
 
 
-def test_frames_run_one_by_one_where_the_network_takes_no_batch(anylayer_command, folder, small):
+def test_frames_run_one_by_one_if_network_fails_on_batch(anylayer_command, folder, small):
     layers = (small / "layers.py").read_text()
     (small / "layers.py").write_text(layers.replace("inputs[0].mean(", "inputs[0].reshape(1, 3, 4, 6).mean("))
     folder(frame=1, batch=1)
@@ -100,7 +105,7 @@ def test_frames_run_one_by_one_where_the_network_takes_no_batch(anylayer_command
     assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])
 
 
-def test_one_frame_fills_the_batch_of_a_network_that_takes_no_other(anylayer_command, folder, small):
+def test_single_frame_pads_fixed_batch(anylayer_command, folder, small):
     net = (small / "net.prototxt").read_text().replace("dim: 1 dim: 3", "dim: 4 dim: 3")
     (small / "net.prototxt").write_text(net)
     layers = (small / "layers.py").read_text()
@@ -108,7 +113,7 @@ def test_one_frame_fills_the_batch_of_a_network_that_takes_no_other(anylayer_com
     words = [word if word != "in" else "in/3.png" for word in NET]
     result = anylayer_command(*words)
     assert_array_equal(np.load("all.npy"), [[15, 0, 0]])
-    assert "the network takes batches of 4 only: filled up with the last frame\n" in result.stderr
+    assert "the network accepts only batches of 4: padded with the last frame\n" in result.stderr
     for more in ((), ("--batch", 2), ("--batch", 3)):
         anylayer_command(*NET, *more)
         assert_array_equal(np.load("all.npy")[:, 0], [0, 5, 10, 15, 20])

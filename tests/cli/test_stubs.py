@@ -1,4 +1,4 @@
-"""The text of a stub, whatever a network's file holds."""
+"""The text of a stub is valid Python for any text in a network's file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARAMS = st.dictionaries(TEXT, FIELDS, max_size=2)
 
 @st.composite
 def networks(draw):
-    """A network, and rows of a report on it."""
+    """Draw a network and the rows of a report on it."""
     nodes, rows = [], []
     for i in range(draw(st.integers(1, 4))):
         blobs = [np.zeros((2, 3), np.float32)] if draw(st.booleans()) else []
@@ -35,7 +35,7 @@ def networks(draw):
 
 @settings(max_examples=150, deadline=None)
 @given(networks(), TEXT)
-def test_a_stub_is_python_with_a_class_and_a_test_for_each_type(made, command):
+def test_stub_is_python_with_class_and_test_per_type(made, command):
     network, rows = made
     types = list(dict.fromkeys(n.type for n in network.nodes))
     text = stub_file(network, rows, types, command)
@@ -51,7 +51,7 @@ def test_a_stub_is_python_with_a_class_and_a_test_for_each_type(made, command):
         assert test.name.startswith("test_")
 
 
-def test_fields_that_some_layers_leave_out_are_optional():
+def test_params_missing_in_some_layers_are_optional():
     nodes = [
         Node("a", "T", [], ["a"], {"p": {"k": 1, "s": Word("MAX")}}),
         Node("b", "T", [], ["b"], {"p": {"k": 2}}),
@@ -59,4 +59,4 @@ def test_fields_that_some_layers_leave_out_are_optional():
     rows = [SimpleNamespace(inputs=[], outputs=[(n.name, None)]) for n in nodes]
     text = stub_file(Network("n", "caffe", {}, nodes, {}), rows, ["T"], "anylayer run n")
     assert 'self.k = params["k"]  # 1, 2\n' in text
-    assert 'self.s = params.get("s")  # "MAX"; 1 of 2 layers leave it out\n' in text
+    assert 'self.s = params.get("s")  # "MAX"; 1 of 2 layers do not have it\n' in text

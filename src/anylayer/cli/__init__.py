@@ -1,4 +1,4 @@
-"""The command `anylayer`: each command is a file of `commands/`, imported when it is asked for."""
+"""The command `anylayer`. Each subcommand is a file in `commands/`, imported when it is used."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
+def _version(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given and not ctx.resilient_parsing:
         from anylayer import __version__
 
         click.echo(f"anylayer {__version__}")
@@ -43,13 +43,14 @@ def _version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> Non
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -i picture.jpg",
+    epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -i image.jpg",
 )
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
 )
 def main() -> None:
-    """Run and convert neural networks with any layer in them: a layer that no tool knows is a few lines of NumPy.
+    """Run and convert neural networks that contain any layer. A layer that is not built in is a few lines of
+    NumPy.
 
-    Each command has its own --help, with an example.
+    The --help of each command has an example.
     """

@@ -1,4 +1,4 @@
-"""What all commands share: how they end, the options that say which network is meant, lines and tables."""
+"""Code that commands share: exit statuses, options, reading the network, lines and tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from anylayer.cli.signals import Terminated, ending
+from anylayer.cli.signals import Terminated, raising_terminated
 from anylayer.errors import AnyLayerError, command_line
 from anylayer.folders import modules
 from anylayer.inspect.tables import Column, clean, table
@@ -23,16 +23,18 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-
 _ENGINES = ("auto", "numpy", *modules("engines"))
 
 
 class Command(click.Command):
-    """A command that ends with one clear message: status 1 for mistakes in files, 2 for usage, 130 when
-    interrupted, 143 when terminated. With --debug the exception itself is raised."""
+    """A command that ends with one message and an exit status instead of a traceback.
+
+    The status is 1 for an error, 2 for wrong usage, 130 after an interrupt, and 128 plus the signal's number when
+    terminated. With --debug the exception is raised.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
-        with ending(), command_line(option for parameter in self.params for option in parameter.opts):
+        with raising_terminated(), command_line(option for parameter in self.params for option in parameter.opts):
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
@@ -52,11 +54,11 @@ class Command(click.Command):
         except OSError as error:
             _fail(ctx, f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except MemoryError:
-            _fail(ctx, "there is not enough memory")
+            _fail(ctx, "out of memory")
         except (click.exceptions.Exit, click.Abort, click.ClickException):
             raise
         except Exception as error:
-            _fail(ctx, f"a bug in anylayer, --debug shows where: {type(error).__name__}: {error}")
+            _fail(ctx, f"this is a bug in anylayer (--debug shows the traceback): {type(error).__name__}: {error}")
 
 
 def _fail(ctx: click.Context, text: str) -> None:
@@ -65,7 +67,7 @@ def _fail(ctx: click.Context, text: str) -> None:
 
 
 class TakesInputs(Command):
-    """A command where -i takes all words up to the next option, once MODEL has been given: `-i *.jpg`."""
+    """A command whose -i accepts all words up to the next option, if MODEL comes before it: `-i *.jpg`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = {o: p for p in self.params if isinstance(p, click.Option) for o in p.opts}
@@ -90,57 +92,57 @@ class TakesInputs(Command):
 
 
 def to_size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | str | None:
-    """`300` or `500x375` (width x height) as (height, width); `keep` as it is."""
+    """Return `300` or `500x375` (width x height) as (height, width), and `keep` unchanged."""
     if value is None or value == "keep":
         return value
     found = re.fullmatch(r"(\d{1,5})(?:[x,](\d{1,5}))?", value)
     sides = [int(s) for s in found.groups() if s] if found else [0]
     if 0 in sides:
-        raise click.BadParameter(f"a size is WIDTHxHEIGHT, one side, or keep, got '{value}'", ctx, param)
+        raise click.BadParameter(f"a size is WIDTHxHEIGHT, one number, or keep, got '{value}'", ctx, param)
     return sides[-1], sides[0]
 
 
-def to_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    """`0.017` or a fraction, `1/255`, as a number; several with commas between them as a tuple."""
+def to_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> float | tuple[float, ...] | None:
+    """Return `0.017` or a fraction such as `1/255` as a number, and several separated by commas as a tuple."""
     if value is None:
         return None
     try:
-        halves = [part.partition("/") for part in value.split(",")]
-        found = tuple(float(above) / float(below) if below else float(above) for above, _, below in halves)
-        return found if len(found) > 1 else found[0]
+        fractions = [part.partition("/") for part in value.split(",")]
+        numbers = tuple(float(top) / float(bottom) if bottom else float(top) for top, _, bottom in fractions)
+        return numbers if len(numbers) > 1 else numbers[0]
     except (ValueError, ZeroDivisionError):
-        raise click.BadParameter(f"a number or a fraction is needed, got '{value}'", ctx, param) from None
+        raise click.BadParameter(f"expected a number or a fraction, got '{value}'", ctx, param) from None
 
 
 def to_shapes(
     ctx: click.Context, param: click.Parameter, values: Sequence[str]
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """`data=1,3,224,224` as ("data", (1, 3, 224, 224)); without a name as ("", ...)."""
+    """Return `data=1,3,224,224` as ("data", (1, 3, 224, 224)), and a shape without a name as ("", shape)."""
     shapes = []
     for value in values:
         name, _, dims = value.rpartition("=")
         if not re.fullmatch(r"\d{1,9}([,x]\d{1,9})*", dims):
             raise click.BadParameter(
-                f"a shape is INPUT=N,C,H,W in integers of 0 or more, got '{value}'", ctx, param
+                f"a shape is INPUT=N,C,H,W with integers of at least 0, got '{value}'", ctx, param
             )
         shapes.append((name, tuple(int(d) for d in re.split("[,x]", dims))))
     return shapes
 
 
 def shape_option(function: F) -> F:
-    """--shape."""
+    """Add --shape."""
     return click.option(
         "--shape",
         "shapes",
         multiple=True,
         callback=to_shapes,
         metavar="INPUT=N,C,H,W",
-        help="The shape of an input, in place of the file's.",
+        help="The shape of an input, instead of the file's.",
     )(function)
 
 
 def input_option(what: str, *, required: bool = False) -> Callable[[F], F]:
-    """-i."""
+    """Add -i. `what` describes the files that it accepts."""
     return click.option(
         "-i",
         "--input",
@@ -148,19 +150,19 @@ def input_option(what: str, *, required: bool = False) -> Callable[[F], F]:
         multiple=True,
         required=required,
         metavar="[NAME=]FILE...",
-        help=f"For the first input, or input NAME: {what}.",
+        help=f"The data of the first input, or of input NAME: {what}.",
     )
 
 
 def apply(function: F, options: Sequence[Callable[[F], F]]) -> F:
-    """Give a command's function these options, shown in this order."""
+    """Add options to a command's function. Its help lists them in this order."""
     for option in reversed(options):
         function = option(function)
     return function
 
 
 def network_options(function: F) -> F:
-    """MODEL, WEIGHTS and what says how to read them: see `read_net`."""
+    """Add MODEL, WEIGHTS and the options that say how to read them; see `read_net`."""
     return apply(
         function,
         [
@@ -173,13 +175,13 @@ def network_options(function: F) -> F:
                 metavar="FILE",
                 help="Your layers: FILE.py or a library (anylayer build); the file is executed.",
             ),
-            click.option("--dialect", metavar="NAME", help="The fork of Caffe the file was written for."),
-            click.option("--proto", type=click.Path(path_type=Path), help="The fork's own caffe.proto."),
+            click.option("--dialect", metavar="NAME", help="The fork of Caffe that the file was written for."),
+            click.option("--proto", type=click.Path(path_type=Path), help="The caffe.proto of that fork."),
             click.option(
                 "--phase",
                 type=click.Choice(["TEST", "TRAIN"]),
                 default="TEST",
-                help="The phase whose layers take part [TEST].",
+                help="The phase whose layers are read [TEST].",
             ),
             click.option("--level", type=int, default=0, help="The level for include and exclude rules [0]."),
             click.option("--stage", multiple=True, metavar="NAME", help="A stage for include and exclude rules."),
@@ -187,27 +189,53 @@ def network_options(function: F) -> F:
     )
 
 
+NETWORK = ("model", "weights", "layers", "dialect", "proto", "phase", "level", "stage")
+"""The arguments of `read_net`: the names of the options of `network_options`."""
+
+
+def json_option(function: F) -> F:
+    """Add --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")(function)
+
+
+def seed_option(function: F) -> F:
+    """Add --seed."""
+    return click.option("--seed", type=int, default=0, help="The seed of random inputs and weights [0].")(function)
+
+
+def random_weights_option(function: F) -> F:
+    """Add --random-weights."""
+    text = "Fill missing weights with seeded random numbers."
+    return click.option("--random-weights", is_flag=True, help=text)(function)
+
+
+def threads_option(function: F) -> F:
+    """Add --threads."""
+    text = "The number of threads of the engine [the engine's default]."
+    return click.option("--threads", type=click.IntRange(1), metavar="N", help=text)(function)
+
+
 def talk_options(function: F) -> F:
-    """--quiet and --debug."""
+    """Add --quiet and --debug."""
     return apply(
         function,
         [
-            click.option("-q", "--quiet", is_flag=True, help="Print results only: no progress, no report."),
+            click.option("-q", "--quiet", is_flag=True, help="Print only results: no progress, no report."),
             click.option("--debug", is_flag=True, help="Show the traceback of an error."),
         ],
     )
 
 
 def engine_option(*names: str, multiple: bool = False, default: str = "auto", means: str = "") -> Callable[[F], F]:
-    """--engine; `names` are those that help lists, `means` says what the default stands for."""
-    shown = ", several times to compare" if multiple else ""
+    """Add --engine. The help lists `names`, by default all engines, and `means`, what the default stands for."""
+    repeat = "; repeat the option to compare engines" if multiple else ""
     return click.option(
         "-e",
         "--engine",
         multiple=multiple,
         metavar="NAME",
         default=[default] if multiple else default,
-        help=f"{', '.join(names or _ENGINES)}{shown} [{means or default}].",
+        help=f"{', '.join(names or _ENGINES)}{repeat} [{means or default}].",
     )
 
 
@@ -221,7 +249,7 @@ def read_net(
     level: int,
     stage: Sequence[str],
 ) -> Net:
-    """The network that the options of `network_options` mean."""
+    """Read the network that the options of `network_options` describe."""
     import anylayer
 
     return anylayer.read(
@@ -237,24 +265,26 @@ def read_net(
 
 
 def shapes_of(net: Net, given: Iterable[tuple[str, tuple[int, ...]]]) -> dict[str, tuple[int, ...]]:
-    """The --shape options by input; without a name the network's only input is meant."""
+    """Return the --shape options by input. A shape without a name belongs to the network's only input."""
     names = list(net.network.inputs)
     shapes = {}
     for name, shape in given:
         if not name and len(names) != 1:
-            raise click.UsageError(f"--shape needs a name here, the inputs are {', '.join(names) or 'none'}")
+            raise click.UsageError(
+                f"--shape needs the name of an input: {', '.join(names) or 'the network has none'}"
+            )
         shapes[name or names[0]] = shape
     return shapes
 
 
 def say(text: str, quiet: bool = False) -> None:
-    """A line of the report, to stderr."""
+    """Print a line to stderr, unless `quiet`."""
     if not quiet:
         click.echo(text, err=True)
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Rich's console: as wide as the terminal, or, into a file or pipe, as wide as what is shown."""
+    """Return rich's console: as wide as the terminal, or without a limit for a file or pipe."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -262,14 +292,14 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def terminal_width() -> int | None:
-    """The width of the terminal that stdout is; None into a file or a pipe, where nothing is cut."""
+    """Return the width of the terminal; None if stdout is a file or pipe, where lines are not cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def show(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], styles: Sequence[Mapping[str, Any] | None] = ()
 ) -> None:
-    """Print a table to stdout, as wide as the terminal; `styles` are click's, one for each row."""
+    """Print a table to stdout, as wide as the terminal. `styles` are arguments of click.style, one per row."""
     head, *parts = table(columns, [[clean(cell) for cell in row] for row in rows], terminal_width())
     for line in head:
         click.echo(line)

@@ -1,4 +1,4 @@
-"""Files a command writes: whole or not at all."""
+"""Write the files of a command atomically: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from anylayer.network import Array, Flag
 
 
 def write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
-    """Write a file with `fill(file)`: beside its place first, then moved there, so that a half-written file is
-    never seen under `path`. Folders on the way are made.
+    """Write a file by `fill(file)` under a temporary name in the same folder, then rename it to `path`.
+
+    Missing folders are created. Raises InputError if `path` is a folder.
     """
-    need(not path.is_dir(), f"{path} is a folder, a file was to be written there", InputError)
+    need(not path.is_dir(), f"{path} is a folder; the output must be a file", InputError)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:32]}.", dir=path.parent)
     try:
@@ -39,17 +40,17 @@ def _umask() -> int:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file in UTF-8, atomically."""
     write(path, lambda file: file.write(text.encode()))
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write .npy (one array), .npz or .json, told by the suffix."""
+    """Write arrays to a .npy (one array), .npz or .json file; the suffix determines the format."""
     if path.suffix == ".npy":
         need(
             len(arrays) == 1,
-            f"{path} holds one array, there are {len(arrays)}: {', '.join(arrays)}. Choose one with --blob, or "
-            f"write {path.with_suffix('.npz')}",
+            f"{path} holds one array, but there are {len(arrays)}: {', '.join(arrays)}. Select one with --blob, "
+            f"or write {path.with_suffix('.npz')}",
             InputError,
         )
         (array,) = arrays.values()
@@ -57,7 +58,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     elif path.suffix == ".npz":
         from zipfile import ZipFile
 
-        def fill(file: IO[bytes]) -> None:  # np.savez cannot hold an array named "file"
+        def fill(file: IO[bytes]) -> None:  # np.savez refuses an array named "file"
             with ZipFile(file, "w") as archive:
                 for name, array in arrays.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
@@ -69,21 +70,21 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def to_json(value: Any) -> str:
-    """JSON of plain values; what JSON lacks as the strings "NaN", "Infinity" and "-Infinity"."""
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    """Return plain data and arrays as JSON. NaN and infinities become "NaN", "Infinity" and "-Infinity"."""
+    return json.dumps(_json_value(value), ensure_ascii=False, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): _json_value(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [_json_value(v) for v in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return _json_value(value.tolist())
     if isinstance(value, Flag):
         return bool(value)
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return _json_value(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -1,4 +1,4 @@
-"""What -i means: pictures, arrays, folders, one for each input of a network."""
+"""Read the inputs that -i options name: images, arrays, values and folders of files."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ _OTHERS = {
     ".py": "Python code (layers are given with -l)",
 }
 _CHANNELS = (1, 3)
-_PLAIN = "the file does not say how pictures are prepared"
-_UNASKED = {
-    "caffe": "no transform_param in the file, none asked for",
-    "keras": f"{_PLAIN}; --pixels does as keras.applications",
+_UNSPECIFIED = "the file does not say how images are preprocessed"
+_DEFAULT_SOURCES = {
+    "caffe": "no transform_param in the file, no options given",
+    "keras": f"{_UNSPECIFIED}; --pixels follows keras.applications",
 }
-"""Where a recipe comes from that neither the file nor the command line has."""
-_MOST = 1 << 33  # bytes of one array of an .npz
+"""The source of a recipe for which neither the file nor the command line specifies anything, by format."""
+
+_ARRAY_LIMIT = 1 << 33
+"""Bytes of one array of an .npz file."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """How pictures are made into inputs: what the command line asks for, see `recipe_for`."""
+class ImageOptions:
+    """The command line's options for preprocessing images; see `recipe_for`."""
 
     size: tuple[int, int] | str | None = None
     mean: str | None = None
@@ -52,7 +54,10 @@ class Wanted:
 
 @dataclass
 class Item:
-    """One run's inputs: for each input a file or the values themselves. `name` is the first file's."""
+    """The inputs of one run: for each input a file or values.
+
+    `name` and `source` are the stem and the path of the file that distinguishes the item from others.
+    """
 
     sources: dict[str, Path | Array]
     name: str = "input"
@@ -61,60 +66,59 @@ class Item:
 
 @dataclass
 class Loaded:
-    """An item's arrays by input; of the first picture itself (BGR), and which part of it the input shows."""
+    """An item's arrays by input, its first image (BGR), and the part of that image which the input shows."""
 
     arrays: dict[str, Array]
-    picture: Array | None = None
+    image: Array | None = None
     place: Placement | None = None
 
 
 @dataclass
 class Loader:
-    """Reads the items of a network. `types` are its inputs' types, with --shape in place of the file's."""
+    """Reads the items of a network. `types` are the types of its inputs, with shapes of --shape applied."""
 
     net: Net
     types: Mapping[str, TensorType | None]
-    wanted: Wanted = field(default_factory=Wanted)
+    options: ImageOptions = field(default_factory=ImageOptions)
     _recipes: dict[str, Recipe] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
 
     def recipe(self, name: str) -> Recipe:
-        """What is done to pictures for input `name`."""
+        """Return how images are preprocessed for input `name`."""
         if name not in self._recipes:
-            w, network = self.wanted, self.net.network
-            mean = read_mean(w.mean) if w.mean is not None else None
-            asked = mean is not None or w.scale is not None or w.swap or w.cover
-            own = None if asked else _own_mean(network.preprocess.get(name), Path(network.source))
-            own = own or network.preprocess.get(name)
+            options, network = self.options, self.net.network
+            mean = read_mean(options.mean) if options.mean is not None else None
+            overridden = mean is not None or options.scale is not None or options.swap or options.cover
+            from_file = None if overridden else _with_mean_file(network.preprocess.get(name), Path(network.source))
+            from_file = from_file or network.preprocess.get(name)
             with at(f"input '{name}'"):
                 self._recipes[name] = recipe_for(
                     self.types[name],
-                    own,
-                    last=self.last(name),
-                    size=w.size,
+                    from_file,
+                    channels_last=self.channels_last(name),
+                    size=options.size,
                     mean=mean,
-                    scale=w.scale,
-                    swap=w.swap,
-                    cover=w.cover,
-                    gray=w.gray,
-                    unasked=_UNASKED.get(network.format, _PLAIN),
+                    scale=options.scale,
+                    swap=options.swap,
+                    cover=options.cover,
+                    gray=options.gray,
+                    default_source=_DEFAULT_SOURCES.get(network.format, _UNSPECIFIED),
                 )
         return self._recipes[name]
 
-    def last(self, name: str) -> bool:
-        """Whether the input takes pictures as (N, H, W, C): as the file says, or because its shape takes them in
-        no other way."""
-        told = self.net.network.layouts.get(name)
-        return told == "NHWC" if told else self._only_last(name)
+    def channels_last(self, name: str) -> bool:
+        """Return whether an input's images are (N, H, W, C), as the file says or as its shape requires."""
+        layout = self.net.network.layouts.get(name)
+        return layout == "NHWC" if layout else self._shape_is_channels_last(name)
 
-    def _only_last(self, name: str) -> bool:
+    def _shape_is_channels_last(self, name: str) -> bool:
         known = self.types[name]
         if known is None or len(known.shape) != 4 or name in self.net.network.layouts:
             return False
         return known.shape[1] not in _CHANNELS and known.shape[3] in _CHANNELS
 
     def load(self, item: Item) -> Loaded:
-        """Read an item's files."""
+        """Read an item's files. Raises AnyLayerError for a file that cannot be read or does not fit its input."""
         loaded = Loaded({})
         for name, source in item.sources.items():
             if isinstance(source, np.ndarray):
@@ -124,7 +128,7 @@ class Loader:
             elif source.suffix.lower() == ".npz":
                 loaded.arrays.update(self._npz(source, name))
             else:
-                loaded.arrays[name] = self._picture(source, name, loaded)
+                loaded.arrays[name] = self._image(source, name, loaded)
         for name, array in loaded.arrays.items():
             _check(name, array, self.types[name])
         for note in transposed_inputs(
@@ -135,23 +139,23 @@ class Loader:
                 say(f"note: {note}")
         return loaded
 
-    def _picture(self, path: Path, name: str, loaded: Loaded) -> Array:
-        from anylayer.cli.images import read_picture
+    def _image(self, path: Path, name: str, loaded: Loaded) -> Array:
+        from anylayer.cli.images import read_image
 
         recipe = self.recipe(name)
-        picture = read_picture(path)
+        image = read_image(path)
         with at(str(path)):
-            array, place = prepare(picture, recipe)
-        if loaded.picture is None:
-            loaded.picture, loaded.place = picture, place
-        return np.ascontiguousarray(array.transpose(1, 2, 0) if self.last(name) else array)[None]
+            array, place = prepare(image, recipe)
+        if loaded.image is None:
+            loaded.image, loaded.place = image, place
+        return np.ascontiguousarray(array.transpose(1, 2, 0) if self.channels_last(name) else array)[None]
 
     def _npz(self, path: Path, name: str) -> dict[str, Array]:
         arrays = {k: _numeric(a, path) for k, a in read_npz(path).items()}
         if name:
             array = next(iter(arrays.values())) if len(arrays) == 1 else arrays.get(name)
             if array is None:
-                raise InputError(f"there is no array '{name}'; it holds: {', '.join(arrays)}", str(path))
+                raise InputError(f"there is no array '{name}'; the file holds {', '.join(arrays)}", str(path))
             return {name: array}
         for key in arrays:
             need(
@@ -163,14 +167,14 @@ class Loader:
         return arrays
 
     def describe(self, item: Item) -> Iterator[str]:
-        """A line for each input that pictures go to: what is done to them."""
+        """Yield for each input that gets an image a line that says how the image is preprocessed."""
         for name, source in item.sources.items():
             if isinstance(source, Path) and source.suffix.lower() not in _ARRAYS:
-                lies = ", channels last, as its shape says" if self._only_last(name) else ""
-                yield f"input '{name}': {self.recipe(name)}{lies}"
+                layout = ", channels-last because of its shape" if self._shape_is_channels_last(name) else ""
+                yield f"input '{name}': {self.recipe(name)}{layout}"
 
     def batches(self, items: Sequence[Item], size: int) -> Iterator[list[Item]]:
-        """The items in groups that can run as one batch: pictures, for a network with nothing but them."""
+        """Yield groups of items that can run as one batch: up to `size` images of a network's only input."""
         group: list[Item] = []
         for item in items:
             sources = list(item.sources.values())
@@ -187,7 +191,7 @@ class Loader:
 
 
 def _shaped(values: Array, known: TensorType | None) -> Array:
-    """Values of the command line in the input's shape, where their number tells."""
+    """Return values of the command line in the input's shape if they have the right number."""
     if known is not None and values.size == math.prod(known.shape):
         return values.reshape(known.shape)
     return values
@@ -195,26 +199,28 @@ def _shaped(values: Array, known: TensorType | None) -> Array:
 
 def _check(name: str, array: Array, known: TensorType | None) -> None:
     rank = array.ndim if known is None else len(known.shape)
-    remedy = ". Give the number of samples, too: x[None]" if array.ndim == rank - 1 else ""
+    remedy = ". Add the batch axis: x[None]" if array.ndim == rank - 1 else ""
     need(
         array.ndim == rank,
-        f"input '{name}' is {known} in the file: {rank} dimensions are needed, got shape {array.shape}{remedy}",
+        f"input '{name}' is {known} in the file: expected {rank} dimensions, got shape {array.shape}{remedy}",
         InputError,
     )
 
 
 def _numeric(array: Array, path: Path) -> Array:
-    need(array.dtype.kind in "fiub", f"an array of numbers is needed, got {array.dtype}", InputError)
-    need(array.ndim > 0 and array.size > 0, f"{path}: the array is empty: {array.shape}", InputError)
+    need(array.dtype.kind in "fiub", f"{path}: the array must hold numbers, got dtype {array.dtype}", InputError)
+    need(
+        array.ndim > 0 and array.size > 0, f"{path}: the array has shape {array.shape} and no elements", InputError
+    )
     return array
 
 
 def items_of(specs: Sequence[str], names: Sequence[str]) -> list[Item]:
-    """The items that -i options mean, for a network with inputs `names`.
+    """Return the items that -i options describe, for a network with inputs `names`.
 
-    "NAME=FILE" is for input NAME, "FILE" for the first one (an .npz: for the inputs it names), "NAME=[1, 2]" are
-    the values themselves, "[1, 2]" those of the only input; a folder stands for its pictures and .npy files. Where
-    one input has several files there are as many items; an input with one file has it in all of them.
+    "NAME=FILE" is for input NAME, "FILE" for the first input (an .npz: for the inputs that it names), "NAME=[1,
+    2]" are values, "[1, 2]" values for the only input. A folder stands for its images and .npy files. If an input
+    has several files, there are as many items; an input with one file has it in all items.
     """
     need(names, "the network has no inputs", InputError)
     by_input: dict[str, list[Path | Array]] = {}
@@ -225,7 +231,7 @@ def items_of(specs: Sequence[str], names: Sequence[str]) -> list[Item]:
     for name, sources in by_input.items():
         need(
             len(sources) in (1, total),
-            f"input '{name}' is given {len(sources)} times, another one {total} times",
+            f"input '{name}' is given {len(sources)} times, but another input {total} times",
             InputError,
         )
     items = []
@@ -243,7 +249,7 @@ def _parse(spec: str, names: Sequence[str]) -> tuple[str, list[Path | Array]]:
     if spec.startswith("[") and not Path(spec).exists():
         need(
             len(names) == 1,
-            f"values need the input's name here, one of {', '.join(names)}: NAME={spec}",
+            f"the network has several inputs ({', '.join(names)}): write NAME={spec}",
             InputError,
         )
         return names[0], [_literal(spec)]
@@ -264,28 +270,28 @@ def _literal(text: str) -> Array:
     try:
         return np.array(json.loads(text), np.float32)
     except (ValueError, TypeError, RecursionError):
-        raise InputError(f"values are given as [1, 2, 3], got {text}") from None
+        raise InputError(f"values are a list of numbers such as [1, 2, 3], got {text}") from None
 
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         if path.suffix.lower() in _OTHERS:
-            raise InputError(f"{path} holds {_OTHERS[path.suffix.lower()]}; an input is a picture, .npy or .npz")
+            raise InputError(f"{path} holds {_OTHERS[path.suffix.lower()]}; an input is an image, .npy or .npz")
         if not path.exists():
             raise FileError("there is no such file", str(path))
         if not path.is_file():
-            raise FileError("this is not a file that can be read twice, such as a pipe or a device", str(path))
+            raise FileError("this is a pipe or a device, but an input must be a regular file", str(path))
         return [path]
     from anylayer.cli.images import suffixes
 
     known = suffixes() | {".npy"}
     found = sorted(p for p in path.iterdir() if p.suffix.lower() in known and p.is_file())
-    need(found, f"there are no pictures and no .npy files in folder {path}", InputError)
+    need(found, f"there are no images and no .npy files in folder {path}", InputError)
     return found
 
 
 def read_npy(path: Path) -> Array:
-    """An array of an .npy file, never more than the file holds."""
+    """Read an .npy file. Raises FileError where its header claims more data than the file has."""
     with at(str(path)):
         try:
             mapped = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -294,12 +300,13 @@ def read_npy(path: Path) -> Array:
             raise FileError("there is no such file") from None
         except (OSError, FileError):
             raise
-        except Exception as error:  # NumPy's parser of a broken header raises many things
-            raise FileError(f"this is no .npy file: {_first_line(error)}") from None
+        except Exception as error:  # NumPy raises many types of errors for a broken header
+            raise FileError(f"this is not an .npy file: {_first_line(error)}") from None
 
 
 def read_npz(path: Path) -> dict[str, Array]:
-    """The arrays of an .npz file by name, none larger than its entry says it is, none of 8 GiB or more."""
+    """Read the arrays of an .npz file by name. Raises FileError for one that claims 8 GiB or more than its entry
+    has."""
     with at(str(path)):
         try:
             with zipfile.ZipFile(path) as archive:
@@ -308,12 +315,12 @@ def read_npz(path: Path) -> dict[str, Array]:
             raise FileError("there is no such file") from None
         except (OSError, FileError):
             raise
-        except Exception as error:  # so do NumPy's and zipfile's
-            raise FileError(f"this is no .npz file: {_first_line(error)}") from None
+        except Exception as error:  # NumPy and zipfile raise many types of errors
+            raise FileError(f"this is not an .npz file: {_first_line(error)}") from None
 
 
 def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
-    if entry.file_size >= _MOST:
+    if entry.file_size >= _ARRAY_LIMIT:
         raise FileError(f"array '{entry.filename}' is larger than 8 GiB")
     with archive.open(entry) as file:
         version = np.lib.format.read_magic(file)
@@ -322,7 +329,7 @@ def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
         size = dtype.itemsize * int(np.prod([int(d) for d in shape], dtype=object))
         if dtype.hasobject or size > entry.file_size:
             needs = f"{dtype}{list(shape)} needs {size}"
-            raise FileError(f"array '{entry.filename}' has {entry.file_size} bytes, {needs}")
+            raise FileError(f"array '{entry.filename}' has {entry.file_size} bytes, but {needs}")
     with archive.open(entry) as file:
         return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
 
@@ -332,7 +339,8 @@ def _first_line(error: BaseException) -> str:
 
 
 def read_mean(text: str) -> Array:
-    """--mean: `104,117,123` (one value a channel, or one for all), or the file of a mean picture."""
+    """Return the mean that --mean gives: 1 value, 3 values (`104,117,123`), or (C, H, W) from the file of a mean
+    image."""
     try:
         values = [float(v) for v in text.split(",")]
     except ValueError:
@@ -360,8 +368,8 @@ def _mean_file(path: Path) -> Array:
     return found  # type: ignore[return-value]
 
 
-def _own_mean(own: Preprocess | None, model: Path) -> Preprocess | None:
-    """The file's own transform_param with its mean file read: beside the model, or in folders below it."""
+def _with_mean_file(own: Preprocess | None, model: Path) -> Preprocess | None:
+    """Return the preprocessing with its mean file read, which is searched in the model's folder and below."""
     if own is None or not own.mean_file or own.mean is not None:
         return own
     named = Path(own.mean_file)
@@ -372,46 +380,46 @@ def _own_mean(own: Preprocess | None, model: Path) -> Preprocess | None:
             with at(str(path)):
                 return with_mean(own, _mean_file(path))
     raise InputError(
-        f"{model}: mean_file '{own.mean_file}' is not beside the model. Give the mean: --mean FILE or --mean B,G,R"
+        f"{model}: mean_file '{own.mean_file}' is not in the model's folder. Give --mean FILE or --mean B,G,R"
     )
 
 
-def pictures_to_compare(
+def images_to_compare(
     net: Net, specs: Sequence[str], shape: tuple[int, ...], order: str, seed: int
 ) -> dict[str, Array]:
-    """Return the inputs of a network that takes uint8 pictures (N, H, W, 3): a picture, or seeded noise.
+    """Return the inputs of a network whose first input is uint8 images (N, H, W, 3): an image, or seeded noise.
 
-    specs: as -i has them, one picture at most. order: "rgb" or "bgr". The other inputs are noise.
+    specs: the -i options, at most one image. order: "rgb" or "bgr". The other inputs are noise.
     """
-    from anylayer.cli.images import read_picture
+    from anylayer.cli.images import read_image
 
     name, *others = net.network.inputs
     arrays = {n: a for n, a in feed(net, [], {}, seed).items() if n in others}
     if not specs:
         noise = np.random.default_rng(seed).integers(0, 256, shape)
         return {name: noise.astype(np.uint8), **arrays}
-    need(len(specs) == 1, "with --preprocess, give one picture to compare on", InputError)
+    need(len(specs) == 1, "--preprocess needs one image for the comparison, got several", InputError)
     path = Path(specs[0].partition("=")[2] or specs[0])
-    picture = read_picture(path)
+    image = read_image(path)
     need(
-        picture.shape == shape[1:],
-        f"{path}: the picture is {picture.shape[1]}x{picture.shape[0]}, the file takes {shape[2]}x{shape[1]}; "
-        f"give --picture {picture.shape[1]}x{picture.shape[0]}",
+        image.shape == shape[1:],
+        f"{path}: the image is {image.shape[1]}x{image.shape[0]}, but the file accepts {shape[2]}x{shape[1]}; "
+        f"give --picture {image.shape[1]}x{image.shape[0]}",
         InputError,
     )
-    ordered = picture[:, :, ::-1] if order == "rgb" else picture
+    ordered = image[:, :, ::-1] if order == "rgb" else image
     return {name: np.ascontiguousarray(np.broadcast_to(ordered, shape)), **arrays}
 
 
 def feed(net: Net, specs: Sequence[str], shapes: Mapping[str, Sequence[int]], seed: int = 0) -> dict[str, Array]:
-    """One array an input: from -i options (their first item), and seeded noise for the inputs they leave out."""
+    """Return one array per input: from -i options, which must give one item, and seeded noise for other inputs."""
     from anylayer.compile.nodes import input_types
 
     types = input_types(net.network, shapes)
     arrays: dict[str, Array] = {}
     if specs:
         items = items_of(specs, list(types))
-        need(len(items) == 1, f"one item of input is needed here, got {len(items)}", InputError)
+        need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
         arrays = Loader(net, types).load(items[0]).arrays
     random = np.random.default_rng(seed)
     for name, known in types.items():

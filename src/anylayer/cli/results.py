@@ -1,7 +1,7 @@
-"""What is shown of an output: the best classes, detections, a map, or its values; as text and as plain data.
+"""Show an output as text or as data for JSON: the classes with the highest scores, detections, a map, or values.
 
-`show` names the presentation: "top", "detections", "map", "classes", "picture", "tiles", "values", or "auto",
-which goes by the output's shape.
+`show` selects the presentation: "top", "detections", "map", "classes", "picture", "tiles", "values", or "auto",
+which selects one by the output's shape.
 """
 
 from __future__ import annotations
@@ -17,15 +17,22 @@ from anylayer.cli.preprocess import Placement
 from anylayer.errors import FileError, InputError, at, need
 from anylayer.network import Array, TensorType
 
-PICTURES = ("map", "classes", "picture", "tiles")
-_FEW = 1000  # values that JSON holds
-_SHORT = 16  # values that a line holds
+DRAWN = ("map", "classes", "picture", "tiles")
+"""The presentations that are images."""
+
+_JSON_LIMIT = 1000
+"""Values of an output up to which JSON contains them."""
+
+_LINE_LIMIT = 16
+"""Values of an output up to which a line contains them."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How results are shown. `labels` are the classes' names, by number; `channels_last` says that maps lie (N, H,
-    W, C)."""
+    """How results are shown.
+
+    `labels` are the names of the classes by number. `channels_last` says that maps are (N, H, W, C).
+    """
 
     show: str = "auto"
     top: int = 5
@@ -36,7 +43,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Detection:
-    """One box: its class, score, and corners (left, top, right, bottom)."""
+    """A detected box: its class, score, and corners (left, top, right, bottom)."""
 
     number: int
     label: str
@@ -45,38 +52,39 @@ class Detection:
 
 
 def read_labels(path: Path) -> list[str]:
-    """One label a line, line i (from 0) for class i; blank lines at the end do not count."""
+    """Return the labels in a file: line i, counted from 0, is the label of class i. Empty lines at the end are
+    ignored."""
     with at(str(path)):
         try:
             lines = path.read_text("utf-8-sig").rstrip().splitlines()
         except FileNotFoundError:
             raise FileError("there is no such file") from None
         except UnicodeDecodeError:
-            raise FileError("labels are text in UTF-8, one per line") from None
-        need(lines, "there are no labels in the file", FileError)
+            raise FileError("labels must be UTF-8 text, one per line") from None
+        need(lines, "the file has no labels", FileError)
     return ["".join(c for c in line.strip() if c.isprintable()) for line in lines]
 
 
 def channels_first(output: Array, channels_last: bool) -> Array:
-    """An output as (N, C, H, W), where it has 4 dimensions."""
+    """Return an output of rank 4 as (N, C, H, W); another one unchanged."""
     return output.transpose(0, 3, 1, 2) if channels_last and output.ndim == 4 else output
 
 
 def kind_of(output: Array, show: str = "auto", channels_last: bool = False) -> str:
-    """How an output is presented: "top", "detections", "map" (a picture of some kind) or "values"."""
+    """Return how an output is presented: "top", "detections", "map" (any kind of image) or "values"."""
     if show != "auto":
-        return "map" if show in PICTURES else show
-    if _is_rows(output):
+        return "map" if show in DRAWN else show
+    if _has_detections(output):
         return "detections"
     output = channels_first(output, channels_last)
     if output.ndim == 4 and output.shape[2] * output.shape[3] > 1 and output.shape[0] == 1:
         return "map"
-    wide = [d for d in output.shape if d > 1]
-    return "top" if len(wide) == 1 and output.ndim in (1, 2, 4) else "values"
+    long_axes = [d for d in output.shape if d > 1]
+    return "top" if len(long_axes) == 1 and output.ndim in (1, 2, 4) else "values"
 
 
-def _is_rows(output: Array) -> bool:
-    """Whether an output is SSD's detections: [1, 1, N, 7], whole image and class numbers, scores in 0..1."""
+def _has_detections(output: Array) -> bool:
+    """Return whether an output has SSD's detections: [1, 1, N, 7], integer image and class, score in 0..1."""
     if output.ndim != 4 or output.shape[:2] != (1, 1) or output.shape[3] != 7:
         return False
     rows = output.reshape(-1, 7)
@@ -85,18 +93,21 @@ def _is_rows(output: Array) -> bool:
     return whole and bool((rows[:, 1] >= -1).all()) and bool(((rows[:, 2] >= 0) & (rows[:, 2] <= 1)).all())
 
 
-def detected(output: Array) -> Array:
-    """An output without the rows of detections that hold none."""
-    return output[:, :, output[0, 0, :, 0] >= 0] if _is_rows(output) else output
+def without_empty_rows(output: Array) -> Array:
+    """Return an output of detections without the rows that hold none; another output unchanged."""
+    return output[:, :, output[0, 0, :, 0] >= 0] if _has_detections(output) else output
 
 
 def split(outputs: Mapping[str, Array], batch: int) -> list[dict[str, Array]]:
-    """The outputs of each of the `batch` items that ran together; detections go by their image number."""
+    """Split the outputs of a batch into those of its `batch` items. Detections are split by their image number.
+
+    Raises InputError for an output whose first axis is not the batch.
+    """
     if batch == 1:
         return [dict(outputs)]
     parts: list[dict[str, Array]] = [{} for _ in range(batch)]
     for name, output in outputs.items():
-        if _is_rows(output):
+        if _has_detections(output):
             for i, part in enumerate(parts):
                 rows = output[:, :, output[0, 0, :, 0] == i].copy()
                 rows[..., 0] = 0
@@ -104,8 +115,8 @@ def split(outputs: Mapping[str, Array], batch: int) -> list[dict[str, Array]]:
             continue
         need(
             output.ndim > 0 and output.shape[0] == batch,
-            f"output '{name}' {TensorType.of(output.shape, output.dtype)} does not tell {batch} inputs apart: "
-            "take --batch 1",
+            f"output '{name}' {TensorType.of(output.shape, output.dtype)} has no axis for {batch} samples: "
+            "use --batch 1",
             InputError,
         )
         for i, part in enumerate(parts):
@@ -114,11 +125,15 @@ def split(outputs: Mapping[str, Array], batch: int) -> list[dict[str, Array]]:
 
 
 def join(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """The outputs of several items as one array each: along axis 0; detections below each other, numbered."""
+    """Concatenate the outputs of several items along axis 0. Detections get the number of their item as image
+    number.
+
+    Raises InputError for an output whose shape differs between items.
+    """
     joined: dict[str, Array] = {}
     for name in results[0]:
         arrays = [r[name] for r in results]
-        rows = all(_is_rows(a) for a in arrays)
+        rows = all(_has_detections(a) for a in arrays)
         if rows and len(arrays) > 1:
             arrays = [a.copy() for a in arrays]
             for i, a in enumerate(arrays):
@@ -126,8 +141,8 @@ def join(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
         shapes = {a.shape[1:2] if rows else a.shape[1:] for a in arrays}
         need(
             len(shapes) == 1,
-            f"output '{name}' has a shape of its own for each input: write each to a file of its own, with "
-            "{name} in its path",
+            f"output '{name}' has different shapes for the inputs: write each input to its own file, with "
+            "{name} in the path",
             InputError,
         )
         joined[name] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, 2 if rows else 0)
@@ -135,45 +150,46 @@ def join(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 
 def best(output: Array, options: Options, name: str) -> list[list[tuple[int, str, float]]]:
-    """The `top` largest values of each row of (N, C, 1...) as (class, label, score); ties go by class."""
+    """Return the `top` largest values of each row of (N, C, 1...) as (class, label, score). Ties are sorted by
+    class."""
     rows = output.reshape(1, -1) if output.ndim == 1 or output.shape[0] == output.size else output
     rows = rows.reshape(rows.shape[0], -1)
     classes = rows.shape[1]
     need(
         not options.labels or len(options.labels) == classes,
-        f"output '{name}' has {classes} classes, the labels file has {len(options.labels)} lines",
+        f"output '{name}' has {classes} classes, but the labels file has {len(options.labels)} lines",
         InputError,
     )
-    found = []
+    results = []
     for row in rows:
         order = np.argsort(-row, kind="stable")[: options.top]
-        found.append([(int(i), options.labels[i] if options.labels else "", float(row[i])) for i in order])
-    return found
+        results.append([(int(i), options.labels[i] if options.labels else "", float(row[i])) for i in order])
+    return results
 
 
 def detections(output: Array, options: Options, place: Placement | None) -> list[Detection]:
-    """The rows (image, class, score, x0, y0, x1, y1) of at least the threshold, the best first.
+    """Return the rows (image, class, score, x0, y0, x1, y1) with at least the threshold's score, sorted by score.
 
-    Corners are relative to the input; `place` turns them into the picture's pixels.
+    Corners are relative to the input. With `place` they are converted to pixels of the original image.
     """
     need(
         output.ndim >= 2 and output.shape[-1] == 7,
-        f"detections have 7 values a row, the output has shape {output.shape}",
+        f"detections have 7 values per row, but the output has shape {output.shape}",
         InputError,
     )
     rows = output.reshape(-1, 7)
     rows = rows[(rows[:, 0] >= 0) & (rows[:, 1] >= 0) & (rows[:, 2] >= options.threshold)]
-    found = []
+    results = []
     for _, number, score, *box in rows[np.argsort(-rows[:, 2], kind="stable")].tolist():
-        found.append(Detection(int(number), _label(int(number), options.labels), score, _placed(box, place)))
-    return found
+        results.append(Detection(int(number), _label(int(number), options.labels), score, _placed(box, place)))
+    return results
 
 
 def _label(number: int, labels: Sequence[str]) -> str:
     need(
         not labels or number < len(labels),
-        f"class {number} is detected, the labels file has {len(labels)} lines: line i, from 0, is class i (the "
-        "background counts)",
+        f"class {number} is detected, but the labels file has {len(labels)} lines. Line i, counted from 0, is "
+        "class i (the background is a class)",
         InputError,
     )
     return labels[number] if labels else ""
@@ -192,7 +208,7 @@ def _placed(box: Sequence[float], place: Placement | None) -> tuple[float, float
 
 
 def lines(name: str, output: Array, options: Options, place: Placement | None) -> Iterator[str]:
-    """An output as text."""
+    """Yield the lines of text that show an output."""
     kind = kind_of(output, options.show, options.channels_last)
     head = f"{name} {TensorType.of(output.shape, output.dtype)}"
     if kind == "top":
@@ -210,7 +226,7 @@ def lines(name: str, output: Array, options: Options, place: Placement | None) -
         for d in found:
             corners = " ".join(_coordinate(v, 1 if place else 4) for v in d.box)
             yield f"  {d.score:.3f}  {corners}  {d.number:3d}  {d.label}".rstrip()
-    elif output.size <= _SHORT:
+    elif output.size <= _LINE_LIMIT:
         yield f"{head}: {' '.join(f'{v:.6g}' for v in output.ravel().tolist())}"
     else:
         yield f"{head}: {summary(output)}"
@@ -221,7 +237,7 @@ def _coordinate(value: float, digits: int) -> str:
 
 
 def summary(output: Array) -> str:
-    """`0.01..0.98, mean 0.2`, and how many values are not finite."""
+    """Return `0.01..0.98, mean 0.2`, and the number of values that are not finite."""
     finite = output[np.isfinite(output)]
     text = "no values"
     if finite.size:
@@ -230,8 +246,8 @@ def summary(output: Array) -> str:
     return text + (f"; {odd} of {output.size} values are NaN or infinite" if odd else "")
 
 
-def plain(name: str, output: Array, options: Options, place: Placement | None) -> dict[str, Any]:
-    """An output as plain data for JSON: what `lines` shows, and the values where they are few."""
+def json_data(name: str, output: Array, options: Options, place: Placement | None) -> dict[str, Any]:
+    """Return an output as plain data for JSON: what `lines` shows, and the values if there are at most 1,000."""
     kind = kind_of(output, options.show, options.channels_last)
     data: dict[str, Any] = {"shape": list(output.shape), "dtype": output.dtype.name}
     if kind == "top":
@@ -249,6 +265,6 @@ def plain(name: str, output: Array, options: Options, place: Placement | None) -
         if finite.size:
             mean = float(finite.mean(dtype=np.float64))
             data.update(min=finite.min().item(), max=finite.max().item(), mean=mean)
-        if output.size <= _FEW:
+        if output.size <= _JSON_LIMIT:
             data["values"] = output.tolist()
     return data

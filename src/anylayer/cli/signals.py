@@ -1,4 +1,4 @@
-"""What ends the command line from outside ends it as an interrupt does: temporary files go."""
+"""Handle signals that terminate the process like an interrupt, so that temporary files are deleted."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal that asks the program to end. `status` is the exit status that a shell gives for it."""
+    """Raised for a signal that terminates the process. `status` is the exit status that shells use for it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -20,24 +20,26 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def ending() -> Iterator[None]:
-    """Raise Terminated for the signals that ask the program to end. A second signal ends it at once. Signals that
-    somebody has other plans with are left alone."""
-    taken = [
+def raising_terminated() -> Iterator[None]:
+    """Raise Terminated for SIGTERM and SIGHUP inside the `with` block. A second signal ends the process at once.
+
+    A signal that already has a handler keeps it.
+    """
+    handled = [
         number
-        for number in _ENDING
+        for number in _SIGNALS
         if threading.current_thread() is threading.main_thread() and signal.getsignal(number) is signal.SIG_DFL
     ]
 
     def stop(number: int, frame: FrameType | None) -> None:
-        for other in taken:
+        for other in handled:
             signal.signal(other, signal.SIG_DFL)
         raise Terminated(number)
 
-    for number in taken:
+    for number in handled:
         signal.signal(number, stop)
     try:
         yield
     finally:
-        for number in taken:
+        for number in handled:
             signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,5 @@
-"""The text of a layers file to fill. Everything taken from a network's file is quoted: it is a stranger's."""
+"""Write the text of a layers file for unknown layers. Text from the network's file is not trusted and is
+quoted."""
 
 from __future__ import annotations
 
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from anylayer.inspect.report import NodeReport
 
 _ABSENT = object()
-_TAKEN = {"np", "anylayer", "blobs", "forward", "getMemoryShapes"}
-_LONGEST = 77
-"""Characters of a param's value that are written out."""
-_PROGRAM = 200
-"""Characters of a text that is taken for a program, which no forward reads."""
-_MANY = 8  # nodes of one type that are described one by one
+_RESERVED = {"np", "anylayer", "blobs", "forward", "getMemoryShapes"}
+_VALUE_LIMIT = 77
+"""Characters of a param's value; a longer one is cut."""
+
+_PROGRAM_LENGTH = 200
+"""A longer text is regarded as a program, which no forward reads."""
+
+_DESCRIBED = 8
+"""The number of nodes of one type that are described."""
 
 
 def stub_file(
@@ -30,10 +34,10 @@ def stub_file(
     command: str,
     names: Container[str] = (),
 ) -> str:
-    """A Python file with a class in OpenCV's contract, and a test, for each of the layer `types`.
+    """Return a Python file with a class, in the contract of OpenCV's custom layers, and a test for each type.
 
-    `reports` are the rows of `inspect`, one a node of the network; `command` is the line that runs the network.
-    `names` are those of the `types` that are the names of nodes.
+    `reports` are the rows of `inspect`, one per node of the network. `command` is the command that runs the
+    network. `names` are the `types` that are names of nodes instead of layer types.
     """
     head = [
         f'"""Layers for {_doc(network.source)}. Write each forward, then run:',
@@ -45,7 +49,7 @@ def stub_file(
         "",
         "import anylayer",
     ]
-    taken = set(_TAKEN)
+    taken = set(_RESERVED)
     parts = ["\n".join(head)]
     tests = []
     for type_ in types:
@@ -67,15 +71,15 @@ def _class(network: Network, type_: str, name: str, nodes: Sequence[tuple[Node, 
         "",
     ]
     order = _order(nodes)
-    for (node, report), values in list(zip(nodes, flat))[:_MANY]:
+    for (node, report), values in list(zip(nodes, flat))[:_DESCRIBED]:
         lines += [f"    {line}".rstrip() for line in _describe(network, node, report, values)]
-    if len(nodes) > _MANY:
-        lines.append(f"    ... and {len(nodes) - _MANY} more.")
+    if len(nodes) > _DESCRIBED:
+        lines.append(f"    ... and {len(nodes) - _DESCRIBED} more.")
     lines += ['    """', ""]
     if order is not None:
         file, seen = order
-        other = f'as in OpenCV; "{file}" is the file\'s' if seen != file else "as in the file"
-        lines += [f'    layout = "{seen}"  # the order of axes of arrays of rank 4, {other}', ""]
+        other = f'as in OpenCV; the file has "{file}"' if seen != file else "as in the file"
+        lines += [f'    layout = "{seen}"  # the layout of arrays of rank 4, {other}', ""]
     lines += ["    def __init__(self, params, blobs):"]
     lines += [f"        {line}" for line in _fields(nodes, flat)]
     lines += ["", "    def forward(self, inputs):"]
@@ -84,35 +88,35 @@ def _class(network: Network, type_: str, name: str, nodes: Sequence[tuple[Node, 
 
 
 def _order(nodes: Sequence[tuple[Node, NodeReport]]) -> tuple[str, str] | None:
-    """The order of axes in the file, and the one that the class sees; None where it is told by the format."""
+    """Return the layout in the file and the one that the class sees; None where the format determines it."""
     found = {(n.layout, n.opencv_layout or n.layout) for n, _ in nodes}
     file, seen = found.pop()
     kinds = [kind for _, r in nodes for _, kind in (*r.inputs, *r.outputs)]
-    pictures = any(kind is not None and len(kind.shape) == 4 for kind in kinds) or not any(kinds)
-    return (file, seen) if not found and pictures and file in ORDERS and "NHWC" in (file, seen) else None
+    images = any(kind is not None and len(kind.shape) == 4 for kind in kinds) or not any(kinds)
+    return (file, seen) if not found and images and file in ORDERS and "NHWC" in (file, seen) else None
 
 
 def _seen(node: Node, kind: TensorType | None) -> TensorType | None:
-    """A value's type as the class sees it."""
+    """Return a value's type in the layout that the class sees."""
     if kind is None or node.layout not in ORDERS:
         return kind
     return TensorType(permuted(kind.shape, node.layout, node.opencv_layout or node.layout), kind.dtype)
 
 
 def _describe(network: Network, node: Node, report: NodeReport, values: Mapping[str, Any]) -> list[str]:
-    """A node: its inputs and outputs with shapes, who reads them, its weights and params."""
+    """Return lines that describe a node: inputs and outputs with shapes and consumers, weights and params."""
     place = re.search(r":(\d+): layer ", node.place)
     lines = [f"{_doc(node.name)}" + (f" (line {place.group(1)})" if place else "")]
     for (name, kind), what in [
         *((i, "in ") for i in report.inputs),
         *((o, "out") for o in report.outputs),
     ]:
-        line = f"  {what} {_doc(name)}: {_seen(node, kind) or 'shape not known'}"
+        line = f"  {what} {_doc(name)}: {_seen(node, kind) or 'shape unknown'}"
         if what == "out":
-            readers = [f"{_doc(n.name)} ({_doc(n.type)})" for n in network.nodes if name in n.inputs]
+            consumers = [f"{_doc(n.name)} ({_doc(n.type)})" for n in network.nodes if name in n.inputs]
             public = [_doc(p) for p, v in network.outputs.items() if v == name]
-            readers += [f"output {p} of the network" for p in public]
-            line += f", read by {', '.join(readers) or 'nobody'}"
+            consumers += [f"output {p} of the network" for p in public]
+            line += f", read by {', '.join(consumers) or 'no layer'}"
         lines.append(line)
     for i, blob in enumerate(node.blobs):
         lines.append(f"  blob {i}: {blob.dtype}{list(blob.shape)}")
@@ -122,9 +126,9 @@ def _describe(network: Network, node: Node, report: NodeReport, values: Mapping[
 
 
 def _fields(nodes: Sequence[tuple[Node, NodeReport]], flat: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Assignments for every field that any of the nodes has."""
+    """Return an assignment for every param of any of the nodes, with its values in a comment."""
     names = list(dict.fromkeys(k for values in flat for k, v in values.items() if not _is_program(v)))
-    taken = set(_TAKEN)
+    taken = set(_RESERVED)
     lines = []
     for name in names:
         values = [v.get(name, _ABSENT) for v in flat]
@@ -137,7 +141,7 @@ def _fields(nodes: Sequence[tuple[Node, NodeReport]], flat: Sequence[Mapping[str
         shown = list(dict.fromkeys(_short(_literal(v)) for v in given))
         note = ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
         if len(given) < len(values):
-            note += f"; {len(values) - len(given)} of {len(values)} layers leave it out"
+            note += f"; {len(values) - len(given)} of {len(values)} layers do not have it"
         lines.append(f"{line}  # {note}")
     blobs = next((n.blobs for n, _ in nodes if n.blobs), [])
     shapes = ", ".join(f"{b.dtype}{list(b.shape)}" for b in blobs)
@@ -146,6 +150,7 @@ def _fields(nodes: Sequence[tuple[Node, NodeReport]], flat: Sequence[Mapping[str
 
 
 def _forward(type_: str, nodes: Sequence[tuple[Node, NodeReport]]) -> list[str]:
+    """Return the body of forward, which raises an error that says what is missing."""
     counts = {len(n.inputs) for n, _ in nodes}
     lines = []
     if len(counts) == 1 and 1 <= (number := counts.pop()) <= 8:
@@ -169,11 +174,11 @@ def _names(number: int) -> list[str]:
 
 
 def _types(node: Node, report: NodeReport) -> list[str]:
-    return [str(_seen(node, kind)) if kind else "shape not known" for _, kind in report.inputs]
+    return [str(_seen(node, kind)) if kind else "shape unknown" for _, kind in report.inputs]
 
 
 def _test(test: str, name: str, nodes: Sequence[tuple[Node, NodeReport]]) -> str:
-    """A test function: the first node's layer on seeded noise of its input shapes."""
+    """Return a test function that runs the first node's layer on seeded noise of its input shapes."""
     node, report = nodes[0]
     params = opencv_params(node.params, node.defaults)
     inner = "".join(f"\n        {_quoted(k)}: {_literal(v)}," for k, v in params.items() if not _is_program(v))
@@ -188,7 +193,7 @@ def _test(test: str, name: str, nodes: Sequence[tuple[Node, NodeReport]]) -> str
     known = [s for s in shapes if s is not None]
     lines.append(f"    inputs = [{', '.join(_noise(s or (1, 3, 8, 8)) for s in shapes)}]")
     if len(known) < len(shapes):
-        lines[-1] += "  # (1, 3, 8, 8) where the shape is not known"
+        lines[-1] += "  # (1, 3, 8, 8) stands for an unknown shape"
     lines += [
         f"    outputs = {name}(params, blobs).forward(inputs)",
         f"    assert len(outputs) == {len(node.outputs)}",
@@ -204,13 +209,13 @@ def _noise(shape: Sequence[int]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string literal in double quotes; what cannot be printed is escaped."""
+    """Return a string literal in double quotes, with unprintable characters escaped."""
     escaped = {'"': '\\"', "\\": "\\\\"}
     return '"' + "".join(escaped.get(c) or (c if c.isprintable() else ascii(c)[1:-1]) for c in str(text)) + '"'
 
 
 def _literal(value: Any) -> str:
-    """A value of a file as Python spells it."""
+    """Return a value of a file as a Python literal."""
     if isinstance(value, Flag):
         return str(bool(value))
     if isinstance(value, str):
@@ -223,17 +228,18 @@ def _literal(value: Any) -> str:
 
 
 def _is_program(value: Any) -> bool:
-    """Whether a param is text that no forward reads, such as a program's code."""
+    """Return whether a param is long text that no forward reads, such as the code of a program."""
     values = value if isinstance(value, (tuple, list)) else [value]
-    return any(isinstance(v, str) and len(v) > _PROGRAM for v in values)
+    return any(isinstance(v, str) and len(v) > _PROGRAM_LENGTH for v in values)
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return text if len(text) <= _VALUE_LIMIT else f"{text[: _VALUE_LIMIT - 3]}..."
 
 
 def _doc(text: Any) -> str:
-    """A stranger's text within a docstring: printable, without quotes in threes and backslashes."""
+    """Return untrusted text for a docstring: unprintable characters, backslashes and double quotes are
+    replaced."""
     return "".join(c if c.isprintable() and c not in '\\"' else "?" if c != '"' else "'" for c in str(text))
 
 

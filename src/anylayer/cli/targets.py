@@ -1,4 +1,4 @@
-"""What -o means: files of arrays, pictures, folders."""
+"""Write the files that -o options name: arrays, images, or files in a folder."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from anylayer.cli.drawing import Box, colors, to_image
 from anylayer.cli.files import to_json, write_arrays, write_text
 from anylayer.cli.inputs import Item, Loaded
-from anylayer.cli.pictures import Box, colours, to_picture
-from anylayer.cli.results import PICTURES, Options, channels_first, detections, join, kind_of
+from anylayer.cli.results import DRAWN, Options, channels_first, detections, join, kind_of
 from anylayer.errors import InputError, at, need
 from anylayer.network import Array
 
@@ -21,41 +21,43 @@ _ARRAYS = (".npy", ".npz", ".json")
 
 @dataclass
 class Target:
-    """A -o option. `{name}` in the path stands for the input's file, `{blob}` for the output."""
+    """An -o option. `{name}` in the path stands for the input's file, `{blob}` for the output."""
 
     text: str
 
     @property
     def is_folder(self) -> bool:
+        """Return whether the option names a folder: it exists, ends with a slash, or has no suffix."""
         path = Path(self.text)
         return self.text.endswith(("/", "\\")) or path.is_dir() or (path.suffix == "" and "{" not in path.name)
 
     @property
     def holds_arrays(self) -> bool:
+        """Return whether the file is .npy, .npz or .json."""
         return Path(self.text).suffix.lower() in _ARRAYS
 
     @property
-    def joins(self) -> bool:
-        """Whether one file holds the results of all inputs."""
+    def holds_all_inputs(self) -> bool:
+        """Return whether one file holds the results of all inputs."""
         return self.holds_arrays and not self.is_folder and "{name}" not in self.text
 
     def check(self, items: Sequence[Item]) -> None:
-        """Refuse, before anything is run, what cannot be written."""
+        """Raise InputError, before anything is run, if the results of the items cannot be written."""
         if not self.is_folder and not self.holds_arrays:
             from anylayer.cli.images import writable
 
             suffix = Path(self.text).suffix.lower()
             need(
                 suffix in writable(),
-                f"-o {self.text}: '{suffix}' is neither a picture's suffix nor one of {', '.join(_ARRAYS)}",
+                f"-o {self.text}: '{suffix}' is neither the suffix of an image nor one of {', '.join(_ARRAYS)}",
                 InputError,
             )
-        if len(items) == 1 or self.joins:
+        if len(items) == 1 or self.holds_all_inputs:
             return
         need(
             self.is_folder or "{name}" in self.text,
-            f"-o {self.text} is one picture, there are {len(items)} inputs: write into a folder, or put {{name}} "
-            "in the path",
+            f"-o {self.text} is one image, but there are {len(items)} inputs: write into a folder, or put "
+            "{name} in the path",
             InputError,
         )
         seen: dict[str, Item] = {}
@@ -68,7 +70,7 @@ class Target:
             )
 
     def write(self, item: Item, loaded: Loaded, outputs: Mapping[str, Array], options: Options) -> list[str]:
-        """Write one input's results; a line for each file."""
+        """Write the results of one input. Return a line of the report for each file."""
         if self.is_folder:
             return self._folder(item, loaded, outputs, options)
         if self.holds_arrays:
@@ -84,14 +86,15 @@ class Target:
         )
         need(
             len(drawn) == 1 or "{blob}" in self.text,
-            f"-o {self.text} is one picture, there are {len(drawn)} outputs to draw: {', '.join(drawn)}. "
-            "Choose one with --blob, or put {blob} in the path",
+            f"-o {self.text} is one image, but there are {len(drawn)} outputs to draw: {', '.join(drawn)}. "
+            "Select one with --blob, or put {blob} in the path",
             InputError,
         )
         return [_draw(self._path(item, name), name, outputs[name], loaded, options) for name in drawn]
 
     def write_all(self, results: Sequence[tuple[str, Mapping[str, Array]]]) -> list[str]:
-        """Write all inputs' results, each with its input's file, into one file of arrays; JSON has the files."""
+        """Write the results of all inputs, given with their files, into one file of arrays. Return lines of the
+        report."""
         if Path(self.text).suffix.lower() == ".json" and len(results) > 1 and "{blob}" not in self.text:
             return [_results(Path(self.text), results)]
         with at(f"-o {self.text}"):
@@ -120,7 +123,7 @@ def _filled(text: str, name: str, blob: str) -> Path:
 
 
 def _safe(name: str) -> str:
-    """A name from a file as part of a file name."""
+    """Return a name from a network's file as a part of a file name, without slashes and leading dots."""
     return re.sub(r"[^\w.@-]+", "_", name).lstrip(".") or "_"
 
 
@@ -148,31 +151,31 @@ def _results(path: Path, results: Sequence[tuple[str, Mapping[str, Array]]]) -> 
 
 
 def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: Options) -> str:
-    from anylayer.cli.images import write_boxes, write_picture
+    from anylayer.cli.images import write_boxes, write_image
 
     if kind_of(output, options.show, options.channels_last) == "detections":
         need(
-            loaded.picture is not None,
-            f"{path}: detections are drawn on the picture that was run, the input was no picture",
+            loaded.image is not None,
+            f"{path}: detections are drawn on the input image, but the input was not an image",
             InputError,
         )
         found = detections(output, options, loaded.place)
-        palette = colours(256)
+        palette = colors(256)
         boxes = [_box(d.box, d.label or str(d.number), d.score, palette[d.number % 255 + 1]) for d in found]
-        write_boxes(path, np.asarray(loaded.picture), boxes)
+        write_boxes(path, np.asarray(loaded.image), boxes)
         return f"wrote {path}: {len(found)} of '{name}' drawn"
     with at(f"output '{name}'"):
         output = channels_first(output, options.channels_last)
-        need(output.ndim >= 2, f"a picture needs 2 dimensions, got {output.ndim}", InputError)
+        need(output.ndim >= 2, f"an image needs 2 dimensions, got {output.ndim}", InputError)
         planes = output.reshape(-1, *output.shape[-2:])
         channels = output.shape[-3] if output.ndim > 2 else 1
-        need(len(planes) == channels, f"shape {output.shape} is more than one picture", InputError)
-        picture, what = to_picture(planes, options.show if options.show in PICTURES else "auto")
-    write_picture(path, picture)
-    return f"wrote {path}: '{name}' {picture.shape[1]}x{picture.shape[0]}, {what}"
+        need(len(planes) == channels, f"shape {output.shape} is more than one image", InputError)
+        image, what = to_image(planes, options.show if options.show in DRAWN else "auto")
+    write_image(path, image)
+    return f"wrote {path}: '{name}' {image.shape[1]}x{image.shape[0]}, {what}"
 
 
-def _box(corners: tuple[float, ...], label: str, score: float, colour: Array) -> Box:
-    r, g, b = (int(c) for c in colour)
+def _box(corners: tuple[float, ...], label: str, score: float, color: Array) -> Box:
+    r, g, b = (int(c) for c in color)
     left, top, right, bottom = corners
     return Box(left, top, right, bottom, f"{label} {score:.2f}", (r, g, b))

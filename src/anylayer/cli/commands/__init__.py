@@ -1,1 +1,1 @@
-"""One command, one file; each has `command`."""
+"""The subcommands of `anylayer`, one per file. Each file defines `command`."""

@@ -1,4 +1,4 @@
-"""anylayer bench: how long a network takes."""
+"""anylayer bench: measure the run time of a network."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from anylayer.cli.command import (
     TakesInputs,
     engine_option,
     input_option,
+    json_option,
     network_options,
+    random_weights_option,
     read_net,
     say,
+    seed_option,
     shape_option,
     shapes_of,
     show,
     talk_options,
+    threads_option,
 )
 from anylayer.inspect.tables import Column, plural
 
@@ -32,14 +36,12 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=TakesInputs,
-    short_help="Measure how long a network takes, on one engine or several.",
+    short_help="Measure the run time of a network on one or several engines.",
     epilog="\b\nExample:\n  anylayer bench deploy.prototxt --random-weights -e onnxruntime -e openvino --profile",
 )
 @network_options
 @engine_option(multiple=True, default="auto")
-@click.option(
-    "--threads", type=click.IntRange(1), metavar="N", help="The number of the engine's threads [its choice]."
-)
+@threads_option
 @click.option(
     "-n", "--runs", type=click.IntRange(1), metavar="N", help="The number of runs [as many as fit in --seconds]."
 )
@@ -48,14 +50,14 @@ if TYPE_CHECKING:
     type=click.FloatRange(0.01),
     metavar="S",
     default=3.0,
-    help="The time for each engine, in seconds [3].",
+    help="The time per engine, in seconds [3].",
 )
-@input_option("a picture, .npy or .npz; what is not given is seeded noise")
-@click.option("--seed", type=int, default=0, help="The seed of random inputs and weights [0].")
-@click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
-@click.option("--profile", "profiled", is_flag=True, help="Show each node's share of the time, measured alone.")
+@input_option("an image, .npy or .npz; other inputs are seeded noise")
+@seed_option
+@random_weights_option
+@click.option("--profile", "profiled", is_flag=True, help="Show the time of each node, measured separately.")
 @shape_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
+@json_option
 @talk_options
 def command(
     engine: tuple[str, ...],
@@ -72,10 +74,10 @@ def command(
     debug: bool,
     **network: Any,
 ) -> None:
-    """Measure a network: median and 95th percentile of its run time.
+    """Measure a network: the median and the 95th percentile of its run time.
 
-    Several engines take turns, run by run, so that what else the machine does hits them alike; their ratios
-    are to the first. One run of each goes before and is not counted.
+    Runs of several engines alternate, so that other load on the machine affects them equally. Ratios are relative
+    to the first engine. One run of each engine before the measurement is not counted.
     """
     from anylayer.cli.inputs import feed
 
@@ -83,36 +85,40 @@ def command(
     arrays = feed(net, inputs, shapes_of(net, shapes), seed)
     if random_weights:
         net.fill(seed, {name: array.shape for name, array in arrays.items()})
-    asked = list(dict.fromkeys(engine))
-    models, refused = _models(net, asked, arrays, threads, quiet)
-    asked = list(models)
-    times = take_turns({n: partial(m, arrays) for n, m in models.items()}, runs, seconds * len(models))
-    named = {n: m.engine for n, m in models.items()}
-    profiles = {n: _profile(net, arrays, named[n], threads) for n in asked} if profiled else {}
+    names = list(dict.fromkeys(engine))
+    models, refused = _models(net, names, arrays, threads, quiet)
+    names = list(models)
+    times = interleaved_times({n: partial(m, arrays) for n, m in models.items()}, runs, seconds * len(models))
+    engine_of = {n: m.engine for n, m in models.items()}
+    profiles = {n: _profile(net, arrays, engine_of[n], threads) for n in names} if profiled else {}
     if as_json:
         from anylayer.cli.files import to_json
 
-        shown = _plain(times, named, models, profiles, arrays, threads)
+        shown = _json_data(times, engine_of, models, profiles, arrays, threads)
         shown["engines"].update({name: {"engine": name, "error": str(error)} for name, error in refused.items()})
         click.echo(to_json(shown))
     else:
-        _show(times, named, threads, refused)
+        _show(times, engine_of, threads, refused)
         for name, rows in profiles.items():
             click.echo()
-            _show_profile(named[name], rows)
+            _show_profile(engine_of[name], rows)
     if refused:
         click.get_current_context().exit(1)
 
 
 def _models(
-    net: Net, asked: Sequence[str], arrays: dict[str, Any], threads: int | None, quiet: bool
+    net: Net, names: Sequence[str], arrays: dict[str, Any], threads: int | None, quiet: bool
 ) -> tuple[dict[str, Model], dict[str, AnyLayerError]]:
-    """The models that ran once, by engine; and the errors of the engines that refuse, if not all do."""
+    """Compile the network for each engine and run it once. Return the models, and the errors of engines that
+    refuse.
+
+    Raises the first error where all engines refuse.
+    """
     from anylayer.errors import AnyLayerError
 
     models: dict[str, Model] = {}
     refused: dict[str, AnyLayerError] = {}
-    for name in asked:
+    for name in names:
         try:
             models[name] = _compile(net, name, arrays, threads, quiet)
         except AnyLayerError as error:
@@ -126,7 +132,7 @@ def _compile(net: Net, engine: str, arrays: dict[str, Any], threads: int | None,
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # host calls: said below
+        warnings.simplefilter("ignore", UserWarning)  # about host calls, which are printed below
         model = net.compile(engine, {n: a.shape for n, a in arrays.items()}, threads)
         model(arrays)
     for name, kind, reason in model.host_calls:
@@ -134,14 +140,16 @@ def _compile(net: Net, engine: str, arrays: dict[str, Any], threads: int | None,
     return model
 
 
-def take_turns(
+def interleaved_times(
     calls: dict[str, Callable[[], object]],
     runs: int | None,
     seconds: float,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Seconds of each call, one call of each after the other: `runs` of each, or as many as fit in `seconds`,
-    but 3 at least and 100,000 at most."""
+    """Run the calls in turn and return the seconds of each run by name.
+
+    There are `runs` rounds, or as many as fit in `seconds`, at least 3 and at most 100,000.
+    """
     times: dict[str, list[float]] = {name: [] for name in calls}
     stop = clock() + seconds
     done = 0
@@ -155,12 +163,13 @@ def take_turns(
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest of the values that at least `share` of them do not exceed."""
+    """Return the smallest of the values that is at least as large as `share` (0 to 1) of them."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def _numbers(values: Sequence[float]) -> dict[str, float]:
+def _statistics(values: Sequence[float]) -> dict[str, float]:
+    """Return the number of runs and, in milliseconds, the median, 95th percentile and minimum."""
     from statistics import median
 
     return {
@@ -172,16 +181,16 @@ def _numbers(values: Sequence[float]) -> dict[str, float]:
 
 
 def _show(
-    times: dict[str, list[float]], named: dict[str, str], threads: int | None, refused: Mapping[str, object]
+    times: dict[str, list[float]], engine_of: dict[str, str], threads: int | None, refused: Mapping[str, object]
 ) -> None:
     several = len(times) + len(refused) > 1
     columns = ["median ms", "p95 ms", "best ms", "runs"] + (["ratio"] if several else [])
     rows = []
-    first = _numbers(next(iter(times.values())))["median"]
+    first = _statistics(next(iter(times.values())))["median"]
     for name, values in times.items():
-        n = _numbers(values)
+        n = _statistics(values)
         cells = [f"{n['median']:.3f}", f"{n['p95']:.3f}", f"{n['best']:.3f}", str(n["runs"])]
-        shown = name if named[name] == name else f"{name}: {named[name]}"
+        shown = name if engine_of[name] == name else f"{name}: {engine_of[name]}"
         rows.append([shown, *cells, *([f"{n['median'] / first:.2f}"] if several else [])])
     rows += [[name, "refused", *["-"] * (len(columns) - 1)] for name in refused]
     show([Column("engine"), *(Column(c, right=True) for c in columns)], rows)
@@ -207,7 +216,7 @@ _PROFILE = (
 
 def _show_profile(engine: str, rows: list[tuple[str, str, float]]) -> None:
     total = sum(s for _, _, s in rows) or 1.0
-    click.echo(f"{engine}, each node alone")
+    click.echo(f"{engine}, each node measured separately")
     by_time = sorted(rows, key=lambda r: -r[2])
     show(_PROFILE, [(n, kind, f"{s * 1e3:.3f}", f"{100 * s / total:.1f} %") for n, kind, s in by_time])
     by_type: dict[str, float] = {}
@@ -217,9 +226,9 @@ def _show_profile(engine: str, rows: list[tuple[str, str, float]]) -> None:
     click.echo("by type: " + ", ".join(f"{k} {100 * s / total:.1f} %" for k, s in largest))
 
 
-def _plain(
+def _json_data(
     times: dict[str, list[float]],
-    named: dict[str, str],
+    engine_of: dict[str, str],
     models: dict[str, Model],
     profiles: dict[str, list[tuple[str, str, float]]],
     arrays: dict[str, Any],
@@ -228,8 +237,8 @@ def _plain(
     engines = {}
     for name, values in times.items():
         engines[name] = {
-            "engine": named[name],
-            "ms": _numbers(values),
+            "engine": engine_of[name],
+            "ms": _statistics(values),
             "host_calls": [{"node": n, "type": t, "reason": r} for n, t, r in models[name].host_calls],
         }
         if name in profiles:

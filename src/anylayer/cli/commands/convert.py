@@ -1,4 +1,4 @@
-"""anylayer convert: a network as a file of another format, proved equal."""
+"""anylayer convert: write a network in another format and compare the file with its source."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
+    NETWORK,
     TakesInputs,
     apply,
     input_option,
+    json_option,
     network_options,
+    random_weights_option,
     read_net,
     say,
+    seed_option,
     shape_option,
     shapes_of,
     talk_options,
     to_size,
 )
-from anylayer.cli.commands.run import picture_options, pixels
+from anylayer.cli.commands.run import image_options, pixels
 from anylayer.inspect.tables import plural
 
 if TYPE_CHECKING:
@@ -30,85 +34,90 @@ if TYPE_CHECKING:
 
 
 def target_options(function: Any) -> Any:
-    """What is written."""
+    """Add the options that say what is written."""
     return apply(
         function,
         [
-            click.option("--to", "format", metavar="FORMAT", help="The format to write [as OUT's suffix says]."),
+            click.option("--to", "format", metavar="FORMAT", help="The format to write [from the suffix of OUT]."),
             click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The file to write."),
-            click.option("--functions", is_flag=True, help="Your layers stay calls of functions in the file."),
+            click.option("--functions", is_flag=True, help="Keep your layers as calls of functions in the file."),
             click.option(
-                "--function", "types", multiple=True, metavar="TYPE", help="Layers of this type stay calls, too."
+                "--function",
+                "types",
+                multiple=True,
+                metavar="TYPE",
+                help="Also keep layers of this type as calls of functions.",
             ),
             click.option(
-                "--keep", multiple=True, metavar="TYPE", help="Leave layers of this type to a runtime that has it."
+                "--keep",
+                multiple=True,
+                metavar="TYPE",
+                help="Write layers of this type unchanged, for a runtime that has them.",
             ),
-            click.option("--batch", metavar="N", help="The number of samples; a name, such as N, leaves it open."),
-            click.option(
-                "--to-dialect", metavar="NAME", help="The fork of Caffe to write for, where it is not --dialect."
-            ),
+            click.option("--batch", metavar="N", help="The batch size: a number, or a name for a symbolic size."),
+            click.option("--to-dialect", metavar="NAME", help="The fork of Caffe to write for [--dialect]."),
             click.option(
                 "--set",
                 "settings",
                 multiple=True,
                 metavar="NAME=VALUE",
                 callback=_settings,
-                help="An option of the format's own writer.",
+                help="An option of the writer, for example external=true for ONNX.",
             ),
         ],
     )
 
 
 def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, Any]:
-    """`external=true` as {"external": True}; numbers as numbers, other words as they are."""
+    """Return `external=true` as {"external": True}. A value that is not JSON is a string."""
     import json
 
-    found = {}
+    settings = {}
     for value in values:
         name, equals, text = value.partition("=")
         if not equals or not name.isidentifier():
             raise click.BadParameter(f"an option is NAME=VALUE, got '{value}'", ctx, param)
         try:
-            found[name] = json.loads(text)
+            settings[name] = json.loads(text)
         except ValueError:
-            found[name] = text
-    return found
+            settings[name] = text
+    return settings
 
 
 @click.command(
     cls=TakesInputs,
-    short_help="Write a network in another format, proved equal.",
+    short_help="Write a network in another format and verify the file.",
     epilog="\b\nExample:\n  anylayer convert deploy.prototxt weights.caffemodel -l layers.py -o net.onnx",
 )
 @network_options
 @target_options
-@input_option("what to compare on, a picture, .npy or .npz; what is not given is seeded noise")
+@input_option("an image, .npy or .npz, for the comparison; other inputs are seeded noise")
 @click.option(
     "--preprocess",
     is_flag=False,
     flag_value="rgb",
     type=click.Choice(["rgb", "bgr"]),
-    help="Put what `run` does to a picture into the file. The input becomes uint8 (N, H, W, 3), in RGB order.",
+    help="Put the preprocessing of `run` into the file. The input becomes uint8 (N, H, W, 3), in RGB order.",
 )
 @click.option(
     "--picture",
     callback=to_size,
     metavar="WxH",
-    help="The size of the pictures that the file takes with --preprocess [the size that the network takes].",
+    help="The size of the images that the file accepts with --preprocess [the size of the network's input].",
 )
-@picture_options
-@click.option("--seed", type=int, default=0, help="The seed of random inputs and weights [0].")
+@image_options
+@seed_option
 @click.option("--no-verify", is_flag=True, help="Do not compare the file with its source.")
-@click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
+@random_weights_option
 @shape_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
+@json_option
 @talk_options
 def command(**given: Any) -> None:
-    """Write a network as a file of another format: all of its layers, yours too, in what that format knows.
+    """Write a network in another format. All layers, including yours, become operators of that format.
 
-    At the end the file is read back and run by its own runtime, on the same inputs as the layers in NumPy; the
-    largest difference of each output is shown. Where one is more than rounding makes, the first layer that
-    differs is named, and nothing is written.
+    Then the format's own runtime runs the file on the same inputs as the layers in NumPy, and the largest
+    difference of each output is printed. If a difference exceeds the tolerance, the first layer that differs is
+    named and no file is written.
     """
     from anylayer.writers import format_of, load_writer
 
@@ -122,10 +131,10 @@ def command(**given: Any) -> None:
     if given["preprocess"]:
         net, shapes, verify = _preprocessed(net, given, shapes)
     elif given["picture"]:
-        raise click.UsageError("--picture is the size of the pictures that a file with --preprocess takes")
-    elif stray := [f"--{_PICTURE[n]}" for n in _PICTURE if given[n]]:
-        raise click.UsageError(f"{stray[0]} is about --preprocess: give that too")
-    with _working(f"writing {given['out']}", given["quiet"]):
+        raise click.UsageError("--picture needs --preprocess: it is the size of the images that the file accepts")
+    elif stray := [f"--{_IMAGE_OPTIONS[n]}" for n in _IMAGE_OPTIONS if given[n]]:
+        raise click.UsageError(f"{stray[0]} needs --preprocess")
+    with _spinner(f"writing {given['out']}", given["quiet"]):
         done = net.write(
             given["out"],
             fmt,
@@ -140,17 +149,18 @@ def command(**given: Any) -> None:
     _show(done, given)
 
 
-_PICTURE = {n: n for n in ("size", "mean", "scale", "gray", "pixels")} | {"swap": "swap-rb", "cover": "crop"}
-"""The options of pictures, as they are spelled."""
-_NETWORK = ("model", "weights", "layers", "dialect", "proto", "phase", "level", "stage")
+_IMAGE_OPTIONS = {n: n for n in ("size", "mean", "scale", "gray", "pixels")} | {"swap": "swap-rb", "cover": "crop"}
+"""The options for images as they are spelled."""
 
 
 def _read(given: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
-    """The network, and the dialect to write: --dialect is that of the file that is read, where its format has any,
-    and of the one that is written, where that has any."""
+    """Read the network. Return it and the dialect to write.
+
+    --dialect applies to the file that is read and to the file that is written, if their formats have dialects.
+    """
     from anylayer.api import read_options
 
-    network = {k: given[k] for k in _NETWORK}
+    network = {k: given[k] for k in NETWORK}
     if has_dialects and given["dialect"] and "dialect" not in read_options(given["model"]):
         network["dialect"] = None
     return read_net(**network), given["to_dialect"] or (given["dialect"] if has_dialects else None)
@@ -159,42 +169,48 @@ def _read(given: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
 def _preprocessed(
     net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]]
 ) -> tuple[Net, dict[str, tuple[int, ...]], Any]:
-    """Return the network behind what `run` does to a picture, the shapes of its inputs, and what to compare on."""
-    from anylayer.cli.inputs import Loader, Wanted, pictures_to_compare
-    from anylayer.cli.preprocess import picture_function
+    """Prepend the preprocessing of `run` to a network.
+
+    Return the new network, the shapes of its other inputs, and the inputs for the comparison (see `_inputs`).
+    """
+    from anylayer.cli.inputs import ImageOptions, Loader, images_to_compare
+    from anylayer.cli.preprocess import image_function
     from anylayer.compile.nodes import input_types
     from anylayer.errors import InputError, need
 
     types = input_types(net.network, shapes)
     need(types, "the network has no inputs", InputError)
-    loader = Loader(net, types, Wanted(given["size"], **pixels(given), cover=given["cover"], gray=given["gray"]))
+    loader = Loader(
+        net, types, ImageOptions(given["size"], **pixels(given), cover=given["cover"], gray=given["gray"])
+    )
     name = next(iter(types))
-    recipe, last = loader.recipe(name), loader.last(name)
+    recipe, channels_last = loader.recipe(name), loader.channels_last(name)
     size = given["picture"] if isinstance(given["picture"], tuple) else recipe.size
-    need(size is not None, "give the size of the pictures that the file takes: --picture WxH", InputError)
+    need(size is not None, "the size of the images is unknown: give --picture WxH", InputError)
     known = types[name]
     shape = (known.shape[0] if known is not None else 1, *(size or ()), 3)
     say(f"input '{name}': {recipe}", given["quiet"])
-    whole = net.before(picture_function(recipe, last, given["preprocess"] == "rgb"), (shape, "uint8"))
+    whole = net.before(image_function(recipe, channels_last, given["preprocess"] == "rgb"), (shape, "uint8"))
     rest = {n: s for n, s in shapes.items() if n != name}
     if given["no_verify"]:
         return whole, rest, False
-    return whole, rest, pictures_to_compare(whole, given["inputs"], shape, given["preprocess"], given["seed"])
+    return whole, rest, images_to_compare(whole, given["inputs"], shape, given["preprocess"], given["seed"])
 
 
 def _functions(net: Net, given: dict[str, Any]) -> bool | list[str]:
-    """The types of the layers that stay calls."""
+    """Return the types of the layers that stay calls, or whether all of the user's layers do."""
     if not given["types"]:
         return bool(given["functions"])
     return [*(net.user_layers if given["functions"] else ()), *given["types"]]
 
 
 def _batch(text: str | None) -> str | int | None:
+    """Return --batch as a number, or as the name of a symbolic size."""
     return int(text) if text is not None and text.isdigit() else text
 
 
 def _inputs(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> Any:
-    """The inputs to compare on; True where none are given."""
+    """Return the inputs for the comparison, True for noise, or False for no comparison."""
     if given["no_verify"]:
         return False
     if not given["inputs"] and not given["seed"]:
@@ -205,8 +221,8 @@ def _inputs(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]])
 
 
 @contextmanager
-def _working(text: str, quiet: bool) -> Iterator[None]:
-    """A sign on stderr that something is going on, on a terminal."""
+def _spinner(text: str, quiet: bool) -> Iterator[None]:
+    """Show a spinner with a text on stderr during the `with` block, if stderr is a terminal."""
     import sys
 
     if quiet or not sys.stderr.isatty():
@@ -227,12 +243,12 @@ def _show(done: Conversion, given: dict[str, Any]) -> None:
     for note in done.notes:
         say(f"note: {note}", given["quiet"])
     for check in done.checks:
-        tried = f" ({plural(check.samples, 'sample')})" if check.samples else ""
+        samples = f" ({plural(check.samples, 'sample')})" if check.samples else ""
         run_by = f" in {check.run_by}" if check.run_by else ""
-        click.echo(f"{check.name}{tried}{run_by}: {check}")
+        click.echo(f"{check.name}{samples}{run_by}: {check}")
     files = ", ".join(str(f) for f in reversed(done.files))
     count = plural(len({c.name for c in done.checks}), "output")
-    told = f": {count}, run by {done.runs}, compared with the layers in NumPy"
+    verdict = f": {count}, run by {done.runs}, compared with the layers in NumPy"
     if not done.checks:
-        told = f"; not compared with its source: {done.unchecked}"
-    say(f"wrote {files}{told}", given["quiet"])
+        verdict = f"; not compared with its source: {done.unchecked}"
+    say(f"wrote {files}{verdict}", given["quiet"])

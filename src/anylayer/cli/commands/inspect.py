@@ -1,4 +1,4 @@
-"""anylayer inspect: the table of a network's nodes."""
+"""anylayer inspect: print a table of a network's nodes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from anylayer.cli.command import (
     Command,
+    json_option,
     network_options,
     read_net,
     shape_option,
@@ -23,22 +24,22 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    short_help="Show what a network is made of, and where each node runs.",
+    short_help="Show the nodes of a network and where each of them runs.",
     epilog="\b\nExample:\n  anylayer inspect deploy.prototxt weights.caffemodel --shape data=1,3,300,300",
 )
 @network_options
 @shape_option
-@click.option("--edges", is_flag=True, help="Show what feeds what: inputs and outputs by name.")
-@click.option("--all", "every", is_flag=True, help="Show the nodes that only hold or make constants, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
+@click.option("--edges", is_flag=True, help="Show the inputs and outputs of each node by name.")
+@click.option("--all", "every", is_flag=True, help="Also show nodes that only hold or compute constants.")
+@json_option
 @talk_options
 def command(
     shapes: Any, edges: bool, every: bool, as_json: bool, quiet: bool, debug: bool, **network: Any
 ) -> None:
-    """Show a network's nodes: type, params, shapes, weights, multiply-adds, and where each runs.
+    """Show the nodes of a network: type, params, shapes, weights, multiply-adds, and where each node runs.
 
-    Works without weights, and with layers that nobody knows: their rows say so. On a terminal the table fits its
-    width; into a file or a pipe it is written whole.
+    Neither weights nor a class for each layer are needed; rows of unknown layers are marked. On a terminal the
+    table is cut to its width; in a file or pipe it is complete.
     """
     from anylayer.inspect.listing import ends, lines
 
@@ -68,10 +69,10 @@ _STYLE: dict[str, dict[str, Any]] = {
 
 
 def _remedies(report: Report, model: Path) -> None:
-    """Say which commands tell more."""
-    blank = next((n for n, t in report.inputs if t is None), None)
-    if blank is not None:
-        sizes = ",".join("?" if d is None else str(d) for d in report.open.get(blank, ())) or "N,C,H,W"
-        click.echo(f"To know the shapes: anylayer inspect {model} --shape {blank}={sizes}")
+    """Print the commands that give missing shapes and define unknown layers."""
+    unshaped = next((n for n, t in report.inputs if t is None), None)
+    if unshaped is not None:
+        sizes = ",".join("?" if d is None else str(d) for d in report.open.get(unshaped, ())) or "N,C,H,W"
+        click.echo(f"To know the shapes: anylayer inspect {model} --shape {unshaped}={sizes}")
     if report.totals["unknown"]:
         click.echo(f"To define the unknown layers: anylayer stub {model} -o layers.py")

@@ -1,4 +1,4 @@
-"""anylayer layers: what is built in."""
+"""anylayer layers: list the built-in layer types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anylayer.cli.command import Command, show, talk_options
+from anylayer.cli.command import Command, json_option, show, talk_options
 from anylayer.inspect.tables import Column, plural
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ _FIELDS = (
     "fmt",
     default="caffe",
     metavar="NAME",
-    help="The format whose layers are meant: keras, onnx ... [caffe].",
+    help="The format of the layers: keras, onnx, ... [caffe].",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
+@json_option
 @talk_options
 def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug: bool) -> None:
     """List the built-in layer types; for each TYPE given, its fields with their types, defaults and meaning.
@@ -64,7 +64,7 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
     registry = Registry.of(fmt)
     found = _find(registry, types) if types else registry.definitions()
     if as_json:
-        click.echo(to_json([_plain(d) for d in found]))
+        click.echo(to_json([_json_data(d) for d in found]))
     elif types:
         for definition in found:
             _show_one(definition)
@@ -123,7 +123,7 @@ def _find(registry: Any, types: tuple[str, ...]) -> list[Definition]:
 
 
 def _first_sentence(definition: Definition) -> str:
-    """The first paragraph up to its full stop, or to the shapes or the paper it gives."""
+    """Return the first sentence of a layer's docstring, without the shapes or the paper at its end."""
     paragraph = _doc(definition).split("\n\n")[0].replace("\n", " ")
     return re.split(r"\s\(\w[^)]*\d{4}\.\d+\)|(?<!\bal)\.(?:\s+(?=[A-Z])|$)|:\s\(N", paragraph)[0]
 
@@ -169,7 +169,7 @@ def _default(field: Field) -> str:
     return text + "".join(f"; {dialect}: {value}" for dialect, value in field.dialects.items())
 
 
-def _plain(definition: Definition) -> dict[str, Any]:
+def _json_data(definition: Definition) -> dict[str, Any]:
     cls: Any = definition.cls
     return {
         "type": definition.type,
@@ -178,11 +178,11 @@ def _plain(definition: Definition) -> dict[str, Any]:
         "role": cls.role,
         "message": cls.message,
         "numbers": dict(cls.numbers),
-        "fields": _plain_fields(cls, 0),
+        "fields": _json_fields(cls, 0),
     }
 
 
-def _plain_fields(message: Any, depth: int) -> list[dict[str, Any]]:
+def _json_fields(message: Any, depth: int) -> list[dict[str, Any]]:
     from anylayer.layer.fields import MISSING
 
     rows = []
@@ -193,6 +193,6 @@ def _plain_fields(message: Any, depth: int) -> list[dict[str, Any]]:
         if field.dialects:
             row["defaults"] = dict(field.dialects)
         if isinstance(field.kind, type) and depth < 3:
-            row["fields"] = _plain_fields(field.kind, depth + 1)
+            row["fields"] = _json_fields(field.kind, depth + 1)
         rows.append(row)
     return rows

@@ -1,4 +1,4 @@
-"""anylayer run: run a network on pictures and arrays, and show what it says."""
+"""anylayer run: run a network on images and arrays, and show its outputs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
+    NETWORK,
     TakesInputs,
     apply,
     engine_option,
     input_option,
+    json_option,
     network_options,
     read_net,
     say,
     shape_option,
     shapes_of,
     talk_options,
+    threads_option,
     to_numbers,
     to_size,
 )
@@ -40,12 +43,14 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
     "torch": {"mean": "123.675,116.28,103.53", "scale": (1 / 58.395, 1 / 57.12, 1 / 57.375), "swap": True},
     "caffe": {"mean": "103.939,116.779,123.68", "scale": 1.0, "swap": False},
 }
-"""The modes of keras.applications' preprocess_input (imagenet_utils.py): mean, scale, RGB."""
-_LISTED = 20  # files that the report names
+"""The modes of preprocess_input in keras.applications (imagenet_utils.py): mean, scale, and whether it is RGB."""
+
+_LISTED = 20
+"""The number of written files that are listed."""
 
 
-def picture_options(function: Any) -> Any:
-    """How pictures become inputs."""
+def image_options(function: Any) -> Any:
+    """Add the options that say how images become inputs."""
     return apply(
         function,
         [
@@ -53,7 +58,7 @@ def picture_options(function: Any) -> Any:
                 "--size",
                 callback=to_size,
                 metavar="WxH",
-                help="Resize pictures to this; 'keep' keeps their own [the input's size].",
+                help="Resize images to this size; 'keep' does not resize [the input's size].",
             ),
             click.option(
                 "--mean", metavar="B,G,R|FILE", help="Subtract this, in the order of the input's channels."
@@ -62,30 +67,30 @@ def picture_options(function: Any) -> Any:
                 "--scale",
                 callback=to_numbers,
                 metavar="NUMBER",
-                help="Multiply by this, such as 1/255; or one for each channel.",
+                help="Multiply by this, for example 1/255; or one factor per channel.",
             ),
-            click.option("--swap-rb", "swap", is_flag=True, help="Take RGB order in place of BGR."),
+            click.option("--swap-rb", "swap", is_flag=True, help="Use RGB order instead of BGR."),
             click.option(
-                "--crop", "cover", is_flag=True, help="Cover the size and cut the centre; do not stretch."
+                "--crop", "cover", is_flag=True, help="Keep the aspect ratio: cover the size and crop the center."
             ),
             click.option("--gray", is_flag=True, help="Convert to one channel."),
             click.option(
                 "--pixels",
                 type=click.Choice(list(CONVENTIONS)),
-                help="As keras.applications prepares pictures: tf (RGB in -1..1), torch (RGB, ImageNet's mean and "
-                "deviation), caffe (BGR minus a mean).",
+                help="Preprocess like keras.applications: tf (RGB in -1..1), torch (RGB, ImageNet's mean and "
+                "standard deviation), caffe (BGR minus a mean).",
             ),
         ],
     )
 
 
 def result_options(function: Any) -> Any:
-    """What is shown and written."""
+    """Add the options that say what is shown and written."""
     return apply(
         function,
         [
             click.option(
-                "--blob", "blobs", multiple=True, metavar="NAME", help="Show this blob in place of the outputs."
+                "--blob", "blobs", multiple=True, metavar="NAME", help="Show this blob instead of the outputs."
             ),
             click.option(
                 "-o",
@@ -93,21 +98,21 @@ def result_options(function: Any) -> Any:
                 "outs",
                 multiple=True,
                 metavar="PATH",
-                help="Write a picture (.png ...), .npy, .npz, .json, or into a folder. In the path {name} stands "
+                help="Write an image (.png, ...), .npy, .npz, .json, or into a folder. {name} in the path stands "
                 "for the input's file, {blob} for the output.",
             ),
             click.option(
                 "--show",
                 type=click.Choice(["auto", "top", "detections", "map", "classes", "picture", "tiles", "values"]),
                 default="auto",
-                help="How outputs are presented [auto: by their shape].",
+                help="How to show outputs [auto: by their shape].",
             ),
             click.option(
                 "--top",
                 type=click.IntRange(1),
                 default=5,
                 metavar="K",
-                help="The number of best classes to show [5].",
+                help="The number of classes with the highest scores to show [5].",
             ),
             click.option(
                 "--labels",
@@ -115,78 +120,75 @@ def result_options(function: Any) -> Any:
                 help="A file with the names of the classes, one per line.",
             ),
             click.option(
-                "--threshold", type=float, default=0.5, help="The lowest score of a detection to show [0.5]."
+                "--threshold", type=float, default=0.5, help="The lowest score of a detection that is shown [0.5]."
             ),
-            click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout."),
+            json_option,
         ],
     )
 
 
 @click.command(
     cls=TakesInputs,
-    short_help="Run a network on pictures, arrays or a folder of them.",
+    short_help="Run a network on images, arrays or a folder of them.",
     epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -l layers.py -i a.jpg -o edges.png",
 )
 @network_options
-@input_option("a picture, .npy, .npz, a folder of them, or values [1, 2]", required=True)
-@picture_options
+@input_option("an image, .npy, .npz, a folder of them, or values [1, 2]", required=True)
+@image_options
 @result_options
 @engine_option()
+@threads_option
 @click.option(
-    "--threads", type=click.IntRange(1), metavar="N", help="The number of the engine's threads [its choice]."
-)
-@click.option(
-    "--batch", type=click.IntRange(1), metavar="N", help="The number of pictures to run together [the file's]."
+    "--batch",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The number of images to run together [the file's batch size].",
 )
 @shape_option
 @talk_options
 def command(**given: Any) -> None:
-    """Run a network and show its outputs: the best classes, detections, or a summary of maps.
+    """Run a network and show its outputs: the classes with the highest scores, detections, or a summary of maps.
 
-    Pictures are prepared as OpenCV's blobFromImage does: resized, in BGR order, (picture - mean) * scale. Where
-    the file has a transform_param, that is followed until one of --mean, --scale, --swap-rb, --crop or --gray
-    is given; a line on stderr says what was done. Results go to stdout, everything else to stderr.
+    Images are preprocessed like OpenCV's blobFromImage: resized, in BGR order, (image - mean) * scale. A file's
+    transform_param is used unless one of --mean, --scale, --swap-rb, --crop or --gray is given. A line on stderr
+    says what was done. Results go to stdout, everything else to stderr.
     """
-    from anylayer.cli.inputs import Loader, Wanted, items_of
+    from anylayer.cli.inputs import ImageOptions, Loader, items_of
     from anylayer.cli.results import Options, read_labels
     from anylayer.cli.running import Runner
     from anylayer.cli.targets import Target
     from anylayer.compile.nodes import input_types
 
-    network = {k: given[k] for k in _NETWORK}
-    net = read_net(**network)
+    net = read_net(**{k: given[k] for k in NETWORK})
     labels = read_labels(given["labels"]) if given["labels"] else ()
-    wanted = Wanted(given["size"], **pixels(given), cover=given["cover"], gray=given["gray"])
+    preprocessing = ImageOptions(given["size"], **pixels(given), cover=given["cover"], gray=given["gray"])
     types = input_types(net.network, shapes_of(net, given["shapes"]))
-    loader = Loader(net, types, wanted)
-    last = any(map(loader.last, types))
-    options = Options(given["show"], given["top"], given["threshold"], labels, last)
+    loader = Loader(net, types, preprocessing)
+    channels_last = any(map(loader.channels_last, types))
+    options = Options(given["show"], given["top"], given["threshold"], labels, channels_last)
     items = items_of(given["inputs"], list(types))
     targets = [Target(out) for out in given["outs"]]
     for target in targets:
         target.check(items)
     runner = Runner(net, loader, given["engine"], given["threads"], given["blobs"], given["batch"])
-    left = Talk(runner, options, targets, quiet=given["quiet"], as_json=given["as_json"]).all(items)
-    if left:
+    skipped = Presenter(runner, options, targets, quiet=given["quiet"], as_json=given["as_json"]).run(items)
+    if skipped:
         click.get_current_context().exit(1)
 
 
-_NETWORK = ("model", "weights", "layers", "dialect", "proto", "phase", "level", "stage")
-
-
 def pixels(given: dict[str, Any]) -> dict[str, Any]:
-    """Mean, scale and order of channels, of --pixels or as they are given one by one."""
+    """Return mean, scale and order of channels, from --pixels or from the single options."""
     own = {name: given[name] for name in ("mean", "scale", "swap")}
     if given["pixels"] is None:
         return own
     if any(own.values()):
-        raise click.UsageError("--pixels stands for --mean, --scale and --swap-rb: give it or them")
+        raise click.UsageError("--pixels replaces --mean, --scale and --swap-rb; give either it or them")
     return CONVENTIONS[given["pixels"]]
 
 
 @dataclass
-class Talk:
-    """Shows and writes results, and says what was done."""
+class Presenter:
+    """Runs items, shows and writes their results, and reports what was done."""
 
     runner: Runner
     options: Options
@@ -194,25 +196,25 @@ class Talk:
     quiet: bool = False
     as_json: bool = False
 
-    def all(self, items: Sequence[Item]) -> int:
-        """Run the items; results to stdout and files, the report to stderr. How many could not be read."""
+    def run(self, items: Sequence[Item]) -> int:
+        """Run the items: results go to stdout and files, the report to stderr. Return how many were skipped."""
         for line in self.runner.loader.describe(items[0]):
             say(line, self.quiet)
         kept: list[tuple[str, dict[str, Array]]] = []
         data: list[dict[str, Any]] = []
         written: list[str] = []
-        left = 0
-        joining = [t for t in self.targets if t.joins]
+        skipped = 0
+        joining = [t for t in self.targets if t.holds_all_inputs]
         with progress(len(items), self.quiet) as (advance, echo, warn):
             for item, loaded, outputs in self.runner.results(items):
                 if loaded is None or isinstance(outputs, str):
-                    warn(f"left out: {outputs}")
+                    warn(f"skipped: {outputs}")
                     data.append({"input": item.source or item.name, "error": outputs})
-                    left += 1
+                    skipped += 1
                 else:
-                    data.append(self._one(item, loaded, outputs, len(items) > 1, echo))
+                    data.append(self._show(item, loaded, outputs, len(items) > 1, echo))
                     for target in self.targets:
-                        if not target.joins:
+                        if not target.holds_all_inputs:
                             written += target.write(item, loaded, outputs, self.options)
                     if joining:
                         kept.append((item.source or item.name, outputs))
@@ -223,19 +225,19 @@ class Talk:
         if self.as_json:
             from anylayer.cli.files import to_json
 
-            click.echo(to_json(self._plain(data, written)))
-        if left:
-            say(f"{left} of {plural(len(items), 'input')} could not be read and {_were(left)} left out")
-        return left
+            click.echo(to_json(self._json_data(data, written)))
+        if skipped:
+            say(f"{skipped} of {plural(len(items), 'input')} could not be read and {_were(skipped)} skipped")
+        return skipped
 
-    def _one(
+    def _show(
         self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool, echo: Callable[[str], None]
     ) -> dict[str, Any]:
-        from anylayer.cli.results import lines, plain
+        from anylayer.cli.results import json_data, lines
 
         place = loaded.place
         if self.as_json:
-            shown = {name: plain(name, a, self.options, place) for name, a in outputs.items()}
+            shown = {name: json_data(name, a, self.options, place) for name, a in outputs.items()}
             return {"input": item.source or item.name, "outputs": shown}
         if several:
             echo(f"{item.source or item.name}:")
@@ -255,15 +257,15 @@ class Talk:
         measured = ", ".join(f"{n} {s * 1e3:.3g} ms" for n, s in sorted(model.timings.items(), key=lambda t: t[1]))
         runs = f", median of {len(runner.seconds)} runs" if len(runner.seconds) > 1 else ""
         engine = model.engine + (f" (measured: {measured})" if measured else "")
-        say(f"engine {engine}: {runner.milliseconds:.3g} ms a frame{runs}")
-        for line in filter(None, (runner.why_alone, runner.why_filled)):
+        say(f"engine {engine}: {runner.milliseconds:.3g} ms per frame{runs}")
+        for line in filter(None, (runner.why_single, runner.why_padded)):
             say(line)
         for line in layer_lines(runner.net, model):
             say(line)
         for note in runner.net.network.notes:
             say(f"note: {note}")
 
-    def _plain(self, data: list[dict[str, Any]], written: Sequence[str]) -> dict[str, Any]:
+    def _json_data(self, data: list[dict[str, Any]], written: Sequence[str]) -> dict[str, Any]:
         runner, model = self.runner, self.runner.model
         network = runner.net.network
         return {
@@ -272,7 +274,7 @@ class Talk:
             "engine": model.engine if model else None,
             "measured_ms": {n: s * 1e3 for n, s in model.timings.items()} if model else {},
             "ms_a_frame": runner.milliseconds,
-            "batch": runner.together,
+            "batch": runner.batch_size,
             "layers": {t: d.origin for t, d in runner.net.user_layers.items()},
             "host_calls": [{"node": n, "type": t, "reason": r} for n, t, r in (model.host_calls if model else ())],
             "results": data,
@@ -285,7 +287,7 @@ def _were(number: int) -> str:
 
 
 def layer_lines(net: Net, model: Model) -> Iterator[str]:
-    """Which layers came from the user's files, and which run in Python, and why."""
+    """Yield lines that say which layers came from the user's files, and which run in Python and why."""
     host = model.host_calls
     if net.user_layers:
         parts = []
@@ -295,7 +297,7 @@ def layer_lines(net: Net, model: Model) -> Iterator[str]:
         own = {name for name, type_, _ in host if type_ in net.user_layers}
         tail = f"in Python: {plural(len(own), 'node')}" if own else "none of them runs in Python"
         if model.engine == "numpy":
-            tail = "in NumPy, as every layer"
+            tail = "run in NumPy like all layers"
         yield f"layers from your files: {', '.join(parts)}; {tail}"
     for name, type_, reason in host:
         yield f"layer '{name}' ({type_}) runs in Python: {reason}"
@@ -305,10 +307,10 @@ def layer_lines(net: Net, model: Model) -> Iterator[str]:
 def progress(
     total: int, quiet: bool
 ) -> Iterator[tuple[Callable[[], None], Callable[[str], None], Callable[[str], None]]]:
-    """A progress bar on stderr, for more than one item on a terminal.
+    """Show a progress bar on stderr, for more than one item on a terminal.
 
-    Gives a function that counts one item, one that prints a line to stdout (above the bar, where both are the
-    terminal), and one that prints a line to stderr.
+    Yield three functions: one counts an item, one prints a line to stdout (above the bar, if stdout is the
+    terminal too), and one prints a line to stderr.
     """
     import sys
 

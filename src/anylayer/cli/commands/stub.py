@@ -1,4 +1,4 @@
-"""anylayer stub: a layers file to fill, for the layers nobody knows."""
+"""anylayer stub: write a layers file with empty classes for the unknown layers of a network."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from anylayer.inspect.tables import plural
 @network_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="The file to write [stdout].")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Write this type; it may be a known one.")
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Write a class for this type, even if it is known."
+)
 @shape_option
 @talk_options
 def command(
@@ -39,9 +41,11 @@ def command(
     debug: bool,
     **network: Any,
 ) -> None:
-    """Write a Python file with a class for each layer type nobody knows, and for each layer that is a program
-    inside the file (Keras' Lambda): its params with their values, the shapes it gets, who reads what it gives,
-    and a test. What is left to write is `forward`.
+    """Write a Python file with a class and a test for each unknown layer type.
+
+    The same is done for each layer that is a program inside the file (Keras' Lambda). A class lists the layer's
+    params with their values, the shapes of its inputs, and the consumers of its outputs. Only `forward` is
+    missing.
     """
     from anylayer.cli.files import write_text
     from anylayer.cli.stubs import stub_file
@@ -50,19 +54,19 @@ def command(
     net = read_net(**network)
     if out is not None:
         need(force or not out.exists(), f"{out} exists. --force overwrites it", InputError)
-    names = {id(n): n.name for n in net.unknown if net.definitions[n.type]}  # programs inside the file
-    there = {n.type for n in net.network.nodes} | set(names.values())
+    names = {id(n): n.name for n in net.unknown if net.definitions[n.type]}  # layers that are programs in the file
+    existing = {n.type for n in net.network.nodes} | set(names.values())
     for type_ in types:
-        missing = f"{network['model']}: there is no layer of type '{type_}'{nearest(type_, there)}"
-        need(type_ in there, missing, InputError)
+        missing = f"{network['model']}: there is no layer of type '{type_}'{nearest(type_, existing)}"
+        need(type_ in existing, missing, InputError)
     nodes = [n for n in net.network.nodes if {n.type, names.get(id(n))} & set(types)] if types else net.unknown
     wanted = list(dict.fromkeys(names.get(id(n), n.type) for n in nodes))
     report = net.inspect(shapes_of(net, shapes) or None)
     if not wanted:
-        say(f"{network['model']}: every layer type is known, there is nothing to write", quiet)
+        say(f"{network['model']}: every layer type is known; nothing to write", quiet)
         for row in report.nodes:
             if row.where == "refused":
-                say(f"layer '{row.name}' is refused; for a class of your own: --type {row.type}", quiet)
+                say(f"layer '{row.name}' is refused; --type {row.type} writes a class for it", quiet)
         return
     inside = any(node.blobs for node in net.network.nodes)
     weights = network["weights"] or ("" if inside else "WEIGHTS")

@@ -1,4 +1,4 @@
-"""anylayer verify: every engine against NumPy, node by node."""
+"""anylayer verify: compare engines with NumPy, node by node."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from anylayer.cli.command import (
     TakesInputs,
     engine_option,
     input_option,
+    json_option,
     network_options,
+    random_weights_option,
     read_net,
     say,
+    seed_option,
     shape_option,
     shapes_of,
     show,
@@ -27,21 +30,22 @@ if TYPE_CHECKING:
 
 _NODE = (Column("node", 8, "middle", worth=8), Column("type", 7, "middle"))
 _WRONG = {"fg": "red", "bold": True}
-_NAMED = 3  # nodes that a note names
+_LISTED = 3
+"""The number of nodes that a note names."""
 
 
 @click.command(
     cls=TakesInputs,
-    short_help="Compare every engine with NumPy, node by node.",
+    short_help="Compare engines with NumPy, node by node.",
     epilog="\b\nExample:\n  anylayer verify deploy.prototxt weights.caffemodel -l layers.py",
 )
 @network_options
 @engine_option("onnxruntime", "openvino", "ncnn", multiple=True, default="all", means="onnxruntime and openvino")
-@input_option("a picture, .npy or .npz; what is not given is seeded noise")
-@click.option("--seed", type=int, default=0, help="The seed of random inputs [0].")
-@click.option("--random-weights", is_flag=True, help="Fill missing weights with seeded random ones.")
+@input_option("an image, .npy or .npz; other inputs are seeded noise")
+@seed_option
+@random_weights_option
 @shape_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
+@json_option
 @talk_options
 def command(
     engine: tuple[str, ...],
@@ -54,11 +58,12 @@ def command(
     debug: bool,
     **network: Any,
 ) -> None:
-    """Run every node on every engine, on the inputs NumPy gives it, and compare with what NumPy gives.
+    """Run each node on each engine, on the inputs that NumPy computes for it, and compare its outputs with
+    NumPy's.
 
-    A node agrees when no value is off by more than 1e-5 of the largest one (or of the largest it reads, up to 1).
-    Ends with status 1 when any does not. Only the blobs still needed are held, so large
-    networks fit. Inputs are given, or seeded noise.
+    A node agrees if no error exceeds 1e-5 of the largest output value (or of the largest input value, up to 1).
+    The exit status is 1 if a node differs. Only blobs that are still needed are held, so large networks fit in
+    memory.
     """
     from anylayer.cli.inputs import feed
     from anylayer.errors import EngineError
@@ -80,7 +85,7 @@ def command(
     if as_json:
         from anylayer.cli.files import to_json
 
-        shown = {name: _plain(found) for name, found in checks.items()}
+        shown = {name: _json_data(found) for name, found in checks.items()}
         click.echo(to_json({**shown, **{name: {"ok": False, "error": str(e)} for name, e in refused.items()}}))
     else:
         _show(checks)
@@ -90,23 +95,24 @@ def command(
         click.get_current_context().exit(1)
 
 
-def _engines(asked: tuple[str, ...], quiet: bool) -> list[str]:
-    """The engines to compare with NumPy; "all" means those installed, of which there must be one."""
+def _engines(given: tuple[str, ...], quiet: bool) -> list[str]:
+    """Return the engines to compare with NumPy; "all" means all that are installed. Raises EngineError for
+    none."""
     from anylayer.engines import engines, load_engine
     from anylayer.errors import EngineError
 
-    if asked != ("all",):
-        for name in asked:
+    if given != ("all",):
+        for name in given:
             if name == "numpy":
-                raise click.UsageError("numpy is what the engines are compared with")
-        return list(dict.fromkeys(asked))
+                raise click.UsageError("engines are compared with numpy; name another engine")
+        return list(dict.fromkeys(given))
     found = []
     for name in engines():
         try:
             if load_engine(name).GENERAL:
                 found.append(name)
         except EngineError as error:
-            say(f"left out: {error}", quiet)
+            say(f"skipped: {error}", quiet)
     if not found:
         raise EngineError("there is no engine to compare with NumPy: pip install onnxruntime")
     return found
@@ -122,7 +128,7 @@ def _show(checks: dict[str, list[NodeCheck]]) -> None:
         for note in dict.fromkeys(c.note for c in row if c.note):
             notes.setdefault(note, []).append(row[0].name)
     for note, nodes in notes.items():
-        named = ", ".join(nodes[:_NAMED]) + (f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else "")
+        named = ", ".join(nodes[:_LISTED]) + (f" and {len(nodes) - _LISTED} more" if len(nodes) > _LISTED else "")
         for line in wrapped(clean(f"{named}: {note}"), terminal_width()):
             click.echo(line)
     for name, found in checks.items():
@@ -154,7 +160,7 @@ def _verdict(found: list[NodeCheck]) -> str:
     return f"{', '.join(counts)}, the first is '{first.name}' ({first.type}){why}{tail}"
 
 
-def _plain(found: list[NodeCheck]) -> dict[str, Any]:
+def _json_data(found: list[NodeCheck]) -> dict[str, Any]:
     wrong = [c.name for c in found if not c.ok]
     return {
         "ok": not wrong,

@@ -1,0 +1,161 @@
+"""Arrays are drawn as images, and image files are read and written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from PIL import Image
+
+from anylayer import AnyLayerError
+from anylayer.cli.drawing import Box, colors, gray, to_image
+from anylayer.cli.images import read_image, suffixes, write_boxes, write_image
+
+
+def test_gray_range_is_0_to_1_or_min_to_max():
+    levels, what = gray(np.array([[0.0, 0.2], [0.6, 0.8]], np.float32))
+    assert_array_equal(levels, [[0, 51], [153, 204]])
+    assert what == "0 is black, 1 white"
+    levels, what = gray(np.array([[-1.0, 0.0], [1.0, 3.0]], np.float32))
+    assert_array_equal(levels, [[0, 64], [128, 255]])
+    assert what == "-1 is black, 3 white"
+
+
+def test_nan_and_infinity_are_black():
+    levels, _ = gray(np.array([[np.nan, 1.0], [np.inf, 5.0]], np.float32))
+    assert_array_equal(levels, [[0, 0], [0, 255]])
+    assert_array_equal(gray(np.full((1, 2), 7.0, np.float32))[0], [[0, 0]])
+
+
+def test_colors_equal_pascal_voc():
+    want = [[0, 0, 0], [128, 0, 0], [0, 128, 0], [128, 128, 0], [0, 0, 128]]
+    assert_array_equal(colors(5), want)
+    assert_array_equal(colors(21)[20], [0, 64, 128])
+    assert len(np.unique(colors(1000), axis=0)) == 1000
+
+
+def test_several_channels_show_index_of_largest():
+    maps = np.zeros((3, 1, 2), np.float32)
+    maps[2, 0, 0] = maps[1, 0, 1] = 1
+    image, what = to_image(maps, "auto")
+    assert_array_equal(image, [[[0, 128, 0], [0, 0, 128]]])  # B, G, R of classes 2 and 1
+    assert what == "the largest of 3 channels: classes 1, 2"
+
+
+def test_integers_are_classes_and_mask_is_map():
+    assert to_image(np.array([[[0.0, 4.0]]]), "auto")[1] == "classes 0, 4"
+    image, what = to_image(np.array([[[0.0, 1.0]]]), "auto")
+    assert_array_equal(image, [[0, 255]])
+    assert what == "0 is black, 1 white"
+
+
+def test_three_channels_as_color_image():
+    maps = np.array([10.4, 300, -5]).reshape(3, 1, 1)
+    image, what = to_image(maps, "picture")
+    assert_array_equal(image, [[[10, 255, 0]]])
+    assert what == "3 channels as blue, green, red of 0..255"
+
+
+def test_tiles_are_side_by_side():
+    image, what = to_image(np.arange(16, dtype=np.float32).reshape(4, 2, 2), "tiles")
+    assert image.shape == (5, 5)
+    assert_array_equal(image[3:, 3:], [[0, 85], [170, 255]])
+    assert what == "4 channels, 2 per row"
+
+
+@pytest.mark.parametrize(
+    ("channels", "show", "message"),
+    [
+        (2, "map", "a map has 1 channel, got 2. Use --show classes or tiles"),
+        (4, "picture", "a color image has 3 channels, got 4"),
+    ],
+)
+def test_wrong_number_of_channels_is_refused(channels, show, message):
+    with pytest.raises(AnyLayerError, match=message):
+        to_image(np.ones((channels, 2, 2), np.float32), show)
+
+
+def test_fractional_classes_are_refused():
+    with pytest.raises(
+        AnyLayerError, match=r"class numbers must be integers in 0\.\.65535; these are in 0\.5\.\.2"
+    ):
+        to_image(np.array([[[0.5, 2.0]]]), "classes")
+
+
+def test_image_is_read_as_bgr_without_transparency(tmp_path):
+    Image.new("RGBA", (2, 1), (10, 20, 30, 0)).save(tmp_path / "a.png")
+    assert_array_equal(read_image(tmp_path / "a.png"), [[[30, 20, 10], [30, 20, 10]]])
+
+
+def test_16_bit_image_keeps_upper_8_bits(tmp_path):
+    Image.fromarray(np.array([[0x1234, 0xFF00]], np.uint16)).save(tmp_path / "a.png")
+    assert_array_equal(read_image(tmp_path / "a.png")[:, :, 0], [[0x12, 0xFF]])
+
+
+def test_exif_rotates_image(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (4, 2)).save(tmp_path / "a.jpg", exif=exif)
+    assert read_image(tmp_path / "a.jpg").shape == (4, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"no image", r"a\.png: this is not an image that Pillow can read"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x08\x02\0\0\0", r"a\.png: "),
+        (None, r"a\.png: there is no such file"),
+    ],
+)
+def test_file_that_is_not_an_image_is_refused(tmp_path, data, message):
+    if data is not None:
+        (tmp_path / "a.png").write_bytes(data)
+    with pytest.raises(AnyLayerError, match=message):
+        read_image(tmp_path / "a.png")
+
+
+def test_truncated_image_is_refused(tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    write_image(tmp_path / "whole.png", noise)
+    (tmp_path / "cut.png").write_bytes((tmp_path / "whole.png").read_bytes()[:3000])
+    with pytest.raises(AnyLayerError, match=r"cut\.png: the image cannot be read"):
+        read_image(tmp_path / "cut.png")
+
+
+def test_image_with_too_many_pixels_is_refused(tmp_path, monkeypatch):
+    write_image(tmp_path / "a.png", np.zeros((10, 10, 3), np.uint8))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 60)
+    with pytest.raises(AnyLayerError, match="the image has more than 60 pixels"):
+        read_image(tmp_path / "a.png")
+
+
+def test_image_round_trip(tmp_path):
+    image = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
+    write_image(tmp_path / "a.png", image)
+    assert_array_equal(read_image(tmp_path / "a.png"), image)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
+
+
+def test_boxes_have_their_color_and_are_clipped(tmp_path):
+    boxes = [Box(2, 30, 20, 50, "", (255, 0, 0)), Box(-1e30, float("nan"), 1e30, 1e9, "x 1.00", (0, 255, 0))]
+    write_boxes(tmp_path / "a.png", np.zeros((60, 60, 3), np.uint8), boxes)
+    image = read_image(tmp_path / "a.png")
+    assert image[50, 10].tolist() == [0, 0, 255]
+    assert image[40, 10].tolist() == [0, 0, 0]
+
+
+def test_caption_is_inside_image(tmp_path):
+    boxes = [Box(-20, -20, 3, 3, "x", (255, 0, 0)), Box(57, 58, 90, 90, "x", (0, 0, 255))]
+    write_boxes(tmp_path / "a.png", np.zeros((60, 60, 3), np.uint8), boxes)
+    image = read_image(tmp_path / "a.png")
+    assert image[0, 0].tolist() == [0, 0, 255]
+    assert (image[45:56, 50:] == [255, 0, 0]).all(2).any()
+
+
+def test_unwritable_image_suffix_is_refused(tmp_path):
+    with pytest.raises(AnyLayerError, match=r"Pillow cannot write images with the suffix '\.xyz'; use \.png"):
+        write_image(tmp_path / "a.xyz", np.zeros((2, 2), np.uint8))
+
+
+def test_common_suffixes_are_readable():
+    assert {".png", ".jpg", ".bmp", ".webp"} <= suffixes()
