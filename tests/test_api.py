@@ -68,7 +68,7 @@ def test_no_file(tmp_path: Path) -> None:
 
 
 def test_phase(file: Path) -> None:
-    with pytest.raises(InputError, match="phase is TEST or TRAIN, got 'DEPLOY'"):
+    with pytest.raises(InputError, match="phase must be TEST or TRAIN, got 'DEPLOY'"):
         anylayer.read(file, phase="DEPLOY")
 
 

@@ -38,11 +38,11 @@ def test_time_is_linear(name: str, trials: Trials) -> None:
 FILES = {
     "layers": (
         'layer { name: "x" type: "Y" }\n' * 50_001,
-        "deploy.prototxt: the network has 50001 layers, 50000 are the most",
+        "deploy.prototxt: the network has 50001 layers; the limit is 50000",
     ),
     "blobs": (
         stored("l", message(7) * 1001),
-        "net.caffemodel: layer 'l': blob 1000: 1000 blobs are the most in a layer",
+        "net.caffemodel: layer 'l': blob 1000: the layer has more than 1000 blobs, which is the limit",
     ),
     "shapes of a blob": (
         stored("l", message(7, shape(1) * 33)),

@@ -96,8 +96,8 @@ def test_a_shared_blob_that_is_rewritten_keeps_its_old_value_for_its_other_reade
         (["x"], ["z"], False),
     ]
     assert network.notes == [
-        "layer 'c' (ReLU) rewrites 'x', which 'b' read too: Caffe refuses that. Here they read what was there "
-        "before"
+        "layer 'c' (ReLU) rewrites 'x', which 'b' read too. Caffe refuses that; here they read the value "
+        "from before"
     ]
 
 
@@ -122,37 +122,37 @@ def test_inputs_without_shapes() -> None:
         ),
         (
             relu("a", "y", "x") + relu("b", "data", "y"),
-            "deploy.prototxt:2: layer 'a' (ReLU): bottom 'y' is produced only later, by layer 'b' (line 3). Caffe "
+            "deploy.prototxt:2: layer 'a' (ReLU): bottom 'y' is produced later, by layer 'b' (line 3). Caffe "
             "computes layers in the order of the file",
         ),
         (
             relu("a", "x", "x"),
-            "deploy.prototxt:2: layer 'a' (ReLU): bottom 'x' is produced only later, by layer 'a' (line 2). Caffe "
+            "deploy.prototxt:2: layer 'a' (ReLU): bottom 'x' is produced later, by layer 'a' (line 2). Caffe "
             "computes layers in the order of the file",
         ),
         (
             relu("a", "data", "x", "include { phase: TRAIN }") + relu("b", "x", "y"),
-            "deploy.prototxt:3: layer 'b' (ReLU): bottom 'x' is produced by layer 'a' (line 2) only, which its "
+            "deploy.prototxt:3: layer 'b' (ReLU): bottom 'x' is produced only by layer 'a' (line 2), which its "
             "include and exclude rules leave out at phase TEST, level 0",
         ),
         (
             relu("a", "data", "x") + relu("b", "data", "x"),
-            "deploy.prototxt:3: layer 'b' (ReLU): top 'x' is produced by layer 'a' (line 2) already. Only a layer "
+            "deploy.prototxt:3: layer 'b' (ReLU): top 'x' is already produced by layer 'a' (line 2). Only a layer "
             "whose bottom 0 is 'x' too may rewrite it",
         ),
         (
             relu("a", "data", "x") + "layer { name: 'e' type: 'Eltwise' bottom: 'data' bottom: 'x' top: 'x' }",
-            "deploy.prototxt:3: layer 'e' (Eltwise): top 'x' is produced by layer 'a' (line 2) already. Only a "
+            "deploy.prototxt:3: layer 'e' (Eltwise): top 'x' is already produced by layer 'a' (line 2). Only a "
             "layer whose bottom 0 is 'x' too may rewrite it",
         ),
         (
             "layer { name: 's' type: 'Slice' bottom: 'data' top: 'x' top: 'x' }",
-            "deploy.prototxt:2: layer 's' (Slice): top 'x' is produced by layer 's' (line 2) already. Only a "
+            "deploy.prototxt:2: layer 's' (Slice): top 'x' is already produced by layer 's' (line 2). Only a "
             "layer whose bottom 1 is 'x' too may rewrite it",
         ),
         (
             relu("a", "data", "x", "loss_weight: 1 loss_weight: 2"),
-            "deploy.prototxt:2: layer 'a' (ReLU): 'loss_weight' is given once for every top or not at all: "
+            "deploy.prototxt:2: layer 'a' (ReLU): 'loss_weight' must be given once per top or not at all: "
             "1 tops, got 2",
         ),
     ],
@@ -211,7 +211,7 @@ def test_a_layers_phase_is_no_rule() -> None:
     [
         (
             "include { }\nexclude { }",
-            "deploy.prototxt:3: a layer has either 'include' or 'exclude' rules, got both",
+            "deploy.prototxt:3: a layer must have only one of 'include' and 'exclude' rules, got both",
         ),
         (
             "\ninclude { fase: TEST }",
@@ -432,8 +432,8 @@ def test_what_reads_a_loss_goes_too() -> None:
     assert list(wires(network)) == ["fc"]
     assert list(network.outputs) == ["fc"]
     assert network.notes[2:] == [
-        "layer 'half' (Power) reads 'loss', which is left out: so is it",
-        "layer 'sum' (Eltwise) reads 'half', which is left out: so is it",
+        "layer 'half' (Power) reads 'loss', which is left out; so is this layer",
+        "layer 'sum' (Eltwise) reads 'half', which is left out; so is this layer",
     ]
 
 
@@ -475,7 +475,7 @@ def test_a_mean_file_elsewhere_is_not_read(tmp_path: Path) -> None:
     network = read(Path("net/deploy.prototxt"))
     assert network.preprocess["data"].mean is None
     assert network.notes == [
-        "the mean file '../mean.binaryproto' is not beside the network: subtract the mean from pictures yourself"
+        "the mean file '../mean.binaryproto' is not in the network's folder: subtract the mean from pictures yourself"
     ]
 
 
@@ -512,11 +512,11 @@ def test_a_training_file_of_ssd() -> None:
 
 def test_means_refused() -> None:
     assert refused(transform("mean_file: 'a' mean_value: 1")) == (
-        "deploy.prototxt:1: transform_param has either 'mean_file' or 'mean_value', got both"
+        "deploy.prototxt:1: transform_param must have only one of 'mean_file' and 'mean_value', got both"
     )
     Path("m").write_bytes(b"\x89PNG\r\n\x1a\n1234")
     assert refused(transform("mean_file: 'm'")) == (
-        "deploy.prototxt:1: m: this is a picture (PNG), a mean is a .binaryproto file"
+        "deploy.prototxt:1: m: this is a picture (PNG), expected a mean image (.binaryproto)"
     )
 
 

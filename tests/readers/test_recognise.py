@@ -135,8 +135,8 @@ def test_caffes_own(data: bytes, what: str) -> None:
         ),
         ("lr_policy: 'step'", "this is a solver, not a network"),
         ("item { name: 'a' label: 1 }\nitem { name: 'b' }", "this is a label map, not a network"),
-        ("# nothing\n", "there is nothing in it but comments and white space"),
-        ("name: 'x' input: 'data'", "this is no network: it has no layer (it has input, name)"),
+        ("# nothing\n", "the file has nothing but comments and white space"),
+        ("name: 'x' input: 'data'", "this is not a network: it has no layer, only input, name"),
     ],
 )
 def test_texts_that_are_no_network(text: str, rule: str) -> None:
@@ -186,9 +186,9 @@ def test_files_that_are_not_there() -> None:
     Path("net.prototxt").write_text(NET)
     for model, weights, rule in [
         ("nowhere.prototxt", None, "nowhere.prototxt: there is no such file"),
-        ("folder", None, "folder: this is a folder, a model file is needed"),
+        ("folder", None, "folder: this is a folder, expected a model file"),
         ("net.prototxt", "nowhere.caffemodel", "nowhere.caffemodel: there is no such file"),
-        ("net.prototxt", "folder", "folder: this is a folder, a weights file is needed"),
+        ("net.prototxt", "folder", "folder: this is a folder, expected a weights file"),
     ]:
         with pytest.raises(FileError) as caught:
             read(Path(model), weights and Path(weights))

@@ -186,7 +186,7 @@ def test_a_forks_v1_type(type_: str) -> None:
         (WARP % "grid { size: -1 }", "2: 'size' must lie in 0..4294967295 (uint32), got -1"),
         (WARP % "big: 1.5", "2: 'big' must be an integer, got 1.5"),
         (WARP % "grid: 3", "2: 'grid' must be a message { ... }, got 3"),
-        (WARP % "wrap: true\nwrap: false", "3: 'wrap' is given more than once, once is allowed"),
+        (WARP % "wrap: true\nwrap: false", "3: 'wrap' is given more than once, but it is not repeated"),
         (
             "layer { name: 'w' type: 'Warp' warp_param { } }",
             "2: 'count' is missing, which WarpParameter of fork.proto requires",
@@ -204,10 +204,10 @@ def test_fields_refused(text: str, rule: str) -> None:
 @pytest.mark.parametrize(
     ("proto", "rule"),
     [
-        ("message Foo { }", ": declares no message LayerParameter: this is no caffe.proto"),
+        ("message Foo { }", ": this is not a caffe.proto: it does not declare message LayerParameter"),
         (
             "message LayerParametr { }",
-            ": declares no message LayerParameter: this is no caffe.proto; did you mean 'LayerParametr'?",
+            ": this is not a caffe.proto: it does not declare message LayerParameter; did you mean 'LayerParametr'?",
         ),
         ("message Foo {\n optional int32 a = 1", ":2: expected ;, got 'the end of the file'"),
         ("message Foo {\n int32 a; }", ":2: expected =, got ';'"),

@@ -92,15 +92,15 @@ def v0(inner: str, bottom: str = "data") -> str:
         (
             DIMS + "layers { layer { name: 'p' type: 'padding' pad: 1 } bottom: 'data' top: 'p' }\n"
             "layers { layer { name: 'r' type: 'relu' } bottom: 'p' top: 'r' }",
-            "deploy.prototxt:3: a padding layer is read by a conv or a pool, got relu",
+            "deploy.prototxt:3: only a conv or a pool may read a padding layer, got relu",
         ),
         (
             DIMS + "layers { layer { name: 'p' type: 'padding' pad: 1 } bottom: 'data' top: 'p' top: 'q' }",
-            "deploy.prototxt:2: a padding layer has one bottom and one top",
+            "deploy.prototxt:2: a padding layer must have one bottom and one top",
         ),
         (
             v0("type: 'relu'") + "\nlayers { name: 'b' type: RELU bottom: 'a' top: 'b' }",
-            "deploy.prototxt:3: a V0 network has a 'layer { }' in every 'layers { }', this one has none",
+            "deploy.prototxt:3: every 'layers { }' of a V0 network must have a 'layer { }', this one has none",
         ),
     ],
 )
@@ -180,16 +180,16 @@ def test_v1_data_transform() -> None:
         (
             "layers { name: 'a' type: RELU bottom: 'data' top: 'a' }\n"
             "layer { name: 'b' type: 'ReLU' bottom: 'a' top: 'b' }",
-            "deploy.prototxt:2: a network has either 'layer' (new style) or 'layers' (old style), got both",
+            "deploy.prototxt:2: a network must have only one of 'layer' (new style) and 'layers' (old style), got both",
         ),
         (
             "layers { name: 'a' type: 'ReLU' bottom: 'data' top: 'a' }",
-            "deploy.prototxt:2: 'layers' (old style) takes a word such as CONVOLUTION for its type, got \"ReLU\". "
-            "A layer with a quoted type is written 'layer'",
+            "deploy.prototxt:2: the type of 'layers' (old style) must be a word such as CONVOLUTION, got \"ReLU\". "
+            "Write 'layer' for a layer with a quoted type",
         ),
         (
             "layers { name: 'a' type: 41 bottom: 'data' top: 'a' }",
-            "deploy.prototxt:2: layer type number 41 is not Caffe's own: forks differ in it. Give the fork's "
+            "deploy.prototxt:2: layer type number 41 is not one of Caffe's, and differs between forks. Give the fork's "
             "caffe.proto with proto=...",
         ),
     ],
@@ -230,7 +230,7 @@ def test_old_inputs(text: str, inputs: dict[str, tuple[int, ...] | None]) -> Non
         ),
         (
             "input: 'data' input_shape { dim: 1 }\ninput_dim: 1",
-            "deploy.prototxt:2: inputs have either 'input_shape' or 'input_dim', got both",
+            "deploy.prototxt:2: inputs must have only one of 'input_shape' and 'input_dim', got both",
         ),
         ("input: data", "deploy.prototxt:1: 'input' must be a quoted string, got data"),
     ],

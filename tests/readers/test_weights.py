@@ -116,8 +116,8 @@ def test_shared_with_a_layer_the_file_lacks() -> None:
 def test_shared_shapes_must_agree() -> None:
     data = layer("a", blob([2], [1, 2])) + layer("c", blob([2, 1], [3, 4]))
     assert refused(SHARED.removeprefix(INPUT), data, NetworkError) == (
-        "deploy.prototxt:2: layer 'a' (InnerProduct): param 'w' is shared with layer 'a': its values have shape "
-        "(2, 1), this layer's (2,) (share_mode PERMISSIVE asks for equal counts only)"
+        "deploy.prototxt:2: layer 'a' (InnerProduct): param 'w' is shared with layer 'a'. Its values have shape "
+        "(2, 1), but this layer's blob has (2,). With share_mode PERMISSIVE only the counts must match"
     )
 
 
@@ -146,7 +146,7 @@ def test_a_share_mode_that_is_none() -> None:
 def test_a_gap_is_refused() -> None:
     text = ip("a", more="param { } param { name: 'b' }") + ip("c", more="param { } param { name: 'b' }")
     assert refused(text, layer("a", blob([2], [1, 2]), blob([1], [5])), NetworkError) == (
-        "deploy.prototxt:3: layer 'c' (InnerProduct): blob 0 is missing in the weights, blob 1 is there"
+        "deploy.prototxt:3: layer 'c' (InnerProduct): the weights have blob 1 of this layer, but not blob 0"
     )
 
 
@@ -173,8 +173,8 @@ def test_weights_as_text() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("blobs { shape { dim: 3 } data: 1 }", "blob 0: deploy.prototxt:2: a blob of shape (3,) has 1 values"),
-        ("blobs { shape { dim: -1 } }", "blob 0: deploy.prototxt:2: a blob of shape (-1,) has 0 values"),
+        ("blobs { shape { dim: 3 } data: 1 }", "blob 0: deploy.prototxt:2: a blob with shape (3,) has 1 values"),
+        ("blobs { shape { dim: -1 } }", "blob 0: deploy.prototxt:2: a blob with shape (-1,) has 0 values"),
         ("blobs: 3", "blob 0: 'blobs' must be a message { ... }, got 3"),
     ],
 )
@@ -213,7 +213,7 @@ def test_hdf5_leaves_out_shared_blobs() -> None:
     network = read_net(SHARED, file)
     assert weights(network, "c") == [[1.0, 2.0], [6.0]]
     assert refused(ip("c"), file, NetworkError) == (
-        "deploy.prototxt:2: layer 'c' (InnerProduct): blob 0 is missing in the weights, blob 1 is there"
+        "deploy.prototxt:2: layer 'c' (InnerProduct): the weights have blob 1 of this layer, but not blob 0"
     )
 
 
@@ -222,16 +222,19 @@ def test_hdf5_leaves_out_shared_blobs() -> None:
     [
         (
             {"weights": [1.0]},
-            "net.caffemodel.h5: there is no group 'data', so these are no Caffe weights",
+            "net.caffemodel.h5: the file has no group 'data', so it does not contain Caffe weights",
         ),
         (
             {"model_weights/conv/kernel": [1.0]},
-            "net.caffemodel.h5: there is no group 'data', so these are no Caffe weights (this is a Keras model)",
+            "net.caffemodel.h5: the file has no group 'data', so it does not contain Caffe weights (this is a Keras model)",
         ),
-        ({"data/a/kernel": [1.0]}, "net.caffemodel.h5: layer 'a': dataset 'kernel' is no blob's index"),
+        (
+            {"data/a/kernel": [1.0]},
+            "net.caffemodel.h5: layer 'a': the name of dataset 'kernel' is not the index of a blob",
+        ),
         (
             {"data/a/0": np.int32([1])},
-            "net.caffemodel.h5: layer 'a': blob 0 holds int32, float or double are Caffe's",
+            "net.caffemodel.h5: layer 'a': blob 0 has dtype int32, expected float or double",
         ),
     ],
 )
@@ -413,12 +416,12 @@ def one(type_: str, *params: bytes) -> bytes:
         ),
         (
             message(2, string(4, "a"), integer(5, 41)),
-            "net.caffemodel: layer type number 41 is not Caffe's own: forks differ in it. Give the fork's "
+            "net.caffemodel: layer type number 41 is not one of Caffe's, and differs between forks. Give the fork's "
             "caffe.proto with proto=...",
         ),
         (
             string(1, "net") + string(3, "x"),
-            "net.caffemodel: this is no network: it has no layer (it has input, name)",
+            "net.caffemodel: this is not a network: it has no layer, only input, name",
         ),
     ],
 )
@@ -466,14 +469,17 @@ def test_means() -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (shape(2, 2) + floats(5, [1, 2, 3, 4]), "a mean image has shape (channels, height, width), got (2, 2)"),
+        (
+            shape(2, 2) + floats(5, [1, 2, 3, 4]),
+            "a mean image must have shape (channels, height, width), got (2, 2)",
+        ),
         (
             shape(3, 2, 1, 1) + floats(5, [0] * 6),
-            "a mean image has shape (channels, height, width), got (3, 2, 1, 1)",
+            "a mean image must have shape (channels, height, width), got (3, 2, 1, 1)",
         ),
-        (shape(0), "this is no mean image: it has no values"),
-        (b"", "this is an empty file, a mean is a .binaryproto file"),
-        (layer("a"), "this is a Caffe model (binary), a mean is a .binaryproto file"),
+        (shape(0), "this is not a mean image: it has no values"),
+        (b"", "this is an empty file, expected a mean image (.binaryproto)"),
+        (layer("a"), "this is a Caffe model (binary), expected a mean image (.binaryproto)"),
     ],
 )
 def test_means_refused(data: bytes, text: str) -> None:

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from anylayer.errors import AnyLayerError, FileError
 from anylayer.network import Array
-from anylayer.readers.caffe.wire import StoredLayer, read_weights
+from anylayer.readers.caffe.wire import BinaryLayer, read_weights
 
 from .files import blob, doubles, floats, integer, layer, loose_floats, message, shape, string, varint
 
 SIX = [1.0, -2.5, 3.0, 4.0, 5.0, 6.0]
 
 
-def stored(data: bytes) -> list[StoredLayer]:
+def stored(data: bytes) -> list[BinaryLayer]:
     Path("net.caffemodel").write_bytes(data)
     return read_weights(Path("net.caffemodel"))
 
@@ -113,18 +113,24 @@ def test_layers_and_blobs_in_file_order() -> None:
     [
         ([shape(2, 3), floats(5, SIX[:5])], "has shape (2, 3), which is 6 values, but 5 are stored"),
         ([shape(2, 3)], "has shape (2, 3), which is 6 values, but 0 are stored"),
-        ([floats(5, SIX)], "has no shape but 6 values"),
+        ([floats(5, SIX)], "has no shape, but 6 values"),
         ([shape(2, -3), floats(5, SIX)], "has shape (2, -3): a dimension is negative"),
         ([integer(1, -1), floats(5, SIX)], "has shape (-1, 0, 0, 0): a dimension is negative"),
         ([shape(2**62, 2**62), floats(5, SIX)], f"which is {2**124} values, but 6 are stored"),
         ([shape(*[1] * 33), floats(5, [1])], "has a shape of more than 32 dimensions"),
         ([message(7, *[integer(1, 1)] * 33), floats(5, [1])], "has a shape of more than 32 dimensions"),
-        ([shape(1), message(5, b"abc")], "3 bytes of packed data are no whole values"),
+        ([shape(1), message(5, b"abc")], "3 bytes of packed data are not a multiple of 4"),
         ([shape(1), varint(5 << 3 | 1) + bytes(8)], "field 5 of a blob has wire type 1, expected 5"),
         ([shape(1), integer(10, 3), message(12, bytes(4))], "must be DOUBLE (0), FLOAT (1) or FLOAT16 (2), got 3"),
-        ([shape(1), integer(10, 1), message(12, bytes(3))], "3 bytes of raw_data are no whole values"),
-        ([shape(1), message(12, bytes(8))], "raw_data (OpenCV) or uint64_data (Ascend), and no raw_data_type"),
-        ([shape(1), message(10, b"a")], "8-bit integers (int8_data, Ascend): quantised weights are not read"),
+        ([shape(1), integer(10, 1), message(12, bytes(3))], "3 bytes of raw_data are not a multiple of 4"),
+        (
+            [shape(1), message(12, bytes(8))],
+            "raw_data (OpenCV) or uint64_data (Ascend), and there is no raw_data_type",
+        ),
+        (
+            [shape(1), message(10, b"a")],
+            "quantized weights are not supported: the blob has 8-bit integers (int8_data, Ascend)",
+        ),
         ([shape(1), floats(6, [1]) * 2 + floats(5, [1]) * 100_001], "has its values in more than 100000 pieces"),
     ],
 )

@@ -53,16 +53,16 @@ def test_written_offsets_stay(tmp_path: Path) -> None:
     [
         (
             layer("Pooling", "x", "p", "pooling_param { kernel_size: 2 stride: 2 }") + layer("Crop", "p x", "y"),
-            r"layer 'y' \(Crop\): its two inputs differ in scale by 2|0.5: no offset aligns them",
+            r"layer 'y' \(Crop\): its two inputs differ in scale by (2|0.5), so no offset aligns them",
         ),
         (
             layer("Convolution", "x", "c", "convolution_param { num_output: 1 kernel_size: 2 pad: 4 }")
             + layer("Crop", "c x", "y"),
-            r"no whole offset aligns its two inputs, the geometry gives 3.5",
+            r"its two inputs are aligned by an offset of 3.5, expected an integer that is not negative",
         ),
         (
             layer("Softmax", "x", "s") + layer("Flatten", "s", "f") + layer("Crop", "f x", "y"),
-            r"layer 'f' \(Flatten\) between its inputs has no geometry",
+            r"layer 'f' \(Flatten\) between its inputs does not map pixels to pixels",
         ),
     ],
 )

@@ -167,11 +167,17 @@ def test_protobuf_finds_a_file_that_was_changed(tmp_path: Path, index: int, old:
 @pytest.mark.parametrize(
     ("params", "rule"),
     [
-        ({"a": 1, "b": "MAX", "c": {"d": 1}}, "field 'odd_param.a' is 1 in the source and read as 0.5"),
-        ({"a": 0.5, "b": "AVE", "c": {"d": 1}}, 'field \'odd_param.b\' is "AVE" in the source and read as "MAX"'),
-        ({"a": 0.5, "b": "MAX", "c": {"d": 2}}, "field 'odd_param.c.d' is 2 in the source and read as 1"),
-        ({"a": 0.5, "b": "MAX"}, "field 'odd_param.c' is not in the source, and read as d: 1"),
-        ({"a": 0.5, "b": "MAX", "c": {"d": 1}, "e": 1}, "field 'odd_param.e' is 1 in the source and not read"),
+        ({"a": 1, "b": "MAX", "c": {"d": 1}}, "field 'odd_param.a' is 1 in the source, but protobuf reads 0.5"),
+        (
+            {"a": 0.5, "b": "AVE", "c": {"d": 1}},
+            'field \'odd_param.b\' is "AVE" in the source, but protobuf reads "MAX"',
+        ),
+        ({"a": 0.5, "b": "MAX", "c": {"d": 2}}, "field 'odd_param.c.d' is 2 in the source, but protobuf reads 1"),
+        ({"a": 0.5, "b": "MAX"}, "field 'odd_param.c' is not in the source, but protobuf reads d: 1"),
+        (
+            {"a": 0.5, "b": "MAX", "c": {"d": 1}, "e": 1},
+            "field 'odd_param.e' is 1 in the source, but protobuf does not find it",
+        ),
         ({"a": [0.5, 1], "b": "MAX", "c": {"d": 1}}, "field 'odd_param.a' has 2 values in the source, 1 are read"),
     ],
 )

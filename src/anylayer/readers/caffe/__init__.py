@@ -1,14 +1,16 @@
-"""The Caffe reader: prototxt and caffemodel of any age and fork, to a Network.
+"""The Caffe reader: from a prototxt and a caffemodel of any age and fork to a Network.
 
-../_text_format.py  a prototxt, without a schema       wire.py      a binary file, over a memory map
-proto_file.py a fork's caffe.proto ...                 decode.py    a binary network's layers
-schema.py     ... and what it says about the fields    hdf5.py      weights in HDF5
-                     \\                                 mean.py      mean images
-                                                       protobuf.py  what was written, read by protobuf
-../_tree.py   Block: the fields of either --> upgrade.py: V0, V1 and old inputs to today's form
-                     |
-build.py      rules.py (phase, stages), wiring.py (blobs to values), fields.py (params), blobs.py (weights),
-              preprocess.py (transform_param) --> Network
+A text file and a binary file both become Blocks (../_tree.py), which are upgraded to the current form and then
+built.
+
+../_text_format.py  parses a prototxt without a schema wire.py             finds the layers and blobs of a binary
+file in a memory map decode.py           decodes the layers of a binary network proto_file.py       parses a fork's
+caffe.proto; schema.py checks and types fields by it hdf5.py, weights.py read weights from HDF5 and from text
+upgrade.py          converts V0 and V1 layers and old input fields to the current form build.py            makes
+the Network: rules.py selects layers by phase, level and stages, wiring.py turns blob names into values, fields.py
+selects params, blobs.py assigns weights, preprocess.py reads transform_param (mean.py its mean image) alignment.py
+computes the offsets of HED's Crop layers protobuf.py         checks with protobuf what the Caffe writer has
+written
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from anylayer.readers.caffe.hdf5 import read_hdf5
 from anylayer.readers.caffe.proto_file import core, read_proto
 from anylayer.readers.caffe.rules import PHASES, network_state
 from anylayer.readers.caffe.schema import Schema
-from anylayer.readers.caffe.upgrade import join_splits, upgrade
+from anylayer.readers.caffe.upgrade import remove_splits, upgrade
 from anylayer.readers.caffe.weights import TextLayer
 from anylayer.readers.caffe.wire import read_weights
 
@@ -63,7 +65,7 @@ _SOLVER = ("net", "train_net", "test_net", "base_lr", "max_iter", "solver_mode",
 
 
 def match(path: Path) -> bool:
-    """Whether the file is Caffe's, by its name or its first bytes."""
+    """Return whether a file is Caffe's, judged by its name or its first bytes."""
     if path.is_dir():
         return False
     if path.name.lower().endswith(_SUFFIXES):
@@ -88,13 +90,13 @@ def read(
 ) -> Network:
     """Read a network and its weights.
 
-    `model` is a prototxt, or a .caffemodel that carries its network. `user_types` are layer types that the
-    user defines: their params are kept as the file has them. The other options are those of CaffeOptions.
+    `model` is a prototxt, or a .caffemodel that contains its network. `user_types` are layer types that the user
+    defines; their params are kept as the file has them. The other options are those of CaffeOptions.
 
-    Raises FileError, NetworkError, LayerError, each naming the file and, where there is one, the line; InputError
-    for a phase or a dialect that does not exist.
+    Raise FileError, NetworkError or LayerError, each with the file and, if known, the line. Raise InputError for a
+    phase or a dialect that does not exist.
     """
-    need(phase in PHASES, f"phase is TEST or TRAIN, got {phase!r}", InputError)
+    need(phase in PHASES, f"phase must be TEST or TRAIN, got {phase!r}", InputError)
     if dialect is not None:
         _require_dialect(dialect)
     schema = None
@@ -108,7 +110,7 @@ def read(
     known = sorted({*Registry.of("caffe").types(), *user_types}) if "layers" in net else ()
     net = upgrade(net, known)
     if not net.line:
-        net = join_splits(net)
+        net = remove_splits(net)
     stored = _weights(_file(Path(weights), "weights")) if weights is not None else []
     state = network_state(net, phase, level, (stages,) if isinstance(stages, str) else tuple(stages))
     options = Options(state, dialect, user_types, schema)
@@ -116,14 +118,16 @@ def read(
 
 
 def complete(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> None:
-    """Compute the offsets of Crop layers without parameters, as HED's fork does. Raises LayerError."""
+    """Compute the offsets of Crop layers without parameters, as HED's fork does. Raise LayerError if it cannot."""
     if network.dialect == "hed":
         align(network, definitions)
 
 
 def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> None:
-    """Check with protobuf that the written files (.proto, .caffemodel, prototxt) agree and have these parameters
-    of layers. Raises ConversionError naming the layer and the field."""
+    """Check with protobuf that the written files agree and have the given parameters of layers.
+
+    `files` are the .proto, the .caffemodel and the prototxt. Raise ConversionError with the layer and the field.
+    """
     from anylayer.readers.caffe.protobuf import prove as prove_files
 
     prove_files(files, params)
@@ -140,14 +144,13 @@ def _require_dialect(dialect: str) -> None:
 
 def _file(path: Path, what: str) -> Path:
     if not path.is_file():
-        raise FileError(
-            f"this is a folder, a {what} file is needed" if path.is_dir() else "there is no such file", str(path)
-        )
+        rule = f"this is a folder, expected a {what} file" if path.is_dir() else "there is no such file"
+        raise FileError(rule, str(path))
     return path
 
 
 def _network(path: Path, schema: Schema | None, dialect: str | None) -> Block:
-    """The top-level block of a model file, which holds at least one layer."""
+    """Return the top-level block of a model file. Raise FileError if it has no layer."""
     binary = _is_binary(path, "a Caffe network", "a prototxt")
     if binary and path.suffix.lower() in (".prototxt", ".pbtxt", ".txt"):
         raise FileError("this is a binary .caffemodel, not a prototxt (text)", str(path))
@@ -161,7 +164,10 @@ def _network(path: Path, schema: Schema | None, dialect: str | None) -> Block:
 
 
 def _is_binary(path: Path, wanted: str, form: str) -> bool:
-    """Whether the file is a binary .caffemodel (else it is text); refuse what is neither, by what it is."""
+    """Return whether a file is a binary .caffemodel, as opposed to text. Raise FileError for any other file.
+
+    `wanted` and `form` describe the expected file in the message.
+    """
     what = describe(path)
     with at(str(path)):
         need(what in ("", _MODEL), f"this is {what}, not {wanted}", FileError)
@@ -175,26 +181,26 @@ def _is_binary(path: Path, wanted: str, form: str) -> bool:
 
 
 def _no_network(net: Block) -> FileError:
-    """Say what a text without layers is."""
+    """Return the error for a text without layers, which says what it is instead."""
     names = {entry.name for entry in net}
     if names & set(_SOLVER):
         nets = [f"'{net.string(e)}'" for e in net if e.name in ("net", "train_net", "test_net")]
-        theirs = f"; its network is {', '.join(nets)}" if nets else ""
-        return FileError(f"this is a solver, not a network{theirs}")
+        hint = f"; its network is {', '.join(nets)}" if nets else ""
+        return FileError(f"this is a solver, not a network{hint}")
     if names == {"item"}:
         return FileError("this is a label map, not a network")
     if not names:
-        return FileError("there is nothing in it but comments and white space")
-    return FileError(f"this is no network: it has no layer (it has {', '.join(sorted(names)[:5])})")
+        return FileError("the file has nothing but comments and white space")
+    return FileError(f"this is not a network: it has no layer, only {', '.join(sorted(names)[:5])}")
 
 
 def _weights(path: Path) -> Sequence[StoredLayer]:
-    """The layers of a weights file: .caffemodel of any era, .caffemodel.h5, or the text form of either."""
+    """Return the layers of a weights file: a .caffemodel of any age, a .caffemodel.h5, or a text with blobs."""
     if describe(path) == "an HDF5 file":
         return read_hdf5(path)
     if _is_binary(path, "weights (.caffemodel or .caffemodel.h5)", "a .caffemodel"):
         layers = read_weights(path)
-        need(layers, f"{path}: there is no layer in it", FileError)
+        need(layers, f"{path}: the file has no layers", FileError)
         return layers
     found = [TextLayer.of(layer) for layer in upgrade(read_text(path)).blocks("layer")]
     need(

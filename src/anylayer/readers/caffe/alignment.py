@@ -1,10 +1,11 @@
-"""Compute the offsets of Crop layers from the network's geometry, as HED's fork of Caffe does.
+"""Offsets of Crop layers that follow from the network's geometry, as in HED's fork of Caffe.
 
-A layer maps pixel coordinates of its output to those of its input as a*i + b. The maps of consecutive layers
-compose, and two blobs with a common ancestor are aligned by the difference of their maps.
+For each axis, a map (a, b) takes pixel i of a layer's input to position a*i + b in its output. The maps of
+consecutive layers compose. Two blobs with a common ancestor are aligned through the maps from this ancestor to
+both.
 
-Source: s9xie/hed src/caffe/layers/crop_layer.cpp and include/caffe/util/coords.hpp; BVLC/caffe
-python/caffe/coord_map.py gives the same numbers.
+Source: s9xie/hed src/caffe/layers/crop_layer.cpp and include/caffe/util/coords.hpp. BVLC/caffe
+python/caffe/coord_map.py computes the same offsets.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from anylayer.network import Network, Node
 
 
 def align(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> None:
-    """Set the offsets of each node whose class is `aligned` and that has no params.
+    """Set the offsets of every node whose class is `aligned` and that has no params.
 
-    Raises LayerError where the two inputs of a node have no common ancestor, or no integer offset aligns them.
+    Raise LayerError if the two inputs have no common ancestor, or if no integer offset aligns them.
     """
     producers = {name: node for node in network.nodes for name in node.outputs}
     for node in network.nodes:
@@ -33,20 +34,23 @@ def align(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> 
         with at(node.place):
             offsets = [_offset(line) for line in _between(node, producers, definitions, network.dialect)]
         node.params[cls.message] = {"axis": 2, "offset": offsets}
-        network.notes.append(f"{node.place}: offset {offsets[0]}, {offsets[1]} (rows, columns) by the geometry")
+        network.notes.append(
+            f"{node.place}: offset {offsets[0]}, {offsets[1]} (rows, columns), computed from the network's geometry"
+        )
 
 
 def _offset(line: Line) -> int:
     a, b = line
-    need(a == 1, f"its two inputs differ in scale by {float(a):g}: no offset aligns them")
-    need(b.denominator == 1 and b <= 0, f"no whole offset aligns its two inputs, the geometry gives {float(-b):g}")
+    need(a == 1, f"its two inputs differ in scale by {float(a):g}, so no offset aligns them")
+    rule = f"its two inputs are aligned by an offset of {float(-b):g}, expected an integer that is not negative"
+    need(b.denominator == 1 and b <= 0, rule)
     return int(-b)
 
 
 def _between(
     node: Node, producers: Mapping[str, Node], definitions: Mapping[str, Sequence[Definition]], dialect: str | None
 ) -> Map:
-    """Return the map from pixels of input 0 to pixels of input 1, through their nearest common ancestor."""
+    """Return the map from the pixels of input 0 to those of input 1, through their nearest common ancestor."""
     need(len(node.inputs) == 2, f"it needs 2 inputs, got {len(node.inputs)}")
 
     def inputs_of(blob: str) -> list[tuple[str, Map]]:
@@ -58,7 +62,9 @@ def _between(
         instance.prepare(producer, dialect)
         step = instance.coordinates()
         if step is None:
-            raise LayerError(f"layer '{producer.name}' ({producer.type}) between its inputs has no geometry")
+            raise LayerError(
+                f"layer '{producer.name}' ({producer.type}) between its inputs does not map pixels to pixels"
+            )
         return [(name, step) for name in (producer.inputs[:1] if cls.aligned else producer.inputs)]
 
     origin: dict[str, Map] = {node.inputs[0]: IDENTITY}

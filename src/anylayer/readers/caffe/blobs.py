@@ -1,62 +1,61 @@
-"""Put the weights of a file into the layers of a network (Caffe's net.cpp CopyTrainedLayersFrom, AppendParam)."""
+"""Assign the weights of a file to the layers of a network (Caffe's net.cpp, CopyTrainedLayersFrom,
+AppendParam).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.network import Array, Shape, Word
-from anylayer.readers._tree import Block, shown
+from anylayer.readers._tree import Block, Value, shown
 from anylayer.readers.caffe.weights import TextBlob
 from anylayer.readers.caffe.wiring import Draft
 
-_Arrays = dict[int, list[Array | None]]  # by the identity of a Draft
+_Arrays = dict[Draft, list["Array | None"]]
 
 
-class Stored(Protocol):
-    """A blob in a weights file, which becomes an array when it is asked for."""
+class StoredBlob(Protocol):
+    """A blob in a weights file. Its values are read when they are needed."""
 
     def array(self) -> Array:
-        """The values, float32."""
+        """Return the values as float32."""
 
 
 class StoredLayer(Protocol):
-    """A layer of a weights file. A blob is None where the file leaves it to another layer that shares it."""
+    """A layer of a weights file. A blob is None if another layer, which shares it, stores it."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def blobs(self) -> Sequence[Stored | None]: ...
+    def blobs(self) -> Sequence[StoredBlob | None]: ...
 
 
-def fill(layers: list[Draft], stored: Iterable[StoredLayer], file: str) -> dict[int, list[Array]]:
-    """The blobs of each layer, by the identity of the Draft: its own, and over them those of a weights file.
+def assign_blobs(layers: list[Draft], stored: Iterable[StoredLayer], file: str) -> dict[Draft, list[Array]]:
+    """Return the blobs of each layer. Those of the weights file replace those that the network's file contains.
 
-    A stored layer goes to the first layer of its name; one that the network lacks is ignored. Of two blobs for
-    one shared parameter the later in the file counts for both. Refused where nothing at all fits.
+    A stored layer is assigned to the first layer with its name, and ignored if the network has no such layer. If
+    several layers share a parameter, the last values in the weights file count for all of them, or else those of
+    the first layer in the network's file that contains values. Raise FileError if no stored layer is in the
+    network, and NetworkError for blobs that do not match.
     """
     found: _Arrays = {}
     for layer in layers:
         if "blobs" in layer.block:
             with at(layer.place):
-                found[id(layer)] = [_own(layer.block, e.value, i) for i, e in enumerate(_entries(layer.block))]
-    written = _take(layers, stored, file, found)
-    later = set(map(id, written))
-    first = [layer for layer in layers if id(layer) in found and id(layer) not in later]
-    _share(layers, [*reversed(first), *written], found)
-    return {key: _complete(arrays, layers, key) for key, arrays in found.items()}
+                found[layer] = [_inline_blob(value, i) for i, value in enumerate(layer.block.all("blobs"))]
+    written = _read_stored(layers, stored, file, found)
+    stored_layers = set(written)
+    inline = [layer for layer in layers if layer in found and layer not in stored_layers]
+    _share(layers, [*reversed(inline), *written], found)
+    return {layer: _complete(arrays, layer) for layer, arrays in found.items()}
 
 
-def _entries(block: Block) -> list[Any]:
-    return [e for e in block if e.name == "blobs"]
-
-
-def _own(block: Block, value: Any, index: int) -> Array:
+def _inline_blob(value: Value, index: int) -> Array:
+    """Return the values of a blob in the network's file, which is a Block or, in a binary file, a StoredBlob."""
     with at(f"blob {index}"):
         if isinstance(value, Block):
             return TextBlob(value).array()
@@ -64,34 +63,37 @@ def _own(block: Block, value: Any, index: int) -> Array:
         return value.array()  # type: ignore[no-any-return]
 
 
-def _take(layers: list[Draft], stored: Iterable[StoredLayer], file: str, found: _Arrays) -> list[Draft]:
-    """Read the stored blobs of the network's layers into `found`; the layers that got some, in file order."""
+def _read_stored(layers: list[Draft], stored: Iterable[StoredLayer], file: str, found: _Arrays) -> list[Draft]:
+    """Read the stored blobs of the network's layers into `found`.
+
+    Return these layers in the weights file's order.
+    """
     by_name: dict[str, Draft] = {}
     for layer in layers:
         by_name.setdefault(layer.name, layer)
     written: list[Draft] = []
-    missed = []
+    unmatched = []
     for source in stored:
         target = by_name.get(source.name)
         if not source.blobs:
             continue
         if target is None:
-            missed.append(source.name)
+            unmatched.append(source.name)
             continue
         with at(file), at(f"layer '{source.name}'"):
-            found[id(target)] = [_array(blob, i) for i, blob in enumerate(source.blobs)]
+            found[target] = [_array(blob, i) for i, blob in enumerate(source.blobs)]
         written.append(target)
-    if missed and not written:
-        here = [layer.name for layer in layers if not layer.feeds]
+    if unmatched and not written:
+        own = [layer.name for layer in layers if not layer.is_input]
         raise FileError(
-            f"none of its {len(missed)} layers with weights ({_few(missed)}) is in the network, whose layers are "
-            f"{_few(here)}. Weights are matched by layer name",
+            f"none of its {len(unmatched)} layers with weights ({_few(unmatched)}) is in the network, whose "
+            f"layers are {_few(own)}. Weights are matched by layer name",
             file,
         )
     return written
 
 
-def _array(blob: Stored | None, index: int) -> Array | None:
+def _array(blob: StoredBlob | None, index: int) -> Array | None:
     with at(f"blob {index}"):
         return None if blob is None else blob.array()
 
@@ -103,14 +105,19 @@ def _few(names: list[str]) -> str:
 
 @dataclass(slots=True)
 class _Shared:
-    """The one storage of a shared parameter: who has it first, and the values written last."""
+    """A parameter that several layers share: the first of these layers, and the values that are last in
+    the file.
+    """
 
     owner: Draft
     array: Array | None = None
 
 
-def _specs(layer: Draft) -> list[tuple[int, str, bool]]:
-    """The shared parameters of a layer: blob index, name, and whether only the count must agree."""
+def _shared_parameters(layer: Draft) -> list[tuple[int, str, bool]]:
+    """Return the named parameters of a layer: the index of the blob, the name, and whether it is permissive.
+
+    A permissive parameter needs the same number of values in all layers, any other one the same shape.
+    """
     specs = []
     for i, spec in enumerate(layer.block.blocks("param")):
         mode = spec.entry("share_mode")
@@ -123,55 +130,61 @@ def _specs(layer: Draft) -> list[tuple[int, str, bool]]:
 
 
 def _share(layers: list[Draft], written: list[Draft], found: _Arrays) -> None:
-    """Give all layers that share a parameter its last written values."""
+    """Give all layers that share a parameter the same values: those of the last layer in `written` that
+    has some.
+    """
     storage: dict[str, _Shared] = {}
-    specs = {id(layer): _specs(layer) for layer in layers}
+    parameters = {layer: _shared_parameters(layer) for layer in layers}
     for layer in layers:
-        for _, name, _ in specs[id(layer)]:
+        for _, name, _ in parameters[layer]:
             storage.setdefault(name, _Shared(layer))
     for layer in written:
-        arrays = found[id(layer)]
-        for i, name, _ in specs[id(layer)]:
+        arrays = found[layer]
+        for i, name, _ in parameters[layer]:
             if i < len(arrays) and arrays[i] is not None:
                 storage[name].array = arrays[i]
     for layer in layers:
-        for i, name, permissive in specs[id(layer)]:
+        for i, name, permissive in parameters[layer]:
             shared = storage[name]
             if shared.array is not None:
-                arrays = found.setdefault(id(layer), [])
+                arrays = found.setdefault(layer, [])
                 arrays.extend([None] * (i + 1 - len(arrays)))
                 with at(layer.place):
-                    arrays[i] = _shaped(shared, arrays[i], name, permissive)
+                    arrays[i] = _reshaped(shared.array, arrays[i], name, shared.owner, permissive)
 
 
-def _shaped(shared: _Shared, own: Array | None, name: str, permissive: bool) -> Array:
-    values = shared.array if shared.array is not None else np.empty(0, np.float32)
+def _reshaped(values: Array, own: Array | None, name: str, owner: Draft, permissive: bool) -> Array:
+    """Return the values of a shared parameter in the shape of a layer's own values.
+
+    Raise NetworkError for others.
+    """
     if own is None:
         return values
-    same = values.size == own.size if permissive else _trimmed(values.shape) == _trimmed(own.shape)
+    if permissive:
+        matches = values.size == own.size
+    else:
+        matches = _without_leading_ones(values.shape) == _without_leading_ones(own.shape)
     need(
-        same,
-        f"param '{name}' is shared with layer '{shared.owner.name}': its values have shape {values.shape}, "
-        f"this layer's {own.shape}"
-        + ("" if permissive else " (share_mode PERMISSIVE asks for equal counts only)"),
+        matches,
+        f"param '{name}' is shared with layer '{owner.name}'. Its values have shape {values.shape}, but this layer's "
+        f"blob has {own.shape}"
+        + ("" if permissive else ". With share_mode PERMISSIVE only the counts must match"),
         NetworkError,
     )
     return values.reshape(own.shape)
 
 
-def _trimmed(shape: Shape) -> Shape:
-    """Without leading ones: Caffe's legacy rule."""
+def _without_leading_ones(shape: Shape) -> Shape:
+    """Return a shape without leading ones, as Caffe compares shapes of old files."""
     first = next((i for i, d in enumerate(shape) if d != 1), len(shape))
     return shape[first:]
 
 
-def _complete(arrays: list[Array | None], layers: list[Draft], key: int) -> list[Array]:
-    for i, array in enumerate(arrays):
-        if array is None:
-            layer = next(x for x in layers if id(x) == key)
-            raise NetworkError(f"blob {i} is missing in the weights, blob {_last(arrays)} is there", layer.place)
-    return [a for a in arrays if a is not None]
-
-
-def _last(arrays: list[Array | None]) -> int:
-    return max((i for i, a in enumerate(arrays) if a is not None), default=0)
+def _complete(arrays: list[Array | None], layer: Draft) -> list[Array]:
+    """Return a layer's blobs. Raise NetworkError if one of them is missing."""
+    found = [a for a in arrays if a is not None]
+    if len(found) < len(arrays):
+        missing = next(i for i, a in enumerate(arrays) if a is None)
+        last = max((i for i, a in enumerate(arrays) if a is not None), default=0)
+        raise NetworkError(f"the weights have blob {last} of this layer, but not blob {missing}", layer.place)
+    return found

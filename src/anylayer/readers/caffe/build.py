@@ -1,4 +1,4 @@
-"""From a file's blocks, already of today's form, to a Network."""
+"""From a file's blocks, which are upgraded to the current form, to a Network."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import numpy as np
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Definition, Registry
 from anylayer.network import Network, Node, TensorType
+from anylayer.readers._limits import MAX_NODES
+from anylayer.readers._names import unique
 from anylayer.readers._tree import Block
-from anylayer.readers.caffe.blobs import StoredLayer, fill
+from anylayer.readers.caffe.blobs import StoredLayer, assign_blobs
 from anylayer.readers.caffe.fields import GENERIC, absent, check_net, params
 from anylayer.readers.caffe.preprocess import preprocess
 from anylayer.readers.caffe.rules import State, phase_of, takes_part
@@ -24,18 +26,16 @@ from anylayer.readers.caffe.wiring import (
     connect,
     drop_training,
     name_versions,
-    rewritten_though_shared,
-    unique,
+    notes_on_rewritten_blobs,
 )
 
-_MOST_LAYERS = 50_000
-_ENDS_ARE_LAYERS = ("opencv",)
-"""Dialects in which the outputs are what a layer gives of which nothing is consumed."""
+_OUTPUTS_OF_LAYERS = ("opencv",)
+"""Dialects in which a layer's tops are outputs of the network only if none of its tops is consumed."""
 
 
 @dataclass(slots=True)
 class Options:
-    """What the user asks for beside the files."""
+    """The user's options for reading a network."""
 
     state: State = field(default_factory=State)
     dialect: str | None = None
@@ -44,14 +44,14 @@ class Options:
 
 
 def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Options) -> Network:
-    """The network of a file's top-level block and the layers of its weights file (named `weights`)."""
+    """Return the network of a file's top-level block, with the weights of `stored`.
+
+    `weights` is the name of the weights file. Raise FileError, NetworkError or LayerError.
+    """
     check_net(net)
     count = len(net.all("layer"))
-    need(
-        count <= _MOST_LAYERS,
-        f"{net.file}: the network has {count} layers, {_MOST_LAYERS} are the most",
-        FileError,
-    )
+    rule = f"{net.file}: the network has {count} layers; the limit is {MAX_NODES}"
+    need(count <= MAX_NODES, rule, FileError)
     layers, left_out = _drafts(net, options)
     blobs = connect(layers, left_out, str(options.state))
     network = Network(
@@ -60,25 +60,25 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
     )  # fmt: skip
     if options.schema is not None:
         network.fields = {n: f for n, f in options.schema.fields().items() if n not in GENERIC}
-    network.notes += rewritten_though_shared(layers)
+    network.notes += notes_on_rewritten_blobs(layers)
     network.notes += drop_training(layers)
     name_versions(blobs)
-    arrays = fill(layers, stored, weights or net.file)
+    arrays = assign_blobs(layers, stored, weights or net.file)
     names: dict[str, int] = {}
     for layer in layers:
-        if layer.feeds:
-            _inputs(network, layer, options)
+        if layer.is_input:
+            _add_inputs(network, layer, options)
         elif not layer.dropped and layer.role != "sink":
             node = _node(layer, options)
             node.name = unique(layer.name or layer.type, names)
-            node.blobs = arrays.get(id(layer), [])
+            node.blobs = arrays.get(layer, [])
             network.nodes.append(node)
-    _outputs(network, blobs, by_layer=options.dialect in _ENDS_ARE_LAYERS)
+    _add_outputs(network, blobs, by_layer=options.dialect in _OUTPUTS_OF_LAYERS)
     return network
 
 
 def _drafts(net: Block, options: Options) -> tuple[list[Draft], list[Draft]]:
-    """The layers that take part, and those that their rules leave out."""
+    """Return the layers that take part, and those that their include and exclude rules leave out."""
     kept: list[Draft] = []
     left_out: list[Draft] = []
     for entry in net:
@@ -96,23 +96,26 @@ def _draft(block: Block, options: Options) -> Draft:
     if type_ is None or not type_.value:
         raise block.fail(f"layer '{name}' has no type")
     draft = Draft(
-        block, name, _type(block, block.string(type_), options), block.texts("bottom"), block.texts("top")
+        block, name, _layer_type(block, block.string(type_), options), block.texts("bottom"), block.texts("top")
     )
     draft.role = _role(draft.type, options)
     weights = block.numbers("loss_weight")
     with at(draft.place):
         for k, top in enumerate(draft.tops):
             need(top, f"top {k} has no name", NetworkError)
-        need(draft.role != "sink" or not draft.tops, f"gives no output, got {len(draft.tops)} tops")
+        need(draft.role != "sink" or not draft.tops, f"it has {len(draft.tops)} tops, expected none")
         need(
             len(weights) in (0, len(draft.tops)),
-            f"'loss_weight' is given once for every top or not at all: {len(draft.tops)} tops, got {len(weights)}",
+            f"'loss_weight' must be given once per top or not at all: {len(draft.tops)} tops, got {len(weights)}",
         )
     return draft
 
 
-def _type(block: Block, type_: str, options: Options) -> str:
-    """The layer's type; of one that pycaffe runs, its class's name, unless a layer in C++ has that name."""
+def _layer_type(block: Block, type_: str, options: Options) -> str:
+    """Return a layer's type.
+
+    For a Python layer it is the name of its class, unless a C++ layer has the same name.
+    """
     own = block.block("python_param") if type_ == "Python" else None
     name = own.text("layer") if own is not None else ""
     if not name:
@@ -149,12 +152,12 @@ def _node(layer: Draft, options: Options) -> Node:
     )
 
 
-def _inputs(network: Network, layer: Draft, options: Options) -> None:
-    """Enter an input or data layer's outputs as the network's inputs; labels that nothing kept reads are left."""
+def _add_inputs(network: Network, layer: Draft, options: Options) -> None:
+    """Add the outputs of an input or data layer as the network's inputs. Leave out what only training reads."""
     types = _input_types(layer, options)
     for version, type_ in zip(layer.outputs, types):
-        only_dropped = bool(version.readers) and all(reader.dropped for reader, _ in version.readers)
-        if only_dropped or (layer.role == "data" and not version.needed):
+        only_training = bool(version.consumers) and all(consumer.dropped for consumer, _ in version.consumers)
+        if only_training or (layer.role == "data" and not version.is_used):
             continue
         network.inputs[version.name] = type_
     if layer.outputs and layer.outputs[0].name in network.inputs:
@@ -172,23 +175,26 @@ def _input_types(layer: Draft, options: Options) -> list[TensorType | None]:
         types: list[TensorType | None] = list(instance.input_types())
         need(
             len(types) == len(layer.tops),
-            f"the layer gives {len(types)} shapes for {len(layer.tops)} tops",
+            f"the layer states {len(types)} shapes for {len(layer.tops)} tops",
         )
     return types
 
 
-def _outputs(network: Network, blobs: dict[str, list[Version]], *, by_layer: bool) -> None:
-    """Enter the blobs that nothing consumes, in alphabetical order, and every blob's value. `by_layer`: a layer
-    gives them, and nothing consumes another top of that layer either."""
+def _add_outputs(network: Network, blobs: dict[str, list[Version]], *, by_layer: bool) -> None:
+    """Add the blobs without consumers as the network's outputs, in alphabetical order. Enter the value of every
+    blob.
+
+    With `by_layer`, inputs are not outputs, and a blob is an output only if no top of its layer is consumed.
+    """
     for blob in sorted(blobs):
         last = blobs[blob][-1]
-        if last.producer.dropped or (last.producer.feeds and last.name not in network.inputs):
+        if last.producer.dropped or (last.producer.is_input and last.name not in network.inputs):
             continue
         network.blobs[blob] = last.name
-        if by_layer and last.producer.feeds:
+        if by_layer and last.producer.is_input:
             continue
         others = [v for v in last.producer.outputs if v is not last] if by_layer else []
-        readers = [reader for reader, _ in last.readers]
-        readers += [reader for v in others for reader, _ in v.readers if reader.role != "sink"]
-        if all(reader.dropped for reader in readers):
+        consumers = [consumer for consumer, _ in last.consumers]
+        consumers += [consumer for v in others for consumer, _ in v.consumers if consumer.role != "sink"]
+        if all(consumer.dropped for consumer in consumers):
             network.outputs[blob] = last.name

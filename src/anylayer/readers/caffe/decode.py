@@ -1,8 +1,8 @@
-"""A .caffemodel's network: its layers with their parameters, as the same Blocks that a prototxt gives.
+"""The network in a .caffemodel: its layers with their parameters, decoded to the Blocks that a prototxt has.
 
-A layer's parameter messages are told by their numbers, which forks of Caffe use for different things: a number
-is read as what the class of the layer's type declares, as Caffe's own, or as a given schema says; else the file
-is refused.
+Forks of Caffe use the same field numbers of a layer for different parameter messages. A number means what the
+user's schema declares, or what a class of the layer's type declares, or what Caffe itself declares. Otherwise the
+file is refused.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 from anylayer.errors import DialectError, FileError, at, need, wording
 from anylayer.layer import Definition, Enum, Field, Registry
 from anylayer.network import Flag, Word, as_written
+from anylayer.readers._limits import MAX_BLOBS, MAX_NESTING
 from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer
 from anylayer.readers._tree import Block, Entry
 from anylayer.readers.caffe.proto_file import core
 from anylayer.readers.caffe.schema import SCALARS, EnumType, FieldType, MessageType, Schema
 from anylayer.readers.caffe.upgrade import v2_type_name
-from anylayer.readers.caffe.wire import MAX_DEPTH, read_blob
+from anylayer.readers.caffe.wire import read_blob
 
-_MOST_BLOBS = 1000
 _FORMATS = {
     "float": "<f",
     "double": "<d",
@@ -35,7 +35,7 @@ _FORMATS = {
 
 
 def read_binary(path: Path, schema: Schema | None = None, dialect: str | None = None) -> Block:
-    """The network in a .caffemodel. Values lie in the mapped file until they are asked for."""
+    """Return the network in a .caffemodel. The values of blobs stay in the mapped file until they are needed."""
     with at(str(path)):
         buffer = Buffer(path)
         root = Block(str(path))
@@ -49,16 +49,26 @@ def _remedy() -> str:
 
 
 class _Decoder:
+    """Decodes the messages of one file.
+
+    `in_training` is true inside a layer that computes nothing at inference. `singular` holds the entry of each
+    singular field that has been read, and `blobs` the index of a layer's last blob, both by the identity of the
+    block and the name of the field.
+    """
+
     def __init__(self, buffer: Buffer, schema: Schema | None, dialect: str | None) -> None:
         self.buffer, self.schema, self.dialect = buffer, schema, dialect
         self.registry = Registry.of("caffe")
-        self.trains = False  # inside a layer that serves training
-        self.singular: dict[tuple[int, str], Entry] = {}  # by the identity of its block and its name
-        self.blobs: dict[tuple[int, str], int] = {}  # the last blob's index, by the same
+        self.in_training = False
+        self.singular: dict[tuple[int, str], Entry] = {}
+        self.blobs: dict[tuple[int, str], int] = {}
 
     def message(self, block: Block, message: MessageType, start: int, stop: int, depth: int) -> None:
-        """Add a message's fields to `block`; numbers it does not declare are passed over."""
-        need(depth <= MAX_DEPTH, f"messages are nested deeper than {MAX_DEPTH}", FileError)
+        """Add the fields of the message between two positions to `block`.
+
+        Field numbers that the message does not declare are skipped outside of layers, and refused inside of them.
+        """
+        need(depth <= MAX_NESTING, f"messages are nested deeper than {MAX_NESTING}", FileError)
         if message.name in ("LayerParameter", "V1LayerParameter") and self.schema is None:
             self.layer(block, message, start, stop, depth)
             return
@@ -66,13 +76,16 @@ class _Decoder:
         for number, kind, low, high in self.buffer.fields(start, stop):
             if number in declared:
                 self.field(block, declared[number], kind, low, high, depth)
-            elif depth > 1 and self.trains:
-                block.add(f"#{number}", Word("?"))  # its class refuses it, should the layer be asked to compute
+            elif depth > 1 and self.in_training:
+                block.add(f"#{number}", Word("?"))  # the layer's class refuses it if the layer has to compute
             elif depth > 1:
-                raise FileError(f"field {number} of {message.name} is not known. {_remedy()}")
+                raise FileError(f"field {number} of {message.name} is unknown. {_remedy()}")
 
     def layer(self, block: Block, message: MessageType, start: int, stop: int, depth: int) -> None:
-        """A layer without a schema: the generic fields first, then what its type makes of its parameters."""
+        """Add the fields of a layer without a schema.
+
+        The generic fields come first, because the layer's type decides the meaning of the other fields.
+        """
         declared = message.numbered()
         params = []
         for number, kind, low, high in self.buffer.fields(start, stop):
@@ -81,46 +94,58 @@ class _Decoder:
                 params.append((number, kind, low, high))
             else:
                 self.field(block, known, kind, low, high, depth)
-        self.trains = any(_cls(d).role for d in self.definitions(block))
+        self.in_training = any(_cls(d).role for d in self.definitions(block))
         with at(f"layer '{block.text('name')}'"):
             for number, kind, low, high in params:
                 used = (
                     frozenset(n for n, _, _, _ in self.buffer.fields(low, high)) if kind == BYTES else frozenset()
                 )
-                meant = self.parameter(block, number, declared.get(number), message.name, used)
-                if meant is not None:
-                    self.field(block, meant, kind, low, high, depth)
+                field = self.parameter(block, number, declared.get(number), message.name, used)
+                if field is not None:
+                    self.field(block, field, kind, low, high, depth)
 
     def parameter(
         self, layer: Block, number: int, own: FieldType | None, era: str, used: frozenset[int]
     ) -> FieldType | None:
-        """What a number means in a layer: None where it serves training or another type of layer.
+        """Return the parameter message that a field number means in a layer.
 
-        `used` are the field numbers that the message itself has in the file.
+        `own` is Caffe's own field with this number, `era` the name of the layer's message ("V1LayerParameter" in
+        old files), and `used` the field numbers that the parameter message has in the file. Return None if the
+        field serves training or another type of layer. Raise FileError if its meaning is unknown, and DialectError
+        if forks disagree on it.
         """
         definitions = self.definitions(layer)
-        meant = _by_number(definitions, number, self.dialect) if era == "LayerParameter" else []
-        if own is not None and not meant:
-            meant = [d for d in definitions if _cls(d).message == own.name]
-            if not meant and not definitions:
-                meant = [d for d in self.registry.definitions() if d.typed and _cls(d).message == own.name][:1]
+        candidates = _by_number(definitions, number, self.dialect) if era == "LayerParameter" else []
+        if own is not None and not candidates:
+            candidates = [d for d in definitions if _cls(d).message == own.name]
+            if not candidates and not definitions:
+                candidates = [d for d in self.registry.definitions() if d.typed and _cls(d).message == own.name][
+                    :1
+                ]
         if self.dialect is not None:
-            meant = [d for d in meant if self.dialect in d.dialects] or meant
-        if not meant:
-            if self.trains or (own is not None and definitions):
+            candidates = [d for d in candidates if self.dialect in d.dialects] or candidates
+        if not candidates:
+            if self.in_training or (own is not None and definitions):
                 return None
-            raise FileError(f"the meaning of parameter message {number} is not known. {_remedy()}")
-        found = self.agreed(meant, used, self.type(layer), own is not None and era == "LayerParameter")
+            raise FileError(f"the meaning of parameter message {number} is unknown. {_remedy()}")
+        is_caffes = own is not None and era == "LayerParameter"
+        found = self.common_message(candidates, used, self.type(layer), is_caffes)
         return FieldType(found.name, number, found.name, type=found)
 
-    def agreed(self, meant: list[Definition], used: frozenset[int], type_: str, bvlc: bool) -> MessageType:
-        """The one message that several classes' declarations make of the numbers used."""
-        fitting = [d for d in meant if used <= set(message_type(_cls(d)).numbered())] or meant
-        views = {_view(message_type(_cls(d)), used) for d in fitting}
-        if len(views) > 1 and bvlc:
+    def common_message(
+        self, candidates: list[Definition], used: frozenset[int], type_: str, is_caffes: bool
+    ) -> MessageType:
+        """Return the message that the candidates declare, if they agree on the field numbers that are used.
+
+        With `is_caffes` the field number is one of Caffe's own, and candidates without a dialect win. Raise
+        DialectError if the candidates disagree.
+        """
+        fitting = [d for d in candidates if used <= set(message_type(_cls(d)).numbered())] or candidates
+        meanings = {_meaning(message_type(_cls(d)), used) for d in fitting}
+        if len(meanings) > 1 and is_caffes:
             fitting = [d for d in fitting if not d.dialects] or fitting
-            views = {_view(message_type(_cls(d)), used) for d in fitting}
-        if len(views) > 1:
+            meanings = {_meaning(message_type(_cls(d)), used) for d in fitting}
+        if len(meanings) > 1:
             names = ", ".join(sorted({name for d in fitting for name in d.dialects}))
             raise DialectError(
                 f"'{type_}' has different parameters in different forks ({names}), "
@@ -129,25 +154,30 @@ class _Decoder:
         return message_type(_cls(fitting[0]))
 
     def definitions(self, layer: Block) -> list[Definition]:
-        """The built-in classes of the layer's type."""
+        """Return the built-in classes of the layer's type."""
         return [d for d in self.registry.find(self.type(layer)) if d.typed]
 
     def type(self, layer: Block) -> str:
-        """The layer's type in today's words."""
+        """Return the current name of the layer's type."""
         entry = layer.entry("type")
         if entry is None:
             return ""
         return v2_type_name(entry.value, {}) if isinstance(entry.value, Word) else str(entry.value)
 
     def field(self, block: Block, declared: FieldType, kind: int, low: int, high: int, depth: int) -> None:
-        """Add one occurrence of a field: a packed list's values each, a singular field's last value."""
+        """Add one occurrence of a field.
+
+        Every value of a repeated field counts, but only the last of a singular one.
+        """
         key = (id(block), declared.name)
         if declared.kind == "BlobProto":
             _expect(declared, kind, BYTES)
             count = self.blobs[key] = self.blobs.get(key, -1) + 1
             name = self.singular.get((id(block), "name"))
             with at(f"layer '{name.value if name else ''}'"), at(f"blob {count}"):
-                need(count < _MOST_BLOBS, f"{_MOST_BLOBS} blobs are the most in a layer", FileError)
+                need(
+                    count < MAX_BLOBS, f"the layer has more than {MAX_BLOBS} blobs, which is the limit", FileError
+                )
                 block.add(declared.name, read_blob(self.buffer, low, high))
             return
         known = self.singular.get(key)
@@ -168,13 +198,13 @@ class _Decoder:
             self.add(block, declared, value)
 
     def add(self, block: Block, declared: FieldType, value: Any) -> None:
-        """Append an occurrence; that of a singular field is kept, since the next one takes its place."""
+        """Append an occurrence of a field. Remember that of a singular field, because the next one replaces it."""
         block.add(declared.name, value)
         if not declared.repeated:
             self.singular[id(block), declared.name] = block.entries[-1]
 
     def values(self, declared: FieldType, kind: int, low: int, high: int) -> list[Any]:
-        """A scalar field's value, or a packed field's values."""
+        """Return the value of a scalar field, or the values of a packed field."""
         if declared.kind in ("string", "bytes"):
             _expect(declared, kind, BYTES)
             return [self.buffer.text(low, high)]
@@ -183,7 +213,8 @@ class _Decoder:
             size = struct.calcsize(form)
             if kind != BYTES:
                 _expect(declared, kind, FIXED32 if size == 4 else FIXED64)
-            need((high - low) % size == 0, f"'{declared.name}': {high - low} bytes are no whole values", FileError)
+            rule = f"'{declared.name}': {high - low} bytes are not a multiple of {size}"
+            need((high - low) % size == 0, rule, FileError)
             values = [v for (v,) in struct.iter_unpack(form, self.buffer.data[low:high])]
             return [as_written(v) for v in values] if declared.kind == "float" else values
         if kind != BYTES:
@@ -197,6 +228,7 @@ class _Decoder:
 
 
 def _expect(declared: FieldType, kind: int, wanted: int) -> None:
+    """Raise FileError unless a field has the wanted wire type."""
     need(
         kind == wanted,
         f"field {declared.number} ('{declared.name}') has wire type {kind}, expected {wanted}: the file was "
@@ -206,6 +238,7 @@ def _expect(declared: FieldType, kind: int, wanted: int) -> None:
 
 
 def _varint(declared: FieldType) -> Callable[[int], Any]:
+    """Return the function that turns the varint of a field into its value."""
     if isinstance(declared.type, EnumType):
         words = {number: Word(word) for word, number in reversed(declared.type.numbers.items())}
         return lambda n: words.get(_signed(n, 32), _signed(n, 32))
@@ -230,19 +263,19 @@ def _cls(definition: Definition) -> Any:
 
 
 def _by_number(definitions: list[Definition], number: int, dialect: str | None) -> list[Definition]:
-    """The classes that declare a LayerParameter number for their message, first by the dialect's own table."""
+    """Return the classes whose message has this number in LayerParameter, preferably in the given dialect."""
     named = [d for d in definitions if dialect is not None and _cls(d).numbers.get(dialect) == number]
     return named or [d for d in definitions if number in _cls(d).numbers.values()]
 
 
-def _view(message: MessageType, used: frozenset[int]) -> frozenset[tuple[int, str, str, bool]]:
-    """What a message makes of some numbers."""
+def _meaning(message: MessageType, used: frozenset[int]) -> frozenset[tuple[int, str, str, bool]]:
+    """Return what a message declares for the field numbers that are used."""
     return frozenset((f.number, f.name, f.kind, f.repeated) for f in message.fields.values() if f.number in used)
 
 
 @cache
 def message_type(cls: Any) -> MessageType:
-    """The fields that a layer's class (or a message in it) declares."""
+    """Return the fields that a layer's class, or a message inside it, declares."""
     message = MessageType(getattr(cls, "message", "") or cls.__name__)
     for name, declared in cls.fields.items():
         message.fields[name] = _field_type(name, declared)

@@ -1,4 +1,4 @@
-"""The fields of a layer: which are Caffe's own, which are the layer's parameters, which nobody knows."""
+"""The fields of a layer: Caffe's generic ones, the layer's parameters, and unknown ones, which are refused."""
 
 from __future__ import annotations
 
@@ -26,29 +26,33 @@ GENERIC = (
     "weight_decay",
     "blob_share_mode",
 )
-CHOICES = ("engine",)
-"""Fields of Intel's fork, of a network and of any layer, that choose an implementation and change no value."""
+"""The fields that every layer may have."""
+IMPLEMENTATION = ("engine",)
+"""Fields of Intel's fork, in a network and in any layer, that select an implementation and do not affect
+values.
+"""
 
 
 def check_net(net: Block) -> None:
-    """Refuse a top-level field that no network has."""
+    """Raise FileError for an unknown top-level field."""
     known = core().messages["NetParameter"].fields
     for entry in net:
-        if entry.name not in known and entry.name not in CHOICES:
+        if entry.name not in known and entry.name not in IMPLEMENTATION:
             raise net.fail(f"a network has no field '{entry.name}'{nearest(entry.name, known)}", entry.line)
 
 
 def params(
     layer: Block, type_: str, definitions: list[Definition], schema: Schema | None = None
 ) -> dict[str, Any]:
-    """A layer's parameters: all its fields but the generic ones.
+    """Return a layer's parameters: all its fields except the generic ones.
 
-    A layer that is known takes the messages it declares, those of other layers (which Caffe ignores there) and
-    those of the schema; one that is not (`definitions` empty), or that computes nothing, keeps everything.
+    A layer with a definition may have the messages that its classes declare, those of other layers (which Caffe
+    ignores there) and those of the schema. Raise FileError for any other field. A layer without definitions, or
+    one that computes nothing, may have any field.
     """
-    own = layer.without(*GENERIC, *(CHOICES if definitions else ()))
-    silent = all(getattr(d.cls, "role", "") in ("data", "training", "sink") for d in definitions)
-    if not silent and (schema is None or schema.partial):
+    own = layer.without(*GENERIC, *(IMPLEMENTATION if definitions else ()))
+    any_field = all(getattr(d.cls, "role", "") in ("data", "training", "sink") for d in definitions)
+    if not any_field and (schema is None or schema.partial):
         messages = {str(getattr(d.cls, "message", "")) for d in definitions}
         common = (schema or core()).messages["LayerParameter"].fields
         for entry in own:
@@ -62,7 +66,7 @@ def params(
 
 
 def absent(layer: Block, definitions: list[Definition], schema: Schema | None) -> dict[str, Any]:
-    """What a given schema declares for the fields that a layer's messages do not write."""
+    """Return the defaults that a schema declares for the absent fields of a layer's messages."""
     if schema is None:
         return {}
     found = {e.name: _absent(e.value) for e in layer.without(*GENERIC) if isinstance(e.value, Block)}

@@ -1,4 +1,4 @@
-"""What transform_param says about making an input of an image (Caffe's data_transformer.cpp)."""
+"""transform_param: how an input is made from an image (Caffe's data_transformer.cpp)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from pathlib import Path
 
 from anylayer.errors import at, wording
 from anylayer.network import Preprocess
+from anylayer.readers._arrays import to_float32
 from anylayer.readers._tree import Block
 from anylayer.readers.caffe.mean import read_mean
-from anylayer.readers.caffe.wire import float32
 
 
 def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | None:
-    """The Preprocess of an input or data layer, or None where it has no transform_param.
+    """Return the Preprocess of an input or data layer, or None if it has no transform_param.
 
-    A mean file is read where it lies beside the network (in `folder` or below); elsewhere a note names it.
+    A mean file is read if it is in `folder`, the network's folder, or below. Otherwise a note names it.
     """
     transform = layer.block("transform_param")
     if transform is None:
@@ -31,14 +31,14 @@ def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | Non
         gray=gray is not None and gray.value in (1, "t"),
     )
     if means and found.mean_file:
-        raise transform.fail("transform_param has either 'mean_file' or 'mean_value', got both")
+        raise transform.fail("transform_param must have only one of 'mean_file' and 'mean_value', got both")
     if means:
-        found.mean = float32(means)
+        found.mean = to_float32(means)
     elif found.mean_file:
-        path = _beside(folder, found.mean_file)
+        path = _file_in(folder, found.mean_file)
         if path is None:
             remedy = wording("subtract the mean from pictures yourself", "give the mean with --mean")
-            notes.append(f"the mean file '{found.mean_file}' is not beside the network: " + remedy)
+            notes.append(f"the mean file '{found.mean_file}' is not in the network's folder: " + remedy)
         else:
             with at(transform.place()):
                 found.mean = read_mean(path)
@@ -46,7 +46,7 @@ def preprocess(layer: Block, folder: Path, notes: list[str]) -> Preprocess | Non
 
 
 def _size(transform: Block) -> tuple[int, int] | None:
-    """The height and width that SSD's resize_param stretches pictures to; its other modes stretch none."""
+    """Return the height and width to which SSD's resize_param stretches pictures, or None for its other modes."""
     resize = transform.block("resize_param")
     if resize is None:
         return None
@@ -55,8 +55,8 @@ def _size(transform: Block) -> tuple[int, int] | None:
     return size if min(size) > 0 and (mode is None or mode.value in ("WARP", 1)) else None
 
 
-def _beside(folder: Path, name: str) -> Path | None:
-    """The file of that name in the folder, or of its last part; None where neither is there."""
+def _file_in(folder: Path, name: str) -> Path | None:
+    """Return the file `name` in a folder, or else the file with the last part of `name`, or else None."""
     inside = folder.resolve()
     for candidate in (folder / name, folder / Path(name).name):
         try:

@@ -1,8 +1,8 @@
-"""The declarations of a .proto file (protobuf.dev/reference/protobuf/proto2-spec), as a Schema.
+"""Parse the declarations of a .proto file to a Schema (protobuf.dev/reference/protobuf/proto2-spec).
 
-Read are messages, enums, fields with defaults, oneofs, maps, nesting and extensions; reserved ranges, options,
-services and imports are passed over (a type that only an import declares stays open: its values go unchecked). A
-line of dots, with which a vendor's document leaves out the rest of a message, lets the message be declared again.
+Messages, enums, fields with defaults, oneofs, maps, nesting and extensions are read. Reserved ranges, options,
+services and imports are skipped, so the values of a type that only an import declares are not checked. Some
+vendors' documents replace the rest of a message by a line of dots. Such a message may be declared again.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from anylayer.errors import FileError
 from anylayer.network import Flag, Word
 from anylayer.readers._limits import MAX_NESTING, MAX_PROTO_BYTES
 from anylayer.readers._text_format import parse, read_limited
+from anylayer.readers._tree import Value
 from anylayer.readers.caffe.schema import EnumType, FieldType, MessageType, Schema
 
 _TOKEN = re.compile(
@@ -41,7 +41,7 @@ def read_proto(path: Path) -> Schema:
 
 
 def parse_proto(text: str, file: str) -> Schema:
-    """The schema of a .proto file's text; `file` names it in errors."""
+    """Return the schema of a .proto file's text. `file` names it in errors."""
     parser = _Parser(text, file)
     parser.declarations("", 0)
     parser.schema.resolve()
@@ -49,11 +49,13 @@ def parse_proto(text: str, file: str) -> Schema:
 
 
 class _Parser:
+    """Parses the tokens of one file. `incomplete` are the messages of which the file leaves parts out."""
+
     def __init__(self, text: str, file: str) -> None:
         self.file, self.schema = file, Schema(file)
         self.tokens = self._tokens(text)
         self.index = 0
-        self.open: set[str] = set()  # messages of which the file leaves parts out
+        self.incomplete: set[str] = set()
 
     def _tokens(self, text: str) -> list[tuple[str, str, int]]:
         tokens, position, line = [], 0, 1
@@ -88,7 +90,10 @@ class _Parser:
         return FileError(rule, f"{self.file}:{self.line}")
 
     def take(self, kind: str = "", token: str = "") -> str:
-        """The current token, which must be of this kind or this token; go to the next."""
+        """Return the current token and advance.
+
+        Raise FileError unless it has the given kind or is the given token.
+        """
         wanted = token or {"word": "a name", "number": "a number"}.get(kind, kind)
         if (kind and self.kind != kind) or (token and self.token != token):
             raise self.fail(f"expected {wanted}, got '{self.token}'")
@@ -105,14 +110,14 @@ class _Parser:
         return False
 
     def integer(self) -> int:
-        """An integer, decimal, hexadecimal or octal."""
+        """Return the current token as an integer, which is decimal, hexadecimal or octal, and advance."""
         line, token = self.line, self.take("number")
         if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}|0[0-7]{0,22}|[1-9][0-9]{0,19}", token):
             raise FileError(f"expected an integer, got '{token[:40]}'", f"{self.file}:{line}")
         return int(token, 8 if token.startswith("0") and token.isdigit() else 0)
 
     def skip(self) -> None:
-        """Pass over a statement: to its ';', or over its braces."""
+        """Skip a statement, up to and including its ';' or its closing brace."""
         depth = 0
         while True:
             token = self.take()
@@ -121,7 +126,7 @@ class _Parser:
                 return
 
     def declarations(self, scope: str, depth: int) -> None:
-        """What stands at the top of a file."""
+        """Parse the top-level declarations of the file."""
         while self.kind != "end":
             word = self.token
             if word == "message":
@@ -141,7 +146,7 @@ class _Parser:
         self.take(token="message")
         name = self.take("word")
         full = f"{scope}.{name}" if scope else name
-        if full in self.schema.messages and full not in self.open:
+        if full in self.schema.messages and full not in self.incomplete:
             raise self.fail(f"message {full} is declared twice")
         message = self.schema.messages.setdefault(full, MessageType(full))
         self.take(token="{")
@@ -168,7 +173,7 @@ class _Parser:
                 self.skip()
             elif self.kind == "gap":
                 self.take()
-                self.open.add(message.name)
+                self.incomplete.add(message.name)
             elif not self.accept(";"):
                 self.field(message)
 
@@ -185,7 +190,7 @@ class _Parser:
         if kind == "map" and self.accept("<"):
             label, kind = "repeated", self.map_entry(message)
         if kind == "group":
-            raise self.fail("groups are not read")
+            raise self.fail("groups are not supported")
         name = self.take("word")
         self.take(token="=")
         number = self.integer()
@@ -207,8 +212,8 @@ class _Parser:
         self.schema.messages[name] = MessageType(name, fields)
         return "." + name
 
-    def options(self) -> Any:
-        """The options of a field up to ']'; the value of `default`, or None."""
+    def options(self) -> Value:
+        """Parse the options of a field, up to and including ']'. Return the value of `default`, or None."""
         default = None
         depth = 0
         while depth or not self.accept("]"):
@@ -218,7 +223,7 @@ class _Parser:
                 default = self.value()
         return default
 
-    def value(self) -> Any:
+    def value(self) -> Value:
         sign = -1 if self.accept("-") else 1
         kind, token = self.kind, self.take()
         if kind == "number":
@@ -233,7 +238,7 @@ class _Parser:
         return Flag(token == "true") if token in ("true", "false") else Word(token)
 
     def string(self, token: str) -> str:
-        """The text of a quoted token."""
+        """Return the text of a quoted token."""
         try:
             return parse(b"a: " + token.encode(), self.file).text("a")
         except FileError as error:
@@ -262,5 +267,5 @@ class _Parser:
 
 @cache
 def core() -> Schema:
-    """Caffe's own messages, without those that layers declare."""
+    """Return the schema of Caffe's own messages, without the parameter messages that layer classes declare."""
     return read_proto(Path(__file__).with_name("core.proto"))

@@ -1,7 +1,7 @@
-"""What protobuf itself reads of a Caffe network's three files: prototxt, .caffemodel and the .proto of both.
+"""Check the three files of a written Caffe network (.prototxt, .caffemodel, .proto) with Google's protobuf.
 
-Caffe and every other reader of these files go through protobuf. Here Google's protobuf reads them, and each field
-must be what it is in the source.
+Caffe and every other program read these files with protobuf. Each field that protobuf reads must be the same as in
+the source network.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from anylayer.readers.caffe.proto_file import read_proto
 from anylayer.readers.caffe.schema import EnumType, FieldType, MessageType, Schema
 
 _LAYER, _BLOBS = 100, 7
+"""Field numbers of NetParameter.layer and LayerParameter.blobs."""
 _TRUE = ("t", "True", "true")
 
 
 def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> None:
-    """Check with protobuf that a prototxt and a .caffemodel are one network and that the layers of these names
-    have these parameters. `files` are the .proto, the .caffemodel and the prototxt.
+    """Check that a prototxt and a .caffemodel are the same network and have the given parameters of layers.
 
-    Raises ConversionError naming the layer and the field.
+    `files` are the .proto, the .caffemodel and the prototxt. `params` maps names of layers to parameters. Raise
+    ConversionError with the layer and the field.
     """
     proto, weights, text = files
     from_text, from_binary = _networks(proto, weights, text)
@@ -51,7 +52,7 @@ def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> Non
 
 
 def _networks(proto: Path, weights: Path, text: Path) -> tuple[Any, Any]:
-    """The network in the prototxt and the one in the .caffemodel, without its blobs."""
+    """Return the network in the prototxt and the one in the .caffemodel, the latter without blobs."""
     try:
         net = message_class(descriptor(read_proto(proto)), "caffe.NetParameter")
     except ValueError as error:
@@ -68,25 +69,27 @@ def _networks(proto: Path, weights: Path, text: Path) -> tuple[Any, Any]:
     return one, other
 
 
-def _compare(message: Any, wanted: Mapping[str, Any], path: str, besides: Iterable[str] = ()) -> None:
-    """Refuse a message that has other fields or other values than `wanted`; fields named in `besides` may be
-    there."""
-    found = {field.name: (field, value) for field, value in message.ListFields() if field.name not in besides}
+def _compare(message: Any, wanted: Mapping[str, Any], path: str, ignored: Iterable[str] = ()) -> None:
+    """Raise ConversionError if a message has other fields or values than `wanted`, except for the `ignored`
+    fields.
+    """
+    found = {field.name: (field, value) for field, value in message.ListFields() if field.name not in ignored}
     for name in wanted:
         values = _listed(wanted[name])
-        there = name in found or not values
-        need(there, f"field '{path}{name}' is {_shown(wanted[name])} in the source and not read", ConversionError)
+        exists = name in found or not values
+        rule = f"field '{path}{name}' is {_shown(wanted[name])} in the source, but protobuf does not find it"
+        need(exists, rule, ConversionError)
     for name, (field, value) in found.items():
         need(
             name in wanted,
-            f"field '{path}{name}' is not in the source, and read as {_shown(value)}",
+            f"field '{path}{name}' is not in the source, but protobuf reads {_shown(value)}",
             ConversionError,
         )
         read = list(value) if field.is_repeated else [value]
         given = _listed(wanted[name])
         need(
             len(read) == len(given),
-            f"field '{path}{name}' has {len(given)} values in the source, {len(read)} are read",
+            f"field '{path}{name}' has {len(given)} values in the source, but protobuf reads {len(read)}",
             ConversionError,
         )
         for one, other in zip(given, read):
@@ -95,7 +98,8 @@ def _compare(message: Any, wanted: Mapping[str, Any], path: str, besides: Iterab
                 continue
             need(
                 field.message_type is None and _same(one, other, field),
-                f"field '{path}{name}' is {_shown(one)} in the source and read as {_shown(_value(other, field))}",
+                f"field '{path}{name}' is {_shown(one)} in the source, but protobuf reads "
+                f"{_shown(_value(other, field))}",
                 ConversionError,
             )
 
@@ -105,14 +109,14 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _value(read: Any, field: Any) -> Any:
-    """A value as the prototxt spells it."""
+    """Return a value as the prototxt spells it."""
     if field.enum_type is not None:
         return field.enum_type.values_by_number[read].name
     return read
 
 
 def _same(given: Any, read: Any, field: Any) -> bool:
-    """Whether a value of the source is the one that protobuf reads."""
+    """Return whether a value of the source equals the one that protobuf reads."""
     if isinstance(given, Mapping):
         return False
     if field.enum_type is not None:
@@ -135,7 +139,7 @@ def _shown(value: Any) -> str:
 
 
 def _without_blobs(buffer: Buffer) -> bytes:
-    """The bytes of a NetParameter without the blobs of its layers."""
+    """Return the bytes of a NetParameter without the blobs of its layers."""
     out = bytearray()
     for number, kind, low, high in buffer.fields(0, buffer.size):
         value = bytes(buffer.data[low:high]) if number != _LAYER else b""
@@ -160,7 +164,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-# ---- a Schema as protobuf has it
+# ---- a Schema as a protobuf descriptor
 
 
 def descriptor(schema: Schema) -> Any:

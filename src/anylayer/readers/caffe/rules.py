@@ -1,4 +1,4 @@
-"""Which layers of a network take part: phase, level and stages (Caffe's net.cpp FilterNet, StateMeetsRule)."""
+"""Select the layers of a network by phase, level and stages (Caffe's net.cpp, FilterNet, StateMeetsRule)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RULE_FIELDS = ("phase", "min_level", "max_level", "stage", "not_stage")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the include and exclude rules are asked about."""
+    """The state of a network that the include and exclude rules of its layers test."""
 
     phase: str = "TEST"
     level: int = 0
@@ -26,7 +26,7 @@ class State:
 
 
 def network_state(net: Block, phase: str, level: int, stages: tuple[str, ...]) -> State:
-    """The state asked for, with the stages (and, where none is asked for, the level) the file itself sets."""
+    """Return the requested state, combined with the stages of the file, and with its level if `level` is 0."""
     own = net.block("state")
     if own is None:
         return State(phase, level, frozenset(stages))
@@ -37,7 +37,7 @@ def network_state(net: Block, phase: str, level: int, stages: tuple[str, ...]) -
 
 
 def phase_of(block: Block, default: str) -> str:
-    """The phase a block names."""
+    """Return the phase that a block names, or the default."""
     entry = block.entry("phase")
     return default if entry is None else _phase(block, entry)
 
@@ -50,10 +50,10 @@ def _phase(block: Block, entry: Entry) -> str:
 
 
 def takes_part(layer: Block, state: State) -> bool:
-    """Whether the layer's include and exclude rules keep it."""
+    """Return whether the layer's include and exclude rules keep it. Raise FileError if it has both kinds."""
     included, excluded = layer.blocks("include"), layer.blocks("exclude")
     if included and excluded:
-        raise layer.fail("a layer has either 'include' or 'exclude' rules, got both", excluded[0].line)
+        raise layer.fail("a layer must have only one of 'include' and 'exclude' rules, got both", excluded[0].line)
     if included:
         return any(_holds(rule, state) for rule in included)
     return not any(_holds(rule, state) for rule in excluded)

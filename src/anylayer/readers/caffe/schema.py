@@ -1,4 +1,4 @@
-"""Schema: what a .proto file declares, and how a network's fields are checked and typed by it."""
+"""Schema: the declarations of a .proto file, by which the fields of a network are checked and typed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.errors import FileError, nearest
 from anylayer.layer import Enum, Field, Message
 from anylayer.network import Flag, Word
-from anylayer.readers._tree import Block, Entry, shown
+from anylayer.readers._tree import Block, Entry, Value, shown
 
 INTEGERS = {
     **dict.fromkeys(("int32", "sint32", "sfixed32"), (-(2**31), 2**31 - 1)),
@@ -18,13 +18,14 @@ INTEGERS = {
     **dict.fromkeys(("uint32", "fixed32"), (0, 2**32 - 1)),
     **dict.fromkeys(("uint64", "fixed64"), (0, 2**64 - 1)),
 }
+"""The range of each integer type of protobuf."""
 SCALARS = frozenset([*INTEGERS, "float", "double", "bool", "string", "bytes"])
 _TRUE, _FALSE = (1, "t", "True", "true"), (0, "f", "False", "false")
 
 
 @dataclass(slots=True)
 class EnumType:
-    """An enum's words and numbers. `name` is nested: "PoolingParameter.PoolMethod"."""
+    """An enum: the number of each word. `name` includes the outer message: "PoolingParameter.PoolMethod"."""
 
     name: str
     numbers: dict[str, int] = field(default_factory=dict)
@@ -32,7 +33,10 @@ class EnumType:
 
 @dataclass(slots=True)
 class FieldType:
-    """A declared field. After `Schema.resolve`, `type` is the message or enum its kind names, if that is known."""
+    """A declared field. `kind` is its type as the file spells it.
+
+    `type` is the message or enum that `kind` names. `Schema.resolve` sets it, if this message or enum is declared.
+    """
 
     name: str
     number: int
@@ -46,22 +50,22 @@ class FieldType:
 
 @dataclass(slots=True)
 class MessageType:
-    """A message's fields by name."""
+    """A message: its fields by name."""
 
     name: str
     fields: dict[str, FieldType] = field(default_factory=dict)
 
     def numbered(self) -> dict[int, FieldType]:
-        """The fields by number."""
+        """Return the fields by number."""
         return {f.number: f for f in self.fields.values()}
 
 
 @dataclass(slots=True)
 class Schema:
-    """The messages and enums of one .proto file, by nested name.
+    """The messages and enums of one .proto file. Their names include the outer messages ("A.B").
 
-    `partial` says that the file declares a fork's additions alone: what it does not know of a layer is left
-    to those who do.
+    `partial` means that the file declares only a fork's additions. Fields of a layer that it does not declare are
+    then checked by the layer's class.
     """
 
     file: str
@@ -70,7 +74,9 @@ class Schema:
     partial: bool = False
 
     def resolve(self) -> None:
-        """Find the message or enum that each field's kind names: the innermost scope that has it."""
+        """Set the type of each field to the message or enum that its kind names, in the innermost scope that
+        has it.
+        """
         for message in self.messages.values():
             for declared in message.fields.values():
                 if declared.kind not in SCALARS:
@@ -78,7 +84,7 @@ class Schema:
 
     def _find(self, kind: str, scope: str) -> MessageType | EnumType | None:
         names = [kind.lstrip(".")]
-        while "." in names[-1]:  # the package may stand in front
+        while "." in names[-1]:  # the name may begin with the package
             names.append(names[-1].split(".", 1)[1])
         while True:
             for name in names:
@@ -91,14 +97,14 @@ class Schema:
             scope = scope.rpartition(".")[0]
 
     def require(self, *names: str) -> None:
-        """Refuse a file that lacks these messages."""
+        """Raise FileError if the file lacks one of these messages."""
         for name in names:
             if name not in self.messages:
                 hint = nearest(name, self.messages)
-                raise FileError(f"declares no message {name}: this is no caffe.proto{hint}", self.file)
+                raise FileError(f"this is not a caffe.proto: it does not declare message {name}{hint}", self.file)
 
     def complete(self, base: Schema) -> None:
-        """Take over what `base` declares and this file does not: it holds additions to it."""
+        """Add what `base` declares and this file does not, because this file declares additions to it."""
         self.partial = True
         for name, message in base.messages.items():
             own = self.messages.setdefault(name, MessageType(name))
@@ -110,21 +116,27 @@ class Schema:
         self.resolve()
 
     def fields(self) -> dict[str, Field]:
-        """Return LayerParameter's fields as layers' classes declare theirs, but for those whose type is not
-        known."""
+        """Return LayerParameter's fields in the form in which layer classes declare theirs.
+
+        Fields whose type is unknown are left out.
+        """
         made: dict[str, type[Message]] = {}
         return _fields(self.messages["LayerParameter"], made)
 
     def check(self, block: Block, message: str = "NetParameter") -> None:
-        """Give every value its declared type, in place; refuse what is not declared, by name and line.
+        """Convert every value to its declared type, in place. Set `repeated` and `defaults` of every block.
 
-        Each block learns which of its fields are repeated and which values its absent fields have.
+        Raise FileError with the line for a field that is not declared, and for a value that does not have its
+        type.
         """
         _check(block, self.messages[message], self.file, self.partial)
 
 
 def _fields(message: MessageType, made: dict[str, type[Message]]) -> dict[str, Field]:
-    """Return a message's fields; `made` are the classes of messages that are made already or being made."""
+    """Return a message's fields.
+
+    `made` are the classes for messages, including those that are still being made.
+    """
     found: dict[str, Field] = {}
     for name, declared in message.fields.items():
         kind: Any = declared.kind
@@ -155,7 +167,7 @@ def _check(block: Block, message: MessageType, file: str, partial: bool) -> None
             raise block.fail(f"{message.name} of {file} has no field '{entry.name}'{hint}", entry.line)
         seen[entry.name] = seen.get(entry.name, 0) + 1
         if seen[entry.name] > 1 and not declared.repeated:
-            raise block.fail(f"'{entry.name}' is given more than once, once is allowed", entry.line)
+            raise block.fail(f"'{entry.name}' is given more than once, but it is not repeated", entry.line)
         entry.value = _typed(block, entry, declared)
         if isinstance(entry.value, Block) and isinstance(declared.type, MessageType):
             _check(entry.value, declared.type, file, partial)
@@ -167,7 +179,7 @@ def _check(block: Block, message: MessageType, file: str, partial: bool) -> None
 
 
 def defaults(message: MessageType) -> dict[str, Any]:
-    """The values a message declares for absent fields."""
+    """Return the values that a message declares for absent fields."""
     return {n: _default(d) for n, d in message.fields.items() if d.default is not None and not d.repeated}
 
 
@@ -178,12 +190,13 @@ def _default(declared: FieldType) -> Any:
     return value
 
 
-def _typed(block: Block, entry: Entry, declared: FieldType) -> Any:
+def _typed(block: Block, entry: Entry, declared: FieldType) -> Value:
+    """Return an entry's value in its declared type. Raise FileError if it does not have this type."""
     kind, value = declared.kind, entry.value
     if isinstance(declared.type, EnumType):
         return _word(block, entry, declared.type)
     if kind not in SCALARS:
-        stored = hasattr(value, "array")  # a blob of a binary file, which is no block
+        stored = hasattr(value, "array")  # a blob of a binary file is not a Block
         return block.as_block(entry) if isinstance(declared.type, MessageType) and not stored else value
     if kind in INTEGERS:
         number, (low, high) = block.as_integer(entry), INTEGERS[kind]

@@ -1,6 +1,7 @@
-"""Bring a network of any era to today's form: V0 and V1 layers, legacy inputs (Caffe's upgrade_proto.cpp).
+"""Upgrade a network of any age to the current form: V0 and V1 layers, old input fields (Caffe's
+upgrade_proto.cpp).
 
-Everything works on Blocks, so a text file and a binary file take the same way.
+Text files and binary files are both upgraded as Blocks.
 """
 
 from __future__ import annotations
@@ -71,15 +72,17 @@ _COPIED = ("blobs", "blobs_lr", "weight_decay")
 
 
 def upgrade(net: Block, known: Iterable[str] = ()) -> Block:
-    """The network with `layer` blocks only, and its inputs as an Input layer.
+    """Return the network with all layers in the current form, and its inputs as an Input layer.
 
-    `known` are layer types whose spelling a V1 word may mean beside Caffe's own ("RELU6" -> "ReLU6").
-    Raises FileError where a file mixes eras or a V0 layer has a field its type does not have.
+    `known` are layer types, besides Caffe's own, that the word of a V1 layer may mean ("RELU6" is "ReLU6"). Raise
+    FileError for a file that mixes old and new layers, and for a V0 layer with a field that its type does not
+    have.
     """
     if "layers" in net:
         if "layer" in net:
             raise net.fail(
-                "a network has either 'layer' (new style) or 'layers' (old style), got both", _line(net, "layers")
+                "a network must have only one of 'layer' (new style) and 'layers' (old style), got both",
+                _line(net, "layers"),
             )
         if any("layer" in old for old in net.blocks("layers")):
             net = _v0_net(net)
@@ -109,17 +112,17 @@ def _v0_net(net: Block) -> Block:
 
 
 def _without_padding(net: Block) -> list[Block]:
-    """Move each `padding` layer's pad into the one convolution or pooling that reads it."""
+    """Move the pad of each `padding` layer into the convolution or pooling that reads it."""
     pads: dict[str, tuple[str, int]] = {}
     kept = []
     for connection in net.blocks("layers"):
         inner = connection.block("layer")
         if inner is None:
-            raise connection.fail("a V0 network has a 'layer { }' in every 'layers { }', this one has none")
+            raise connection.fail("every 'layers { }' of a V0 network must have a 'layer { }', this one has none")
         if inner.text("type") == "padding":
             bottoms, tops = connection.texts("bottom"), connection.texts("top")
             if len(bottoms) != 1 or len(tops) != 1:
-                raise connection.fail("a padding layer has one bottom and one top")
+                raise connection.fail("a padding layer must have one bottom and one top")
             pads[tops[0]] = (bottoms[0], inner.integer("pad"))
             continue
         out = connection.without()
@@ -128,7 +131,7 @@ def _without_padding(net: Block) -> list[Block]:
                 continue
             if inner.text("type") not in ("conv", "pool"):
                 raise connection.fail(
-                    f"a padding layer is read by a conv or a pool, got {inner.text('type')}", entry.line
+                    f"only a conv or a pool may read a padding layer, got {inner.text('type')}", entry.line
                 )
             bottom, pad = pads[str(entry.value)]
             out.entries[i] = Entry("bottom", bottom, entry.line)
@@ -170,7 +173,7 @@ def _v0_field(layer: Block, entry: Entry, old: str, type_: str) -> tuple[str, st
 
 
 def _inside(layer: Block, message: str) -> Block:
-    """The layer's message of that name, made where there is none."""
+    """Return the layer's message with this name. Add an empty one if there is none."""
     found = layer.block(message)
     if found is None:
         found = Block(layer.file, layer.line)
@@ -182,7 +185,7 @@ def _inside(layer: Block, message: str) -> Block:
 
 
 def _data_layer(layer: Block) -> Block:
-    """Move scale, mean_file, crop_size and mirror of a data layer's own message to transform_param."""
+    """Return a data layer whose scale, mean_file, crop_size and mirror are in transform_param."""
     entry = layer.entry("type")
     message = _DATA.get(str(entry.value)) if entry is not None else None
     own = layer.block(message) if message is not None else None
@@ -193,9 +196,9 @@ def _data_layer(layer: Block) -> Block:
     rest = own.without(*(e.name for e in moved))
     out.entries = [Entry(e.name, rest, e.line) if e.name == message else e for e in out.entries]
     transform = out.block("transform_param")
-    joined = Block(layer.file, layer.line, [*(transform or ()), *moved])
+    combined = Block(layer.file, layer.line, [*(transform or ()), *moved])
     out = out.without("transform_param")
-    out.add("transform_param", joined)
+    out.add("transform_param", combined)
     return out
 
 
@@ -217,22 +220,25 @@ def _v2_type(layer: Block, entry: Entry, spelled: dict[str, str]) -> str:
         words = {number: word for word, number in _TYPES.items()}
         if value not in words:
             raise layer.fail(
-                f"layer type number {value} is not Caffe's own: forks differ in it. Give the fork's caffe.proto "
-                f"with {wording('proto=...', '--proto')}",
+                f"layer type number {value} is not one of Caffe's, and differs between forks. Give the fork's "
+                f"caffe.proto with {wording('proto=...', '--proto')}",
                 entry.line,
             )
         return v2_type_name(words[value], spelled)
     if not isinstance(value, Word):
         raise layer.fail(
-            f"'layers' (old style) takes a word such as CONVOLUTION for its type, got {shown(value)}. "
-            "A layer with a quoted type is written 'layer'",
+            f"the type of 'layers' (old style) must be a word such as CONVOLUTION, got {shown(value)}. "
+            "Write 'layer' for a layer with a quoted type",
             entry.line,
         )
     return v2_type_name(str(value), spelled)
 
 
 def v2_type_name(word: str, spelled: dict[str, str]) -> str:
-    """The type name of a V1 enum word: Caffe's own, else a known type that is spelled so, else CamelCase."""
+    """Return the current type name of a V1 enum word: Caffe's name, or else a known type, or else CamelCase.
+
+    `spelled` maps known types in lower case to their spelling.
+    """
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     camel = "".join(part.capitalize() for part in word.split("_"))
@@ -242,7 +248,7 @@ def v2_type_name(word: str, spelled: dict[str, str]) -> str:
 
 
 def _param_specs(layer: Block) -> list[Block]:
-    """The ParamSpecs of a V1 layer's `param` names, share modes, learning rates and decays."""
+    """Return the ParamSpecs for a V1 layer's `param` names, share modes, learning rates and weight decays."""
     columns = {
         "param": "name",
         "blob_share_mode": "share_mode",
@@ -262,7 +268,7 @@ def _param_specs(layer: Block) -> list[Block]:
 
 
 def _input_layer(net: Block) -> Block:
-    """Replace the top-level inputs by an Input layer at the front."""
+    """Return a network in which an Input layer at the beginning replaces the top-level inputs."""
     out = net.without("input", "input_shape", "input_dim")
     names = [e for e in net if e.name == "input"]
     shapes = _input_shapes(net, len(names))
@@ -285,7 +291,7 @@ def _input_shapes(net: Block, inputs: int) -> list[Block]:
     shapes = net.blocks("input_shape")
     dims = [e for e in net if e.name == "input_dim"]
     if shapes and dims:
-        raise net.fail("inputs have either 'input_shape' or 'input_dim', got both", dims[0].line)
+        raise net.fail("inputs must have only one of 'input_shape' and 'input_dim', got both", dims[0].line)
     if shapes and len(shapes) != inputs:
         raise net.fail(f"{inputs} 'input' need {inputs} 'input_shape', got {len(shapes)}", shapes[0].line)
     if not dims:
@@ -299,11 +305,14 @@ def _input_shapes(net: Block, inputs: int) -> list[Block]:
     return shapes
 
 
-# ---- what Caffe itself adds when it saves a network
+# ---- layers that Caffe adds when it saves a network
 
 
-def join_splits(net: Block) -> Block:
-    """Take out the Split layers that Caffe inserts where a blob is read twice (insert_splits.cpp)."""
+def remove_splits(net: Block) -> Block:
+    """Return a network without the Split layers that Caffe inserts for blobs with several consumers.
+
+    Source: insert_splits.cpp.
+    """
     sources: dict[str, str] = {}
     out = net.without()
     out.entries = []

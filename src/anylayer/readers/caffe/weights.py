@@ -1,4 +1,4 @@
-"""Weights written as text: a prototxt whose layers have `blobs`."""
+"""Weights in a text file: a prototxt whose layers have `blobs`."""
 
 from __future__ import annotations
 
@@ -7,41 +7,42 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anylayer.network import Array, Shape
+from anylayer.readers._arrays import to_float32
 from anylayer.readers._tree import Block
-from anylayer.readers.caffe.wire import float32
 
-_LEGACY = ("num", "channels", "height", "width")
+_OLD_DIMS = ("num", "channels", "height", "width")
+"""The fields of a blob's shape in old files."""
 
 
 @dataclass(slots=True)
 class TextBlob:
-    """A BlobProto written as text."""
+    """A blob of a text file: see StoredBlob."""
 
     block: Block
 
     def array(self) -> Array:
-        """The values, float32. Raises FileError where shape and values do not agree."""
+        """Return the values as float32. Raise FileError if shape and values do not agree."""
         block = self.block
-        values = float32(block.numbers("double_data" if "double_data" in block else "data"))
+        values = to_float32(block.numbers("double_data" if "double_data" in block else "data"))
         shape = block.block("shape")
         dims: Shape = ()
-        if any(name in block for name in _LEGACY):
-            dims = tuple(block.integer(name) for name in _LEGACY)
+        if any(name in block for name in _OLD_DIMS):
+            dims = tuple(block.integer(name) for name in _OLD_DIMS)
         elif shape is not None:
             dims = tuple(shape.integers("dim"))
         if any(d < 0 for d in dims) or int(np.prod(dims, dtype=object)) != values.size:
-            raise block.fail(f"a blob of shape {dims} has {values.size} values")
+            raise block.fail(f"a blob with shape {dims} has {values.size} values")
         return values.reshape(dims)
 
 
 @dataclass(slots=True)
 class TextLayer:
-    """A layer of a text file: its name and its blobs."""
+    """A layer of a text file: see StoredLayer."""
 
     name: str
     blobs: list[TextBlob] = field(default_factory=list)
 
     @classmethod
     def of(cls, layer: Block) -> TextLayer:
-        """From a layer's block."""
+        """Return the layer that a block describes."""
         return cls(layer.text("name"), [TextBlob(b) for b in layer.blocks("blobs")])

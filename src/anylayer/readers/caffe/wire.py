@@ -1,48 +1,53 @@
-"""A .caffemodel's blobs, read over a memory map.
+"""The layers and blobs of a .caffemodel, read from a memory map.
 
-Only the headers of messages are walked: a blob's values are skipped by their length and become views of the
-map, without a copy, when they are asked for. Nothing is allocated that the file merely claims.
+Only the headers of fields are decoded. The values of a blob are skipped by their length, and become views of the
+map, without a copy, when they are needed. No memory is allocated for a size that the file only claims.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import FileError, at, need
 from anylayer.network import Array, Shape
+from anylayer.readers._arrays import to_float32
+from anylayer.readers._limits import MAX_BLOB_PIECES, MAX_BLOBS, MAX_RANK
 from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer, signed
 
-MAX_DEPTH = 64
-_BLOCK = 1 << 16
-_RUNS = 100_000
-_DIMS = 32
-_MOST_BLOBS = 1000
+_CHUNK = 1 << 16
+"""Values that are scanned at once for their tags."""
+_Run = tuple[int, int, int]
+"""A run of values in the file: the position of the first value, the number of values, and the stride in bytes."""
 
 
 @dataclass(slots=True)
-class StoredBlob:
-    """A BlobProto in a mapped file: where its values lie, and its shape."""
+class BinaryBlob:
+    """A BlobProto in a mapped file: see StoredBlob.
+
+    `legacy_shape` maps the field numbers 1 to 4 (num, channels, height, width) to sizes. `raw` are the start and
+    end of raw_data, and `raw_type` is its type. `integers` is true if the blob has int8_data.
+    """
 
     buffer: Buffer
-    legacy: dict[int, int] = field(default_factory=dict)
+    legacy_shape: dict[int, int] = field(default_factory=dict)
     dims: list[int] | None = None
-    floats: list[tuple[int, int, int]] = field(default_factory=list)  # start, number of values, stride in bytes
-    doubles: list[tuple[int, int, int]] = field(default_factory=list)
+    floats: list[_Run] = field(default_factory=list)
+    doubles: list[_Run] = field(default_factory=list)
     raw: tuple[int, int] | None = None
     raw_type: int | None = None
     integers: bool = False
 
     def array(self) -> Array:
-        """The values as float32: a view of the map where the file has one run of floats, else a copy.
+        """Return the values as float32. They are a view of the map if the file has one run of floats, else a copy.
 
-        A view lies at any byte of the file, so it may be unaligned (`flags.aligned`). Raises FileError where
-        shape and values do not agree.
+        A view begins at any byte of the file, so it may be unaligned (`flags.aligned`). Raise FileError if shape
+        and values do not agree, and for quantized weights.
         """
-        need(not self.integers, "8-bit integers (int8_data, Ascend): quantised weights are not read", FileError)
+        rule = "quantized weights are not supported: the blob has 8-bit integers (int8_data, Ascend)"
+        need(not self.integers, rule, FileError)
         values = self._values()
         shape = self.shape(len(values))
         count = int(np.prod(shape, dtype=object))
@@ -54,27 +59,30 @@ class StoredBlob:
         return values.reshape(shape)
 
     def shape(self, count: int) -> Shape:
-        """The shape: num, channels, height, width where any is written, else the dims, else that of one value."""
-        if self.legacy:
-            dims = [self.legacy.get(i, 0) for i in (1, 2, 3, 4)]
+        """Return the shape: num, channels, height and width if any of them is written, or else the dims.
+
+        Without both, a single value has shape (). Raise FileError for several values without a shape.
+        """
+        if self.legacy_shape:
+            dims = [self.legacy_shape.get(i, 0) for i in (1, 2, 3, 4)]
         elif self.dims is not None:
             dims = self.dims
         else:
-            need(count == 1, f"has no shape but {count} values", FileError)
+            need(count == 1, f"has no shape, but {count} values", FileError)
             dims = []
         need(all(d >= 0 for d in dims), f"has shape {tuple(dims)}: a dimension is negative", FileError)
         return tuple(dims)
 
     def _values(self) -> Array:
         if self.doubles:
-            return float32(self._runs(self.doubles, "<f8"))
+            return to_float32(self._runs(self.doubles, "<f8"))
         if self.floats or self.raw is None:
             return self._runs(self.floats, "<f4")
         start, stop = self.raw
         names = {0: "<f8", 1: "<f4", 2: "<f2"}
         need(
             self.raw_type is not None,
-            "values in field 12 are raw_data (OpenCV) or uint64_data (Ascend), and no raw_data_type tells which",
+            "field 12 is raw_data (OpenCV) or uint64_data (Ascend), and there is no raw_data_type to tell which",
             FileError,
         )
         need(
@@ -85,13 +93,14 @@ class StoredBlob:
         dtype = np.dtype(names[self.raw_type or 0])
         need(
             (stop - start) % dtype.itemsize == 0,
-            f"{stop - start} bytes of raw_data are no whole values",
+            f"{stop - start} bytes of raw_data are not a multiple of {dtype.itemsize}",
             FileError,
         )
         run = self._runs([(start, (stop - start) // dtype.itemsize, dtype.itemsize)], names[self.raw_type or 0])
-        return float32(run)
+        return to_float32(run)
 
-    def _runs(self, runs: list[tuple[int, int, int]], dtype: str) -> Array:
+    def _runs(self, runs: list[_Run], dtype: str) -> Array:
+        """Return the values of runs, concatenated."""
         kind = np.dtype(dtype)
         parts = []
         for start, count, stride in runs:
@@ -104,39 +113,34 @@ class StoredBlob:
         return np.concatenate(parts) if parts else np.empty(0, kind)
 
 
-def float32(values: Any) -> Array:
-    """The values as float32 (themselves where they are); what is too large becomes infinite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(values, np.float32)
-
-
-def read_blob(buffer: Buffer, start: int, stop: int) -> StoredBlob:
-    """Index one BlobProto: its values are not touched."""
-    blob = StoredBlob(buffer)
+def read_blob(buffer: Buffer, start: int, stop: int) -> BinaryBlob:
+    """Return the blob whose BlobProto is between two positions. Its values are not read."""
+    blob = BinaryBlob(buffer)
     position = start
     while position < stop:
         for number, kind, low, high in buffer.fields(position, stop):
             position = high
             if number in (5, 6, 8, 9) and kind in (FIXED32, FIXED64):
-                position = _unpacked(blob, number, kind, low, stop)
+                position = _add_unpacked(blob, number, kind, low, stop)
                 break
             _blob_field(blob, number, kind, low, high)
     return blob
 
 
-def _blob_field(blob: StoredBlob, number: int, kind: int, low: int, high: int) -> None:
+def _blob_field(blob: BinaryBlob, number: int, kind: int, low: int, high: int) -> None:
+    """Enter one field of a blob, except unpacked values."""
     if number in (1, 2, 3, 4) and kind == VARINT:
-        blob.legacy[number] = signed(blob.buffer.varint(low, high)[0])
+        blob.legacy_shape[number] = signed(blob.buffer.varint(low, high)[0])
     elif number == 7 and kind == BYTES:
         blob.dims = (blob.dims or []) + _dims(blob.buffer, low, high)
-        need(len(blob.dims) <= _DIMS, f"has a shape of more than {_DIMS} dimensions", FileError)
+        _need_rank(blob.dims)
     elif number in (5, 8) and kind == BYTES:
         size = 4 if number == 5 else 8
-        need((high - low) % size == 0, f"{high - low} bytes of packed data are no whole values", FileError)
-        runs = blob.floats if number == 5 else blob.doubles
-        need(len(runs) < _RUNS, f"has its values in more than {_RUNS} pieces", FileError)
+        need(
+            (high - low) % size == 0, f"{high - low} bytes of packed data are not a multiple of {size}", FileError
+        )
         if high > low:
-            runs.append((low, (high - low) // size, size))
+            _add_run(blob.floats if number == 5 else blob.doubles, (low, (high - low) // size, size))
     elif number == 10 and kind == VARINT:
         blob.raw_type = blob.buffer.varint(low, high)[0]
     elif number == 12 and kind == BYTES:
@@ -145,26 +149,37 @@ def _blob_field(blob: StoredBlob, number: int, kind: int, low: int, high: int) -
         blob.integers = blob.integers or number == 10
 
 
-def _unpacked(blob: StoredBlob, number: int, kind: int, low: int, stop: int) -> int:
-    """Take the run of single values that starts at `low`, each behind the same tag byte; where it ends."""
+def _add_run(runs: list[_Run], run: _Run) -> None:
+    need(len(runs) < MAX_BLOB_PIECES, f"has its values in more than {MAX_BLOB_PIECES} pieces", FileError)
+    runs.append(run)
+
+
+def _need_rank(dims: list[int]) -> None:
+    need(len(dims) <= MAX_RANK, f"has a shape with more than {MAX_RANK} axes", FileError)
+
+
+def _add_unpacked(blob: BinaryBlob, number: int, kind: int, low: int, stop: int) -> int:
+    """Add the run of unpacked values that begins at `low`. Return the position after it.
+
+    The same tag byte precedes each of the values.
+    """
     size = 4 if kind == FIXED32 else 8
     wanted = {5: FIXED32, 6: FIXED32, 8: FIXED64, 9: FIXED64}[number]
     need(kind == wanted, f"field {number} of a blob has wire type {kind}, expected {wanted}", FileError)
     step, tag = size + 1, number << 3 | kind
     count, left = 1, (stop - low - size) // step
     while left:
-        block = min(left, _BLOCK)
-        at_byte = low + size + (count - 1) * step
-        tags = np.ndarray((block,), np.uint8, blob.buffer.data, at_byte, (step,))
+        chunk = min(left, _CHUNK)
+        position = low + size + (count - 1) * step
+        tags = np.ndarray((chunk,), np.uint8, blob.buffer.data, position, (step,))
         same = tags == tag
-        run = block if same.all() else int(same.argmin())
+        run = chunk if same.all() else int(same.argmin())
         count, left = count + run, left - run
-        if run < block:
+        if run < chunk:
             break
-    runs = {5: blob.floats, 8: blob.doubles}.get(number)
+    runs = {5: blob.floats, 8: blob.doubles}.get(number)  # 6 and 9 are gradients
     if runs is not None:
-        need(len(runs) < _RUNS, f"has its values in more than {_RUNS} pieces", FileError)
-        runs.append((low, count, step))
+        _add_run(runs, (low, count, step))
     return low + size + (count - 1) * step
 
 
@@ -177,21 +192,24 @@ def _dims(buffer: Buffer, start: int, stop: int) -> list[int]:
             while low < high:
                 value, low = buffer.varint(low, high)
                 dims.append(signed(value))
-                need(len(dims) <= _DIMS, f"has a shape of more than {_DIMS} dimensions", FileError)
-        need(len(dims) <= _DIMS, f"has a shape of more than {_DIMS} dimensions", FileError)
+                _need_rank(dims)
+        _need_rank(dims)
     return dims
 
 
 @dataclass(slots=True)
-class StoredLayer:
-    """A layer in a binary file: its name and its blobs."""
+class BinaryLayer:
+    """A layer of a binary file: see StoredLayer."""
 
     name: str
-    blobs: list[StoredBlob] = field(default_factory=list)
+    blobs: list[BinaryBlob] = field(default_factory=list)
 
 
-def read_weights(path: Path) -> list[StoredLayer]:
-    """The layers of a .caffemodel of any era (V0, V1, V2), in file order, with their blobs indexed."""
+def read_weights(path: Path) -> list[BinaryLayer]:
+    """Return the layers of a .caffemodel of any age (V0, V1, V2) in file order.
+
+    The values of blobs are not read.
+    """
     with at(str(path)):
         buffer = Buffer(path)
         layers = []
@@ -201,15 +219,16 @@ def read_weights(path: Path) -> list[StoredLayer]:
         return layers
 
 
-def _layer(buffer: Buffer, start: int, stop: int, old: bool) -> StoredLayer:
-    layer = StoredLayer("")
-    name_at, blobs_at = (4, 6) if old else (1, 7)
+def _layer(buffer: Buffer, start: int, stop: int, old: bool) -> BinaryLayer:
+    """Return the layer between two positions: a LayerParameter, or with `old` a V1LayerParameter or a V0 layer."""
+    layer = BinaryLayer("")
+    name_field, blobs_field = (4, 6) if old else (1, 7)
     for number, kind, low, high in buffer.fields(start, stop):
         if kind != BYTES:
             continue
-        if number == name_at:
+        if number == name_field:
             layer.name = buffer.text(low, high)
-        elif number == blobs_at:
+        elif number == blobs_field:
             _add_blob(layer, buffer, low, high)
         elif old and number == 1:
             for inner, inner_kind, inner_low, inner_high in buffer.fields(low, high):
@@ -220,7 +239,8 @@ def _layer(buffer: Buffer, start: int, stop: int, old: bool) -> StoredLayer:
     return layer
 
 
-def _add_blob(layer: StoredLayer, buffer: Buffer, start: int, stop: int) -> None:
+def _add_blob(layer: BinaryLayer, buffer: Buffer, start: int, stop: int) -> None:
     with at(f"layer '{layer.name}'"), at(f"blob {len(layer.blobs)}"):
-        need(len(layer.blobs) < _MOST_BLOBS, f"{_MOST_BLOBS} blobs are the most in a layer", FileError)
+        rule = f"the layer has more than {MAX_BLOBS} blobs, which is the limit"
+        need(len(layer.blobs) < MAX_BLOBS, rule, FileError)
         layer.blobs.append(read_blob(buffer, start, stop))
