@@ -475,7 +475,8 @@ def test_a_mean_file_elsewhere_is_not_read(tmp_path: Path) -> None:
     network = read(Path("net/deploy.prototxt"))
     assert network.preprocess["data"].mean is None
     assert network.notes == [
-        "the mean file '../mean.binaryproto' is not in the network's folder: subtract the mean from pictures yourself"
+        "the mean file '../mean.binaryproto' is not in the network's folder: subtract the mean from pictures "
+        "yourself"
     ]
 
 

@@ -207,7 +207,8 @@ def test_fields_refused(text: str, rule: str) -> None:
         ("message Foo { }", ": this is not a caffe.proto: it does not declare message LayerParameter"),
         (
             "message LayerParametr { }",
-            ": this is not a caffe.proto: it does not declare message LayerParameter; did you mean 'LayerParametr'?",
+            ": this is not a caffe.proto: it does not declare message LayerParameter; did you mean "
+            "'LayerParametr'?",
         ),
         ("message Foo {\n optional int32 a = 1", ":2: expected ;, got 'the end of the file'"),
         ("message Foo {\n int32 a; }", ":2: expected =, got ';'"),

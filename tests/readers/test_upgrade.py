@@ -180,16 +180,19 @@ def test_v1_data_transform() -> None:
         (
             "layers { name: 'a' type: RELU bottom: 'data' top: 'a' }\n"
             "layer { name: 'b' type: 'ReLU' bottom: 'a' top: 'b' }",
-            "deploy.prototxt:2: a network must have only one of 'layer' (new style) and 'layers' (old style), got both",
+            "deploy.prototxt:2: a network must have only one of 'layer' (new style) and 'layers' (old style), "
+            "got both",
         ),
         (
             "layers { name: 'a' type: 'ReLU' bottom: 'data' top: 'a' }",
-            "deploy.prototxt:2: the type of 'layers' (old style) must be a word such as CONVOLUTION, got \"ReLU\". "
+            "deploy.prototxt:2: the type of 'layers' (old style) must be a word such as CONVOLUTION, got "
+            '"ReLU". '
             "Write 'layer' for a layer with a quoted type",
         ),
         (
             "layers { name: 'a' type: 41 bottom: 'data' top: 'a' }",
-            "deploy.prototxt:2: layer type number 41 is not one of Caffe's, and differs between forks. Give the fork's "
+            "deploy.prototxt:2: layer type number 41 is not one of Caffe's, and differs between forks. Give "
+            "the fork's "
             "caffe.proto with proto=...",
         ),
     ],

@@ -226,7 +226,8 @@ def test_hdf5_leaves_out_shared_blobs() -> None:
         ),
         (
             {"model_weights/conv/kernel": [1.0]},
-            "net.caffemodel.h5: the file has no group 'data', so it does not contain Caffe weights (this is a Keras model)",
+            "net.caffemodel.h5: the file has no group 'data', so it does not contain Caffe weights (this is a "
+            "Keras model)",
         ),
         (
             {"data/a/kernel": [1.0]},
@@ -416,7 +417,8 @@ def one(type_: str, *params: bytes) -> bytes:
         ),
         (
             message(2, string(4, "a"), integer(5, 41)),
-            "net.caffemodel: layer type number 41 is not one of Caffe's, and differs between forks. Give the fork's "
+            "net.caffemodel: layer type number 41 is not one of Caffe's, and differs between forks. Give the "
+            "fork's "
             "caffe.proto with proto=...",
         ),
         (

@@ -35,7 +35,8 @@ def align(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> 
             offsets = [_offset(line) for line in _between(node, producers, definitions, network.dialect)]
         node.params[cls.message] = {"axis": 2, "offset": offsets}
         network.notes.append(
-            f"{node.place}: offset {offsets[0]}, {offsets[1]} (rows, columns), computed from the network's geometry"
+            f"{node.place}: offset {offsets[0]}, {offsets[1]} (rows, columns), computed from the network's "
+            "geometry"
         )
 
 

@@ -166,7 +166,8 @@ def _reshaped(values: Array, own: Array | None, name: str, owner: Draft, permiss
         matches = _without_leading_ones(values.shape) == _without_leading_ones(own.shape)
     need(
         matches,
-        f"param '{name}' is shared with layer '{owner.name}'. Its values have shape {values.shape}, but this layer's "
+        f"param '{name}' is shared with layer '{owner.name}'. Its values have shape {values.shape}, but this "
+        "layer's "
         f"blob has {own.shape}"
         + ("" if permissive else ". With share_mode PERMISSIVE only the counts must match"),
         NetworkError,
