@@ -46,7 +46,7 @@ FILES = {
     ),
     "shapes of a blob": (
         stored("l", message(7, shape(1) * 33)),
-        "net.caffemodel: layer 'l': blob 0: has a shape of more than 32 dimensions",
+        "net.caffemodel: layer 'l': blob 0: has a shape with more than 32 axes",
     ),
 }
 

@@ -177,7 +177,7 @@ def test_binary_and_text_mixed_up(data: bytes, weights: bytes | None, rule: str)
 def test_weights_without_layers() -> None:
     Path("net.prototxt").write_text(NET)
     Path("net.caffemodel").write_bytes(string(1, "net") + integer(5, 1))
-    with pytest.raises(FileError, match=r"^net\.caffemodel: there is no layer in it$"):
+    with pytest.raises(FileError, match=r"^net\.caffemodel: the file has no layers$"):
         read(Path("net.prototxt"), Path("net.caffemodel"))
 
 

@@ -219,7 +219,7 @@ def test_fields_refused(text: str, rule: str) -> None:
             ":1: message Foo declares field 'a' twice",
         ),
         ("message Foo { } message Foo { }", ":1: message Foo is declared twice"),
-        ("message Foo { repeated group G = 1 { } }", ":1: groups are not read"),
+        ("message Foo { repeated group G = 1 { } }", ":1: groups are not supported"),
         ("message Foo { optional int32 a = 1.5; }", ":1: expected an integer, got '1.5'"),
         ("message Foo { optional int32 a = " + "9" * 5000 + "; }", f":1: expected an integer, got '{'9' * 40}'"),
         ("message Foo { optional int32 a = 09; }", ":1: expected an integer, got '09'"),

@@ -402,12 +402,12 @@ def one(type_: str, *params: bytes) -> bytes:
     [
         (
             one("Mystery", message(199, integer(1, 1))),
-            "net.caffemodel: layer 'a': the meaning of parameter message 199 is not known. Give the prototxt, or "
+            "net.caffemodel: layer 'a': the meaning of parameter message 199 is unknown. Give the prototxt, or "
             "the fork's caffe.proto with proto=...",
         ),
         (
             one("ReLU", message(123, integer(9, 1))),
-            "net.caffemodel: layer 'a': field 9 of relu_param is not known. Give the prototxt, or the fork's "
+            "net.caffemodel: layer 'a': field 9 of relu_param is unknown. Give the prototxt, or the fork's "
             "caffe.proto with proto=...",
         ),
         (
