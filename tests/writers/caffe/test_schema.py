@@ -178,7 +178,10 @@ def test_protobuf_finds_a_file_that_was_changed(tmp_path: Path, index: int, old:
             {"a": 0.5, "b": "MAX", "c": {"d": 1}, "e": 1},
             "field 'odd_param.e' is 1 in the source, but protobuf does not find it",
         ),
-        ({"a": [0.5, 1], "b": "MAX", "c": {"d": 1}}, "field 'odd_param.a' has 2 values in the source, but protobuf reads 1"),
+        (
+            {"a": [0.5, 1], "b": "MAX", "c": {"d": 1}},
+            "field 'odd_param.a' has 2 values in the source, but protobuf reads 1",
+        ),
     ],
 )
 def test_protobuf_finds_parameters_that_differ(tmp_path: Path, params: dict[str, Any], rule: str) -> None:
