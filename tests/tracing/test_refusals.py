@@ -243,7 +243,7 @@ def test_more_operators_than_the_limit_are_refused() -> None:
             x = x + np.float32(i)
         return [x]
 
-    with pytest.raises(TraceError, match=r"this makes more than 10 operators; compute whole slices"):
+    with pytest.raises(TraceError, match=r"this records more than 10 operators; compute whole slices"):
         trace(forward, [TensorType.of((2,))], limit=10)
 
 

@@ -239,7 +239,7 @@ def _pixels(self: User, x: Array) -> Array:
             "self.weights is written to, but state that is kept between two calls",
         ),
         (_asks, "if, while, and, or, not .* needs the values of a traced array"),
-        (_pixels, "this makes more than 5000 operators; compute whole slices instead of single elements"),
+        (_pixels, "this records more than 5000 operators; compute whole slices instead of single elements"),
         (
             lambda self, x: x.no_such_thing(),
             "forward raised .AttributeError: 'numpy.ndarray' object has no",

@@ -135,7 +135,7 @@ def _sixteen_bits(new: Corrector, o: Op) -> list[Value] | None:
     if inside(new.interval(0), (lowest, highest)):
         return None
 
-    def wrap(x: Any) -> Any:
+    def wrap(x: Array) -> Any:
         wide = x.astype(np.int32)
         shifted = wide - np.int32(lowest) if lowest else wide
         rest = record("Mod", [shifted, np.array(1 << 16, np.int32)], x.shape, np.int32)
@@ -235,7 +235,7 @@ def _tile(new: Corrector, o: Op) -> list[Value] | None:
         return None
     out = o.outputs[0]
 
-    def tile(x: Any, repeats: Any) -> Any:
+    def tile(x: Array, repeats: Array) -> Any:
         rank = len(x.shape)
         if any(isinstance(d, Dim) for d in x.shape):
             sizes: Any = record("Shape", [x], (rank,), np.int64)

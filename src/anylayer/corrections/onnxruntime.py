@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.corrections._machinery import Corrector, correction, respelled
 from anylayer.graph import Op, Value
+from anylayer.network import Array
 from anylayer.tracing import record
 
 
@@ -20,7 +21,7 @@ def _by_minus_one(new: Corrector, o: Op) -> list[Value] | None:
     if divisor.const is not None and not (divisor.const == -1).any():
         return None
 
-    def divide(x: Any, y: Any) -> Any:
+    def divide(x: Array, y: Array) -> Any:
         is_minus_one = y == -1
         safe = np.where(is_minus_one, dtype.type(1), y)
         result = record(o.op, [x, safe], o.outputs[0].shape, dtype, **o.attrs)
@@ -30,7 +31,7 @@ def _by_minus_one(new: Corrector, o: Op) -> list[Value] | None:
             else np.where(is_minus_one, by_minus_one(x), result)
         )
 
-    def by_minus_one(x: Any) -> Any:
+    def by_minus_one(x: Array) -> Any:
         return np.zeros_like(x) if o.op == "Mod" else -x
 
     return respelled(new, o, divide)

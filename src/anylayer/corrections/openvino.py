@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.corrections._machinery import Corrector, correction, refused, respelled
 from anylayer.graph import Op, Value
+from anylayer.network import Array
 
 _ACTIVATIONS = frozenset(("Sigmoid", "Tanh", "Relu"))
 
@@ -24,7 +25,7 @@ def _lstm(new: Corrector, o: Op) -> list[Value] | None:
     if attrs.get("layout") or attrs.get("activation_alpha") or attrs.get("activation_beta"):
         raise refused(o, "it leaves out peepholes and input_forget")
 
-    def stepwise(*inputs: Any) -> Any:
+    def stepwise(*inputs: Array) -> Any:
         return ops.lstm(
             *inputs,
             hidden_size=attrs["hidden_size"],
@@ -44,7 +45,7 @@ def _batch_normalization(new: Corrector, o: Op) -> list[Value] | None:
     if len(types) == 1:
         return None
 
-    def widened(x: Any, *statistics: Any) -> Any:
+    def widened(x: Array, *statistics: Array) -> Any:
         wide = [np.asarray(a, like=x).astype(np.float32) for a in statistics]
         return ops.batch_normalization(x.astype(np.float32), *wide, epsilon=o.attrs["epsilon"]).astype(x.dtype)
 
@@ -84,7 +85,7 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
         raise refused(o, f"mode={mode} with coordinates {rule}")
     axes = [i for i in range(len(x.shape)) if x.shape[i] != out.shape[i]]
 
-    def resized(array: Any, *_: Any) -> Any:
+    def resized(array: Array, *_: Array) -> Any:
         return ops.resize(
             array,
             [out.shape[i] for i in axes],
@@ -117,7 +118,7 @@ def _hardmax(new: Corrector, o: Op) -> list[Value] | None:
     """Compute Hardmax by ArgMax: OpenVINO does not promise to select the first of equal values."""
     axis = o.attrs.get("axis", -1)
 
-    def largest(x: Any) -> Any:
+    def largest(x: Array) -> Any:
         shape = [1] * len(x.shape)
         shape[axis] = -1
         places = np.arange(x.shape[axis]).reshape(shape)
@@ -136,7 +137,7 @@ def _quantize(new: Corrector, o: Op) -> list[Value] | None:
         raise refused(o, "block_size with 16 bits")
     axis, info = o.attrs.get("axis", 1), np.iinfo(out.dtype)
 
-    def quantized(x: Any, scale: Any, zero: Any = None) -> Any:
+    def quantized(x: Array, scale: Array, zero: Array | None = None) -> Any:
         if len(scale.shape) == 1 and scale.shape[0] > 1:
             shape = [1] * len(x.shape)
             shape[axis] = -1
@@ -152,7 +153,7 @@ def _quantize(new: Corrector, o: Op) -> list[Value] | None:
 def _quantize_to_range(new: Corrector, o: Op) -> list[Value] | None:
     """Compute DynamicQuantizeLinear by its formulas: OpenVINO rounds some halves differently."""
 
-    def quantized(x: Any) -> Any:
+    def quantized(x: Array) -> Any:
         axes = tuple(range(len(x.shape)))
         low = np.minimum(x.min(axis=axes), np.float32(0))
         high = np.maximum(x.max(axis=axes), np.float32(0))
@@ -209,7 +210,7 @@ def _einsum(new: Corrector, o: Op) -> list[Value] | None:
     if any(v is None or len(v.shape) for v in o.inputs):
         return None
 
-    def product(*numbers: Any) -> Any:
+    def product(*numbers: Array) -> Any:
         result = numbers[0]
         for other in numbers[1:]:
             result = result * other

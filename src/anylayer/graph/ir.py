@@ -189,7 +189,7 @@ class Graph:
             return found
         if len(self.ops) >= self.limit:
             raise refusal(
-                f"this makes more than {self.limit} operators; compute whole slices instead of single elements",
+                f"this records more than {self.limit} operators; compute whole slices instead of single elements",
                 kind=TooManyOperators,
             )
         outputs = [

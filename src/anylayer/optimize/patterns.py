@@ -1,16 +1,16 @@
 """Rewrites stated as two NumPy functions: what a graph computes before, and what it computes after.
 
     @rewrite(lambda x, c: ops.leaky_relu(x, c), figure="...")
-    def _relu_and_minimum(x: Any, c: float) -> Any:
+    def _relu_and_minimum(x: Array, c: float) -> Any:
         \"\"\"relu(x) + c * min(x, 0) is LeakyRelu.\"\"\"
         return ops.relu(x) + c * np.minimum(x, 0)
 
 The decorated function is the pattern. It is traced once, and found wherever operators of a graph compute the same,
 up to the order of the operands of commutative operators. Its parameters stand for
 
-    x: Any      a float32 array with a static shape; the first one is computed and has the shape of the result
-    c: float    a float32 constant of one element; passed to the other functions as a float
-    s: Array    a float32 constant of any shape
+    x: Array     a float32 array with a static shape; the first one is computed and has the shape of the result
+    c: float     a float32 constant of one element; passed to the other functions as a float
+    s: Constant  a float32 constant of any shape
 
 and a number that is written in the pattern stands for a constant of one element within a relative 1e-6. Values
 between the pattern's operators may have other uses: they are then still computed.
@@ -29,10 +29,12 @@ import numpy as np
 from anylayer.graph.facts import Producers, is_number, number, producer
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.sizes import is_static
-from anylayer.network import TensorType
+from anylayer.network import Array, TensorType
 from anylayer.optimize.rules import F4, Rewriter, rule
 from anylayer.tracing import trace
 
+Constant = Array
+"""The annotation of a parameter that stands for a constant array."""
 Function = Callable[..., Any]
 _Found = Mapping[Value, Value]
 _SHAPE = (2, 3)
@@ -215,8 +217,8 @@ def rewrite(
 
 
 def _kind(annotation: Any) -> str:
-    """Return what a parameter stands for, by its annotation: Any, float or Array."""
-    return {"float": "number", "Array": "constant"}.get(getattr(annotation, "__name__", annotation), "array")
+    """Return what a parameter stands for, by its annotation, which is text."""
+    return {"float": "number", "Constant": "constant", "Array": "array"}[annotation]
 
 
 def _argument(value: Value, kind: str) -> Any:

@@ -143,7 +143,10 @@ class Rewriter:
         return any(v in self._before_steps for v in o.outputs)
 
     def has_one_use(self, value: Value) -> bool:
-        """Return whether exactly one operator or output uses a value. False for a value that a rule has made."""
+        """Return whether exactly one operator or output of the old graph uses a value.
+
+        False for values between the operators that a rule has appended.
+        """
         return self._uses[value] == 1
 
     # ------------------------------------------------------------------ writing

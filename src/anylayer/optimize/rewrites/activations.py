@@ -9,25 +9,25 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.network import Array
-from anylayer.optimize.patterns import rewrite
+from anylayer.optimize.patterns import Constant, rewrite
 
 _MAX = "x 96x55x55, us: ONNX Runtime 59 -> 43, OpenVINO 85 -> 86; fuses with the convolution before it"
 _WHERE = "x 96x55x55, us: ONNX Runtime 150 -> 40, OpenVINO 86 -> 77; one slope per channel 182 -> 128, 111 -> 99"
 _CLIP = "x 96x55x55, us: ONNX Runtime 85 -> 32, OpenVINO 77 -> 81"
 
 
-def _clip(x: Any, low: float, high: float) -> Any:
+def _clip(x: Array, low: float, high: float) -> Any:
     return np.clip(x, np.float32(low), np.float32(high))
 
 
 @rewrite(ops.relu, figure=_MAX)
-def _relu(x: Any) -> Any:
+def _relu(x: Array) -> Any:
     """max(x, 0) is Relu."""
     return np.maximum(x, 0)
 
 
 @rewrite(ops.leaky_relu, when=lambda c: c <= 1, figure=_MAX)
-def _leaky_relu(x: Any, c: float) -> Any:
+def _leaky_relu(x: Array, c: float) -> Any:
     """max(x, c * x) with c <= 1 is LeakyRelu."""
     return np.maximum(x, c * x)
 
@@ -42,24 +42,24 @@ def _selections(below: Callable[..., Any]) -> list[Callable[..., Any]]:
 
 
 @rewrite(ops.relu, also=_selections(lambda x: np.float32(0)), figure=_WHERE)
-def _selected_relu(x: Any) -> Any:
+def _selected_relu(x: Array) -> Any:
     """where(x > 0, x, 0) is Relu."""
     return np.where(x > 0, x, np.float32(0))
 
 
 @rewrite(ops.leaky_relu, also=_selections(lambda x, c: c * x), figure=_WHERE)
-def _selected_leaky_relu(x: Any, c: float) -> Any:
+def _selected_leaky_relu(x: Array, c: float) -> Any:
     """where(x > 0, x, c * x) is LeakyRelu."""
     return np.where(x > 0, x, c * x)
 
 
-def _relu_and_rest(x: Any, slopes: Array) -> Any:
+def _relu_and_rest(x: Array, slopes: Constant) -> Any:
     positive = ops.relu(x)
     return positive + (x - positive) * slopes
 
 
 @rewrite(_relu_and_rest, also=_selections(lambda x, slopes: x * slopes), figure=_WHERE)
-def _selected_slopes(x: Any, slopes: Array) -> Any:
+def _selected_slopes(x: Array, slopes: Constant) -> Any:
     """where(x > 0, x, x * slopes) with constant slopes is relu(x) + (x - relu(x)) * slopes."""
     return np.where(x > 0, x, x * slopes)
 
@@ -69,36 +69,36 @@ def _selected_slopes(x: Any, slopes: Array) -> Any:
     also=[lambda x: x * (x >= 0)],
     figure="x 96x55x55, us: ONNX Runtime 111 -> 43, OpenVINO 93 -> 86",
 )
-def _masked(x: Any) -> Any:
+def _masked(x: Array) -> Any:
     """x * (x > 0) is Relu."""
     return x * (x > 0)
 
 
 @rewrite(ops.leaky_relu, figure="x 96x55x55, us: ONNX Runtime 142 -> 40, OpenVINO 78 -> 77")
-def _relu_and_minimum(x: Any, c: float) -> Any:
+def _relu_and_minimum(x: Array, c: float) -> Any:
     """relu(x) + c * min(x, 0) is LeakyRelu."""
     return ops.relu(x) + c * np.minimum(x, 0)
 
 
 @rewrite(ops.leaky_relu, figure="x 96x55x55, us: ONNX Runtime 142 -> 40")
-def _two_relus(x: Any, c: float) -> Any:
+def _two_relus(x: Array, c: float) -> Any:
     """relu(x) - c * relu(-x) is LeakyRelu."""
     return ops.relu(x) - c * ops.relu(-x)
 
 
 @rewrite(_clip, when=lambda low, high: low <= high, figure=_CLIP)
-def _upper_limit(x: Any, low: float, high: float) -> Any:
+def _upper_limit(x: Array, low: float, high: float) -> Any:
     """min(max(x, low), high) with low <= high is Clip."""
     return np.minimum(np.maximum(x, low), high)
 
 
 @rewrite(lambda x, high: _clip(x, 0, high), when=lambda high: high >= 0, figure=_CLIP)
-def _upper_limit_of_relu(x: Any, high: float) -> Any:
+def _upper_limit_of_relu(x: Array, high: float) -> Any:
     """min(relu(x), high) with high >= 0 is Clip."""
     return np.minimum(ops.relu(x), high)
 
 
 @rewrite(_clip, when=lambda low, high: low <= high, figure=_CLIP)
-def _lower_limit(x: Any, low: float, high: float) -> Any:
+def _lower_limit(x: Array, low: float, high: float) -> Any:
     """max(min(x, high), low) with low <= high is Clip."""
     return np.maximum(np.minimum(x, high), low)

@@ -39,7 +39,7 @@ def _as_six_axes(o: Op) -> tuple[list[int], list[int]] | None:
 @rule(
     "Transpose",
     engines=_ORT,
-    figure="block 2, us: 64x26x26 169 -> 30, channels outside 170 -> 36, 3x224x224 518 -> 53; "
+    figure="block 2, us: 64x26x26 169 -> 30, channels outermost 170 -> 36, 3x224x224 518 -> 53; "
     "OpenVINO 46 -> 45: equal",
 )
 def _space_to_depth(new: Rewriter, o: Op) -> list[Value] | None:
@@ -60,7 +60,7 @@ def _space_to_depth(new: Rewriter, o: Op) -> list[Value] | None:
 @rule(
     "Transpose",
     engines=_ORT,
-    figure="block 2 of 64x26x26, us: 183 -> 92, channels outside 182 -> 92; OpenVINO 52 -> 49: equal",
+    figure="block 2 of 64x26x26, us: 183 -> 92, channels outermost 182 -> 92; OpenVINO 52 -> 49: equal",
 )
 def _depth_to_space(new: Rewriter, o: Op) -> list[Value] | None:
     """Channels (row in the block, column in the block, channel), in any order, moved into the map are
@@ -127,7 +127,7 @@ def _strided(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(o, "MaxPool", [o.inputs[0]], kernel_shape=[1, 1], strides=steps)
 
 
-@rule("Slice", engines=("openvino",), figure="64x26x26, us: 85 -> 46; ONNX Runtime 53 -> 328: not there")
+@rule("Slice", engines=("openvino",), figure="64x26x26, us: 85 -> 46; ONNX Runtime 53 -> 328: not used there")
 def _reversed(new: Rewriter, o: Op) -> list[Value] | None:
     """Reverse the last axis by a Gather."""
     cuts = slice_cuts(o)
@@ -227,7 +227,8 @@ def _zeros_between(new: Rewriter, o: Op) -> list[Value] | None:
 @rule(
     "Reshape",
     engines=_ORT,
-    figure="64x64x64 into 128x128, us: 820 -> 528 (366 without the check for indices outside); OpenVINO has none",
+    figure="64x64x64 into 128x128, us: 820 -> 528 (366 without the check for indices outside); OpenVINO "
+    "has no such operator",
 )
 def _unpooled(new: Rewriter, o: Op) -> list[Value] | None:
     """A map scattered into planes of zeros, by indices within each plane, is MaxUnpool."""

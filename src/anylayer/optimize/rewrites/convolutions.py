@@ -1,6 +1,5 @@
 """Operators around convolutions and matrix products: scales and shifts per channel become weights, Pad becomes
-padding, means over maps become GlobalAveragePool, and a permutation that OpenVINO reverses is spelled
-otherwise."""
+padding, means over maps become GlobalAveragePool, and a permutation that OpenVINO reverses is replaced."""
 
 from __future__ import annotations
 
@@ -150,7 +149,7 @@ def _covers_cells(attrs: dict[str, Any]) -> bool:
 # ------------------------------------------------------------------------------------------ means
 
 
-@rule("ReduceMean", inexact=True, figure="joins the layout of the convolutions around it")
+@rule("ReduceMean", inexact=True, figure="has the layout of the convolutions around it")
 def _mean_of_map(new: Rewriter, o: Op) -> list[Value] | None:
     """The mean over the spatial axes of (N, C, H, W) is GlobalAveragePool."""
     x, axes = o.inputs[0], reduced_axes(o)

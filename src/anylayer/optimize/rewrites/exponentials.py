@@ -7,47 +7,48 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.network import Array
 from anylayer.optimize.patterns import rewrite
 from anylayer.tracing import record
 
 _ORT = ("onnxruntime",)
 _SIGMOID = (
-    "x 96x55x55, us: 1 / (1 + exp(-x)) 181 -> 72, x / (1 + exp(-x)) 121 -> 61; OpenVINO 151 -> 194: not there"
+    "x 96x55x55, us: 1 / (1 + exp(-x)) 181 -> 72, x / (1 + exp(-x)) 121 -> 61; OpenVINO 151 -> 194: not used there"
 )
 _HARD_SIGMOID = "x 96x55x55, us: x * clip(x + 3, 0, 6) / 6 175 -> 101"
 
 
 @rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure=_SIGMOID)
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Array) -> Any:
     """1 / (1 + exp(-x)) is Sigmoid."""
     return 1 / (1 + np.exp(-x))
 
 
 @rewrite(lambda x, y: y * ops.sigmoid(x), engines=_ORT, inexact=True, figure=_SIGMOID)
-def _quotient_by_exponential(x: Any, y: Any) -> Any:
+def _quotient_by_exponential(x: Array, y: Array) -> Any:
     """y / (1 + exp(-x)) is y * Sigmoid(x)."""
     return y / (1 + np.exp(-x))
 
 
 @rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure="x 96x55x55, us: exp(x) / (1 + exp(x)) 181 -> 72")
-def _quotient_of_exponentials(x: Any) -> Any:
+def _quotient_of_exponentials(x: Array) -> Any:
     """exp(x) / (1 + exp(x)) is Sigmoid."""
     return np.exp(x) / (1 + np.exp(x))
 
 
 @rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure="x 96x55x55, us: 99 -> 60")
-def _sigmoid_of_tanh(x: Any) -> Any:
+def _sigmoid_of_tanh(x: Array) -> Any:
     """(tanh(x / 2) + 1) / 2 is Sigmoid."""
     return (np.tanh(x * np.float32(0.5)) + 1) * np.float32(0.5)
 
 
 @rewrite(np.tanh, engines=_ORT, inexact=True, figure="x 96x55x55, us: 184 -> 93")
-def _tanh(x: Any) -> Any:
+def _tanh(x: Array) -> Any:
     """(exp(x) - exp(-x)) / (exp(x) + exp(-x)) is Tanh."""
     return (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x))
 
 
-def _from_zero_to(limit: float, x: Any) -> Any:
+def _from_zero_to(limit: float, x: Array) -> Any:
     return record("Clip", [x, np.float32(0), limit], x.shape, x.dtype)
 
 
@@ -62,7 +63,7 @@ def _is_one(shift: float, limit: float, scale: float) -> bool:
     inexact=True,
     figure=_HARD_SIGMOID,
 )
-def _hard_sigmoid(x: Any, shift: float, limit: float, scale: float) -> Any:
+def _hard_sigmoid(x: Array, shift: float, limit: float, scale: float) -> Any:
     """clip(x + shift, 0, limit) / limit is HardSigmoid."""
     return _from_zero_to(limit, x + shift) * scale
 
@@ -74,12 +75,12 @@ def _hard_sigmoid(x: Any, shift: float, limit: float, scale: float) -> Any:
     inexact=True,
     figure=_HARD_SIGMOID,
 )
-def _hard_swish(x: Any, y: Any, shift: float, limit: float, scale: float) -> Any:
+def _hard_swish(x: Array, y: Array, shift: float, limit: float, scale: float) -> Any:
     """y * clip(x + shift, 0, limit) / limit is y * HardSigmoid(x)."""
     return y * _from_zero_to(limit, x + shift) * scale
 
 
-def _mish_ratio(x: Any) -> Any:
+def _mish_ratio(x: Array) -> Any:
     power = np.exp(np.minimum(x, 20))
     over = power * (power + 2)
     return over / (over + 2)
@@ -92,6 +93,6 @@ def _mish_ratio(x: Any) -> Any:
     inexact=True,
     figure="x * tanh(log(1 + exp(x))), x 96x55x55, us: ONNX Runtime 433 -> 305, OpenVINO 510 -> 174",
 )
-def _mish(x: Any) -> Any:
+def _mish(x: Array) -> Any:
     """tanh(log(1 + e)) with e = exp(x) is n / (n + 2) with n = e * (e + 2); from x = 20 on it is 1."""
     return np.tanh(np.log(1 + np.exp(x)))

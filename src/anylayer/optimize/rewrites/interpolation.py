@@ -375,7 +375,8 @@ def _weighted_sum(new: Rewriter, o: Op) -> list[Value] | None:
     engines=("openvino",),
     inexact=True,
     figure="bilinear, us: 64x65x65 to 129x129 1890 -> 967, 256x33x33 to 65x65 2274 -> 639, 256x13x13 to 26x26 "
-    "296 -> 114, 64x20x20 to 40x40 168 -> 116, four taps 278 -> 116; 8x65x65 to 129x129 178 -> 285: not those",
+    "296 -> 114, 64x20x20 to 40x40 168 -> 116, four taps 278 -> 116; 8x65x65 to 129x129 178 -> "
+    "285: not used for them",
 )
 def _weighted_sum_openvino(new: Rewriter, o: Op) -> list[Value] | None:
     """A sum of selected columns, and perhaps rows, with constant weights is Resize for many channels, if the
@@ -395,7 +396,8 @@ def _has_many_channels(term: _Term) -> bool:
     "MatMul",
     engines=("onnxruntime",),
     inexact=True,
-    figure="64x65x65 to 129x129, us: 1099 -> 737, 8x65x65 151 -> 107; 64x20x20 to 40x40 101 -> 156: not those",
+    figure="64x65x65 to 129x129, us: 1099 -> 737, 8x65x65 151 -> 107; 64x20x20 to 40x40 101 -> "
+    "156: not used for them",
 )
 def _interpolating_products(new: Rewriter, o: Op) -> list[Value] | None:
     """MatMuls along long rows and columns that interpolate linearly are Resize."""

@@ -38,7 +38,7 @@ def _broadcastable(value: Value | None, x: Value, axis: int) -> Array | None:
     return array.reshape([-1 if i == axis % len(x.shape) else 1 for i in range(len(x.shape))])
 
 
-@rule("QuantizeLinear", engines=_ENGINES, figure="16 bits: OpenVINO's own gives other values")
+@rule("QuantizeLinear", engines=_ENGINES, figure="16 bits: OpenVINO's operator returns other values")
 def _quantize(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute QuantizeLinear to 16 bits by Div, Round, Add, Clip and Cast."""
     x, scale, zero = (*o.inputs, None)[:3]
@@ -65,7 +65,7 @@ def _rounded(new: Rewriter, o: Op, x: Value, scale: Value, zero: Value) -> Value
     return new.step(o, "Cast", [y], to=_ELEMENT_TYPE[kind.name])
 
 
-@rule("DequantizeLinear", engines=_ENGINES, figure="16 bits: OpenVINO's own gives other values")
+@rule("DequantizeLinear", engines=_ENGINES, figure="16 bits: OpenVINO's operator returns other values")
 def _dequantize(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute DequantizeLinear of 16 bits by Cast, Sub and Mul."""
     x, scale, zero = (*o.inputs, None)[:3]
@@ -81,7 +81,7 @@ def _dequantize(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(o, "Mul", [y, new.constant(factor)])
 
 
-@rule("DynamicQuantizeLinear", engines=_ENGINES, figure="OpenVINO's own rounds otherwise")
+@rule("DynamicQuantizeLinear", engines=_ENGINES, figure="OpenVINO's operator rounds differently")
 def _dynamic(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute DynamicQuantizeLinear by the formulas of its specification."""
     x = o.inputs[0]
@@ -123,7 +123,7 @@ def _conv(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(o, "QuantizeLinear", [y, y_scale, y_zero])
 
 
-@rule("QLinearMatMul", engines=_ENGINES, figure="OpenVINO gives other values, or refuses")
+@rule("QLinearMatMul", engines=_ENGINES, figure="OpenVINO returns other values, or refuses")
 def _matmul(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute QLinearMatMul by DequantizeLinear, MatMul and QuantizeLinear."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = o.inputs

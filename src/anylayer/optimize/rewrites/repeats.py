@@ -48,8 +48,8 @@ def _resize(new: Rewriter, o: Op, x: Value, shape: tuple[int, ...]) -> list[Valu
     "Gather",
     engines=("onnxruntime",),
     figure="2 x 2, us: 128x26x26 709 (rows first 1399) -> 50, 16x13x13 55 -> 14, 64x104x104 22008 -> "
-    "226; columns alone "
-    "39000 -> 815; rows alone 41 -> 118: not those; OpenVINO 152 -> 111, 29 -> 32, 2034 -> 8404: not there",
+    "226; columns only 39000 -> 815; rows only 41 -> 118: not used for them; OpenVINO 152 -> 111, 29 -> 32, "
+    "2034 -> 8404: not used there",
 )
 def _nearest(new: Rewriter, o: Op) -> list[Value] | None:
     """Columns, and perhaps rows, of (N, C, H, W) that are each repeated n times are a nearest Resize."""
@@ -78,7 +78,7 @@ def _repeats(o: Op) -> bool:
 @rule(
     "Reshape",
     engines=("onnxruntime",),
-    figure="2 x 2 of 128x26x26, us: 1128 -> 50; OpenVINO 699 -> 112 (Gathers 151), where the rule below stands",
+    figure="2 x 2 of 128x26x26, us: 1128 -> 50; OpenVINO 699 -> 112, by two Gathers 151: see the next rule",
 )
 def _expanded(new: Rewriter, o: Op) -> list[Value] | None:
     """Copies along new axes that a Reshape merges with the rows and columns are a nearest Resize."""
@@ -86,7 +86,11 @@ def _expanded(new: Rewriter, o: Op) -> list[Value] | None:
     return None if found is None else _resize(new, o, found, o.outputs[0].shape)
 
 
-@rule("Reshape", engines=("openvino",), figure="2 x 2 of 128x26x26, us: 699 -> 151 (Resize 112, but see Gather)")
+@rule(
+    "Reshape",
+    engines=("openvino",),
+    figure="2 x 2 of 128x26x26, us: 699 -> 151 (by Resize 112, which is slow for other sizes)",
+)
 def _expanded_by_gathers(new: Rewriter, o: Op) -> list[Value] | None:
     """Copies along new axes that a Reshape merges with the rows and columns are two Gathers, columns first."""
     x = _copied(new, o)
@@ -155,7 +159,7 @@ def _columns_first(new: Rewriter, o: Op) -> list[Value] | None:
     "Gather",
     engines=("onnxruntime",),
     figure="us: 64x65x65 to 129x129 529 -> 384, 3x224x224 to 300x300 202 -> 144, 128x26x26 2 x 2 136 -> 50, "
-    "256x32x32 to 40x30 281 -> 265; OpenVINO 815 -> 880: not there",
+    "256x32x32 to 40x30 281 -> 265; OpenVINO 815 -> 880: not used there",
 )
 def _grid(new: Rewriter, o: Op) -> list[Value] | None:
     """Indices into merged rows and columns that form a grid are one Gather for each axis."""
@@ -194,7 +198,7 @@ def grid_of(new: Rewriter, o: Op) -> tuple[Value, Array, Array] | None:
     engines=("onnxruntime",),
     figure="us: 43 of 128x26x26 columns 1076 -> 76, 129 of 64x65x65 2181 -> 215, 2 of 8732x4 142 -> 29; 500 "
     "points of 64x65x65 277 -> 31, 1000 of 256 2402 -> 102, 50176 of 3x224x224 607 -> 83, of one row 416 -> 47; "
-    "given when it runs, 50176 of 3x224x224 1220 -> 150; OpenVINO 147 -> 203, 63 -> 108: not there",
+    "computed indices, 50176 of 3x224x224 1220 -> 150; OpenVINO 147 -> 203, 63 -> 108: not used there",
 )
 def _last_axis(new: Rewriter, o: Op) -> list[Value] | None:
     """Select along the last axis, where Gather copies single numbers, by GatherElements or between two
@@ -243,7 +247,7 @@ def _for_each_row(new: Rewriter, o: Op, indices: Value, rows: int) -> Value:
     "GatherElements",
     engines=("openvino",),
     figure="four times 3136 of 32x56x56, us: 680 -> 300, 784 of 64x28x28 348 -> 164, 50176 of 3x224x224 1063 -> "
-    "521; ONNX Runtime 441 -> 1723: not there",
+    "521; ONNX Runtime 441 -> 1723: not used there",
 )
 def _same_for_all_rows(new: Rewriter, o: Op) -> list[Value] | None:
     """GatherElements with the same indices for all rows is Gather."""
