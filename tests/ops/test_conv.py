@@ -187,17 +187,17 @@ def test_conv_refuses_invalid_arguments() -> None:
     refuses("conv needs weights of rank 4 for an input (1, 6, 5, 5), got (4, 6, 3)", ops.conv, x, w[..., 0])
     refuses("group=4 does not divide 6 channels", ops.conv, x, w, group=4)
     refuses("group=3 does not divide 4 outputs", ops.conv, x, w[:, :2], group=3)
-    refuses("group must be a whole number of 1 or more, got 0", ops.conv, x, w, group=0)
+    refuses("group must be an integer of at least 1, got 0", ops.conv, x, w, group=0)
     refuses("weights (4, 5, 3, 3) in 1 group need 5 channels, got 6", ops.conv, x, w[:, :5])
     refuses("weights (4, 6, 3, 3) in 2 groups need 12 channels, got 6", ops.conv, x, w, group=2)
     refuses("bias must be of shape (4,), got (3,)", ops.conv, x, w, noise(3))
-    refuses("strides must be a whole number of 1 or more, got 0", ops.conv, x, w, strides=0)
-    refuses("strides must be a whole number of 1 or more, got 1.5", ops.conv, x, w, strides=(1.5, 1))
+    refuses("strides must be an integer of at least 1, got 0", ops.conv, x, w, strides=0)
+    refuses("strides must be an integer of at least 1, got 1.5", ops.conv, x, w, strides=(1.5, 1))
     refuses("strides must be 1 or 2 numbers, got 3: [1, 1, 1]", ops.conv, x, w, strides=(1, 1, 1))
-    refuses("dilations must be a whole number of 1 or more, got -1", ops.conv, x, w, dilations=-1)
-    refuses("pads must be a whole number of 0 or more, got -1", ops.conv, x, w, pads=-1)
+    refuses("dilations must be an integer of at least 1, got -1", ops.conv, x, w, dilations=-1)
+    refuses("pads must be an integer of at least 0, got -1", ops.conv, x, w, pads=-1)
     refuses("pads must be 1, 2 or 4 numbers, got 3: [1, 1, 1]", ops.conv, x, w, pads=(1, 1, 1))
-    refuses("kernel must be a whole number of 1 or more, got 0", ops.conv, x, w[:, :, :0])
+    refuses("kernel must be an integer of at least 1, got 0", ops.conv, x, w[:, :, :0])
     refuses(
         "a kernel of 3 dilated by 3 does not fit spatial axis 0: 5 cells and pads 0 + 0",
         ops.conv,

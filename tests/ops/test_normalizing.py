@@ -126,9 +126,9 @@ def test_gemm_is_a_matrix_product() -> None:
 def test_invalid_arguments_are_refused() -> None:
     x = noise(2, 3, 4)
     refuses("lrn needs an input (N, C, ...), got shape (2,)", ops.lrn, x[:, 0, 0], 3)
-    refuses("size must be a whole number of 1 or more, got 0", ops.lrn, x, 0)
+    refuses("size must be an integer of at least 1, got 0", ops.lrn, x, 0)
     refuses("k=5 is more than the 4 values of axis 2", ops.top_k, x, 5)
-    refuses("k must be a whole number of 0 or more, got -1", ops.top_k, x, -1)
+    refuses("k must be an integer of at least 0, got -1", ops.top_k, x, -1)
     four, three = noise(4), noise(3)
     text = "bias must be of shape (3,), one number per channel, got (4,)"
     refuses(text, ops.batch_normalization, x, three, four, three, three)

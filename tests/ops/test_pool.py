@@ -217,10 +217,10 @@ def test_pooling_refuses_invalid_arguments() -> None:
     refuses(
         "max_pool needs an input (N, C, ...) of rank 3 or more, got shape (1, 2)", ops.max_pool, x[:, :, 0, 0], 2
     )
-    refuses("kernel must be a whole number of 1 or more, got 0", ops.max_pool, x, 0)
+    refuses("kernel must be an integer of at least 1, got 0", ops.max_pool, x, 0)
     refuses("kernel must be 1 or 2 numbers, got 3: [2, 2, 2]", ops.average_pool, x, (2, 2, 2))
-    refuses("strides must be a whole number of 1 or more, got 0", ops.average_pool, x, 2, strides=0)
-    refuses("dilations must be a whole number of 1 or more, got 0", ops.max_pool, x, 2, dilations=0)
+    refuses("strides must be an integer of at least 1, got 0", ops.average_pool, x, 2, strides=0)
+    refuses("dilations must be an integer of at least 1, got 0", ops.max_pool, x, 2, dilations=0)
     refuses("a kernel of 6 does not fit spatial axis 0: 5 cells and pads 0 + 0", ops.max_pool, x, (6, 1))
     refuses(
         "pads 2 + 2 of spatial axis 0 must be smaller than the kernel of 2: a window would lie wholly in the "
@@ -263,5 +263,5 @@ def test_max_unpool_refuses_invalid_arguments() -> None:
     refuses(
         "indices must be of the shape of the values (1, 1, 2, 2), got (1, 2, 2)", ops.max_unpool, x, indices[0], 3
     )
-    refuses("output_size must be a whole number of 1 or more, got 0", ops.max_unpool, x, indices, 0)
+    refuses("output_size must be an integer of at least 1, got 0", ops.max_unpool, x, indices, 0)
     refuses("the result of shape (1, 1, 1000000, 1000000) would have", ops.max_unpool, x, indices, 10**6)

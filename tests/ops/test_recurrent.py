@@ -160,7 +160,7 @@ def test_recurrences_refuse_invalid_arguments() -> None:
     refuses(
         "a recurrent input must be (steps, batch, values), got shape (3, 5)", ops.lstm, x[0], w, r, hidden_size=H
     )
-    refuses("hidden_size must be a whole number of 1 or more, got 0", ops.lstm, x, w, r, hidden_size=0)
+    refuses("hidden_size must be an integer of at least 1, got 0", ops.lstm, x, w, r, hidden_size=0)
     refuses("w must be of shape (1, 28, 5), got (1, 24, 5)", ops.lstm, x, w, r, hidden_size=7)
     refuses(
         "w must be of shape (2, 24, 5), got (1, 24, 5)",

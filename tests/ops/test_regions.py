@@ -111,9 +111,9 @@ def test_roi_align_refuses_invalid_arguments() -> None:
         "batch must be of shape (7,), one image per region, got (4,)", ops.roi_align, x, rois, batch[:4], size=2
     )
     refuses("mode must be 'avg' or 'max', got 'sum'", ops.roi_align, x, rois, batch, size=2, mode="sum")
-    refuses("size must be a whole number of 1 or more, got 0", ops.roi_align, x, rois, batch, size=(0, 2))
+    refuses("size must be an integer of at least 1, got 0", ops.roi_align, x, rois, batch, size=(0, 2))
     refuses(
-        "sampling_ratio must be a whole number of 0 or more, got -1",
+        "sampling_ratio must be an integer of at least 0, got -1",
         ops.roi_align,
         x,
         rois,
@@ -194,7 +194,7 @@ def test_max_roi_pool_refuses_invalid_arguments() -> None:
         size=2,
     )
     refuses("region 1 is of image 1, there are 1", ops.max_roi_pool, x, POOLED, size=2)
-    refuses("size must be a whole number of 1 or more, got 0", ops.max_roi_pool, x, POOLED, size=0)
+    refuses("size must be an integer of at least 1, got 0", ops.max_roi_pool, x, POOLED, size=0)
 
 
 def sampled(x: Array, grid: Array, mode: str, padding: str, align: bool) -> Array:
@@ -371,7 +371,7 @@ def test_nms_refuses_invalid_arguments() -> None:
         iou_threshold=1.5,
     )
     refuses(
-        "max_per_class must be a whole number of 1 or more, got 0",
+        "max_per_class must be an integer of at least 1, got 0",
         ops.nms,
         BOXES,
         scores,

@@ -182,7 +182,7 @@ def test_long_axes_on_engines() -> None:
 
 def test_resize_refuses_invalid_arguments() -> None:
     x = noise(1, 2, 4, 6)
-    refuses("size must be a whole number of 1 or more, got 0", ops.resize, x, (0, 3))
+    refuses("size must be an integer of at least 1, got 0", ops.resize, x, (0, 3))
     refuses("size must be 1 or 2 numbers, got 3: [1, 2, 3]", ops.resize, x, (1, 2, 3), axes=(2, 3))
     refuses("size names 5 axes, the input has 4", ops.resize, x, (1, 2, 3, 4, 5))
     refuses("axes must differ, got (3, -1)", ops.resize, x, (1, 2), axes=(3, -1))

@@ -20,8 +20,8 @@ _ELEMENT_LIMIT = 2**31
 
 def integer(value: Any, what: str, least: int = 1) -> int:
     """Return `value` as an int. Raises LayerError unless it is an integer of at least `least`."""
-    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    need(integer and value >= least, f"{what} must be a whole number of {least} or more, got {value!r}")
+    valid = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
+    need(valid, f"{what} must be an integer of at least {least}, got {value!r}")
     return int(value)
 
 

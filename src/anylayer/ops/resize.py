@@ -50,7 +50,7 @@ def resize(
     round_prefer_floor or round_prefer_ceil. `cubic_a` is the coefficient of the cubic kernel. With
     `exclude_outside`, cells outside the map get the weight 0, and the others are scaled to sum to 1. `antialias`
     stretches the kernel where an axis shrinks. `scales` (one number per axis) replaces s in the rules that use it,
-    for a scale that does not give a whole number of cells. Raises LayerError for arguments that do not fit each
+    for a scale that does not give an integer number of cells. Raises LayerError for arguments that do not fit each
     other or `x`.
     """
     wanted = _plan(x, size, axes, mode, coordinates, roi)
