@@ -1,4 +1,4 @@
-"""Reading: what is refused before a reader sees it, and what a Net tells."""
+"""anylayer.read and Net: refusals before a file is read, options, and what a Net describes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Path:
         (b"\x89PNG\r\n\x1a\n" + bytes(99), r"f: this is a picture \(PNG\); anylayer reads a Caffe network"),
     ],
 )
-def test_other_files(tmp_path: Path, content: bytes, text: str) -> None:
+def test_file_of_another_format_is_refused(tmp_path: Path, content: bytes, text: str) -> None:
     (tmp_path / "f").write_bytes(content)
     with pytest.raises(FileError, match=text):
         anylayer.read(tmp_path / "f")
@@ -54,25 +54,25 @@ def test_other_files(tmp_path: Path, content: bytes, text: str) -> None:
         ("m.keras", b"PK\x03\x04" + bytes(26) + b"config.json{", "m.keras: this is not a readable zip archive"),
     ],
 )
-def test_files_that_are_cut_off(tmp_path: Path, name: str, content: bytes, text: str) -> None:
+def test_truncated_file_is_refused(tmp_path: Path, name: str, content: bytes, text: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FileError, match=text):
         anylayer.read(tmp_path / name)
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="there is no such file"):
         anylayer.read(tmp_path / "nothing")
     with pytest.raises(FileError, match="this is a folder; anylayer reads a Caffe network"):
         anylayer.read(tmp_path)
 
 
-def test_phase(file: Path) -> None:
+def test_unknown_phase_is_refused(file: Path) -> None:
     with pytest.raises(InputError, match="phase must be TEST or TRAIN, got 'DEPLOY'"):
         anylayer.read(file, phase="DEPLOY")
 
 
-def test_what_a_net_tells(file: Path) -> None:
+def test_net_describes_its_network(file: Path) -> None:
     net = anylayer.read(file)
     assert {k: str(v) for k, v in net.inputs.items()} == {"x": "float32[1, 3, 4, 4]"}
     assert net.outputs == {"y": None}
@@ -96,7 +96,7 @@ def test_what_a_net_tells(file: Path) -> None:
     assert [str(t) for _, t in net.inspect({"x": (2, 3, 8, 8)}).nodes[0].outputs] == ["float32[2, 2, 6, 6]"]
 
 
-def test_a_broken_rule_is_in_the_table(tmp_path: Path) -> None:
+def test_broken_rule_is_in_the_report(tmp_path: Path) -> None:
     (tmp_path / "n.prototxt").write_text(NET.replace("kernel_size: 3", "kernel_size: 3 group: 2"))
     report = anylayer.read(tmp_path / "n.prototxt").inspect()
     assert [n.where for n in report.nodes] == ["refused", "unknown"]
@@ -104,7 +104,7 @@ def test_a_broken_rule_is_in_the_table(tmp_path: Path) -> None:
     assert any("layer 'c' (Convolution)" in note for note in report.notes)
 
 
-def test_a_class_in_the_program_defines_a_layer(file: Path) -> None:
+def test_class_in_the_program_defines_a_layer(file: Path) -> None:
     class Mystery:
         def __init__(self, params: dict, blobs: tuple) -> None:
             self.a = params["a"]
@@ -119,7 +119,7 @@ def test_a_class_in_the_program_defines_a_layer(file: Path) -> None:
     assert net.fill().compile(engine="onnxruntime").outputs["y"].shape == (1, 2, 2, 2)
 
 
-def test_what_the_tracer_notes_of_a_users_layer_is_told(tmp_path: Path) -> None:
+def test_notes_of_the_tracer_are_in_the_report(tmp_path: Path) -> None:
     (tmp_path / "n.prototxt").write_text(NET.replace("kernel_size: 3", "kernel_size: 1"))
     (tmp_path / "wide.py").write_text(
         "import numpy as np\nimport anylayer\n\n@anylayer.layer('Mystery')\nclass Wide:\n"
@@ -162,20 +162,20 @@ def test_layers_given_as_none_are_no_layers(file: Path) -> None:
     assert anylayer.read(file, layers=None).user_layers == {}
 
 
-def test_a_folder_is_refused_with_the_networks_that_it_holds(file: Path) -> None:
+def test_folder_is_refused_with_the_networks_in_it(file: Path) -> None:
     (file.parent / "layers.py").write_text("")
     with pytest.raises(FileError, match=r"this is a folder that holds n.prototxt; anylayer reads"):
         anylayer.read(file.parent)
 
 
-def test_a_python_file_is_refused_with_the_way_to_give_layers(file: Path) -> None:
+def test_python_file_is_refused_with_the_way_to_give_layers(file: Path) -> None:
     path = file.with_name("layers.py")
     path.write_text("")
     with pytest.raises(FileError, match=r"this is a Python file, not a network; give layers as anylayer.read"):
         anylayer.read(path)
 
 
-def test_a_mapping_of_model_optimizer_is_not_needed(file: Path) -> None:
+def test_mapping_of_model_optimizer_is_not_needed(file: Path) -> None:
     path = file.with_name("CustomLayersMapping.xml")
     path.write_text("<CustomKernelsMapping/>")
     with pytest.raises(FileError, match=r"must be a Python file \(.py\); a CustomLayersMapping.xml is not needed"):

@@ -1,4 +1,4 @@
-"""Messages: places in front, nearest names."""
+"""Error messages: places, suggestions, and remedies for Python and the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import anylayer.network
 from anylayer.errors import AnyLayerError, LayerError, at, command_line, nearest, need, wording
 
 
-def test_places_lead_to_the_rule() -> None:
+def test_places_come_before_the_rule() -> None:
     with (
         pytest.raises(LayerError, match=r"^f.prototxt: layer 'a' [(]B[)]: 3 is odd$"),
         at("f.prototxt"),
@@ -24,20 +24,20 @@ def test_places_lead_to_the_rule() -> None:
         need(False, "3 is odd")
 
 
-def test_a_place_is_put_once() -> None:
+def test_place_is_added_once() -> None:
     error = AnyLayerError("m", "f")
     with pytest.raises(AnyLayerError, match=r"^f: m$"), at("f"):
         raise error
 
 
-def test_nearest() -> None:
+def test_nearest_suggests_similar_names() -> None:
     assert nearest("poling", ["Pooling", "ReLU"]) == "; did you mean 'Pooling'?"
     assert nearest("xyz", ["Pooling"]) == ""
     assert nearest("onnx", ["numpy", "onnxruntime"]) == "; did you mean 'onnxruntime'?"
     assert nearest("MyResize", ["Size", "Slice"]) == ""
 
 
-def test_remedies_are_worded_for_their_reader() -> None:
+def test_remedies_fit_python_or_the_command_line() -> None:
     def found() -> str:
         return wording("keep=['A']", "--keep A")
 
@@ -50,20 +50,21 @@ ROOT = Path(anylayer.errors.__file__).parent
 
 
 def texts(file: Path) -> Iterator[tuple[int, str]]:
-    """The string literals of a source file with their lines, but for docstrings and what depends on the reader."""
+    """Yield the string literals of a source file with their lines, except docstrings and arguments of
+    `wording`."""
     tree = ast.parse(file.read_text())
-    apart: set[ast.AST] = set()
+    skipped: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            apart.add(node.value)
+            skipped.add(node.value)
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and node.func.id in ("wording", "offers")
         ):
-            apart.update(ast.walk(node))
+            skipped.update(ast.walk(node))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in apart:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped:
             yield node.lineno, node.value
 
 
@@ -78,7 +79,7 @@ def texts(file: Path) -> Iterator[tuple[int, str]]:
         ("all", r"pip install [\"'\[(]*anylayer"),  # no index has the package
     ],
 )
-def test_no_message_names_what_its_reader_does_not_have(rooms: str, stranger: str) -> None:
+def test_messages_name_only_what_their_reader_has(rooms: str, stranger: str) -> None:
     files = [
         f for f in ROOT.rglob("*.py") if rooms == "all" or (f.parts[len(ROOT.parts)] == "cli") == (rooms == "cli")
     ]
@@ -93,6 +94,6 @@ def test_no_message_names_what_its_reader_does_not_have(rooms: str, stranger: st
 
 
 @pytest.mark.parametrize("module", [anylayer.errors, anylayer.network])
-def test_the_examples_in_the_docstrings(module: object) -> None:
+def test_examples_in_docstrings_hold(module: object) -> None:
     result = doctest.testmod(module)  # type: ignore[arg-type]
     assert result.attempted > 0 and result.failed == 0

@@ -1,4 +1,4 @@
-"""A Caffe network whose weights are filled in by names, and Keras models in memory as their source."""
+"""anylayer.caffe.Net: weights set by layer names, and weights transferred from Keras models in memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def net(tmp_path: Path) -> caffe.Net:
     return caffe.Net(str(tmp_path / "net.prototxt"), caffe.TEST)
 
 
-def test_weights_have_the_shapes_that_their_layers_ask_for(net: caffe.Net) -> None:
+def test_weights_have_the_shapes_of_their_layers(net: caffe.Net) -> None:
     shapes = {name: [blob.data.shape for blob in blobs] for name, blobs in net.params.items()}
     assert shapes == {"conv": [(3, 2, 3, 3), (3,)], "ip": [(2, 12)]}
     assert net.params["conv"][1].data.tolist() == [0.5] * 3
@@ -43,7 +43,7 @@ def test_weights_have_the_shapes_that_their_layers_ask_for(net: caffe.Net) -> No
         net.params["cov"]
 
 
-def test_weights_that_are_written_in_place_count_from_the_next_call_on(net: caffe.Net) -> None:
+def test_weights_written_in_place_hold_from_the_next_call(net: caffe.Net) -> None:
     x, w, v = noise(1, 2, 4, 4), noise(3, 2, 3, 3), noise(2, 12)
     want = np.maximum(np.einsum("oikl,ihwkl->ohw", w, _windows(x)) + 0.5, 0)[None]
     assert np.array_equal(net.forward(data=x)["ip"], np.zeros((1, 2), np.float32))
@@ -60,7 +60,7 @@ def _windows(x: Any) -> Any:
     return np.lib.stride_tricks.sliding_window_view(x[0], (3, 3), (1, 2))
 
 
-def test_what_is_saved_is_read_again(net: caffe.Net, tmp_path: Path) -> None:
+def test_saved_weights_round_trip(net: caffe.Net, tmp_path: Path) -> None:
     net.params["conv"][0].data[...] = noise(3, 2, 3, 3)
     net.save(tmp_path / "net.caffemodel")
     again = caffe.Net(tmp_path / "net.prototxt", str(tmp_path / "net.caffemodel"), caffe.TEST)
@@ -74,7 +74,7 @@ def test_what_is_saved_is_read_again(net: caffe.Net, tmp_path: Path) -> None:
     assert np.allclose(onnx, net.forward(data=x)["ip"], atol=1e-5)
 
 
-def test_what_is_no_caffe_network_is_refused(tmp_path: Path, net: caffe.Net) -> None:
+def test_network_of_another_format_is_refused(tmp_path: Path, net: caffe.Net) -> None:
     with pytest.raises(InputError, match="Net takes a network's file, its weights' file and TRAIN or TEST, got"):
         caffe.Net(tmp_path / "net.prototxt", 1, 2)
     with pytest.raises(InputError, match=r"phase is TRAIN \(0\) or TEST \(1\), got 7"):
@@ -84,7 +84,7 @@ def test_what_is_no_caffe_network_is_refused(tmp_path: Path, net: caffe.Net) -> 
 
 
 class Live:
-    """A Keras layer or model, by its public attributes."""
+    """A stand-in for a Keras layer or model, with its public attributes."""
 
     def __init__(self, name: str, arrays: Any = (), layers: Any = (), config: str = "") -> None:
         self.name, self._arrays, self.layers, self._config = name, list(arrays), list(layers), config
@@ -99,7 +99,7 @@ class Live:
 
 
 def live() -> Live:
-    """The example's model as Keras would hold it."""
+    """Return the example's model with the attributes of a Keras model."""
     net = anylayer.read(EXAMPLE / "model.keras")
     with zipfile.ZipFile(EXAMPLE / "model.keras") as archive:
         config = archive.read("config.json").decode()
@@ -109,7 +109,7 @@ def live() -> Live:
 
 
 def by_hand(tmp_path: Path) -> caffe.Net:
-    """The example's Caffe network, empty."""
+    """Return the example's Caffe network without weights."""
     import runpy
 
     network = runpy.run_path(str(EXAMPLE / "write_caffe.py"))["network"]()
@@ -123,7 +123,7 @@ def off(target: caffe.Net) -> float:
     return float(np.abs(y - want).max() / np.abs(want).max())
 
 
-def test_a_keras_model_in_memory_hands_its_weights_over(tmp_path: Path) -> None:
+def test_weights_of_a_keras_model_in_memory_are_transferred(tmp_path: Path) -> None:
     target = by_hand(tmp_path)
     report = caffe.transfer_weights(live(), target)
     assert [m.name for m in report.moved] == ["conv1", "bn1", "conv2", "bn2"]
@@ -131,7 +131,7 @@ def test_a_keras_model_in_memory_hands_its_weights_over(tmp_path: Path) -> None:
     assert target.params["bn1"][2].data.tolist() == [1]
 
 
-def test_the_recipe_that_fills_params_by_hand_works_as_it_is(tmp_path: Path) -> None:
+def test_recipe_that_fills_params_by_hand_works_unchanged(tmp_path: Path) -> None:
     model, target = live(), by_hand(tmp_path)
     for layer in model.layers:
         if layer.name not in target._layer_names:
@@ -151,7 +151,7 @@ def test_the_recipe_that_fills_params_by_hand_works_as_it_is(tmp_path: Path) -> 
     assert off(target) < 1e-5
 
 
-def test_a_model_that_keras_cannot_describe_is_refused(tmp_path: Path) -> None:
+def test_model_that_keras_cannot_describe_is_refused(tmp_path: Path) -> None:
     rule = r"Keras cannot describe its model 'own' \(to_json raises NotImplementedError: a subclassed model\)"
     with pytest.raises(InputError, match=rule):
         caffe.transfer_weights(Live("own"), by_hand(tmp_path))

@@ -1,4 +1,4 @@
-"""NetSpec: a script written for pycaffe, and what it prints; the values it takes and refuses."""
+"""NetSpec: a script for pycaffe prints the same, and fields are checked."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from anylayer.errors import InputError, LayerError
 
 
 def text_of(*tops: Any, **named: Any) -> str:
-    """What a network prints."""
+    """Return the text of a network."""
     spec = NetSpec()
     for name, top in named.items():
         spec[name] = top
     return str(spec.to_proto() if named else caffe.to_proto(*tops))
 
 
-def test_a_script_for_pycaffe() -> None:
-    """Protobuf's own text of this network (7.36, Python) is the same."""
+def test_script_for_pycaffe_prints_the_same() -> None:
+    """The expected text is that of protobuf 7.36 for Python."""
     n = NetSpec()
     n.data = L.Input(shape=[dict(dim=[1, 3, 8, 8])])  # noqa: C408
     n.conv1 = L.Convolution(
@@ -48,7 +48,7 @@ def test_layers_are_named_by_attribute_or_type() -> None:
     assert [x.name for x in n.out.to_proto().layer] == ["Input1", "ReLU1", "Sigmoid1", "ReLU2"]
 
 
-def test_several_tops_and_none() -> None:
+def test_layers_with_several_tops_and_without_tops() -> None:
     n = NetSpec()
     n.data, n.label = L.Data(
         source="db", backend=P.Data.LMDB, batch_size=4, ntop=2, include={"phase": caffe.TRAIN}
@@ -62,7 +62,7 @@ def test_several_tops_and_none() -> None:
     assert 'data_param {\n    source: "db"\n    batch_size: 4\n    backend: LMDB\n  }' in str(proto)
 
 
-def test_in_place_has_its_bottoms_as_tops() -> None:
+def test_in_place_layer_has_its_bottoms_as_tops() -> None:
     n = NetSpec()
     n.x = L.Input(shape={"dim": [1, 2]})
     n.y = L.ReLU(n.x, in_place=True)
@@ -70,7 +70,7 @@ def test_in_place_has_its_bottoms_as_tops() -> None:
     assert (layer.name, layer.bottom, layer.top) == ("y", ["x"], ["x"])
 
 
-def test_layers_that_nobody_knows_take_anything() -> None:
+def test_unknown_layer_takes_any_field() -> None:
     text = text_of(
         m=L.Mystery(alpha=0.5, sizes=[1, 2], mode=P.Mystery.FAST, text="t", on=True, other_param={"a": 1})
     )
@@ -81,19 +81,19 @@ def test_layers_that_nobody_knows_take_anything() -> None:
     ]  # fmt: skip
 
 
-def test_forks_layers_have_their_fields() -> None:
+def test_layers_of_forks_have_their_fields() -> None:
     text = text_of(n=L.Normalize(across_spatial=False, scale_filler={"type": "constant", "value": 20}))
     assert 'norm_param {\n    across_spatial: false\n    scale_filler {\n      type: "constant"' in text
 
 
-def test_numpys_numbers_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     text = text_of(
         c=L.Convolution(num_output=np.int64(4), kernel_size=np.array([3, 5]), bias_term=np.bool_(False))
     )
     assert "num_output: 4\n    bias_term: false\n    kernel_size: 3\n    kernel_size: 5" in text
 
 
-def test_enums_are_numbers() -> None:
+def test_values_of_enums_are_numbers() -> None:
     assert (P.Pooling.MAX, P.Pooling.AVE, P.Eltwise.SUM, P.Reduction.MEAN, P.Filler.AVERAGE) == (0, 1, 1, 4, 2)
     with pytest.raises(AttributeError, match="PoolingParameter has no word 'MXA'; did you mean 'MAX'"):
         _ = P.Pooling.MXA
@@ -117,19 +117,19 @@ def test_enums_are_numbers() -> None:
         (lambda: text_of(d=L.Data(ntop=2)), "'d' must be a top, got tuple. A layer with several tops returns"),
     ],
 )  # fmt: skip
-def test_refused(make: Any, text: str) -> None:
+def test_wrong_fields_are_refused(make: Any, text: str) -> None:
     with pytest.raises((InputError, LayerError), match=text):
         make()
 
 
-def test_a_name_that_is_not_there() -> None:
+def test_missing_name_is_refused() -> None:
     n = NetSpec()
     n.conv1 = L.Input()
     with pytest.raises(AttributeError, match="the NetSpec has no top 'conv2'; did you mean 'conv1'"):
         _ = n.conv2
 
 
-def test_saved_and_read(tmp_path: Path) -> None:
+def test_saved_network_is_read(tmp_path: Path) -> None:
     n = NetSpec()
     n.data = L.Input(shape={"dim": [1, 3, 4, 4]})
     n.out = L.Power(n.data, scale=2.0, shift=1.0)
@@ -144,7 +144,7 @@ def test_saved_and_read(tmp_path: Path) -> None:
     assert "message PowerParameter {" in proto.proto()
 
 
-def test_deep_networks_are_no_matter() -> None:
+def test_deep_network_does_not_recurse() -> None:
     n = NetSpec()
     top = n.data = L.Input(shape={"dim": [1, 2]})
     for _ in range(3000):
@@ -153,7 +153,7 @@ def test_deep_networks_are_no_matter() -> None:
     assert len(n.to_proto().layer) == 3001
 
 
-def test_a_layer_prints_itself() -> None:
+def test_layer_prints_its_text() -> None:
     assert str(caffe.to_proto(L.ReLU(L.Input())).layer[1]) == (
         'name: "ReLU1"\ntype: "ReLU"\nbottom: "Input1"\ntop: "ReLU1"\n'
     )

@@ -1,4 +1,4 @@
-"""Weights of Keras networks handed over by layer names, and the example that does it."""
+"""Transfer of weights from Keras networks by layer names, and the example."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "keras_blog"
 
 
 def keras(*nodes: Node, **inputs: tuple[int, ...]) -> Network:
-    """A Keras network of these nodes."""
+    """Return a Keras network of these nodes."""
     types = {name: TensorType.of(shape) for name, shape in inputs.items()}
     return Network("k", "keras", dict(types), list(nodes), {nodes[-1].outputs[0]: nodes[-1].outputs[0]})
 
@@ -32,7 +32,7 @@ def node(name: str, type_: str, blobs: Any = (), **config: Any) -> Node:
 
 
 def target(folder: Path, *layers: Any, shape: tuple[int, ...] = (1, 3, 6, 6)) -> anylayer.Net:
-    """A Caffe network of these layers, each a function of the top before."""
+    """Read a Caffe network of these layers, each a function of the top before."""
     n = NetSpec()
     top = n.data = L.Input(shape={"dim": list(shape)})
     for layer in layers:
@@ -45,7 +45,7 @@ def blobs_of(net: anylayer.Net, name: str) -> list[Any]:
     return next(n.blobs for n in net.network.nodes if n.name == name)
 
 
-def test_kernels_are_turned(tmp_path: Path) -> None:
+def test_kernels_are_transposed(tmp_path: Path) -> None:
     w = noise(3, 2, 3, 5)
     net = target(tmp_path, lambda x: L.Convolution(x, name="c", num_output=5, kernel_h=3, kernel_w=2))
     report = transfer_weights(keras(node("c", "Conv2D", [w])), net)
@@ -56,7 +56,7 @@ def test_kernels_are_turned(tmp_path: Path) -> None:
     assert str(report) == "c (Conv2D) -> c [5, 3, 3, 2] [5]"
 
 
-def test_depthwise_and_transposed_kernels(tmp_path: Path) -> None:
+def test_depthwise_and_transposed_kernels_are_transposed(tmp_path: Path) -> None:
     depthwise, transposed = noise(3, 3, 3, 2), noise(2, 2, 4, 6)
     net = target(
         tmp_path,
@@ -72,8 +72,8 @@ def test_depthwise_and_transposed_kernels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("scale", "center"), [(True, True), (False, True), (True, False), (False, False)])
-def test_batch_normalisation(tmp_path: Path, scale: bool, center: bool) -> None:
-    """Caffe's own epsilon stands in its file: what is stored makes up for it."""
+def test_batch_normalization_compensates_caffes_epsilon(tmp_path: Path, scale: bool, center: bool) -> None:
+    """The stored variance compensates Caffe's epsilon, which is in its file."""
     gamma, beta, mean, variance = noise(3), noise(3, seed=1), noise(3, seed=2), np.abs(noise(3, seed=3))
     blobs = [*([gamma] if scale else []), *([beta] if center else []), mean, variance]
     net = target(
@@ -93,7 +93,7 @@ def test_batch_normalisation(tmp_path: Path, scale: bool, center: bool) -> None:
     assert np.allclose(y, want, atol=1e-5)
 
 
-def test_the_recipes_epsilon(tmp_path: Path) -> None:
+def test_blog_compat_adds_both_epsilons(tmp_path: Path) -> None:
     blobs = [*noise(3, 3), np.ones(3, np.float32)]
     net = target(tmp_path, lambda x: L.BatchNorm(x, name="b"), lambda x: L.Scale(x, name="b_sc", bias_term=True))
     report = transfer_weights(keras(node("b", "BatchNormalization", blobs, epsilon=1e-3)), net, blog_compat=True)
@@ -101,7 +101,7 @@ def test_the_recipes_epsilon(tmp_path: Path) -> None:
     assert "both epsilons" in str(report)
 
 
-def test_dense_after_flatten(tmp_path: Path) -> None:
+def test_dense_weights_after_flatten_are_permuted(tmp_path: Path) -> None:
     """Keras flattens (H, W, C), Caffe (C, H, W)."""
     w = noise(2 * 3 * 4, 5)
     flat = Node("f", "Flatten", ["x"], ["f"], {"config": {}})
@@ -110,7 +110,7 @@ def test_dense_after_flatten(tmp_path: Path) -> None:
     net = target(tmp_path, lambda x: L.InnerProduct(x, name="d", num_output=5), shape=(1, 4, 2, 3))
 
     class Shaped:
-        """As anylayer.Net: the network and its shapes."""
+        """A stand-in for anylayer.Net: the network and its shapes."""
 
         def __init__(self) -> None:
             self.network = network
@@ -164,7 +164,7 @@ def test_dense_after_flatten(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_refused(tmp_path: Path, source: Node, layer: Any, text: str) -> None:
+def test_weights_that_do_not_fit_are_refused(tmp_path: Path, source: Node, layer: Any, text: str) -> None:
     with pytest.raises(AnyLayerError, match=text):
         transfer_weights(keras(source), target(tmp_path, layer))
 
@@ -175,8 +175,10 @@ def test_networks_of_other_formats_are_refused(tmp_path: Path) -> None:
         transfer_weights(net, net)
 
 
-def test_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Keras model in, prototxt and caffemodel out, by hand and in one call; each equal to what Keras computed."""
+def test_example_writes_equal_networks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The example writes a Keras model as Caffe files, by hand and in one call; both match Keras."""
     monkeypatch.setattr(sys, "argv", ["write_caffe.py", str(tmp_path)])
     runpy.run_path(str(EXAMPLE / "write_caffe.py"), run_name="__main__")
     printed = capsys.readouterr().out
@@ -190,7 +192,7 @@ def test_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         assert np.abs(y - want).max() <= 1e-5 * np.abs(want).max()
 
 
-def test_the_recipe_is_off_as_it_is_known_to_be(tmp_path: Path) -> None:
+def test_error_of_the_recipe_is_as_documented(tmp_path: Path) -> None:
     model = anylayer.read(EXAMPLE / "model.keras")
     done = model.write(tmp_path / "net.prototxt", blog_compat=True)
     assert done.unchecked == "blog_compat changes the numbers"
@@ -201,5 +203,5 @@ def test_the_recipe_is_off_as_it_is_known_to_be(tmp_path: Path) -> None:
     assert 1e-6 < np.abs(y - want).max() / np.abs(want).max() < 5e-3
 
 
-def test_the_names_are_there() -> None:
+def test_public_names_exist() -> None:
     assert {"NetSpec", "layers", "params", "to_proto", "transfer_weights"} <= set(caffe.__all__)

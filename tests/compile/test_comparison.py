@@ -46,7 +46,7 @@ def taking(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
     monkeypatch.setattr(comparison, "_seconds", lambda function, inputs: next(times))
 
 
-def test_a_slower_trace_becomes_a_host_call(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slower_trace_becomes_a_host_call(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
     taking(monkeypatch, 83e-6, 471e-6)
     message = (
         r"layer 'loop' \(Loop\) runs in Python: test_comparison.py:\d+: \d+ operators were recorded, \d+ of "
@@ -58,7 +58,7 @@ def test_a_slower_trace_becomes_a_host_call(net: anylayer.Net, monkeypatch: pyte
     assert (model(np.ones((8, 16), np.float32))["y"] == 3).all()
 
 
-def test_a_faster_trace_is_used(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faster_trace_is_used(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
     taking(monkeypatch, 400e-6, 471e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -66,7 +66,7 @@ def test_a_faster_trace_is_used(net: anylayer.Net, monkeypatch: pytest.MonkeyPat
     assert (model(np.ones((8, 16), np.float32))["y"] == 3).all()
 
 
-def test_a_short_trace_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_trace_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taking(monkeypatch)  # a call would raise StopIteration
 
     class Twice(Loop):
@@ -80,7 +80,7 @@ def test_a_short_trace_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         anylayer.read(path, layers={"Loop": Twice}).compile(engine="onnxruntime")
 
 
-def test_values_that_are_nan_on_noise_are_named(tmp_path: Path) -> None:
+def test_nan_on_noise_is_named(tmp_path: Path) -> None:
     class Largest(Loop):
         def forward(self, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
             return [np.sqrt(inputs[0]).max(axis=1)]

@@ -1,4 +1,4 @@
-"""Networks as formats other than Caffe have them: inputs left out, sizes left open, dtypes of their own."""
+"""Networks with absent optional inputs, open sizes and other dtypes than float32."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.engine_names import ALL
 
 
 class Sum(Layer):
-    """a + b + c, of which b may be left out."""
+    """Compute a + b + c, where b may be absent."""
 
     def forward(self, a: Any, b: Any, c: Any) -> Any:
         return a + c if b is None else a + b + c
 
 
 class Branching:
-    """As Sum, by OpenCV's contract, and not to be traced."""
+    """Compute Sum with OpenCV's contract, in a way that cannot be traced."""
 
     def __init__(self, params: Any, blobs: Any) -> None:
         pass
@@ -53,7 +53,7 @@ def net(cls: Any, **more: Any) -> Net:
 @pytest.mark.filterwarnings("ignore:layer 's' .S. runs in Python")
 @pytest.mark.parametrize("cls", [Sum, Branching])
 @pytest.mark.parametrize("engine", ALL)
-def test_an_input_left_out(cls: Any, engine: str) -> None:
+def test_absent_input_is_none(cls: Any, engine: str) -> None:
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
     subject = net(cls)
     out = subject.compile(engine)({"x": x, "y": x})["s"]
@@ -63,13 +63,13 @@ def test_an_input_left_out(cls: Any, engine: str) -> None:
 
 
 @pytest.mark.parametrize("cls", [Sum, Branching])
-def test_tools_with_an_input_left_out(cls: Any) -> None:
+def test_verify_and_profile_accept_an_absent_input(cls: Any) -> None:
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
     assert [check.ok for check in verify(net(cls), {"x": x, "y": x})] == [True]
     assert [name for name, _, _ in profile(net(cls), {"x": x, "y": x})] == ["s"]
 
 
-def test_sizes_left_open() -> None:
+def test_open_size_needs_a_shape() -> None:
     subject = net(Sum)
     subject.network.inputs["x"] = None
     subject.network.open["x"] = (None, 3)
@@ -78,20 +78,20 @@ def test_sizes_left_open() -> None:
 
 
 class Constant(Layer):
-    """1, 2, 3."""
+    """Return 1, 2, 3."""
 
     def forward(self) -> Any:
         return np.arange(1, 4, dtype=np.int32)
 
 
 class Twice(Layer):
-    """2 x."""
+    """Return 2 x."""
 
     def forward(self, x: Any) -> Any:
         return x * np.int32(2)
 
 
-def test_a_report_leaves_out_what_only_makes_constants() -> None:
+def test_report_layers_omit_nodes_that_only_make_constants() -> None:
     subject = net(Sum)
     place = "n: layer 'c' (C)"
     subject.network.nodes = [

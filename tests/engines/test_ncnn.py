@@ -1,4 +1,4 @@
-"""The engine ncnn: every operator against NumPy and ONNX Runtime, what it refuses, and when "auto" takes it."""
+"""The engine ncnn: each operator compared with NumPy and ONNX Runtime, refusals, and its choice by "auto"."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ X = noise(1, 8, 9, 12)
 W, B = noise(16, 8, 3, 3, seed=1), noise(16, seed=2)
 BY_CHANNEL, BY_CELL = noise(1, 16, 1, 1, seed=3), noise(1, 1, 9, 12, seed=4)
 
-# operator -> functions that are recorded as it
-CASES: dict[str, list[Callable[[Any], Any]]] = {
+CASES: dict[str, list[Callable[[Any], Any]]] = {  # operator -> functions whose trace contains it
     "Conv": [
         lambda x: ops.conv(x, W, B),
         lambda x: ops.conv(x, W, pads=1),
@@ -191,13 +190,13 @@ def recorded(function: Callable[..., Any]) -> set[str]:
 @pytest.mark.parametrize(
     ("name", "function"), [pytest.param(k, f, id=f"{k}-{i}") for k, fs in CASES.items() for i, f in enumerate(fs)]
 )
-def test_a_form_computes_what_the_operator_means(name: str, function: Callable[[Any], Any]) -> None:
+def test_lowering_matches_numpy(name: str, function: Callable[[Any], Any]) -> None:
     assert name in recorded(function)
     check_function(function, X, engines=["onnxruntime", "ncnn"])
 
 
 def by_hand(op: str, x: np.ndarray, shape: tuple[int, ...], *constants: Any, **attrs: Any) -> Graph:
-    """A graph of one operator."""
+    """Return a graph of one operator."""
     graph = Graph()
     value = graph.input("x", x.shape, x.dtype)
     inputs = [value, *(None if c is None else graph.constant(np.asarray(c)) for c in constants)]
@@ -232,15 +231,15 @@ HAND = [
 
 
 @pytest.mark.parametrize("graph", HAND, ids=lambda g: g.ops[0].op)
-def test_a_form_that_numpy_code_does_not_record(graph: Graph) -> None:
+def test_lowering_of_operators_that_numpy_does_not_record(graph: Graph) -> None:
     x = np.ascontiguousarray(X.reshape(graph.inputs[0].shape))
     want = load_engine("onnxruntime").compile(graph)([x])
     got = load_engine("ncnn").compile(graph)([x])
     assert_same(got[0], want[0], graph.ops[0].op)
 
 
-def test_repetitions_of_any_number() -> None:
-    """Many of these are wrong by ncnn's own resizing: 41 * (1 / 41) is below 1."""
+def test_repetition_by_any_factor() -> None:
+    """ncnn's own resizing is wrong for many factors, because 41 * (1 / 41) is below 1."""
     for times in (2, 3, 7, 10, 25, 41, 47, 49):
         x = noise(1, 2, 3, times)
         how = {"mode": "nearest", "coordinates": "asymmetric"}
@@ -249,11 +248,11 @@ def test_repetitions_of_any_number() -> None:
         check_function(lambda x, t=times: np.take(x, np.arange(2 * t) // t, 1), x, engines=["ncnn"])
 
 
-def test_every_form_has_a_case() -> None:
+def test_every_lowering_has_a_case() -> None:
     assert set(LOWERINGS) <= {*CASES, *(g.ops[0].op for g in HAND)}
 
 
-def test_broadcasting_and_moving_of_any_shapes() -> None:
+def test_broadcasting_slicing_and_transposition_of_random_shapes() -> None:
     rng = np.random.default_rng(5)
     functions = (np.add, np.subtract, np.multiply, np.maximum)
     for _ in range(60):
@@ -303,12 +302,12 @@ REFUSED: list[tuple[str, Callable[[], Graph]]] = [
 
 
 @pytest.mark.parametrize(("text", "graph"), REFUSED, ids=[t for t, _ in REFUSED])
-def test_refuses(text: str, graph: Callable[[], Graph]) -> None:
+def test_unsupported_operators_are_refused(text: str, graph: Callable[[], Graph]) -> None:
     with pytest.raises(EngineError, match=re.escape(text)):
         to_ncnn(graph())
 
 
-def test_a_refusal_names_the_layer(tmp_path: Path) -> None:
+def test_refusal_names_the_layer(tmp_path: Path) -> None:
     (tmp_path / "n.prototxt").write_text(
         'layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 1 dim: 4 dim: 5 dim: 5 } } }\n'
         'layer { name: "best" type: "ArgMax" bottom: "d" top: "b" argmax_param { axis: 1 } }\n'
@@ -317,7 +316,7 @@ def test_a_refusal_names_the_layer(tmp_path: Path) -> None:
         anylayer.read(tmp_path / "n.prototxt").compile(engine="ncnn")
 
 
-def test_inputs_stay_as_they_are_and_outputs_are_the_callers() -> None:
+def test_inputs_are_not_changed_and_outputs_belong_to_the_caller() -> None:
     def function(x: Any) -> list[Any]:
         y = ops.relu(x)
         return [y, x, ops.sigmoid(x.reshape(-1)), y, np.ones(3, np.float32), y + 1]
@@ -335,14 +334,14 @@ def test_inputs_stay_as_they_are_and_outputs_are_the_callers() -> None:
     assert second[5].max() == 1
 
 
-def test_writes_into_buffers() -> None:
+def test_outputs_are_written_to_buffers() -> None:
     program = load_engine("ncnn").compile(traced(lambda x: ops.conv(x, W, B), X))
     buffer = np.empty((1, 16, 7, 10), np.float32)
     assert program([X], [buffer])[0] is buffer
     assert_same(buffer, ops.conv(X, W, B))
 
 
-def test_an_input_that_does_not_lie_in_one_piece() -> None:
+def test_input_that_is_not_contiguous() -> None:
     program = load_engine("ncnn").compile(traced(lambda x: ops.conv(x, W, B), X))
     turned = np.ascontiguousarray(X.transpose(0, 1, 3, 2)).transpose(0, 1, 3, 2)
     assert_same(program([turned])[0], ops.conv(X, W, B))
@@ -370,12 +369,12 @@ def test_forked_process_computes_on_one_thread() -> None:
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
 
 
-def test_an_input_that_nothing_reads() -> None:
+def test_input_that_nothing_reads() -> None:
     program = load_engine("ncnn").compile(traced(lambda x, y: y * 2, X, noise(1, 3)))
     assert_same(program([X, noise(1, 3)])[0], noise(1, 3) * 2)
 
 
-def test_several_threads_at_once() -> None:
+def test_program_is_safe_for_several_threads() -> None:
     program = load_engine("ncnn").compile(traced(lambda x: ops.relu(ops.conv(x, W, B)) * 2, X), 2)
     inputs = [noise(*X.shape, seed=i) for i in range(8)]
     wants = [program([x])[0] for x in inputs]
@@ -398,14 +397,14 @@ def test_weights_are_copied_once_and_only_by_ncnn() -> None:
     assert any(np.shares_memory(w, large) for w in model.weights)
 
 
-def test_shapes_are_told_for_the_choice_of_algorithms() -> None:
+def test_written_network_has_shapes() -> None:
     lines = to_ncnn(traced(lambda x: ops.conv(x, W, B), X)).text.splitlines()
     assert lines[:3] == ["7767517", "2 2", "Input l0 0 1 b0 0=12 1=9 2=8 -23330=4,3,12,9,8"]
     assert lines[3].startswith("Convolution l1 1 1 b0 b1 0=16 1=3 11=3")
 
 
 def stack(size: int, widths: list[int]) -> str:
-    """Convolutions of 3x3 with ReLUs, halved twice."""
+    """Return a network of 3x3 convolutions with ReLUs and two poolings."""
     shape, below = f"shape {{ dim: 1 dim: 3 dim: {size} dim: {size} }}", "data"
     text = f'layer {{ name: "data" type: "Input" top: "data" input_param {{ {shape} }} }}\n'
     for i, width in enumerate(widths):
@@ -429,7 +428,7 @@ def read(folder: Path, text: str) -> anylayer.Net:
     return anylayer.read(folder / "n.prototxt").fill(seed=3)
 
 
-def test_winograd_is_accurate_enough_through_a_deep_network(tmp_path: Path) -> None:
+def test_winograd_is_accurate_in_a_deep_network(tmp_path: Path) -> None:
     net = read(tmp_path, stack(48, [32, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64]))
     x = noise(1, 3, 48, 48)
     want, got = net.compile(engine="numpy")(x), net.compile(engine="ncnn")(x)
@@ -442,7 +441,7 @@ MODELS = {"mtcnn_det1": "fullimage", "shufflenet_v1_g3": ".", "squeezenet_v1.1":
 
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
 @pytest.mark.parametrize("name", MODELS)
-def test_whole_networks_are_as_caffe_computes_them(name: str) -> None:
+def test_whole_networks_match_caffe(name: str) -> None:
     folder = SHARED / "models" / name
     kinds = {
         kind: {p.stem.removeprefix(f"{kind}_"): np.load(p) for p in (folder / MODELS[name]).glob(f"{kind}_*.npy")}
@@ -465,7 +464,7 @@ def test_whole_networks_are_as_caffe_computes_them(name: str) -> None:
         "TheLegendAli+DeepLab-Context__examples__cifar10__cifar10_full",
     ],
 )
-def test_whole_networks_are_as_numpy_computes_them(name: str) -> None:
+def test_whole_networks_match_numpy(name: str) -> None:
     net = anylayer.read(SHARED / "prototxt" / f"{name}.prototxt").fill()
     x = noise(1, *net.inputs["data"].shape[1:])
     last = [n.inputs[0] for n in net.network.nodes if n.type == "Softmax"]  # before what saturates
@@ -476,7 +475,7 @@ def test_whole_networks_are_as_numpy_computes_them(name: str) -> None:
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
-def test_hed_with_the_tutorials_crop() -> None:
+def test_hed_with_the_crop_of_the_tutorial() -> None:
     crop = Path(__file__).parents[2] / "examples" / "hed" / "layers.py"
     net = anylayer.read(SHARED / "models" / "hed" / "deploy.prototxt", layers=[crop]).fill()
     x = noise(1, 3, 61, 83)
@@ -497,7 +496,7 @@ def graphs(net: anylayer.Net) -> list[Graph]:
 @pytest.mark.parametrize(
     ("size", "widths", "tried"), [(160, HEAVY, True), (32, HEAVY, False), (160, [8, 8, 8, 8], False)]
 )
-def test_auto_tries_it_where_large_3x3_convolutions_rule(
+def test_auto_measures_networks_of_large_3x3_convolutions(
     tmp_path: Path, size: int, widths: list[int], tried: bool
 ) -> None:
     assert load_engine("ncnn").suits(graphs(read(tmp_path, stack(size, widths)))) is tried
@@ -512,23 +511,21 @@ def test_other_large_convolutions_do_not_count(tmp_path: Path) -> None:
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let "auto" try ncnn on every network."""
+    """Make "auto" measure ncnn for every network."""
     monkeypatch.setattr(load_engine("ncnn"), "suits", lambda graphs: True)
 
 
-def test_auto_measures_it(tmp_path: Path, tried: None) -> None:
+def test_auto_measures_ncnn(tmp_path: Path, tried: None) -> None:
     model = read(tmp_path, stack(16, [4, 4])).compile(engine="auto")
     assert set(model.timings) == {"onnxruntime", "openvino", "ncnn"}
 
 
-def test_auto_leaves_it_out_where_bits_must_stay(tmp_path: Path, tried: None) -> None:
+def test_auto_skips_ncnn_when_exact(tmp_path: Path, tried: None) -> None:
     model = read(tmp_path, stack(16, [4, 4])).compile(engine="auto", exact=True)
     assert set(model.timings) == {"onnxruntime", "openvino"}
 
 
-def test_auto_goes_on_quietly_where_it_is_not_installed(
-    tmp_path: Path, tried: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_works_without_ncnn(tmp_path: Path, tried: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "anylayer.engines.ncnn", raising=False)
     monkeypatch.setitem(sys.modules, "ncnn", None)
     net = read(tmp_path, stack(16, [4, 4]))
@@ -537,13 +534,13 @@ def test_auto_goes_on_quietly_where_it_is_not_installed(
         net.compile(engine="ncnn")
 
 
-def test_auto_goes_on_quietly_where_it_has_no_form(tmp_path: Path, tried: None) -> None:
+def test_auto_skips_ncnn_for_unsupported_operators(tmp_path: Path, tried: None) -> None:
     text = stack(16, [4]) + 'layer { name: "b" type: "ArgMax" bottom: "c0" top: "b" argmax_param { axis: 1 } }\n'
     assert set(read(tmp_path, text).compile(engine="auto").timings) == {"onnxruntime", "openvino"}
 
 
 class Doctored:
-    """The engine ncnn, every answer multiplied, or failing."""
+    """The engine ncnn with all outputs multiplied by a factor, or (None) failing."""
 
     PRECISIONS = ("float32",)
 
@@ -562,7 +559,7 @@ class Doctored:
 
 
 @pytest.mark.parametrize(("factor", "kept"), [(1.00001, True), (1.001, False), (np.nan, False), (None, False)])
-def test_auto_leaves_it_out_where_its_answers_are_off(
+def test_auto_skips_inaccurate_or_failing_ncnn(
     tmp_path: Path, tried: None, monkeypatch: pytest.MonkeyPatch, factor: float | None, kept: bool
 ) -> None:
     load = run_file.load_engine
@@ -578,7 +575,7 @@ def test_auto_leaves_it_out_where_its_answers_are_off(
     assert ("ncnn" in model.timings) == kept
 
 
-def test_auto_measures_again_for_shapes_it_cannot_do(
+def test_auto_measures_again_for_shapes_that_ncnn_refuses(
     tmp_path: Path, tried: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fastest = {"onnxruntime": 2.0, "openvino": 3.0, "ncnn": 1.0}
@@ -596,8 +593,8 @@ def test_auto_measures_again_for_shapes_it_cannot_do(
 
 
 @pytest.mark.parametrize(("own", "seen"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
-def test_its_threads_sleep_while_they_wait_unless_told_otherwise(own: str | None, seen: str) -> None:
-    """The package is loaded with the variable set, and the variable is as before afterwards."""
+def test_waiting_threads_sleep_unless_the_user_sets_a_policy(own: str | None, seen: str) -> None:
+    """The variable is set while the package is loaded, and restored afterwards."""
     code = (
         "import os, sys\n"
         "class Watch:\n"
@@ -615,6 +612,6 @@ def test_its_threads_sleep_while_they_wait_unless_told_otherwise(own: str | None
     assert shown.split() == [seen, str(own)]
 
 
-def test_computes_in_float32_only(tmp_path: Path) -> None:
+def test_ncnn_computes_in_float32_only(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="engine 'ncnn' computes in float32, got 'bfloat16'"):
         read(tmp_path, stack(16, [4])).compile(engine="ncnn", precision="bfloat16")

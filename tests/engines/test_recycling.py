@@ -1,4 +1,4 @@
-"""Output arrays used again: only when nobody can tell."""
+"""Output arrays are reused only when nothing refers to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anylayer.tracing import trace
 F4 = np.dtype(np.float32)
 
 
-def test_a_dropped_array_is_given_again() -> None:
+def test_dropped_array_is_reused() -> None:
     pool = Recycled((4,), F4)
     first, slot = pool.take()
     place = first.ctypes.data
@@ -22,7 +22,7 @@ def test_a_dropped_array_is_given_again() -> None:
     assert same is slot and again.ctypes.data == place
 
 
-def test_what_is_held_is_not() -> None:
+def test_referenced_array_is_not_reused() -> None:
     pool = Recycled((4,), F4)
     held = []
     for hold in (lambda a: a, lambda a: a[1:], lambda a: a.reshape(2, 2).T, memoryview, lambda a: {"y": [a]}):
@@ -34,7 +34,7 @@ def test_what_is_held_is_not() -> None:
     assert len(held) == 5
 
 
-def test_no_more_than_three_are_kept() -> None:
+def test_at_most_three_arrays_are_kept() -> None:
     pool = Recycled((4,), F4)
     arrays = [pool.take() for _ in range(5)]
     assert [slot is None for _, slot in arrays] == [False, False, False, True, True]
@@ -42,7 +42,7 @@ def test_no_more_than_three_are_kept() -> None:
     assert Recycled((1 << 25,), F4).take()[1] is None
 
 
-def test_results_that_are_kept_stay_as_they_are() -> None:
+def test_kept_results_do_not_change() -> None:
     shape = (64, 1024)
     graph = trace(lambda xs: [ops.relu(xs[0])], [TensorType.of(shape)])
     program = load_engine("openvino").compile(graph, 2)

@@ -55,13 +55,13 @@ def text(report: Any, width: int | None, **how: Any) -> list[str]:
 
 @pytest.mark.parametrize("edges", [False, True])
 @pytest.mark.parametrize("width", [80, 100, 132])
-def test_a_table_fits_its_width(report: Any, width: int, edges: bool) -> None:
+def test_table_fits_its_width(report: Any, width: int, edges: bool) -> None:
     shown = text(report, width, edges=edges) + ends(report, width)
     assert [line for line in shown if len(line) > width] == []
     assert {line.split()[-1] for line in shown[2:4]} <= {"engine", "Python*", "engine*"}
 
 
-def test_what_a_narrow_table_keeps_and_what_it_cuts(report: Any) -> None:
+def test_narrow_table_keeps_numbers_and_cuts_names(report: Any) -> None:
     shown = text(report, 80)
     conv, host, mine, cut, mystery, relu = shown[2:8]
     assert re.fullmatch(r"incepti…ng_name  Con…ion  kernel…  1x64x401x561\s+36\.9 k  8\.29 G  engine", conv)
@@ -74,7 +74,7 @@ def test_what_a_narrow_table_keeps_and_what_it_cuts(report: Any) -> None:
     assert "layer 'four' (ReLU): not traced: " in below
 
 
-def test_a_wide_table_has_everything_in_its_cells(report: Any) -> None:
+def test_wide_table_is_complete(report: Any) -> None:
     shown = text(report, None)
     (conv,) = [line for line in shown if line.startswith(NAME)]
     assert "num_output=64 kernel_size=3 pad=1 dilation=1 group=1 bias_term=true" in conv
@@ -83,14 +83,14 @@ def test_a_wide_table_has_everything_in_its_cells(report: Any) -> None:
     assert "Python, test_listing.py: " in host
 
 
-def test_reasons_leave_the_cells_first(report: Any) -> None:
+def test_reasons_move_below_the_table_first(report: Any) -> None:
     found = max(len(line) for line in text(report, None)[2:] if "in Python" not in line)
     shown = text(report, found - 1)
     assert NAME in "\n".join(shown)
     assert "layer 'one' (Branchy): in Python: " in "\n".join(shown)
 
 
-def test_edges_say_what_feeds_what(report: Any) -> None:
+def test_edges_name_producers(report: Any) -> None:
     shown = text(report, None, edges=True)
     assert shown[2].split("  ")[0] == NAME
     cells = [re.split(r"  +", line) for line in shown[2:8]]
@@ -108,7 +108,7 @@ def test_edges_say_what_feeds_what(report: Any) -> None:
     assert cells[5][3] == "end ? (output)"
 
 
-def test_the_notebook_view_is_complete(report: Any) -> None:
+def test_html_is_complete(report: Any) -> None:
     shown = report._repr_html_()
     assert "<p>6 nodes, 36.9 k weights" in shown
     assert "<p>inputs: data float32[1, 64, 401, 561]</p>" in shown

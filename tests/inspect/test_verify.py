@@ -1,4 +1,4 @@
-"""Comparing engines with NumPy node by node; profiling."""
+"""Verification of engines node by node, and profiling."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_node_is_compared(net: anylayer.Net, engine: str) -> None:
     assert checks["low"].scale == pytest.approx(4.5)
 
 
-def test_the_first_diverging_node_is_named(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_differing_node_is_named(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
     real = verifying.load_engine("onnxruntime")
 
     class Off:

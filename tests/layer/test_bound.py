@@ -19,7 +19,7 @@ TYPE = TensorType.of((1, 6))
 
 
 class Doubled(Layer):
-    """Multiplies values."""
+    """Multiply values."""
 
     message = "some_param"
     scale: float = field(1, "float", 2.0)
@@ -29,7 +29,7 @@ class Doubled(Layer):
 
 
 class Grown(Layer):
-    """Repeats values."""
+    """Repeat values."""
 
     message = "some_param"
     scale: int = field(1, "int32", 1)
@@ -40,7 +40,7 @@ class Grown(Layer):
 
 
 class Weighted(Layer):
-    """Adds a weight."""
+    """Add a weight."""
 
     def forward(self, x: Any) -> Any:
         return x + self.blob(0, (6,), Filler.read({"value": 1.5}), what="bias")
@@ -57,23 +57,23 @@ def run(definitions: Any, n: Node, dialect: str | None = None, dtype: Any = None
     return bind(n, definitions, [TYPE], dialect, dtype)([X])[0]
 
 
-def test_the_dialect_decides() -> None:
+def test_dialect_decides_between_classes() -> None:
     params = {"some_param": {"scale": 3}}
     assert run(BOTH, node(params), "one").shape == (1, 6)
     assert run(BOTH, node(params), "two").shape == (1, 18)
 
 
-def test_the_fields_tell() -> None:
+def test_fields_decide_between_classes() -> None:
     assert run(BOTH, node({"some_param": {"scale": 2, "extra": 1}})).shape == (1, 12)
 
 
-def test_what_is_ambiguous_is_refused_with_the_candidates() -> None:
-    text = "f.prototxt:3: layer 'n' (Some): 'Some' can mean 2 things, give dialect=...: one: Multiplies values.;"
+def test_ambiguous_class_is_refused_with_the_candidates() -> None:
+    text = "f.prototxt:3: layer 'n' (Some): 'Some' can mean 2 things, give dialect=...: one: Multiply values.;"
     with pytest.raises(DialectError, match=re.escape(text)):
         run(BOTH, node({"some_param": {"scale": 3}}))
 
 
-def test_a_field_that_no_meaning_has_is_refused_by_name() -> None:
+def test_field_that_no_class_declares_is_refused_by_name() -> None:
     misspelt = node({"some_param": {"extr": 3}}, lines={"some_param.extr": 5})
     rule = "layer 'n' (Some): some_param has no field 'extr' (line 5); did you mean 'extra'?"
     with pytest.raises(LayerError, match=re.escape(rule)):
@@ -82,20 +82,20 @@ def test_a_field_that_no_meaning_has_is_refused_by_name() -> None:
         run(BOTH, node({"some_param": {"weight": 3}}))
 
 
-def test_fields_that_no_meaning_has_together_are_refused_with_the_candidates() -> None:
+def test_fields_that_fit_no_single_class_are_refused_with_the_candidates() -> None:
     class Other(Doubled):
-        """Adds values."""
+        """Add values."""
 
         only: int = field(2, "int32", 0)
 
     found = [*BOTH, Definition("Some", Other, "built-in", ("three",))]
     with pytest.raises(
-        DialectError, match=r"'Some' fits none of 3 things, give dialect=[.]{3}: one: Multiplies values"
+        DialectError, match=r"'Some' fits none of 3 things, give dialect=[.]{3}: one: Multiply values"
     ):
         run(found, node({"some_param": {"extra": 3, "only": 1}}))
 
 
-def test_weights() -> None:
+def test_weights_come_from_filler_or_file() -> None:
     one = [Definition("Some", Weighted, "built-in")]
     assert run(one, node())[0, 0] == 1.5
     assert run(one, node(blobs=[np.ones((1, 1, 1, 6), np.float32)]))[0, 0] == 1
@@ -135,7 +135,7 @@ def contract(forward: Any, shapes: Any = None) -> list[Definition]:
     return [Definition("Some", User, "user.py")]
 
 
-def test_opencvs_contract() -> None:
+def test_class_with_opencvs_contract_is_called() -> None:
     seen: list[Any] = []
 
     def shapes(self: Any, inputs: Any) -> Any:
@@ -162,13 +162,13 @@ def test_opencvs_contract() -> None:
         ),
     ],
 )
-def test_contract_mistakes(forward: Any, shapes: Any, text: str) -> None:
+def test_mistakes_in_opencvs_contract_are_refused(forward: Any, shapes: Any, text: str) -> None:
     with pytest.raises(LayerError, match=re.escape("f.prototxt:3: layer 'n' (Some): " + text)):
         run(contract(forward, shapes), node())
 
 
 @pytest.mark.parametrize("shapes", [None, lambda self: [[1, 6]]])
-def test_a_method_that_takes_something_else(shapes: Any) -> None:
+def test_method_with_another_signature_is_refused(shapes: Any) -> None:
     class Bare:
         def forward(self, inputs: Any) -> Any:
             return inputs
@@ -180,7 +180,7 @@ def test_a_method_that_takes_something_else(shapes: Any) -> None:
         run(found, node())
 
 
-def test_other_dtypes_are_cast_with_a_note() -> None:
+def test_other_dtype_is_cast_with_a_note() -> None:
     bound = bind(node(), contract(lambda self, i: [i[0] * np.float64(2)]), [TYPE], None, np.dtype(np.float32))
     assert bound([X])[0].dtype == np.float32
     assert bound.notes == ["output 0 is float64, cast to float32: write .astype(np.float32)"]

@@ -32,7 +32,7 @@ def read(**values: object) -> Example:
     return example
 
 
-def test_defaults() -> None:
+def test_absent_fields_have_defaults() -> None:
     e = read()
     assert (e.count, e.ratio, e.flag, e.mode, e.sizes, e.inner.size, e.name) == (5, 0.5, False, "MAX", (), 3, "")
     assert not e.has("count")
@@ -45,7 +45,7 @@ def test_values_are_typed_as_declared() -> None:
     assert e.has("count")
 
 
-def test_other_spellings() -> None:
+def test_other_spellings_of_values_are_accepted() -> None:
     assert read(mode=1).mode == "AVE"
     assert read(flag=1).flag is True and read(flag=Word("f")).flag is False and read(flag=True).flag is True
     assert read(ratio=Word("-inf")).ratio == float("-inf")
@@ -73,11 +73,11 @@ def test_defaults_by_dialect_and_schema() -> None:
         ({"count": [1, 2]}, "parameter 'count': is given 2 times, once is allowed"),
     ],
 )
-def test_refusals(values: dict[str, object], text: str) -> None:
+def test_wrong_values_are_refused(values: dict[str, object], text: str) -> None:
     with pytest.raises(LayerError, match=re.escape(text)):
         read(**values)
 
 
-def test_a_missing_required_field() -> None:
+def test_missing_required_field_is_refused() -> None:
     with pytest.raises(LayerError, match="parameter 'needed' is missing"):
         Example.__new__(Example).assign({})

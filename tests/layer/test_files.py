@@ -1,4 +1,4 @@
-"""Layers files that register with OpenCV, that are programs, that are given more than once."""
+"""Layers files that register with OpenCV, that are programs, and that are given several times."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ B = np.zeros((1, 1, 4, 3), np.float32)
 
 @pytest.fixture(params=["installed", "absent"])
 def opencv(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """OpenCV installed, or not."""
+    """Run a test with OpenCV, and with cv2 not installed."""
     if request.param == "installed":
         pytest.importorskip("cv2")
     else:
@@ -82,7 +82,7 @@ def written(tmp_path: Path, text: str, name: str = "mine.py") -> Path:
     return tmp_path / name
 
 
-def test_a_program_in_the_shape_of_opencvs_sample_is_a_layers_file(tmp_path: Path, opencv: str) -> None:
+def test_program_like_opencvs_sample_is_a_layers_file(tmp_path: Path, opencv: str) -> None:
     net = written(tmp_path, NET, "net.prototxt")
     model = anylayer.read(net, layers=[written(tmp_path, SAMPLE)]).compile("onnxruntime")
     assert np.array_equal(model({"a": A, "b": B})["crop"], A[:, :, 2:6, 3:6])
@@ -116,9 +116,7 @@ def test_a_program_in_the_shape_of_opencvs_sample_is_a_layers_file(tmp_path: Pat
         ("import cv2, anylayer", "anylayer.layer('Crop')(Middle)\ncv2.dnn_registerLayer('Crop', Middle)"),
     ],
 )
-def test_what_a_file_registers_with_opencv_is_what_it_defines(
-    tmp_path: Path, opencv: str, head: str, tail: str
-) -> None:
+def test_registration_with_opencv_defines_a_layer(tmp_path: Path, opencv: str, head: str, tail: str) -> None:
     if opencv == "absent" and "cv2.error" in tail:
         tail = tail.replace("cv2.error", "RuntimeError")
     found = load_layers([written(tmp_path, f"{head}\n{MIDDLE}\n{tail}\n")])
@@ -126,13 +124,13 @@ def test_what_a_file_registers_with_opencv_is_what_it_defines(
     assert Path(found["Crop"].origin).name == "mine.py"
 
 
-def test_a_module_beside_the_file_may_register(tmp_path: Path, opencv: str) -> None:
+def test_module_in_the_same_folder_may_register(tmp_path: Path, opencv: str) -> None:
     written(tmp_path, f"import cv2\n{MIDDLE}\ncv2.dnn_registerLayer('Crop', Middle)\n", "beside.py")
     for name in ("one.py", "two.py"):
         assert list(load_layers([written(tmp_path, "import beside\n", name)])) == ["Crop"]
 
 
-def test_opencv_itself_learns_of_no_layer(tmp_path: Path) -> None:
+def test_opencv_itself_gets_no_layer(tmp_path: Path) -> None:
     cv2 = pytest.importorskip("cv2")
     before = cv2.dnn_registerLayer, cv2.dnn_unregisterLayer, set(vars(cv2)), set(vars(cv2.dnn))
     for k in range(3):  # a type that OpenCV got twice would end the process
@@ -141,7 +139,7 @@ def test_opencv_itself_learns_of_no_layer(tmp_path: Path) -> None:
     assert (cv2.dnn_registerLayer, cv2.dnn_unregisterLayer, set(vars(cv2)), set(vars(cv2.dnn))) == before
 
 
-def test_a_file_is_executed_once_as_long_as_it_stays_as_it_is(tmp_path: Path) -> None:
+def test_unchanged_file_is_executed_once(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         "import beside\nprint('executed', beside.WORD)\nclass A:\n    forward = 1\nclass B:\n    forward = 2\n",
@@ -159,7 +157,7 @@ def test_a_file_is_executed_once_as_long_as_it_stays_as_it_is(tmp_path: Path) ->
     assert done.stdout == "executed one\nexecuted two\n3\n3\n"
 
 
-def test_a_file_for_two_types_does_not_end_the_process(tmp_path: Path) -> None:
+def test_file_for_two_types_does_not_end_the_process(tmp_path: Path) -> None:
     pytest.importorskip("cv2")
     two = CLASS.format(name="Two")
     written(tmp_path, f"import cv2\n{MIDDLE}{two}\ncv2.dnn_registerLayer('Crop', Middle)\n")
@@ -200,12 +198,12 @@ def test_a_file_for_two_types_does_not_end_the_process(tmp_path: Path) -> None:
         ("import cv2\nclass A: x = 1 / 0\ncv2.dnn_registerLayer('A', A)\n", "mine.py:2: ZeroDivisionError"),
     ],
 )
-def test_files_that_define_nothing_are_refused(tmp_path: Path, opencv: str, text: str, rule: str) -> None:
+def test_file_without_layers_is_refused(tmp_path: Path, opencv: str, text: str, rule: str) -> None:
     with pytest.raises((FileError, InputError), match=rule):
         load_layers([written(tmp_path, text)])
 
 
-def test_a_use_of_opencv_without_opencv_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_use_of_missing_opencv_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cv2", None)
     text = (
         "import cv2\nclass Uses:\n    def __init__(self, params, blobs): pass\n"
@@ -233,7 +231,7 @@ def test_a_use_of_opencv_without_opencv_says_so(tmp_path: Path, monkeypatch: pyt
         (["Crop=nowhere.py:Xyz"], "nowhere.py: there is no such layers file"),
     ],
 )
-def test_layers_that_are_given_wrongly(
+def test_wrong_values_for_layers_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layers: Any, rule: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

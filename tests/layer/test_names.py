@@ -1,4 +1,4 @@
-"""Which class a layer gets by its type's name, and what is said where none has it."""
+"""Types of layers and names of classes: which class a layer gets, and suggestions where there is none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Doubles:
 
 
 def keras(tmp_path: Path, kind: str, **more: Any) -> Path:
-    """A Keras model of one layer."""
+    """Write a Keras model of one layer; return its path."""
     first = {"name": "x", "batch_shape": [None, 3], "dtype": "float32", "sparse": False}
     layers = [
         {"class_name": "InputLayer", "config": first},
@@ -38,19 +38,17 @@ def keras(tmp_path: Path, kind: str, **more: Any) -> Path:
 
 @pytest.mark.parametrize("kind", ["Gate", "my>Gate"])
 @pytest.mark.parametrize("given", ["Gate", "my>Gate"])
-def test_a_registered_class_of_keras_has_its_name_with_or_without_the_package(
-    tmp_path: Path, kind: str, given: str
-) -> None:
+def test_registered_keras_class_matches_with_or_without_its_package(tmp_path: Path, kind: str, given: str) -> None:
     net = anylayer.read(keras(tmp_path, kind, registered_name="my>Gate"), layers=[(given, Doubles)])
     assert np.array_equal(net.compile("numpy")({"x": X})["y"], X * 2)
 
 
-def test_a_package_does_not_take_the_place_of_a_built_in_layer(tmp_path: Path) -> None:
+def test_packaged_name_does_not_replace_a_built_in_layer(tmp_path: Path) -> None:
     net = anylayer.read(keras(tmp_path, "ReLU"), layers=[("my>ReLU", Doubles)])
     assert np.array_equal(net.compile("numpy")({"x": -X})["y"], X * 0)
 
 
-def test_a_class_of_ones_own_with_a_built_in_name_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_registered_class_with_a_built_in_name_is_not_the_built_in_layer(tmp_path: Path) -> None:
     path = keras(tmp_path, "ReLU", module=None, registered_name="my>ReLU")
     with pytest.raises(UnknownLayers, match="1 unknown layer type: 'my>ReLU'"):
         anylayer.read(path).compile("numpy")
@@ -59,7 +57,7 @@ def test_a_class_of_ones_own_with_a_built_in_name_is_not_taken_for_it(tmp_path: 
         assert np.array_equal(net.compile("numpy")({"x": -X})["y"], -X * 2)
 
 
-def test_the_nearest_name_is_one_of_the_users_own(tmp_path: Path) -> None:
+def test_suggestion_prefers_the_users_types(tmp_path: Path) -> None:
     path = keras(tmp_path, "Gate")
     rule = (
         "1 unknown layer type: 'Gate' (layer 'y'); did you mean 'Gatee'? You define, and no layer has: 'Gatee'. To"
@@ -74,13 +72,13 @@ def test_the_nearest_name_is_one_of_the_users_own(tmp_path: Path) -> None:
         anylayer.read(path).compile("numpy")
 
 
-def test_a_type_that_is_misspelt_is_noted_where_a_built_in_layer_is_taken(tmp_path: Path) -> None:
+def test_misspelt_type_gets_a_note_where_a_built_in_layer_is_used(tmp_path: Path) -> None:
     net = anylayer.read(keras(tmp_path, "ReLU"), layers=[("ReLUU", Doubles), ("Other", Doubles)])
     notes = [n for n in net.inspect().notes if "no layer" in n]
     assert notes == ["no layer has the type 'ReLUU', for which a class is given; did you mean 'ReLU'?"]
 
 
-def test_a_program_inside_the_file_is_unknown_and_gets_a_stub_under_its_own_name(tmp_path: Path) -> None:
+def test_program_inside_the_file_is_unknown_and_gets_a_stub(tmp_path: Path) -> None:
     from anylayer.cli.stubs import stub_file
 
     code = "x" * 500
@@ -100,7 +98,7 @@ def test_a_program_inside_the_file_is_unknown_and_gets_a_stub_under_its_own_name
     assert np.array_equal(found.compile("numpy")({"x": X})["y"], X * 2)
 
 
-def test_a_model_shows_its_engine_its_ends_and_what_runs_in_python(tmp_path: Path) -> None:
+def test_repr_of_a_model_names_engine_inputs_outputs_and_host_calls(tmp_path: Path) -> None:
     class Host(Doubles):
         def forward(self, inputs: Any) -> Any:
             return [inputs[0] * np.float32(float(inputs[0].max()))]

@@ -1,4 +1,4 @@
-"""Registering and finding layer classes; a user's layers file."""
+"""Registration of layer classes, and layers files."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_layers_file_registers_for_the_reader_that_names_it(file: Path) -> None:
+def test_layers_file_does_not_register_for_the_process(file: Path) -> None:
     found = load_layers([file])
     assert list(found) == ["Mine"]
     assert (found["Mine"].origin, found["Mine"].typed, found["Mine"].built_in) == (str(file), False, False)
     assert "Mine" not in registered()
 
 
-def test_a_class_that_does_not_register_itself_is_named(file: Path) -> None:
+def test_class_that_does_not_register_itself_can_be_named(file: Path) -> None:
     found = load_layers([f"Crop={file}:Bare"])
     assert found["Crop"].cls.__name__ == "Bare"
     with pytest.raises(InputError, match=r"mine.py has no class 'Missing'"):
         load_layers([f"Crop={file}:Missing"])
 
 
-def test_a_class_may_be_given_itself() -> None:
+def test_layers_may_be_a_pair_of_type_and_class() -> None:
     class Given:
         pass
 
     assert load_layers([("Some", Given)])["Some"].cls is Given
 
 
-def test_registering_in_a_program_counts_for_the_process() -> None:
+def test_registration_in_a_program_holds_for_the_process() -> None:
     try:
 
         @anylayer.layer("FromAProgram")
@@ -87,13 +87,13 @@ def test_registering_in_a_program_counts_for_the_process() -> None:
         ),
     ],
 )
-def test_bad_layers_files(tmp_path: Path, text: str, message: str) -> None:
+def test_broken_layers_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "bad.py").write_text(text)
     with pytest.raises((FileError, InputError), match=message):
         load_layers([tmp_path / "bad.py"])
 
 
-def test_the_line_of_a_mistake_in_a_file_given_by_a_relative_path(
+def test_error_in_a_file_with_a_relative_path_names_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -102,7 +102,7 @@ def test_the_line_of_a_mistake_in_a_file_given_by_a_relative_path(
         load_layers(["bad.py"])
 
 
-def test_a_layers_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
+def test_layers_file_imports_modules_from_its_folder(tmp_path: Path) -> None:
     for folder, factor in (("one", 2), ("two", 3)):
         (tmp_path / folder / "shared").mkdir(parents=True)
         (tmp_path / folder / "shared" / "__init__.py").write_text("from shared.deep import FACTOR")
@@ -121,12 +121,12 @@ def test_a_layers_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
     assert not {"shared", "shared.deep", "more"} & set(sys.modules)
 
 
-def test_a_missing_layers_file() -> None:
+def test_missing_layers_file_is_refused() -> None:
     with pytest.raises(FileError, match=re.escape("nowhere.py: there is no such layers file")):
         load_layers(["nowhere.py"])
 
 
-def test_the_same_built_in_twice_is_a_mistake() -> None:
+def test_built_in_type_cannot_be_defined_twice_for_a_dialect() -> None:
     registry = Registry("caffe")
     registry.add(Definition("X", object, "built-in", ("a",)))
     registry.add(Definition("X", object, "built-in", ("b",)))
@@ -134,13 +134,13 @@ def test_the_same_built_in_twice_is_a_mistake() -> None:
         registry.add(Definition("X", object, "built-in", ("b", "c")))
 
 
-def test_a_candidates_meaning_is_a_whole_sentence() -> None:
-    """A refusal shows it where a type has several meanings."""
+def test_summaries_of_built_in_layers_are_sentences() -> None:
+    """DialectError shows the summaries of the candidates."""
     definitions = Registry.of("caffe").definitions()
     assert [d.cls.__name__ for d in definitions if not d.summary.endswith(".")] == []
 
 
-def test_built_in_layers_are_found_by_their_files_name() -> None:
+def test_built_in_layers_are_found_by_file_name() -> None:
     registry = Registry.of("caffe")
     assert [d.cls.__name__ for d in registry.find("ShuffleChannel")] == ["ShuffleChannel"]
     assert registry.find("NoSuchLayer") == []

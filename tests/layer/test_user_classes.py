@@ -1,4 +1,4 @@
-"""What a user's class may do wrong is refused with its place; what it may do is done once."""
+"""Mistakes in a user's class are refused with their place, and the class is called once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Unprintable:
     ],
 )
 @pytest.mark.parametrize("engine", ENGINES)
-def test_shapes_of_another_kind_are_refused(tmp_path: Path, shapes: Any, engine: str) -> None:
+def test_getmemoryshapes_must_return_shapes(tmp_path: Path, shapes: Any, engine: str) -> None:
     rule = (
         r"net.prototxt:2: layer 'u' \(U\): getMemoryShapes must return a list of shapes, got .*\. Return one list"
     )
@@ -67,12 +67,12 @@ def test_shapes_of_another_kind_are_refused(tmp_path: Path, shapes: Any, engine:
 @pytest.mark.parametrize(
     "shapes", [[[1, 3, 4, 4]], ((1, 3, 4, 4),), np.array([[1, 3, 4, 4]]), [np.int64([1, 3, 4, 4])]]
 )
-def test_shapes_of_any_integers_are_taken(tmp_path: Path, shapes: Any) -> None:
+def test_getmemoryshapes_may_return_any_integers(tmp_path: Path, shapes: Any) -> None:
     assert np.array_equal(run(tmp_path, made(getMemoryShapes=lambda self, inputs: shapes)), X)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_sizes_that_cannot_be_are_refused(tmp_path: Path, engine: str) -> None:
+def test_impossible_sizes_are_refused(tmp_path: Path, engine: str) -> None:
     with pytest.raises(LayerError, match=r"getMemoryShapes gives \(1, -3, 4, 4\), a size cannot be negative"):
         run(tmp_path, made(getMemoryShapes=lambda self, inputs: [[1, -3, 4, 4]]), engine)
     with pytest.raises(
@@ -101,7 +101,7 @@ OUTPUTS = [
 @pytest.mark.parametrize(("result", "rule"), OUTPUTS)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.filterwarnings("ignore:.*runs in Python")
-def test_results_of_another_kind_are_refused(tmp_path: Path, result: Any, rule: str, engine: str) -> None:
+def test_forward_must_return_arrays(tmp_path: Path, result: Any, rule: str, engine: str) -> None:
     with pytest.raises(LayerError, match=re.escape(f"net.prototxt:2: layer 'u' (U): {rule}")):
         run(tmp_path, made(forward=lambda self, inputs: result), engine)
 
@@ -140,12 +140,12 @@ def test_every_exception_names_the_layer(
         run(tmp_path, cls, engine)
 
 
-def test_an_interrupt_from_the_keyboard_passes(tmp_path: Path) -> None:
+def test_keyboard_interrupt_is_not_caught(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, made(forward=lambda self, inputs: _raise(KeyboardInterrupt())))
 
 
-def test_an_exit_in_a_later_call_is_named(tmp_path: Path) -> None:
+def test_exit_in_a_later_call_names_the_layer(tmp_path: Path) -> None:
     def forward(self: Any, inputs: Any) -> Any:
         if inputs[0].max() > 50:
             sys.exit(0)
@@ -171,7 +171,7 @@ def test_an_exit_in_a_later_call_is_named(tmp_path: Path) -> None:
         (made(forward=property(lambda self: _raise(ValueError("odd")))), "forward raises ValueError: odd"),
     ],
 )
-def test_classes_of_another_kind_are_refused(tmp_path: Path, cls: Any, rule: str) -> None:
+def test_class_without_the_methods_is_refused(tmp_path: Path, cls: Any, rule: str) -> None:
     with pytest.raises((LayerError, InputError), match=re.escape(rule)):
         run(tmp_path, cls)
 
@@ -198,12 +198,12 @@ class Plain(Layer):
         ({"forward": lambda self, x: sys.exit(0)}, "forward ends the program (SystemExit: 0)"),
     ],
 )
-def test_typed_classes_are_held_to_the_same(tmp_path: Path, methods: Any, rule: str) -> None:
+def test_typed_class_is_checked_as_well(tmp_path: Path, methods: Any, rule: str) -> None:
     with pytest.raises(LayerError, match=re.escape(f"net.prototxt:2: layer 'u' (U): {rule}")):
         run(tmp_path, type("Wrong", (Plain,), methods))
 
 
-def test_a_param_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+def test_missing_param_is_refused_with_the_params_of_the_node(tmp_path: Path) -> None:
     rule = r"raises KeyError: 'strid' .*; the params of this node are: stride, pad$"
     with pytest.raises(LayerError, match=rule):
         run(tmp_path, made(__init__=lambda self, params, blobs: params["strid"], __module__=__name__))
@@ -227,7 +227,7 @@ def test_a_param_that_is_not_there_is_answered_with_those_that_are(tmp_path: Pat
 @pytest.mark.parametrize("engine", ALL)
 @pytest.mark.parametrize("traced", [True, False])
 @pytest.mark.filterwarnings("ignore:.*runs in Python")
-def test_an_instance_is_made_once(tmp_path: Path, engine: str, traced: bool) -> None:
+def test_instance_is_made_once(tmp_path: Path, engine: str, traced: bool) -> None:
     calls: list[str] = []
 
     class Counted:
@@ -252,7 +252,7 @@ def test_an_instance_is_made_once(tmp_path: Path, engine: str, traced: bool) -> 
     assert calls == ["__init__", "getMemoryShapes", "finalize"]
 
 
-def test_a_state_that_is_not_plain_data_is_made_again(tmp_path: Path) -> None:
+def test_instance_whose_state_cannot_be_copied_is_made_again(tmp_path: Path) -> None:
     calls: list[str] = []
 
     class Held:
@@ -269,7 +269,7 @@ def test_a_state_that_is_not_plain_data_is_made_again(tmp_path: Path) -> None:
     assert len(calls) > 1
 
 
-def test_a_state_that_forward_changes_starts_anew(tmp_path: Path) -> None:
+def test_state_that_forward_changes_is_reset(tmp_path: Path) -> None:
     class Counts:
         def __init__(self, params: Any, blobs: Any) -> None:
             self.table, self.seen = np.zeros(1, np.float32), [0]
@@ -289,13 +289,13 @@ def test_a_state_that_forward_changes_starts_anew(tmp_path: Path) -> None:
     assert start in (1, 4)  # at most the trial call that tells the output's shape stands before it
 
 
-def test_what_is_called_finalize_and_takes_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_finalize_with_another_signature_is_not_called(tmp_path: Path) -> None:
     assert np.array_equal(run(tmp_path, made(finalize=lambda self: 1 / 0)), X)
     with pytest.raises(LayerError, match=r"finalize\(inputs, outputs\) needs getMemoryShapes"):
         run(tmp_path, made(finalize=lambda self, inputs, outputs: None))
 
 
-def test_a_class_may_change_its_blobs(tmp_path: Path) -> None:
+def test_class_may_change_its_blobs(tmp_path: Path) -> None:
     class Doubles:
         def __init__(self, params: Any, blobs: Any) -> None:
             blobs[0][...] *= 2

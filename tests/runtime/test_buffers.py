@@ -1,4 +1,4 @@
-"""What goes into an engine and out of it: whose memory it is, from call to call; small and large arrays."""
+"""Memory of inputs and outputs: who may write to it from call to call, for small and large arrays."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check(got: dict[str, np.ndarray], x: np.ndarray, k: np.ndarray) -> None:
     assert np.array_equal(got["z"], x * 2)
 
 
-def test_what_was_given_stays_as_it_was(made: Any) -> None:
+def test_results_of_earlier_calls_do_not_change(made: Any) -> None:
     model, noise = made
     results = []
     for seed in range(6):
@@ -49,7 +49,7 @@ def test_what_was_given_stays_as_it_was(made: Any) -> None:
     check(model({"x": x, "k": k}), x, k)
 
 
-def test_inputs_may_change_in_place_or_be_others(made: Any) -> None:
+def test_inputs_may_be_changed_in_place_or_replaced(made: Any) -> None:
     model, noise = made
     x, k = noise(1), noise(2)
     out = {"y": np.empty_like(x), "z": np.empty_like(x)}
@@ -62,7 +62,7 @@ def test_inputs_may_change_in_place_or_be_others(made: Any) -> None:
         check(model({"x": x, "k": k}, buffers), x, k)
 
 
-def test_an_input_is_left_as_it_was(made: Any) -> None:
+def test_inputs_are_not_written_to(made: Any) -> None:
     model, noise = made
     x, k = noise(1), noise(2)
     x.setflags(write=False)
@@ -72,14 +72,14 @@ def test_an_input_is_left_as_it_was(made: Any) -> None:
     assert not x.flags.writeable
 
 
-def test_the_same_array_may_be_two_inputs(made: Any) -> None:
+def test_one_array_may_be_two_inputs(made: Any) -> None:
     model, noise = made
     x = noise(1)
     for _ in range(2):
         check(model({"x": x, "k": x}), x, x)
 
 
-def test_buffers_may_be_others_each_time_and_for_some_outputs_only(made: Any) -> None:
+def test_each_call_may_have_other_buffers_for_some_outputs(made: Any) -> None:
     model, noise = made
     x, k = noise(1), noise(2)
     pair = {"y": np.empty_like(x), "z": np.empty_like(x)}
@@ -98,7 +98,7 @@ def test_buffers_may_be_others_each_time_and_for_some_outputs_only(made: Any) ->
             assert np.array_equal(array, x + k if name == "y" else x * 2)
 
 
-def test_a_buffer_is_written_only_when_it_is_given(made: Any) -> None:
+def test_buffer_is_written_only_in_the_call_that_passes_it(made: Any) -> None:
     model, noise = made
     x, k = noise(1), noise(2)
     out = {"y": np.empty_like(x), "z": np.empty_like(x)}
@@ -131,7 +131,7 @@ def test_threads_have_their_own_buffers(made: Any) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("engine", ALL)
-def test_outputs_that_are_one_value_or_an_input(tmp_path: Path, engine: str, size: int) -> None:
+def test_outputs_that_are_the_same_value_or_an_input(tmp_path: Path, engine: str, size: int) -> None:
     (tmp_path / "n.prototxt").write_text(
         f'layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: 1 dim: {size} }} }} }}'
         'layer { name: "y" type: "ReLU" bottom: "x" top: "y" }'
@@ -151,8 +151,9 @@ def test_outputs_that_are_one_value_or_an_input(tmp_path: Path, engine: str, siz
         assert not np.array_equal(x, got["e"])
 
 
-def test_large_weights_are_read_where_they_lie(tmp_path: Path, monkeypatch: Any) -> None:
-    """No weight is written to a file for ONNX Runtime, nor into the model; memory may be read-only, unaligned."""
+def test_large_weights_are_read_from_numpys_memory(tmp_path: Path, monkeypatch: Any) -> None:
+    """Weights are neither written to a file for ONNX Runtime nor to the model. They may be read-only and
+    unaligned."""
     from anylayer.engines import onnxruntime as engine
 
     (tmp_path / "n.prototxt").write_text(

@@ -1,4 +1,4 @@
-"""Which engines "auto" trusts, and what it does when the chosen one stops."""
+"""The engines that "auto" accepts, and what it does when the chosen engine stops."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_numpy_decides_between_engines(right: str) -> None:
         (lambda x: np.where(x > 0.9, np.inf, x), "is off by inf of 1"),
     ],
 )
-def test_how_an_engine_differs(wrong: Function, text: str) -> None:
+def test_difference_of_an_engine_is_described(wrong: Function, text: str) -> None:
     kept, found = choose(lambda x: x, a=lambda x: x, b=wrong)
     assert kept == ["a"] and found == {"b": f"output 'y' {text}, compared with NumPy"}
 
@@ -65,25 +65,25 @@ def test_integers_must_be_equal() -> None:
     assert kept == ["a"] and found == {"b": "output 'y' differs in 1 of 2 values, compared with NumPy"}
 
 
-def test_nan_where_numpy_has_it_agrees() -> None:
+def test_nan_matches_nan_of_numpy() -> None:
     have = np.array([np.nan, np.inf, -np.inf, 1], np.float32)
     assert agree({"y": have.copy()}, {"y": have})
     assert not agree({"y": np.nan_to_num(have)}, {"y": have})
 
 
-def test_jump_is_no_fault() -> None:
-    """A threshold at a value of the noise itself: its last bits decide."""
+def test_difference_at_a_jump_is_accepted() -> None:
+    """The threshold is a value of the noise itself, so last bits decide the output."""
     edge = X[1, 2]
     kept, wrong = choose(lambda x: x >= edge, a=lambda x: x >= edge, b=lambda x: x > edge)
     assert kept == ["a", "b"] and wrong == {}
 
 
-def test_all_engines_stay_where_all_differ_from_numpy() -> None:
+def test_all_engines_count_where_all_differ_from_numpy() -> None:
     kept, wrong = choose(lambda x: x * 5, a=lambda x: x, b=lambda x: x * 2)
     assert kept == ["a", "b"] and wrong == {}
 
 
-def test_engine_that_stops_is_left_out() -> None:
+def test_stopping_engine_is_skipped() -> None:
     def stops(x: Array) -> Any:
         raise EngineError("engine 'b' stops")
 
@@ -105,7 +105,7 @@ def network(folder: Path, op: str, dtype: int) -> anylayer.Net:
 
 
 class Doctored:
-    """OpenVINO with every answer multiplied."""
+    """OpenVINO with all outputs multiplied by a factor."""
 
     PRECISIONS = ("float32",)
 
@@ -117,7 +117,7 @@ class Doctored:
 
 
 @pytest.mark.needs("openvino")
-def test_auto_warns_of_an_engine_whose_answers_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_warns_of_an_inaccurate_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load = run_file.load_engine
     monkeypatch.setattr(run_file, "load_engine", lambda n: Doctored() if n == "openvino" else load(n))
     text = r"engine 'openvino' is left out: output 'z' is off by .* compared with NumPy. anylayer verify --engine"
@@ -127,7 +127,9 @@ def test_auto_warns_of_an_engine_whose_answers_are_wrong(tmp_path: Path, monkeyp
 
 
 @pytest.mark.needs("openvino")
-def test_auto_goes_on_where_the_chosen_engine_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_continues_on_another_engine_where_the_chosen_one_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from anylayer.runtime import model as model_file
 
     monkeypatch.setattr(model_file, "_measure", lambda runners, plan: {n: float(n != "openvino") for n in runners})

@@ -1,4 +1,4 @@
-"""Layers that run in Python between two graphs: what is promised holds in every call, not only in the first."""
+"""Host calls: every call is checked and protected, not only the first."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def compiled(request: Any, tmp_path: Path) -> Any:
     return make
 
 
-def test_every_call_computes(compiled: Any) -> None:
+def test_every_call_calls_forward(compiled: Any) -> None:
     model = compiled("return [x + 1]")
     for k in range(5):
         assert np.array_equal(model(X * k)["z"], (X * k + 1) * 2)
@@ -69,7 +69,7 @@ def test_every_call_computes(compiled: Any) -> None:
         ("return [inputs[9]]", r"forward raises IndexError: .*mine.py:\d+\)"),
     ],
 )
-def test_what_goes_wrong_in_a_later_call_is_named(compiled: Any, late: str, text: str) -> None:
+def test_error_in_a_later_call_is_named(compiled: Any, late: str, text: str) -> None:
     model = compiled(f"if x.max() > 50: {late}\nreturn [x + 1]")
     for _ in range(3):
         assert np.array_equal(model(X)["z"], (X + 1) * 2)
@@ -78,7 +78,7 @@ def test_what_goes_wrong_in_a_later_call_is_named(compiled: Any, late: str, text
     assert np.array_equal(model(X)["z"], (X + 1) * 2)
 
 
-def test_our_own_errors_raised_by_a_class_get_its_place(compiled: Any) -> None:
+def test_anylayer_error_raised_by_a_class_gets_its_place(compiled: Any) -> None:
     model = compiled(
         "from anylayer.errors import LayerError\nif x.max() > 50: raise LayerError('too large')\nreturn [x + 1]"
     )
@@ -87,7 +87,7 @@ def test_our_own_errors_raised_by_a_class_get_its_place(compiled: Any) -> None:
         model(X * 100)
 
 
-def test_another_dtype_in_a_later_call_is_cast(compiled: Any) -> None:
+def test_other_dtype_in_a_later_call_is_cast(compiled: Any) -> None:
     model = compiled("return [(x + 1).astype(np.float64 if x.max() > 50 else np.float32)]")
     for k in (1, 100, 1):
         got = model(X * k)["z"]
@@ -95,7 +95,7 @@ def test_another_dtype_in_a_later_call_is_cast(compiled: Any) -> None:
         assert np.array_equal(got, (X * k + 1) * 2)
 
 
-def test_a_write_in_a_later_call_harms_no_one(compiled: Any) -> None:
+def test_write_to_an_input_in_a_later_call_changes_no_other_value(compiled: Any) -> None:
     text = NET + 'layer { name: "q" type: "Power" bottom: "a" top: "q" }'
     model = compiled("if x.max() > 50: x += 1\nelse: x = x + 1\nreturn [x]", text)
     for k in (1, 1, 100, 100, 1):
@@ -104,7 +104,7 @@ def test_a_write_in_a_later_call_harms_no_one(compiled: Any) -> None:
         assert np.array_equal(got["q"], X * k)
 
 
-def test_a_buffer_that_a_class_keeps_is_not_given_away(compiled: Any) -> None:
+def test_buffer_that_a_class_keeps_is_copied(compiled: Any) -> None:
     for body in (
         "np.add(x, 1, out=self.kept)\nreturn [self.kept]",
         "np.add(x, 1, out=self.kept)\nreturn [self.kept.reshape(1, 4)]",
@@ -119,14 +119,14 @@ def test_a_buffer_that_a_class_keeps_is_not_given_away(compiled: Any) -> None:
         assert np.array_equal(third, X * 7 + 1)
 
 
-def test_what_a_class_makes_anew_is_not_copied(compiled: Any) -> None:
+def test_new_output_array_is_not_copied(compiled: Any) -> None:
     model = compiled("self.address = (y := x + 1).ctypes.data\nreturn [y]", NET.split('layer { name: "z"')[0])
     instance = next(t for t in model.plan.nodes if t.is_host_call).bound.instance
     for _ in range(3):
         assert model(X)["m"].ctypes.data == instance.address
 
 
-def test_no_warning_of_numpys_comes_out(compiled: Any) -> None:
+def test_numpy_warnings_in_forward_are_silent(compiled: Any) -> None:
     model = compiled("return [x / (x - x) if x.max() > 50 else x + 1]")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -134,7 +134,7 @@ def test_no_warning_of_numpys_comes_out(compiled: Any) -> None:
         assert not np.isfinite(model(X * 100)["z"]).any()
 
 
-def test_one_thread_at_a_time(compiled: Any) -> None:
+def test_one_thread_at_a_time_is_in_a_class(compiled: Any) -> None:
     model = compiled("before = self.calls\nfor _ in range(50): y = x + 1\nself.calls = before + 1\nreturn [y]")
     instance = next(t for t in model.plan.nodes if t.is_host_call).bound.instance
     start = instance.calls
@@ -146,7 +146,7 @@ def test_one_thread_at_a_time(compiled: Any) -> None:
     assert instance.calls == start + 2 * 120  # one for the line, one for the class's own count
 
 
-def test_typed_layers_run_in_python_too(tmp_path: Path) -> None:
+def test_typed_layer_can_be_a_host_call(tmp_path: Path) -> None:
     class Mine(Layer):
         def forward(self, x: Any) -> Any:
             return x + 1 if x.max() < 50 else x[:, :2]
@@ -161,7 +161,7 @@ def test_typed_layers_run_in_python_too(tmp_path: Path) -> None:
         model(X * 100)
 
 
-def test_a_named_tuple_is_a_tuple(tmp_path: Path) -> None:
+def test_named_tuple_of_outputs_is_accepted(tmp_path: Path) -> None:
     class Pair(NamedTuple):
         low: Any
         high: Any

@@ -1,4 +1,4 @@
-"""Which inputs a compiled model needs, and which sizes they may have."""
+"""The inputs that a compiled model requires, and the sizes that they may have."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(tmp_path: Path, text: str) -> Any:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_only_the_inputs_that_the_outputs_need_are_asked_for(tmp_path: Path, engine: str) -> None:
+def test_only_inputs_that_the_outputs_depend_on_are_required(tmp_path: Path, engine: str) -> None:
     model = read(tmp_path, TWO).compile(engine, outputs=["left"])  # b's shape is nowhere
     assert list(model.inputs) == ["a"]
     for given in (A, {"a": A}, {"a": A, "b": B}):
@@ -40,7 +40,7 @@ def test_only_the_inputs_that_the_outputs_need_are_asked_for(tmp_path: Path, eng
     assert np.array_equal(other({"b": B, "a": A})["right"], B * 3)
 
 
-def test_a_name_that_is_no_input_is_refused(tmp_path: Path) -> None:
+def test_unknown_input_name_is_refused(tmp_path: Path) -> None:
     model = read(tmp_path, TWO).compile("numpy", outputs=["left"])
     with pytest.raises(InputError, match=re.escape("the network has no input 'c'; its inputs: a, b")):
         model({"a": A, "c": B})
@@ -48,7 +48,7 @@ def test_a_name_that_is_no_input_is_refused(tmp_path: Path) -> None:
         model({"b": B})
 
 
-def test_all_outputs_need_all_inputs(tmp_path: Path) -> None:
+def test_all_outputs_require_all_inputs(tmp_path: Path) -> None:
     model = read(tmp_path, TWO).compile("numpy")
     assert list(model.inputs) == ["a", "b"]
     assert np.array_equal(model({"a": A, "b": B})["sum"], A * 2 + 3)
@@ -67,7 +67,7 @@ LAYERS = [
 
 @pytest.mark.parametrize("stated", ["in the call", "in shapes", "in the file"])
 @pytest.mark.parametrize(("layer", "shape", "output"), LAYERS)
-def test_an_input_may_have_no_elements(tmp_path: Path, layer: str, shape: Any, output: Any, stated: str) -> None:
+def test_input_may_have_no_elements(tmp_path: Path, layer: str, shape: Any, output: Any, stated: str) -> None:
     dims = " ".join(f"dim: {d}" for d in (shape if stated == "in the file" else (1, 3, 8, 8)))
     net = read(
         tmp_path,

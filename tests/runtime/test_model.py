@@ -56,7 +56,7 @@ def net(tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("engine", [*ALL, "auto"])
-def test_a_users_layer_runs_on_every_engine(net: Any, engine: str) -> None:
+def test_user_layer_runs_on_every_engine(net: Any, engine: str) -> None:
     model = net().compile(engine=engine)
     assert np.array_equal(model({"data": X})["z"], X * 2 + 4)
     assert np.array_equal(model(X)["z"], X * 2 + 4)
@@ -70,12 +70,12 @@ def test_auto_measures_and_takes_the_fastest(net: Any) -> None:
     assert model.engine == min(model.timings, key=model.timings.__getitem__)
 
 
-def test_one_engine_call_where_nothing_runs_in_python(net: Any) -> None:
+def test_network_without_host_calls_is_one_step(net: Any) -> None:
     assert len(net().compile(engine="onnxruntime").plan.steps) == 1
 
 
 @pytest.mark.parametrize("engine", GENERAL)
-def test_what_cannot_be_traced_is_a_host_call_that_says_why(net: Any, engine: str, tmp_path: Path) -> None:
+def test_untraceable_layer_becomes_a_host_call_with_a_reason(net: Any, engine: str, tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"layer 'mine' \(Mine\) runs in Python: .*mine.py:12.*np.where"):
         model = net(HOST).compile(engine=engine)
     assert [(name, type_) for name, type_, _ in model.host_calls] == [("mine", "Mine")]
@@ -84,7 +84,7 @@ def test_what_cannot_be_traced_is_a_host_call_that_says_why(net: Any, engine: st
     assert np.array_equal(model(-X)["z"], -X * 2 - 2)
 
 
-def test_other_shapes_than_the_files_just_work(net: Any) -> None:
+def test_model_accepts_other_shapes_than_the_files(net: Any) -> None:
     model = net().compile(engine="onnxruntime")
     for shape in [(2, 2, 3, 4), (1, 5, 6), (7,)]:
         x = np.ones(shape, np.float32)
@@ -94,7 +94,7 @@ def test_other_shapes_than_the_files_just_work(net: Any) -> None:
     assert str(bigger.outputs["z"]) == "float32[1, 2, 8, 8]"
 
 
-def test_intermediate_blobs_by_name(net: Any) -> None:
+def test_intermediate_blobs_can_be_outputs(net: Any) -> None:
     model = net().compile(engine="onnxruntime", outputs=["a", "z"])
     got = model(X)
     assert np.array_equal(got["a"], X * 2)
@@ -103,7 +103,7 @@ def test_intermediate_blobs_by_name(net: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_output_buffers_are_reused(net: Any, engine: str) -> None:
+def test_outputs_are_written_to_buffers(net: Any, engine: str) -> None:
     model = net().compile(engine=engine)
     out = np.empty((1, 2, 3, 4), np.float32)
     got = model({"data": X}, out={"z": out})
@@ -125,7 +125,7 @@ def test_output_buffers_are_reused(net: Any, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_an_output_whose_size_depends_on_data_takes_no_buffer(net: Any, engine: str) -> None:
+def test_output_of_dynamic_size_takes_no_buffer(net: Any, engine: str) -> None:
     counted = """
 import numpy as np
 import anylayer
@@ -145,16 +145,16 @@ class Mine:
             model({"data": X}, out={"m": np.empty(20, np.float32)})
 
 
-def test_what_is_no_array_of_numbers_is_refused(net: Any) -> None:
+def test_input_that_is_not_an_array_of_numbers_is_refused(net: Any) -> None:
     with pytest.raises(InputError, match="input 'data' must be an array of numbers: could not convert"):
         net().compile(engine="onnxruntime")({"data": "picture.png"})
 
 
-def test_one_output_may_be_asked_for_by_its_name(net: Any) -> None:
+def test_outputs_may_be_one_name(net: Any) -> None:
     assert list(net().compile(engine="onnxruntime", outputs="a")(X)) == ["a"]
 
 
-def test_random_weights_follow_the_shapes_asked_for(net: Any) -> None:
+def test_random_weights_follow_the_given_shapes(net: Any) -> None:
     text = NET.split("layer {", 2)
     dense = (
         'layer { name: "f" type: "InnerProduct" bottom: "data" top: "f" inner_product_param { num_output: 2 } }'
@@ -167,7 +167,7 @@ def test_random_weights_follow_the_shapes_asked_for(net: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_results_are_the_callers_own(net: Any, engine: str) -> None:
+def test_results_belong_to_the_caller(net: Any, engine: str) -> None:
     model = net().compile(engine=engine)
     first = model(X)["z"]
     kept = first.copy()
@@ -179,7 +179,7 @@ def test_results_are_the_callers_own(net: Any, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ALL)
 @pytest.mark.filterwarnings("ignore:layer 'mine'")
-def test_threads_may_share_a_model(net: Any, engine: str) -> None:
+def test_threads_can_share_a_model(net: Any, engine: str) -> None:
     model = net(HOST).compile(engine=engine)
     wrong: list[int] = []
 
@@ -215,7 +215,7 @@ def test_weights_are_not_copied_for_onnx_runtime(tmp_path: Path) -> None:
     assert model(x)["y"][0, 0] in (0, 64)  # 64 where the engine packs this weight for its kernel
 
 
-def test_unknown_layers_are_refused_all_at_once(net: Any) -> None:
+def test_all_unknown_layers_are_listed_in_one_error(net: Any) -> None:
     text = NET + 'layer { name: "q" type: "Poling" bottom: "z" top: "q" }'
     pattern = (
         r"net.prototxt: 2 unknown layer types: 'Mine' \(layer 'mine'\).*; 'Poling' \(layer 'q'\); "
@@ -233,12 +233,12 @@ def test_unknown_layers_are_refused_all_at_once(net: Any) -> None:
         (lambda m: m({"data": X, "date": X}), InputError, "has no input 'date'; did you mean 'data'"),
     ],
 )
-def test_what_is_fed_is_checked(net: Any, call: Any, error: type[Exception], text: str) -> None:
+def test_input_names_are_checked(net: Any, call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=re.escape(text)):
         call(net().compile(engine="onnxruntime"))
 
 
-def test_bad_requests_are_refused(net: Any) -> None:
+def test_bad_arguments_of_compile_are_refused(net: Any) -> None:
     with pytest.raises(EngineError, match="there is no engine 'onnxrutime'; did you mean 'onnxruntime'"):
         net().compile(engine="onnxrutime")
     with pytest.raises(InputError, match="the network has no input 'date'; did you mean 'data'"):
@@ -249,7 +249,7 @@ def test_bad_requests_are_refused(net: Any) -> None:
         net().compile(threads=0)
 
 
-def test_a_layer_that_lies_about_its_shape_is_refused(net: Any) -> None:
+def test_output_that_differs_from_getmemoryshapes_is_refused(net: Any) -> None:
     lying = TRACEABLE.replace("return [inputs[0]]", "return [[9, 9]]", 1)
     with pytest.raises(LayerError, match=r"'mine' \(Mine\): output 0 has shape \(1, 2, 3, 4\), getMemoryShapes"):
         net(lying).compile(engine="onnxruntime")
@@ -257,7 +257,7 @@ def test_a_layer_that_lies_about_its_shape_is_refused(net: Any) -> None:
         net(lying).compile(engine="numpy")(X)
 
 
-def test_an_exception_in_a_users_layer_names_its_line(net: Any) -> None:
+def test_exception_in_a_user_layer_names_its_line(net: Any) -> None:
     broken = TRACEABLE.replace("return [inputs[0] + np", "return [inputs[7] + np")
     with pytest.raises(LayerError, match=r"layer 'mine' \(Mine\): forward raises IndexError: .*mine.py:12"):
         net(broken).compile(engine="numpy")(X)
@@ -267,7 +267,7 @@ def test_an_exception_in_a_users_layer_names_its_line(net: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
-def test_a_layer_may_write_to_its_input_without_harm(net: Any, engine: str) -> None:
+def test_layer_may_write_to_its_input(net: Any, engine: str) -> None:
     text = NET + 'layer { name: "q" type: "Power" bottom: "a" top: "q" }'
     writing = TRACEABLE.replace(
         "return [inputs[0] + np.float32(self.add)]",
@@ -278,7 +278,7 @@ def test_a_layer_may_write_to_its_input_without_harm(net: Any, engine: str) -> N
     assert np.array_equal(got["q"], X * 2)
 
 
-def test_networks_without_weights_say_so(tmp_path: Path) -> None:
+def test_network_without_weights_is_refused(tmp_path: Path) -> None:
     text = (
         'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 5 dim: 5 } } }\n'
         'layer { name: "c" type: "Convolution" bottom: "x" top: "y" '
@@ -291,7 +291,7 @@ def test_networks_without_weights_say_so(tmp_path: Path) -> None:
     assert filled(np.ones((1, 2, 5, 5), np.float32))["y"].std() > 0
 
 
-def test_precision_is_the_users_choice(net: Any) -> None:
+def test_precision_can_be_chosen(net: Any) -> None:
     low = net().compile(engine="openvino", precision="bfloat16")
     assert np.allclose(low(X)["z"], X * 2 + 4, rtol=1e-2)
     with pytest.raises(EngineError, match="engine 'onnxruntime' computes in float32, got 'bfloat16'"):
@@ -300,13 +300,13 @@ def test_precision_is_the_users_choice(net: Any) -> None:
         net().compile(engine="numpy", precision="float16")
 
 
-def test_a_dialect_that_is_none_is_refused(net: Any, tmp_path: Path) -> None:
+def test_unknown_dialect_is_refused(net: Any, tmp_path: Path) -> None:
     net()
     with pytest.raises(InputError, match="there is no dialect 'bvcl'; did you mean 'bvlc'"):
         anylayer.read(tmp_path / "net.prototxt", dialect="bvcl")
 
 
-def test_an_array_whose_channels_lie_at_the_other_end_is_warned_of(net: Any) -> None:
+def test_array_with_channels_at_the_other_end_gets_a_warning(net: Any) -> None:
     text = (
         'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } } '
         'layer { name: "r" type: "ReLU" bottom: "x" top: "y" }'
@@ -339,7 +339,7 @@ def test_error_of_an_engine_names_the_file(tmp_path: Path, monkeypatch: pytest.M
         net.compile("onnxruntime")
 
 
-def test_the_program_that_was_not_used_for_longest_is_dropped(net: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_used_program_is_dropped(net: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anylayer.runtime.model.SHAPES_KEPT", 2)
     model = net().compile(engine="onnxruntime")
     compiled = []

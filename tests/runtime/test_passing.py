@@ -1,4 +1,4 @@
-"""Graphs that give an input as it is, or all but."""
+"""Graphs with an output that is an input, or a reshaped one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, Callable[[Any], list[Any]]] = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("engine", GENERAL)
-def test_what_passes_through(name: str, engine: str) -> None:
+def test_outputs_that_are_an_input_have_its_values(name: str, engine: str) -> None:
     def plain(x: np.ndarray) -> list[np.ndarray]:
         known = {"itself": [x], "twice": [x, x], "reshaped": [x.reshape(-1), x], "beside another": [x, x + 1]}
         return known.get(name, [np.maximum(x, 2) if name == "and on" else x])
@@ -47,7 +47,7 @@ def test_what_passes_through(name: str, engine: str) -> None:
                 np.testing.assert_array_equal(a, b)
 
 
-def test_an_input_that_openvino_loses_is_told() -> None:
+def test_input_that_openvino_loses_is_refused() -> None:
     graph = trace(lambda xs: [record("Dropout", [xs[0]], SHAPE, np.float32)], [TensorType.of(SHAPE)])
     with pytest.raises(EngineError, match=r"engine 'openvino' loses input 'input_0' of the graph"):
         load_engine("openvino").compile(graph, 1)

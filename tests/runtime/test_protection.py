@@ -1,4 +1,4 @@
-"""Whatever a user's class writes to, the caller's arrays and the weights of other layers stay as they are."""
+"""A user's class cannot change the caller's arrays or the weights of other layers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENGINES = ALL
 
 
 def read(folder: Path, cls: Any, text: str = NET, blobs: Any = ()) -> anylayer.Net:
-    """A network whose layers of type Mine are of a class and have these blobs."""
+    """Read a network whose layers of type Mine have this class and these blobs."""
     (folder / "net.prototxt").write_text(text)
     net = anylayer.read(folder / "net.prototxt", layers=[("Mine", cls)])
     for node in net.network.nodes:
@@ -71,7 +71,7 @@ def _assigned(x: Any) -> None:
 @pytest.mark.parametrize("write", [_at, _at_by_name, _made_writeable, _set_writeable, _base, _assigned])
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("typed", [False, True])
-def test_writes_to_an_input_stay_in_the_class(
+def test_write_to_an_input_does_not_reach_the_caller(
     write: Callable[[Any], None], engine: str, typed: bool, tmp_path: Path
 ) -> None:
     class Mine:
@@ -102,7 +102,9 @@ def test_writes_to_an_input_stay_in_the_class(
 
 @pytest.mark.parametrize("write", [_at, _set_writeable, _assigned])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_writes_to_a_blob_stay_in_the_layer(write: Callable[[Any], None], engine: str, tmp_path: Path) -> None:
+def test_write_to_a_blob_does_not_reach_other_layers(
+    write: Callable[[Any], None], engine: str, tmp_path: Path
+) -> None:
     class Mine:
         def __init__(self, params: Any, blobs: Any) -> None:
             self.scale = blobs[0]
@@ -120,7 +122,7 @@ def test_writes_to_a_blob_stay_in_the_layer(write: Callable[[Any], None], engine
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_blob_that_init_changes_is_changed_once(engine: str, tmp_path: Path) -> None:
+def test_blob_that_init_changes_is_changed_once(engine: str, tmp_path: Path) -> None:
     class Mine:
         def __init__(self, params: Any, blobs: Any) -> None:
             self.scale = blobs[0]
@@ -135,7 +137,7 @@ def test_a_blob_that_init_changes_is_changed_once(engine: str, tmp_path: Path) -
     np.testing.assert_array_equal(blob, 1)
 
 
-def test_a_first_call_that_writes_is_made_by_a_new_instance(tmp_path: Path) -> None:
+def test_first_call_that_writes_is_repeated_with_a_new_instance(tmp_path: Path) -> None:
     class Mine:
         def __init__(self, params: Any, blobs: Any) -> None:
             self.calls = 0
@@ -151,7 +153,7 @@ def test_a_first_call_that_writes_is_made_by_a_new_instance(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_warnings_reach_a_class_that_makes_exceptions_of_them(engine: str, tmp_path: Path) -> None:
+def test_warnings_reach_a_class_that_turns_them_into_exceptions(engine: str, tmp_path: Path) -> None:
     class Mine:
         def __init__(self, params: Any, blobs: Any) -> None:
             pass

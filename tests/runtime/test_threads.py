@@ -1,6 +1,4 @@
-"""A user's class is called by one thread at a time, whatever shapes and models it is in; no call waits for
-ever.
-"""
+"""One thread at a time is in a user's class, across shapes and models, and no call waits forever."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ SECONDS = 60
 
 
 def network(tmp_path: Path, *classes: type) -> anylayer.api.Net:
-    """A chain of one layer of each class, of type A, B, ..."""
+    """Read a chain of one layer per class, of types A, B, ..."""
     text = 'layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }\n'
     below = "d"
     layers = []
@@ -43,7 +41,7 @@ def compiled(net: Any, engine: str, **options: Any) -> anylayer.Model:
 
 
 def together(*jobs: Callable[[], Any]) -> list[BaseException]:
-    """Run the jobs in threads; they must end. Give what they raised."""
+    """Run the jobs in threads, which must end; return the exceptions that they raised."""
     raised: list[BaseException] = []
 
     def run(job: Callable[[], Any]) -> None:
@@ -64,7 +62,7 @@ def together(*jobs: Callable[[], Any]) -> list[BaseException]:
 
 
 class Watched:
-    """A layer for the host that tells whether it was entered while it was in use."""
+    """A host call that counts how often a thread enters it while another is in it."""
 
     busy = 0
     overlaps = 0
@@ -88,7 +86,7 @@ class Watched:
 
 @pytest.mark.filterwarnings("ignore:.*runs in Python")
 @pytest.mark.parametrize("engine", ENGINES)
-def test_one_thread_at_a_time_over_shapes_and_models(tmp_path: Path, engine: str) -> None:
+def test_one_thread_at_a_time_across_shapes_and_models(tmp_path: Path, engine: str) -> None:
     Watched.overlaps = 0
     net = network(tmp_path, Watched, Watched)
     models = [compiled(net, engine), compiled(net, "numpy")]
@@ -107,7 +105,7 @@ def test_one_thread_at_a_time_over_shapes_and_models(tmp_path: Path, engine: str
 
 @pytest.mark.filterwarnings("ignore:.*runs in Python")
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_forward_may_call_its_own_model(tmp_path: Path, engine: str) -> None:
+def test_forward_may_call_its_own_model(tmp_path: Path, engine: str) -> None:
     models: list[anylayer.Model] = []
 
     class Halves:
@@ -136,7 +134,7 @@ def test_a_forward_may_call_its_own_model(tmp_path: Path, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", GENERAL)
-def test_a_model_that_its_own_layer_needs_to_be_compiled_is_refused(tmp_path: Path, engine: str) -> None:
+def test_forward_that_needs_its_own_compilation_is_refused(tmp_path: Path, engine: str) -> None:
     models: list[anylayer.Model] = []
 
     class Calls:
@@ -158,7 +156,7 @@ def test_a_model_that_its_own_layer_needs_to_be_compiled_is_refused(tmp_path: Pa
     assert np.array_equal(got, np.full((1, 3, 4, 4), 2, np.float32))
 
 
-def test_a_compilation_and_a_forward_do_not_wait_for_each_other(tmp_path: Path) -> None:
+def test_compilation_and_forward_do_not_deadlock(tmp_path: Path) -> None:
     models: list[anylayer.Model] = []
     inside, compiling = threading.Event(), threading.Event()
 
@@ -184,7 +182,7 @@ def test_a_compilation_and_a_forward_do_not_wait_for_each_other(tmp_path: Path) 
     assert together(lambda: models[0]({"d": np.full((1, 3, 4, 4), 7, np.float32)}), other) == []
 
 
-def test_two_threads_that_need_each_others_classes_are_told(tmp_path: Path) -> None:
+def test_deadlock_of_two_classes_is_refused(tmp_path: Path) -> None:
     models: dict[str, anylayer.Model] = {}
     ready = threading.Barrier(2)
 
@@ -212,7 +210,7 @@ def test_two_threads_that_need_each_others_classes_are_told(tmp_path: Path) -> N
         raise raised[0]
 
 
-def test_the_numpy_engine_keeps_as_many_shapes_as_the_others(tmp_path: Path) -> None:
+def test_numpy_engine_keeps_as_many_shapes_as_others(tmp_path: Path) -> None:
     made: list[Any] = []
 
     class Made:

@@ -1,4 +1,4 @@
-"""Crop offsets from the network's geometry, as HED's fork takes them."""
+"""Offsets of Crop from the network's geometry, as in HED's fork of Caffe."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def layer(type_: str, bottoms: str, top: str, params: str = "") -> str:
     return f'layer {{ name: "{top}" type: "{type_}" {tops} top: "{top}" {params} }}\n'
 
 
-def test_a_padded_convolution_undone_by_a_crop(tmp_path: Path) -> None:
-    """Padding 5 with kernel 3 puts the map 4 pixels further out on each side."""
+def test_crop_removes_the_padding_of_a_convolution(tmp_path: Path) -> None:
+    """Padding 5 with kernel 3 adds 4 pixels on each side."""
     text = layer("Convolution", "x", "c", "convolution_param { num_output: 1 kernel_size: 3 pad: 5 }")
     text += layer("ReLU", "c", "r") + layer("Crop", "r x", "y")
     assert offsets(tmp_path, text) == [[4, 4]]
 
 
-def test_pooled_and_upsampled(tmp_path: Path) -> None:
-    """Pooling by 2 puts pixel i at 2i + 0.5; a deconvolution k4 s2 at 2i - 1.5 + ... : together 1 pixel."""
+def test_crop_after_pooling_and_deconvolution(tmp_path: Path) -> None:
+    """Pooling by 2 and a deconvolution with kernel 4 and stride 2 shift pixels by 1 in total."""
     text = layer("Pooling", "x", "p", "pooling_param { kernel_size: 2 stride: 2 }")
     text += layer("Deconvolution", "p", "d", "convolution_param { num_output: 1 kernel_size: 4 stride: 2 }")
     text += layer("Crop", "d x", "y")
     assert offsets(tmp_path, text) == [[1, 1]]
 
 
-def test_written_offsets_stay(tmp_path: Path) -> None:
+def test_written_offset_is_kept(tmp_path: Path) -> None:
     text = layer("Convolution", "x", "c", "convolution_param { num_output: 1 kernel_size: 3 pad: 5 }")
     text += layer("Crop", "c x", "y", "crop_param { axis: 2 offset: 7 }")
     (tmp_path / "n.prototxt").write_text(INPUT + text)
@@ -66,13 +66,13 @@ def test_written_offsets_stay(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_no_offset_aligns_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_unalignable_inputs_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(LayerError, match=message):
         offsets(tmp_path, text)
 
 
 @pytest.mark.skipif(not (SHARED / "models").exists(), reason="../shared/models is absent")
-def test_the_published_hed_network() -> None:
+def test_published_hed_network_has_the_known_offsets() -> None:
     net = anylayer.read(SHARED / "models" / "hed" / "deploy.prototxt", dialect="hed")
     found = [n.params["crop_param"]["offset"] for n in net.network.nodes if n.type == "Crop"]
     assert found == [[n, n] for n in (34, 35, 36, 38, 42)]
