@@ -21,7 +21,7 @@ X = np.linspace(-2, 3, 24, dtype=np.float32).reshape(2, 3, 4)
 
 
 def run(path: Path, **inputs: Any) -> dict[str, Any]:
-    """The outputs of an ONNX file in ONNX Runtime, called directly."""
+    """Return the outputs of an ONNX file, run by ONNX Runtime directly."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     names = [o.name for o in session.get_outputs()]
     return dict(zip(names, session.run(names, inputs)))
