@@ -1,4 +1,4 @@
-"""What the reader's tests write: prototxts, and protobuf's bytes put together by hand."""
+"""Write prototxts, and encode protobuf messages field by field, for the tests of the Caffe reader."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INPUT = 'layer { name: "in" type: "Input" top: "data" input_param { shape { dim:
 
 
 def read_net(text: str | bytes, weights: str | Path | bytes | None = None, **options: Any) -> Network:
-    """Read a network from the current folder's deploy.prototxt, written with `text`."""
+    """Write `text` to deploy.prototxt in the current folder, and read it as a network."""
     Path("deploy.prototxt").write_bytes(text.encode() if isinstance(text, str) else text)
     if isinstance(weights, bytes):
         Path("net.caffemodel").write_bytes(weights)
@@ -25,12 +25,12 @@ def read_net(text: str | bytes, weights: str | Path | bytes | None = None, **opt
 
 
 def node(network: Network, name: str) -> Node:
-    """The node of that name."""
+    """Return the node with a name."""
     return next(n for n in network.nodes if n.name == name)
 
 
 def varint(value: int) -> bytes:
-    """A protobuf varint."""
+    """Return a varint."""
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
@@ -41,46 +41,46 @@ def varint(value: int) -> bytes:
 
 
 def integer(number: int, value: int) -> bytes:
-    """A varint field."""
+    """Return a varint field."""
     return varint(number << 3) + varint(value)
 
 
 def message(number: int, *parts: bytes) -> bytes:
-    """A length-delimited field: a message of these parts, or bytes."""
+    """Return a length-delimited field whose value is the concatenation of the parts."""
     body = b"".join(parts)
     return varint(number << 3 | 2) + varint(len(body)) + body
 
 
 def string(number: int, value: str) -> bytes:
-    """A string field."""
+    """Return a string field."""
     return message(number, value.encode())
 
 
 def floats(number: int, values: Iterable[float]) -> bytes:
-    """A packed float field."""
+    """Return a packed float field."""
     return message(number, *(struct.pack("<f", v) for v in values))
 
 
 def loose_floats(number: int, values: Iterable[float]) -> bytes:
-    """A float field that is not packed."""
+    """Return a repeated float field that is not packed."""
     return b"".join(varint(number << 3 | 5) + struct.pack("<f", v) for v in values)
 
 
 def doubles(number: int, values: Iterable[float]) -> bytes:
-    """A packed double field."""
+    """Return a packed double field."""
     return message(number, *(struct.pack("<d", v) for v in values))
 
 
 def shape(*dims: int) -> bytes:
-    """BlobProto.shape, packed."""
+    """Return the field BlobProto.shape, with packed sizes."""
     return message(7, message(1, *(varint(d) for d in dims)))
 
 
 def blob(dims: Iterable[int], values: Iterable[float]) -> bytes:
-    """LayerParameter.blobs: a shape and packed floats."""
+    """Return the field LayerParameter.blobs, with a shape and packed floats."""
     return message(7, shape(*dims), floats(5, values))
 
 
 def layer(name: str, *parts: bytes, type_: str = "InnerProduct") -> bytes:
-    """NetParameter.layer."""
+    """Return the field NetParameter.layer."""
     return message(100, string(1, name), string(2, type_), *parts)

@@ -1,4 +1,4 @@
-"""A file that is no Caffe network is called what it is."""
+"""Files that are not a Caffe network: the error says what they are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anylayer.errors import AnyLayerError, FileError
 from anylayer.readers._recognise import describe
 from anylayer.readers.caffe import match, read
 
-from .files import INPUT, SHARED, blob, floats, integer, layer, message, shape, string
+from tests.readers.files import INPUT, SHARED, blob, floats, integer, layer, message, shape, string
 
 NET = INPUT + "layer { name: 'a' type: 'ReLU' bottom: 'data' top: 'x' }"
 
@@ -84,7 +84,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("data", "what"), FILES, ids=[what.split(":")[0] for _, what in FILES])
-def test_wrong_files(data: bytes, what: str) -> None:
+def test_other_files_are_named(data: bytes, what: str) -> None:
     Path("deploy.prototxt").write_bytes(data)
     assert describe(Path("deploy.prototxt")) == what
     with pytest.raises(FileError) as caught:
@@ -117,7 +117,7 @@ def test_wrong_files(data: bytes, what: str) -> None:
         (bytes(range(200)), ""),
     ],
 )
-def test_caffes_own(data: bytes, what: str) -> None:
+def test_other_files_of_caffe_are_named(data: bytes, what: str) -> None:
     Path("x").write_bytes(data)
     assert describe(Path("x")) == what
 
@@ -139,14 +139,14 @@ def test_caffes_own(data: bytes, what: str) -> None:
         ("name: 'x' input: 'data'", "this is not a network: it has no layer, only input, name"),
     ],
 )
-def test_texts_that_are_no_network(text: str, rule: str) -> None:
+def test_texts_without_network_are_refused(text: str, rule: str) -> None:
     Path("deploy.prototxt").write_text(text)
     with pytest.raises(FileError) as caught:
         read(Path("deploy.prototxt"))
     assert str(caught.value) == f"deploy.prototxt: {rule}"
 
 
-def test_arguments_swapped() -> None:
+def test_swapped_arguments_are_refused() -> None:
     Path("deploy.prototxt").write_text(NET)
     Path("net.caffemodel").write_bytes(layer("a", string(3, "data"), type_="ReLU"))
     with pytest.raises(FileError) as caught:
@@ -165,7 +165,7 @@ def test_arguments_swapped() -> None:
         (NET.encode(), string(1, "net") + string(9, "x") + layer("a")[:0], "thing: this is a"),
     ],
 )
-def test_binary_and_text_mixed_up(data: bytes, weights: bytes | None, rule: str) -> None:
+def test_binary_and_text_in_the_wrong_place_are_refused(data: bytes, weights: bytes | None, rule: str) -> None:
     Path("net.prototxt").write_bytes(data)
     if weights is not None:
         Path("thing").write_bytes(weights)
@@ -174,14 +174,14 @@ def test_binary_and_text_mixed_up(data: bytes, weights: bytes | None, rule: str)
     assert str(caught.value).startswith(rule)
 
 
-def test_weights_without_layers() -> None:
+def test_weights_file_without_layers_is_refused() -> None:
     Path("net.prototxt").write_text(NET)
     Path("net.caffemodel").write_bytes(string(1, "net") + integer(5, 1))
     with pytest.raises(FileError, match=r"^net\.caffemodel: the file has no layers$"):
         read(Path("net.prototxt"), Path("net.caffemodel"))
 
 
-def test_files_that_are_not_there() -> None:
+def test_missing_files_are_named() -> None:
     Path("folder").mkdir()
     Path("net.prototxt").write_text(NET)
     for model, weights, rule in [
@@ -211,13 +211,13 @@ def test_files_that_are_not_there() -> None:
         ("a.onnx", onnx_model(), False),
     ],
 )
-def test_match(name: str, data: bytes, matches: bool) -> None:
+def test_caffe_files_match(name: str, data: bytes, matches: bool) -> None:
     Path(name).write_bytes(data)
     assert match(Path(name)) is matches
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is absent")
-def test_real_files() -> None:
+def test_real_files_are_recognised() -> None:
     for file in (SHARED / "tf_keras").iterdir():
         expected = {".pb": "a TensorFlow graph", ".h5": "an HDF5 file", ".keras": "a Keras model (.keras)"}
         assert describe(file) == expected.get(file.suffix, "a NumPy archive (.npz)"), file.name
@@ -231,7 +231,7 @@ def test_real_files() -> None:
 
 @given(st.binary(max_size=200))
 @settings(max_examples=300, deadline=None)
-def test_any_bytes(data: bytes) -> None:
+def test_describe_accepts_any_bytes(data: bytes) -> None:
     Path("thing").write_bytes(data)
     assert isinstance(describe(Path("thing")), str)
     for name in ("net.caffemodel", "net.prototxt"):

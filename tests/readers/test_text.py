@@ -1,4 +1,4 @@
-"""The text format: every spelling, every refusal, and no text that harms."""
+"""Protobuf's text format: all spellings, malformed texts, and limits on time and memory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def values(text: str) -> dict:
         "# only\r\na { b: 1 }\r\n",
     ],
 )
-def test_spellings_of_a_message(text: str) -> None:
+def test_spellings_of_one_message(text: str) -> None:
     assert values(text) == {"a": {"b": 1}}
 
 
@@ -90,7 +90,7 @@ def test_spellings_of_a_message(text: str) -> None:
         ("'say \"hi\"'", 'say "hi"'),
     ],
 )
-def test_values(spelled: str, value: object) -> None:
+def test_spellings_of_values(spelled: str, value: object) -> None:
     found = values(f"a: {spelled}")["a"]
     assert found == value
     assert type(found) is type(value)
@@ -101,7 +101,7 @@ def test_nan() -> None:
     assert math.isnan(values("a: -nan")["a"])
 
 
-def test_words_are_told_from_strings() -> None:
+def test_words_differ_from_strings() -> None:
     found = values("pool: MAX name: 'MAX' flag: true other: False")
     assert type(found["pool"]) is Word
     assert found["pool"] == "MAX"
@@ -112,7 +112,7 @@ def test_words_are_told_from_strings() -> None:
     assert found["other"] == 0
 
 
-def test_a_field_given_more_than_once_is_a_list() -> None:
+def test_field_that_occurs_twice_is_a_list() -> None:
     assert values("a: 1 b: 5 a: 2") == {"a": [1, 2], "b": 5}
     assert values("a { x: 1 } a { x: 2 }") == {"a": [{"x": 1}, {"x": 2}]}
 
@@ -145,7 +145,7 @@ def test_lines() -> None:
     assert [e.line for e in block] == [1, 3, 8, 9]
 
 
-def test_comments_may_hold_any_bytes() -> None:
+def test_comments_may_contain_any_bytes() -> None:
     assert read(b"# \xb2\xe2\xca\xd4 (GBK)\na: 1").to_dict() == {"a": 1}
 
 
@@ -188,7 +188,7 @@ def test_comments_may_hold_any_bytes() -> None:
         ("a: [[1]]", "net.prototxt:1: expected a value after 'a:', got '['"),
     ],
 )
-def test_refusals(text: str | bytes, message: str) -> None:
+def test_malformed_texts_are_refused(text: str | bytes, message: str) -> None:
     with pytest.raises(FileError) as caught:
         read(text)
     assert str(caught.value) == message
@@ -232,7 +232,7 @@ def test_time_is_linear(text: str) -> None:
     assert time.process_time() - start < 5
 
 
-def test_a_text_of_gigabytes_is_not_read() -> None:
+def test_huge_text_is_not_read() -> None:
     with Path("net.prototxt").open("wb") as file:
         file.write(b"# \n" * 30_000)
         file.truncate(3 << 30)
@@ -246,7 +246,7 @@ PIECES = st.sampled_from([*"{}<>[]:,;-/.'\"\\ \n#aé\xb2", "layer", "1", "0x", "
 @given(st.lists(PIECES, max_size=60).map("".join))
 @example("a:-")
 @settings(max_examples=400, deadline=None)
-def test_only_our_errors_escape(text: str) -> None:
+def test_random_input_never_crashes(text: str) -> None:
     try:
         read(text).to_dict()
     except AnyLayerError as error:
@@ -255,7 +255,7 @@ def test_only_our_errors_escape(text: str) -> None:
 
 @given(st.binary(max_size=80))
 @settings(max_examples=300, deadline=None)
-def test_only_our_errors_escape_from_bytes(data: bytes) -> None:
+def test_random_bytes_never_crash(data: bytes) -> None:
     try:
         read(data).to_dict()
     except AnyLayerError as error:
@@ -280,13 +280,13 @@ def spelled(value: object) -> str:
 
 @given(st.recursive(SCALARS, lambda inner: st.dictionaries(NAMES, inner, max_size=4), max_leaves=12))
 @settings(max_examples=200, deadline=None)
-def test_what_is_written_is_read(value: object) -> None:
+def test_values_survive_a_round_trip(value: object) -> None:
     assert values(f"a: {spelled(value)}") == {"a": value}
 
 
 @given(st.text("\\abfnrtv'?xuU0123456789AFz é", max_size=12))
 @settings(max_examples=500)
-def test_escapes_decoded_together_equal_those_decoded_one_by_one(text: str) -> None:
+def test_both_escape_decoders_agree(text: str) -> None:
     def outcome() -> object:
         try:
             return values(f'a: "{text}"')
@@ -300,7 +300,7 @@ def test_escapes_decoded_together_equal_those_decoded_one_by_one(text: str) -> N
 
 
 def limited(code: str) -> None:
-    """Run Python with 600 MB of addresses and 20 s of the processor."""
+    """Run Python code with 600 MB of address space and 20 s of processor time. Fail if it fails."""
     limits = "import resource; resource.setrlimit(resource.RLIMIT_AS, (600 << 20,) * 2)\n"
     limits += "resource.setrlimit(resource.RLIMIT_CPU, (20, 20))\n"
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
@@ -308,7 +308,7 @@ def limited(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_many_escapes_take_little_memory() -> None:
+def test_many_escapes_use_little_memory() -> None:
     limited(
         "from anylayer.readers._text_format import parse\n"
         "data = b'a: \"' + b'\\\\n' * (8 << 20) + b'\"'\n"
@@ -316,7 +316,7 @@ def test_many_escapes_take_little_memory() -> None:
     )
 
 
-def test_long_number_takes_little_memory() -> None:
+def test_long_number_uses_little_memory() -> None:
     limited(
         "from anylayer.errors import FileError\nfrom anylayer.readers._text_format import parse\n"
         "try: parse(b'a: ' + b'1' * (10 << 20), 'x')\n"

@@ -1,4 +1,4 @@
-"""Networks of every era become today's: V0, V1, old inputs."""
+"""Old networks are upgraded to the current form: V0 layers, V1 layers, old input fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from anylayer.errors import AnyLayerError
 from anylayer.network import Network, TensorType
 
-from .files import node, read_net
+from tests.readers.files import node, read_net
 
 DIMS = "input: 'data' input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 6\n"
 
@@ -18,7 +18,7 @@ def refused(text: str, **options: object) -> str:
     return str(caught.value)
 
 
-def test_v0() -> None:
+def test_v0_network_is_upgraded() -> None:
     network = read_net(
         DIMS
         + """
@@ -59,7 +59,7 @@ def test_v0() -> None:
     assert list(network.outputs) == ["prob"]
 
 
-def test_v0_transform() -> None:
+def test_v0_data_fields_move_to_transform_param() -> None:
     network = read_net(
         """
         layers { layer { name: "d" type: "data" source: "db" batchsize: 64 scale: 0.5 cropsize: 4 } top: "data"
@@ -104,11 +104,11 @@ def v0(inner: str, bottom: str = "data") -> str:
         ),
     ],
 )
-def test_v0_refusals(text: str, message: str) -> None:
+def test_wrong_v0_layers_are_refused(text: str, message: str) -> None:
     assert refused(text) == message
 
 
-def test_v1_types() -> None:
+def test_v1_types_of_caffe() -> None:
     words = (
         "ACCURACY BNLL CONCAT CONVOLUTION DATA DROPOUT EUCLIDEAN_LOSS FLATTEN HDF5_DATA HDF5_OUTPUT IM2COL "
         "IMAGE_DATA INFOGAIN_LOSS INNER_PRODUCT LRN MULTINOMIAL_LOGISTIC_LOSS POOLING RELU SIGMOID SOFTMAX "
@@ -130,17 +130,17 @@ def test_v1_types() -> None:
 @pytest.mark.parametrize(
     ("word", "type_"), [("INTERP", "Interp"), ("RELU6", "ReLU6"), ("CROP", "Crop"), ("MY_NEW_THING", "MyNewThing")]
 )
-def test_v1_words_of_forks(word: str, type_: str) -> None:
+def test_v1_types_of_forks(word: str, type_: str) -> None:
     network = read_net(DIMS + f"layers {{ name: 'a' type: {word} bottom: 'data' top: 'a' }}")
     assert network.nodes[0].type == type_
 
 
-def test_v1_words_of_users_layers() -> None:
+def test_v1_types_of_users_layers() -> None:
     text = DIMS + "layers { name: 'a' type: MY_NEW_THING bottom: 'data' top: 'a' }"
     assert read_net(text, user_types=frozenset(["MYNewThing"])).nodes[0].type == "MYNewThing"
 
 
-def test_v1() -> None:
+def test_v1_network_is_upgraded() -> None:
     network = read_net(
         DIMS
         + """
@@ -158,7 +158,7 @@ def test_v1() -> None:
     assert node(network, "z").place == "deploy.prototxt:6: layer 'z' (Interp)"
 
 
-def test_v1_data_transform() -> None:
+def test_v1_data_fields_move_to_transform_param() -> None:
     network = read_net(
         """
         layers { name: "d" type: DATA top: "data" top: "label" transform_param { mean_value: 104 mean_value: 117 }
@@ -197,7 +197,7 @@ def test_v1_data_transform() -> None:
         ),
     ],
 )
-def test_v1_refusals(text: str, message: str) -> None:
+def test_wrong_v1_layers_are_refused(text: str, message: str) -> None:
     assert refused(DIMS + text) == message
 
 
@@ -218,7 +218,7 @@ RELU = "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r' }"
         ("input: 'data'", {"data": None}),
     ],
 )
-def test_old_inputs(text: str, inputs: dict[str, tuple[int, ...] | None]) -> None:
+def test_old_input_fields(text: str, inputs: dict[str, tuple[int, ...] | None]) -> None:
     network: Network = read_net(text + "\n" + RELU)
     assert {n: t and t.shape for n, t in network.inputs.items()} == inputs
 
@@ -238,5 +238,5 @@ def test_old_inputs(text: str, inputs: dict[str, tuple[int, ...] | None]) -> Non
         ("input: data", "deploy.prototxt:1: 'input' must be a quoted string, got data"),
     ],
 )
-def test_old_inputs_refused(text: str, message: str) -> None:
+def test_wrong_input_fields_are_refused(text: str, message: str) -> None:
     assert refused(text + "\n" + RELU) == message

@@ -1,4 +1,4 @@
-"""Files of others: 39 prototxts from the wild, trained models, and what real Caffe made of its own."""
+"""Real files: 39 published prototxts, trained models, and files that real Caffe has written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anylayer.errors import AnyLayerError, NetworkError
 from anylayer.network import Network
 from anylayer.readers.caffe import read
 
-from .files import SHARED, node
+from tests.readers.files import SHARED, node
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is absent")
 
@@ -27,7 +27,7 @@ ZOO = [
 CASES = sorted(p.parent for p in SHARED.glob("golden/*/*/case.json"))
 
 
-def test_the_table_is_complete() -> None:
+def test_zoo_table_is_complete() -> None:
     assert [row[0] for row in ZOO] == sorted(p.name for p in (SHARED / "prototxt").iterdir())
 
 
@@ -62,7 +62,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_models(model: str) -> None:
+def test_models_have_the_expected_nodes_and_outputs(model: str) -> None:
     folder = SHARED / "models" / model
     weights = folder / "weights.caffemodel"
     network = read(folder / "deploy.prototxt", weights if weights.exists() else None)
@@ -84,7 +84,7 @@ def flat(params: object, path: str = "") -> dict[str, object]:
 @pytest.mark.parametrize(
     "model", ["lenet", "squeezenet_v1.1", "mobilenet_ssd", "shufflenet_v1_g3", "ultraface_RFB-320"]
 )
-def test_a_model_is_the_same_without_its_prototxt(model: str) -> None:
+def test_caffemodel_has_the_same_network_as_its_prototxt(model: str) -> None:
     folder = SHARED / "models" / model
     alone = read(folder / "weights.caffemodel")
     whole = read(folder / "deploy.prototxt", folder / "weights.caffemodel")
@@ -100,7 +100,7 @@ def test_a_model_is_the_same_without_its_prototxt(model: str) -> None:
             assert ours[".convolution_param.num_output"] == theirs[".convolution_param.num_output"]
 
 
-def test_a_training_snapshot_alone() -> None:
+def test_training_snapshot_without_prototxt() -> None:
     file = SHARED / "models" / "mtcnn_det2" / "weights.caffemodel"
     with pytest.raises(NetworkError, match=r"leave out at phase TEST, level 0$"):
         read(file)
@@ -109,7 +109,7 @@ def test_a_training_snapshot_alone() -> None:
     assert list(network.inputs) == ["data24"]
 
 
-# ---- what real Caffe made of its own
+# ---- files that real Caffe has written
 
 
 def golden(name: str) -> Network:
@@ -119,7 +119,7 @@ def golden(name: str) -> Network:
 
 
 @pytest.mark.parametrize("folder", CASES, ids=[f"{p.parent.name}-{p.name}" for p in CASES])
-def test_inputs_and_outputs_as_in_caffe(folder: Path) -> None:
+def test_inputs_and_outputs_match_caffe(folder: Path) -> None:
     case = json.loads((folder / "case.json").read_text())
     weights = folder / "weights.caffemodel"
     if folder.name == "unknown_bottom":
@@ -149,7 +149,7 @@ def test_stages() -> None:
     assert [n.name for n in read(folder / "deploy.prototxt", stages=("deploy",)).nodes] == ["t2"]
 
 
-def test_one_set_of_weights_in_every_form() -> None:
+def test_all_weight_formats_have_the_same_values() -> None:
     forms = [
         "new_format",
         "double_data",
@@ -169,7 +169,7 @@ def test_one_set_of_weights_in_every_form() -> None:
             assert np.array_equal(g.ravel(), w), form
 
 
-def test_the_later_of_two_shared_blobs() -> None:
+def test_last_of_two_shared_blobs_counts() -> None:
     c1, c2 = golden("WeightsFile/shared_last_wins").nodes
     assert [np.shares_memory(a, b) for a, b in zip(c1.blobs, c2.blobs)] == [True, True]
 
@@ -178,7 +178,7 @@ def test_the_later_of_two_shared_blobs() -> None:
 
 
 def harmless(model: Path, weights: Path | None) -> None:
-    """Reading ends soon, with a network or one of our errors."""
+    """Fail unless reading ends within 2 s, with a network or an AnyLayerError."""
     start = time.process_time()
     with contextlib.suppress(AnyLayerError):
         read(model, weights)
@@ -186,7 +186,7 @@ def harmless(model: Path, weights: Path | None) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_damaged_prototxts(seed: int) -> None:
+def test_damaged_prototxts_never_crash(seed: int) -> None:
     rng = random.Random(seed)
     good = [(p / "deploy.prototxt").read_bytes() for p in CASES]
     pieces = [
@@ -216,7 +216,7 @@ def test_damaged_prototxts(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_damaged_caffemodels(seed: int) -> None:
+def test_damaged_caffemodels_never_crash(seed: int) -> None:
     rng = random.Random(seed)
     good = [p for p in CASES if (p / "weights.caffemodel").exists()]
     for _ in range(150):

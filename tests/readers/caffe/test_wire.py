@@ -1,4 +1,4 @@
-"""The binary format: where the values of blobs lie, and files that claim what they do not hold."""
+"""The binary format: the values of blobs, and files that claim more than they contain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anylayer.errors import AnyLayerError, FileError
 from anylayer.network import Array
 from anylayer.readers.caffe.wire import BinaryLayer, read_weights
 
-from .files import blob, doubles, floats, integer, layer, loose_floats, message, shape, string, varint
+from tests.readers.files import blob, doubles, floats, integer, layer, loose_floats, message, shape, string, varint
 
 SIX = [1.0, -2.5, 3.0, 4.0, 5.0, 6.0]
 
@@ -28,7 +28,7 @@ def stored(data: bytes) -> list[BinaryLayer]:
 
 
 def array(*parts: bytes) -> Array:
-    """The values of the one blob of the one layer."""
+    """Return the values of a blob that consists of the given fields."""
     (found,) = stored(layer("fc", message(7, *parts)))
     assert found.name == "fc"
     return found.blobs[0].array()
@@ -59,7 +59,7 @@ LEGACY = integer(1, 1) + integer(2, 1) + integer(3, 2) + integer(4, 3)
         [shape(2, 3), floats(5, SIX), integer(77, 5), string(78, "later"), varint(79 << 3 | 1) + bytes(8)],
     ],
 )
-def test_values_in_every_form(parts: list[bytes]) -> None:
+def test_all_forms_of_values(parts: list[bytes]) -> None:
     found = array(*parts)
     assert found.dtype == np.float32
     assert found.tolist() == [SIX[:3], SIX[3:]]
@@ -75,7 +75,7 @@ def test_one_value_needs_no_shape() -> None:
     assert array(message(7), floats(5, [3.0])).shape == ()
 
 
-def test_no_values() -> None:
+def test_blob_without_values() -> None:
     assert array(shape(0, 3)).shape == (0, 3)
     assert array(shape(0, 3), floats(5, [])).shape == (0, 3)
 
@@ -97,12 +97,12 @@ def test_packed_floats_are_a_view_of_the_map() -> None:
         (string(1, "net") + layer("fc", blob([2], SIX[:2])) + integer(99, 1), "V2"),
     ],
 )
-def test_eras(data: bytes, era: str) -> None:
+def test_layers_of_all_versions(data: bytes, era: str) -> None:
     (found,) = stored(data)
     assert (found.name, found.blobs[0].array().tolist()) == ("fc", SIX[:2]), era
 
 
-def test_layers_and_blobs_in_file_order() -> None:
+def test_layers_and_blobs_are_in_file_order() -> None:
     found = stored(layer("a", blob([1], [1]), blob([2], [2, 3])) + layer("b") + layer("a", blob([1], [4])))
     assert [(x.name, len(x.blobs)) for x in found] == [("a", 2), ("b", 0), ("a", 1)]
     assert found[0].blobs[1].array().tolist() == [2.0, 3.0]
@@ -134,7 +134,7 @@ def test_layers_and_blobs_in_file_order() -> None:
         ([shape(1), floats(6, [1]) * 2 + floats(5, [1]) * 100_001], "has its values in more than 100000 pieces"),
     ],
 )
-def test_blobs_that_are_refused(parts: list[bytes], text: str) -> None:
+def test_wrong_blobs_are_refused(parts: list[bytes], text: str) -> None:
     with pytest.raises(FileError) as caught:
         array(*parts)
     assert text in str(caught.value)
@@ -155,19 +155,19 @@ def test_blobs_that_are_refused(parts: list[bytes], text: str) -> None:
         (layer("fc", message(7, floats(5, SIX)[:-1])), "layer 'fc': blob 0: field 5 at byte"),
     ],
 )
-def test_files_that_are_refused(data: bytes, text: str) -> None:
+def test_damaged_files_are_refused(data: bytes, text: str) -> None:
     with pytest.raises(FileError) as caught:
         stored(data)
     assert str(caught.value).startswith("net.caffemodel: ")
     assert text in str(caught.value)
 
 
-def test_names_that_are_not_utf8_are_kept_readable() -> None:
+def test_names_that_are_not_utf8_are_escaped() -> None:
     (found,) = stored(message(100, message(1, b"conv\xff"), blob([1], [1])))
     assert found.name == "conv\\xff"
 
 
-def test_a_large_file_is_indexed_without_being_read() -> None:
+def test_values_of_a_large_file_are_not_read() -> None:
     size = 200_000_000
     with Path("net.caffemodel").open("wb") as file:
         for i in range(3):
@@ -186,7 +186,7 @@ def test_a_large_file_is_indexed_without_being_read() -> None:
     assert arrays[2][-1] == 0
 
 
-def test_a_million_loose_values_are_found_at_once() -> None:
+def test_a_million_unpacked_values_are_found_quickly() -> None:
     count = 1_000_000
     data = np.empty(count, [("tag", "u1"), ("value", "<f4")])
     data["tag"], data["value"] = 5 << 3 | 5, np.arange(count)
@@ -198,7 +198,7 @@ def test_a_million_loose_values_are_found_at_once() -> None:
 
 
 def read_all(data: bytes) -> None:
-    """Read every blob; only our errors may escape."""
+    """Read every blob. Only an AnyLayerError may be raised."""
     Path("net.caffemodel").write_bytes(data)
     with contextlib.suppress(AnyLayerError):
         for found in read_weights(Path("net.caffemodel")):
@@ -209,7 +209,7 @@ def read_all(data: bytes) -> None:
 
 @given(st.binary(max_size=120))
 @settings(max_examples=400, deadline=None)
-def test_only_our_errors_escape(data: bytes) -> None:
+def test_random_input_never_crashes(data: bytes) -> None:
     read_all(data)
     read_all(layer("a", data))
     read_all(layer("a", message(7, data)))
@@ -217,7 +217,7 @@ def test_only_our_errors_escape(data: bytes) -> None:
 
 @given(st.data())
 @settings(max_examples=400, deadline=None)
-def test_only_our_errors_escape_from_a_changed_file(data: st.DataObject) -> None:
+def test_changed_file_never_crashes(data: st.DataObject) -> None:
     good = bytearray(
         string(1, "net")
         + layer("a", blob([2, 3], SIX), message(7, LEGACY, loose_floats(5, SIX)))

@@ -1,4 +1,4 @@
-"""From layers to a Network: rules, names of values, parameters, data and loss layers."""
+"""From layers to a Network: rules, names of values, parameters, training layers and mean images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anylayer.errors import AnyLayerError, FileError, LayerError, NetworkError
 from anylayer.network import Network, TensorType
 from anylayer.readers.caffe import read
 
-from .files import INPUT, floats, integer, node, read_net
+from tests.readers.files import INPUT, floats, integer, node, read_net
 
 
 def refused(text: str, error: type[AnyLayerError] = FileError, **options: object) -> str:
@@ -31,7 +31,7 @@ def wires(network: Network) -> dict[str, tuple[list[str], list[str]]]:
 # ---- names of values
 
 
-def test_a_rewritten_blob() -> None:
+def test_last_version_of_a_rewritten_blob_keeps_the_name() -> None:
     network = read_net(
         INPUT + relu("a", "data", "x") + relu("old", "x", "y") + relu("b", "x", "x") + relu("new", "x", "z")
     )
@@ -46,7 +46,7 @@ def test_a_rewritten_blob() -> None:
     assert [n.in_place for n in network.nodes] == [False, False, True, False]
 
 
-def test_a_rewritten_input_keeps_its_name() -> None:
+def test_rewritten_input_keeps_its_name() -> None:
     network = read_net(INPUT + relu("a", "data", "data") + relu("b", "data", "data"))
     assert wires(network) == {"a": (["data"], ["data@a"]), "b": (["data@a"], ["data@b"])}
     assert network.inputs == {"data": TensorType.of((1, 3, 8, 8))}
@@ -68,16 +68,16 @@ def test_duplicate_layer_names() -> None:
     assert network.nodes[2].place == "deploy.prototxt:4: layer 'a' (ReLU)"
 
 
-def test_a_layer_without_a_name() -> None:
+def test_layer_without_a_name_is_named_after_its_type() -> None:
     assert read_net(INPUT + "layer { type: 'ReLU' bottom: 'data' top: 'x' }").nodes[0].name == "ReLU"
 
 
-def test_outputs_in_alphabetical_order() -> None:
+def test_outputs_are_in_alphabetical_order() -> None:
     network = read_net(INPUT + relu("a", "data", "b") + relu("c", "data", "a") + relu("d", "data", "B"))
     assert list(network.outputs) == ["B", "a", "b"]
 
 
-def test_an_unread_input_is_an_output_as_in_caffe() -> None:
+def test_input_without_consumers_is_an_output() -> None:
     assert read_net(INPUT + "layer { name: 'i' type: 'Input' top: 'z' }" + relu("a", "data", "x")).outputs == {
         "x": "x",
         "z": "z",
@@ -87,7 +87,7 @@ def test_an_unread_input_is_an_output_as_in_caffe() -> None:
 SHARED = INPUT + relu("a", "data", "x") + relu("b", "x", "y") + relu("c", "x", "x") + relu("d", "x", "z")
 
 
-def test_a_shared_blob_that_is_rewritten_keeps_its_old_value_for_its_other_readers() -> None:
+def test_other_consumers_read_the_value_before_the_rewrite() -> None:
     network = read_net(SHARED)
     assert [(n.inputs, n.outputs, n.in_place) for n in network.nodes] == [
         (["data"], ["x@a"], False),
@@ -101,14 +101,14 @@ def test_a_shared_blob_that_is_rewritten_keeps_its_old_value_for_its_other_reade
     ]
 
 
-def test_a_blob_that_is_rewritten_before_others_read_it_is_nothing_special() -> None:
+def test_rewrite_before_other_consumers_is_not_noted() -> None:
     network = read_net(
         INPUT + relu("a", "data", "x") + relu("c", "x", "x") + relu("b", "x", "y") + relu("d", "x", "z")
     )
     assert (network.nodes[1].in_place, network.notes) == (True, [])
 
 
-def test_inputs_without_shapes() -> None:
+def test_input_without_shape_has_no_type() -> None:
     network = read_net("layer { name: 'i' type: 'Input' top: 'a' top: 'b' }" + relu("r", "a", "x"))
     assert network.inputs == {"a": None, "b": None}
 
@@ -157,7 +157,7 @@ def test_inputs_without_shapes() -> None:
         ),
     ],
 )
-def test_layers_that_do_not_fit_together(text: str, message: str) -> None:
+def test_inconsistent_layers_are_refused(text: str, message: str) -> None:
     assert refused(INPUT + text, AnyLayerError) == message
 
 
@@ -188,12 +188,12 @@ def test_layers_that_do_not_fit_together(text: str, message: str) -> None:
         ("exclude { }", {}, False),
     ],
 )
-def test_rules(rule: str, options: dict[str, object], kept: bool) -> None:
+def test_include_and_exclude_rules(rule: str, options: dict[str, object], kept: bool) -> None:
     network = read_net(INPUT + relu("a", "data", "x", rule) + relu("b", "data", "y"), **options)
     assert ("a" in wires(network)) is kept
 
 
-def test_the_files_own_state() -> None:
+def test_state_of_the_file_is_used() -> None:
     text = "state { phase: TRAIN level: 2 stage: 'a' }\n" + INPUT
     text += relu("a", "data", "x", "include { stage: 'a' min_level: 2 phase: TEST }")
     assert wires(read_net(text)) != {}
@@ -201,7 +201,7 @@ def test_the_files_own_state() -> None:
         read_net(text + relu("b", "x", "y"), level=1)
 
 
-def test_a_layers_phase_is_no_rule() -> None:
+def test_phase_of_a_layer_does_not_exclude_it() -> None:
     network = read_net(INPUT + relu("a", "data", "x", "phase: TRAIN") + relu("b", "x", "y"))
     assert [n.phase for n in network.nodes] == ["TRAIN", "TEST"]
 
@@ -224,11 +224,11 @@ def test_a_layers_phase_is_no_rule() -> None:
         ("include: 5", "deploy.prototxt:2: 'include' must be a message { ... }, got 5"),
     ],
 )
-def test_rules_refused(rule: str, message: str) -> None:
+def test_wrong_rules_are_refused(rule: str, message: str) -> None:
     assert refused(INPUT + relu("a", "data", "x", rule)) == message
 
 
-def test_state_refused() -> None:
+def test_wrong_state_is_refused() -> None:
     assert refused("state {\nstages: 'a' }\n" + INPUT + relu("a", "data", "x")) == (
         "deploy.prototxt:2: 'state' has no field 'stages'"
     )
@@ -237,7 +237,7 @@ def test_state_refused() -> None:
 # ---- fields
 
 
-def test_params_lines_and_place() -> None:
+def test_node_has_params_lines_and_place() -> None:
     network = read_net(
         INPUT
         + """layer { name: "c" type: "Convolution" bottom: "data" top: "c" param { lr_mult: 1 } param { }
@@ -260,7 +260,7 @@ def test_messages_of_other_layers_are_kept() -> None:
     assert node(network, "a").params == {"pooling_param": {"pool": "MAX"}, "interp_param": {"height": 3}}
 
 
-def test_an_unknown_type_keeps_everything() -> None:
+def test_unknown_type_keeps_all_fields() -> None:
     network = read_net(
         INPUT
         + "layer { name: 'm' type: 'Mystery' bottom: 'data' top: 'x' depth: -3 mystery_param { a { b: 'c' } } }"
@@ -268,7 +268,7 @@ def test_an_unknown_type_keeps_everything() -> None:
     assert node(network, "m").params == {"depth": -3, "mystery_param": {"a": {"b": "c"}}}
 
 
-def test_a_users_type_keeps_everything() -> None:
+def test_users_type_keeps_all_fields() -> None:
     text = INPUT + relu("a", "data", "x", "mystery_param { a: 1 }")
     assert node(read_net(text, user_types=frozenset(["ReLU"])), "a").params == {"mystery_param": {"a": 1}}
 
@@ -307,11 +307,11 @@ def test_a_users_type_keeps_everything() -> None:
         ),
     ],
 )
-def test_fields_refused(text: str, message: str) -> None:
+def test_wrong_fields_are_refused(text: str, message: str) -> None:
     assert refused(INPUT + text) == message
 
 
-def test_an_input_layers_rule_names_it() -> None:
+def test_error_of_an_input_layer_names_it() -> None:
     text = "layer { name: 'i' type: 'Input' top: 'data' input_param { shape { dim: -1 } } }"
     assert refused(text, LayerError) == (
         "deploy.prototxt:1: layer 'i' (Input): dimensions must be 0 or more, got (-1,)"
@@ -332,7 +332,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc" bottom: "label" top: "
 """
 
 
-def test_train_val() -> None:
+def test_training_layers_are_dropped() -> None:
     network = read_net(TRAIN_VAL)
     assert network.name == "net"
     assert network.inputs == {"data": None}
@@ -348,7 +348,7 @@ def test_train_val() -> None:
     assert found.source == "transform_param of deploy.prototxt:6"
 
 
-def test_losses_fed_by_inputs_compute() -> None:
+def test_loss_of_inputs_is_kept() -> None:
     text = INPUT + "layer { name: 'l' type: 'Input' top: 'label' }"
     text += "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'data' bottom: 'label' top: 'loss' }"
     network = read_net(text)
@@ -357,7 +357,7 @@ def test_losses_fed_by_inputs_compute() -> None:
     assert network.notes == []
 
 
-def test_training_layers_give_way_to_inputs_too() -> None:
+def test_training_layer_of_inputs_is_dropped() -> None:
     network = read_net(
         INPUT
         + """
@@ -374,7 +374,7 @@ def test_training_layers_give_way_to_inputs_too() -> None:
     assert list(network.outputs) == ["sig"]
 
 
-def test_what_only_prepares_labels_goes_too() -> None:
+def test_layers_that_only_prepare_labels_are_dropped() -> None:
     network = read_net(
         """
         layer { name: "d" type: "Data" top: "data" top: "labels" }
@@ -392,7 +392,7 @@ def test_what_only_prepares_labels_goes_too() -> None:
     assert network.notes[-1] == "layer 'cut' (Slice) only prepares labels and is left out"
 
 
-def test_a_target_computed_from_the_data_stays() -> None:
+def test_target_computed_from_the_data_is_kept() -> None:
     network = read_net(
         """
         layer { name: "d" type: "Data" top: "data" }
@@ -406,7 +406,7 @@ def test_a_target_computed_from_the_data_stays() -> None:
     assert list(network.outputs) == ["code"]
 
 
-def test_siamese() -> None:
+def test_label_of_a_siamese_network_is_dropped() -> None:
     network = read_net(
         """
         layer { name: "d" type: "Data" top: "pair" top: "sim" }
@@ -420,7 +420,7 @@ def test_siamese() -> None:
     assert list(network.outputs) == ["fa", "fb"]
 
 
-def test_what_reads_a_loss_goes_too() -> None:
+def test_consumers_of_a_dropped_loss_are_dropped() -> None:
     network = read_net(
         TRAIN_VAL
         + """
@@ -437,7 +437,7 @@ def test_what_reads_a_loss_goes_too() -> None:
     ]
 
 
-def test_a_sink_consumes() -> None:
+def test_sink_counts_as_consumer() -> None:
     network = read_net(
         INPUT + relu("a", "data", "x") + relu("b", "data", "y") + "layer { name: 's' type: 'Silence' bottom: 'x' }"
     )
@@ -459,7 +459,7 @@ def transform(fields: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["mean.binaryproto", "data/mean.binaryproto", "/far/away/mean.binaryproto"])
-def test_a_mean_file_beside_the_network(name: str) -> None:
+def test_mean_file_in_the_networks_folder_is_read(name: str) -> None:
     Path("mean.binaryproto").write_bytes(mean_bytes())
     found = read_net(transform(f"mean_file: '{name}'")).preprocess["data"]
     assert found.mean is not None
@@ -468,7 +468,7 @@ def test_a_mean_file_beside_the_network(name: str) -> None:
     assert found.mean_file == name
 
 
-def test_a_mean_file_elsewhere_is_not_read(tmp_path: Path) -> None:
+def test_mean_file_in_another_folder_is_not_read(tmp_path: Path) -> None:
     Path("net").mkdir()
     Path("mean.binaryproto").write_bytes(mean_bytes())
     Path("net/deploy.prototxt").write_text(transform("mean_file: '../mean.binaryproto'"))
@@ -483,7 +483,7 @@ def test_a_mean_file_elsewhere_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "size"), [("", (300, 200)), ("resize_mode: WARP", (300, 200)), ("resize_mode: FIT_SMALL_SIZE", None)]
 )
-def test_what_ssds_files_resize_to(mode: str, size: tuple[int, int] | None) -> None:
+def test_size_of_ssds_resize_param(mode: str, size: tuple[int, int] | None) -> None:
     network = read_net(
         f"layer {{ name: 'data' type: 'AnnotatedData' top: 'data' top: 'label' transform_param {{ mean_value: 1 "
         f"resize_param {{ prob: 1 {mode} height: 300 width: 200 interp_mode: LINEAR interp_mode: AREA }} "
@@ -495,7 +495,7 @@ def test_what_ssds_files_resize_to(mode: str, size: tuple[int, int] | None) -> N
     assert network.preprocess["data"].size == size
 
 
-def test_a_training_file_of_ssd() -> None:
+def test_training_file_of_ssd() -> None:
     text = """
     layer { name: 'data' type: 'AnnotatedData' top: 'data' top: 'label' annotated_data_param { } }
     layer { name: 'a' type: 'ReLU' bottom: 'data' top: 'loc' }
@@ -511,7 +511,7 @@ def test_a_training_file_of_ssd() -> None:
         assert f"layer '{left_out}'" in network.notes[0]
 
 
-def test_means_refused() -> None:
+def test_wrong_mean_files_are_refused() -> None:
     assert refused(transform("mean_file: 'a' mean_value: 1")) == (
         "deploy.prototxt:1: transform_param must have only one of 'mean_file' and 'mean_value', got both"
     )
@@ -524,7 +524,7 @@ def test_means_refused() -> None:
 # ---- layers that pycaffe runs
 
 
-def test_the_class_of_a_python_layer_is_its_type() -> None:
+def test_type_of_a_python_layer_is_its_class() -> None:
     text = INPUT + "".join(
         f"layer {{ name: '{kind}' type: 'Python' bottom: 'data' top: '{kind}' "
         f"python_param {{ module: 'm' {f'layer: {kind!r}' if kind != 'none' else ''} }} }}\n"
@@ -539,10 +539,10 @@ def test_the_class_of_a_python_layer_is_its_type() -> None:
     assert read_net(text).nodes[0].params == {"python_param": {"module": "m", "layer": "ProposalLayer"}}
 
 
-# ---- fields that change no value
+# ---- fields that do not affect values
 
 
-def test_the_engine_of_a_layer_or_a_network_changes_nothing() -> None:
+def test_engine_field_is_ignored() -> None:
     relu = "layer {{ name: 'r' type: 'ReLU' bottom: 'data' top: 'r' {} }}"
     for engine in ("engine: 'MKL2017'", "engine: CAFFE", "engine: 1"):
         assert read_net(INPUT + relu.format(engine)).nodes[0].params == {}

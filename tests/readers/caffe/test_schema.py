@@ -1,4 +1,4 @@
-"""A fork's own caffe.proto: parsed, and its word on fields, types, enums and defaults."""
+"""A fork's caffe.proto: it is parsed, and the fields of a network are checked and typed by it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anylayer.readers.caffe import read
 from anylayer.readers.caffe.proto_file import core, parse_proto
 from anylayer.readers.caffe.schema import EnumType, MessageType
 
-from .files import INPUT, SHARED, blob, doubles, integer, layer, message, node, string, varint
+from tests.readers.files import INPUT, SHARED, blob, doubles, integer, layer, message, node, string, varint
 
 FORK = """
 syntax = "proto2";   // a fork
@@ -89,7 +89,7 @@ def read_fork(text: str, proto: str = FORK) -> Network:
     return read(Path("deploy.prototxt"), proto=Path("fork.proto"))
 
 
-def test_declarations() -> None:
+def test_declarations_are_parsed() -> None:
     schema = parse_proto(FORK, "fork.proto")
     warp = schema.messages["WarpParameter"]
     assert list(warp.fields) == [
@@ -110,7 +110,7 @@ def test_declarations() -> None:
     assert schema.messages["LayerParameter"].fields["blobs"].type is None
 
 
-def test_values_are_typed() -> None:
+def test_values_get_their_declared_types() -> None:
     text = "method: 3 scale: 2 wrap: 0 grid { size: 4 } low: 0.1 names { key: 'a' value: 1 }"
     params = node(read_fork(INPUT + WARP % text), "w").params["warp_param"]
     assert params == {
@@ -127,24 +127,24 @@ def test_values_are_typed() -> None:
     assert type(params["scale"][0]) is float
 
 
-def test_defaults() -> None:
+def test_defaults_of_absent_fields() -> None:
     found = node(read_fork(INPUT + WARP % "wrap: false grid { } grids { }"), "w").defaults
     assert found == {
         "warp_param": {"method": "CUBIC", "border": "zero", "big": -5, "far": -np.inf, "grid": {"step": 2.0}}
     }
 
 
-def test_defaults_of_a_known_layers_absent_message() -> None:
+def test_defaults_of_an_absent_message() -> None:
     text = INPUT + "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'y' }"
     assert node(read_fork(text), "r").defaults == {"relu_param": {"negative_slope": 0.25}}
 
 
-def test_a_forks_field_of_a_layer() -> None:
+def test_fields_of_a_forks_layer() -> None:
     text = INPUT + "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'y' depth: 3 }"
     assert node(read_fork(text), "r").params == {"depth": 3}
 
 
-def test_a_field_that_only_the_fork_repeats() -> None:
+def test_field_that_only_the_fork_repeats() -> None:
     proto = FORK.replace("optional float negative_slope = 1 [default = 0.25]", "repeated float negative_slope = 1")
     text = "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'y' relu_param { negative_slope: 0.5 } }"
     relu = node(read_fork(INPUT + text, proto), "r")
@@ -157,7 +157,7 @@ V1 = "layers { name: 'w' type: %s bottom: 'x' top: 'y' warp_param { count: 2 } }
 
 
 @pytest.mark.parametrize("type_", ["WARP", "41"])
-def test_a_forks_v1_type(type_: str) -> None:
+def test_v1_type_of_a_fork(type_: str) -> None:
     proto = FORK.replace("optional string name = 1;\n  repeated V1", "repeated string input = 3; repeated V1")
     network = read_fork("input: 'x' " + V1 % type_, proto)
     assert [(n.type, n.params) for n in network.nodes] == [("Warp", {"warp_param": {"count": 2}})]
@@ -195,7 +195,7 @@ def test_a_forks_v1_type(type_: str) -> None:
         ("input: 'x'", "2: NetParameter of fork.proto has no field 'input'"),
     ],
 )
-def test_fields_refused(text: str, rule: str) -> None:
+def test_wrong_fields_are_refused(text: str, rule: str) -> None:
     with pytest.raises(FileError) as caught:
         read_fork(INPUT + text)
     assert str(caught.value) == f"deploy.prototxt:{rule}"
@@ -236,13 +236,13 @@ def test_fields_refused(text: str, rule: str) -> None:
         ("option a = {", ":1: the file ends inside a declaration"),
     ],
 )
-def test_files_refused(proto: str, rule: str) -> None:
+def test_damaged_schemas_are_refused(proto: str, rule: str) -> None:
     with pytest.raises(FileError) as caught:
         read_fork(INPUT, proto)
     assert str(caught.value) == f"fork.proto{rule}"
 
 
-def test_a_schema_of_gigabytes_is_not_read() -> None:
+def test_huge_schema_is_not_read() -> None:
     Path("deploy.prototxt").write_text(INPUT)
     with Path("fork.proto").open("wb") as file:
         file.truncate(3 << 30)
@@ -250,19 +250,19 @@ def test_a_schema_of_gigabytes_is_not_read() -> None:
         read(Path("deploy.prototxt"), proto=Path("fork.proto"))
 
 
-def test_comments_of_a_schema_may_hold_any_bytes() -> None:
+def test_comments_of_a_schema_may_contain_any_bytes() -> None:
     Path("deploy.prototxt").write_text(INPUT)
     Path("fork.proto").write_bytes(b"// \xb2\xe2 (GBK)\n" + FORK.encode())
     assert list(read(Path("deploy.prototxt"), proto=Path("fork.proto")).inputs) == ["data"]
 
 
-def test_no_such_schema() -> None:
+def test_missing_schema_is_refused() -> None:
     Path("deploy.prototxt").write_text(INPUT)
     with pytest.raises(FileError, match=r"^nowhere\.proto: there is no such file$"):
         read(Path("deploy.prototxt"), proto=Path("nowhere.proto"))
 
 
-def test_a_binary_network_by_a_forks_numbers() -> None:
+def test_binary_network_with_a_forks_field_numbers() -> None:
     params = message(200, integer(1, -1), message(2, message(2, b"\x04\x05")), integer(6, 9))
     data = string(1, "net") + message(
         100, string(1, "i"), string(2, "Input"), string(4, "x"), message(143, message(1, message(1, b"\x02")))
@@ -277,7 +277,7 @@ def test_a_binary_network_by_a_forks_numbers() -> None:
     assert warp.place == "net.caffemodel: layer 'w' (Warp)"
 
 
-def test_scalars_of_a_binary_network() -> None:
+def test_scalar_fields_of_a_binary_network() -> None:
     proto = FORK.replace(
         "optional Method method = 1 [default = CUBIC];",
         """extend LayerParameter { optional int32 level = 1002; }
@@ -329,7 +329,7 @@ def read_additions(text: str) -> Network:
     return read(Path("deploy.prototxt"), proto=Path("more.proto"))
 
 
-def test_a_forks_additions_alone() -> None:
+def test_schema_with_only_a_forks_additions() -> None:
     network = read_additions(
         "layer { name: 'w' type: 'Warp' bottom: 'data' top: 'w' warp_param { n: -3 } }"
         "layer { name: 'r' type: 'ReLU' bottom: 'w' top: 'r' relu_param { negative_slope: 0.5 } }"
@@ -354,7 +354,7 @@ def test_a_forks_additions_alone() -> None:
         ("layer { name: 'r' type: 'ReLU' relu_parm { } }", "has no field 'relu_parm'; did you mean 'relu_param'?"),
     ],
 )
-def test_a_forks_additions_refuse(text: str, rule: str) -> None:
+def test_schema_with_only_additions_checks_fields(text: str, rule: str) -> None:
     with pytest.raises(FileError, match=re.escape(rule)):
         read_additions(text)
 
@@ -377,7 +377,7 @@ optional bool reverse = 1 [default = false];
 """
 
 
-def test_a_document_that_leaves_out_the_rest_of_a_message() -> None:
+def test_message_with_dots_may_be_declared_again() -> None:
     Path("document.proto").write_text(DOCUMENT)
     Path("deploy.prototxt").write_text(
         INPUT + "layer { name: 'r' type: 'Reverse' bottom: 'data' top: 'r' reverse_param { axis: 1 } }\n"
@@ -394,8 +394,8 @@ SEED = next(iter(sorted((SHARED / "seeds").glob("001_*"))), None)
 
 
 @pytest.mark.skipif(SEED is None, reason="../shared/seeds is not here")
-def test_the_definitions_of_ascends_document() -> None:
-    """Every definition that it prints, pasted into one file."""
+def test_definitions_of_ascends_document() -> None:
+    """All definitions of the document, in one file."""
     assert SEED is not None
     text = SEED.read_text()
     found = re.findall(r"message \w+ ?\{(?:[^{}]|\{[^{}]*\})*\}", text)
@@ -409,7 +409,7 @@ def test_the_definitions_of_ascends_document() -> None:
     assert schema.messages["ROIAlignParameter"].fields["sampling_ratio"].default == -1
 
 
-def test_caffes_own_messages() -> None:
+def test_core_messages_have_caffes_field_numbers() -> None:
     schema = core()
     for name in ("NetParameter", "LayerParameter", "V1LayerParameter", "V0LayerParameter"):
         numbers = [f.number for f in schema.messages[name].fields.values()]
@@ -471,7 +471,7 @@ WORDS = st.sampled_from(
 
 @given(st.lists(WORDS, max_size=40).map(" ".join))
 @settings(max_examples=400, deadline=None)
-def test_only_our_errors_escape(text: str) -> None:
+def test_random_input_never_crashes(text: str) -> None:
     try:
         parse_proto(text, "fork.proto")
     except AnyLayerError as error:

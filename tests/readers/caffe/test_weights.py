@@ -1,4 +1,4 @@
-"""Weights find their layers: by name, shared, from every kind of file."""
+"""Weights are assigned to layers: by name, shared, and from all kinds of files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anylayer.network import Network
 from anylayer.readers.caffe import read
 from anylayer.readers.caffe.mean import read_mean
 
-from .files import INPUT, blob, floats, integer, layer, message, node, read_net, shape, string
+from tests.readers.files import INPUT, blob, floats, integer, layer, message, node, read_net, shape, string
 
 
 def ip(name: str, bottom: str = "data", more: str = "") -> str:
@@ -35,7 +35,7 @@ def refused(text: str, data: Any, error: type[AnyLayerError] = FileError) -> str
     return str(caught.value)
 
 
-def test_by_name() -> None:
+def test_weights_are_matched_by_name() -> None:
     data = layer("b", blob([2], [1, 2]), blob([1], [3])) + layer("gone", blob([1], [4])) + layer("a")
     network = read_net(INPUT + ip("a") + ip("b"), data)
     assert weights(network, "a") == []
@@ -43,7 +43,7 @@ def test_by_name() -> None:
     assert network.weights == "net.caffemodel"
 
 
-def test_the_first_layer_of_the_name_takes_them() -> None:
+def test_first_layer_with_a_name_gets_the_weights() -> None:
     data = layer("a", blob([1], [1])) + layer("a", blob([1], [2]))
     network = read_net(INPUT + ip("a") + ip("a", "a").replace("top: 'a'", "top: 'z'"), data)
     assert [n.name for n in network.nodes] == ["a", "a_1"]
@@ -51,7 +51,7 @@ def test_the_first_layer_of_the_name_takes_them() -> None:
     assert weights(network, "a_1") == []
 
 
-def test_no_weights() -> None:
+def test_network_without_weights() -> None:
     network = read_net(INPUT + ip("a"))
     assert weights(network, "a") == []
     assert network.weights == ""
@@ -65,7 +65,7 @@ def test_doubles_become_float32() -> None:
     assert node(network, "a").blobs[0][0] == np.float32(0.1)
 
 
-def test_nothing_fits() -> None:
+def test_weights_of_another_network_are_refused() -> None:
     data = layer("x", blob([1], [1])) + layer("y", blob([1], [1])) + layer("z", blob([1], [1])) + layer("a")
     assert refused(ip("a"), data + layer("w", blob([1], [1]))) == (
         "net.caffemodel: none of its 4 layers with weights ('x', 'y', 'z', ...) is in the network, whose layers "
@@ -73,14 +73,14 @@ def test_nothing_fits() -> None:
     )
 
 
-def test_a_broken_blob_is_named() -> None:
+def test_damaged_blob_is_named() -> None:
     data = layer("a", blob([1], [1]), blob([3], [1, 2]))
     assert refused(ip("a"), data) == (
         "net.caffemodel: layer 'a': blob 1: has shape (3,), which is 3 values, but 2 are stored"
     )
 
 
-def test_a_broken_blob_of_a_layer_the_network_lacks_does_not_matter() -> None:
+def test_damaged_blob_of_an_absent_layer_is_ignored() -> None:
     data = layer("gone", blob([3], [1, 2])) + layer("a", blob([1], [1]))
     assert weights(read_net(INPUT + ip("a"), data), "a") == [[1.0]]
 
@@ -98,7 +98,7 @@ def test_values_too_large_for_float32_become_infinite() -> None:
 SHARED = INPUT + ip("a", more="param { name: 'w' } param { name: 'b' }") + ip("c", more="param { name: 'w' }")
 
 
-def test_shared_the_last_in_the_file_wins() -> None:
+def test_last_values_of_a_shared_parameter_count() -> None:
     data = layer("a", blob([2], [1, 2]), blob([1], [5])) + layer("c", blob([2], [3, 4]), blob([1], [6]))
     network = read_net(SHARED, data)
     assert weights(network, "a") == [[3.0, 4.0], [5.0]]
@@ -108,12 +108,12 @@ def test_shared_the_last_in_the_file_wins() -> None:
     assert weights(other_way, "c") == [[1.0, 2.0], [6.0]]
 
 
-def test_shared_with_a_layer_the_file_lacks() -> None:
+def test_shared_parameter_of_a_layer_without_weights() -> None:
     network = read_net(SHARED, layer("a", blob([2], [1, 2]), blob([1], [5])))
     assert weights(network, "c") == [[1.0, 2.0]]
 
 
-def test_shared_shapes_must_agree() -> None:
+def test_shapes_of_a_shared_parameter_must_match() -> None:
     data = layer("a", blob([2], [1, 2])) + layer("c", blob([2, 1], [3, 4]))
     assert refused(SHARED.removeprefix(INPUT), data, NetworkError) == (
         "deploy.prototxt:2: layer 'a' (InnerProduct): param 'w' is shared with layer 'a'. Its values have shape "
@@ -121,7 +121,7 @@ def test_shared_shapes_must_agree() -> None:
     )
 
 
-def test_shared_leading_ones_do_not_count() -> None:
+def test_leading_ones_of_a_shared_shape_do_not_count() -> None:
     data = layer("a", blob([2], [1, 2])) + layer("c", blob([1, 1, 1, 2], [3, 4]))
     network = read_net(SHARED, data)
     assert weights(network, "a") == [[3.0, 4.0]]
@@ -129,7 +129,7 @@ def test_shared_leading_ones_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "1"])
-def test_shared_permissively(mode: str) -> None:
+def test_permissive_sharing_needs_equal_counts(mode: str) -> None:
     text = INPUT + ip("a", more=f"param {{ name: 'w' share_mode: {mode} }}") + ip("c", more="param { name: 'w' }")
     data = layer("c", blob([2, 2], [1, 2, 3, 4])) + layer("a", blob([4], [5, 6, 7, 8]))
     with pytest.raises(NetworkError, match="layer 'c' \\(InnerProduct\\): param 'w' is shared with layer 'a'"):
@@ -138,12 +138,12 @@ def test_shared_permissively(mode: str) -> None:
     assert weights(network, "c") == [[[5.0, 6.0], [7.0, 8.0]]]
 
 
-def test_a_share_mode_that_is_none() -> None:
+def test_unknown_share_mode_is_refused() -> None:
     text = ip("a", more="param { name: 'w' share_mode: LOOSE }")
     assert refused(text, None) == "deploy.prototxt:2: 'share_mode' must be STRICT or PERMISSIVE, got LOOSE"
 
 
-def test_a_gap_is_refused() -> None:
+def test_missing_blob_is_refused() -> None:
     text = ip("a", more="param { } param { name: 'b' }") + ip("c", more="param { } param { name: 'b' }")
     assert refused(text, layer("a", blob([2], [1, 2]), blob([1], [5])), NetworkError) == (
         "deploy.prototxt:3: layer 'c' (InnerProduct): the weights have blob 1 of this layer, but not blob 0"
@@ -157,7 +157,7 @@ TEXT_BLOBS = (
 )
 
 
-def test_blobs_in_the_prototxt() -> None:
+def test_prototxt_may_contain_blobs() -> None:
     network = read_net(
         INPUT + ip("a", more=TEXT_BLOBS) + ip("b", more="blobs { data: 4 }"), layer("b", blob([1], [9]))
     )
@@ -165,7 +165,7 @@ def test_blobs_in_the_prototxt() -> None:
     assert weights(network, "b") == [[9.0]]
 
 
-def test_weights_as_text() -> None:
+def test_weights_file_may_be_text() -> None:
     Path("weights.prototxt").write_text(f"layer {{ name: 'a' type: 'InnerProduct' {TEXT_BLOBS} }}")
     assert weights(read_net(INPUT + ip("a"), "weights.prototxt"), "a") == [[1.0, 2.0], [[[[3.0]]]]]
 
@@ -178,7 +178,7 @@ def test_weights_as_text() -> None:
         ("blobs: 3", "blob 0: 'blobs' must be a message { ... }, got 3"),
     ],
 )
-def test_text_blobs_refused(more: str, message: str) -> None:
+def test_wrong_blobs_of_a_text_are_refused(more: str, message: str) -> None:
     found = refused(ip("a", more=more), None)
     assert found == f"deploy.prototxt:2: layer 'a' (InnerProduct): {message}"
 
@@ -193,7 +193,7 @@ def write_hdf5(datasets: dict[str, Any], file: str = "net.caffemodel.h5") -> str
     return file
 
 
-def test_hdf5() -> None:
+def test_hdf5_weights() -> None:
     file = write_hdf5(
         {
             "data/a/0": np.float32([[1, 2]]),
@@ -208,7 +208,7 @@ def test_hdf5() -> None:
     assert {b.dtype for n in network.nodes for b in n.blobs} == {np.dtype(np.float32)}
 
 
-def test_hdf5_leaves_out_shared_blobs() -> None:
+def test_hdf5_omits_shared_blobs() -> None:
     file = write_hdf5({"data/a/0": np.float32([1, 2]), "data/a/1": np.float32([5]), "data/c/1": np.float32([6])})
     network = read_net(SHARED, file)
     assert weights(network, "c") == [[1.0, 2.0], [6.0]]
@@ -239,11 +239,11 @@ def test_hdf5_leaves_out_shared_blobs() -> None:
         ),
     ],
 )
-def test_hdf5_refused(datasets: dict[str, Any], message: str) -> None:
+def test_wrong_hdf5_files_are_refused(datasets: dict[str, Any], message: str) -> None:
     assert refused(ip("a"), write_hdf5(datasets)) == message
 
 
-def test_hdf5_claims() -> None:
+def test_hdf5_with_a_huge_claimed_shape_is_refused() -> None:
     with h5py.File("net.caffemodel.h5", "w") as h5:
         h5.create_dataset("data/a/0", (1 << 40,), np.float32, chunks=(1 << 20,))
     assert refused(ip("a"), "net.caffemodel.h5") == (
@@ -254,21 +254,21 @@ def test_hdf5_claims() -> None:
     assert "blob 0 claims shape (1099511627776,), 0 bytes are stored" in refused(ip("a"), "net.caffemodel.h5")
 
 
-def test_hdf5_of_another_compression_is_refused_with_the_remedy() -> None:
+def test_hdf5_with_another_compression_is_refused() -> None:
     with h5py.File("net.caffemodel.h5", "w") as h5:
         h5.create_dataset("data/a/0", data=np.ones((4, 4), np.float32), chunks=(2, 2), compression="lzf")
     message = "compressed with filter lzf; deflate (gzip), shuffle and Fletcher32 are read; write the file again"
     assert message in refused(ip("a"), "net.caffemodel.h5")
 
 
-def test_hdf5_of_the_latest_layout_is_refused_with_the_remedy() -> None:
+def test_hdf5_with_the_latest_layout_is_refused() -> None:
     with h5py.File("net.caffemodel.h5", "w", libver="latest") as h5:
         h5.create_dataset("data/a/0", data=np.ones((4, 4), np.float32), chunks=(2, 2), compression="gzip")
     message = "or its arrays have the layout of libver='latest'; write the file again with h5py.File(path, 'w')"
     assert message in refused(ip("a"), "net.caffemodel.h5")
 
 
-def test_hdf5_stays_in_its_file() -> None:
+def test_hdf5_links_to_other_files_are_not_followed() -> None:
     write_hdf5({"data/a/0": np.float32([1])}, "other.h5")
     with h5py.File("net.caffemodel.h5", "w") as h5:
         h5["data"] = h5py.ExternalLink("other.h5", "/data")
@@ -284,13 +284,13 @@ def test_hdf5_stays_in_its_file() -> None:
     )
 
 
-def test_hdf5_cut_off() -> None:
+def test_truncated_hdf5_file_is_refused() -> None:
     file = Path(write_hdf5({"data/a/0": np.float32([1])}))
     file.write_bytes(file.read_bytes()[:700])
     assert refused(ip("a"), str(file)).startswith("net.caffemodel.h5: this is no readable HDF5 file: ")
 
 
-def test_hdf5_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hdf5_needs_an_optional_package(monkeypatch: pytest.MonkeyPatch) -> None:
     file = write_hdf5({"data/a/0": np.float32([1])})
     real = builtins.__import__
 
@@ -307,7 +307,7 @@ def test_hdf5_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def binary_net() -> bytes:
-    """An Input, a Convolution, a Split that Caffe inserted, a ReLU in place and an Eltwise."""
+    """Return a network with an Input, a Convolution, a Split that Caffe inserted, a ReLU in place and an Eltwise."""
     conv = message(
         106, integer(1, 4), integer(4, 3), message(7, string(1, "xavier")), integer(3, 1), integer(3, 2)
     )
@@ -340,7 +340,7 @@ def read_binary_net(data: bytes, **options: Any) -> Network:
     return read(Path("net.caffemodel"), **options)
 
 
-def test_a_caffemodel_alone() -> None:
+def test_caffemodel_without_prototxt() -> None:
     network = read_binary_net(binary_net())
     assert [(n.name, n.inputs, n.outputs) for n in network.nodes] == [
         ("conv", ["data"], ["c@conv"]),
@@ -361,7 +361,7 @@ def test_a_caffemodel_alone() -> None:
     assert str(network.inputs["data"]) == "float32[1, 3, 7, 7]"
 
 
-def test_a_v1_caffemodel_alone() -> None:
+def test_v1_caffemodel_without_prototxt() -> None:
     data = string(3, "data") + b"".join(integer(4, d) for d in (1, 3, 7, 7))
     pool = message(19, integer(1, 1), integer(2, 3), integer(3, 2))
     data += message(2, string(4, "p"), integer(5, 17), string(2, "data"), string(3, "y"), pool, floats(7, [1]))
@@ -372,7 +372,7 @@ def test_a_v1_caffemodel_alone() -> None:
     )
 
 
-def test_a_v0_caffemodel_alone() -> None:
+def test_v0_caffemodel_without_prototxt() -> None:
     data = string(3, "data") + b"".join(integer(4, d) for d in (1, 3, 7, 7))
     conv = message(1, string(1, "c"), string(2, "conv"), integer(3, 4), integer(8, 3), integer(4, 0))
     data += message(2, conv, string(2, "data"), string(3, "y"))
@@ -383,7 +383,7 @@ def test_a_v0_caffemodel_alone() -> None:
     )
 
 
-def test_a_caffemodel_alone_with_later_values_of_a_field() -> None:
+def test_last_value_of_a_singular_field_counts() -> None:
     data = layer("i", string(4, "x"), type_="Input")
     params = message(123, b"\x0d" + np.float32(0.5).tobytes())
     params += message(123, b"\x0d" + np.float32(0.25).tobytes())
@@ -427,18 +427,18 @@ def one(type_: str, *params: bytes) -> bytes:
         ),
     ],
 )
-def test_caffemodels_that_do_not_tell(data: bytes, message_: str) -> None:
+def test_ambiguous_caffemodels_are_refused(data: bytes, message_: str) -> None:
     with pytest.raises(FileError) as caught:
         read_binary_net(data)
     assert str(caught.value) == message_
 
 
-def test_messages_of_other_layers_are_passed_over() -> None:
+def test_messages_of_other_layers_are_skipped() -> None:
     found = node(read_binary_net(one("ReLU", message(107, string(1, "db")), message(133))), "a")
     assert found.params == {}
 
 
-def test_numbers_that_two_forks_of_one_age_use_differently() -> None:
+def test_field_number_that_two_forks_use_differently() -> None:
     conv = message(10, integer(1, 4), integer(4, 3), integer(18, 2))
     data = string(3, "data") + message(2, string(4, "a"), integer(5, 4), string(2, "data"), string(3, "y"), conv)
     with pytest.raises(DialectError) as caught:
@@ -451,7 +451,7 @@ def test_numbers_that_two_forks_of_one_age_use_differently() -> None:
     assert found == {"num_output": 4, "kernel_size": 3, "hole_h": 2}
 
 
-def test_numbers_that_forks_use_differently() -> None:
+def test_dialect_selects_the_meaning_of_a_field_number() -> None:
     params = message(149, b"\x0d" + np.float32(3).tobytes())
     assert node(read_binary_net(one("Upsample", params), dialect="caffe2onnx"), "a").params == {
         "upsample_param": {"scale": 3.0}
@@ -463,7 +463,7 @@ def test_numbers_that_forks_use_differently() -> None:
 # ---- mean images
 
 
-def test_means() -> None:
+def test_mean_images() -> None:
     Path("mean.binaryproto").write_bytes(shape(2, 1, 2) + floats(5, [1, 2, 3, 4]))
     assert read_mean(Path("mean.binaryproto")).tolist() == [[[1.0, 2.0]], [[3.0, 4.0]]]
 
@@ -484,13 +484,13 @@ def test_means() -> None:
         (layer("a"), "this is a Caffe model (binary), expected a mean image (.binaryproto)"),
     ],
 )
-def test_means_refused(data: bytes, text: str) -> None:
+def test_wrong_mean_files_are_refused(data: bytes, text: str) -> None:
     Path("m.binaryproto").write_bytes(data)
     with pytest.raises(FileError) as caught:
         read_mean(Path("m.binaryproto"))
     assert str(caught.value) == f"m.binaryproto: {text}"
 
 
-def test_no_such_mean() -> None:
+def test_missing_mean_file_is_refused() -> None:
     with pytest.raises(FileError, match=r"^m: there is no such mean file$"):
         read_mean(Path("m"))
