@@ -16,7 +16,6 @@ from PIL import Image
 from anylayer.errors import AnyLayerError, FileError
 from anylayer.readers._recognise import describe
 from anylayer.readers.caffe import match, read
-
 from tests.readers.files import INPUT, SHARED, blob, floats, integer, layer, message, shape, string
 
 NET = INPUT + "layer { name: 'a' type: 'ReLU' bottom: 'data' top: 'x' }"

@@ -10,7 +10,6 @@ import pytest
 from anylayer.errors import AnyLayerError, FileError, LayerError, NetworkError
 from anylayer.network import Network, TensorType
 from anylayer.readers.caffe import read
-
 from tests.readers.files import INPUT, floats, integer, node, read_net
 
 

@@ -17,7 +17,6 @@ from anylayer.network import Flag, Network, TensorType, Word
 from anylayer.readers.caffe import read
 from anylayer.readers.caffe.proto_file import core, parse_proto
 from anylayer.readers.caffe.schema import EnumType, MessageType
-
 from tests.readers.files import INPUT, SHARED, blob, doubles, integer, layer, message, node, string, varint
 
 FORK = """

@@ -6,7 +6,6 @@ import pytest
 
 from anylayer.errors import AnyLayerError
 from anylayer.network import Network, TensorType
-
 from tests.readers.files import node, read_net
 
 DIMS = "input: 'data' input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 6\n"

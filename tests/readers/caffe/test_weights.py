@@ -14,7 +14,6 @@ from anylayer.errors import AnyLayerError, DialectError, FileError, NetworkError
 from anylayer.network import Network
 from anylayer.readers.caffe import read
 from anylayer.readers.caffe.mean import read_mean
-
 from tests.readers.files import INPUT, blob, floats, integer, layer, message, node, read_net, shape, string
 
 
@@ -307,7 +306,7 @@ def test_hdf5_needs_an_optional_package(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def binary_net() -> bytes:
-    """Return a network with an Input, a Convolution, a Split that Caffe inserted, a ReLU in place and an Eltwise."""
+    """Return a network: Input, Convolution, a Split that Caffe inserted, a ReLU in place, and Eltwise."""
     conv = message(
         106, integer(1, 4), integer(4, 3), message(7, string(1, "xavier")), integer(3, 1), integer(3, 2)
     )

@@ -14,7 +14,6 @@ import pytest
 from anylayer.errors import AnyLayerError, NetworkError
 from anylayer.network import Network
 from anylayer.readers.caffe import read
-
 from tests.readers.files import SHARED, node
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is absent")
