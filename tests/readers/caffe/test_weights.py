@@ -14,7 +14,19 @@ from anylayer.errors import AnyLayerError, DialectError, FileError, NetworkError
 from anylayer.network import Network
 from anylayer.readers.caffe import read
 from anylayer.readers.caffe.mean import read_mean
-from tests.readers.files import INPUT, blob, floats, integer, layer, message, node, read_net, shape, string
+from tests.readers.files import (
+    INPUT,
+    blob,
+    doubles,
+    floats,
+    integer,
+    layer,
+    message,
+    node,
+    read_net,
+    shape,
+    string,
+)
 
 
 def ip(name: str, bottom: str = "data", more: str = "") -> str:
@@ -57,7 +69,6 @@ def test_network_without_weights() -> None:
 
 
 def test_doubles_become_float32() -> None:
-    from .files import doubles
 
     network = read_net(INPUT + ip("a"), layer("a", message(7, shape(2), doubles(8, [0.1, 2]))))
     assert node(network, "a").blobs[0].dtype == np.float32
@@ -85,7 +96,6 @@ def test_damaged_blob_of_an_absent_layer_is_ignored() -> None:
 
 
 def test_values_too_large_for_float32_become_infinite() -> None:
-    from .files import doubles
 
     network = read_net(INPUT + ip("a"), layer("a", message(7, shape(1), doubles(8, [1e300]))))
     assert weights(network, "a") == [[np.inf]]
