@@ -101,7 +101,8 @@ class Written:
     why. `reading` are the options of anylayer.read to read the files back. `runtimes` are further runtimes that
     must compute the same values, each with a function that opens the file; their outputs have the names in the
     file. `params` are params of the source's layers, by the layers' names in the file, that the file must have as
-    well. The reader's `prove` compares them.
+    well. The reader's `prove` compares them. `tolerance` is that of the precision that was asked for, where it is
+    larger than the tolerance of the source.
     """
 
     files: list[Path]
@@ -114,6 +115,7 @@ class Written:
     reading: dict[str, Any] = field(default_factory=dict)
     params: Mapping[str, Mapping[str, Any]] | None = None
     runtimes: dict[str, Callable[[], Run]] = field(default_factory=dict)
+    tolerance: float = 0.0
 
 
 def other_outputs(source: Source) -> dict[str, str]:

@@ -79,7 +79,7 @@ class Verification:
                 want = runner([given[name] for name in network.inputs], {})
             samples = next(len(given[name]) for name in self.job.batched) if self.job.batch else None
             for run_by, run in runs.items():
-                tolerance = max(self.tolerance, DEEP_TOLERANCE) if run_by else self.tolerance
+                tolerance = max(self.tolerance, written.tolerance, DEEP_TOLERANCE if run_by else 0.0)
                 found = _output_checks(want, _run_file(run, written, given), written, tolerance)
                 checks += [replace(check, samples=samples, run_by=run_by) for check in found]
         return checks

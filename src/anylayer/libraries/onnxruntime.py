@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 _VARIABLE = "ORT_DISABLE_TELEMETRY"
@@ -22,3 +24,23 @@ ort: Any = onnxruntime
 
 if _loaded and not _chosen and hasattr(ort, "disable_telemetry_events"):
     ort.disable_telemetry_events()
+
+
+def to_float16(model: Any, blocked: Sequence[str]) -> Any:
+    """Return an ONNX model with its float32 weights and operators in float16. Inputs and outputs stay as they are.
+
+    blocked: types of operators that stay in float32, besides those that ONNX Runtime's converter leaves
+    (onnxruntime/transformers/float16.py).
+    """
+    from onnxruntime.transformers import float16
+    from onnxruntime.transformers.onnx_model import OnnxModel
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of weights below the smallest number of float16, which become 0
+        converted = OnnxModel(
+            float16.convert_float_to_float16(
+                model, keep_io_types=True, op_block_list=[*float16.DEFAULT_OP_BLOCK_LIST, *blocked]
+            )
+        )
+    converted.topological_sort()  # the converter puts its casts last
+    return converted.model

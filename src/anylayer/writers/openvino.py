@@ -1,4 +1,4 @@
-"""Write a network as OpenVINO IR: a .xml and its .bin, with weights in float32."""
+"""Write a network as OpenVINO IR: a .xml and its .bin."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from typing import Any
 import numpy as np
 
 from anylayer.corrections import corrected
-from anylayer.errors import EngineError, FileError, LayerError, at
+from anylayer.errors import EngineError, FileError, InputError, LayerError, at, need
 from anylayer.graph import Graph, Op, Value
 from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
+from anylayer.writers._precision import FLOAT16_TOLERANCE, need_precision, too_large
 from anylayer.writers.onnx import to_onnx
 from anylayer.writers.onnx.model import Public
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 SUFFIXES = (".xml",)
-OPTIONS = frozenset(("keep", "batch"))
+OPTIONS = frozenset(("keep", "batch", "precision"))
 RUNS = "openvino"
 
 _LARGE = 1 << 16
 """Bytes from which on a constant is shared with OpenVINO instead of copied through protobuf."""
 
 
-def write(source: Source, path: Path, **applied: Any) -> Written:
-    """Write the network as `path` and a .bin beside it: IR v11, as OpenVINO writes it, with uncompressed weights.
+def write(source: Source, path: Path, *, precision: str = "float32", **applied: Any) -> Written:
+    """Write the network as `path` and a .bin beside it: IR v11, as OpenVINO writes it.
+
+    precision: of the weights, "float32" or "float16" (half the size; the device chooses in what it computes).
 
     A kept layer becomes an operation of version "extension" with the layer's type. Its attributes are the params,
     its inputs those of the layer followed by the weights. A runtime needs an extension that defines it. `applied`
@@ -38,17 +41,22 @@ def write(source: Source, path: Path, **applied: Any) -> Written:
     Raises EngineError where OpenVINO refuses the network or is not installed, and LayerError where a kept layer
     has an attribute that an IR cannot express.
     """
+    need_precision(precision)
+    large = too_large(source.graph) if precision == "float16" else []
+    need(not large, f"{''.join(large[:1])}: a weight is beyond 65504, the largest number of float16", InputError)
     graph = source.graph if source.batch is not None else simplify(source.graph, "openvino")
     graph = corrected(graph, RUNS).graph
     weights = path.with_suffix(".bin")
-    _save(graph, source, path)
+    half = precision == "float16"
+    _save(graph, source, path, half)
     done = Written([weights, path], outputs=other_outputs(source))
+    done.tolerance = FLOAT16_TOLERANCE if half else 0.0
     done.notes += renamed_output_notes(done.outputs)
     kept = [o for o in graph.ops if o.kept]
     done.unrun = why_not_run(kept)
     if kept and not done.unrun:
         done.stand_in = path.with_name("stand-in.xml")
-        _save(_with_inlined_bodies(graph), source, done.stand_in)
+        _save(_with_inlined_bodies(graph), source, done.stand_in, half)
     done.notes.append(_PRECISION)
     return done
 
@@ -62,7 +70,7 @@ _PRECISION = (
 (LSTM)."""
 
 
-def _save(graph: Graph, source: Source, path: Path) -> None:
+def _save(graph: Graph, source: Source, path: Path, half: bool) -> None:
     ov = _openvino()
     shared: list[Array] = []
     try:
@@ -70,7 +78,7 @@ def _save(graph: Graph, source: Source, path: Path) -> None:
     except RuntimeError as error:
         raise EngineError(f"OpenVINO refuses the network: {error}") from error
     try:
-        ov.save_model(model, str(path), compress_to_fp16=False)
+        ov.save_model(model, str(path), compress_to_fp16=half)
     except RuntimeError as error:
         raise FileError(f"OpenVINO cannot write the file: {error}", path.name) from error
 

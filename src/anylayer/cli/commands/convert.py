@@ -57,6 +57,11 @@ def target_options(function: Any) -> Any:
             click.option("--batch", metavar="N", help="The batch size: a number, or a name for a symbolic size."),
             click.option("--to-dialect", metavar="NAME", help="The fork of Caffe to write for [--dialect]."),
             click.option(
+                "--precision",
+                type=click.Choice(["float32", "float16"]),
+                help="The precision of the weights, and in ONNX files of most operators [float32].",
+            ),
+            click.option(
                 "--set",
                 "settings",
                 multiple=True,
@@ -144,6 +149,7 @@ def command(**given: Any) -> None:
             dialect=dialect,
             shapes=shapes,
             verify=_inputs(net, given, shapes) if verify is None else verify,
+            **({"precision": given["precision"]} if given["precision"] else {}),
             **given["settings"],
         )
     _show(done, given)

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from anylayer.corrections import corrected
-from anylayer.errors import FileError
+from anylayer.errors import FileError, InputError, need
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import producer
 from anylayer.libraries.onnx import checker, helper, onnx
@@ -19,11 +19,12 @@ from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
+from anylayer.writers._precision import FLOAT16_TOLERANCE, IN_FLOAT32, need_precision, too_large
 from anylayer.writers.onnx.model import Public, to_onnx
 
 WHAT = "an ONNX model (.onnx)"
 SUFFIXES = (".onnx",)
-OPTIONS = frozenset(("functions", "keep", "batch", "external"))
+OPTIONS = frozenset(("functions", "keep", "batch", "external", "precision"))
 RUNS = "onnxruntime"
 
 _PROTOBUF_LIMIT = 1 << 31
@@ -38,15 +39,21 @@ _PIECE = 1 << 26
 """Bytes of a constant that are written at once."""
 
 
-def write(source: Source, path: Path, *, external: bool | None = None, **applied: Any) -> Written:
+def write(
+    source: Source, path: Path, *, external: bool | None = None, precision: str = "float32", **applied: Any
+) -> Written:
     """Write the network as `path` and check the file with onnx's checker, including full shape inference.
 
     external: put the weights into a second file, `path` plus ".data". None does so if they do not fit into 2 GiB,
         the limit of protobuf.
+    precision: "float32", or "float16": weights and most operators in float16, inputs and outputs as they are.
+        Operators that lose much in float16 stay in float32.
     applied: options whose effect is in `source.graph` already.
 
-    Raises FileError where the checker refuses the file.
+    Raises FileError where the checker refuses the file, and InputError for a precision that cannot be had.
     """
+    need_precision(precision)
+    half = precision == "float16"
     graph = _simplified(source.graph)
     for o in graph.ops:
         if o.body is not None:
@@ -54,12 +61,15 @@ def write(source: Source, path: Path, *, external: bool | None = None, **applied
     size = sum(v.const.nbytes for v in _constants(graph) if v.const is not None)
     if external is None:
         external = size > _PROTOBUF_LIMIT - _ROOM
+    if half:
+        _need_half(graph, external)
     data = path.with_name(f"{path.name}.data")
     with data.open("wb") if external else nullcontext() as file:
         weights = _WeightsFile(file, data.name) if file is not None else None
-        _save(graph, source, path, weights)
+        _save(graph, source, path, weights, half)
         _check(path)
         done = Written([*([data] if external else []), path], outputs=other_outputs(source))
+        done.tolerance = FLOAT16_TOLERANCE if half else 0.0
         done.notes += renamed_output_notes(done.outputs)
         kept = [o for o in graph.ops if o.kept]
         if kept:
@@ -87,7 +97,23 @@ def _simplified(graph: Graph) -> Graph:
     return done
 
 
-def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None) -> None:
+def _need_half(graph: Graph, external: bool) -> None:
+    """Raise InputError for what the converter to float16 does not do."""
+    need(
+        not external,
+        "precision='float16' needs the weights in the file itself, which has less than 2 GiB",
+        InputError,
+    )
+    need(
+        not any(o.kept or o.body is not None for o in graph.ops),
+        "precision='float16' goes with standard operators only; leave out functions and keep",
+        InputError,
+    )
+    large = too_large(graph)
+    need(not large, f"{''.join(large[:1])}: a weight is beyond 65504, the largest number of float16", InputError)
+
+
+def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None, half: bool = False) -> None:
     name = source.network.name or path.stem
     values = {name for node in source.network.nodes for name in node.outputs}
     renamed = other_outputs(source)
@@ -98,6 +124,10 @@ def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None
             [opset.version, *(n.version for n in source.network.nodes if n.domain == opset.domain)]
         )
     _describe(model, source)
+    if half:
+        from anylayer.libraries.onnxruntime import to_float16
+
+        model = to_float16(model, IN_FLOAT32)
     path.write_bytes(model.SerializeToString(deterministic=True))
 
 
