@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anylayer import ops
 from anylayer.graph.intervals import Intervals
 from anylayer.network import TensorType
 from anylayer.tracing import trace
@@ -34,3 +35,40 @@ def test_value_outside_its_dtype_can_become_any_other(
     function: Callable[[Any], Any], dtype: str, want: tuple[float, float]
 ) -> None:
     assert interval(function, dtype) == want
+
+
+def softmax_sum(x: Any) -> Any:
+    return np.exp(x - x.max(axis=0)).sum(axis=0)
+
+
+@pytest.mark.parametrize(
+    ("function", "low"),
+    [
+        (lambda x: np.exp(x), 0),
+        (lambda x: x * x, 0),
+        (lambda x: x * -x, -np.inf),
+        (lambda x: np.sqrt(np.abs(x) + np.float32(4)), 1.998),
+        (lambda x: (np.abs(x) + np.float32(1)).mean(), 0.999),
+        (lambda x: (np.abs(x) + np.float32(1)).sum(), 0.999),
+        (lambda x: (x - np.float32(1)).sum(), -np.inf),
+        (softmax_sum, 1),
+        (lambda x: np.exp(x - x.max(axis=0)).sum(), 1),
+        (lambda x: np.power(np.abs(x) + np.float32(2), np.float32(0.3)), 0.999 * 2**0.3),
+        (lambda x: x**2, 0),
+        (lambda x: np.pad(np.abs(x) + np.float32(1), 1, constant_values=np.float32(-2)), -2),
+        (lambda x: ops.average_pool((np.abs(x) + np.float32(1)).reshape(1, 1, 2, 2), 2, pads=1), 0),
+        (lambda x: ops.resize(np.abs(x).reshape(1, 1, 2, 2), (4, 4), mode="cubic"), -np.inf),
+        (lambda x: ops.resize(np.abs(x).reshape(1, 1, 2, 2), (4, 4), mode="linear"), 0),
+        (lambda x: ops.conv(np.abs(x).reshape(1, 1, 2, 2), np.ones((1, 1, 1, 1), np.float32)), 0),
+        (lambda x: ops.conv(np.abs(x).reshape(1, 1, 2, 2), -np.ones((1, 1, 1, 1), np.float32)), -np.inf),
+    ],
+)
+def test_lowest_float(function: Callable[[Any], Any], low: float) -> None:
+    assert interval(function, "float32")[0] == pytest.approx(low)
+
+
+def test_indices_of_max_pool_are_not_its_values() -> None:
+    def function(x: Any) -> Any:
+        return ops.max_pool_with_indices(np.minimum(x, 0).reshape(1, 1, 2, 2), 2)[1]
+
+    assert interval(function, "float32")[1] > 0

@@ -264,9 +264,10 @@ def _sqrt(intervals: Intervals, op: Op) -> Interval:
     return _softened(math.sqrt(max(intervals.of(_first(op))[0], 0))), math.inf
 
 
-def _convolution(intervals: Intervals, op: Op) -> Interval:
+def _sum_of_products(intervals: Intervals, op: Op) -> Interval:
     found = [interval[0] for v, interval in zip(op.inputs, intervals.all_of(op)) if v is not None]
-    return _NOT_NEGATIVE if min(found) >= 0 else of_dtype(op.outputs[0].dtype)
+    floats = op.outputs[0].dtype.kind == "f"
+    return _NOT_NEGATIVE if floats and min(found) >= 0 else of_dtype(op.outputs[0].dtype)
 
 
 def _resize(intervals: Intervals, op: Op) -> Interval:
@@ -307,7 +308,7 @@ _RULES: dict[str, Callable[[Intervals, Op], Interval]] = {
     "GlobalAveragePool": _mean,
     "AveragePool": _average_pool,
     "Resize": _resize,
-    "Conv": _convolution,
+    **dict.fromkeys(("Conv", "ConvTranspose", "MatMul"), _sum_of_products),
     "Pow": _power,
     "Sqrt": _sqrt,
     **dict.fromkeys(("Floor", "Ceil", "Round"), _rounded),

@@ -5,8 +5,8 @@
         \"\"\"relu(x) + c * min(x, 0) is LeakyRelu.\"\"\"
         return ops.relu(x) + c * np.minimum(x, 0)
 
-The decorated function is the pattern. It is traced once, and found wherever operators of a graph compute the same,
-up to the order of the operands of commutative operators. Its parameters stand for
+The decorated function is the pattern. It is elementwise, is traced once, and is found wherever operators of a
+graph compute the same, up to the order of the operands of commutative operators. Its parameters stand for
 
     x: Array     a float32 array with a static shape; the first one is computed and has the shape of the result
     c: float     a float32 constant of one element; passed to the other functions as a float
