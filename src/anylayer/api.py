@@ -274,6 +274,7 @@ def read(
     weights: PathLike | None = None,
     *,
     layers: LayerSources | None = None,
+    isolate: bool = False,
     **options: Unpack[ReadOptions],
 ) -> Net:
     """Read a network of any format; its content decides which.
@@ -281,7 +282,9 @@ def read(
     model: the file, or the folder of a SavedModel or an unpacked Keras archive. weights: the file of its weights,
     where the model does not hold or name them (Caffe: .caffemodel or .caffemodel.h5; Keras: .weights.h5; OpenVINO:
     .bin). layers: Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs,
-    or a mapping of types to classes; they win over built-in layers.
+    or a mapping of types to classes; they win over built-in layers. Libraries of native layers ("lib.so", or
+    "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so that a crash of
+    its code becomes an error of the layer; calls are then slower.
 
     options: those that the file's format has; None stands for an option that is not given. Caffe networks have
     dialect (the fork of Caffe the file was written for, where its layers mean different things in different
@@ -297,7 +300,7 @@ def read(
             raise FileError("there is no such file", str(path))
         sources, libraries = split(layers)
         own = load_layers(sources)
-        kernels: Mapping[str, Kernel] = _kernels(libraries)
+        kernels: Mapping[str, Kernel] = _kernels(libraries, isolate)
         users = {**registered(), **own}
         bare = {type_.rpartition(">")[2] for type_ in [*users, *kernels]}
         reader, network = _network(path, file, frozenset(bare.union(users, kernels)), options)
@@ -308,13 +311,13 @@ def read(
     return net
 
 
-def _kernels(libraries: Sequence[str]) -> Mapping[str, Kernel]:
+def _kernels(libraries: Sequence[str], isolate: bool) -> Mapping[str, Kernel]:
     """Load libraries of native layers; nothing of `kernels` is imported where there are none."""
     if not libraries:
         return {}
     from anylayer.kernels.sources import load_kernels
 
-    return load_kernels(libraries)
+    return load_kernels(libraries, isolate)
 
 
 def _network(

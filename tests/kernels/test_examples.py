@@ -16,7 +16,7 @@ SHARED = ROOT.parent / "shared"
 
 
 def interp_net(folder: Path, shape: tuple[int, ...], height: int, width: int) -> Path:
-    """Write a network with ReLU before Interp and Sigmoid behind it."""
+    """Write a network with ReLU before Interp and Sigmoid after it."""
     dims = " ".join(f"dim: {d}" for d in shape)
     path = folder / "interp.prototxt"
     path.write_text(

@@ -44,7 +44,7 @@ LAYERS = [
 
 @pytest.fixture
 def model(tmp_path: Path, examples: Path) -> anylayer.Model:
-    """A network with kernels one behind the other, one before a layer in Python, and one that gives an output."""
+    """A network with two kernels in a row, one before a layer in Python, and one that gives an output."""
     text = 'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 300 } } }\n'
     for name, type_, bottom in LAYERS:
         text += f'layer {{ name: "{name}" type: "{type_}" bottom: "{bottom}" top: "{name}" }}\n'

@@ -175,6 +175,7 @@ def network_options(function: F) -> F:
                 metavar="FILE",
                 help="Your layers: FILE.py or a library (anylayer build); the file is executed.",
             ),
+            click.option("--isolate", is_flag=True, help="Run libraries of layers in child processes."),
             click.option("--dialect", metavar="NAME", help="The fork of Caffe that the file was written for."),
             click.option("--proto", type=click.Path(path_type=Path), help="The caffe.proto of that fork."),
             click.option(
@@ -248,6 +249,7 @@ def read_net(
     phase: str,
     level: int,
     stage: Sequence[str],
+    isolate: bool = False,
 ) -> Net:
     """Read the network that the options of `network_options` describe."""
     import anylayer
@@ -256,6 +258,7 @@ def read_net(
         model,
         weights,
         layers=layers,
+        isolate=isolate,
         dialect=dialect,
         proto=proto,
         phase=phase if phase != "TEST" else None,  # the defaults hold for every format

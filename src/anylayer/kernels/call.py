@@ -1,4 +1,4 @@
-"""Call a native layer: hand over the addresses of its arrays, and check the first call."""
+"""Call a native layer: pass the addresses of its arrays, and check the first call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """How an input or output is handed over.
+    """How an input or output is passed.
 
     `seen` is the type that the layer sees, `dtype` the network's element type. `order` has the axes of the file's
     order in the order that the layer sees (None where both are the same). `in_place` is the input whose memory an
@@ -36,7 +36,7 @@ class Slot:
 
     @property
     def plain(self) -> bool:
-        """Whether the network's array can be handed over as it is."""
+        """Whether the network's array can be passed as it is."""
         return self.order is None and self.seen.dtype == self.dtype and self.in_place < 0
 
     @property
@@ -118,7 +118,7 @@ class Program:
     def _quick(
         self, frame: _Frame, inputs: Sequence[Array | None], out: Sequence[Array | None] | None
     ) -> list[Array]:
-        """A call without conversions and checks."""
+        """Call the layer without conversions and checks."""
         given, filled = frame.given, frame.filled
         for i, array in enumerate(inputs):
             if array is not given[i]:
@@ -148,7 +148,7 @@ class Program:
     def _careful(
         self, frame: _Frame, inputs: Sequence[Array | None], out: Sequence[Array | None] | None
     ) -> list[Array]:
-        """A call with conversions; the first one with checks."""
+        """Call the layer with conversions; the first time, with checks."""
         layer = self._layer
         given = [None if x is None else _handed(slot, x) for slot, x in zip(layer.inputs, inputs)]
         memory: list[Array] = []

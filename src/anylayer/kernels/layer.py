@@ -125,7 +125,7 @@ class NativeLayer:
         self._note()
 
     def _slot(self, edge: Edge, kind: TensorType) -> Slot:
-        """Return how an input is handed over."""
+        """Return how an input is passed."""
         if kind == ABSENT:
             return Slot(ABSENT, kind.dtype, -1, None, abi.ANY)
         seen = abi.DTYPES.get(edge.dtype, kind.dtype)

@@ -44,7 +44,7 @@ class Configuration:
     reentrant: bool = False
 
     def __str__(self) -> str:
-        """The configuration in a few words: "implementation 'scalar', float32, NHWC, in place"."""
+        """Return the configuration in a few words: "implementation 'scalar', float32, NHWC, in place"."""
         parts = [f"implementation '{self.name}'" if self.name else ""]
         edges = [*self.inputs, *self.outputs]
         parts.append(" or ".join(dict.fromkeys(_dtype_text(e.dtype) for e in edges)))
@@ -174,7 +174,7 @@ class Negotiation:
 
     def _edge_obstacle(self, edge: Edge, what: str, i: int) -> str:
         if edge.layout == abi.BLOCKED:
-            return "asks for a blocked layout, which anylayer does not have: engines hand over plain arrays"
+            return "asks for a blocked layout, which anylayer does not have: engines pass plain arrays"
         if edge.layout not in abi.LAYOUTS:
             return f"asks for layout {edge.layout}, which this version does not have"
         if edge.dtype != abi.ANY and edge.dtype not in abi.DTYPES:

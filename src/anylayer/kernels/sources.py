@@ -7,28 +7,34 @@ from dataclasses import replace
 from pathlib import Path
 
 from anylayer.errors import DialectError, InputError, nearest, need, wording
+from anylayer.kernels.isolated import IsolatedLibrary, IsolatedType
 from anylayer.kernels.layer import NativeType
-from anylayer.kernels.library import load_library
+from anylayer.kernels.library import Library, load_library
 from anylayer.layer import Definition
 from anylayer.layer.bound import choose
 from anylayer.layer.native import Kernel
 from anylayer.network import Network
 
+AnyType = NativeType | IsolatedType
 
-def load_kernels(sources: Sequence[str]) -> dict[str, NativeType]:
+
+def load_kernels(sources: Sequence[str], isolate: bool = False) -> dict[str, AnyType]:
     """Load libraries and return the kernel of each layer type. "Type=lib.so" chooses the library of a type.
+
+    With `isolate` each library is loaded in a child process, so that a crash of its code is an error of the layer.
 
     Raises FileError for a file that is no library of layers, InputError where two libraries have the same type and
     none is chosen.
     """
-    found: dict[str, NativeType] = {}
-    chosen: dict[str, NativeType] = {}
+    found: dict[str, AnyType] = {}
+    chosen: dict[str, AnyType] = {}
+    open_ = _Opener(isolate)
     for source in sources:
         type_, _, rest = source.partition("=")
         if rest and not Path(source).exists():
-            chosen[type_] = _one(type_, rest)
+            chosen[type_] = open_.chosen(type_, rest)
             continue
-        library = load_library(source)
+        library = open_(source)
         for name in library.types:
             other = found.get(name)
             if other is not None and other.library is not library and name not in _named(sources):
@@ -36,8 +42,39 @@ def load_kernels(sources: Sequence[str]) -> dict[str, NativeType]:
                     f"two libraries have layer type '{name}': {other.origin} and {source}. Choose one: "
                     + wording(f"layers=[..., '{name}={source}']", f"-l {name}={source}")
                 )
-            found[name] = NativeType(library, name)
+            found[name] = open_.kernel(library, name)
     return {**found, **chosen}
+
+
+class _Opener:
+    """Opens libraries, in this process or each in a child process."""
+
+    def __init__(self, isolate: bool) -> None:
+        self._isolate = isolate
+        self._opened: dict[Path, IsolatedLibrary] = {}
+
+    def __call__(self, path: str) -> Library | IsolatedLibrary:
+        """Open a library."""
+        if not self._isolate:
+            return load_library(path)
+        place = Path(path).resolve()
+        if place not in self._opened:
+            self._opened[place] = IsolatedLibrary(path)
+        return self._opened[place]
+
+    def kernel(self, library: Library | IsolatedLibrary, name: str) -> AnyType:
+        """Return the kernel of a layer type."""
+        if isinstance(library, IsolatedLibrary):
+            return IsolatedType(library, name)
+        return NativeType(library, name)
+
+    def chosen(self, type_: str, path: str) -> AnyType:
+        """Return the kernel of a type that is chosen with "Type=lib.so"."""
+        library = self(path)
+        known = library.types
+        hint = nearest(type_, known) or f"; it has: {', '.join(known)}"
+        need(type_ in known, f"{path} has no layer type '{type_}'{hint}", InputError)
+        return self.kernel(library, type_)
 
 
 def with_kernels(
@@ -85,11 +122,3 @@ def kernel_of(type_: str, kernels: Mapping[str, Kernel]) -> Kernel | None:
 def _named(sources: Sequence[str]) -> set[str]:
     """Return the types that a library is chosen for."""
     return {s.partition("=")[0] for s in sources if "=" in s and not Path(s).exists()}
-
-
-def _one(type_: str, path: str) -> NativeType:
-    library = load_library(path)
-    known = library.types
-    hint = nearest(type_, known) or f"; it has: {', '.join(known)}"
-    need(type_ in known, f"{path} has no layer type '{type_}'{hint}", InputError)
-    return NativeType(library, type_)

@@ -40,7 +40,8 @@ class Model:
 
     `inputs` and `outputs` map names to types for the shapes that it was first compiled for; a type is None before
     the first call where the file gives no shape. `engine` is the engine in use. `timings` holds the seconds per
-    call that "auto" measured on each engine. `host_calls` lists the layers that run in Python.
+    call that "auto" measured on each engine. `host_calls` lists the layers that run in Python,
+    `native_layers` those that run in libraries.
     """
 
     def __init__(
@@ -102,6 +103,11 @@ class Model:
         """Return the type of each output at the shapes of `inputs`: None where they are not known."""
         types = self.plan.types if self.plan else {}
         return {public: types.get(value) for public, value in self._targets.items()}
+
+    @property
+    def native_layers(self) -> list[tuple[str, str, str]]:
+        """Return (node, layer type, library) for each layer that a native kernel computes."""
+        return self.plan.native if self.plan else []
 
     @property
     def host_calls(self) -> list[tuple[str, str, str]]:

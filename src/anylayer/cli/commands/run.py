@@ -276,6 +276,9 @@ class Presenter:
             "ms_a_frame": runner.milliseconds,
             "batch": runner.batch_size,
             "layers": {t: d.origin for t, d in runner.net.user_layers.items()},
+            "native_layers": [
+                {"node": n, "type": t, "library": x} for n, t, x in (model.native_layers if model else ())
+            ],
             "host_calls": [{"node": n, "type": t, "reason": r} for n, t, r in (model.host_calls if model else ())],
             "results": data,
             "written": [w.removeprefix("wrote ").split(": ")[0] for w in written],
@@ -299,6 +302,8 @@ def layer_lines(net: Net, model: Model) -> Iterator[str]:
         if model.engine == "numpy":
             tail = "run in NumPy like all layers"
         yield f"layers from your files: {', '.join(parts)}; {tail}"
+    for name, type_, library in model.native_layers:
+        yield f"layer '{name}' ({type_}) runs in {Path(library).name}"
     for name, type_, reason in host:
         yield f"layer '{name}' ({type_}) runs in Python: {reason}"
 

@@ -52,8 +52,8 @@ enum {
   ANYLAYER_UINT64 = 13
 };
 
-/* Orders of axes of arrays of rank 4. ANYLAYER_BLOCKED exists only to be refused with a clear message: engines hand
- * over plain arrays. */
+/* Orders of axes of arrays of rank 4. ANYLAYER_BLOCKED exists only to be refused with a clear message: engines pass
+ * plain arrays. */
 enum { ANYLAYER_ANY_LAYOUT = 0, ANYLAYER_NCHW = 1, ANYLAYER_NHWC = 2, ANYLAYER_BLOCKED = 3 };
 
 /* A buffer for an error message: UTF-8, ended by a zero byte, at most `capacity` bytes with that byte. */

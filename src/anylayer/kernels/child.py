@@ -1,0 +1,79 @@
+"""The child process of `isolate`: it loads one library and computes its layers for its parent.
+
+Requests and answers are pickled, one after the other: a request is (name, arguments), an answer (True, result) or
+(False, (error class, message)). Requests come on stdin, answers go to stdout; what the library prints goes to
+stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from anylayer.errors import AnyLayerError
+from anylayer.kernels.layer import NativeLayer, NativeType
+from anylayer.kernels.library import Library, load_library
+from anylayer.network import Array, Node, TensorType
+
+
+class Served:
+    """The library and the instances of its layers, by number."""
+
+    def __init__(self) -> None:
+        self._library: Library | None = None
+        self._layers: dict[int, NativeLayer] = {}
+        self._programs: dict[tuple[int, int | None], Any] = {}
+
+    def load(self, path: str) -> tuple[str, str, dict[str, str]]:
+        """Load the library. Return its version, its description, and its layer types with theirs."""
+        self._library = library = load_library(path)
+        types = {name: NativeType(library, name).__doc__ or "" for name in library.types}
+        return library.version, library.description, types
+
+    def bind(
+        self, number: int, type_: str, node: Node, types: Sequence[TensorType], dtype: Any
+    ) -> tuple[Any, ...]:
+        """Make an instance. Return its outputs, internal arrays, configuration and notes."""
+        if self._library is None:
+            raise AnyLayerError("no library is loaded")
+        made = self._layers[number] = NativeType(self._library, type_)(node, types, dtype)
+        return made.outputs, made.internals, str(made.configuration), made.notes
+
+    def run(self, number: int, threads: int | None, inputs: Sequence[Array | None]) -> list[Array]:
+        """Compute an instance's outputs."""
+        key = number, threads
+        if key not in self._programs:
+            self._programs[key] = self._layers[number].program(threads)
+        outputs: list[Array] = self._programs[key](inputs)
+        return outputs
+
+    def drop(self, number: int) -> None:
+        """Destroy an instance."""
+        self._layers.pop(number, None)
+        for key in [key for key in self._programs if key[0] == number]:
+            del self._programs[key]
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until there are no more."""
+    served = Served()
+    while True:
+        try:
+            name, arguments = pickle.load(requests)
+        except EOFError:
+            return
+        try:
+            answer = True, getattr(served, name)(*arguments)
+        except AnyLayerError as error:
+            answer = False, (type(error).__name__, error.message)
+        pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    private = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.stdin.buffer, private)

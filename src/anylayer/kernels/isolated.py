@@ -1,0 +1,173 @@
+"""A library of layers in a child process: a crash of its code becomes an error of the layer."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer import errors
+from anylayer.errors import AnyLayerError, FileError, LayerError, TraceError
+from anylayer.kernels.files import need_library
+from anylayer.network import Array, Node, TensorType
+
+_COMMAND = (sys.executable, "-m", "anylayer.kernels.child")
+
+
+class IsolatedLibrary:
+    """A library that a child process has loaded. Requests are made one at a time."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.name = path, Path(path).name
+        need_library(Path(path))
+        self._turn = threading.Lock()
+        self._ended = ""
+        self._numbers = itertools.count()
+        self._process = subprocess.Popen(
+            _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+        )
+        weakref.finalize(self, _stop, self._process)
+        try:
+            self.version, self.description, self.types = self.ask("load", str(Path(path).resolve()))
+        except LayerError as error:
+            raise FileError(error.message.removeprefix(f"{self.name}: "), path) from error
+
+    def number(self) -> int:
+        """Return a number for an instance."""
+        return next(self._numbers)
+
+    def ask(self, request: str, *arguments: Any) -> Any:
+        """Return the answer of the child process. Raise the error that it reports, or LayerError if it has ended."""
+        with self._turn:
+            try:
+                if self._ended:
+                    raise EOFError
+                pickle.dump((request, arguments), self._process.stdin, pickle.HIGHEST_PROTOCOL)  # type: ignore[arg-type]
+                self._process.stdin.flush()  # type: ignore[union-attr]
+                fine, answer = pickle.load(self._process.stdout)  # type: ignore[arg-type]
+            except (EOFError, OSError, pickle.UnpicklingError):
+                self._ended = self._ended or self._end(request)
+                raise LayerError(f"{self.name}: {self._ended}") from None
+        if fine:
+            return answer
+        kind, message = answer
+        raise getattr(errors, kind, AnyLayerError)(message)
+
+    def _end(self, request: str) -> str:
+        """Return how the child process has ended."""
+        status = self._process.wait()
+        doing = {"load": "while it was loaded", "run": "in forward"}.get(request, "while a layer was prepared")
+        if status >= 0:
+            return f"its process ended with status {status} {doing}"
+        with contextlib.suppress(ValueError):
+            return f"its process crashed with {signal.Signals(-status).name} {doing}"
+        return f"its process ended with signal {-status} {doing}"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment in which the child process finds this package."""
+    import os
+
+    root = str(Path(__file__).parent.parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a child process: without requests it ends by itself."""
+    with contextlib.suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+class IsolatedType:
+    """A layer type of an isolated library. Calling it makes an IsolatedNode."""
+
+    def __init__(self, library: IsolatedLibrary, name: str) -> None:
+        self.library, self.type, self.origin = library, name, library.path
+        self.__doc__ = library.types[name]
+
+    def __call__(
+        self, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None = None
+    ) -> IsolatedNode:
+        """Make an instance in the child process. Raises LayerError."""
+        return IsolatedNode(self, node, types, dtype)
+
+
+class IsolatedNode:
+    """An instance of a layer type in the child process; the attributes are those of NativeLayer."""
+
+    def __init__(
+        self, kernel: IsolatedType, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None
+    ) -> None:
+        self._library, self._node = kernel.library, node
+        self._number = kernel.library.number()
+        plain = replace(node, lines={})
+        made = self._library.ask("bind", self._number, kernel.type, plain, tuple(types), dtype)
+        self.outputs: list[TensorType] = made[0]
+        self.internals: list[TensorType] = made[1]
+        self.configuration, self.notes = f"{made[2]}, isolated", made[3]
+        weakref.finalize(self, _drop, self._library, self._number)
+
+    def error(self, text: str) -> LayerError:
+        """Return a LayerError that names the library."""
+        return LayerError(f"{self._library.name}: {text}")
+
+    def program(self, threads: int | None = None) -> IsolatedProgram:
+        """Return a function that computes the layer in the child process."""
+        return IsolatedProgram(self, threads)
+
+    def run(self, threads: int | None, inputs: Sequence[Array | None]) -> list[Array]:
+        """Compute the outputs in the child process."""
+        try:
+            results: list[Array] = self._library.ask("run", self._number, threads, list(inputs))
+        except AnyLayerError as error:
+            if not error.places:
+                error.places.append(self._node.place)
+            raise
+        return results
+
+    def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """Compute the outputs. Raises TraceError for traced arrays."""
+        if not all(x is None or type(x) is np.ndarray for x in inputs):
+            raise TraceError("a native kernel computes it")
+        return self.run(None, inputs)
+
+
+class IsolatedProgram:
+    """An isolated layer as a step of a plan."""
+
+    def __init__(self, layer: IsolatedNode, threads: int | None) -> None:
+        self._layer, self._threads = layer, threads
+
+    def __call__(self, inputs: Sequence[Any], out: Sequence[Array | None] | None = None) -> list[Array]:
+        """Return one array per output. An array in `out` is written to and returned for its output."""
+        results = self._layer.run(self._threads, inputs)
+        for i, buffer in enumerate(out or ()):
+            if buffer is not None:
+                np.copyto(buffer, results[i])
+                results[i] = buffer
+        return results
+
+
+def _drop(library: IsolatedLibrary, number: int) -> None:
+    with contextlib.suppress(AnyLayerError):
+        library.ask("drop", number)

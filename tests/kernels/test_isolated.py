@@ -1,0 +1,157 @@
+"""Libraries in a child process: the same results and errors, and a crash is an error of the layer."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import anylayer
+from anylayer.cli import main
+from anylayer.errors import FileError, InputError, LayerError
+from anylayer.inspect.verify import verify
+from tests.kernels.conftest import Built
+from tests.kernels.test_contract import X, net_of, out
+from tests.kernels.test_sources import WANT, First
+
+CRASHES = """
+#include <anylayer/layer.hpp>
+#include <csignal>
+#include <cstdlib>
+struct Crashes : anylayer::Layer {
+  std::string in, how;
+  explicit Crashes(const anylayer::LayerParams& p) : Layer(p) {
+    in = p.get<std::string>("in");
+    how = p.get<std::string>("how");
+    fail("create");
+  }
+  void fail(const char* where) const {
+    if (in != where) return;
+    if (how == "exit") std::_Exit(3);
+    std::puts("a line of the library");
+    std::fflush(stdout);
+    std::raise(how == "abort" ? SIGABRT : SIGSEGV);
+  }
+  void forward(anylayer::InputArrays x, anylayer::OutputArrays y, anylayer::OutputArrays) override {
+    fail("forward");
+    std::memcpy(y[0].data, x[0].data, y[0].total() * y[0].elemSize());
+  }
+};
+ANYLAYER_REGISTER_LAYER(Crashes, Crashes)
+"""
+
+
+@pytest.fixture(scope="module")
+def crashes(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library whose layer crashes where its parameters say."""
+    source = tmp_path_factory.mktemp("crashes") / "crashes.cpp"
+    source.write_text(CRASHES)
+    return built("crashes", source)
+
+
+def isolated(net: anylayer.Net, library: Path, *layers: object) -> anylayer.Net:
+    """Return the network of the same file with the library isolated."""
+    return anylayer.read(net.network.source, layers=[library, *layers], isolate=True)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
+def test_an_isolated_library_computes_the_same(tmp_path: Path, probe: Path, engine: str) -> None:
+    net = isolated(net_of(tmp_path, "First", "", probe), probe)
+    np.testing.assert_array_equal(out(net, engine=engine), WANT)
+    if engine == "numpy":
+        return
+    assert "float32, NCHW, isolated; no NumPy class" in net.inspect().nodes[1].reason
+    buffer = np.zeros_like(X)
+    assert net.compile(engine)(X, out={"outy0": buffer})["outy0"] is buffer
+    np.testing.assert_array_equal(buffer, WANT)
+    assert all(c.ok for c in verify(isolated(net, probe, ("First", First)), {"data": X}))
+
+
+def test_errors_of_an_isolated_library_are_the_same(tmp_path: Path, probe: Path) -> None:
+    for where in ("create", "forward"):
+        net = isolated(net_of(tmp_path, "Throws", f'throws_param {{ in: "{where}" }}', probe), probe)
+        with pytest.raises(
+            LayerError, match=r"throws.prototxt:3: layer 'it' \(Throws\): libprobe.so: it is broken$"
+        ):
+            out(net)
+    path = tmp_path / "x.so"
+    path.write_bytes(probe.read_bytes()[:5000])
+    with pytest.raises(FileError, match=f"{path}: is cut off"):
+        isolated(net, path)
+    with pytest.raises(InputError, match="has no layer type 'Firts'; did you mean 'First'"):
+        anylayer.read(net.network.source, layers=[f"Firts={probe}"], isolate=True)
+
+
+@pytest.mark.parametrize(
+    ("where", "how", "text"),
+    [
+        ("forward", "segv", "its process crashed with SIGSEGV in forward"),
+        ("forward", "abort", "its process crashed with SIGABRT in forward"),
+        ("create", "segv", "its process crashed with SIGSEGV while a layer was prepared"),
+        ("forward", "exit", "its process ended with status 3 in forward"),
+    ],
+)
+def test_a_crash_is_an_error_of_the_layer(
+    tmp_path: Path, crashes: Path, where: str, how: str, text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 } } }\n'
+        f'layer {{ name: "it" type: "Crashes" bottom: "data" top: "out" p {{ in: "{where}" how: "{how}" }} }}\n'
+    )
+    net = anylayer.read(path, layers=[crashes], isolate=True)
+    for _ in range(2):  # the second time, the process has gone already
+        with pytest.raises(LayerError, match=rf"n.prototxt:2: layer 'it' \(Crashes\): libcrashes.so: {text}$"):
+            net.compile("onnxruntime")(np.ones((1, 3), np.float32))
+    assert "a line of the library" not in capfd.readouterr().out
+
+
+def test_the_command_line_isolates(tmp_path: Path, crashes: Path) -> None:
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 } } }\n'
+        'layer { name: "it" type: "Crashes" bottom: "data" top: "out" p { in: "forward" how: "segv" } }\n'
+    )
+    np.save(tmp_path / "x.npy", np.ones((1, 3), np.float32))
+    words = ["run", path, "-l", crashes, "--isolate", "-i", tmp_path / "x.npy", "-e", "onnxruntime"]
+    result = CliRunner().invoke(main, [str(w) for w in words])
+    assert result.exit_code == 1
+    assert "libcrashes.so: its process crashed with SIGSEGV in forward" in result.stderr
+
+
+def test_a_crash_while_loading_names_the_file(tmp_path: Path, built: Built) -> None:
+    source = tmp_path / "early.cpp"
+    source.write_text("#include <csignal>\nstatic const int x = raise(SIGSEGV);\n")
+    library = built("early", source)
+    path = tmp_path / "n.prototxt"
+    path.write_text('layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 } } }\n')
+    with pytest.raises(FileError, match=r"libearly.so: its process crashed with SIGSEGV while it was loaded"):
+        anylayer.read(path, layers=[library], isolate=True)
+
+
+def test_threads_share_the_child_process(tmp_path: Path, probe: Path) -> None:
+    model = isolated(net_of(tmp_path, "First", "", probe), probe).compile("onnxruntime")
+    fine: list[bool] = []
+    threads = [
+        threading.Thread(target=lambda: fine.extend(np.array_equal(model(X)["outy0"], WANT) for _ in range(20)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert fine == [True] * 80
+
+
+def test_the_child_process_ends_with_the_network(tmp_path: Path, probe: Path) -> None:
+    net = isolated(net_of(tmp_path, "First", "", probe), probe)
+    process = next(iter(net.kernels.values())).library._process  # type: ignore[attr-defined]
+    out(net)
+    assert process.poll() is None
+    del net
+    gc.collect()
+    assert process.poll() == 0
