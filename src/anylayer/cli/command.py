@@ -249,7 +249,7 @@ def read_net(
     phase: str,
     level: int,
     stage: Sequence[str],
-    isolate: bool = False,
+    isolate: bool,
 ) -> Net:
     """Read the network that the options of `network_options` describe."""
     import anylayer

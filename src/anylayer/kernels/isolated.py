@@ -48,7 +48,7 @@ class IsolatedLibrary:
         return next(self._numbers)
 
     def ask(self, request: str, *arguments: Any) -> Any:
-        """Return the answer of the child process. Raise the error that it reports, or LayerError if it has ended."""
+        """Return the child's answer. Raise the error that it reports, or LayerError if it has ended."""
         with self._turn:
             try:
                 if self._ended:
