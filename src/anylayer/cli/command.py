@@ -190,7 +190,7 @@ def network_options(function: F) -> F:
     )
 
 
-NETWORK = ("model", "weights", "layers", "dialect", "proto", "phase", "level", "stage")
+NETWORK = ("model", "weights", "layers", "isolate", "dialect", "proto", "phase", "level", "stage")
 """The arguments of `read_net`: the names of the options of `network_options`."""
 
 
