@@ -24,7 +24,7 @@ REFUSED = {
         + input_(1, 2, 0, name="p")
         + layer("DetectionOutput", "detection_output_param { num_classes: 2147483647 }", "aap"),
         "LayerError",
-        "layer 'l' (DetectionOutput): there are no priors",
+        "layer 'l' (DetectionOutput): the number of priors must be positive, got 0",
     ),
     "priors of no image": (
         input_(1, 8, name="a")

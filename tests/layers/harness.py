@@ -137,7 +137,7 @@ def rejects(
     def test() -> None:
         with pytest.raises(AnyLayerError) as caught:
             made.bind()([x.copy() for x in made.inputs])
-        assert text in str(caught.value)
+        assert text in str(caught.value), f"{text!r} is not in {str(caught.value)!r}"
 
     return test
 

@@ -60,7 +60,7 @@ test_reference_is_missing = rejected(REFERENCE, "takes 2 inputs or more, got 1",
 test_images = rejected({}, "inputs must have as many images: input 0 has 1, input 1 2", (1, 1, 2, 2), (2, 1, 2, 2))
 test_one_row_of_several = rejected(
     REFERENCE,
-    "an output of 1 row is not defined for an input of 4: the reference divides by 0",
+    "an output of 1 row is not defined for an input of 4, because the reference divides by 0",
     (1, 1, 4, 4),
     (1, 1, 1, 4),
 )

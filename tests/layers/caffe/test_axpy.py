@@ -17,5 +17,5 @@ test_rank = rejects("Axpy", inputs=[A, A[0], A[0]], text="input 1 must be of sha
 test_scale_shape = rejects(
     "Axpy",
     inputs=[np.ones((2, 1)), X, Y],
-    text="input 0 must be of shape (2, 3) or (2, 3, 1, 1), one value a channel, got (2, 1)",
+    text="input 0 must be of shape (2, 3) or (2, 3, 1, 1), one value per channel, got (2, 1)",
 )

@@ -180,10 +180,11 @@ test_num_output_missing = _rejects("num_output must be positive; it is missing",
 test_group_outputs = _rejects("group=3 does not divide num_output=4", group=3)
 test_group_channels = _rejects("group=4 does not divide 6 channels", [ramp(1, 6, 5, 5)], group=4)
 test_kernel_too_large = _rejects(
-    "a kernel that spans 7 cells and stride 1 have no place on spatial axis 0 of 5 cells with pad 0", kernel_size=7
+    "a kernel with an extent of 7 cells and stride 1 does not fit spatial axis 0 of 5 cells with pad 0",
+    kernel_size=7,
 )
 test_huge_pad = _rejects(
-    "pad (1000000, 1000000) makes a map of (2000005, 2000005) out of (5, 5)", pad=1000000, stride=1000000
+    "pad (1000000, 1000000) turns a map of (5, 5) into (2000005, 2000005)", pad=1000000, stride=1000000
 )
 test_shapes_differ = _rejects("inputs must have one shape", [ramp(1, 4, 5, 5), ramp(1, 4, 5, 4)], tops=2)
 test_outputs = _rejects("2 inputs need as many outputs, got 1", [ramp(1, 4, 5, 5), ramp(1, 4, 5, 5)])

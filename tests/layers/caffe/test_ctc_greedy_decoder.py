@@ -60,9 +60,9 @@ def rejected(p: dict[str, Any], text: str, inputs: list[Array], tops: int = 1) -
 
 
 test_targets = rejected(
-    {}, "takes 2 inputs (chances, indicators), got 3; accuracy is not computed", [X, GOING, GOING]
+    {}, "takes 2 inputs (probabilities, indicators), got 3; accuracy is not computed", [X, GOING, GOING]
 )
-test_three_outputs = rejected({}, "the node has 3 outputs", [X, GOING], tops=3)
-test_rank = rejected({}, "chances must be of shape (T, N, C), got (9, 4)", [GOING, GOING])
+test_three_outputs = rejected({}, "has at most 2 outputs (sequences, scores), got 3", [X, GOING], tops=3)
+test_rank = rejected({}, "probabilities must be of shape (T, N, C), got (9, 4)", [GOING, GOING])
 test_indicators = rejected({}, "indicators must be of shape (9, 4), got (4, 9)", [X, GOING.T.copy()])
-test_blank = rejected({"blank_index": 3}, "blank_index=3 is not one of 3 labels", [X, GOING])
+test_blank = rejected({"blank_index": 3}, "blank_index=3 must be less than the 3 labels", [X, GOING])

@@ -81,12 +81,12 @@ def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
     return rejects("DataAugmentation", params, inputs=[X], text=text, **given)
 
 
-test_two_outputs = rejected({}, "gives one output in phase TEST, the node has 2", tops=2)
+test_two_outputs = rejected({}, "has 1 output in phase TEST, got 2", tops=2)
 test_at_random = rejected(
     {"augment_during_test": 1, "crop_height": 3, "crop_width": 3}, "augment_during_test: true is not supported"
 )
 test_too_large = rejected(
-    {"crop_height": 10, "crop_width": 3}, "a cut of 10 x 3 does not fit an input of 9 x 12", blobs=[ITERATIONS]
+    {"crop_height": 10, "crop_width": 3}, "a crop of 10 x 3 does not fit an input of 9 x 12", blobs=[ITERATIONS]
 )
 test_mean_that_changes = rejected(
     {"recompute_mean": 2000, "mean_per_pixel": 0},

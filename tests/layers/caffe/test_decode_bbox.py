@@ -47,7 +47,7 @@ test_regions = rejects(
     "DecodeBBox", inputs=[MOVES, noise(4, 6)], text="regions must be of shape (R, 5), got (4, 6)"
 )
 test_counts = rejects(
-    "DecodeBBox", inputs=[MOVES, REGIONS[:3]], text="there are moves of 4 regions, regions are 3"
+    "DecodeBBox", inputs=[MOVES, REGIONS[:3]], text="there are moves for 4 regions, but 3 regions"
 )
 test_deviations = rejects(
     "DecodeBBox",

@@ -168,7 +168,7 @@ test_negative_threshold = rejected({"nms_param": {"nms_threshold": -1}}, "must n
 test_top_k_of_none = rejected({"nms_param": {"top_k": 0}}, "nms_param.top_k=0 keeps no box; -1 keeps all")
 test_keep_none = rejected({"keep_top_k": 0}, "keep_top_k=0 keeps no box; -1 keeps all")
 test_no_class = rejected({"num_classes": 0}, "num_classes must be at least 1, got 0")
-test_only_background = rejected({"num_classes": 1}, "num_classes=1 leaves none beside background_label_id=0")
+test_only_background = rejected({"num_classes": 1}, "num_classes=1 leaves no class but background_label_id=0")
 test_location_size = rejected(
     {},
     "3 priors and num_classes=2 need locations of shape (1, 12), got (1, 8)",
@@ -194,12 +194,12 @@ test_two_inputs = rejected(
     "takes 3 inputs (locations, confidences, priors), got 2",
     inputs=[np.zeros((1, 12), F), np.zeros((1, 6), F)],
 )
-test_two_outputs = rejected({}, "gives one output, the node has 2", tops=2)
+test_two_outputs = rejected({}, "has 1 output, got 2", tops=2)
 test_objectness = rejected({"objectness_score": 0.01}, "objectness_score", dialect="ssd")
 test_ascend_boxes = rejected({"boxes": 3}, "boxes must be 1 in a DetectionOutput, got 3")
 test_ascend_twice = rejected(
     {"nms_threshold": 0.5, "nms_param": {"top_k": 5}},
-    "nms_threshold and top_k stand both in nms_param and beside it",
+    "nms_threshold and top_k are given both in nms_param and besides it",
 )
 test_intel_unnormalized = rejected({"normalized": 0}, "normalized: false (priors in pixels, of 5 values each)")
 test_opencv_keeps_a_number = rejected({"normalized_bbox": 1}, "keep_top_k must be at least 1 for OpenCV's layer")
@@ -342,19 +342,19 @@ test_refinedet_shares_boxes = rejects(
     "DetectionOutput",
     {"num_classes": 2, "share_location": 0},
     inputs=[np.zeros((1, 24), F), np.zeros((1, 6), F), PRIORS, np.zeros((1, 6), F), np.zeros((1, 12), F)],
-    text="share_location must be true where the first stage moves the priors",
+    text="share_location must be true when the first stage moves the priors",
 )
 test_refinedet_chances = rejects(
     "DetectionOutput",
     {"num_classes": 2},
     inputs=[np.zeros((1, 12), F), np.zeros((1, 6), F), PRIORS, np.zeros((1, 5), F), np.zeros((1, 12), F)],
-    text="3 priors need the first stage's chances of shape (1, 6), got (1, 5)",
+    text="3 priors need the first stage's probabilities of shape (1, 6), got (1, 5)",
 )
 test_refinedet_three_inputs = rejects(
     "DetectionOutput",
     {"num_classes": 2},
     inputs=[np.zeros((1, 12), F), np.zeros((1, 6), F), PRIORS],
-    text="takes 4 or 5 inputs (SSD's, chances, moves), got 3",
+    text="takes 4 or 5 inputs (those of SSD, probabilities, offsets), got 3",
     dialect="refinedet",
 )
 
@@ -425,7 +425,7 @@ test_yolov2_needs_num_classes = rejects(
 
 def test_fields_of_no_known_fork_are_refused_with_the_candidates() -> None:
     node = Case("DetectionOutput", {"num_classes": 2, "boxes": 1, "normalized_bbox": 1}, [np.zeros(1)] * 3).node()
-    with pytest.raises(DialectError, match=r"'DetectionOutput' fits none of 6 things.*ascend: Ascend's"):
+    with pytest.raises(DialectError, match=r"'DetectionOutput' fits none of 6 things.*ascend: Decode boxes"):
         bind(node, Registry.of("caffe").find("DetectionOutput"), [TensorType.of((1,))] * 3)
 
 

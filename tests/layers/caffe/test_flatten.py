@@ -12,7 +12,7 @@ test_order = rejects(
     "Flatten",
     {"axis": 2, "end_axis": 1},
     inputs=[X],
-    text="axis must not lie behind end_axis, got axis 2 and end_axis 1",
+    text="axis must not lie after end_axis, got axis 2 and end_axis 1",
 )
 test_bound = rejects("Flatten", {"end_axis": 4}, inputs=[X], text="end_axis must lie in -4..3")
 test_in_place = rejects("Flatten", inputs=[X], in_place=True, text="cannot work in place")

@@ -28,6 +28,6 @@ def test_they_serve_training(type: str) -> None:
 test_not_computed = rejects(
     "EuclideanLoss",
     inputs=[ramp(2), ramp(2)],
-    text="EuclideanLoss serves training and is not computed",
+    text="EuclideanLoss is a layer for training and is not computed",
 )
 test_fields = rejects("HingeLoss", {"norm": "L3"}, inputs=[], text="must be one of L1, L2, got L3")

@@ -61,7 +61,7 @@ test_every_step_a_sequence = agrees(np.zeros((T, N), np.float32))
 test_one_sequence = agrees(np.ones((T, N), np.float32), expose=True)
 test_cont_scales_the_state = agrees(np.full((T, N), 0.5, np.float32), expose=True)
 test_further_dimensions = agrees(x=X[..., None, None])
-test_state_starts_at_0 = agrees(notes=["the state is 0 before the first step of each call"])
+test_state_starts_at_0 = agrees(notes=["each call starts with a zero state"])
 
 
 def _known_before_running(cont: Array, static: bool = False) -> None:
@@ -109,7 +109,7 @@ test_x_rank = rejected({}, "x must be of shape (T, N, ...), got (4,)", [X[:, 0, 
 test_static_batch = rejected({}, "the static input must be of shape (3, ...), got (2, 6)", [X, CONT, STATIC[:2]])
 test_state_shape = rejected(
     {"expose_hidden": 1},
-    "the first state must be of shape (1, 3, 2), got (3, 2)",
+    "the initial state must be of shape (1, 3, 2), got (3, 2)",
     [X, CONT, FIRST[0][0], FIRST[1]],
     tops=3,
 )

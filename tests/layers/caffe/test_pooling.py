@@ -112,13 +112,13 @@ def _rejects(text: str, shape: tuple[int, ...] = (1, 2, 6, 6), tops: int = 1, **
 
 
 test_global_and_kernel = _rejects(
-    "global_pooling takes the map's size as kernel, so kernel_size must go", global_pooling=True, kernel_size=6
+    "global_pooling uses the size of the map as kernel, so remove kernel_size", global_pooling=True, kernel_size=6
 )
 test_global_stride = _rejects(
     "global_pooling needs stride 1 and pad 0, got stride (2, 2) and pad (0, 0)", global_pooling=True, stride=2
 )
 test_rank = _rejects("needs an input of 4 axes (N, C, H, W), got shape (2, 6, 6)", (2, 6, 6), kernel_size=2)
-test_stochastic = _rejects("pool STOCHASTIC draws random cells", pool="STOCHASTIC", kernel_size=2)
+test_stochastic = _rejects("pool STOCHASTIC selects random cells", pool="STOCHASTIC", kernel_size=2)
 test_kernel_missing = _rejects(
     "the kernel is missing: give kernel_size, or kernel_h and kernel_w, or global_pooling: true"
 )
@@ -133,9 +133,9 @@ test_pad_half = _rejects("pad_h and pad_w go together, pad_h is missing", kernel
 test_pad = _rejects("pad must be less than the kernel, got pad (2, 2) and kernel (2, 2)", kernel_size=2, pad=2)
 test_stride_0 = _rejects("strides must be positive, got (0, 0)", kernel_size=2, stride=0)
 test_kernel_0 = _rejects("kernel sizes must be positive, got (0, 0)", kernel_size=0)
-test_no_window = _rejects("a kernel of 9 and stride 1 have no place on 6 cells with pad 0", kernel_size=9)
+test_no_window = _rejects("a kernel of 9 with stride 1 does not fit 6 cells with pad 0", kernel_size=9)
 test_huge_pad = _rejects(
-    "makes a map of (2000004, 2000004) out of (6, 6)", kernel_size=1000000, pad=999999, stride=1000000
+    "turns a map of (6, 6) into (2000004, 2000004)", kernel_size=1000000, pad=999999, stride=1000000
 )
 test_mask_of_a_mean = _rejects(
     "only pool MAX has a second output, the mask; got pool AVE", tops=2, pool="AVE", kernel_size=2

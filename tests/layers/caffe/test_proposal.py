@@ -127,7 +127,7 @@ test_deltas = rejected(
 test_info = rejected(
     {}, "needs image height, width and scale, got 2 values", inputs=[*inputs()[:2], np.array([[80, 96]], F)]
 )
-test_three_outputs = rejected({}, "gives rois and, where asked, scores; the node has 3 outputs", tops=3)
+test_three_outputs = rejected({}, "has at most 2 outputs (rois, scores), got 3", tops=3)
 test_ascend_field = rejects(
     "Proposal",
     {"ratio": [1.0], "scale": [1.0], "iou_threshold": 0.7},

@@ -114,7 +114,7 @@ test_another_unknown_key = rejected(
     "'feat_stride': 16, 'k': 8", "param_str has no 'k'; it has: feat_stride, scales,"
 )
 test_no_scale = rejected("'feat_stride': 16, 'scales': []", "scales must be a list of positive numbers, got []")
-test_no_number = rejected("'feat_stride': x", "feat_stride must be a whole number of at least 1, got 'x'")
+test_no_number = rejected("'feat_stride': x", "feat_stride must be an integer of at least 1, got 'x'")
 test_threshold = rejected("'feat_stride': 16, 'nms_thresh': 2", "nms_thresh must lie in 0..1, got 2")
 test_block_list = rejected(
     "feat_stride: 16\nscales:\n- 8\n- 16", "param_str must be a mapping of numbers and lists of numbers, got"

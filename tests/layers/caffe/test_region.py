@@ -43,7 +43,7 @@ test_ambiguous = rejects(
     "Region",
     {"num": 2, "classes": 3},
     inputs=[X],
-    text="'Region' can mean 2 things, give dialect=...: darknet: Darknet's region activations",
+    text="'Region' can mean 2 things, give dialect=...: darknet: Apply Darknet's region activations",
 )
 test_tree = rejects(
     "Region",
@@ -68,5 +68,5 @@ test_channels = rejects(
     text="3 boxes of 4 coordinates, the objectness and 3 classes make 24 channels, got 16",
 )
 test_one_output = rejects(
-    "Region", ASCEND, inputs=[X], tops=3, text="Region has one output, got 3; three are Yolo's"
+    "Region", ASCEND, inputs=[X], tops=3, text="Region has 1 output, got 3; the layer with 3 outputs is Yolo"
 )

@@ -22,7 +22,7 @@ test_mask_is_required = rejects(
     "RegionYolo",
     {**TWO, "do_softmax": False},
     inputs=[X],
-    text="parameter 'mask' is missing: without do_softmax it says",
+    text="parameter 'mask' is missing: without do_softmax it gives",
 )
 test_coords = rejects("RegionYolo", {**TWO, "coords": 0}, inputs=[X], text="coords must be at least 2, got 0")
 test_axis = rejects(
@@ -35,7 +35,7 @@ test_axes_in_order = rejects(
     "RegionYolo",
     {"region_yolo_param": TWO, "flatten_param": {"axis": 3, "end_axis": 1}},
     inputs=[X],
-    text="flatten_param's axis 3 must not lie behind its end_axis 1",
+    text="flatten_param's axis 3 must not lie after its end_axis 1",
 )
 test_from_text = reads(
     """layer { name: "r" type: "RegionYolo" bottom: "in0" top: "r" flatten_param { axis: 1 }

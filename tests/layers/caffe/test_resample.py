@@ -89,7 +89,7 @@ test_area = rejects(
     "Resample",
     {"type": "AREA", "height": 2, "width": 2},
     inputs=[X],
-    text="type AREA has no definition in the reference",
+    text="type AREA is not defined by the reference",
 )
 test_half_a_size = rejects(
     "Resample", {"height": 2}, inputs=[X], text="the output must have 1..32768 rows and columns, got 2 x 0"

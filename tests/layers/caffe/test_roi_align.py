@@ -117,7 +117,7 @@ test_ambiguous = rejects(
     "ROIAlign",
     POOL,
     inputs=[X, WHOLE],
-    text="'ROIAlign' can mean 3 things, give dialect=...: ascend: The mean of bilinear",
+    text="'ROIAlign' can mean 3 things, give dialect=...: ascend: Compute the mean of interpolated",
 )
 test_synopsys = rejects(
     "ROIAlign",

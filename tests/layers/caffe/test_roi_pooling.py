@@ -76,7 +76,7 @@ test_pooled_size = rejects(
     "ROIPooling", {"pooled_h": 2}, inputs=[ramp(1, 1, 4, 4), ROIS], text="pooled_w must be at least 1, got 0"
 )
 test_roi_shape = rejected({}, "rois must be of shape (R, 5), got (7, 4)", ROIS[:, :4])
-test_map_shape = rejected({}, "needs a map (N, C, H, W), got shape (4, 4)", x=ramp(4, 4))
+test_map_shape = rejected({}, "needs an input (N, C, H, W), got shape (4, 4)", x=ramp(4, 4))
 test_one_of_two_scales = rejected(
     {"spatial_scale_h": 0.5}, "spatial_scale_h and spatial_scale_w must be given together"
 )

@@ -27,5 +27,5 @@ test_count = rejects(
     text="affine_transform must be given 0 or 6 times, got 4",
 )
 test_theta_is_required = rejects(
-    "SpatialTransform", inputs=[X], text="input 1 is missing: it holds the 6 values of theta"
+    "SpatialTransform", inputs=[X], text="input 1 is missing: it contains the 6 values of theta"
 )

@@ -80,7 +80,7 @@ def refused(text, fields, *inputs):
 
 
 test_theta_is_required = refused(
-    "input 1 is missing: it holds the 2 values of theta that the file does not give", FIXED, X
+    "input 1 is missing: it contains the 2 values of theta that the file does not give", FIXED, X
 )
 test_theta_count = refused(
     "input 1 must have 2 values for each of 2 images (6 less those given), got shape (2, 6)", FIXED, X, T
@@ -97,7 +97,7 @@ test_one_message = rejects(
     "SpatialTransformer",
     {"st_param": {"output_H": 4}, "spatial_transform_param": {"output_h": 4}},
     inputs=[X, T],
-    text="st_param and spatial_transform_param are two spellings of one: give either",
+    text="st_param and spatial_transform_param mean the same: give only one of them",
 )
 test_ascend_field = rejects(
     "SpatialTransformer",

@@ -27,7 +27,7 @@ test_too_high = rejects(
     text="cuts 1 cells into 2 windows of 1, which needs a padding of 1",
 )
 test_stochastic = rejects(
-    "SPP", {"pyramid_height": 1, "pool": 2}, inputs=[ramp(1, 1, 4, 4)], text="pool STOCHASTIC draws random cells"
+    "SPP", {"pyramid_height": 1, "pool": 2}, inputs=[ramp(1, 1, 4, 4)], text="pool STOCHASTIC selects random cells"
 )
 test_rank = rejects(
     "SPP",

@@ -83,7 +83,7 @@ test_to_input_1_by_dialect = case(
 )
 
 AMBIGUOUS = (
-    "'Upsample' can mean 2 things, give dialect=...: ascend or darknet: Each pixel becomes `stride` x `stride`"
+    "'Upsample' can mean 2 things, give dialect=...: ascend or darknet: Repeat each pixel `stride` x `stride`"
 )
 test_scale_alone_is_ambiguous = rejects("Upsample", {"scale": 2}, inputs=[X], text=AMBIGUOUS)
 test_scale_1_is_ambiguous = rejects("Upsample", {"scale": 1}, inputs=[X], text=AMBIGUOUS)
@@ -119,7 +119,7 @@ test_spatial_scale_is_whole = rejects(
     {"scale": 1.5},
     dialect="caffe2onnx",
     inputs=[X],
-    text="scale must be a whole number of at least 1, got 1.5",
+    text="scale must be an integer of at least 1, got 1.5",
 )
 test_caffe2onnx_needs_a_scale = rejects("Upsample", dialect="caffe2onnx", inputs=[X], text="of at least 1, got 0")
 test_spatial_rank = rejects(

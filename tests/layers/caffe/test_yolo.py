@@ -56,7 +56,7 @@ test_v3_ignores_softmax = case(
     {**SMALL, "softmax": True, "background": True},
     inputs=[X],
     outputs=outputs(X, 2, 3),
-    notes=["softmax and background are ignored: V3 has the logistic function everywhere"],
+    notes=["softmax and background are ignored, since V3 applies the logistic function everywhere"],
 )
 test_v2 = case("Yolo", v2(), inputs=[X], outputs=outputs(X, 2, 3))
 test_v2_softmax = case("Yolo", v2(softmax=True), inputs=[X], outputs=outputs(X, 2, 3, scores="soft"))

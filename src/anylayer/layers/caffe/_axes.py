@@ -1,4 +1,4 @@
-"""Axes as Caffe counts them (include/caffe/blob.hpp CanonicalAxisIndex), and shapes that must fit along them."""
+"""Axes as Caffe counts them, and shapes that must match from an axis on. Source: include/caffe/blob.hpp."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from math import prod
 from typing import Any
 
 from anylayer.layer import need
+from anylayer.layer.arguments import axis_of
 
 LARGEST_MAP = 1 << 27
-"""Most cells a map may have once it is padded."""
+"""Limit on the cells of a padded map."""
 
 
 def canonical(axis: int, x: Any, name: str = "axis") -> int:
-    """`axis` of `x` as an index from 0; a negative one counts from the end."""
-    rank = len(x.shape)
-    need(
-        -rank <= axis < rank,
-        f"{name} must lie in {-rank}..{rank - 1} for an input of shape {tuple(x.shape)}, got {axis}",
-    )
-    return axis % rank
+    """Return `axis` of `x` as an index of 0 or more; a negative axis counts from the end."""
+    return axis_of(axis, len(x.shape), name, f"an input of shape {tuple(x.shape)}")
 
 
-def spread(x: Any, operand_shape: Sequence[int], axis: int, what: str) -> tuple[int, ...]:
-    """The shape that lets an operand, whose axes lie on those of `x` from `axis` on, broadcast against `x`.
+def broadcast_shape(x: Any, operand_shape: Sequence[int], axis: int, what: str) -> tuple[int, ...]:
+    """Return the shape in which an operand broadcasts against `x` when its axes start at `axis` of `x`.
 
-    Raises LayerError where the operand's shape is not that of `x` from `axis` on.
+    Raise LayerError when the operand's shape is not that of `x` from `axis` on.
     """
     shape = tuple(operand_shape)
     if not shape:
@@ -40,8 +36,8 @@ def spread(x: Any, operand_shape: Sequence[int], axis: int, what: str) -> tuple[
     return shape + (1,) * (len(x.shape) - start - len(shape))
 
 
-def learned(x: Any, axis: int, num_axes: int) -> tuple[int, ...]:
-    """The shape of a weight that covers `num_axes` axes of `x` from `axis` on (-1: all of them; 0: one value)."""
+def weight_shape(x: Any, axis: int, num_axes: int) -> tuple[int, ...]:
+    """Return the shape of a weight for `num_axes` axes of `x` from `axis` on (-1: all of them; 0: one value)."""
     need(num_axes >= -1, f"num_axes must be -1 or more, got {num_axes}")
     start = canonical(axis, x)
     if num_axes == -1:
@@ -54,9 +50,9 @@ def learned(x: Any, axis: int, num_axes: int) -> tuple[int, ...]:
 
 
 def need_padded(sizes: Sequence[int], pads: Sequence[int]) -> None:
-    """Refuse padding that makes a map huge: a file may claim any."""
+    """Refuse padding that exceeds the limit on cells, since a file may state any number."""
     padded = tuple(n + 2 * p for n, p in zip(sizes, pads))
     need(
         not any(pads) or prod(padded) <= LARGEST_MAP,
-        f"pad {tuple(pads)} makes a map of {padded} out of {tuple(sizes)}: more than {LARGEST_MAP} cells",
+        f"pad {tuple(pads)} turns a map of {tuple(sizes)} into {padded}, at most {LARGEST_MAP} cells are allowed",
     )

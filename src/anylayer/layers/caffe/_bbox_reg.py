@@ -11,18 +11,18 @@ from anylayer.layer import Message, field, need
 
 
 class BBoxReg(Message):
-    """MS-CNN's BBoxRegParameter."""
+    """BBoxRegParameter of MS-CNN."""
 
     bbox_mean: tuple[float, ...] = field(1, "float", repeated=True, doc="means of x, y, width, height")
     bbox_std: tuple[float, ...] = field(2, "float", repeated=True, doc="standard deviations of them")
 
     def undone(self, moves: Any) -> Any:
-        """Return `moves` (..., 4) without their normalization, which exists where both fields are given."""
+        """Return `moves` (..., 4) without their normalization; without both fields there is none."""
         return without_normalization(moves, self.bbox_mean, self.bbox_std)
 
 
 def without_normalization(moves: Any, mean: Sequence[float], std: Sequence[float]) -> Any:
-    """Return `moves` (..., 4), times `std` plus `mean` where both have values."""
+    """Return `moves` (..., 4), or moves * std + mean when both have values."""
     if not (mean and std):
         return moves
     for name, values in (("bbox_mean", mean), ("bbox_std", std)):

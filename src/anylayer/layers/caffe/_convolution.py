@@ -1,4 +1,4 @@
-"""What the layers with convolution_param share: its fields, and the geometry they mean."""
+"""What the layers with convolution_param share: its fields, and the windows that they describe."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from anylayer.layer import Layer, field, need
+from anylayer.layer.arguments import extent
 from anylayer.layer.contract import Map
 from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._axes import canonical, need_padded
-from anylayer.layers.caffe._messages import ENGINE, given
+from anylayer.layers.caffe._messages import ENGINE, filler_if_written
 
 
 class Windows(NamedTuple):
-    """The windows of a convolution, one value for each spatial axis."""
+    """The windows of a convolution, with one value per spatial axis."""
 
     axis: int
     kernel: tuple[int, ...]
@@ -23,12 +24,15 @@ class Windows(NamedTuple):
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Cells from a window's first to its last, both included."""
-        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations))
+        """Return the number of cells from the first to the last tap of the kernel, both included."""
+        return tuple(extent(k, d) for k, d in zip(self.kernel, self.dilations))
 
     def counts(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """How many windows there are along each axis: (size + 2 * pad - extent) / stride + 1, where the division
-        drops the fraction, so that a kernel that overhangs by less than a stride still has one."""
+        """Return the number of windows along each axis: (size + 2 * pad - extent) / stride + 1.
+
+        The division truncates, as in C, so a kernel that exceeds the padded map by less than a stride still has
+        one window.
+        """
         need_padded(sizes, self.pads)
         counts = []
         for i, (n, e, s, p) in enumerate(zip(sizes, self.extents, self.strides, self.pads)):
@@ -36,14 +40,14 @@ class Windows(NamedTuple):
             count = (spare // s if spare >= 0 else -(-spare // s)) + 1
             need(
                 count >= 1,
-                f"a kernel that spans {e} cells and stride {s} have no place on spatial axis {i} "
+                f"a kernel with an extent of {e} cells and stride {s} does not fit spatial axis {i} "
                 f"of {n} cells with pad {p}",
             )
             counts.append(count)
         return tuple(counts)
 
     def both_pads(self, sizes: tuple[int, ...]) -> list[int]:
-        """Pads, all begins and then all ends, where each end is grown until the windows of `counts` fit."""
+        """Return the pads before all axes, then those after, which are extended to hold every window."""
         ends = [
             max(p, (c - 1) * s + e - n - p)
             for n, e, s, p, c in zip(sizes, self.extents, self.strides, self.pads, self.counts(sizes))
@@ -59,31 +63,37 @@ class ConvolutionLayer(Layer):
 
     message = "convolution_param"
     numbers = {"": 106}
-    num_output: int = field(1, "uint32", 0, doc="channels that come out")
+    num_output: int = field(1, "uint32", 0, doc="number of output channels")
     bias_term: bool = field(2, "bool", True, doc="add a bias to each channel")
-    pad: tuple[int, ...] = field(3, "uint32", repeated=True, doc="zeros on both sides: one for all axes, or each")
-    kernel_size: tuple[int, ...] = field(4, "uint32", repeated=True, doc="cells: one for all axes, or each")
-    group: int = field(5, "uint32", 1, doc="groups the channels are split into; divides both counts of channels")
-    stride: tuple[int, ...] = field(6, "uint32", repeated=True, doc="step: one for all axes, or each; default 1")
-    weight_filler: Filler = field(7, Filler, doc="values of the weights without a file")
+    pad: tuple[int, ...] = field(
+        3, "uint32", repeated=True, doc="zeros on both sides: one for all axes, or one per axis"
+    )
+    kernel_size: tuple[int, ...] = field(
+        4, "uint32", repeated=True, doc="kernel size: one for all axes, or one per axis"
+    )
+    group: int = field(5, "uint32", 1, doc="number of groups of channels; divides both numbers of channels")
+    stride: tuple[int, ...] = field(
+        6, "uint32", repeated=True, doc="stride: one for all axes, or one per axis; default 1"
+    )
+    weight_filler: Filler = field(7, Filler, doc="filler of the weights without a weights file")
     bias_filler: Filler = field(8, Filler, doc="values of the bias without a file; default 0")
     pad_h: int = field(9, "uint32", 0, doc="pad of the height, with two spatial axes")
     pad_w: int = field(10, "uint32", 0, doc="pad of the width, with two spatial axes")
-    kernel_h: int = field(11, "uint32", 0, doc="cells of the height, with two spatial axes")
-    kernel_w: int = field(12, "uint32", 0, doc="cells of the width, with two spatial axes")
-    stride_h: int = field(13, "uint32", 1, doc="step of the height, with two spatial axes")
-    stride_w: int = field(14, "uint32", 1, doc="step of the width, with two spatial axes")
+    kernel_h: int = field(11, "uint32", 0, doc="kernel size along the height, with two spatial axes")
+    kernel_w: int = field(12, "uint32", 0, doc="kernel size along the width, with two spatial axes")
+    stride_h: int = field(13, "uint32", 1, doc="stride along the height, with two spatial axes")
+    stride_w: int = field(14, "uint32", 1, doc="stride along the width, with two spatial axes")
     engine: str = field(15, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
     axis: int = field(
-        16, "int32", 1, doc="axis of the channels; those behind it are spatial, those before batches"
+        16, "int32", 1, doc="axis of the channels; axes after it are spatial, axes before it are batches"
     )
     force_nd_im2col: bool = field(17, "bool", False, doc="Caffe's implementation; no effect here")
     dilation: tuple[int, ...] = field(
-        18, "uint32", repeated=True, doc="distance of the kernel's cells: one for all axes, or each; default 1"
+        18, "uint32", repeated=True, doc="dilation: one for all axes, or one per axis; default 1"
     )
 
     def windows(self, x: Any) -> Windows:
-        """The windows these fields mean on `x`."""
+        """Return the windows that the fields describe on `x`."""
         axis = canonical(self.axis, x)
         return self._windows(axis, len(x.shape) - axis - 1)
 
@@ -111,7 +121,7 @@ class ConvolutionLayer(Layer):
     def _sizes(
         self, stem: str, name: str, values: tuple[int, ...], default: int | None, spatial: int
     ) -> tuple[int, ...]:
-        """One value a spatial axis, from `name`, or from `stem`_h and `stem`_w."""
+        """Return one value per spatial axis, from the field `name`, or from `stem`_h and `stem`_w."""
         high, wide = f"{stem}_h", f"{stem}_w"
         if not (self.has(high) or self.has(wide)):
             return per_axis(name, values, default, spatial)
@@ -121,7 +131,7 @@ class ConvolutionLayer(Layer):
 
 
 class GroupedConvolution(ConvolutionLayer):
-    """A convolution, or its transpose, of `group` groups of channels; its inputs share their weights.
+    """A convolution, or a transposed one, of `group` groups of channels, whose inputs share their weights.
 
     Source: BVLC/caffe src/caffe/layers/base_conv_layer.cpp.
     """
@@ -152,22 +162,22 @@ class GroupedConvolution(ConvolutionLayer):
         weights = self.blob(
             0,
             self.kernel_shape(channels, windows.kernel),
-            given(self.weight_filler, self.has("weight_filler")),
+            filler_if_written(self.weight_filler, self.has("weight_filler")),
         )
         bias = self.blob(1, (self.num_output,), self.bias_filler, what="bias") if self.bias_term else None
         return [self.apply(x, weights, bias, windows) for x in inputs]
 
     def kernel_shape(self, channels: int, kernel: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the weights for an input of so many channels."""
+        """Return the shape of the weights for an input with `channels` channels."""
         raise NotImplementedError
 
     def apply(self, x: Any, weights: Any, bias: Any, windows: Windows) -> Any:
-        """One input's output."""
+        """Return the output for one input."""
         raise NotImplementedError
 
 
 def per_axis(name: str, values: tuple[int, ...], default: int | None, spatial: int) -> tuple[int, ...]:
-    """One value a spatial axis, from none (the default), one, or one each."""
+    """Return one value per spatial axis, from none (the default), one, or one per axis."""
     if not values and default is not None:
         return (default,) * spatial
     need(

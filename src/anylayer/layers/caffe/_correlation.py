@@ -1,4 +1,4 @@
-"""What FlowNet's and DispNet's correlations share: the fields, and the comparison of two padded maps."""
+"""What the correlations of FlowNet and DispNet share: the fields, and the comparison of two padded maps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anylayer.network import Array
 
 
 class CorrelationLayer(Layer):
-    """The fields of both, and what is checked on them."""
+    """The fields of both correlations, and their checks."""
 
     message = "correlation_param"
     numbers: ClassVar = {"synopsys": 150}
@@ -33,9 +33,10 @@ class CorrelationLayer(Layer):
             self.note("do_abs has no effect: the reference reads it and does not use it")
 
     def places(self, a: Any, b: Any, border: tuple[int, int], pads: tuple[int, int]) -> list[Array]:
-        """Where the patches of input 0 start, in padded rows and columns.
+        """Return the padded rows and columns at which the patches of input 0 start.
 
-        `border` are the cells before and behind a map's patches in each direction, beside the kernel.
+        `border` is the number of cells before and after the patches of a map in each direction, besides the
+        kernel.
         """
         plane_of(a)
         need(
@@ -56,9 +57,10 @@ class CorrelationLayer(Layer):
         return found
 
     def compare(self, a: Any, b: Any, at: list[Array], down: Array, across: Array) -> Any:
-        """Compare padded maps (N, C, H, W): (N, len(down) * len(across), rows, columns), displacements row by row.
+        """Return the correlation of padded maps: (N, len(down) * len(across), rows, columns).
 
-        `at` are the rows and columns where the patches of `a` start; those of `b` start `down` and `across` of it.
+        `at` are the rows and columns at which the patches of `a` start. Those of `b` start `down` rows and
+        `across` columns further. Channels run over the displacements, row by row.
         """
         rows, columns = at
         terms = self.kernel_size**2 * a.shape[1]
@@ -75,7 +77,7 @@ class CorrelationLayer(Layer):
         return found.reshape(a.shape[0], len(down) * len(across), len(rows), len(columns))
 
     def _taps(self, x: Any) -> Any:
-        """The cells of each kernel as channels (N, C * k * k, H - k + 1, W - k + 1)."""
+        """Return the cells of each kernel as channels: (N, C * k * k, H - k + 1, W - k + 1)."""
         k, (h, w) = self.kernel_size, x.shape[2:]
         if k == 1:
             return x
@@ -83,7 +85,7 @@ class CorrelationLayer(Layer):
         return np.concatenate(shifted, axis=1)
 
     def _distances(self, left: Any, lines: Any, reached: Array) -> Any:
-        """The sums over C of |a - b|: (N, rows, down, columns, across)."""
+        """Return the sums over C of |a - b|: (N, rows, down, columns, across)."""
         left = left.transpose(0, 1, 2, 4, 3)  # (N, rows, 1, C, columns)
         found = [np.abs(left - lines[..., reached[:, k]]).sum(axis=3) for k in range(reached.shape[1])]
         return np.stack(found, axis=-1)

@@ -1,4 +1,4 @@
-"""What the detection layers share: Caffe's boxes without area, the rows they write, the rows of no detection."""
+"""What the detection layers share: boxes without area, rows of detections, the output without detections."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 from anylayer import ops
 
 LOWEST = np.float32(np.finfo(np.float32).min)
-"""Caffe's -FLT_MAX: below every score that counts."""
+"""-FLT_MAX, which is below every valid score."""
 
 
 def below(value: float) -> float:
-    """The float32 before `value`: for finite scores, `s >= value` is `s > below(value)`."""
+    """Return the float32 before `value`. For finite scores, s >= value means s > below(value)."""
     return float(np.nextafter(np.float32(value), np.float32(-np.inf)))
 
 
 def among_best(scores: Any, k: int) -> Any:
-    """Which of `scores` (..., N) are among the `k` best of their row; of equal ones the earlier are.
+    """Return which of `scores` (..., N) are among the `k` best of their row, the earlier of equal ones.
 
-    Only the k-th value is asked of TopK, not its indices: those are slow to get in a certain order (OpenVINO:
-    80 times slower with ties by index).
+    Only the k-th value is taken from TopK, not the indices, since indices in a defined order are slow (80 times
+    slower in OpenVINO with ties sorted by index).
     """
     if k >= scores.shape[-1]:
         return np.full(scores.shape, True)
@@ -33,16 +33,16 @@ def among_best(scores: Any, k: int) -> Any:
 
 
 def only_best(scores: Any, k: int, least: float) -> Any:
-    """`scores` (N, C, P) where they exceed `least` and are among the `k` best of their row, LOWEST elsewhere; of
-    equal ones the earlier are better.
+    """Return `scores` (N, C, P) where they exceed `least` and are among the `k` best of their row, else LOWEST.
 
-    A suppression that suppresses nothing sorts only what exceeds `least`: far less than a TopK of all sorts.
+    Of equal scores the earlier are better. An NMS that drops nothing sorts only the scores above `least`, which
+    are far fewer than a TopK sorts.
     """
     n, c, p = scores.shape
     points = np.zeros((n, p, 4), np.float32)
     found, count = ops.nms(points, scores, max_per_class=k, iou_threshold=1.0, score_threshold=least)
     places = np.maximum((found[:, 0] * c + found[:, 1]) * p + found[:, 2], 0)
-    places = np.where(np.arange(found.shape[0]) < count, places, places[:1])  # what is no box repeats the first
+    places = np.where(np.arange(found.shape[0]) < count, places, places[:1])  # unused entries repeat the first
     kept = ops.scatter_elements(np.full(n * c * p, LOWEST), places, scores.reshape(-1)[places])
     return kept.reshape(n, c, p)
 
@@ -62,7 +62,7 @@ def for_overlap(boxes: Any, extra: float = 0.0) -> Any:
 
 
 def lowered(threshold: float, eta: float) -> list[float]:
-    """An adaptive suppression's thresholds: times `eta` after each kept box while above 0.5; the last stays."""
+    """Return the thresholds of adaptive NMS: times `eta` after each kept box while above 0.5; the last stays."""
     found = [float(np.float32(threshold))]
     while eta < 1 and found[-1] > 0.5 and len(found) < 1000:
         found.append(float(np.float32(found[-1]) * np.float32(eta)))
@@ -70,11 +70,11 @@ def lowered(threshold: float, eta: float) -> list[float]:
 
 
 def adaptive(boxes: Any, scores: Any, thresholds: Sequence[float], least: float) -> tuple[Any, Any]:
-    """Suppression whose threshold falls from kept box to kept box (bbox_util.cpp ApplyNMSFast with eta).
+    """Return the boxes kept by an NMS whose threshold decreases from kept box to kept box.
 
-    `boxes` (O, K, 4) stand by falling `scores` (O, K); those of at most `least` do not count. One box after
-    the other is kept while the threshold falls; ops.nms does the rest. Returns flat indices into O * K,
-    ascending, those that count first, and how many do.
+    `boxes` (O, K, 4) are sorted by descending `scores` (O, K); scores of at most `least` do not count. Boxes are
+    kept one by one while the threshold decreases, and ops.nms does the rest. Returns ascending flat indices into O
+    * K, valid ones first, and their number. Source: bbox_util.cpp ApplyNMSFast with eta.
     """
     o, k = scores.shape
     place, none = np.arange(k), np.int64(o * k)
@@ -97,7 +97,7 @@ def adaptive(boxes: Any, scores: Any, thresholds: Sequence[float], least: float)
 
 
 def overlaps(boxes: Any, other: Any) -> Any:
-    """Intersection over union of boxes (O, K, 4) with one box a row, (O, 1, 4)."""
+    """Return the intersection over union of boxes (O, K, 4) with one box per row (O, 1, 4)."""
     sides = np.minimum(boxes[..., 2:], other[..., 2:]) - np.maximum(boxes[..., :2], other[..., :2])
     sides = np.maximum(sides, np.float32(0))
     common = sides[..., 0] * sides[..., 1]
@@ -107,15 +107,15 @@ def overlaps(boxes: Any, other: Any) -> Any:
 
 
 def rows(image: Any, label: Any, score: Any, boxes: Any) -> Any:
-    """(K, 7) rows [image, label, score, 4 box values] in float32 of columns (K,) and boxes (K, 4)."""
+    """Return rows [image, label, score, 4 box values] (K, 7) in float32, from columns (K,) and boxes (K, 4)."""
     columns = [np.expand_dims(c.astype(np.float32), 1) for c in (image, label, score)]
     return np.concatenate([*columns, boxes], axis=1)
 
 
 def output(table: Any, count: Any, images: int) -> Any:
-    """(1, 1, D, 7): the first `count` rows of `table` (K, 7), K >= images.
+    """Return the first `count` rows of `table` (K, 7), K >= images, as (1, 1, D, 7).
 
-    Where `count` is 0 it is one row [i, -1, -1, -1, -1, -1, -1] an image i, as SSD writes it
+    If `count` is 0, it is one row [i, -1, -1, -1, -1, -1, -1] per image i, as SSD writes it
     (detection_output_layer.cpp, "Couldn't find any detections").
     """
     size = table.shape[0]

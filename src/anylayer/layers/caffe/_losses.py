@@ -1,4 +1,4 @@
-"""What Caffe's loss layers share."""
+"""What the loss layers of Caffe share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LossLayer(Layer):
     message = "loss_param"
     numbers = {"": 101}
     role = "loss"
-    ignore_label: int | None = field(1, "int32", None, doc="instances of this label do not count; default: none")
+    ignore_label: int | None = field(1, "int32", None, doc="label whose instances do not count; default: none")
     normalize: bool | None = field(2, "bool", None, doc="older spelling: true is VALID, false is BATCH_SIZE")
     normalization: str = field(
         3, Enum("FULL", "VALID", "BATCH_SIZE", "NONE"), "VALID", doc="what the sum is divided by"
@@ -24,9 +24,9 @@ class LossLayer(Layer):
 
 
 class TrainingLoss(Layer):
-    """A loss that is declared, so that files with it can be read, and not computed: it is left out."""
+    """A loss that is declared so that files with it can be read, but is not computed: it is left out."""
 
     role = "training"
 
     def forward(self, *inputs: Any) -> Any:
-        need(False, f"{self.type} serves training and is not computed")
+        need(False, f"{self.type} is a layer for training and is not computed")

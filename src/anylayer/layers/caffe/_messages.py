@@ -8,19 +8,19 @@ from anylayer.layer.filler import Filler
 ENGINE = Enum("DEFAULT", "CAFFE", "CUDNN")
 
 
-def given(filler: Filler, written: bool) -> Filler | None:
-    """A filler the file writes; None where it is silent and so nothing tells a weight's values."""
+def filler_if_written(filler: Filler, written: bool) -> Filler | None:
+    """Return a filler that the file contains, or None when the file leaves the values of a weight open."""
     return filler if written else None
 
 
 def constant(value: float) -> Filler:
-    """A filler that gives one value everywhere."""
+    """Return a filler with one value."""
     filler = Filler.__new__(Filler)
     filler.assign({"type": "constant", "value": value})
     return filler
 
 
 class BlobShape(Message):
-    """Dimensions of a blob, outermost first."""
+    """The sizes of a blob, outermost axis first."""
 
     dim: tuple[int, ...] = field(1, "int64", repeated=True, doc="size of each axis")

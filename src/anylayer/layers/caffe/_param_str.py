@@ -1,4 +1,4 @@
-"""The `param_str` of a layer of pycaffe: YAML, of which such files write one mapping of numbers and lists."""
+"""The `param_str` of a layer of pycaffe: YAML, of which such files use one mapping of numbers and lists."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TAG = re.compile(r"!!python/tuple\s*")
 
 
 def read_param_str(text: str) -> dict[str, Any]:
-    """The values of a flow mapping, `'feat_stride': 16, 'scales': [8, 16]`, or one per line, braces or not.
+    """Return the values of a mapping such as `'feat_stride': 16, 'scales': [8, 16]`.
 
-    Raises LayerError where it is written otherwise.
+    Entries are separated by commas or line ends, with or without braces. Raise LayerError for any other text.
     """
     rest = _TAG.sub("", text).strip()
     if rest.startswith("{") and rest.endswith("}"):
@@ -37,7 +37,7 @@ def read_param_str(text: str) -> dict[str, Any]:
 
 
 def _number(text: str) -> Any:
-    """A number, a string or a list of them; what is none of them stays text."""
+    """Return a number, a string or a list of them; any other text is returned as it is."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -1,4 +1,4 @@
-"""What the layers that lay out prior boxes share: their fields, the grid of centres, the output's form."""
+"""What the layers of prior boxes share: their fields, the grid of centers, and the output."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
 
 Size = tuple[Any, Any]
-MOST_BOXES = 1 << 24
+MAX_BOXES = 1 << 24
 
 
 CODES = Enum(CORNER=1, CENTER_SIZE=2, CORNER_SIZE=3).declared_in("PriorBoxParameter", "CodeType")
-"""How boxes are coded relative to the priors. No field of the message that declares it has it."""
+"""The encoding of boxes relative to the priors. The message that declares the enum has no field of it."""
 
 
 class Priors(Layer):
-    """Boxes around the centre of every cell of a feature map: what depends on neither's values."""
+    """Boxes around the center of every cell of a feature map, which depend on shapes only."""
 
     message = "prior_box_param"
     enums = (CODES,)
@@ -31,15 +31,15 @@ class Priors(Layer):
     )
     aspect_ratio: tuple[float, ...] = field(3, "float", repeated=True, doc="width over height of more boxes")
     flip: bool = field(4, "bool", True, doc="also take 1 / aspect_ratio")
-    clip: bool = field(5, "bool", False, doc="cut the boxes off at the image's border", dialects={"opencv": True})
+    clip: bool = field(5, "bool", False, doc="clip the boxes to the image", dialects={"opencv": True})
     variance: tuple[float, ...] = field(6, "float", repeated=True, doc="one value, or one for each coordinate")
     img_size: int = field(7, "uint32", 0, doc="side of a square image, in place of input 1's size")
     img_h: int = field(8, "uint32", 0, doc="rows of the image; goes with img_w")
     img_w: int = field(9, "uint32", 0, doc="columns of the image")
-    step: float = field(10, "float", 0.0, doc="distance of two centres in pixels; 0: image over feature map")
-    step_h: float = field(11, "float", 0.0, doc="the same downwards; goes with step_w")
-    step_w: float = field(12, "float", 0.0, doc="the same sideways")
-    offset: float = field(13, "float", 0.5, doc="where in its cell a centre lies, in steps")
+    step: float = field(10, "float", 0.0, doc="distance of two centers in pixels; 0: image over feature map")
+    step_h: float = field(11, "float", 0.0, doc="the same along the height; needs step_w")
+    step_w: float = field(12, "float", 0.0, doc="the same along the width")
+    offset: float = field(13, "float", 0.5, doc="place of a center in its cell, in steps")
 
     def setup(self) -> None:
         need(
@@ -59,13 +59,13 @@ class Priors(Layer):
             need(getattr(self, name) >= 0, f"{name} must not be negative, got {getattr(self, name):g}")
 
     def image(self, image: Any) -> tuple[int, int]:
-        """The image's height and width."""
+        """Return the height and width of the image."""
         if self.img_size:
             return self.img_size, self.img_size
         return (self.img_h, self.img_w) if self.img_h and self.img_w else plane_of(image, "input 1")
 
     def steps(self, cells: tuple[int, int], image: tuple[int, int]) -> tuple[Any, Any]:
-        """Distance of two centres downwards and sideways."""
+        """Return the distance of two centers along the height and along the width."""
         if self.step_h:
             return np.float32(self.step_h), np.float32(self.step_w)
         if self.step:
@@ -74,11 +74,11 @@ class Priors(Layer):
         return down, across
 
     def offsets(self) -> tuple[float, float]:
-        """Where in its cell a centre lies, downwards and sideways."""
+        """Return the place of a center in its cell along the height and along the width."""
         return self.offset, self.offset
 
     def sizes(self) -> Sequence[Size]:
-        """Width and height of the boxes of one cell, in pixels."""
+        """Return width and height of the boxes of one cell, in pixels."""
         raise NotImplementedError
 
     def forward(self, feature: Any, image: Any) -> Any:
@@ -87,15 +87,17 @@ class Priors(Layer):
         sizes = np.array(self.sizes(), np.float32)
         count = cells[0] * cells[1] * len(sizes)
         need(
-            count <= MOST_BOXES, f"{len(sizes)} boxes a cell make {count} boxes, at most {MOST_BOXES} are laid out"
+            count <= MAX_BOXES,
+            f"{len(sizes)} boxes per cell make {count} boxes, at most {MAX_BOXES} are supported",
         )
         boxes = self._boxes(cells, picture, sizes)
         variance = np.array(self.variance or (0.1,), np.float32)
         return np.stack([boxes.reshape(-1), np.broadcast_to(variance, (boxes.size // 4, 4)).reshape(-1)])[None]
 
     def _boxes(self, cells: tuple[int, int], image: tuple[int, int], sizes: Array) -> Array:
-        """(rows, columns, boxes, 4): left, top, right, bottom as parts of the image. Centres and sides are
-        float32, their sum and quotient double, as in the C code.
+        """Return (rows, columns, boxes, 4): left, top, right, bottom relative to the image.
+
+        Centers and sides are float32, their sum and quotient are double, as in the C code.
         """
         centres = [
             (np.arange(n, dtype=np.float32) + np.float32(o)) * s
@@ -122,7 +124,7 @@ class SsdPriors(Priors):
         need(all(m > 0 for m in self.min_size), f"min_size must be positive, got {_listed(self.min_size)}")
         need(
             len(self.max_size) in (0, len(self.min_size)),
-            f"max_size must be given 0 or {len(self.min_size)} times, once a min_size, got {len(self.max_size)}",
+            f"max_size must be given 0 or {len(self.min_size)} times, once per min_size, got {len(self.max_size)}",
         )
         for low, high in zip(self.min_size, self.max_size):
             need(high > low, f"max_size must exceed its min_size {low:g}, got {high:g}")
@@ -132,11 +134,11 @@ class SsdPriors(Priors):
         )
 
     def side(self, size: float) -> Any:
-        """What is computed with for a min_size or max_size."""
+        """Return the side that counts for a min_size or max_size."""
         return np.float32(size)
 
     def ratios(self) -> list[Any]:
-        """The ratios other than 1, each once, each followed by its inverse where `flip` is set."""
+        """Return the ratios other than 1, each once, and followed by its inverse when `flip` is set."""
         found: list[Any] = [np.float32(1)]
         for ratio in map(np.float32, self.aspect_ratio):
             if all(abs(float(ratio) - float(f)) >= 1e-6 for f in found):

@@ -1,4 +1,4 @@
-"""What the proposal layers of Faster R-CNN share: anchors, the boxes made of them, their suppression."""
+"""What the proposal layers of Faster R-CNN share: anchors, the boxes made from them, and their NMS."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def check_shapes(scores: Any, deltas: Any, info: Any, anchors: int) -> None:
 
 
 def anchors(base_size: int, ratios: Sequence[float], scales: Sequence[float], *, half_even: bool = False) -> Array:
-    """Return the anchors of the first cell (A, 4), by ratio, then scale, with their ends included.
+    """Return the anchors of the first cell (A, 4), by ratio, then by scale, with their ends included.
 
-    Sides are rounded to whole pixels before they are scaled: half up (C++), or half to even (NumPy).
+    Sides are rounded to integers before they are scaled: halves up (C++), or halves to even (NumPy).
     """
     area, centre = np.float32(base_size**2), np.float32(0.5) * np.float32(base_size - 1)
     found = []
@@ -49,9 +49,10 @@ def _rounded(side: Any, half_even: bool) -> Any:
 
 
 def boxes(deltas: Any, first: Array, stride: int) -> Any:
-    """Boxes (H * W * A, 4) that `deltas` (1, 4A, H, W) of dx, dy, log w, log h make of the anchors, unclipped.
+    """Return the boxes (H * W * A, 4) of the anchors moved by `deltas` (1, 4A, H, W), unclipped.
 
-    `first` are the anchors of the first cell (A, 4), `stride` the pixels per cell.
+    `deltas` are dx, dy, log w, log h. `first` are the anchors of the first cell (A, 4), `stride` is the number of
+    pixels per cell.
     """
     h, w = deltas.shape[2:]
     deltas = deltas.reshape(len(first), 4, h, w).transpose(2, 3, 0, 1).reshape(-1, 4)
@@ -65,27 +66,27 @@ def boxes(deltas: Any, first: Array, stride: int) -> Any:
 
 
 def clipped(found: Any, info: Any) -> Any:
-    """The boxes cut off at the border of an image of the height and width that `info` begins with."""
+    """Return the boxes, clipped to an image of the height and width with which `info` begins."""
     return np.maximum(np.minimum(found, info[[1, 0, 1, 0]] - np.float32(1)), np.float32(0))
 
 
 def large(found: Any, least: Any) -> Any:
-    """Which boxes (N, 4), their ends included, are at least `least` wide and high."""
+    """Return which boxes (N, 4), with their ends included, are at least `least` wide and high."""
     return (found[:, 2:] - found[:, :2] + np.float32(1) >= least).all(axis=1)
 
 
 def foreground(scores: Any) -> Any:
-    """The scores (H * W * A,) of something: the second half of the channels of (1, 2A, H, W)."""
+    """Return the scores (H * W * A,) of the foreground: the second half of the channels of (1, 2A, H, W)."""
     return scores[0, scores.shape[1] // 2 :].transpose(1, 2, 0).reshape(-1)
 
 
-def best(found: Any, score: Any, most: tuple[int, int], threshold: float) -> tuple[Any, Any, Any]:
-    """Suppress the boxes (N, 4): the indices of those that stay, best first, how many do, and their rois.
+def best(found: Any, score: Any, limits: tuple[int, int], threshold: float) -> tuple[Any, Any, Any]:
+    """Return the indices of the boxes (N, 4) that NMS keeps, best first, their number, and their regions.
 
-    `most` are how many boxes enter and leave the suppression. Boxes with the score LOWEST do not take part.
+    `limits` are the numbers of boxes that enter NMS and that remain. Boxes with the score LOWEST do not take part.
     """
-    entering = min(most[0], score.shape[0])
-    leaving = min(most[1], entering)
+    entering = min(limits[0], score.shape[0])
+    leaving = min(limits[1], entering)
     selected, count = ops.nms(
         for_overlap(found, 1.0)[None],
         np.where(among_best(score, entering), score, LOWEST)[None, None],

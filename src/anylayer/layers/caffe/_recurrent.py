@@ -1,4 +1,4 @@
-"""What the recurrent layers share: their parameters, and the order of their inputs and outputs."""
+"""What the recurrent layers share: their fields, and the order of their inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from anylayer.tracing import is_traced
 
 
 class Recurrent(Layer):
-    """Caffe's RecurrentLayer (src/caffe/layers/recurrent_layer.cpp).
+    """RecurrentLayer of Caffe (src/caffe/layers/recurrent_layer.cpp).
 
-    Inputs: x (T, N, ...), cont (T, N), where asked a static input (N, ...), where `expose_hidden` the first state.
-    The state before step t counts cont[t] times: 0 begins a sequence, 1 continues it.
+    Inputs: x (T, N, ...), cont (T, N), optionally a static input (N, ...), and the initial state with
+    `expose_hidden`. The state before step t is multiplied by cont[t]: 0 begins a sequence, 1 continues it.
     """
 
     message = "recurrent_param"
     numbers: ClassVar = {"": 146}
     states: ClassVar[int] = 1
-    """How many arrays the state is."""
+    """The number of arrays that form the state."""
 
     num_output: int = field(1, "uint32", 0, doc="size of the state and of the output; at least 1")
     weight_filler: Filler = field(2, Filler, doc="filler of the weights")
     bias_filler: Filler = field(3, Filler, doc="filler of the biases")
     debug_info: bool = field(4, "bool", False, doc="log the unrolled network; not used here")
-    expose_hidden: bool = field(5, "bool", False, doc="take the first state as inputs, give the last as outputs")
+    expose_hidden: bool = field(5, "bool", False, doc="take the initial state as inputs and return the last state")
 
     def setup(self) -> None:
         need(self.num_output > 0, f"num_output must be at least 1, got {self.num_output}")
@@ -40,7 +40,7 @@ class Recurrent(Layer):
         )
 
     def split(self, inputs: Sequence[Any]) -> tuple[Any, Any, Any, list[Any]]:
-        """x (T, N, I), cont (T, N, 1), the static input (N, S) or None, and the first state, each (N, D)."""
+        """Return x (T, N, I), cont (T, N, 1), the static input (N, S) or None, and the initial state (N, D)."""
         given = self.states * self.expose_hidden
         need(
             len(inputs) - given in (2, 3),
@@ -58,25 +58,25 @@ class Recurrent(Layer):
         return x.reshape(t, n, -1), cont[:, :, None], static, self.first(inputs[len(inputs) - given :], n)
 
     def first(self, given: Sequence[Any], n: int) -> list[Any]:
-        """The state before the first step, each (N, D)."""
+        """Return the state before the first step, each array (N, D)."""
         d = self.num_output
         if not given:
-            self.note("the state is 0 before the first step of each call; Caffe keeps it from call to call")
+            self.note("each call starts with a zero state, whereas Caffe keeps the state between calls")
             return [np.zeros((n, d), np.float32) for _ in range(self.states)]
         for state in given:
             need(
                 tuple(state.shape) == (1, n, d),
-                f"the first state must be of shape (1, {n}, {d}), got {tuple(state.shape)}",
+                f"the initial state must be of shape (1, {n}, {d}), got {tuple(state.shape)}",
             )
         return [state[0] for state in given]
 
     def in_one_run(self, cont: Any) -> bool:
-        """Whether `cont` is known before the network runs and continues every sequence to the last step."""
+        """Return whether `cont` is a constant that continues every sequence to the last step."""
         return not is_traced(cont) and bool((cont[1:] == 1).all())
 
     @staticmethod
     def joined(x: Any, w: Any, static: Any, s: Any) -> tuple[Any, Any]:
-        """The static input as further values of every step of `x`, its weights as further rows of `w`."""
+        """Return `x` with the static input added to every step, and `w` with its weights as further rows."""
         if static is None:
             return x, w
         every = np.broadcast_to(static, (x.shape[0], *static.shape))
@@ -84,13 +84,13 @@ class Recurrent(Layer):
 
     @staticmethod
     def summed(given: Any, static: Any, s: Any) -> Any:
-        """`given` (T, N, ...) with what the static input adds to every step."""
+        """Return `given` (T, N, ...) plus the contribution of the static input to every step."""
         return given if static is None else given + static @ s
 
     def weights(self, index: int, rows: int, columns: int, what: str) -> Any:
-        """Weight `index` of shape (rows, columns), transposed for x @ w."""
+        """Return weight `index` of shape (rows, columns), transposed for x @ w."""
         return self.blob(index, (rows, columns), self.weight_filler, what=what).T
 
     def bias(self, index: int, rows: int, what: str) -> Any:
-        """Bias `index` of shape (rows,)."""
+        """Return bias `index` of shape (rows,)."""
         return self.blob(index, (rows,), self.bias_filler, what=what)

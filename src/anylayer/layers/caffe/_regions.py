@@ -1,4 +1,4 @@
-"""What the YOLO output layers share: a map of `boxes` x (coords, objectness, classes) channels, activated."""
+"""What the YOLO output layers share: a map with `boxes` x (coords, objectness, classes) channels, activated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Scores = Literal["sigmoid", "softmax", "softmax with objectness"]
 
 
 def split(x: Any, boxes: int, coords: int, classes: int) -> Any:
-    """(N, C, H, W) as (N, boxes, coords + 1 + classes, H * W)."""
+    """Return (N, C, H, W) as (N, boxes, coords + 1 + classes, H * W)."""
     h, w = plane_of(x)
     each = coords + 1 + classes
     need(
@@ -26,7 +26,10 @@ def split(x: Any, boxes: int, coords: int, classes: int) -> Any:
 
 
 def activate(v: Any, coords: int, scores: Scores, raw_objectness: bool) -> tuple[Any, Any, Any, Any]:
-    """x and y, the other coordinates (as they are), the objectness and the classes of a split map, activated."""
+    """Return the parts of a split map, activated: x and y, other coordinates, objectness, classes.
+
+    The other coordinates are not changed.
+    """
     position, size = ops.sigmoid(v[:, :, :2]), v[:, :, 2:coords]
     if scores == "softmax with objectness":
         joint = ops.softmax(v[:, :, coords:], axis=2)
@@ -44,6 +47,6 @@ def activate(v: Any, coords: int, scores: Scores, raw_objectness: bool) -> tuple
 
 
 def in_place(x: Any, boxes: int, coords: int, classes: int, scores: Scores, raw_objectness: bool = False) -> Any:
-    """The map with its values activated where they stand: the same shape."""
+    """Return the map with its values activated, in the same shape."""
     parts = activate(split(x, boxes, coords, classes), coords, scores, raw_objectness)
     return np.concatenate(parts, axis=2).reshape(x.shape)

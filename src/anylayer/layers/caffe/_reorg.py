@@ -1,4 +1,4 @@
-"""The three ways of moving pixels into channels that Caffe files know (they are not each other's inverses)."""
+"""The three ways of moving pixels into channels in Caffe files. They are not inverses of each other."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from anylayer.layers.caffe._resampling import need_plane, plane_of
 
 
 def into_channels(x: Any, stride: int) -> Any:
-    """(N, C, H, W) to (N, C * s * s, H / s, W / s): channel (dy * s + dx) * C + c holds pixel (dy, dx) of each
-    block.
+    """Return (N, C * s * s, H / s, W / s): pixels of blocks moved into channels.
+
+    Channel (dy * s + dx) * C + c holds pixel (dy, dx) of each block in channel c.
     """
     _need_blocks(x, stride)
     return ops.space_to_depth(x, stride)
 
 
 def into_pixels(x: Any, stride: int) -> Any:
-    """(N, C, H, W) to (N, C / s / s, H * s, W * s): the inverse of `into_channels`."""
+    """Return (N, C / s / s, H * s, W * s): the inverse of `into_channels`."""
     h, w = plane_of(x)
     _need_groups(x, stride)
     need_plane(h * stride, w * stride)
@@ -26,9 +27,10 @@ def into_pixels(x: Any, stride: int) -> Any:
 
 
 def darknet(x: Any, stride: int) -> Any:
-    """(N, C, H, W) to (N, C * s * s, H / s, W / s) as Darknet does it: the input's values, in order, are taken
-    as a map of C / s / s channels and s * H x s * W pixels, of which each block's pixels become channels, block
-    by block.
+    """Return (N, C * s * s, H / s, W / s): pixels moved into channels in the order of Darknet.
+
+    The elements, in C order, are read as a map of C / s / s channels and s * H x s * W pixels, whose blocks of
+    pixels become channels, block by block.
     """
     _need_blocks(x, stride)
     _need_groups(x, stride)

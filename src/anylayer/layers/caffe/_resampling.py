@@ -1,7 +1,7 @@
-"""What the layers that change the size of a plane share: the check on its size, and resampling by matrices.
+"""What the layers that resize a plane share: checks of sizes, and resampling by matrices.
 
-A bilinear resize is two matrix products, one an axis: the form both engines run fastest, and what it picks is
-computed here, from shapes alone, in the float32 arithmetic of the C code.
+A bilinear resize is two matrix products, one per axis, which is the form that engines compute fastest. The
+matrices are computed here from shapes only, in the float32 arithmetic of the C code.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ LARGEST_PLANE = 1 << 27
 
 
 def plane_of(x: Any, what: str = "input 0") -> tuple[int, int]:
-    """The height and width of a blob (N, C, H, W)."""
+    """Return the height and width of a blob (N, C, H, W)."""
     need(len(x.shape) == 4, f"{what} must be of shape (N, C, H, W), got {tuple(x.shape)}")
     return x.shape[2], x.shape[3]
 
 
 def need_plane(height: int, width: int) -> None:
-    """Refuse an output plane that is empty or that no image fills."""
+    """Refuse an output plane that is empty or exceeds the limits."""
     need(
         0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE,
         f"the output must have 1..{LARGEST_SIDE} rows and columns, got {height} x {width}",
@@ -37,8 +37,11 @@ def need_plane(height: int, width: int) -> None:
 
 
 def align_corners(size: int, wanted: int) -> Array:
-    """(wanted, size): the bilinear weights that put the first and last of `wanted` samples on the first and last
-    of `size`; one sample stands on the first. Source: DeepLab caffe src/caffe/util/interp.cpp.
+    """Return the bilinear interpolation matrix (wanted, size) with aligned corners.
+
+    The first and last of `wanted` samples lie on the first and last of `size` cells; a single sample lies on the
+    first.
+    Source: DeepLab caffe src/caffe/util/interp.cpp.
     """
     ratio = np.float32(size - 1) / np.float32(wanted - 1) if wanted > 1 else np.float32(0)
     at = ratio * np.arange(wanted, dtype=np.float32)
@@ -52,7 +55,7 @@ def align_corners(size: int, wanted: int) -> Array:
 
 
 def by_matrices(x: Any, rows: Array, columns: Array) -> Any:
-    """`rows` @ x @ `columns`.T on the planes of `x` (N, C, H, W), in the cheaper order."""
+    """Return rows @ x @ columns.T for the planes of `x` (N, C, H, W), in the cheaper order."""
     (tall, h), (wide, w) = rows.shape, columns.shape
     if h * wide * (w + tall) <= tall * w * (h + wide):
         return rows @ (x @ columns.T)
@@ -60,7 +63,7 @@ def by_matrices(x: Any, rows: Array, columns: Array) -> Any:
 
 
 def repeat_pixels(x: Any, tall: int, wide: int) -> Any:
-    """Each pixel of `x` (..., H, W) as a block of `tall` x `wide`."""
+    """Return `x` (..., H, W) with each pixel repeated as a block of `tall` x `wide`."""
     h, w = x.shape[-2:]
     need_plane(h * tall, w * wide)
     if len(x.shape) == 4 and _exact(h, tall) and _exact(w, wide):
@@ -70,7 +73,7 @@ def repeat_pixels(x: Any, tall: int, wide: int) -> Any:
 
 
 def _exact(size: int, times: int) -> bool:
-    """Whether engines that pick by a float32 factor take pixel i // times for every i."""
+    """Return whether engines that use a float32 factor select pixel i // times for every i."""
     i = np.arange(size * times)
     by_factor = np.floor(i.astype(np.float32) * (np.float32(1) / np.float32(times)))
     return bool((by_factor == i // times).all())

@@ -1,4 +1,4 @@
-"""What the YOLO detection layers share: boxes of a grid of cells, and one suppression over all of them."""
+"""What the YOLO detection layers share: boxes of a grid of cells, and one NMS over all of them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from anylayer.layers.caffe._detections import below, for_overlap, output, rows
 
 
 def cells(x: Any, anchors: int, classes: int) -> Any:
-    """(H * W * anchors, 5 + classes): the predictions of a map (1, anchors * (5 + classes), H, W) by row, column,
-    anchor, each tx, ty, tw, th, objectness and one value a class."""
-    need(len(x.shape) == 4, f"needs a map (1, C, H, W), got shape {tuple(x.shape)}")
+    """Return the predictions (H * W * anchors, 5 + classes) of a map (1, anchors * (5 + classes), H, W).
+
+    They are sorted by row, column and anchor. Each is tx, ty, tw, th, the objectness and one value per class.
+    """
+    need(len(x.shape) == 4, f"needs an input (1, C, H, W), got shape {tuple(x.shape)}")
     n, c, h, w = x.shape
-    need(n == 1, f"takes one image, got a batch of {n} (Caffe's layer would suppress boxes across images)")
+    need(n == 1, f"takes one image, got a batch of {n} (Caffe's layer would apply NMS across images)")
     wanted = anchors * (5 + classes)
     need(c == wanted, f"{anchors} boxes of 5 + num_classes={classes} values need {wanted} channels, got {c}")
     return x.reshape(anchors, 5 + classes, h, w).transpose(2, 3, 0, 1).reshape(-1, 5 + classes)
 
 
 def decode(predictions: Any, anchors: Any, height: int, width: int, scale: int = 1) -> tuple[Any, Any]:
-    """Centres and sizes (K, 2), x before y, relative to the image, of what `cells` gives.
+    """Return centers and sizes (K, 2) of the boxes, x before y, relative to the image.
 
-    `anchors` (A, 2) are width and height in cells, or in pixels where a cell is `scale` of them.
+    `anchors` (A, 2) are width and height in cells, or in pixels when a cell has `scale` of them.
     """
     column, row = np.meshgrid(np.arange(width), np.arange(height))
     corner = np.stack([column, row], axis=-1).reshape(-1, 2).repeat(len(anchors), axis=0).astype(np.float32)
@@ -36,15 +38,16 @@ def decode(predictions: Any, anchors: Any, height: int, width: int, scale: int =
 
 
 def corners(centre: Any, size: Any) -> Any:
-    """Boxes (K, 4) x1 y1 x2 y2."""
+    """Return boxes (K, 4) x1 y1 x2 y2."""
     half = size * np.float32(0.5)
     return np.concatenate([centre - half, centre + half], axis=1)
 
 
 def suppress(boxes: Any, order: Any, threshold: float, least: float) -> tuple[Any, Any]:
-    """Drop boxes (K, 4) whose IoU with one earlier by falling `order` (K,) is `threshold` or more.
+    """Return the indices of the boxes (K, 4) that NMS keeps, best first, and their number.
 
-    Only those with `order` above `least` count. Returns K indices, best first, and how many are real.
+    A box is dropped when its IoU with a kept one of higher `order` (K,) is `threshold` or more. Only boxes whose
+    `order` exceeds `least` take part. The indices are padded to K.
     """
     selected, count = ops.nms(
         for_overlap(boxes)[None],
@@ -57,9 +60,9 @@ def suppress(boxes: Any, order: Any, threshold: float, least: float) -> tuple[An
 
 
 def detections(boxes: Any, label: Any, score: Any, *, nms_threshold: float, least: float) -> Any:
-    """(1, 1, D, 7) rows [0, label, score, x1, y1, x2, y2] of the boxes (K, 4) that stay, best first.
+    """Return rows [0, label, score, x1, y1, x2, y2] (1, 1, D, 7) of the boxes that NMS keeps, best first.
 
-    The suppression ignores the label. Of equal scores the earlier is better; Caffe's std::sort leaves that open.
+    NMS ignores the label. Of equal scores the earlier is better, which Caffe's std::sort leaves open.
     """
     index, count = suppress(boxes, score, nms_threshold, least)
     table = rows(np.zeros(boxes.shape[0], np.float32), label[index], score[index], boxes[index])
@@ -67,8 +70,8 @@ def detections(boxes: Any, label: Any, score: Any, *, nms_threshold: float, leas
 
 
 def check(num_classes: int, nms_threshold: float, anchors: int, biases: tuple[float, ...]) -> None:
-    """The rules on parameters that all the layers have."""
+    """Check the fields that all these layers have."""
     need(num_classes > 0, f"num_classes must be at least 1, got {num_classes}")
     need(anchors > 0, f"num_box must be at least 1, got {anchors}")
     need(0 < nms_threshold < 1, f"nms_threshold must lie between 0 and 1, got {nms_threshold:g}")
-    need(len(biases) % 2 == 0, f"biases are pairs of width and height, got {len(biases)} values")
+    need(len(biases) % 2 == 0, f"biases must be pairs of width and height, got {len(biases)} values")

@@ -11,8 +11,9 @@ from anylayer.layer import Layer, layer, need
 
 @layer("AbsVal")
 class AbsVal(Layer):
-    """Absolute value of each element.
+    """Compute the absolute value of each element.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/absval_layer.cpp.
     """
 

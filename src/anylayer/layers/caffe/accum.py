@@ -14,10 +14,11 @@ from anylayer.network import Array
 
 @layer("Accum")
 class Accum(Layer):
-    """Resize the inputs to one size, bilinear with aligned corners, and concat their channels.
+    """Resize the inputs to one size by bilinear interpolation and concatenate their channels.
 
-    The size is the last input's with `have_reference`, else the largest height and width of the inputs; the size
-    that the fields give takes its place only where it is larger in both directions.
+    (N, C_i, H_i, W_i) to (N, sum of C_i, H, W), with aligned corners. The size is that of the last input with
+    `have_reference`, else the largest height and width of the inputs. The size given by the fields replaces it
+    only if it is larger in both directions.
     Source: lmb-freiburg/flownet2 src/caffe/layers/accum_layer.cpp, accum_layer.cu.
     """
 
@@ -26,7 +27,7 @@ class Accum(Layer):
     top_height: int = field(1, "uint32", 0, doc="rows of the output")
     top_width: int = field(2, "uint32", 0, doc="columns of the output")
     size_divisible_by: int = field(3, "uint32", 0, doc="the largest size, rounded up to a multiple of this number")
-    have_reference: bool = field(4, "bool", False, doc="the last input gives the size, and nothing else")
+    have_reference: bool = field(4, "bool", False, doc="the last input only gives the size")
 
     def setup(self) -> None:
         need(
@@ -35,7 +36,6 @@ class Accum(Layer):
         )
 
     def forward(self, *inputs: Any) -> Any:
-        """(N, C_i, H_i, W_i) to (N, sum of C_i, H, W)."""
         least = 2 if self.have_reference else 1
         need(len(inputs) >= least, f"takes {least} inputs or more, got {len(inputs)}")
         planes = [plane_of(x, f"input {i}") for i, x in enumerate(inputs)]
@@ -58,20 +58,20 @@ class Accum(Layer):
 
 
 def _resized(x: Any, tall: int, wide: int) -> Any:
-    """`x` (N, C, H, W) at the size `tall` x `wide`."""
+    """Return `x` (N, C, H, W), resized to `tall` x `wide`."""
     h, w = x.shape[2:]
     if (h, w) == (tall, wide):
         return x
     for size, wanted, what in ((h, tall, "row"), (w, wide, "column")):
         need(
             wanted > 1 or size == 1,
-            f"an output of 1 {what} is not defined for an input of {size}: the reference divides by 0",
+            f"an output of 1 {what} is not defined for an input of {size}, because the reference divides by 0",
         )
     return by_matrices(x, _weights(h, tall), _weights(w, wide))
 
 
 def _weights(size: int, wanted: int) -> Array:
-    """(wanted, size): the weights of the two cells around each sample."""
+    """Return the interpolation matrix (wanted, size): the weights of the two cells around each sample."""
     if size == wanted:
         return np.eye(size, dtype=np.float32)
     at = np.arange(wanted, dtype=np.float32) / np.float32(max(wanted - 1, 1)) * np.float32(size - 1)

@@ -12,17 +12,18 @@ from anylayer.layers.caffe._axes import canonical
 
 @layer("Accuracy")
 class Accuracy(Layer):
-    """Share of labels whose score is among the `top_k` highest; second output: the same for each label.
+    """Compute the share of labels whose score is among the `top_k` highest.
 
-    Scores (..., C, ...) and one label, a whole number as a float, for each position. A label counts as found when
-    fewer than `top_k` other scores are at least as high as its own. Outputs: (), and (C,) when asked for.
+    Inputs: scores (..., C, ...), and one label, an integer stored as a float, per position. A label counts as
+    found when fewer than `top_k` other scores are at least as high as its own. Outputs: a scalar, and optionally
+    the share per label (C,).
     Source: BVLC/caffe src/caffe/layers/accuracy_layer.cpp.
     """
 
     message = "accuracy_param"
     numbers = {"": 102}
     role = "loss"
-    top_k: int = field(1, "uint32", 1, doc="how many of the highest scores may hold the label")
+    top_k: int = field(1, "uint32", 1, doc="number of the highest scores that may contain the label")
     axis: int = field(2, "int32", 1, doc="axis of the scores that runs over the labels")
     ignore_label: int | None = field(3, "int32", None, doc="positions of this label do not count; default: none")
 

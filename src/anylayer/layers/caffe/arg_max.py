@@ -13,18 +13,20 @@ from anylayer.layers.caffe._axes import canonical
 
 @layer("ArgMax")
 class ArgMax(Layer):
-    """Indices of the `top_k` largest values, as floats; of equal values the larger index comes first.
+    """Return the indices of the `top_k` largest values, as floats; of equal values the larger index first.
 
-    With `axis`: that axis shrinks to `top_k` indices, or values with `out_max_val`. Without: each (N, ...) is one
-    flat row, and the output is (N, 1, top_k), or (N, 2, top_k) of indices and values with `out_max_val`, with as
-    many axes as the input has, but at least 3.
+    With `axis`, that axis shrinks to `top_k` indices, or values with `out_max_val`. Without it, each (N, ...) is
+    one flat row, and the output is (N, 1, top_k), or (N, 2, top_k) of indices and values with `out_max_val`, with
+    as many axes as the input, but at least 3.
     Source: BVLC/caffe src/caffe/layers/argmax_layer.cpp.
     """
 
     message = "argmax_param"
     numbers = {"": 103}
-    out_max_val: bool = field(1, "bool", False, doc="give the values: beside the indices, or with axis instead")
-    top_k: int = field(2, "uint32", 1, doc="how many of the largest")
+    out_max_val: bool = field(
+        1, "bool", False, doc="return the values: besides the indices, or with axis instead of them"
+    )
+    top_k: int = field(2, "uint32", 1, doc="number of the largest values")
     axis: int | None = field(3, "int32", None, doc="axis to search; default: all but the first, as one row")
 
     def forward(self, x: Any) -> Any:
@@ -38,7 +40,10 @@ class ArgMax(Layer):
         return value if self.out_max_val else index
 
     def _largest(self, x: Any, axis: int) -> tuple[Any, Any]:
-        """Indices and values; the axis is searched from its end, where the first of equals is the larger index."""
+        """Return indices and values.
+
+        The axis is searched from its end, so that of equal values the larger index comes first.
+        """
         n = x.shape[axis]
         need(
             1 <= self.top_k <= n,

@@ -9,8 +9,9 @@ from anylayer.layer import Layer, layer, need
 
 @layer("Axpy")
 class Axpy(Layer):
-    """a * x + y with one a a channel: a (N, C) or (N, C, 1, 1), x and y (N, C, H, W) to (N, C, H, W).
+    """Compute a * x + y with one factor a per channel.
 
+    a (N, C) or (N, C, 1, 1), x and y (N, C, H, W) to (N, C, H, W).
     Source: hujie-frank/SENet src/caffe/layers/axpy_layer.cpp.
     """
 
@@ -25,6 +26,6 @@ class Axpy(Layer):
         wanted = tuple(x.shape[:2])
         need(
             tuple(a.shape[:2]) == wanted and all(d == 1 for d in a.shape[2:]),
-            f"input 0 must be of shape {wanted} or {(*wanted, 1, 1)}, one value a channel, got {tuple(a.shape)}",
+            f"input 0 must be of shape {wanted} or {(*wanted, 1, 1)}, one value per channel, got {tuple(a.shape)}",
         )
         return a.reshape(*wanted, *(1,) * (len(x.shape) - 2)) * x + y

@@ -12,10 +12,11 @@ from anylayer.layers.caffe._messages import constant
 
 @layer("BatchNorm")
 class BatchNorm(Layer):
-    """(x - mean) / sqrt(variance + eps), channel by channel: (N, C, ...) to the same shape; no scale, no shift.
+    """Compute (x - mean) / sqrt(variance + eps) per channel, without scale and shift.
 
-    Weights: the sums of means (C,) and of variances (C,), and what to divide both by (1,), where 0 makes both 0.
-    With `use_global_stats: false` the input's own mean and biased variance over all axes but 1 are taken.
+    (N, C, ...) to the same shape.
+    Weights: the sums of means (C,) and of variances (C,), and their divisor (1,), where 0 makes both 0. With
+    `use_global_stats: false`, mean and biased variance are those of the input over all axes but 1.
     Source: BVLC/caffe src/caffe/layers/batch_norm_layer.cpp; arXiv 1502.03167.
     """
 
@@ -25,7 +26,9 @@ class BatchNorm(Layer):
     use_global_stats: bool | None = field(
         1, "bool", None, doc="take the stored statistics; default: true at TEST, false at TRAIN"
     )
-    moving_average_fraction: float = field(2, "float", 0.999, doc="how slowly stored statistics move (training)")
+    moving_average_fraction: float = field(
+        2, "float", 0.999, doc="momentum of the stored statistics, for training"
+    )
     eps: float = field(3, "float", 1e-5, doc="added to the variance")
     update_global_stats: bool = field(4, "bool", False, doc="DeepLab v2, PSPNet: store statistics (training)")
 

@@ -12,9 +12,10 @@ from anylayer.layer import Layer, layer, need
 
 @layer("BatchReindex")
 class BatchReindex(Layer):
-    """Pick samples: x (N, ...) and indices (K,) of 0..N-1, as floats, give (K, ...).
+    """Select samples by index.
 
-    An index outside 0..N-1 has no meaning (Caffe aborts).
+    x (N, ...) and indices (K,) in 0..N-1, stored as floats, to (K, ...). An index out of range is undefined; Caffe
+    aborts.
     Source: BVLC/caffe src/caffe/layers/batch_reindex_layer.cpp.
     """
 

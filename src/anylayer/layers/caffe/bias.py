@@ -6,13 +6,14 @@ from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layer.filler import Filler
-from anylayer.layers.caffe._axes import learned, spread
+from anylayer.layers.caffe._axes import broadcast_shape, weight_shape
 
 
 @layer("Bias")
 class Bias(Layer):
-    """Add a bias that lies on the input's axes from `axis` on: the second input, or a weight.
+    """Add a bias whose axes start at `axis` of the input: the second input, or a weight.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/bias_layer.cpp.
     """
 
@@ -20,7 +21,7 @@ class Bias(Layer):
     message = "bias_param"
     numbers = {"": 141}
     axis: int = field(1, "int32", 1, doc="first axis of the input the bias lies on")
-    num_axes: int = field(2, "int32", 1, doc="axes a weight covers; -1 all the rest, 0 one value for all")
+    num_axes: int = field(2, "int32", 1, doc="axes a weight covers; -1: all the rest, 0: one value")
     filler: Filler = field(3, Filler, doc="values of the weight without a file; default 0")
 
     def forward(self, *inputs: Any) -> Any:
@@ -29,5 +30,5 @@ class Bias(Layer):
         if len(inputs) == 2:
             bias = inputs[1]
         else:
-            bias = self.blob(0, learned(x, self.axis, self.num_axes), self.filler, what="bias")
-        return x + bias.reshape(spread(x, bias.shape, self.axis, "a bias"))
+            bias = self.blob(0, weight_shape(x, self.axis, self.num_axes), self.filler, what="bias")
+        return x + bias.reshape(broadcast_shape(x, bias.shape, self.axis, "a bias"))

@@ -14,9 +14,9 @@ from anylayer.layers.caffe._messages import ENGINE
 
 @layer("BN", dialects=("pspnet", "synopsys"))
 class BN(Layer):
-    """PSPNet: (x - mean) / sqrt(variance + eps) * slope + bias, by stored statistics.
+    """Compute (x - mean) / sqrt(variance + eps) * slope + bias with stored statistics (PSPNet).
 
-    Input (N, C, H, W). Weights, each (1, C, 1, 1): slope, bias, mean, variance.
+    (N, C, H, W) to the same shape. Weights, each (1, C, 1, 1): slope, bias, mean, variance.
     Source: yjxiong/caffe src/caffe/layers/bn_layer.cpp; used by hszhao/PSPNet.
     """
 
@@ -25,9 +25,9 @@ class BN(Layer):
     numbers = {"pspnet": 152}
     slope_filler: Filler = field(1, Filler, doc="values of the slope without a file")
     bias_filler: Filler = field(2, Filler, doc="values of the bias without a file; default 0")
-    momentum: float = field(3, "float", 0.9, doc="how slowly stored statistics move (training)")
+    momentum: float = field(3, "float", 0.9, doc="momentum of the stored statistics, for training")
     eps: float = field(4, "float", 1e-5, doc="added to the variance")
-    frozen: bool = field(5, "bool", False, doc="take the stored statistics in training too")
+    frozen: bool = field(5, "bool", False, doc="use the stored statistics in training too")
     engine: str = field(6, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
     def forward(self, x: Any) -> Any:
@@ -47,10 +47,10 @@ class BN(Layer):
 
 @layer("BN", dialects=("segnet",))
 class SegNetBN(Layer):
-    """SegNet: x * scale + shift, with bn_mode LEARN after normalizing by the batch's own mean and variance.
+    """Compute x * scale + shift, with bn_mode LEARN after normalization by the batch (SegNet).
 
-    Input (N, C, H, W). Weights, each (1, C, 1, 1): scale, shift. With LEARN two more outputs (1, C, 1, 1) give the
-    batch's mean and variance.
+    (N, C, H, W) to the same shape. LEARN subtracts the mean and divides by the standard deviation of the batch,
+    and two further outputs (1, C, 1, 1) are that mean and variance. Weights, each (1, C, 1, 1): scale, shift.
     Source: alexgkendall/caffe-segnet src/caffe/layers/bn_layer.cpp.
     """
 

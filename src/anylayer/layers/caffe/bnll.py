@@ -10,8 +10,9 @@ from anylayer.layer import Layer, layer
 
 @layer("BNLL")
 class BNLL(Layer):
-    """log(1 + exp(x)), known as softplus.
+    """Compute log(1 + exp(x)), the softplus.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/bnll_layer.cpp.
     """
 

@@ -17,8 +17,10 @@ from anylayer.layers.caffe._resampling import plane_of
 class BoxOutput(Layer):
     """Turn detection maps of several scales into regions of interest (MS-CNN, arXiv 1607.07155).
 
-    A cell's score is the largest of its classes' less the background's. Of each image the regions stand by falling
-    score; of equal scores the later cell is better. Without any region the output is one row [0, 1, 1, 10, 10].
+    Maps (N, classes + 4, H, W) to regions [image, x1, y1, x2, y2] (R, 5, 1, 1), and optionally regions with scores
+    (R, 6, 1, 1). R is a dynamic size. The score of a cell is the largest of its classes minus the background's.
+    The regions of an image are sorted by descending score; of equal scores the later cell is better. Without any
+    region, the output is one row [0, 1, 1, 10, 10].
     Source: zhaoweicai/mscnn src/caffe/layers/box_output_layer.cpp, src/caffe/util/math_functions.cpp (BoxIOU).
     """
 
@@ -34,7 +36,7 @@ class BoxOutput(Layer):
     downsample_rate: tuple[int, ...] = field(6, "uint32", repeated=True, doc="pixels per cell of each map")
     field_whr: float = field(7, "float", 2.0, doc="sides change by this factor at most")
     field_xyr: float = field(8, "float", 2.0, doc="centres move by a side over this number at most")
-    max_nms_num: int = field(9, "uint32", 0, doc="boxes per image, best first, that enter the suppression; 0: all")
+    max_nms_num: int = field(9, "uint32", 0, doc="boxes per image, best first, that enter NMS; 0: all")
     max_post_nms_num: int = field(10, "uint32", 0, doc="boxes per image that leave it; 0: all")
     min_size: float = field(11, "float", 15.0, doc="sides below it, in pixels, void a box")
 
@@ -46,10 +48,6 @@ class BoxOutput(Layer):
         need(self.outputs <= 2, f"gives regions, and regions with scores; the node has {self.outputs} outputs")
 
     def forward(self, *maps: Any) -> Any:
-        """Maps (N, classes + 4, H, W) to regions (R, 5, 1, 1), and where asked with scores (R, 6, 1, 1).
-
-        A region is [image, x1, y1, x2, y2]. R is known only when running.
-        """
         self._check(maps)
         parts = [self._cells(x, i) for i, x in enumerate(maps)]
         boxes, score = (np.concatenate([p[k] for p in parts], axis=1)[:, ::-1] for k in (0, 1))
@@ -82,7 +80,7 @@ class BoxOutput(Layer):
             )
 
     def _cells(self, x: Any, i: int) -> tuple[Any, Any]:
-        """The boxes (N, H * W, 4) of map `i` and their scores (N, H * W), LOWEST where a box does not count."""
+        """Return boxes (N, H * W, 4) of map `i` and scores (N, H * W), LOWEST for boxes that do not count."""
         n, channels, h, w = x.shape
         rate, sides = self.downsample_rate[i], np.array([self.field_w[i], self.field_h[i]], np.float32)
         cells = x.reshape(n, channels, h * w).transpose(0, 2, 1)
@@ -101,7 +99,7 @@ class BoxOutput(Layer):
         return np.concatenate([start, start + size], axis=-1), np.where(counts, score, LOWEST)
 
     def _written(self, rows: Any, count: Any) -> list[Any]:
-        """The outputs of the first `count` rows (M, 6), or of the row that stands for none."""
+        """Return the outputs for the first `count` rows (M, 6), or for no rows."""
         some, shown = count > 0, np.maximum(count, np.int64(1))
         none = np.zeros((rows.shape[0], 6), np.float32)
         region = none.copy()

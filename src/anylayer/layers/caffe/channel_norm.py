@@ -12,8 +12,9 @@ from anylayer.layers.caffe._resampling import plane_of
 
 @layer("ChannelNorm")
 class ChannelNorm(Layer):
-    """Euclidean length of the channels of each pixel: (N, C, H, W) to (N, 1, H, W).
+    """Compute the Euclidean length of the channels of each pixel.
 
+    (N, C, H, W) to (N, 1, H, W).
     Source: lmb-freiburg/flownet2 src/caffe/layers/channel_norm_layer.cu.
     """
 

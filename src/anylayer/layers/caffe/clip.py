@@ -11,8 +11,9 @@ from anylayer.layer import Layer, field, layer
 
 @layer("Clip")
 class Clip(Layer):
-    """Limit each element to min..max.
+    """Clip each element to min..max.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/clip_layer.cpp.
     """
 

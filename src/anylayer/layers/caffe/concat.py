@@ -12,15 +12,16 @@ from anylayer.layers.caffe._axes import canonical
 
 @layer("Concat")
 class Concat(Layer):
-    """Join the inputs along `axis`; all other sizes must agree.
+    """Concatenate the inputs along `axis`.
 
+    All other sizes must be equal.
     Source: BVLC/caffe src/caffe/layers/concat_layer.cpp.
     """
 
     message = "concat_param"
     numbers = {"": 104}
     concat_dim: int = field(1, "uint32", 1, doc="older spelling of axis; not negative")
-    axis: int = field(2, "int32", 1, doc="axis to join along")
+    axis: int = field(2, "int32", 1, doc="axis to concatenate along")
 
     def setup(self) -> None:
         need(not (self.has("axis") and self.has("concat_dim")), "give axis or concat_dim, not both")

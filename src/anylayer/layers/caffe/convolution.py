@@ -16,10 +16,11 @@ _ONE = Windows(1, (1,), (1,), (0,), (1,))
 
 @layer("Convolution")
 class Convolution(GroupedConvolution):
-    """Correlate the input (..., C, spatial...) with a kernel: (..., num_output, spatial...).
+    """Convolve the input with a kernel, without flipping it.
 
-    Weights: (num_output, C / group, kernel...), bias (num_output,). Several inputs of one shape give as many
-    outputs, by the same weights.
+    (..., C, spatial...) to (..., num_output, spatial...), where each spatial size n becomes (n + 2 * pad - (kernel
+    - 1) * dilation - 1) / stride + 1. Several inputs of equal shape give as many outputs with the same weights.
+    Weights: (num_output, C / group, kernel...), bias (num_output,).
     Source: BVLC/caffe src/caffe/layers/conv_layer.cpp, base_conv_layer.cpp.
     """
 
@@ -32,7 +33,7 @@ class Convolution(GroupedConvolution):
 
     def apply(self, x: Any, weights: Any, bias: Any, windows: Windows) -> Any:
         before, channels, spatial = x.shape[: windows.axis], x.shape[windows.axis], x.shape[windows.axis + 1 :]
-        if not spatial:  # a map of one cell
+        if not spatial:  # no spatial axes: a map of one cell
             x, weights, windows = x.reshape(*x.shape, 1), weights.reshape(*weights.shape, 1), _ONE
         sizes = tuple(spatial) or (1,)
         y = ops.conv(
@@ -51,16 +52,16 @@ class Convolution(GroupedConvolution):
 
 @layer("Convolution", dialects=("deeplab",))
 class HoleConvolution(Convolution):
-    """Convolution whose dilation is spelled `hole` (DeepLab v1).
+    """Convolve the input with a kernel whose dilation is the field `hole` (DeepLab v1).
 
-    Its numbers 17 and 18 mean force_nd_im2col and dilation elsewhere: a text file tells them apart by name.
+    Its field numbers 17 and 18 mean force_nd_im2col and dilation elsewhere, so only a text file is unambiguous.
     Source: TheLegendAli/DeepLab-Context src/caffe/layers/base_conv_layer.cpp; arXiv 1412.7062.
     """
 
     numbers = {"deeplab": 106}
-    hole: int = field(17, "uint32", 1, doc="distance of the kernel's cells")
-    hole_h: int = field(18, "uint32", 1, doc="distance of the kernel's cells along the height")
-    hole_w: int = field(19, "uint32", 1, doc="distance of the kernel's cells along the width")
+    hole: int = field(17, "uint32", 1, doc="dilation")
+    hole_h: int = field(18, "uint32", 1, doc="dilation along the height")
+    hole_w: int = field(19, "uint32", 1, doc="dilation along the width")
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:

@@ -12,16 +12,15 @@ from anylayer.layers.caffe._correlation import CorrelationLayer
 
 @layer("Correlation")
 class Correlation(CorrelationLayer):
-    """Compare each patch of input 0 with the patches of input 1 around its place (FlowNet, arXiv 1504.06852).
+    """Correlate each patch of input 0 with the patches of input 1 around its place (FlowNet, arXiv 1504.06852).
 
-    Output channel (dy + r) * (2 r + 1) + (dx + r), with r = max_displacement / stride_2, is the mean over the
-    patch of the products, or absolute differences, with the patch that lies dy * stride_2 lower and
-    dx * stride_2 to the right. Zeros lie around the maps.
+    Two maps (N, C, H, W) to (N, (2 r + 1)^2, H', W') with r = max_displacement / stride_2. Output channel (dy + r)
+    * (2 r + 1) + (dx + r) is the mean over the patch of the products, or of the absolute differences, with the
+    patch dy * stride_2 rows below and dx * stride_2 columns to the right. The maps are padded with zeros.
     Source: lmb-freiburg/flownet2 src/caffe/layers/correlation_layer.cpp, correlation_layer.cu.
     """
 
     def forward(self, a: Any, b: Any) -> Any:
-        """Two maps (N, C, H, W) to (N, (2 r + 1)^2, H', W')."""
         far, pad = self.max_displacement, self.pad
         at = self.places(a, b, (far, far), (pad, pad))
         around = ((0, 0), (0, 0), (pad, pad), (pad, pad))

@@ -12,10 +12,11 @@ from anylayer.layers.caffe._correlation import CorrelationLayer
 
 @layer("Correlation1D")
 class Correlation1D(CorrelationLayer):
-    """Compare each patch of input 0 with the patches of input 1 in its row (DispNet, arXiv 1512.02134).
+    """Correlate each patch of input 0 with the patches of input 1 in its row (DispNet, arXiv 1512.02134).
 
-    As Correlation, with displacements along rows only. Without single_direction they run from -r to r, with 1 from
-    0 to r, with -1 from -r - 1 to -1, r being max_displacement / stride_2. Zeros lie left and right of the maps.
+    Two maps (N, C, H, W) to (N, displacements, H', W'). As Correlation, with displacements along the row only:
+    from -r to r without single_direction, from 0 to r for 1, from -r - 1 to -1 for -1, where r = max_displacement
+    / stride_2. The maps are padded with zeros on the left and right.
     Source: lmb-freiburg/flownet2 src/caffe/layers/correlation_layer1d.cpp, correlation_layer1d.cu.
     """
 
@@ -25,7 +26,6 @@ class Correlation1D(CorrelationLayer):
         need(way in (-1, 0, 1), f"single_direction must be -1, 0 or 1, got {way}")
 
     def forward(self, a: Any, b: Any) -> Any:
-        """Two maps (N, C, H, W) to (N, number of displacements, H', W')."""
         pad, radius = self.pad, self.max_displacement // self.stride_2
         rows, columns = self.places(a, b, (0, self.max_displacement), (0, pad))
         first = {-1: -radius - 1, 0: -radius, 1: 0}[self.single_direction]

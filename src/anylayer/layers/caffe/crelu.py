@@ -13,14 +13,14 @@ from anylayer.layers.caffe._axes import canonical
 
 @layer("CReLU")
 class CReLU(Layer):
-    """ReLU of x and of -x, one behind the other along `concat_axis`.
+    """Concatenate ReLU of x and ReLU of -x along `concat_axis`.
 
     Source: Cambricon/caffe src/caffe/layers/crelu_layer.cpp; arXiv 1603.05201.
     """
 
     message = "crelu_param"
     negative_slope: float = field(1, "float", 0.0, doc="factor of negative values")
-    concat_axis: int = field(2, "int32", 1, doc="axis that doubles")
+    concat_axis: int = field(2, "int32", 1, doc="axis along which both are concatenated")
 
     def forward(self, x: Any) -> Any:
         need(not self.in_place, "cannot work in place: give the top another name than the bottom")

@@ -13,7 +13,7 @@ from anylayer.layers.caffe._axes import canonical
 
 @layer("Crop")
 class Crop(Layer):
-    """Cut the first input to the second's sizes from `axis` on, starting at `offset`.
+    """Crop the first input to the sizes of the second from `axis` on, starting at `offset`.
 
     Source: BVLC/caffe src/caffe/layers/crop_layer.cpp.
     """
@@ -21,9 +21,9 @@ class Crop(Layer):
     aligned = True
     message = "crop_param"
     numbers = {"": 144}
-    axis: int = field(1, "int32", 2, doc="first axis to cut")
+    axis: int = field(1, "int32", 2, doc="first axis to crop")
     offset: tuple[int, ...] = field(
-        2, "uint32", repeated=True, doc="where the cut starts: one for all axes, or one each; default 0"
+        2, "uint32", repeated=True, doc="start of the crop: one for all axes, or one per axis; default 0"
     )
 
     def coordinates(self) -> Map | None:

@@ -11,38 +11,40 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("CTCGreedyDecoder")
 class CTCGreedyDecoder(Layer):
-    """The most likely label of each step, repeats merged and blanks left out, padded with -1.
+    """Return the most likely label of each step, with repeats merged and blanks removed, padded with -1.
 
-    A sequence ends before the first step t >= 1 whose indicator is 0; that of step 0 is not read.
-    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/ctc_decoder_layer.cpp, whose labels are (N, T),
-    where those of ChWick/caffe, which it was made from, are (T, N).
+    Probabilities (T, N, C) and indicators (T, N) to labels (N, T, 1, 1) and optionally scores (N, 1, 1, 1). A
+    sequence ends before the first step t >= 1 whose indicator is 0; the indicator of step 0 is not read. The
+    labels of ChWick/caffe, from which the source was made, are (T, N).
+    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/ctc_decoder_layer.cpp.
     """
 
     message = "ctc_decoder_param"
-    blank_index: int = field(1, "int32", -1, doc="the label that stands for none; negative: the last")
-    ctc_merge_repeated: bool = field(2, "bool", True, doc="a label repeated from step to step counts once")
+    blank_index: int = field(1, "int32", -1, doc="index of the blank; negative: the last label")
+    ctc_merge_repeated: bool = field(
+        2, "bool", True, doc="whether repeats of a label in consecutive steps are merged"
+    )
     numbers: ClassVar = {"model-optimizer": 149}
 
     def setup(self) -> None:
         need(
             self.outputs <= 2,
-            f"gives the sequences and, where asked, their scores; the node has {self.outputs} outputs",
+            f"has at most 2 outputs (sequences, scores), got {self.outputs}",
         )
 
     def forward(self, *inputs: Any) -> Any:
-        """Chances (T, N, C), indicators (T, N) to labels (N, T, 1, 1) and, where asked, scores (N, 1, 1, 1)."""
         need(
             len(inputs) == 2,
-            f"takes 2 inputs (chances, indicators), got {len(inputs)}; accuracy is not computed",
+            f"takes 2 inputs (probabilities, indicators), got {len(inputs)}; accuracy is not computed",
         )
         x, going = inputs
-        need(len(x.shape) == 3, f"chances must be of shape (T, N, C), got {tuple(x.shape)}")
+        need(len(x.shape) == 3, f"probabilities must be of shape (T, N, C), got {tuple(x.shape)}")
         t, n, c = x.shape
         need(
             tuple(going.shape[:2]) == (t, n) and int(np.prod(going.shape)) == t * n,
             f"indicators must be of shape ({t}, {n}), got {tuple(going.shape)}",
         )
-        need(self.blank_index < c, f"blank_index={self.blank_index} is not one of {c} labels")
+        need(self.blank_index < c, f"blank_index={self.blank_index} must be less than the {c} labels")
         blank = c - 1 if self.blank_index < 0 else self.blank_index
         label = x.argmax(axis=2).T  # (N, T)
         ended = (going.reshape(t, n).T == 0) & (np.arange(t) > 0)

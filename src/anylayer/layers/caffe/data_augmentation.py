@@ -20,13 +20,13 @@ def _random(number: int) -> Any:
 
 @layer("DataAugmentation")
 class DataAugmentation(Layer):
-    """Subtract the mean that training has found, after a cut from the centre, as phase TEST does.
+    """Crop the center and subtract the mean that training has found, as in phase TEST (FlowNet).
 
-    (N, C, H, W) to (N, C, crop_height, crop_width), or the same size. A cut samples bilinear at
-    j + (W - crop) / 2, at most W - 1.05, also where the size stays: 5 % of the last cells are
-    their neighbours.
-    Blobs, with recompute_mean: the number of iterations (1, 1, 1, 1), which must have reached recompute_mean; the
-    mean of each pixel (1, C, h, w); the mean of each channel (1, C, 1, 1). Otherwise the first alone.
+    (N, C, H, W) to (N, C, crop_height, crop_width), or to the same size. A crop samples by bilinear interpolation
+    at j + (W - crop) / 2, at most W - 1.05, even if the size does not change: 5 % of the last cells then come from
+    their neighbours. Blobs with recompute_mean: the number of iterations (1, 1, 1, 1), which must have reached
+    recompute_mean; the mean of each pixel (1, C, h, w); the mean of each channel (1, C, 1, 1). Without it: the
+    number of iterations only.
     Source: lmb-freiburg/flownet2 src/caffe/layers/data_augmentation_layer.cpp, data_augmentation_layer.cu,
     augmentation_layer_base.cpp.
     """
@@ -37,7 +37,7 @@ class DataAugmentation(Layer):
     crop_height: int = field(34, "uint32", 0, doc="rows of the output")
     write_augmented: str = field(2, "string", "", doc="for training")
     max_multiplier: float = field(3, "float", 255.0, doc="for training")
-    augment_during_test: bool = field(4, "bool", False, doc="must be false: what it does is random")
+    augment_during_test: bool = field(4, "bool", False, doc="must be false, since it is random")
     recompute_mean: int = field(5, "uint32", 0, doc="iterations that find the mean; 0: none is stored")
     write_mean: str = field(6, "string", "", doc="for training")
     mean_per_pixel: bool = field(7, "bool", True, doc="a mean for each pixel, or for each channel")
@@ -81,25 +81,25 @@ class DataAugmentation(Layer):
     noise: Any = _random(107)
 
     def setup(self) -> None:
-        need(self.phase == "TEST", "works in phase TEST only: in training it draws at random")
-        need(self.outputs == 1, f"gives one output in phase TEST, the node has {self.outputs}")
+        need(self.phase == "TEST", "is supported in phase TEST only, since it is random in training")
+        need(self.outputs == 1, f"has 1 output in phase TEST, got {self.outputs}")
         self.cut = self.has("crop_width") and self.has("crop_height")
         need(
             not (self.cut and self.augment_during_test),
-            "augment_during_test: true is not supported: what it does is random",
+            "augment_during_test: true is not supported, since it is random",
         )
 
     def forward(self, x: Any) -> Any:
         h, w = plane_of(x)
         tall, wide = (self.crop_height, self.crop_width) if self.cut else (h, w)
-        need(0 < tall <= h and 0 < wide <= w, f"a cut of {tall} x {wide} does not fit an input of {h} x {w}")
+        need(0 < tall <= h and 0 < wide <= w, f"a crop of {tall} x {wide} does not fit an input of {h} x {w}")
         mean = self._mean(x.shape[1], tall, wide)
         if self.cut:
             x = by_matrices(x, _cut(h, tall), _cut(w, wide))
         return x if mean is None else x - mean
 
     def _mean(self, channels: int, tall: int, wide: int) -> Array | None:
-        """What is subtracted, (1, C, h, w) or (1, C, 1, 1), or nothing."""
+        """Return the mean to subtract, (1, C, h, w) or (1, C, 1, 1), or None."""
         stored = self.recompute_mean > 0
         iterations = self.blob(0, (1, 1, 1, 1), constant(max(self.recompute_mean, 1)), what="iterations")
         if not stored:
@@ -125,7 +125,7 @@ class DataAugmentation(Layer):
 
 
 def _cut(size: int, wanted: int) -> Array:
-    """(wanted, size): the weights of the two cells around each sample of a cut from the centre."""
+    """Return the interpolation matrix (wanted, size) of a crop from the center."""
     at = np.arange(wanted, dtype=np.float32) - np.float32(0.5) * np.float32(wanted)
     at = at + np.float32(0.5) * np.float32(size)
     at = np.maximum(np.minimum(at, np.float32(size) - np.float32(1.05)), np.float32(0))

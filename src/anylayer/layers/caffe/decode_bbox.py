@@ -12,16 +12,17 @@ from anylayer.layers.caffe._bbox_reg import without_normalization
 
 
 class DecodeBBoxParameter(Message):
-    """MS-CNN's DecodeBBoxParameter, for training."""
+    """DecodeBBoxParameter of MS-CNN, for training."""
 
     gt_iou_thr: float = field(1, "float", 1.0, doc="for training")
 
 
 @layer("DecodeBBox")
 class DecodeBBox(Layer):
-    """Move regions by what a stage of Cascade R-CNN has predicted for the object (arXiv 1712.00726).
+    """Move regions by the offsets that a stage of Cascade R-CNN predicts for the object (arXiv 1712.00726).
 
-    Boxes are in pixels with their ends included.
+    Offsets (R, 8) of background and object, and regions [image, x1, y1, x2, y2] (R, 5) to regions (R, 5, 1, 1).
+    Boxes are in pixels, with their ends included.
     Source: zhaoweicai/mscnn src/caffe/layers/decode_bbox_layer.cpp, src/caffe/util/math_functions.cpp.
     """
 
@@ -32,14 +33,10 @@ class DecodeBBox(Layer):
     bbox_std: tuple[float, ...] = field(2, "float", repeated=True, doc="standard deviations of them; positive")
 
     def setup(self) -> None:
-        need(self.phase == "TEST", "works in phase TEST only: in training it leaves boxes out")
+        need(self.phase == "TEST", "is supported in phase TEST only, since it drops boxes in training")
         need(all(s > 0 for s in self.bbox_std), f"bbox_std must be positive, got {list(self.bbox_std)}")
 
     def forward(self, moves: Any, regions: Any) -> Any:
-        """Moves (R, 8), of the background and of the object, and regions (R, 5) to regions (R, 5, 1, 1).
-
-        A region is [image, x1, y1, x2, y2].
-        """
         for what, x, wanted in (("moves", moves, 8), ("regions", regions, 5)):
             need(
                 len(x.shape) >= 2 and x.shape[1] == wanted and prod(x.shape[2:]) == 1,
@@ -47,7 +44,7 @@ class DecodeBBox(Layer):
             )
         need(
             moves.shape[0] == regions.shape[0],
-            f"there are moves of {moves.shape[0]} regions, regions are {regions.shape[0]}",
+            f"there are moves for {moves.shape[0]} regions, but {regions.shape[0]} regions",
         )
         count = regions.shape[0]
         moves, regions = moves.reshape(count, 8)[:, 4:], regions.reshape(count, 5)

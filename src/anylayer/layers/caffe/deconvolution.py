@@ -13,17 +13,18 @@ from anylayer.layers.caffe._convolution import GroupedConvolution, Windows
 
 @layer("Deconvolution")
 class Deconvolution(GroupedConvolution):
-    """Transposed convolution: (..., C, spatial...) to (..., num_output, spatial...).
+    """Compute a transposed convolution.
 
-    Each spatial size n becomes stride * (n - 1) + (kernel - 1) * dilation + 1 - 2 * pad.
-    Weights: (C, num_output / group, kernel...), bias (num_output,). Several inputs of one shape give as many
-    outputs, by the same weights.
+    (..., C, spatial...) to (..., num_output, spatial...), where each spatial size n becomes stride * (n - 1) +
+    (kernel - 1) * dilation + 1 - 2 * pad. Several inputs of equal shape give as many outputs with the same
+    weights.
+    Weights: (C, num_output / group, kernel...), bias (num_output,).
     Source: BVLC/caffe src/caffe/layers/deconv_layer.cpp, base_conv_layer.cpp.
     """
 
     def windows(self, x: Any) -> Windows:
         windows = super().windows(x)
-        need(windows.kernel, f"needs spatial axes behind axis {windows.axis}, got shape {tuple(x.shape)}")
+        need(windows.kernel, f"needs spatial axes after axis {windows.axis}, got shape {tuple(x.shape)}")
         return windows
 
     def kernel_shape(self, channels: int, kernel: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,7 +8,8 @@ from anylayer.layers.caffe.convolution import Convolution
 
 @layer("DepthwiseConvolution")
 class DepthwiseConvolution(Convolution):
-    """Convolution whose `group` is the number of channels; another group is taken as Convolution takes it.
+    """Convolve each channel by itself: a Convolution whose `group` is the number of channels.
 
+    Another `group` means the same as in Convolution.
     Source: yonghenglh6/DepthwiseConvolution depthwise_conv_layer.cpp (its CPU path).
     """

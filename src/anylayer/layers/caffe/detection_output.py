@@ -1,4 +1,4 @@
-"""DetectionOutput: SSD's, with what Ascend, OpenCV and Intel add, and that of Caffe's YOLOv2 forks."""
+"""DetectionOutput: SSD's layer, its variants of Ascend, OpenCV and Intel, and that of Caffe's YOLOv2 forks."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from anylayer.layers.caffe._priors import CODES
 from anylayer.layers.caffe._yolo import cells, check, corners, decode, suppress
 from anylayer.network import Array
 
-_MOST_THRESHOLDS = 64
+_MAX_THRESHOLDS = 64
 
 
 def padded(priors: Any) -> Any:
-    """Priors (P, 1, 4), with further ones up to the maximum where P depends on data."""
+    """Return priors (P, 1, 4), padded to the maximum when P is a dynamic size."""
     return ops.pad_to_maximum(priors, 0.0)
 
 
 class NonMaximumSuppression(Message):
-    """SSD's NonMaximumSuppressionParameter."""
+    """NonMaximumSuppressionParameter of SSD."""
 
     nms_threshold: float = field(1, "float", 0.3, doc="boxes that overlap a better one by more are dropped")
-    top_k: int = field(2, "int32", -1, doc="boxes a class, best first, that enter the suppression; -1: all")
+    top_k: int = field(2, "int32", -1, doc="boxes per class, best first, that enter NMS; -1: all")
     eta: float = field(3, "float", 1.0, doc="factor of the threshold after each kept box while it exceeds 0.5")
 
 
 class SaveOutput(Message):
-    """SSD's SaveOutputParameter: files for an evaluation. No value of the network depends on it."""
+    """SaveOutputParameter of SSD: files for an evaluation, which do not affect the output."""
 
     output_directory: str = field(1, "string", "")
     output_name_prefix: str = field(2, "string", "")
@@ -54,23 +54,25 @@ class SaveOutput(Message):
 
 
 class SsdDetectionOutput(Layer):
-    """The fields and the computation that all descendants of SSD's layer share."""
+    """The fields and the computation that all variants of SSD's layer share."""
 
     message = "detection_output_param"
     numbers: ClassVar = {"": 204, "ascend": 150, "opencv": 147, "model-optimizer": 211}
     own: ClassVar[frozenset[str]] = frozenset()
-    """The fields that tell this class from the others."""
+    """The fields that distinguish this class from the others."""
     extra: float = 0.0
-    """What the suppression adds to widths and heights."""
+    """The number that NMS adds to widths and heights."""
 
     num_classes: int = field(1, "uint32", doc="classes scored, the background included")
-    share_location: bool = field(2, "bool", True, doc="one box a prior for all classes, or one a class")
+    share_location: bool = field(2, "bool", True, doc="one box per prior for all classes, or one per class")
     background_label_id: int = field(3, "int32", 0, doc="the class that is no object; -1: there is none")
     nms_param: NonMaximumSuppression = field(4, NonMaximumSuppression)
     save_output_param: SaveOutput = field(5, SaveOutput)
-    code_type: str = field(6, CODES, "CORNER", doc="how boxes are coded relative to the priors")
-    keep_top_k: int = field(7, "int32", -1, doc="boxes kept an image over all classes; -1: all")
-    variance_encoded_in_target: bool = field(8, "bool", False, doc="the boxes are not scaled by the variances")
+    code_type: str = field(6, CODES, "CORNER", doc="encoding of the boxes relative to the priors")
+    keep_top_k: int = field(7, "int32", -1, doc="boxes kept per image over all classes; -1: all")
+    variance_encoded_in_target: bool = field(
+        8, "bool", False, doc="whether the boxes are not scaled by the variances"
+    )
     confidence_threshold: float = field(9, "float", float(LOWEST), doc="scores must exceed it")
 
     @classmethod
@@ -80,21 +82,21 @@ class SsdDetectionOutput(Layer):
 
     def setup(self) -> None:
         need(self.num_classes > 0, f"num_classes must be at least 1, got {self.num_classes}")
-        need(self.outputs == 1, f"gives one output, the node has {self.outputs}")
+        need(self.outputs == 1, f"has 1 output, got {self.outputs}")
         self.threshold, self.top_k = self.suppression()
         need(self.threshold >= 0, f"nms_threshold must not be negative, got {self.threshold:g}")
         eta = self.nms_param.eta
         need(0 < eta <= 1, f"nms_param.eta must lie in (0, 1], got {eta:g}")
         self.thresholds = lowered(self.threshold, eta)
         need(
-            len(self.thresholds) <= _MOST_THRESHOLDS,
+            len(self.thresholds) <= _MAX_THRESHOLDS,
             f"nms_param.eta={eta:g} with nms_threshold={self.threshold:g} lowers the threshold from box to box "
-            f"more than {_MOST_THRESHOLDS} times, which is not supported; at 0.5 or less eta has no effect",
+            f"more than {_MAX_THRESHOLDS} times, which is not supported; at 0.5 or less eta has no effect",
         )
         need(self.top_k != 0, "nms_param.top_k=0 keeps no box; -1 keeps all")
         need(
             self.num_classes > (0 <= self.background_label_id < self.num_classes),
-            f"num_classes={self.num_classes} leaves none beside background_label_id={self.background_label_id}",
+            f"num_classes={self.num_classes} leaves no class but background_label_id={self.background_label_id}",
         )
         need(self.keep_top_k != 0, "keep_top_k=0 keeps no box; -1 keeps all")
         need(
@@ -105,26 +107,26 @@ class SsdDetectionOutput(Layer):
         )
 
     def suppression(self) -> tuple[float, int]:
-        """The threshold of the suppression, and how many boxes a class enter it (negative: all)."""
+        """Return the threshold of NMS, and the number of boxes per class that enter it (negative: all)."""
         return self.nms_param.nms_threshold, self.nms_param.top_k
 
     def forward(self, *inputs: Any) -> Any:
-        """loc (N, P * 4 * L), conf (N, P * C), priors (1, 2, P * 4) to (1, 1, D, 7), D known only when running."""
+        """Return (1, 1, D, 7) for loc (N, P * 4 * L), conf (N, P * C) and priors (1, 2, P * 4)."""
         loc, conf, prior, variance = self.three(inputs)
         return self.found(self.decode(loc, prior, variance), conf)
 
     def found(self, boxes: Any, conf: Any) -> Any:
-        """The output for boxes (N, P, L, 4) and confidences (N, P, C)."""
+        """Return the output for boxes (N, P, L, 4) and confidences (N, P, C)."""
         scores = conf.transpose(0, 2, 1)[:, self.classes]
         if not self.share_location:
             boxes = boxes.transpose(0, 2, 1, 3)[:, self.classes]
         return self.written(*self.suppress(boxes, scores), boxes.shape[0])
 
     def three(self, inputs: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
-        """Locations (N, P, L, 4), confidences (N, P, C), priors (P, 1, 4) and their variances, or None.
+        """Return locations (N, P, L, 4), confidences (N, P, C), priors (P, 1, 4) and their variances, or None.
 
-        Where the number of priors depends on data (regions of a Proposal), further ones of the lowest score are
-        put behind them, up to its maximum: no such score exceeds confidence_threshold.
+        If the number of priors is dynamic (regions of a Proposal), all are padded to its maximum. The padding has
+        the lowest score, which never exceeds confidence_threshold.
         """
         need(len(inputs) == 3, f"takes 3 inputs (locations, confidences, priors), got {len(inputs)}")
         loc, conf, prior = inputs
@@ -137,7 +139,7 @@ class SsdDetectionOutput(Layer):
             shape[1] == 2 or self.variance_encoded_in_target,
             f"priors {tuple(shape)} hold no variances, which variance_encoded_in_target: false needs",
         )
-        need(shape[2] != 0, "there are no priors")
+        need(shape[2] != 0, "the number of priors must be positive, got 0")
         p, sides = shape[2] // 4, 1 if self.share_location else self.num_classes
         for what, x, wanted in (("locations", loc, p * sides * 4), ("confidences", conf, p * self.num_classes)):
             need(
@@ -151,9 +153,9 @@ class SsdDetectionOutput(Layer):
         return ops.pad_to_maximum(loc, 0.0, axis=1), conf, padded(prior[0, 0].reshape(p, 1, 4)), variance
 
     def decode(self, loc: Any, prior: Any, variance: Any) -> Any:
-        """Boxes (N, P, L, 4) of locations (N, P, L, 4), priors ([N,] P, 1, 4) and variances (P, 1, 4) or None.
+        """Return boxes (N, P, L, 4) for locations (N, P, L, 4), priors ([N,] P, 1, 4) and variances (P, 1, 4).
 
-        bbox_util.cpp DecodeBBox.
+        `variance` is None when the locations are not scaled. Source: bbox_util.cpp DecodeBBox.
         """
         start, end = prior[..., :2], prior[..., 2:]
         coded = loc if variance is None else variance * loc
@@ -169,29 +171,29 @@ class SsdDetectionOutput(Layer):
 
     @property
     def classes(self) -> Array:
-        """The classes that are objects; asked for once the confidences are known to have as many."""
+        """Return the classes that are objects. The confidences must be checked first."""
         return np.flatnonzero(np.arange(self.num_classes) != self.background_label_id)
 
     def named(self, index: Any) -> Any:
-        """The classes at `index` of `classes`."""
+        """Return the classes at `index` of `classes`."""
         if 0 <= self.background_label_id < self.num_classes:
             return index + (index >= self.background_label_id).astype(np.int64)
         return index
 
     def sides(self, start: Any, end: Any) -> Any:
-        """Widths and heights of the priors."""
+        """Return widths and heights of the priors."""
         return end - start
 
     def centre(self, start: Any, end: Any) -> Any:
-        """Centres of the priors."""
+        """Return the centers of the priors."""
         return (start + end) * np.float32(0.5)
 
     def suppress(self, boxes: Any, scores: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """Non-maximum suppression within each class of each image, of its `top_k` best boxes.
+        """Apply NMS within each class of each image to its `top_k` best boxes.
 
-        `boxes` are (N, P, 1, 4), shared, or (N, C, P, 4), `scores` (N, C, P). Returns for M candidates, by
-        image, class and falling score: image, class, score (M,), box (M, 4), and how many of them are real.
-        Of equal scores the prior that comes first is better (std::stable_sort in GetMaxScoreIndex).
+        `boxes` are (N, P, 1, 4), shared by the classes, or (N, C, P, 4); `scores` are (N, C, P). Return image,
+        class and score (M,), box (M, 4), sorted by image, class and descending score, and the number of valid
+        rows. Of equal scores the earlier prior is better (std::stable_sort in GetMaxScoreIndex).
         """
         n, c, p = scores.shape
         k = p if self.top_k < 0 else min(self.top_k, p)
@@ -214,7 +216,7 @@ class SsdDetectionOutput(Layer):
         return flat // c, flat % c, score, box, count
 
     def suppress_adaptively(self, boxes: Any, scores: Any, k: int) -> tuple[Any, Any, Any, Any, Any]:
-        """As `suppress`, with a threshold that falls (nms_param.eta)."""
+        """Apply `suppress` with a threshold that decreases (nms_param.eta)."""
         n, c, p = scores.shape
         scores, index = ops.top_k(scores, k)
         side = np.arange(n * (1 if self.share_location else c)).reshape(n, -1, 1)
@@ -224,16 +226,16 @@ class SsdDetectionOutput(Layer):
         return found // k // c, found // k % c, scores.reshape(-1)[found], boxes.reshape(-1, 4)[found], count
 
     def written(self, image: Any, label: Any, score: Any, box: Any, count: Any, images: int) -> Any:
-        """The output's rows, by image, class and falling score, of each image's `keep_top_k` best.
+        """Return the rows of the `keep_top_k` best of each image, by image, class and descending score.
 
-        Of equal scores the earlier is kept; Caffe's std::sort leaves that open.
+        Of equal scores the earlier is kept, which Caffe's std::sort leaves open.
         """
         chosen, count = self.kept(image, score, count, images)
         image, label, score, box = image[chosen], label[chosen], score[chosen], box[chosen]
         return output(rows(image, self.named(label), score, box), count, images)
 
     def kept(self, image: Any, score: Any, count: Any, images: int) -> tuple[Any, Any]:
-        """The indices of the candidates kept, ascending, as many as the data tells of them real."""
+        """Return the ascending indices of the candidates that are kept, and the number of valid ones."""
         m = score.shape[0]
         if self.keep_top_k < 0:
             return np.arange(m), count
@@ -246,47 +248,51 @@ class SsdDetectionOutput(Layer):
 
 @layer("DetectionOutput", dialects=("ssd", "mobilenet-yolo"))
 class DetectionOutput(SsdDetectionOutput):
-    """SSD's: decode the boxes and keep the best of each class (SSD, arXiv 1512.02325).
+    """Decode boxes and keep the best of each class (SSD, arXiv 1512.02325).
 
+    loc (N, P * 4 * L), conf (N, P * C) and priors (1, 2, P * 4) to rows [image, label, score, x1, y1, x2, y2] (1,
+    1, D, 7), where L is 1 with share_location, else C, and D is a dynamic size.
     Source: weiliu89/caffe (branch ssd) src/caffe/layers/detection_output_layer.cpp, src/caffe/util/bbox_util.cpp.
     """
 
-    visualize: bool = field(10, "bool", False, doc="draw what is found; nothing is drawn here")
+    visualize: bool = field(10, "bool", False, doc="draw the detections; no effect here")
     visualize_threshold: float = field(11, "float", 0.6)
     save_file: str = field(12, "string", "")
 
 
 @layer("DetectionOutput", dialects=("refinedet",))
 class RefineDetDetectionOutput(SsdDetectionOutput):
-    """RefineDet's: SSD's, after a first stage has moved the priors and sorted some out (arXiv 1711.06897).
+    """Decode boxes in two stages and keep the best of each class (RefineDet, arXiv 1711.06897).
 
-    Two more inputs are that stage's chances, (N, P * 2), nothing and something, and its moves, (N, P * 4), coded
-    as the locations are. Where the chance of something is below objectness_score, class 0 scores 1, others 0.
-    Without the moves the priors stay.
+    The inputs and the output are those of SSD's layer. Two more inputs are the first stage's probabilities of
+    background and object (N, P * 2), and its offsets (N, P * 4), encoded as the locations are. Where the
+    probability of an object is below objectness_score, class 0 scores 1, others 0. Without the offsets the priors
+    are not moved.
     Source: sfzhang15/RefineDet src/caffe/layers/detection_output_layer.cpp, src/caffe/util/bbox_util.cpp.
     """
 
-    visualize: bool = field(10, "bool", False, doc="draw what is found; nothing is drawn here")
+    visualize: bool = field(10, "bool", False, doc="draw the detections; no effect here")
     visualize_threshold: float = field(11, "float", 0.6)
     save_file: str = field(12, "string", "")
-    objectness_score: float = field(24, "float", 0.01, doc="the first stage's chance that a prior needs")
+    objectness_score: float = field(24, "float", 0.01, doc="smallest probability of an object in the first stage")
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         return inputs in (4, 5) and all(name in cls.fields for name in values)
 
     def forward(self, *inputs: Any) -> Any:
-        """loc, conf, priors as SSD's, chances (N, P * 2), moves (N, P * 4) to (1, 1, D, 7)."""
-        need(len(inputs) in (4, 5), f"takes 4 or 5 inputs (SSD's, chances, moves), got {len(inputs)}")
+        need(
+            len(inputs) in (4, 5), f"takes 4 or 5 inputs (those of SSD, probabilities, offsets), got {len(inputs)}"
+        )
         loc, conf, prior, variance = self.three(inputs[:3])
         n, p = conf.shape[:2]
-        for what, x, each in zip(("chances", "moves"), inputs[3:], (2, 4)):
+        for what, x, each in zip(("probabilities", "offsets"), inputs[3:], (2, 4)):
             need(
                 x.shape[0] == n and int(np.prod(x.shape[1:])) == p * each,
                 f"{p} priors need the first stage's {what} of shape ({n}, {p * each}), got {tuple(x.shape)}",
             )
         if len(inputs) == 5:
-            need(self.share_location, "share_location must be true where the first stage moves the priors")
+            need(self.share_location, "share_location must be true when the first stage moves the priors")
             prior = self.decode(inputs[4].reshape(n, p, 1, 4), prior, variance)
         easy = inputs[3].reshape(n, p, 2)[:, :, 1:] < np.float32(self.objectness_score)
         nothing = (np.arange(self.num_classes) == 0).astype(np.float32)
@@ -295,37 +301,41 @@ class RefineDetDetectionOutput(SsdDetectionOutput):
 
 @layer("DetectionOutput", dialects=("ascend",))
 class AscendDetectionOutput(SsdDetectionOutput):
-    """Ascend's: SSD's with other defaults (CENTER_SIZE, variance_encoded_in_target) and flat NMS fields.
+    """Decode boxes and keep the best of each class, with the defaults and flat NMS fields of Ascend.
 
+    As SSD's layer; code_type is CENTER_SIZE and variance_encoded_in_target true by default.
     Source: Ascend/parser caffe.proto, DetectionOutputParameter.
     """
 
     own = frozenset({"nms_threshold", "top_k", "boxes"})
-    code_type: str = field(6, CODES, "CENTER_SIZE", doc="how boxes are coded relative to the priors")
-    variance_encoded_in_target: bool = field(8, "bool", True, doc="the boxes are not scaled by the variances")
+    code_type: str = field(6, CODES, "CENTER_SIZE", doc="encoding of the boxes relative to the priors")
+    variance_encoded_in_target: bool = field(
+        8, "bool", True, doc="whether the boxes are not scaled by the variances"
+    )
     nms_threshold: float = field(13, "float", 0.3, doc="in place of nms_param's")
     top_k: int = field(14, "int32", -1, doc="in place of nms_param's")
-    boxes: int = field(15, "int32", 1, doc="boxes a cell, which only Ascend's YOLO layers have")
+    boxes: int = field(15, "int32", 1, doc="boxes per cell, which only Ascend's YOLO layers have")
 
     def suppression(self) -> tuple[float, int]:
         need(self.boxes == 1, f"boxes must be 1 in a DetectionOutput, got {self.boxes}")
         flat = self.has("nms_threshold") or self.has("top_k")
         need(
             not (flat and self.has("nms_param")),
-            "nms_threshold and top_k stand both in nms_param and beside it; give them once",
+            "nms_threshold and top_k are given both in nms_param and besides it; give them once",
         )
         return (self.nms_threshold, self.top_k) if flat else super().suppression()
 
 
 @layer("DetectionOutput", dialects=("model-optimizer", "openvino"))
 class IntelDetectionOutput(SsdDetectionOutput):
-    """Intel's: SSD's with `normalized`, `input_width` and `input_height`.
+    """Decode boxes and keep the best of each class, with `normalized` and the input size of Intel's layer.
 
+    As SSD's layer.
     Source: openvinotoolkit/openvino model-optimizer/mo/front/caffe/proto/mo_caffe.proto.
     """
 
     own = frozenset({"input_width", "input_height", "normalized"})
-    visualize: bool = field(10, "bool", False, doc="draw what is found; nothing is drawn here")
+    visualize: bool = field(10, "bool", False, doc="draw the detections; no effect here")
     visualize_threshold: float = field(11, "float", 0.6)
     save_file: str = field(12, "string", "")
     input_width: int = field(13, "int32", -1, doc="used only where normalized is false")
@@ -339,15 +349,17 @@ class IntelDetectionOutput(SsdDetectionOutput):
 
 @layer("DetectionOutput", dialects=("opencv",))
 class OpenCvDetectionOutput(SsdDetectionOutput):
-    """OpenCV's: SSD's with `normalized_bbox`; rows by falling score, zeros up to keep_top_k rows an image.
+    """Decode boxes and keep the best of each class, padded with zeros to keep_top_k rows per image (OpenCV).
 
+    As SSD's layer, with `normalized_bbox`, and rows sorted by descending score. With `clip` and boxes in pixels, a
+    fourth input (N, C, H, W) gives the size of the image.
     Source: opencv/opencv modules/dnn/src/layers/detection_output_layer.cpp, src/caffe/opencv-caffe.proto.
     """
 
     own = frozenset({"normalized_bbox", "clip"})
     confidence_threshold: float = field(9, "float", 0.0, doc="scores must exceed it")
     normalized_bbox: bool = field(10, "bool", True, doc="false: boxes are in pixels, their ends included")
-    clip: bool = field(1000, "bool", False, doc="cut the boxes off at the image's border, before the suppression")
+    clip: bool = field(1000, "bool", False, doc="clip the boxes to the image, before NMS")
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
@@ -360,7 +372,6 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
         self.extra = 0.0 if self.normalized_bbox else 1.0
 
     def forward(self, *inputs: Any) -> Any:
-        """As SSD's; with `clip` and boxes in pixels input 3, of shape (N, C, H, W), tells the image's size."""
         need(
             len(inputs) in (3, 4),
             f"takes 3 or 4 inputs (locations, confidences, priors, image), got {len(inputs)}",
@@ -370,7 +381,7 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
         return self.found(self.clipped(boxes, inputs[3:]) if self.clip else boxes, conf)
 
     def clipped(self, boxes: Any, image: Sequence[Any]) -> Any:
-        """Boxes (..., 4) cut off at the border of the image: at 0 and 1, or at its first and last pixel."""
+        """Return boxes (..., 4), clipped to 0 and 1, or to the first and last pixel of the image."""
         if self.normalized_bbox:
             return np.clip(boxes, np.float32(0), np.float32(1))
         need(
@@ -388,7 +399,7 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
         return start + self.sides(start, end) * np.float32(0.5)
 
     def written(self, image: Any, label: Any, score: Any, box: Any, count: Any, images: int) -> Any:
-        """(1, 1, images * keep_top_k, 7); of equal scores the earlier comes first, which OpenCV leaves open."""
+        """Return (1, 1, images * keep_top_k, 7). Of equal scores the earlier comes first; OpenCV does not say."""
         m, wanted = score.shape[0], images * self.keep_top_k
         real = (image == np.arange(images)[:, None]) & (np.arange(m) < count)
         best, index = ops.top_k(np.where(real, score, LOWEST), min(self.keep_top_k, m), axis=1)
@@ -402,10 +413,11 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
 
 @layer("DetectionOutput", dialects=("yolov2",))
 class YoloV2DetectionOutput(Layer):
-    """Caffe's YOLOv2 forks': decode one map; rows [0, label, score, x, y, width, height], labels from 0.
+    """Decode one YOLOv2 map to rows [0, label, score, x, y, width, height], with labels from 0 (YOLOv2 forks).
 
-    A box is dropped where its IoU with a kept one of an *earlier cell* reaches nms_threshold, whatever the
-    scores: the forks do not sort. Overlaps are of the boxes clipped to the image.
+    (1, num_box * (5 + num_classes), side, side) to (1, 1, D, 7), where D is a dynamic size. A box is dropped when
+    its IoU with a kept box of an *earlier cell* reaches nms_threshold, whatever the scores, since the forks do not
+    sort. Overlaps are those of the boxes clipped to the image.
     Source: gklz1982/caffe-yolov2 src/caffe/layers/detection_output_layer.cpp, region_loss_layer.hpp.
     """
 
@@ -413,7 +425,7 @@ class YoloV2DetectionOutput(Layer):
     numbers: ClassVar = {"yolov2": 204}
     side: int = field(1, "uint32", 13, doc="height and width of the map")
     num_classes: int = field(2, "uint32", 20, doc="classes scored")
-    num_box: int = field(3, "uint32", 5, doc="boxes a cell")
+    num_box: int = field(3, "uint32", 5, doc="boxes per cell")
     coords: int = field(4, "uint32", 4, doc="values of a box; always 4")
     confidence_threshold: float = field(5, "float", 0.01, doc="scores must reach it")
     nms_threshold: float = field(6, "float", 0.45, doc="boxes that overlap an earlier one by as much are dropped")
@@ -434,7 +446,6 @@ class YoloV2DetectionOutput(Layer):
         )
 
     def forward(self, x: Any) -> Any:
-        """(1, num_box * (5 + num_classes), side, side) to (1, 1, D, 7), D known only when running."""
         predictions = cells(x, self.num_box, self.num_classes)
         need(
             tuple(x.shape[2:]) == (self.side, self.side),

@@ -12,7 +12,7 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("Dropout")
 class Dropout(Layer):
-    """The identity when a network runs; training sets a share of the elements to 0.
+    """Return the input; training sets a share of the elements to 0.
 
     Source: BVLC/caffe src/caffe/layers/dropout_layer.cpp.
     """
@@ -37,7 +37,7 @@ class Dropout(Layer):
 
 @layer("Dropout", dialects=("segnet",))
 class BayesianDropout(Layer):
-    """Dropout that may go on dropping when the network runs (Bayesian SegNet).
+    """Return the input; sampling at test time is refused (Bayesian SegNet).
 
     Source: alexgkendall/caffe-segnet src/caffe/layers/dropout_layer.cpp; arXiv 1511.02680.
     """
@@ -46,7 +46,7 @@ class BayesianDropout(Layer):
     message = "dropout_param"
     numbers = {"segnet": 108}
     dropout_ratio: float = field(1, "float", 0.5, doc="share of the elements that training sets to 0")
-    sample_weights_test: bool = field(2, "bool", False, doc="drop when running too")
+    sample_weights_test: bool = field(2, "bool", False, doc="set elements to 0 at test time too")
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:

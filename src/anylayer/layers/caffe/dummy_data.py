@@ -11,7 +11,7 @@ from anylayer.layers.caffe._messages import BlobShape, constant
 
 @layer("DummyData")
 class DummyData(Layer):
-    """Constants of the given shapes, one output a shape.
+    """Return constants of the given shapes, one output per shape.
 
     Source: BVLC/caffe src/caffe/layers/dummy_data_layer.cpp.
     """

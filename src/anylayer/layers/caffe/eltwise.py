@@ -12,17 +12,17 @@ from anylayer.layer import Enum, Layer, field, layer, need
 
 @layer("Eltwise")
 class Eltwise(Layer):
-    """Product, weighted sum or maximum of inputs of one shape, element by element.
+    """Compute the product, weighted sum or maximum of inputs of equal shape, elementwise.
 
-    In place, Caffe clears the output before it reads input 0, so that SUM and MAX (not PROD) lose what stood
-    there; this is done here too.
+    In place, Caffe clears the output before it reads input 0, so SUM and MAX (not PROD) lose the values of input
+    0. The same is done here.
     Source: BVLC/caffe src/caffe/layers/eltwise_layer.cpp.
     """
 
     elementwise = True
     message = "eltwise_param"
     numbers = {"": 110}
-    operation: str = field(1, Enum("PROD", "SUM", "MAX"), "SUM", doc="how the inputs are joined")
+    operation: str = field(1, Enum("PROD", "SUM", "MAX"), "SUM", doc="operation on the inputs")
     coeff: tuple[float, ...] = field(2, "float", repeated=True, doc="SUM: a factor for each input; default 1")
     stable_prod_grad: bool = field(3, "bool", True, doc="how PROD's gradient is computed (training)")
 
@@ -46,7 +46,7 @@ class Eltwise(Layer):
         if self.in_place:
             self.note(
                 f"{self.operation} in place leaves input 0 out, as Caffe does (it clears the output first). "
-                "Give the top a name of its own to have it counted"
+                "Give the top a name of its own to include it"
             )
             terms = terms[1:]
         if self.operation == "MAX":

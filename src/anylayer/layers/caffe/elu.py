@@ -10,15 +10,16 @@ from anylayer.layer import Layer, field, layer
 
 @layer("ELU")
 class ELU(Layer):
-    """x where x > 0, else alpha * (exp(x) - 1).
+    """Compute x where x > 0, else alpha * (exp(x) - 1).
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/elu_layer.cpp; arXiv 1511.07289.
     """
 
     elementwise = True
     message = "elu_param"
     numbers = {"": 140}
-    alpha: float = field(1, "float", 1.0, doc="how far negative values saturate")
+    alpha: float = field(1, "float", 1.0, doc="negative values approach -alpha")
 
     def forward(self, x: Any) -> Any:
         return ops.elu(x, self.alpha)

@@ -9,15 +9,15 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layer.filler import Filler
-from anylayer.layers.caffe._messages import given
+from anylayer.layers.caffe._messages import filler_if_written
 
 
 @layer("Embed")
 class Embed(Layer):
-    """Rows of a table: whole numbers (...), as floats, give (..., num_output), plus a bias.
+    """Return the row of a table for each integer, plus a bias.
 
-    Weights: the table (input_dim, num_output), the bias (num_output,). A number outside 0..input_dim-1 has no
-    meaning.
+    Integers (...), stored as floats, to (..., num_output). An integer outside 0..input_dim-1 is undefined.
+    Weights: the table (input_dim, num_output), the bias (num_output,).
     Source: BVLC/caffe src/caffe/layers/embed_layer.cpp.
     """
 
@@ -34,7 +34,7 @@ class Embed(Layer):
         need(self.input_dim > 0, "input_dim must be positive, got 0")
 
     def forward(self, x: Any) -> Any:
-        filler = given(self.weight_filler, self.has("weight_filler"))
+        filler = filler_if_written(self.weight_filler, self.has("weight_filler"))
         table = self.blob(0, (self.input_dim, self.num_output), filler)
         y = ops.gather(table, x.astype(np.int64))
         if not self.bias_term:

@@ -12,8 +12,9 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("Exp")
 class Exp(Layer):
-    """base ** (shift + scale * x).
+    """Compute base ** (shift + scale * x).
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/exp_layer.cpp.
     """
 

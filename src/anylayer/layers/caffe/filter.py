@@ -12,9 +12,9 @@ from anylayer.layer import Layer, layer, need
 
 @layer("Filter")
 class Filter(Layer):
-    """Keep the samples whose selector, the last input (N,), is not 0: each input (N, ...) gives (K, ...).
+    """Keep the samples whose selector is not 0.
 
-    How many are kept is known only when the network runs.
+    Inputs (N, ...), the last of which is the selector (N,), to outputs (K, ...). K is a dynamic size.
     Source: BVLC/caffe src/caffe/layers/filter_layer.cpp.
     """
 
@@ -27,10 +27,10 @@ class Filter(Layer):
         n = selector.shape[0] if selector.shape else 0
         need(
             len(selector.shape) >= 1 and int(np.prod(selector.shape[1:])) == 1,
-            f"the selector must be one value a sample (N,), got shape {tuple(selector.shape)}",
+            f"the selector must have one value per sample (N,), got shape {tuple(selector.shape)}",
         )
         for i, x in enumerate(data):
-            need(x.shape[0] == n, f"input {i} has {x.shape[0]} samples, the selector {n}")
+            need(x.shape[0] == n, f"input {i} has {x.shape[0]} samples, but the selector has {n}")
         kept = selector.reshape(n) != 0
         order = np.argsort(np.where(kept, np.arange(n), np.arange(n) + n))
         count = kept.astype(np.int64).sum()

@@ -13,10 +13,11 @@ from anylayer.layers.caffe._resampling import plane_of
 
 @layer("FlowWarp")
 class FlowWarp(Layer):
-    """Sample an image where a flow points to, bilinear (FlowNet 2.0, arXiv 1612.01925).
+    """Sample an image by bilinear interpolation where a flow points to (FlowNet 2.0, arXiv 1612.01925).
 
-    Pixel (x, y) of the output is input 0 at (x + u, y + v), u and v being the two channels of input 1. A point
-    outside of [0, W) x [0, H) gives `fill_value`; between the last cell and the border lies the last cell.
+    Image (N, C, H, W) and flow (N, 2, H, W) to (N, C, H, W). Pixel (x, y) of the output is the image at (x + u, y
+    + v), where u and v are the channels of the flow. A point outside [0, W) x [0, H) gives `fill_value`; between
+    the center of the last cell and the border, the last cell is repeated.
     Source: lmb-freiburg/flownet2 src/caffe/layers/flow_warp_layer.cpp.
     """
 
@@ -25,7 +26,6 @@ class FlowWarp(Layer):
     fill_value: str = field(1, Enum(ZERO=1, NOT_A_NUMBER=2), "ZERO", doc="values of points outside the image")
 
     def forward(self, image: Any, flow: Any) -> Any:
-        """(N, C, H, W) and (N, 2, H, W) to (N, C, H, W)."""
         h, w = plane_of(image)
         wanted = (image.shape[0], 2, h, w)
         need(tuple(flow.shape) == wanted, f"the flow must be of shape {wanted}, got {tuple(flow.shape)}")
@@ -39,6 +39,6 @@ class FlowWarp(Layer):
 
 
 def _point(inside: Any, at: Any, size: int) -> Any:
-    """Cells `at` as grid_sample counts them, from -1 to 1; those outside, which may be NaN, as the first cell."""
+    """Return coordinates of cells `at` in -1..1, as grid_sample counts; points outside, maybe NaN, are cell 0."""
     at = np.where(inside, at, np.float32(0))
     return (at * np.float32(2) + np.float32(1)) / np.float32(size) - np.float32(1)

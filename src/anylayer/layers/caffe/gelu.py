@@ -10,7 +10,10 @@ from anylayer.layer import Layer, layer
 
 @layer("GELU")
 class GELU(Layer):
-    """x times the share of the normal distribution below x (arXiv 1606.08415)."""
+    """Compute x * P(X <= x) for a standard normal X.
+
+    The output has the shape of the input. Source: arXiv 1606.08415.
+    """
 
     elementwise = True
 

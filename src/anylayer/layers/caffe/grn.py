@@ -11,8 +11,9 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("GRN")
 class GRN(Layer):
-    """Divide each pixel by the length of its channels: y = x / sqrt(bias + sum over C of x * x), the same shape.
+    """Compute x / sqrt(bias + sum of x * x over the channels).
 
+    (N, C, H, W) to the same shape.
     Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/grn_layer.cpp.
     """
 

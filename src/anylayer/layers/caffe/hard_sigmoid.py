@@ -10,8 +10,9 @@ from anylayer.layer import Layer, layer
 
 @layer("HardSigmoid")
 class HardSigmoid(Layer):
-    """0.2 * x + 0.5, limited to 0..1.
+    """Compute 0.2 * x + 0.5, clipped to 0..1.
 
+    The output has the shape of the input.
     Source: eric612/MobileNet-YOLO src/caffe/layers/hard_sigmoid_layer.cpp.
     """
 

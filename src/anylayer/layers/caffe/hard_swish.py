@@ -10,7 +10,11 @@ from anylayer.layer import Layer, layer
 
 @layer("HardSwish")
 class HardSwish(Layer):
-    """x * min(max(x + 3, 0), 6) / 6 (MobileNet v3, arXiv 1905.02244)."""
+    """Compute x * min(max(x + 3, 0), 6) / 6.
+
+    The output has the shape of the input.
+    Source: MobileNet v3, arXiv 1905.02244.
+    """
 
     elementwise = True
 

@@ -9,7 +9,7 @@ from anylayer.layer import Layer, field, layer
 
 @layer("HDF5Output")
 class HDF5Output(Layer):
-    """Caffe writes the inputs to a file; here they are taken and nothing is written.
+    """Consume the inputs; Caffe writes them to a file, here nothing is written.
 
     Source: BVLC/caffe src/caffe/layers/hdf5_output_layer.cpp.
     """

@@ -13,9 +13,10 @@ from anylayer.layers.caffe._convolution import ConvolutionLayer
 
 @layer("Im2col")
 class Im2col(ConvolutionLayer):
-    """Unfold windows into channels: (..., C, spatial...) to (..., C * kernel cells, windows along each axis).
+    """Return the cells of each window as channels.
 
-    Channel c * cells + i holds what cell i (row by row) of every window sees of channel c.
+    (..., C, spatial...) to (..., C * kernel cells, windows along each axis). Channel c * cells + i holds cell i of
+    each window in channel c, where the cells of a kernel are counted in C order.
     Source: BVLC/caffe src/caffe/layers/im2col_layer.cpp.
     """
 

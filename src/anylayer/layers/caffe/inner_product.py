@@ -9,25 +9,26 @@ from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._axes import canonical
-from anylayer.layers.caffe._messages import given
+from anylayer.layers.caffe._messages import filler_if_written
 
 
 @layer("InnerProduct")
 class InnerProduct(Layer):
-    """A fully connected layer: all axes from `axis` on are one vector of K values, which gives num_output.
+    """Compute the product of a matrix with the vector of all axes from `axis` on, plus a bias.
 
+    (..., K values) to (..., num_output).
     Weights: (num_output, K), or (K, num_output) with `transpose`; bias (num_output,).
     Source: BVLC/caffe src/caffe/layers/inner_product_layer.cpp.
     """
 
     message = "inner_product_param"
     numbers = {"": 117}
-    num_output: int = field(1, "uint32", doc="values that come out")
+    num_output: int = field(1, "uint32", doc="number of outputs")
     bias_term: bool = field(2, "bool", True, doc="add a bias")
-    weight_filler: Filler = field(3, Filler, doc="values of the weights without a file")
+    weight_filler: Filler = field(3, Filler, doc="filler of the weights without a weights file")
     bias_filler: Filler = field(4, Filler, doc="values of the bias without a file; default 0")
     axis: int = field(5, "int32", 1, doc="first axis of the vector")
-    transpose: bool = field(6, "bool", False, doc="the weights lie transposed in the file")
+    transpose: bool = field(6, "bool", False, doc="whether the weights are transposed in the file")
 
     def setup(self) -> None:
         need(self.num_output > 0, "num_output must be positive, got 0")
@@ -36,9 +37,9 @@ class InnerProduct(Layer):
         axis = canonical(self.axis, x)
         before, length = tuple(x.shape[:axis]), prod(x.shape[axis:])
         shape = (length, self.num_output) if self.transpose else (self.num_output, length)
-        weights = self.blob(0, shape, given(self.weight_filler, self.has("weight_filler")))
+        weights = self.blob(0, shape, filler_if_written(self.weight_filler, self.has("weight_filler")))
         bias = self.blob(1, (self.num_output,), self.bias_filler, what="bias") if self.bias_term else None
-        count = before[0] if axis == 1 else prod(before)  # of regions, it may be known only when running
+        count = before[0] if axis == 1 else prod(before)  # the number of regions may be dynamic
         rows = x if axis == 1 and len(x.shape) == 2 else x.reshape(count, length)
         y = ops.gemm(rows, weights, bias, trans_b=not self.transpose)
         return y if axis == 1 else y.reshape(*before, self.num_output)

@@ -9,7 +9,7 @@ from anylayer.network import TensorType
 
 @layer("Input")
 class Input(Layer):
-    """Inputs of the network, one output each.
+    """Declare inputs of the network, one per output.
 
     Source: BVLC/caffe src/caffe/layers/input_layer.cpp.
     """
@@ -18,7 +18,10 @@ class Input(Layer):
     numbers = {"": 143}
     role = "input"
     shape: tuple[BlobShape, ...] = field(
-        1, BlobShape, repeated=True, doc="one for all outputs, or one each; none: told when the network is run"
+        1,
+        BlobShape,
+        repeated=True,
+        doc="one for all outputs, or one per output; none: given when the network runs",
     )
 
     def input_types(self) -> list[TensorType | None]:

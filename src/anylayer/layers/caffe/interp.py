@@ -11,16 +11,20 @@ from anylayer.layers.caffe._resampling import align_corners, by_matrices, need_p
 
 @layer("Interp", dialects=("deeplab", "pspnet", "synopsys", "ascend"))
 class Interp(Layer):
-    """Bilinear resize with aligned corners, `zoom_factor` z giving 1 + z * (H - 1) rows (DeepLab, PSPNet).
+    """Resize by bilinear interpolation with aligned corners; zoom_factor z gives 1 + z * (H - 1) rows.
 
-    (N, C, H, W) to (N, C, H', W'). Negative pads crop the input first: to He = H + pad_beg + pad_end rows. Then
-    H' is, by what the file writes: (He - 1) // shrink_factor + 1 for shrink_factor alone; 1 + zoom_factor * (He
-    - 1) for zoom_factor alone; `height` where height and width are written; the first, then the second rule for
-    both factors; He * full_zoom_factor (synopsys). An optional second input gives the size instead (some
-    forks).
+    (N, C, H, W) to (N, C, H', W'), used by DeepLab and PSPNet. Negative pads first crop the input to He = H +
+    pad_beg + pad_end rows. H' depends on the fields that the file contains:
 
-    Where no dialect is given, this is what Interp means. Source: xmojiao/deeplab_v2, hszhao/PSPNet and
-    synopsys-caffe src/caffe/layers/interp_layer.cpp, src/caffe/util/interp.cpp.
+        shrink_factor alone:  (He - 1) // shrink_factor + 1
+        zoom_factor alone:    1 + zoom_factor * (He - 1)
+        height and width:     height
+        both factors:         the first rule, then the second
+        full_zoom_factor:     He * full_zoom_factor (synopsys)
+
+    An optional second input gives the size instead (some forks). Without a dialect, this class is meant.
+    Source: xmojiao/deeplab_v2, hszhao/PSPNet and synopsys-caffe src/caffe/layers/interp_layer.cpp,
+    src/caffe/util/interp.cpp.
     """
 
     message = "interp_param"
@@ -36,11 +40,11 @@ class Interp(Layer):
     }
     height: int = field(1, "int32", 0, doc="rows of the output")
     width: int = field(2, "int32", 0, doc="columns of the output")
-    zoom_factor: int = field(3, "int32", 1, doc="the distance of two neighbours becomes this many pixels")
-    shrink_factor: int = field(4, "int32", 1, doc="every so manieth pixel is kept")
-    pad_beg: int = field(5, "int32", 0, doc="0, or minus the rows and columns cut off at the beginning")
-    pad_end: int = field(6, "int32", 0, doc="0, or minus the rows and columns cut off at the end")
-    full_zoom_factor: int = field(7, "int32", 1, doc="the output has this many times the rows and columns")
+    zoom_factor: int = field(3, "int32", 1, doc="distance of two neighbours in the output, in pixels")
+    shrink_factor: int = field(4, "int32", 1, doc="keep every n-th pixel")
+    pad_beg: int = field(5, "int32", 0, doc="0, or minus the number of rows and columns cropped at the beginning")
+    pad_end: int = field(6, "int32", 0, doc="0, or minus the number of rows and columns cropped at the end")
+    full_zoom_factor: int = field(7, "int32", 1, doc="factor of the numbers of rows and columns")
 
     def setup(self) -> None:
         for name in ("pad_beg", "pad_end"):
@@ -63,7 +67,7 @@ class Interp(Layer):
         return by_matrices(x, align_corners(h + cut, size[0]), align_corners(w + cut, size[1]))
 
     def size(self, h: int, w: int) -> tuple[int, int]:
-        """The output's size for the cropped input's."""
+        """Return the size of the output for that of the cropped input."""
         zoom, shrink = self.has("zoom_factor"), self.has("shrink_factor")
         sized = self.has("height") and self.has("width")
         if zoom != shrink:
@@ -86,8 +90,9 @@ class Interp(Layer):
 
 @layer("Interp", dialects=("opencv",))
 class InterpOpenCV(Interp):
-    """Bilinear resize with aligned corners, as OpenCV reads it: no crop, no shrink_factor.
+    """Resize by bilinear interpolation with aligned corners, without crop and shrink_factor (OpenCV).
 
+    (N, C, H, W) to (N, C, H', W').
     Source: opencv modules/dnn/src/layers/resize_layer.cpp.
     """
 
@@ -103,10 +108,11 @@ class InterpOpenCV(Interp):
 
 @layer("Interp", dialects=("model-optimizer", "openvino"))
 class InterpModelOptimizer(Interp):
-    """Bilinear resize with aligned corners, `zoom_factor` z giving z * H rows (Model Optimizer 2018).
+    """Resize by bilinear interpolation with aligned corners; zoom_factor z gives z * H rows (OpenVINO 2018).
 
-    A factor of 1 counts as absent; both factors together give 1 + zoom_factor * (H - 1) / shrink_factor,
-    rounded down. Source: opencv/dldt 2018 model-optimizer/extensions/ops/interp.py.
+    (N, C, H, W) to (N, C, H', W'). A factor of 1 counts as absent. Both factors together give 1 + zoom_factor * (H
+    - 1) / shrink_factor rows, rounded down.
+    Source: opencv/dldt 2018 model-optimizer/extensions/ops/interp.py.
     """
 
     @classmethod

@@ -12,8 +12,9 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("Log")
 class Log(Layer):
-    """Logarithm to `base` of shift + scale * x.
+    """Compute the logarithm to `base` of shift + scale * x.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/log_layer.cpp.
     """
 

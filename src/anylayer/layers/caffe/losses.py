@@ -1,4 +1,4 @@
-"""Losses that serve training only: declared, so that files with them can be read, and not computed."""
+"""Losses that only serve training: they are declared so that files with them can be read, but not computed."""
 
 from __future__ import annotations
 
@@ -8,32 +8,36 @@ from anylayer.layers.caffe._losses import LossLayer, TrainingLoss
 
 @layer("EuclideanLoss")
 class EuclideanLoss(TrainingLoss, LossLayer):
-    """Half the mean squared distance of two inputs.
+    """Declare half the mean squared distance of two inputs.
 
+    It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/euclidean_loss_layer.cpp.
     """
 
 
 @layer("MultinomialLogisticLoss")
 class MultinomialLogisticLoss(TrainingLoss, LossLayer):
-    """Mean of -log(probability) at the labels.
+    """Declare the mean of -log(probability) at the labels.
 
+    It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/multinomial_logistic_loss_layer.cpp.
     """
 
 
 @layer("SigmoidCrossEntropyLoss")
 class SigmoidCrossEntropyLoss(TrainingLoss, LossLayer):
-    """Cross entropy of sigmoid(x) and targets of 0..1.
+    """Declare the cross entropy of sigmoid(x) and targets in 0..1.
 
+    It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/sigmoid_cross_entropy_loss_layer.cpp.
     """
 
 
 @layer("HingeLoss")
 class HingeLoss(TrainingLoss):
-    """One-against-all hinge loss.
+    """Declare the one-against-all hinge loss.
 
+    It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/hinge_loss_layer.cpp.
     """
 
@@ -44,8 +48,9 @@ class HingeLoss(TrainingLoss):
 
 @layer("InfogainLoss")
 class InfogainLoss(TrainingLoss):
-    """Logistic loss weighted by a matrix over pairs of labels.
+    """Declare the logistic loss, weighted by a matrix over pairs of labels.
 
+    It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/infogain_loss_layer.cpp.
     """
 
@@ -57,8 +62,9 @@ class InfogainLoss(TrainingLoss):
 
 @layer("ContrastiveLoss")
 class ContrastiveLoss(TrainingLoss):
-    """Draw similar pairs together and push others apart (Hadsell et al. 2006).
+    """Declare the loss that pulls similar pairs together and pushes others apart (Hadsell et al. 2006).
 
+    It serves training and is not computed.
     Source: BVLC/caffe src/caffe/layers/contrastive_loss_layer.cpp.
     """
 
@@ -70,8 +76,9 @@ class ContrastiveLoss(TrainingLoss):
 
 @layer("SmoothL1Loss")
 class SmoothL1Loss(TrainingLoss):
-    """Squares near 0, absolute values further out, of the difference of two inputs.
+    """Declare the smooth L1 loss: squares near 0, absolute values elsewhere, of the difference of two inputs.
 
+    It serves training and is not computed.
     Source: rbgirshick/caffe-fast-rcnn src/caffe/layers/smooth_L1_loss_layer.cpp.
     """
 
@@ -82,36 +89,43 @@ class SmoothL1Loss(TrainingLoss):
 
 @layer("MultiBoxLoss")
 class MultiBoxLoss(TrainingLoss, LossLayer):
-    """Matching, localization and confidence losses of SSD (arXiv 1512.02325).
+    """Declare the matching, localization and confidence losses of SSD (arXiv 1512.02325).
 
+    It serves training and is not computed.
     Source: weiliu89/caffe (ssd) src/caffe/layers/multibox_loss_layer.cpp.
     """
 
 
 @layer("DetectionEvaluate")
 class DetectionEvaluate(TrainingLoss):
-    """True and false positives of SSD's detections.
+    """Declare the counts of true and false positives of SSD's detections.
 
+    It serves training and is not computed.
     Source: weiliu89/caffe (ssd) src/caffe/layers/detection_evaluate_layer.cpp.
     """
 
 
 @layer("RegionLoss")
 class RegionLoss(TrainingLoss):
-    """YOLO v2's loss.
+    """Declare the loss of YOLO v2.
 
+    It serves training and is not computed.
     Source: gklz1982/caffe-yolov2 src/caffe/layers/region_loss_layer.cpp.
     """
 
 
 @layer("YoloLoss")
 class YoloLoss(TrainingLoss):
-    """YOLO v3's loss."""
+    """Declare the loss of YOLO v3.
+
+    It serves training and is not computed.
+    """
 
 
 @layer("Yolov3")
 class Yolov3(TrainingLoss):
-    """YOLO v3's loss.
+    """Declare the loss of YOLO v3.
 
+    It serves training and is not computed.
     Source: eric612/MobileNet-YOLO src/caffe/layers/yolov3_layer.cpp.
     """

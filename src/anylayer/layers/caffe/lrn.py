@@ -13,20 +13,26 @@ from anylayer.layers.caffe._messages import ENGINE
 
 @layer("LRN")
 class LRN(Layer):
-    """Divide each element by a power of the mean square around it: (N, C, H, W) to the same shape.
+    """Divide each element by a power of the mean square of its neighbourhood.
 
-    ACROSS_CHANNELS: x * (k + alpha / local_size * sum of squares over local_size channels) ** -beta.
-    WITHIN_CHANNEL: x * (1 + alpha * mean of squares over local_size x local_size pixels) ** -beta, without k.
+    (N, C, H, W) to the same shape.
+
+        ACROSS_CHANNELS: x * (k + alpha / local_size * sum of squares over local_size channels) ** -beta
+        WITHIN_CHANNEL:  x * (1 + alpha * mean of squares over local_size x local_size pixels) ** -beta, without k
     Source: BVLC/caffe src/caffe/layers/lrn_layer.cpp.
     """
 
     elementwise = True
     message = "lrn_param"
     numbers = {"": 118}
-    local_size: int = field(1, "uint32", 5, doc="channels, or pixels to a side, that count; odd")
+    local_size: int = field(
+        1, "uint32", 5, doc="size of the neighbourhood in channels, or in pixels per side; odd"
+    )
     alpha: float = field(2, "float", 1.0, doc="factor of the mean square")
     beta: float = field(3, "float", 0.75, doc="exponent")
-    norm_region: str = field(4, Enum("ACROSS_CHANNELS", "WITHIN_CHANNEL"), "ACROSS_CHANNELS", doc="what counts")
+    norm_region: str = field(
+        4, Enum("ACROSS_CHANNELS", "WITHIN_CHANNEL"), "ACROSS_CHANNELS", doc="the neighbourhood"
+    )
     k: float = field(5, "float", 1.0, doc="added to the mean square; ACROSS_CHANNELS only")
     engine: str = field(6, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 

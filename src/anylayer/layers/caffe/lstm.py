@@ -13,16 +13,21 @@ from anylayer.layers.caffe._recurrent import Recurrent
 
 @layer("LSTM")
 class LSTM(Recurrent):
-    """Long short-term memory: gates i, f, o, g of W x + b + W (cont h); c = cont f c + i g; h = o tanh(c).
+    """Compute a long short-term memory over a sequence, which indicators divide.
 
-    Blobs: W of x (4 D, I), b (4 D), W of the static input (4 D, S) where there is one, W of h (4 D, D).
+    x (T, N, I) and cont (T, N), optionally a static input and the initial state, to h (T, N, D); with
+    expose_hidden also the last h and c (1, N, D).
+
+        i, f, o, g = gates of W x + b + W (cont h), with sigmoid for i, f, o and tanh for g
+        c = cont f c + i g;  h = o tanh(c)
+
+    Blobs: W of x (4 D, I), b (4 D), optionally W of the static input (4 D, S), W of h (4 D, D).
     Source: BVLC/caffe src/caffe/layers/lstm_layer.cpp, lstm_unit_layer.cpp.
     """
 
     states = 2
 
     def forward(self, *inputs: Any) -> Any:
-        """x (T, N, I), cont (T, N) ... to h (T, N, D); with expose_hidden also the last h and c (1, N, D)."""
         x, cont, static, (h, c) = self.split(inputs)
         d = 4 * self.num_output
         w, bias = self.weights(0, d, x.shape[2], "W of x"), self.bias(1, d, "b")
@@ -36,7 +41,7 @@ class LSTM(Recurrent):
         return [steps, h[None], c[None]][: self.outputs]
 
     def unrolled(self, gates: Any, cont: Any, of_h: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
-        """Step by step, since only the data tell where sequences begin."""
+        """Return all steps and the last state, computed step by step, since `cont` is not a constant."""
         d = self.num_output
         steps = []
         for t in range(gates.shape[0]):
@@ -48,7 +53,7 @@ class LSTM(Recurrent):
         return np.stack(steps), h, c
 
     def run(self, x: Any, w: Any, bias: Any, of_h: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
-        """One sequence an image: ONNX's LSTM, whose gates are i, o, f, g."""
+        """Return all steps and the last state of one sequence per image, by ONNX's LSTM with gates i, o, f, g."""
         gates = np.arange(4 * self.num_output).reshape(4, -1)[[0, 2, 1, 3]].reshape(-1)
         both = np.concatenate([bias[gates], np.zeros(len(gates), np.float32)])
         steps, h, c = ops.lstm(

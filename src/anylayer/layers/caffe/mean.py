@@ -12,9 +12,9 @@ from anylayer.layers.caffe._resampling import plane_of
 
 @layer("Mean")
 class Mean(Layer):
-    """Add or subtract a value per channel: output_scale * (input_scale * x +- mean_scale * value).
+    """Compute output_scale * (input_scale * x +- mean_scale * value) with one value per channel.
 
-    With fewer values than channels they repeat. Each input (N, C, H, W) gives an output of its shape.
+    Each input (N, C, H, W) gives an output of its shape. Fewer values than channels are repeated.
     Source: lmb-freiburg/flownet2 src/caffe/layers/mean_layer.cpp.
     """
 
@@ -26,7 +26,7 @@ class Mean(Layer):
     value: tuple[float, ...] = field(3, "float", repeated=True, doc="the means of the channels")
     mean_scale: float = field(4, "float", 1.0, doc="factor of the mean")
     input_scale: float = field(5, "float", 1.0, doc="factor of the input")
-    output_scale: float = field(6, "float", 1.0, doc="factor of the result")
+    output_scale: float = field(6, "float", 1.0, doc="factor of the output")
 
     def setup(self) -> None:
         need(not self.has("file"), f"a mean image ('{self.file}') is not supported; give its means as value")

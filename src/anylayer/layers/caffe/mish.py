@@ -12,7 +12,10 @@ from anylayer.layer import Layer, layer
 
 @layer("Mish")
 class Mish(Layer):
-    """x * tanh(log(1 + exp(x))) (arXiv 1908.08681)."""
+    """Compute x * tanh(log(1 + exp(x))).
+
+    The output has the shape of the input. Source: arXiv 1908.08681.
+    """
 
     elementwise = True
 

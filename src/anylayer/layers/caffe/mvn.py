@@ -11,9 +11,10 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("MVN")
 class MVN(Layer):
-    """(x - mean) / (standard deviation + eps) of each sample, by channel or over all: (N, C, H, W).
+    """Compute (x - mean) / (standard deviation + eps) of each sample, per channel or over all channels.
 
-    An input of fewer axes gets axes of size 1 at the end, and the output keeps them.
+    (N, C, H, W) to the same shape. An input of lower rank gets axes of size 1 at the end, and the output keeps
+    them.
     Source: BVLC/caffe src/caffe/layers/mvn_layer.cpp.
     """
 

@@ -12,12 +12,11 @@ from anylayer.layer.filler import Filler
 
 @layer("Normalize")
 class Normalize(Layer):
-    """Divide by the Euclidean length, then multiply by a learnt scale: (N, C, H, W) to the same shape.
+    """Compute x / sqrt(eps + sum of squares) * scale.
 
-    y = x / sqrt(eps + sum(x * x)) * scale, the sum over (C, H, W) of an image where `across_spatial` is set,
-    else over C at each pixel. Blob 0 is the scale: one value where `channel_shared` is set, else C; without a
-    weights file `scale_filler` gives it (1 where that is absent).
-
+    (N, C, H, W) to the same shape. The sum runs over (C, H, W) of an image with `across_spatial`, else over C at
+    each pixel. Blob: the scale, () with `channel_shared`, else (C,). Without a weights file `scale_filler` gives
+    it, 1 by default.
     Source: weiliu89/caffe (branch ssd) src/caffe/layers/normalize_layer.cpp.
     """
 
@@ -25,7 +24,7 @@ class Normalize(Layer):
     elementwise = True
     numbers = {"": 206, "ssd": 206, "opencv": 149, "model-optimizer": 204}
     across_spatial: bool = field(1, "bool", True, doc="one length for the image, not one for each pixel")
-    scale_filler: Filler = field(2, Filler, doc="what gives the scale without a weights file")
+    scale_filler: Filler = field(2, Filler, doc="filler of the scale without a weights file")
     channel_shared: bool = field(3, "bool", True, doc="one scale for all channels")
     eps: float = field(4, "float", 1e-10, doc="added to the sum of squares")
 

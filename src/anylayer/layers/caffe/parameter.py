@@ -10,7 +10,7 @@ from anylayer.layers.caffe._messages import BlobShape, constant
 
 @layer("Parameter")
 class Parameter(Layer):
-    """A weight as an output; 0 without a file.
+    """Return a weight as an output; 0 without a weights file.
 
     Source: BVLC/caffe include/caffe/layers/parameter_layer.hpp.
     """

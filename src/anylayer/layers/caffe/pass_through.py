@@ -8,7 +8,7 @@ from anylayer.layers.caffe.reorg import ReorgAscend
 
 @layer("PassThrough")
 class PassThrough(ReorgAscend):
-    """Pixels into channels so that the channels of a pixel stay together: Ascend's Reorg under its inner name.
+    """Move pixels into channels, keeping the channels of a pixel together (Ascend's Reorg under its inner name).
 
-    Shapes and source: see ReorgAscend in reorg.py.
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; for the source see ReorgAscend in reorg.py.
     """

@@ -9,14 +9,14 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("Permute")
 class Permute(Layer):
-    """Reorder the axes: output axis i is input axis `order`[i]; axes not listed follow in their order.
+    """Permute the axes: output axis i is input axis order[i]; axes not listed follow in their order.
 
     Source: weiliu89/caffe (branch ssd) src/caffe/layers/permute_layer.cpp.
     """
 
     message = "permute_param"
     numbers = {"": 202, "ssd": 202, "caffe-plus": 150, "atlas": 151, "opencv": 148, "model-optimizer": 154}
-    order: tuple[int, ...] = field(1, "uint32", repeated=True, doc="the input's axes in the output's order")
+    order: tuple[int, ...] = field(1, "uint32", repeated=True, doc="axes of the input, in the order of the output")
 
     def forward(self, x: Any) -> Any:
         rank = len(x.shape)

@@ -11,9 +11,10 @@ from anylayer.layers.caffe._resampling import need_plane, plane_of
 
 @layer("PixelShuffle")
 class PixelShuffle(Layer):
-    """Channels into pixels: (N, C * r * r, H, W) to (N, C, H * r, W * r), r = `upscale_factor`.
+    """Move channels into pixels of blocks of r x r, with r = upscale_factor.
 
-    Pixel (dy, dx) of a block of channel c comes from channel c * r * r + dy * r + dx (arXiv 1609.05158).
+    (N, C * r * r, H, W) to (N, C, H * r, W * r). Pixel (dy, dx) of a block of channel c comes from channel c * r *
+    r + dy * r + dx (arXiv 1609.05158).
     Source: wj1tr0y/gait_extractor src/caffe/layers/pixel_shuffle_layer.cpp.
     """
 

@@ -30,40 +30,43 @@ class Line:
 
     @classmethod
     def of(cls, size: int, kernel: int, stride: int, pad: int, ceil: bool) -> Line:
-        """Caffe's rule: (size + 2 * pad - kernel) / stride + 1 windows, rounded up or down; where there is
-        padding, the last one is left out if it starts behind the map."""
+        """Return the windows by Caffe's rule: (size + 2 * pad - kernel) / stride + 1, rounded up or down.
+
+        With padding, the last window is dropped when it starts after the map and the padding before it.
+        """
         spare = size + 2 * pad - kernel
         count = (-(-spare // stride) if ceil else spare // stride) + 1
         if pad and (count - 1) * stride >= size + pad:
             count -= 1
-        need(count >= 1, f"a kernel of {kernel} and stride {stride} have no place on {size} cells with pad {pad}")
+        need(count >= 1, f"a kernel of {kernel} with stride {stride} does not fit {size} cells with pad {pad}")
         return cls(size, kernel, stride, pad, count)
 
     @property
     def starts(self) -> Any:
-        """First cell of each window."""
+        """Return the first cell of each window."""
         return np.arange(self.count) * self.stride - self.pad
 
     @property
     def inside(self) -> int:
-        """How many windows see the map; those behind see nothing."""
+        """Return the number of windows that overlap the map; the windows after them do not."""
         return int((self.starts < self.size).sum())
 
     @property
     def end(self) -> int:
-        """Padding at the end that the windows inside reach into."""
+        """Return the padding at the end that the windows inside need."""
         return max(0, (self.inside - 1) * self.stride + self.kernel - self.size - self.pad)
 
     @property
     def cells(self) -> Any:
-        """Cells each window is divided by: those up to the padding's end; 0 or less where it starts there."""
+        """Return the cells by which each window is divided: those within the padding, maybe 0 or less."""
         return np.minimum(self.starts + self.kernel, self.size + self.pad) - self.starts
 
 
 def pool(x: Any, method: str, lines: tuple[Line, Line]) -> Any:
-    """Pool (N, C, H, W) by the maximum ("MAX", the lowest float where a window sees nothing) or the mean ("AVE").
+    """Return (N, C, H, W), pooled by the maximum ("MAX") or the mean ("AVE").
 
-    Source: BVLC/caffe src/caffe/layers/pooling_layer.cpp.
+    The maximum of a window outside the map is the lowest float. Source: BVLC/caffe
+    src/caffe/layers/pooling_layer.cpp.
     """
     if method == "MAX":
         return _widened(_run(ops.max_pool, x, lines), lines, _LOWEST)
@@ -74,7 +77,7 @@ def pool(x: Any, method: str, lines: tuple[Line, Line]) -> Any:
     padded = any(line.pad for line in lines)
     if clipped and padded:
         y = _run(ops.average_pool, x, lines, count_include_pad=True) * (whole / cells[inside]).astype(np.float32)
-    else:  # without padding only the cells of the map count; with it, and nothing clipped, all of a window
+    else:  # without padding, cells of the map count; with padding and no clipped window, all cells count
         y = _run(ops.average_pool, x, lines, count_include_pad=padded)
     y = _widened(y, lines, 0)
     if (cells == 0).any():  # Caffe divides 0 by 0
@@ -83,7 +86,7 @@ def pool(x: Any, method: str, lines: tuple[Line, Line]) -> Any:
 
 
 def pool_with_mask(x: Any, lines: tuple[Line, Line]) -> tuple[Any, Any]:
-    """Maximum pooling, and the flat place of each maximum in its plane as a float, -1 where there is none."""
+    """Return the maxima, and the flat index of each in its plane as a float, -1 outside the map."""
     y, index = _run(ops.max_pool_with_indices, x, lines)
     return _widened(y, lines, _LOWEST), _widened(index.astype(np.float32), lines, -1)
 
@@ -96,7 +99,7 @@ def _run(operator: Callable[..., Any], x: Any, lines: tuple[Line, Line], **optio
 
 
 def _widened(y: Any, lines: tuple[Line, Line], value: Any) -> Any:
-    """With a constant for the windows that see nothing."""
+    """Return `y` with a constant for the windows outside the map."""
     missing = [line.count - line.inside for line in lines]
     if not any(missing):
         return y
@@ -105,28 +108,28 @@ def _widened(y: Any, lines: tuple[Line, Line], value: Any) -> Any:
 
 @layer("Pooling")
 class Pooling(Layer):
-    """The maximum or mean of each window: (N, C, H, W) to (N, C, H', W').
+    """Compute the maximum or the mean of each window.
 
-    The number of windows is rounded up. The mean counts padded cells, but none behind the padding. A second output
-    of MAX gives the flat place of each maximum in its plane, as a float.
+    (N, C, H, W) to (N, C, H', W'). The number of windows is rounded up. The mean counts padded cells, but no cells
+    beyond the padding. A second output of MAX is the flat index of each maximum in its plane, as a float.
     Source: BVLC/caffe src/caffe/layers/pooling_layer.cpp.
     """
 
     message = "pooling_param"
     numbers = {"": 121}
     pool: str = field(1, Enum("MAX", "AVE", "STOCHASTIC"), "MAX", doc="method")
-    kernel_size: int = field(2, "uint32", 0, doc="cells of the height and width")
-    stride: int = field(3, "uint32", 1, doc="step of the height and width")
+    kernel_size: int = field(2, "uint32", 0, doc="kernel size of height and width")
+    stride: int = field(3, "uint32", 1, doc="stride of height and width")
     pad: int = field(4, "uint32", 0, doc="padding on all sides; less than the kernel")
-    kernel_h: int = field(5, "uint32", 0, doc="cells of the height")
-    kernel_w: int = field(6, "uint32", 0, doc="cells of the width")
-    stride_h: int = field(7, "uint32", 1, doc="step of the height")
-    stride_w: int = field(8, "uint32", 1, doc="step of the width")
+    kernel_h: int = field(5, "uint32", 0, doc="kernel size along the height")
+    kernel_w: int = field(6, "uint32", 0, doc="kernel size along the width")
+    stride_h: int = field(7, "uint32", 1, doc="stride along the height")
+    stride_w: int = field(8, "uint32", 1, doc="stride along the width")
     pad_h: int = field(9, "uint32", 0, doc="padding above and below")
     pad_w: int = field(10, "uint32", 0, doc="padding left and right")
     engine: str = field(11, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
-    global_pooling: bool = field(12, "bool", False, doc="one window over the whole map")
-    round_mode: str = field(13, Enum("CEIL", "FLOOR"), "CEIL", doc="how the number of windows is rounded")
+    global_pooling: bool = field(12, "bool", False, doc="whether one window covers the whole map")
+    round_mode: str = field(13, Enum("CEIL", "FLOOR"), "CEIL", doc="rounding of the number of windows")
     ceil_mode: bool = field(
         14, "bool", True, doc="forks: false is round_mode FLOOR (its number is 13 in OpenCV, Ascend and MO18)"
     )
@@ -134,7 +137,7 @@ class Pooling(Layer):
     def setup(self) -> None:
         need(
             self.pool != "STOCHASTIC",
-            "pool STOCHASTIC draws random cells, which gives no fixed answer; Caffe has it on GPUs only",
+            "pool STOCHASTIC selects random cells, so its output is not defined; Caffe has it on GPUs only",
         )
         both = self.has("round_mode") and self.has("ceil_mode")
         need(
@@ -143,7 +146,10 @@ class Pooling(Layer):
         )
         kernels = [n for n in ("kernel_size", "kernel_h", "kernel_w") if self.has(n)]
         if self.global_pooling:
-            need(not kernels, f"global_pooling takes the map's size as kernel, so {' and '.join(kernels)} must go")
+            need(
+                not kernels,
+                f"global_pooling uses the size of the map as kernel, so remove {' and '.join(kernels)}",
+            )
             return
         need(kernels, "the kernel is missing: give kernel_size, or kernel_h and kernel_w, or global_pooling: true")
         for whole, high, wide in (

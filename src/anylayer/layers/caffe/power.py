@@ -11,8 +11,9 @@ from anylayer.layer import Layer, field, layer
 
 @layer("Power")
 class Power(Layer):
-    """(shift + scale * x) ** power.
+    """Compute (shift + scale * x) ** power.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/power_layer.cpp.
     """
 

@@ -12,9 +12,9 @@ from anylayer.layers.caffe._messages import constant
 
 @layer("PReLU")
 class PReLU(Layer):
-    """x where x > 0, else x times a learned slope: (N, C, ...) to the same shape.
+    """Compute x where x > 0, else slope * x with a learned slope.
 
-    Weight: slope (C,), or () with `channel_shared`.
+    (N, C, ...) to the same shape. Weight: slope (C,), or () with `channel_shared`.
     Source: BVLC/caffe src/caffe/layers/prelu_layer.cpp; arXiv 1502.01852.
     """
 

@@ -14,14 +14,13 @@ from anylayer.layers.caffe._resampling import plane_of
 
 @layer("PriorBox", dialects=("ssd", "ascend", "mobilenet-yolo"))
 class PriorBox(SsdPriors):
-    """Boxes around every cell of input 0 for an image of input 1's size; sizes are cut to whole pixels (SSD).
+    """Return prior boxes around every cell of a feature map, with sizes truncated to whole pixels (SSD).
 
-    (N, C, H, W) and the image (N, C', H', W') to (1, 2, H * W * P * 4): [0, 0] the boxes (left, top, right,
-    bottom, as parts of the image), [0, 1] their variances. For each min_size a cell has a square of it, with a
-    max_size a square of sqrt(min_size * max_size), and a box of min_size * sqrt(r) by min_size / sqrt(r) for
-    each ratio r but 1. Depends on shapes alone: a constant of the network. Where no dialect is given, this is
-    what PriorBox means.
-
+    Feature map (N, C, H, W) and image (N, C', H', W') to (1, 2, H * W * P * 4): [0, 0] the boxes (left, top,
+    right, bottom, relative to the image), [0, 1] their variances. Per min_size, a cell has a square of that size,
+    with a max_size a square of sqrt(min_size * max_size), and a box of min_size * sqrt(r) by min_size / sqrt(r)
+    for each ratio r other than 1. The output is a constant, since it depends on shapes only. Without a dialect,
+    this class is meant.
     Source: weiliu89/caffe (branch ssd) src/caffe/layers/prior_box_layer.cpp.
     """
 
@@ -31,14 +30,16 @@ class PriorBox(SsdPriors):
 
 @layer("PriorBox", dialects=("opencv",))
 class PriorBoxOpenCV(SsdPriors):
-    """SSD's boxes as OpenCV lays them out: sizes are not cut, boxes are clipped by default.
+    """Return prior boxes with sizes as they are, clipped by default (OpenCV).
 
-    `variance` must be written; img_size, img_h and img_w are ignored, as in OpenCV. Shapes as in ssd. Source:
-    opencv modules/dnn/src/layers/prior_box_layer.cpp.
+    Shapes as for SSD's layer. `variance` is required; img_size, img_h and img_w are ignored, as in OpenCV.
+    Source: opencv modules/dnn/src/layers/prior_box_layer.cpp.
     """
 
-    offset_h: tuple[float, ...] = field(14, "float", repeated=True, doc="in place of offset, downwards: a list")
-    offset_w: tuple[float, ...] = field(15, "float", repeated=True, doc="the same sideways")
+    offset_h: tuple[float, ...] = field(
+        14, "float", repeated=True, doc="offsets along the height, in place of offset"
+    )
+    offset_w: tuple[float, ...] = field(15, "float", repeated=True, doc="the same along the width")
     width: tuple[float, ...] = field(16, "float", repeated=True, doc="widths of the boxes, in place of min_size")
     height: tuple[float, ...] = field(17, "float", repeated=True, doc="heights of the boxes")
 
@@ -50,7 +51,7 @@ class PriorBoxOpenCV(SsdPriors):
         for name in ("offset_h", "offset_w", "width", "height"):
             need(not self.has(name), f"{name} is not supported; give the boxes by min_size and one offset")
         super().setup()
-        need(self.variance, "parameter 'variance' is missing: OpenCV has no default for it")
+        need(self.variance, "parameter 'variance' is missing; OpenCV has no default for it")
         if self.has("img_size") or self.has("img_h"):
             self.note("img_size, img_h and img_w are ignored, as in OpenCV: the image is input 1")
 
@@ -60,10 +61,11 @@ class PriorBoxOpenCV(SsdPriors):
 
 @layer("PriorBox", dialects=("openvino", "model-optimizer"))
 class PriorBoxOpenVINO(SsdPriors):
-    """SSD's boxes as OpenVINO lays them out: sizes are not cut, only `step` and input 1 count.
+    """Return prior boxes with sizes as they are, where only `step` and input 1 count (OpenVINO).
 
-    img_size, img_h, img_w, step_h and step_w are dropped on the way, and without a step the offset is 0.5
-    whatever the file writes. Shapes as in ssd. Source: opencv/dldt 2018 ext_priorbox.cpp; OpenVINO PriorBox-1.
+    Shapes as for SSD's layer. img_size, img_h, img_w, step_h and step_w are ignored, and without a step the offset
+    is 0.5, whatever the file states.
+    Source: opencv/dldt 2018 ext_priorbox.cpp; OpenVINO PriorBox-1.
     """
 
     @classmethod

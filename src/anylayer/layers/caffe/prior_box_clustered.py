@@ -12,18 +12,17 @@ from anylayer.layers.caffe._priors import Priors, Size
 
 @layer("PriorBoxClustered")
 class PriorBoxClustered(Priors):
-    """Boxes of `width` x `height` pixels around every cell of input 0, for an image of the size of input 1.
+    """Return prior boxes of `width` x `height` pixels around every cell of a feature map.
 
-    (N, C, H, W) and the image (N, C', H', W') to (1, 2, H * W * P * 4), as PriorBox: [0, 0] the boxes (left,
-    top, right, bottom, as parts of the image), [0, 1] their variances. min_size, max_size, aspect_ratio and
-    flip are ignored. Depends on shapes alone: a constant of the network.
-
-    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/prior_box_clustered_layer.cpp; opencv/dldt
-    2018 ext_priorbox_clustered.cpp.
+    Feature map (N, C, H, W) and image (N, C', H', W') to (1, 2, H * W * P * 4): [0, 0] the boxes (left, top,
+    right, bottom, relative to the image), [0, 1] their variances. min_size, max_size, aspect_ratio and flip are
+    ignored. The output is a constant, since it depends on shapes only.
+    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/prior_box_clustered_layer.cpp; opencv/dldt 2018
+    ext_priorbox_clustered.cpp.
     """
 
     width: tuple[float, ...] = field(14, "float", repeated=True, doc="widths of the boxes, in pixels")
-    height: tuple[float, ...] = field(15, "float", repeated=True, doc="heights of the boxes, one for each width")
+    height: tuple[float, ...] = field(15, "float", repeated=True, doc="heights of the boxes, one per width")
 
     def setup(self) -> None:
         super().setup()

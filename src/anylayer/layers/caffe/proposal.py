@@ -15,23 +15,25 @@ from anylayer.network import Node
 
 @layer("Proposal")
 class Proposal(Layer):
-    """Turn Faster R-CNN's anchors into regions of interest (arXiv 1506.01497).
+    """Return the regions of interest of Faster R-CNN, best first (arXiv 1506.01497).
 
-    Boxes are in pixels with their ends included (width x2 - x1 + 1), also for overlaps (see for_overlap).
-    Boxes smaller than min_size stay, with score 0. Of equal scores the first by row, column and anchor is
-    better; Caffe's own quicksort leaves that open.
+    Scores (1, 2A, H, W), box offsets (1, 4A, H, W) and image (height, width, scale) to regions [0, x1, y1, x2, y2]
+    (R, 5) and optionally scores (R,). R is a dynamic size, at most post_nms_topn. A fourth value of the image is
+    the scale of the width. Boxes are in pixels, with their ends included (width x2 - x1 + 1), also for overlaps
+    (see for_overlap). Boxes smaller than min_size remain, with score 0. Of equal scores the first by row, column
+    and anchor is better, which Caffe's own quicksort leaves open.
     Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/proposal_layer.cpp, src/caffe/util/nms.cpp.
     """
 
     message = "proposal_param"
     numbers: ClassVar = {"": 201}
-    feat_stride: int = field(1, "uint32", 16, doc="pixels a cell")
-    base_size: int = field(2, "uint32", 16, doc="side of the anchor that ratios and scales change, in pixels")
-    min_size: int = field(3, "uint32", 16, doc="sides below it, in pixels of the unscaled image, void a box")
-    ratio: tuple[float, ...] = field(4, "float", repeated=True, doc="height by width of the anchors")
+    feat_stride: int = field(1, "uint32", 16, doc="pixels per cell")
+    base_size: int = field(2, "uint32", 16, doc="side of the anchor to which ratios and scales apply, in pixels")
+    min_size: int = field(3, "uint32", 16, doc="smallest side of a box, in pixels of the unscaled image")
+    ratio: tuple[float, ...] = field(4, "float", repeated=True, doc="height over width of the anchors")
     scale: tuple[float, ...] = field(5, "float", repeated=True, doc="sizes of the anchors, in base_size")
-    pre_nms_topn: int = field(6, "uint32", 6000, doc="boxes, best first, that enter the suppression")
-    post_nms_topn: int = field(7, "uint32", 300, doc="boxes that leave it at most")
+    pre_nms_topn: int = field(6, "uint32", 6000, doc="boxes, best first, that enter NMS")
+    post_nms_topn: int = field(7, "uint32", 300, doc="largest number of boxes after NMS")
     nms_thresh: float = field(8, "float", 0.7, doc="boxes whose IoU with a better one exceeds it are dropped")
 
     def setup(self) -> None:
@@ -40,13 +42,9 @@ class Proposal(Layer):
         need(self.ratio and self.scale, "needs at least one ratio and one scale")
         need(min(self.ratio) > 0, f"ratio must be positive, got {min(self.ratio):g}")
         need(0 <= self.nms_thresh <= 1, f"nms_thresh must lie in 0..1, got {self.nms_thresh:g}")
-        need(self.outputs <= 2, f"gives rois and, where asked, scores; the node has {self.outputs} outputs")
+        need(self.outputs <= 2, f"has at most 2 outputs (rois, scores), got {self.outputs}")
 
     def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
-        """(1, 2A, H, W), (1, 4A, H, W), image height, width, scale: rois (R, 5) [0, x1, y1, x2, y2], scores (R,).
-
-        R, at most post_nms_topn, is known only when running. A fourth value of `info` is the scale of the width.
-        """
         first = anchors(self.base_size, self.ratio, self.scale)
         check_shapes(scores, deltas, info, len(first))
         info = info.reshape(-1)
@@ -59,8 +57,9 @@ class Proposal(Layer):
 
 @layer("Proposal", dialects=("opencv",))
 class OpenCvProposal(Proposal):
-    """OpenCV's: min_size has no effect, and rows of zeros follow up to post_nms_topn.
+    """Return the regions of interest of Faster R-CNN, padded with zeros to post_nms_topn (OpenCV).
 
+    As Proposal, to regions (post_nms_topn, 5) and scores (post_nms_topn, 1). min_size has no effect.
     Source: opencv/opencv modules/dnn/src/layers/proposal_layer.cpp.
     """
 
@@ -69,7 +68,6 @@ class OpenCvProposal(Proposal):
         return False
 
     def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
-        """As Proposal: rois (post_nms_topn, 5), scores (post_nms_topn, 1)."""
         first = anchors(self.base_size, self.ratio, self.scale)
         check_shapes(scores, deltas, info, len(first))
         found = clipped(boxes(deltas, first, self.feat_stride), info.reshape(-1))
@@ -83,7 +81,10 @@ class OpenCvProposal(Proposal):
 
 @layer("Proposal", dialects=("ascend",))
 class AscendProposal(Layer):
-    """Ascend's: padded rois of shape (N, 5, post_nms_topn), which is not supported."""
+    """Refuse Ascend's layer, whose padded regions (N, 5, post_nms_topn) are not supported.
+
+    No public source states how it pads them.
+    """
 
     message = "proposal_param"
     numbers: ClassVar = {"ascend": 201}
@@ -95,15 +96,15 @@ class AscendProposal(Layer):
     def prepare(self, node: Node, dialect: str | None) -> None:
         need(
             False,
-            "Ascend's Proposal, with rois of shape (N, 5, post_nms_topn), is not supported: no public source says "
-            "how it pads them and what it does with small boxes. Define it in a layers file; Faster R-CNN's own "
-            "layer has nms_thresh in place of iou_threshold, and no output_actual_rois_num",
+            "Ascend's Proposal, with rois of shape (N, 5, post_nms_topn), is not supported, since no public "
+            "source states how it pads them and how it treats small boxes. Define it in a layers file. The layer "
+            "of Faster R-CNN has nms_thresh in place of iou_threshold, and no output_actual_rois_num",
         )
 
 
 @layer("Proposal", dialects=("synopsys",))
 class SynopsysProposal(Layer):
-    """synopsys-caffe's: suppression in the order of the anchors, which is not supported.
+    """Refuse the layer of synopsys-caffe, whose NMS compares boxes in the order of the anchors.
 
     Source: synopsys-caffe src/caffe/layers/proposal_layer.cpp (apply_nms).
     """

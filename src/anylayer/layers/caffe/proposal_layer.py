@@ -23,17 +23,18 @@ _DEFAULTS: dict[str, Any] = {
     "post_nms_topn": 300,
     "nms_thresh": 0.7,
 }
-"""What param_str may give, with the values of generate_anchors.py and of cfg.TEST (lib/fast_rcnn/config.py)."""
+"""The entries of param_str, with the defaults of generate_anchors.py and cfg.TEST (lib/fast_rcnn/config.py)."""
 
 
 @layer("ProposalLayer")
 class ProposalLayer(Layer):
-    """Turn Faster R-CNN's anchors into regions of interest, as the Python layer of py-faster-rcnn does.
+    """Return the regions of interest of Faster R-CNN, as the Python layer of py-faster-rcnn does.
 
-    As Proposal does, but boxes smaller than min_size do not take part, and the scores have a second axis. A
-    prototxt does not tell the values of cfg.TEST: they are py-faster-rcnn's defaults, unless `param_str` gives
-    others by Proposal's names. Of equal scores the first by row, column and anchor is better; argsort leaves
-    that open.
+    Scores (1, 2A, H, W), box offsets (1, 4A, H, W) and image (height, width, scale) to regions [0, x1, y1, x2, y2]
+    (R, 5) and optionally scores (R, 1). R is a dynamic size, at most post_nms_topn. Boxes smaller than min_size do
+    not take part. A prototxt does not contain the values of cfg.TEST: they are the defaults of py-faster-rcnn,
+    unless `param_str` gives others by the names of Proposal's fields. Of equal scores the first by row, column and
+    anchor is better, which argsort leaves open.
     Source: rbgirshick/py-faster-rcnn lib/rpn/proposal_layer.py, generate_anchors.py, lib/nms/nms_kernel.cu;
     YuwenXiong/py-R-FCN lib/rpn/proposal_layer.py (`scales`).
     """
@@ -43,7 +44,7 @@ class ProposalLayer(Layer):
     modules: ClassVar = ("rpn.proposal_layer",)
     module: str = field(1, "string", "", doc="the module of the class; must be rpn.proposal_layer")
     layer: str = field(2, "string", "", doc="name of the class")
-    param_str: str = field(3, "string", "", doc="feat_stride; scales, ratios where they differ")
+    param_str: str = field(3, "string", "", doc="feat_stride, and values that differ from the defaults")
     share_in_parallel: bool = field(4, "bool", False, doc="for training")
 
     def setup(self) -> None:
@@ -58,7 +59,7 @@ class ProposalLayer(Layer):
             need(name in _DEFAULTS, f"param_str has no '{name}'{hint}")
         need("feat_stride" in given, f"param_str must give feat_stride, got {self.param_str!r}")
         self.values = {name: _checked(name, given.get(name, value)) for name, value in _DEFAULTS.items()}
-        need(self.outputs <= 2, f"gives rois and, where asked, scores; the node has {self.outputs} outputs")
+        need(self.outputs <= 2, f"has at most 2 outputs (rois, scores), got {self.outputs}")
         taken = [f"{name}={self.values[name]:g}" for name in list(_DEFAULTS)[4:] if name not in given]
         if taken:
             self.note(
@@ -67,10 +68,6 @@ class ProposalLayer(Layer):
             )
 
     def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
-        """(1, 2A, H, W), (1, 4A, H, W), image height, width, scale: rois (R, 5), scores (R, 1).
-
-        A region is [0, x1, y1, x2, y2]. R, at most post_nms_topn, is known only when running.
-        """
         values = self.values
         first = anchors(values["base_size"], values["ratios"], values["scales"], half_even=True)
         check_shapes(scores, deltas, info, len(first))
@@ -78,13 +75,13 @@ class ProposalLayer(Layer):
         found = clipped(boxes(deltas, first, values["feat_stride"]), info)
         taking_part = large(found, info[[2, 2]] * np.float32(values["min_size"]))
         score = np.where(taking_part, foreground(scores), LOWEST)
-        most = (values["pre_nms_topn"], values["post_nms_topn"])
-        at, count, rois = best(found, score, most, values["nms_thresh"])
+        limits = (values["pre_nms_topn"], values["post_nms_topn"])
+        at, count, rois = best(found, score, limits, values["nms_thresh"])
         return [ops.head(rois, count), ops.head(score[at], count)[:, None]][: self.outputs]
 
 
 def _checked(name: str, value: Any) -> Any:
-    """The value of `name` in param_str, where it is one that the layer takes."""
+    """Return the value of `name` in param_str. Raise LayerError when the layer does not accept it."""
     if name in ("scales", "ratios"):
         several = value if isinstance(value, (list, tuple)) else [value]
         need(
@@ -96,7 +93,5 @@ def _checked(name: str, value: Any) -> Any:
         need(type(value) in (int, float) and 0 <= value <= 1, f"nms_thresh must lie in 0..1, got {value!r}")
         return float(value)
     least = 0 if name == "min_size" else 1
-    need(
-        type(value) is int and value >= least, f"{name} must be a whole number of at least {least}, got {value!r}"
-    )
+    need(type(value) is int and value >= least, f"{name} must be an integer of at least {least}, got {value!r}")
     return value

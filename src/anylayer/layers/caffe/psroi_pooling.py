@@ -12,28 +12,26 @@ from anylayer.layers.caffe.roi_pooling import regions
 
 @layer("PSROIPooling")
 class PSROIPooling(Layer):
-    """The means of the bins of regions of interest, each bin from channels of its own (R-FCN, arXiv 1605.06409).
+    """Compute the mean of each bin of each region, each bin from channels of its own (R-FCN, arXiv 1605.06409).
 
-    A region's corners are rounded half away from zero *before* they are scaled, the end plus 1; bins may share
-    cells. Bins that hold no cell of the map give 0.
+    x (N, output_dim * g * g, H, W) and regions [image, x1, y1, x2, y2] (R, 5) to (R, output_dim, g, g) with g =
+    group_size. Bin (i, j) of channel c comes from channel (c * g + i) * g + j. The corners of a region are
+    rounded, halves away from zero, *before* they are scaled, the end plus 1. Bins may overlap; bins without cells
+    give 0.
     Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/psroi_pooling_layer.cpp.
     """
 
     message = "psroi_pooling_param"
     numbers: ClassVar = {"ascend": 207, "intel": 153, "model-optimizer": 207, "ncnn": 149, "opencv": 10002}
-    spatial_scale: float = field(1, "float", doc="cells of the map a pixel")
+    spatial_scale: float = field(1, "float", doc="cells of the map per pixel")
     output_dim: int = field(2, "int32", doc="channels of the output")
-    group_size: int = field(3, "int32", doc="bins a row and a column")
+    group_size: int = field(3, "int32", doc="bins per row and per column")
 
     def setup(self) -> None:
         for name in ("output_dim", "group_size"):
             need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
 
     def forward(self, x: Any, rois: Any) -> Any:
-        """(N, output_dim * g * g, H, W), rois (R, 5) [image, x1, y1, x2, y2] to (R, output_dim, g, g).
-
-        Bin (i, j) of channel c is from channel (c * g + i) * g + j.
-        """
         rois = regions(x, rois)
         (n, channels, h, w), c, g = x.shape, self.output_dim, self.group_size
         need(
@@ -56,7 +54,7 @@ class PSROIPooling(Layer):
         return mean.transpose(3, 2, 0, 1)
 
     def cells(self, start: Any, end: Any, size: int) -> Any:
-        """(g, size, R): 1 for each bin and each of the map's `size` rows or columns that lies in it."""
+        """Return (g, size, R): 1 for each row or column of the map that lies in a bin, else 0."""
         g = self.group_size
         width = np.maximum(end - start, np.float32(0.1)) / np.float32(g)
         bins = np.arange(g + 1, dtype=np.float32)[:, None]
@@ -67,6 +65,6 @@ class PSROIPooling(Layer):
 
 
 def _round(x: Any) -> Any:
-    """To the nearest whole number, halves away from zero (C's round)."""
+    """Return the nearest integer, with halves rounded away from zero (round of C)."""
     whole = np.floor(np.abs(x))
     return np.sign(x) * (whole + (np.abs(x) - whole >= np.float32(0.5)).astype(np.float32))

@@ -13,18 +13,19 @@ from anylayer.layers.caffe._axes import canonical
 
 @layer("Reduction")
 class Reduction(Layer):
-    """Sum up all axes from `axis` on, times `coeff`.
+    """Reduce all axes from `axis` on to one number, times `coeff`.
 
+    The operation is the sum, the sum of absolute values or squares, or the mean.
     Source: BVLC/caffe src/caffe/layers/reduction_layer.cpp.
     """
 
     message = "reduction_param"
     numbers = {"": 136}
     operation: str = field(
-        1, Enum(SUM=1, ASUM=2, SUMSQ=3, MEAN=4), "SUM", doc="of values, absolute values, squares; or the mean"
+        1, Enum(SUM=1, ASUM=2, SUMSQ=3, MEAN=4), "SUM", doc="sum, sum of absolute values, sum of squares, mean"
     )
-    axis: int = field(2, "int32", 0, doc="first axis to sum up")
-    coeff: float = field(3, "float", 1.0, doc="factor of the result")
+    axis: int = field(2, "int32", 0, doc="first axis to reduce")
+    coeff: float = field(3, "float", 1.0, doc="factor of the output")
 
     def forward(self, x: Any) -> Any:
         axis = canonical(self.axis, x)

@@ -11,7 +11,7 @@ from anylayer.layers.caffe._regions import in_place
 
 
 class FlattenParameter(Message):
-    """The axes that are joined."""
+    """The axes that are flattened."""
 
     axis: int = field(1, "int32", 1, doc="the first axis")
     end_axis: int = field(2, "int32", -1, doc="the last axis")
@@ -19,13 +19,12 @@ class FlattenParameter(Message):
 
 @layer("RegionYolo")
 class RegionYolo(Layer):
-    """YOLO's activations: softmax over classes and a flat output with `do_softmax`, else logistic, as a map.
+    """Apply YOLO's activations: softmax over classes and a flat output with `do_softmax`, else logistic.
 
-    (N, boxes * (coords + 1 + classes), H, W) to (N, C * H * W) with `do_softmax` (flatten_param's axis and
-    end_axis say which axes are joined), to the same shape without. boxes is `num` with do_softmax, the length
-    of `mask` without. x, y and the objectness go through the logistic function, the other coordinates stay, as
-    `anchors` do not count.
-
+    (N, boxes * (coords + 1 + classes), H, W) to (N, C * H * W) with `do_softmax`, where axis and end_axis of
+    flatten_param state the flattened axes, else to the same shape. boxes is `num` with do_softmax, else the length
+    of `mask`. x, y and the objectness go through the logistic function, the other coordinates are not changed, and
+    `anchors` have no effect.
     Source: opencv/dldt 2018 ext_region_yolo.cpp, extensions/ops/regionyolo.py; OpenVINO RegionYolo-1;
     openvinotoolkit/training_toolbox_caffe src/caffe/layers/region_yolo_layer.cpp.
     """
@@ -45,7 +44,7 @@ class RegionYolo(Layer):
         need(self.coords >= 2, f"coords must be at least 2, got {self.coords}")
         need(
             self.do_softmax or self.mask,
-            "parameter 'mask' is missing: without do_softmax it says how many boxes a cell has",
+            "parameter 'mask' is missing: without do_softmax it gives the number of boxes per cell",
         )
         boxes = self.num if self.do_softmax else len(self.mask)
         y = in_place(x, boxes, self.coords, self.classes, "softmax" if self.do_softmax else "sigmoid")
@@ -53,6 +52,6 @@ class RegionYolo(Layer):
             return y
         first = canonical(self.flatten_param.axis, x, "flatten_param's axis")
         last = canonical(self.flatten_param.end_axis, x, "flatten_param's end_axis")
-        need(first <= last, f"flatten_param's axis {first} must not lie behind its end_axis {last}")
+        need(first <= last, f"flatten_param's axis {first} must not lie after its end_axis {last}")
         joined = math.prod(x.shape[first : last + 1])
         return y.reshape(*x.shape[:first], joined, *x.shape[last + 1 :])

@@ -11,8 +11,9 @@ from anylayer.layers.caffe._messages import ENGINE
 
 @layer("ReLU")
 class ReLU(Layer):
-    """x where x > 0, else negative_slope * x.
+    """Compute x where x > 0, else negative_slope * x.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/relu_layer.cpp.
     """
 

@@ -14,9 +14,9 @@ from anylayer.layers.caffe.relu import ReLU
 
 @layer("ReLU6")
 class ReLU6(Layer):
-    """min(x, 6) where x > 0, else negative_slope * x.
+    """Compute min(x, 6) where x > 0, else negative_slope * x.
 
-    Some forks read relu_param, some relu6_param; either is taken.
+    Some forks read relu_param, others relu6_param; both are accepted.
     Source: eric612/MobileNet-YOLO src/caffe/layers/relu6_layer.cpp.
     """
 

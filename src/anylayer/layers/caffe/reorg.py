@@ -10,19 +10,18 @@ from anylayer.layers.caffe._reorg import darknet, into_channels, into_pixels
 
 @layer("Reorg", dialects=("darknet", "mobilenet-yolo", "yolov2", "atlas"))
 class Reorg(Layer):
-    """Pixels into channels as Darknet and the YOLOv2 forks do it (the input is first taken as a wider map).
+    """Move pixels into channels in the order of Darknet, which first reads the input as a wider map.
 
-    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`: see `darknet` in _reorg.py. With `reverse`,
-    channels into pixels: (N, C / s / s, H * s, W * s), pixel (dy, dx) of a block from channel (dy * s + dx) * C
-    / s / s + c.
-
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in _reorg.py. With `reverse`,
+    channels to pixels: (N, C / s / s, H * s, W * s), where pixel (dy, dx) of a block comes from channel (dy * s +
+    dx) * C / s / s + c.
     Source: pjreddie/darknet src/blas.c reorg_cpu; gklz1982/caffe-yolov2 and eric612/MobileNet-YOLO reorg_layer.
     """
 
     message = "reorg_param"
     numbers = {"": 147, "yolov2": 147, "ncnn": 147, "mobilenet-yolo": 149, "atlas": 150}
-    stride: int = field(1, "uint32", doc="the side of a block of pixels")
-    reverse: bool = field(2, "bool", False, doc="channels into pixels")
+    stride: int = field(1, "uint32", doc="side of the blocks of pixels")
+    reverse: bool = field(2, "bool", False, doc="move channels into pixels")
 
     def forward(self, x: Any) -> Any:
         return into_pixels(x, self.stride) if self.reverse else darknet(x, self.stride)
@@ -30,18 +29,17 @@ class Reorg(Layer):
 
 @layer("Reorg", dialects=("ascend",))
 class ReorgAscend(Layer):
-    """Pixels into channels so that the channels of a pixel stay together (Ascend's PassThrough).
+    """Move pixels into channels, keeping the channels of a pixel together (Ascend's PassThrough).
 
-    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`: channel (dy * s + dx) * C + c holds pixel
-    (dy, dx) of each block. With `reverse`, the inverse.
-
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`. Channel (dy * s + dx) * C + c holds pixel (dy,
+    dx) of each block. With `reverse`, the inverse.
     Source: CANN tbe/impl/pass_through.py, fusion_pass pass_through_fusion_pass.cc, op_proto selection_ops.h.
     """
 
     message = "reorg_param"
     numbers = {"ascend": 155}
-    reverse: bool = field(1, "bool", False, doc="channels into pixels")
-    stride: int = field(2, "uint32", 2, doc="the side of a block of pixels")
+    reverse: bool = field(1, "bool", False, doc="move channels into pixels")
+    stride: int = field(2, "uint32", 2, doc="side of the blocks of pixels")
 
     def forward(self, x: Any) -> Any:
         return into_pixels(x, self.stride) if self.reverse else into_channels(x, self.stride)

@@ -10,15 +10,15 @@ from anylayer.layers.caffe._reorg import darknet
 
 @layer("ReorgYolo")
 class ReorgYolo(Layer):
-    """Pixels into channels as Darknet does it: (N, C, H, W) to (N, C * s * s, H / s, W / s), s = `stride`.
+    """Move pixels into channels in the order of Darknet.
 
-    See `darknet` in _reorg.py. Source: openvinotoolkit/training_toolbox_caffe
-    src/caffe/layers/reorg_yolo_layer.cpp.
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in _reorg.py.
+    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/reorg_yolo_layer.cpp.
     """
 
     message = "reorg_yolo_param"
     numbers = {"": 215, "model-optimizer": 215}
-    stride: int = field(1, "int32", 1, doc="the side of a block of pixels")
+    stride: int = field(1, "int32", 1, doc="side of the blocks of pixels")
 
     def forward(self, x: Any) -> Any:
         return darknet(x, self.stride)

@@ -15,14 +15,13 @@ _SUPPORT = {"LINEAR": 2, "CUBIC": 4}
 
 @layer("Resample")
 class Resample(Layer):
-    """Resize by a filter around each output pixel's place, normalised at the borders.
+    """Resize by a filter around the place of each output pixel, normalized at the borders.
 
-    (N, C, H, W) to (N, C, H', W'). The size is the second input's, else `height` and `width`, else `factor`
-    times the input's. An output pixel j of a row stands at j * fx + fy / 2 - 0.5 in the input, with fx = W / W'
-    and fy = H / H' (the two factors cross in the reference; on equal factors this is half-pixel sampling), its
-    row likewise. NEAREST takes the pixel next to it, LINEAR and CUBIC the weighted mean of those near, which
-    `antialias` widens where the output is smaller.
-
+    (N, C, H, W) to (N, C, H', W'). The size is that of the second input, else `height` and `width`, else `factor`
+    times that of the input. Output pixel j of a row lies at j * fx + fy / 2 - 0.5 of the input, with fx = W / W'
+    and fy = H / H', and likewise for columns. (The two factors cross in the reference; equal factors give
+    half-pixel centers.) NEAREST takes the nearest pixel, LINEAR and CUBIC a weighted mean of near pixels, over a
+    wider range with `antialias` when the output is smaller.
     Source: lmb-freiburg/flownet2 src/caffe/layers/resample_layer.cu; opencv/dldt 2018 ext_resample.cpp and
     model-optimizer/extensions/ops/resample.py (factor).
     """
@@ -31,9 +30,9 @@ class Resample(Layer):
     numbers = {"synopsys": 155}
     width: int = field(1, "uint32", 0, doc="columns of the output")
     height: int = field(2, "uint32", 0, doc="rows of the output")
-    type: str = field(3, Enum(NEAREST=1, LINEAR=2, CUBIC=3, AREA=4), "LINEAR", doc="the filter")
-    antialias: bool = field(4, "bool", True, doc="widen the filter where the output is smaller than the input")
-    factor: float = field(5, "float", 1.0, doc="the output's size over the input's, where no size is given")
+    type: str = field(3, Enum(NEAREST=1, LINEAR=2, CUBIC=3, AREA=4), "LINEAR", doc="the interpolation")
+    antialias: bool = field(4, "bool", True, doc="whether the filter is wider when the output is smaller")
+    factor: float = field(5, "float", 1.0, doc="size of the output over that of the input, without another size")
 
     def forward(self, x: Any, like: Any = None) -> Any:
         h, w = plane_of(x)
@@ -61,7 +60,7 @@ class Resample(Layer):
         return int(tall), int(wide)
 
     def _weights(self, at: Array, size: int, factor: Any, wider: bool) -> Array:
-        """(len(at), size): the normalised weights of the input pixels for samples at `at`."""
+        """Return the normalized interpolation matrix (len(at), size) for samples at `at`."""
         scale = np.float32(1) / factor if wider else np.float32(1)
         reach = 2 if factor < 1 else int(np.ceil(np.float32(_SUPPORT[self.type]) / scale))
         away = at[:, None] - np.arange(size, dtype=np.float32)
@@ -73,11 +72,11 @@ class Resample(Layer):
         return spread
 
     def setup(self) -> None:
-        need(self.type != "AREA", "type AREA has no definition in the reference; NEAREST, LINEAR and CUBIC have")
+        need(self.type != "AREA", "type AREA is not defined by the reference; NEAREST, LINEAR and CUBIC are")
 
 
 def _picked(x: Any, rows: Array, columns: Array) -> Any:
-    """`x` at these rows and columns."""
+    """Return `x` at these rows and columns."""
     tall, wide = len(rows) // x.shape[2], len(columns) // x.shape[3]
     whole = len(rows) == tall * x.shape[2] and len(columns) == wide * x.shape[3]
     if (
@@ -90,7 +89,7 @@ def _picked(x: Any, rows: Array, columns: Array) -> Any:
 
 
 def _round(at: Array) -> Array:
-    """C's round: halves away from zero."""
+    """Return the nearest integer, with halves rounded away from zero (round of C)."""
     halves: Array = np.sign(at) * np.floor(np.abs(at) + 0.5)
     return halves.astype(np.int64)
 

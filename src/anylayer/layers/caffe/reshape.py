@@ -11,16 +11,18 @@ from anylayer.layers.caffe._messages import BlobShape
 
 @layer("Reshape")
 class Reshape(Layer):
-    """Give the axes from `axis` on, `num_axes` of them, the sizes of `shape`.
+    """Replace `num_axes` axes from `axis` on by axes of the sizes `shape`.
 
     Source: BVLC/caffe src/caffe/layers/reshape_layer.cpp.
     """
 
     message = "reshape_param"
     numbers = {"": 133}
-    shape: BlobShape = field(1, BlobShape, doc="new sizes; 0 copies the input's at that place, one -1 is inferred")
-    axis: int = field(2, "int32", 0, doc="first axis replaced; -1 stands behind the last one")
-    num_axes: int = field(3, "int32", -1, doc="axes replaced; -1 all the rest, 0 none: sizes are put in")
+    shape: BlobShape = field(
+        1, BlobShape, doc="new sizes; 0 copies the size of that input axis, one -1 is inferred"
+    )
+    axis: int = field(2, "int32", 0, doc="first axis replaced; -1: after the last one")
+    num_axes: int = field(3, "int32", -1, doc="number of axes replaced; -1: all the rest, 0: insert the sizes")
 
     def setup(self) -> None:
         dims = self.shape.dim

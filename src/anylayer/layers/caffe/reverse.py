@@ -11,17 +11,16 @@ _FIRST_AXIS = ("ascend", "model-optimizer", "openvino")
 
 @layer("Reverse")
 class Reverse(Layer):
-    """Turn the order of the values around along `axis`, which may be several: any shape to the same shape.
+    """Reverse the order of the elements along `axis`, which may be several axes.
 
-    y[i0 .. in] = x[j0 .. jn] with j = size - 1 - i on the axes given, j = i on the others. Negative axes count
-    from the end. Without an axis, the dialects ascend and model-optimizer take axis 0; in others it is refused.
-
+    y[i0 .. in] = x[j0 .. jn] with j = size - 1 - i on the given axes, j = i on the others. Negative axes count
+    from the end. Without an axis, the dialects ascend and model-optimizer reverse axis 0; in others it is refused.
     Source: Ascend parser/proto/caffe/caffe.proto; synopsys-caffe src/caffe/layers/reverse_layer.cpp.
     """
 
     message = "reverse_param"
     numbers = {"": 157, "ascend": 157, "synopsys": 261, "model-optimizer": 147}
-    axis: tuple[int, ...] = field(1, "int32", repeated=True, doc="the axes to turn around")
+    axis: tuple[int, ...] = field(1, "int32", repeated=True, doc="axes to reverse")
 
     def forward(self, x: Any) -> Any:
         axes = self.axis

@@ -13,14 +13,16 @@ from anylayer.layers.caffe._recurrent import Recurrent
 
 @layer("RNN")
 class RNN(Recurrent):
-    """A simple recurrent network: h = tanh(W x + b + W (cont h)); o = tanh(W h + b).
+    """Compute a simple recurrent network over a sequence, which indicators divide.
 
-    Blobs: W of x (D, I), b of h (D), W of the static input (D, S) where there is one, W of h (D, D), W of o
-    (D, D), b of o (D). Source: BVLC/caffe src/caffe/layers/rnn_layer.cpp.
+    x (T, N, I) and cont (T, N), optionally a static input and the initial state, to o (T, N, D); with
+    expose_hidden also the last h (1, N, D). h = tanh(W x + b + W (cont h)), o = tanh(W h + b).
+    Blobs: W of x (D, I), b of h (D), optionally W of the static input (D, S), W of h (D, D), W of o (D, D), b of o
+    (D).
+    Source: BVLC/caffe src/caffe/layers/rnn_layer.cpp.
     """
 
     def forward(self, *inputs: Any) -> Any:
-        """x (T, N, I), cont (T, N) ... to o (T, N, D); with expose_hidden also the last h (1, N, D)."""
         x, cont, static, (h,) = self.split(inputs)
         d = self.num_output
         w, bias = self.weights(0, d, x.shape[2], "W of x"), self.bias(1, d, "b of h")
@@ -39,7 +41,7 @@ class RNN(Recurrent):
         return [np.tanh(steps @ of_o + bias), h[None]][: self.outputs]
 
     def unrolled(self, given: Any, cont: Any, of_h: Any, h: Any) -> tuple[Any, Any]:
-        """Step by step, since only the data tell where sequences begin."""
+        """Return all steps and the last state, computed step by step, since `cont` is not a constant."""
         steps = []
         for t in range(given.shape[0]):
             h = np.tanh(given[t] + (h * cont[t]) @ of_h)

@@ -15,12 +15,12 @@ _NOT_QUITE_ONE = np.float32(1 - 2**-20)
 
 
 class _ROIAlign(Layer):
-    """What the operators share: the fields, and regions as (K, 5) = image, x1, y1, x2, y2."""
+    """The fields that the operators share. Regions are (K, 5): image, x1, y1, x2, y2."""
 
     message = "roi_align_param"
     pooled_h: int = field(1, "uint32", 0, doc="rows of bins")
     pooled_w: int = field(2, "uint32", 0, doc="columns of bins")
-    spatial_scale: float = field(3, "float", 1.0, doc="cells of the feature map a pixel of the image")
+    spatial_scale: float = field(3, "float", 1.0, doc="cells of the feature map per pixel of the image")
 
     def setup(self) -> None:
         need(
@@ -31,7 +31,7 @@ class _ROIAlign(Layer):
         need(self.spatial_scale > 0, f"spatial_scale must be positive, got {self.spatial_scale:g}")
 
     def regions(self, rois: Any) -> Any:
-        """The regions as (K, 5)."""
+        """Return the regions as (K, 5)."""
         shape = tuple(rois.shape)
         flat = len(shape) == 2 or (len(shape) == 4 and shape[2:] == (1, 1))
         listed = len(shape) == 4 and shape[0] == 1 and shape[2] == 1
@@ -58,21 +58,20 @@ class _ROIAlign(Layer):
 
 @layer("ROIAlign", dialects=("ascend",))
 class ROIAlign(_ROIAlign):
-    """The mean of bilinear samples in each bin of a region; without sampling_ratio, 2 x 2 samples (Ascend).
+    """Compute the mean of interpolated samples in each bin of a region, 2 x 2 samples by default (Ascend).
 
-    Features (N, C, H, W) and regions (K, 5) = image, x1, y1, x2, y2 in pixels to (K, C, pooled_h, pooled_w). A
-    `sampling_ratio` of 0 or less takes as many samples as the region has cells a bin, rounded up.
-    (Its caffe.proto states a default of -1, which its plugin does not take.) `roi_end_mode`: 0 regions are at
-    least 1 cell; 1 their far corner is one pixel further; 2 they are shifted by half a cell, of any size; 3
-    shifted, and at least 1 cell. Where sampling_ratio is written and no dialect given, this is what ROIAlign
-    means (ascend and cambricon agree then).
-
+    Features (N, C, H, W) and regions [image, x1, y1, x2, y2] (K, 5) in pixels to (K, C, pooled_h, pooled_w). A
+    `sampling_ratio` of 0 or less takes as many samples as the region has cells per bin, rounded up. (Its
+    caffe.proto states a default of -1, which its plugin does not use.) `roi_end_mode`: 0: regions are at least 1
+    cell; 1: their far corner is one pixel further; 2: they are shifted by half a cell, of any size; 3: shifted,
+    and at least 1 cell. If sampling_ratio is given and no dialect, this class is meant, since ascend and cambricon
+    agree then.
     Source: CANN caffe_plugin/roi_align_plugin.cc, tbe/impl/roi_align*.py.
     """
 
     numbers = {"": 154, "ascend": 154}
     sampling_ratio: int = field(
-        4, "int32", 2, doc="samples a bin in each direction; 0 or less: by the region's size", stated=-1
+        4, "int32", 2, doc="samples per bin in each direction; 0 or less: by the region's size", stated=-1
     )
     roi_end_mode: int = field(5, "int32", 0, doc="how a region's corners are read, 0 to 3")
 
@@ -94,17 +93,16 @@ class ROIAlign(_ROIAlign):
 
 @layer("ROIAlign", dialects=("cambricon",))
 class ROIAlignAdaptive(_ROIAlign):
-    """The mean of bilinear samples in each bin of a region; without sampling_ratio, one a cell (Cambricon).
+    """Compute the mean of interpolated samples in each bin of a region, one per cell by default (Cambricon).
 
-    Features (N, C, H, W) and regions (K, 5) = image, x1, y1, x2, y2 in pixels, or (1, K, 1, 5), to (K, C,
-    pooled_h, pooled_w). Regions are at least 1 cell. A `sampling_ratio` of 0 or less takes as many samples as
-    the region has cells a bin, rounded up.
-
+    Features (N, C, H, W) and regions [image, x1, y1, x2, y2] (K, 5) or (1, K, 1, 5) in pixels to (K, C, pooled_h,
+    pooled_w). Regions are at least 1 cell. A `sampling_ratio` of 0 or less takes as many samples as the region has
+    cells per bin, rounded up.
     Source: Cambricon/caffe src/caffe/layers/roi_align_layer.cpp.
     """
 
     sampling_ratio: int = field(
-        4, "int32", -1, doc="samples a bin in each direction; 0 or less: by the region's size"
+        4, "int32", -1, doc="samples per bin in each direction; 0 or less: by the region's size"
     )
 
     @classmethod
@@ -118,12 +116,13 @@ class ROIAlignAdaptive(_ROIAlign):
 
 @layer("ROIAlign", dialects=("synopsys",))
 class ROIAlignMaximum(_ROIAlign):
-    """The maximum of four fixed samples of each bin (synopsys-caffe, Mask R-CNN's first port); not supported.
+    """Refuse the layer of synopsys-caffe, the maximum of four fixed samples per bin (first port of Mask R-CNN).
 
-    Source: synopsys-caffe src/caffe/layers/roi_align_layer.cpp, which takes region k for image k only.
+    It uses region k for image k only.
+    Source: synopsys-caffe src/caffe/layers/roi_align_layer.cpp.
     """
 
     numbers = {"synopsys": 247}
 
     def forward(self, x: Any, rois: Any) -> Any:
-        need(False, "synopsys-caffe's ROIAlign (the maximum of four fixed samples a bin) is not supported")
+        need(False, "synopsys-caffe's ROIAlign (the maximum of four fixed samples per bin) is not supported")

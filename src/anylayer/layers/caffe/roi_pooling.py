@@ -13,18 +13,19 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("ROIPooling")
 class ROIPooling(Layer):
-    """The maxima of the bins of regions of interest (Fast R-CNN, arXiv 1504.08083).
+    """Compute the maximum of each bin of each region (Fast R-CNN, arXiv 1504.08083).
 
-    A region's corners, times spatial_scale, are rounded half away from zero and both belong to it; it is at least
-    1 x 1. Bins that hold no cell of the map give 0.
+    x (N, C, H, W) and regions [image, x1, y1, x2, y2] (R, 5) in pixels to (R, C, pooled_h, pooled_w). The corners
+    of a region, times spatial_scale, are rounded, halves away from zero, and both belong to the region, which is
+    at least 1 x 1. Bins without cells give 0.
     Source: rbgirshick/caffe-fast-rcnn src/caffe/layers/roi_pooling_layer.cpp.
     """
 
     message = "roi_pooling_param"
     numbers: ClassVar = {"": 8266711, "ascend": 161, "intel": 154, "model-optimizer": 208}
-    pooled_h: int = field(1, "uint32", 0, doc="bins a column; at least 1")
-    pooled_w: int = field(2, "uint32", 0, doc="bins a row; at least 1")
-    spatial_scale: float = field(3, "float", 1.0, doc="cells of the map a pixel", dialects={"ascend": 0.0625})
+    pooled_h: int = field(1, "uint32", 0, doc="number of rows of bins; at least 1")
+    pooled_w: int = field(2, "uint32", 0, doc="number of columns of bins; at least 1")
+    spatial_scale: float = field(3, "float", 1.0, doc="cells of the map per pixel", dialects={"ascend": 0.0625})
     spatial_scale_h: float = field(4, "float", 0.0, doc="Ascend: in place of spatial_scale for rows")
     spatial_scale_w: float = field(5, "float", 0.0, doc="Ascend: in place of spatial_scale for columns")
 
@@ -44,7 +45,6 @@ class ROIPooling(Layer):
             )
 
     def forward(self, x: Any, rois: Any) -> Any:
-        """(N, C, H, W) and rois (R, 5) [image, x1, y1, x2, y2] in pixels to (R, C, pooled_h, pooled_w)."""
         rois = regions(x, rois)
         scale = self.spatial_scale
         if self.has("spatial_scale_h"):
@@ -55,17 +55,18 @@ class ROIPooling(Layer):
 
 @layer("ROIPooling", dialects=("mscnn",))
 class MsCnnROIPooling(Layer):
-    """MS-CNN's: Fast R-CNN's, of regions that are larger by `pad_ratio` of their sides at each border.
+    """Compute the maximum of each bin of each region, enlarged by `pad_ratio` at each border (MS-CNN).
 
+    x (N, C, H, W) and regions [image, x1, y1, x2, y2] (R, 5) in pixels to (R, C, pooled_h, pooled_w).
     Source: zhaoweicai/mscnn src/caffe/layers/roi_pooling_layer.cpp.
     """
 
     message = "roi_pooling_param"
     numbers: ClassVar = {"mscnn": 147}
-    pooled_h: int = field(1, "uint32", 0, doc="bins a column; at least 1")
-    pooled_w: int = field(2, "uint32", 0, doc="bins a row; at least 1")
-    spatial_scale: float = field(3, "float", 1.0, doc="cells of the map a pixel")
-    pad_ratio: float = field(4, "float", 0.0, doc="what is added at each border, as a share of the side")
+    pooled_h: int = field(1, "uint32", 0, doc="number of rows of bins; at least 1")
+    pooled_w: int = field(2, "uint32", 0, doc="number of columns of bins; at least 1")
+    spatial_scale: float = field(3, "float", 1.0, doc="cells of the map per pixel")
+    pad_ratio: float = field(4, "float", 0.0, doc="extension at each border, relative to the side")
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
@@ -75,7 +76,6 @@ class MsCnnROIPooling(Layer):
         need_bins(self.pooled_h, self.pooled_w)
 
     def forward(self, x: Any, rois: Any) -> Any:
-        """(N, C, H, W) and rois (R, 5) [image, x1, y1, x2, y2] in pixels to (R, C, pooled_h, pooled_w)."""
         rois = regions(x, rois)
         if self.pad_ratio != 0:
             start, end = rois[:, 1:3], rois[:, 3:5]
@@ -92,8 +92,8 @@ def need_bins(rows: int, columns: int) -> None:
 
 
 def regions(x: Any, rois: Any) -> Any:
-    """`rois` as (R, 5), its shape and that of the map `x` checked."""
-    need(len(x.shape) == 4, f"needs a map (N, C, H, W), got shape {tuple(x.shape)}")
+    """Return `rois` as (R, 5), after a check of its shape and of that of the map `x`."""
+    need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
     rest = tuple(rois.shape[1:])
     need(
         len(rest) > 0 and all(d in (1, 5) for d in rest) and rest.count(5) == 1,

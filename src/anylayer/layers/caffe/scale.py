@@ -6,15 +6,16 @@ from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
 from anylayer.layer.filler import Filler
-from anylayer.layers.caffe._axes import learned, spread
+from anylayer.layers.caffe._axes import broadcast_shape, weight_shape
 from anylayer.layers.caffe._messages import constant
 
 
 @layer("Scale")
 class Scale(Layer):
-    """Multiply by a scale that lies on the input's axes from `axis` on: the second input, or a weight; add a bias.
+    """Multiply by a scale whose axes start at `axis` of the input, the second input or a weight; add a bias.
 
-    Weights: the scale unless it is an input, then the bias, of the scale's shape, with `bias_term`.
+    The output has the shape of the input.
+    Weights: the scale unless it is an input; the bias, of the shape of the scale, with `bias_term`.
     Source: BVLC/caffe src/caffe/layers/scale_layer.cpp.
     """
 
@@ -22,7 +23,7 @@ class Scale(Layer):
     message = "scale_param"
     numbers = {"": 142}
     axis: int = field(1, "int32", 1, doc="first axis of the input the scale lies on")
-    num_axes: int = field(2, "int32", 1, doc="axes a weight covers; -1 all the rest, 0 one value for all")
+    num_axes: int = field(2, "int32", 1, doc="axes a weight covers; -1: all the rest, 0: one value")
     filler: Filler = field(3, Filler, doc="values of the scale without a file; default 1")
     bias_term: bool = field(4, "bool", False, doc="add a bias")
     bias_filler: Filler = field(5, Filler, doc="values of the bias without a file; default 0")
@@ -34,8 +35,8 @@ class Scale(Layer):
             scale = inputs[1]
         else:
             filler = self.filler if self.has("filler") else constant(1)
-            scale = self.blob(0, learned(x, self.axis, self.num_axes), filler, what="scale")
-        lies = spread(x, scale.shape, self.axis, "a scale")
+            scale = self.blob(0, weight_shape(x, self.axis, self.num_axes), filler, what="scale")
+        lies = broadcast_shape(x, scale.shape, self.axis, "a scale")
         y = x * scale.reshape(lies)
         if not self.bias_term:
             return y

@@ -9,8 +9,9 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("ShuffleChannel")
 class ShuffleChannel(Layer):
-    """Deal the channels of `group` groups out in turn: (N, C, ...) to the same shape.
+    """Shuffle the channels: reshape them to (group, C / group), transpose, and flatten.
 
+    (N, C, ...) to the same shape.
     Source: farmingyard/ShuffleNet src/caffe/layers/shuffle_channel_layer.cpp; arXiv 1707.01083.
     """
 

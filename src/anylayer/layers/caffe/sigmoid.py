@@ -11,8 +11,9 @@ from anylayer.layers.caffe._messages import ENGINE
 
 @layer("Sigmoid")
 class Sigmoid(Layer):
-    """1 / (1 + exp(-x)).
+    """Compute the logistic function 1 / (1 + exp(-x)).
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/sigmoid_layer.cpp.
     """
 

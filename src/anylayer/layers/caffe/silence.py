@@ -9,7 +9,7 @@ from anylayer.layer import Layer, layer
 
 @layer("Silence")
 class Silence(Layer):
-    """Take any number of inputs and give nothing, so that they are no outputs of the network.
+    """Consume any number of inputs, so that they are not outputs of the network.
 
     Source: BVLC/caffe src/caffe/layers/silence_layer.cpp.
     """

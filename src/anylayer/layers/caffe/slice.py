@@ -10,7 +10,7 @@ from anylayer.layers.caffe._axes import canonical
 
 @layer("Slice")
 class Slice(Layer):
-    """Cut the input along `axis`, one part an output: at the given points, or into equal parts.
+    """Split the input along `axis` into one part per output, at the given points or into equal parts.
 
     Source: BVLC/caffe src/caffe/layers/slice_layer.cpp.
     """
@@ -18,8 +18,8 @@ class Slice(Layer):
     message = "slice_param"
     numbers = {"": 126}
     slice_dim: int = field(1, "uint32", 1, doc="older spelling of axis; not negative")
-    slice_point: tuple[int, ...] = field(2, "uint32", repeated=True, doc="where each part but the first starts")
-    axis: int = field(3, "int32", 1, doc="axis to cut along")
+    slice_point: tuple[int, ...] = field(2, "uint32", repeated=True, doc="start of each part except the first")
+    axis: int = field(3, "int32", 1, doc="axis to split")
 
     def setup(self) -> None:
         need(not (self.has("axis") and self.has("slice_dim")), "give axis or slice_dim, not both")
@@ -38,7 +38,7 @@ class Slice(Layer):
         if not points:
             need(
                 self.outputs <= size and size % self.outputs == 0,
-                f"{self.outputs} outputs do not divide the {size} cells of the axis; give slice_point",
+                f"{self.outputs} outputs do not divide the axis of size {size}; give slice_point",
             )
             return [size // self.outputs * (i + 1) for i in range(self.outputs)]
         need(
@@ -48,6 +48,6 @@ class Slice(Layer):
         ends = [*points, size]
         need(
             all(a < b for a, b in zip([0, *ends], ends)),
-            f"slice_point must rise from 1 to at most {size - 1}, got {list(points)}",
+            f"slice_point must increase from 1 to at most {size - 1}, got {list(points)}",
         )
         return ends

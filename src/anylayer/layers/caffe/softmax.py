@@ -12,8 +12,9 @@ from anylayer.layers.caffe._messages import ENGINE
 
 @layer("Softmax")
 class Softmax(Layer):
-    """exp(x) divided by its sum along `axis`.
+    """Compute exp(x), divided by its sum along `axis`.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/softmax_layer.cpp.
     """
 

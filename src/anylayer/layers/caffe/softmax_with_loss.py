@@ -18,10 +18,10 @@ _TINY = np.finfo(np.float32).tiny
 
 @layer("SoftmaxWithLoss")
 class SoftmaxWithLoss(LossLayer):
-    """Mean of -log(softmax) at the labels; second output: the softmax.
+    """Compute the mean of -log(softmax) at the labels; the second output is the softmax.
 
-    Scores (..., C, ...) and one label, a whole number as a float, for each position. A label outside 0..C-1 that
-    is not ignored has no meaning.
+    Inputs: scores (..., C, ...), and one label, an integer stored as a float, per position. A label outside 0..C-1
+    that is not ignored is undefined.
     Source: BVLC/caffe src/caffe/layers/softmax_loss_layer.cpp, loss_layer.cpp.
     """
 

@@ -9,7 +9,7 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("SpatialDropout")
 class SpatialDropout(Layer):
-    """The identity when a network runs; training drops whole channels (ENet, arXiv 1606.02147).
+    """Return the input; training sets random channels to 0 (ENet, arXiv 1606.02147).
 
     Source: jtetrea/caffe-enet src/caffe/layers/spatial_dropout_layer.cpp.
     """
@@ -18,7 +18,7 @@ class SpatialDropout(Layer):
     message = "spatial_dropout_param"
     numbers = {"": 155}
     dropout_ratio: float = field(1, "float", 0.5, doc="share of the channels that training sets to 0")
-    sample_weights_test: bool = field(2, "bool", False, doc="drop when running too; must be false")
+    sample_weights_test: bool = field(2, "bool", False, doc="set channels to 0 at test time too; must be false")
 
     def setup(self) -> None:
         need(

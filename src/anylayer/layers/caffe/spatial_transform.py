@@ -10,11 +10,10 @@ from anylayer.layers.caffe.spatial_transformer import AscendTransform
 
 @layer("SpatialTransform")
 class SpatialTransform(AscendTransform, Layer):
-    """Sample input 0 at points that six values of each image map, given by `affine_transform` or input 1.
+    """Sample an image at points of an affine map, given by `affine_transform` or by input 1.
 
-    (N, C, H, W) and theta (N, 6) to (N, C, output_h, output_w): see `transform` in spatial_transformer.py.
-    Without `affine_transform` the second input is needed.
-
+    (N, C, H, W) and theta (N, 6) to (N, C, output_h, output_w); see `transform` in spatial_transformer.py. Without
+    `affine_transform` the second input is required.
     Source: Ascend/parser parser/proto/caffe/caffe.proto; daerduoCarey/SpatialTransformerLayer st_layer.cu
     (values).
     """

@@ -1,4 +1,4 @@
-"""SpatialTransformer: an affine map of the plane, then bilinear samples; two parameter messages."""
+"""SpatialTransformer: an affine map of the plane, then bilinear sampling; two parameter messages."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _THETA = ("theta_1_1", "theta_1_2", "theta_1_3", "theta_2_1", "theta_2_2", "thet
 
 
 def transform(x: Any, theta: Any, fixed: Sequence[float | None], size: tuple[int, int]) -> Any:
-    """Sample `x` (N, C, H, W) at `size` points that the values t11 t12 t13 t21 t22 t23 map: (N, C, *size).
+    """Return `x` (N, C, H, W), sampled at `size` points of an affine map t11 t12 t13 t21 t22 t23: (N, C, *size).
 
-    Output pixel (r, c) stands at (g0, g1) = (2 r / rows - 1, 2 c / columns - 1) and is read at row (t11 g0 +
-    t12 g1 + t13 + 1) / 2 * H, column (t21 g0 + t22 g1 + t23 + 1) / 2 * W, zeros being outside. `fixed` are the
-    values the file gives; `theta` (N, ...) holds each image's others, in their order, or is None where there
-    are none.
+    Output pixel (r, c) has the coordinates (g0, g1) = (2 r / rows - 1, 2 c / columns - 1). It is the input at row
+    (t11 g0 + t12 g1 + t13 + 1) / 2 * H and column (t21 g0 + t22 g1 + t23 + 1) / 2 * W, with zeros outside. `fixed`
+    are the values that the file gives. `theta` (N, ...) holds the others for each image, in their order, or is
+    None.
     """
     n, (h, w) = x.shape[0], plane_of(x)
     need_plane(*size)
@@ -30,7 +30,7 @@ def transform(x: Any, theta: Any, fixed: Sequence[float | None], size: tuple[int
     values: Any = np.broadcast_to(given, (n, 6))
     free = fixed.count(None)
     if theta is None:
-        need(free == 0, f"input 1 is missing: it holds the {free} values of theta that the file does not give")
+        need(free == 0, f"input 1 is missing: it contains the {free} values of theta that the file does not give")
     elif free:
         shape = tuple(theta.shape)
         count = int(np.prod(shape[1:]))
@@ -46,8 +46,10 @@ def transform(x: Any, theta: Any, fixed: Sequence[float | None], size: tuple[int
 
 
 def _theta(fixed: Sequence[float | None], h: int, w: int) -> tuple[Array, Array]:
-    """The six values as far as they are given, columns first as grid_sample wants them, moved by the half pixel
-    between its points and Caffe's; and the matrix that brings the free values to their places.
+    """Return the given values and the matrix that brings the free values to their places.
+
+    The values are in the order of grid_sample, columns first, and shifted by the half pixel between its points and
+    Caffe's.
     """
     order = [3, 4, 5, 0, 1, 2]
     given = np.array([fixed[i] or 0.0 for i in order], np.float64)
@@ -61,9 +63,9 @@ def _theta(fixed: Sequence[float | None], h: int, w: int) -> tuple[Array, Array]
 class AscendTransform(Message):
     """The fields of Ascend's spatial_transform_param."""
 
-    output_h: int = field(1, "uint32", 0, doc="rows of the output; 0: as the input")
-    output_w: int = field(2, "uint32", 0, doc="columns of the output; 0: as the input")
-    border_value: float = field(3, "float", 0.0, doc="the value of all that lies outside the input")
+    output_h: int = field(1, "uint32", 0, doc="rows of the output; 0: those of the input")
+    output_w: int = field(2, "uint32", 0, doc="columns of the output; 0: those of the input")
+    border_value: float = field(3, "float", 0.0, doc="value outside the input")
     affine_transform: tuple[float, ...] = field(
         4, "float", repeated=True, doc="all six values of the map, or none"
     )
@@ -71,30 +73,28 @@ class AscendTransform(Message):
 
     @property
     def written(self) -> bool:
-        """Whether the file writes any of the fields."""
+        """Return whether the file contains any of the fields."""
         return any(map(self.has, self.fields))
 
     def apply(self, x: Any, theta: Any) -> Any:
-        """`x` sampled as the fields, and `theta` where they give no map, say."""
+        """Return `x`, sampled as the fields state, or as `theta` when they state no map."""
         count = len(self.affine_transform)
         need(count in (0, 6), f"affine_transform must be given 0 or 6 times, got {count}")
         h, w = plane_of(x)
         size, fixed = (self.output_h or h, self.output_w or w), self.affine_transform or [None] * 6
         if not self.border_value:
             return transform(x, theta, fixed, size)
-        outside = np.float32(self.border_value)  # samples at the border mix with it
+        outside = np.float32(self.border_value)  # samples at the border are interpolated with it
         return transform(x - outside, theta, fixed, size) + outside
 
 
 @layer("SpatialTransformer")
 class SpatialTransformer(Layer):
-    """Sample input 0 at points that six values of each image map; those not in `st_param` come from input 1.
+    """Sample an image at points of an affine map; values that `st_param` does not give come from input 1.
 
-    (N, C, H, W) and theta (N, 6 less those given) to (N, C, output_H, output_W), the input's size where not
-    written. For the map see `transform`: rows come first, corners are not aligned, zeros lie outside, and the
-    identity gives the input back. A file may have Ascend's spatial_transform_param instead (see
-    SpatialTransform).
-
+    (N, C, H, W) and theta (N, number of free values) to (N, C, output_H, output_W), by default the size of the
+    input. For the map see `transform`: rows come first, corners are not aligned, zeros lie outside, and the
+    identity returns the input. A file may contain Ascend's spatial_transform_param instead (see SpatialTransform).
     Source: daerduoCarey/SpatialTransformerLayer src/caffe/layers/st_layer.cu; arXiv 1506.02025.
     """
 
@@ -104,8 +104,8 @@ class SpatialTransformer(Layer):
     spatial_transform_param: AscendTransform
     transform_type: str = field(1, "string", "affine", doc="affine, the only one")
     sampler_type: str = field(2, "string", "bilinear", doc="bilinear, the only one")
-    output_H: int = field(3, "int32", -1, doc="rows of the output; -1: as the input")
-    output_W: int = field(4, "int32", -1, doc="columns of the output; -1: as the input")
+    output_H: int = field(3, "int32", -1, doc="rows of the output; -1: those of the input")
+    output_W: int = field(4, "int32", -1, doc="columns of the output; -1: those of the input")
     to_compute_dU: bool = field(5, "bool", True, doc="for training only")
     theta_1_1: float = field(6, "double", 0.0, doc="output row to input row")
     theta_1_2: float = field(7, "double", 0.0, doc="output column to input row")
@@ -116,7 +116,7 @@ class SpatialTransformer(Layer):
 
     def setup(self) -> None:
         both = self.spatial_transform_param.written and any(map(self.has, self.fields))
-        need(not both, "st_param and spatial_transform_param are two spellings of one: give either")
+        need(not both, "st_param and spatial_transform_param mean the same: give only one of them")
         need(self.transform_type == "affine", f"transform_type must be 'affine', got {self.transform_type!r}")
         need(self.sampler_type == "bilinear", f"sampler_type must be 'bilinear', got {self.sampler_type!r}")
 

@@ -9,7 +9,7 @@ from anylayer.layer import Layer, layer
 
 @layer("Split")
 class Split(Layer):
-    """The input, once for each output.
+    """Return the input once per output.
 
     Source: BVLC/caffe src/caffe/layers/split_layer.cpp.
     """

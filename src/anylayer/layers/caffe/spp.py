@@ -13,15 +13,15 @@ from anylayer.layers.caffe.pooling import Line, pool
 
 @layer("SPP")
 class SPP(Layer):
-    """Pool into 1, 4, 16, ... windows and join them as one row: (N, C, H, W) to (N, C * windows).
+    """Pool into 1, 4, 16, ... windows and concatenate them (spatial pyramid pooling).
 
-    With `pyramid_height: 1` the output stays (N, C, 1, 1).
+    (N, C, H, W) to (N, C * windows), or (N, C, 1, 1) with `pyramid_height: 1`.
     Source: BVLC/caffe src/caffe/layers/spp_layer.cpp; arXiv 1406.4729.
     """
 
     message = "spp_param"
     numbers = {"": 132}
-    pyramid_height: int = field(1, "uint32", doc="levels; level i has 2 ** i windows to a side")
+    pyramid_height: int = field(1, "uint32", doc="number of levels; level i has 2 ** i windows per side")
     pool: str = field(2, Enum("MAX", "AVE", "STOCHASTIC"), "MAX", doc="method")
     engine: str = field(6, ENGINE, "DEFAULT", doc="Caffe's implementation; no effect here")
 
@@ -29,7 +29,7 @@ class SPP(Layer):
         need(1 <= self.pyramid_height <= 16, f"pyramid_height must lie in 1..16, got {self.pyramid_height}")
         need(
             self.pool != "STOCHASTIC",
-            "pool STOCHASTIC draws random cells, which gives no fixed answer; Caffe has it on GPUs only",
+            "pool STOCHASTIC selects random cells, so its output is not defined; Caffe has it on GPUs only",
         )
 
     def forward(self, x: Any) -> Any:

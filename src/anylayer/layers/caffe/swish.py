@@ -12,8 +12,9 @@ from anylayer.layer import Layer, field, layer
 
 @layer("Swish")
 class Swish(Layer):
-    """x * sigmoid(beta * x).
+    """Compute x * sigmoid(beta * x).
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/swish_layer.cpp; arXiv 1710.05941.
     """
 

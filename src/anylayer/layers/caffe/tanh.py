@@ -12,8 +12,9 @@ from anylayer.layers.caffe._messages import ENGINE
 
 @layer("TanH")
 class TanH(Layer):
-    """Hyperbolic tangent.
+    """Compute the hyperbolic tangent of each element.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/tanh_layer.cpp.
     """
 

@@ -11,15 +11,16 @@ from anylayer.layer import Layer, field, layer
 
 @layer("Threshold")
 class Threshold(Layer):
-    """1 where x > threshold, else 0.
+    """Compute 1 where x > threshold, else 0.
 
+    The output has the shape of the input.
     Source: BVLC/caffe src/caffe/layers/threshold_layer.cpp.
     """
 
     elementwise = True
     message = "threshold_param"
     numbers = {"": 128}
-    threshold: float = field(1, "float", 0.0, doc="what 1 stands above")
+    threshold: float = field(1, "float", 0.0, doc="values above it give 1")
 
     def forward(self, x: Any) -> Any:
         return (x > np.float32(self.threshold)).astype(np.float32)

@@ -13,7 +13,7 @@ from anylayer.layers.caffe._axes import canonical
 
 @layer("Tile")
 class Tile(Layer):
-    """The input `tiles` times, one behind the other along `axis`.
+    """Repeat the input `tiles` times along `axis`.
 
     Source: BVLC/caffe src/caffe/layers/tile_layer.cpp.
     """
@@ -28,9 +28,10 @@ class Tile(Layer):
 
     def forward(self, x: Any) -> Any:
         axis = canonical(self.axis, x)
-        most = 2**31 - 1  # as many elements as Caffe's blob.cpp lets a blob have
+        limit = 2**31 - 1  # limit on the elements of a blob in Caffe's blob.cpp
         count = prod(d for d in x.shape if isinstance(d, int)) * self.tiles
         need(
-            count <= most, f"tiles={self.tiles} makes {count} elements of {tuple(x.shape)}, at most {most} can be"
+            count <= limit,
+            f"tiles={self.tiles} makes {count} elements of {tuple(x.shape)}, at most {limit} are supported",
         )
         return np.tile(x, tuple(self.tiles if i == axis else 1 for i in range(len(x.shape))))

@@ -9,14 +9,14 @@ from anylayer.layer import Layer, field, layer, need
 
 @layer("Transpose")
 class Transpose(Layer):
-    """Reorder the axes: output axis i is input axis `dim`[i].
+    """Permute the axes: output axis i is input axis dim[i].
 
     Source: tianzhi0549/caffe (CTPN) src/caffe/layers/transpose_layer.cpp.
     """
 
     message = "transpose_param"
     dim: tuple[int, ...] = field(
-        1, "int32", repeated=True, doc="the input's axes in the output's order, all of them"
+        1, "int32", repeated=True, doc="all axes of the input, in the order of the output"
     )
 
     def forward(self, x: Any) -> Any:

@@ -16,21 +16,20 @@ from anylayer.layers.caffe._resampling import align_corners, by_matrices, need_p
 
 @layer("Upsample", dialects=("ascend", "darknet"))
 class Upsample(Layer):
-    """Each pixel becomes `stride` x `stride` pixels, and every value is multiplied by `scale`.
+    """Repeat each pixel `stride` x `stride` times, and multiply by `scale`.
 
-    (N, C, H, W) to (N, C, H * stride_h, W * stride_w). `stride`, where written, sets both axes. In darknet a
-    negative stride sums blocks of that size instead: (N, C, H / -stride, W / -stride).
-
+    (N, C, H, W) to (N, C, H * stride_h, W * stride_w). `stride`, if given, sets both axes. In darknet a negative
+    stride sums blocks of that size instead: (N, C, H / -stride, W / -stride).
     Source: CANN ops/built-in/tbe/impl/upsample.py, caffe_plugin/upsample_plugin.cc; pjreddie/darknet
     src/upsample_layer.c, src/blas.c.
     """
 
     message = "upsample_param"
     numbers = {"": 160, "ascend": 160}
-    scale: float = field(1, "float", 1.0, doc="what every value is multiplied by")
-    stride: int = field(2, "int32", 2, doc="how many times a pixel is repeated in both directions")
-    stride_h: int = field(3, "int32", 2, doc="how many times in a column, where stride is not written")
-    stride_w: int = field(4, "int32", 2, doc="how many times in a row, where stride is not written")
+    scale: float = field(1, "float", 1.0, doc="factor of every value")
+    stride: int = field(2, "int32", 2, doc="number of repetitions of each pixel in both directions")
+    stride_h: int = field(3, "int32", 2, doc="number of repetitions along the height, without stride")
+    stride_w: int = field(4, "int32", 2, doc="number of repetitions along the width, without stride")
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
@@ -63,7 +62,7 @@ def _summed(x: Any, block: int) -> Any:
 
 @layer("Upsample", dialects=("mobilenet-yolo", "caffe2onnx", "darknet2caffe"))
 class UpsampleNearest(Layer):
-    """Each pixel becomes `scale` x `scale` pixels: `scale` is the factor of the size.
+    """Repeat each pixel `scale` x `scale` times: `scale` is the factor of the size.
 
     (..., H, W) to (..., H * scale, W * scale). caffe2onnx has no default for `scale`, the others 1.
     Source: eric612/MobileNet-YOLO and ChenYingpeng/darknet2caffe upsample_layer.cpp; asiryan/caffe2onnx.
@@ -82,18 +81,17 @@ class UpsampleNearest(Layer):
     def forward(self, x: Any) -> Any:
         need(len(x.shape) >= 2, f"input 0 must be of shape (..., H, W), got {tuple(x.shape)}")
         scale = int(self.scale) if math.isfinite(self.scale) else 0
-        need(scale == self.scale and scale >= 1, f"scale must be a whole number of at least 1, got {self.scale:g}")
+        need(scale == self.scale and scale >= 1, f"scale must be an integer of at least 1, got {self.scale:g}")
         return x if scale == 1 else repeat_pixels(x, scale, scale)
 
 
 @layer("Upsample", dialects=("segnet", "synopsys"))
 class Unpool(Layer):
-    """Undo a maximum pooling: put each value where the pooling's mask (input 1) says, zeros elsewhere.
+    """Undo a maximum pooling: put each value at the place that the pooling's mask states, with zeros elsewhere.
 
-    (N, C, H, W) twice to (N, C, H', W'), with H' = `upsample_h` where both are written, else H * scale_h
-    minus 1 where `pad_out_h` is set. The mask counts the pixels of one output plane. Of values for one place the
-    last one stays.
-
+    (N, C, H, W) and the mask, of the same shape, to (N, C, H', W'), with H' = `upsample_h` if both sizes are
+    given, else H * scale_h, minus 1 with `pad_out_h`. The mask counts the pixels of one output plane. Of values
+    for one place the last one remains.
     Source: alexgkendall/caffe-segnet src/caffe/layers/upsample_layer.cpp.
     """
 
@@ -102,8 +100,8 @@ class Unpool(Layer):
     scale: int = field(1, "uint32", 2, doc="the output's size over the input's")
     scale_h: int = field(2, "uint32", 0, doc="the same for the rows; goes with scale_w")
     scale_w: int = field(3, "uint32", 0, doc="the same for the columns")
-    pad_out_h: bool = field(4, "bool", False, doc="one row less; for a scale of 2")
-    pad_out_w: bool = field(5, "bool", False, doc="one column less; for a scale of 2")
+    pad_out_h: bool = field(4, "bool", False, doc="whether the output has one row less; for a scale of 2")
+    pad_out_w: bool = field(5, "bool", False, doc="whether the output has one column less; for a scale of 2")
     upsample_h: int = field(6, "uint32", 0, doc="rows of the output; goes with upsample_w")
     upsample_w: int = field(7, "uint32", 0, doc="columns of the output")
 
@@ -145,7 +143,7 @@ class Unpool(Layer):
 
 @layer("Upsample", dialects=("caffe-plus", "yolov5-caffe"))
 class UpsampleTo(Layer):
-    """Resize to the second input's size, to `height` x `width` or by `height_scale` x `width_scale` (`mode`).
+    """Resize to the size of the second input, to `height` x `width`, or by two scales, as `mode` says.
 
     (N, C, H, W) to (N, C, H', W'). BILINEAR aligns the corners; NEAREST takes pixel i * H // H'.
     Source: jnulzl/caffe_plus and Wulingtian/yolov5_caffe src/caffe/layers/upsample_layer.cpp.
@@ -157,7 +155,7 @@ class UpsampleTo(Layer):
     width: int = field(2, "int32", 32, doc="columns of the output")
     height_scale: int = field(3, "int32", 2, doc="the output's rows over the input's; goes with width_scale")
     width_scale: int = field(4, "int32", 2, doc="the output's columns over the input's")
-    mode: str = field(5, Enum("NEAREST", "BILINEAR"), "BILINEAR", doc="how pixels between pixels are made")
+    mode: str = field(5, Enum("NEAREST", "BILINEAR"), "BILINEAR", doc="interpolation")
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:

@@ -10,14 +10,15 @@ from anylayer.layers.caffe._resampling import plane_of, repeat_pixels
 
 @layer("UpsampleDarknet")
 class UpsampleDarknet(Layer):
-    """Each pixel becomes `stride` x `stride` pixels: (N, C, H, W) to (N, C, H * stride, W * stride).
+    """Repeat each pixel `stride` x `stride` times.
 
+    (N, C, H, W) to (N, C, H * stride, W * stride).
     Source: synopsys-caffe src/caffe/proto/caffe.proto, upsample_darknet_layer.cpp.
     """
 
     message = "upsample_darknet_param"
     numbers = {"": 209, "synopsys": 209}
-    stride: int = field(1, "int32", 1, doc="how many times a pixel is repeated in both directions")
+    stride: int = field(1, "int32", 1, doc="number of repetitions of each pixel in both directions")
 
     def forward(self, x: Any) -> Any:
         plane_of(x)

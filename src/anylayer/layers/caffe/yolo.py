@@ -12,19 +12,16 @@ from anylayer.layers.caffe._regions import Scores, activate, split
 
 @layer("Yolo")
 class Yolo(Layer):
-    """YOLO's activations, as three outputs: coordinates, objectness, classes (Ascend).
+    """Apply YOLO's activations, with coordinates, objectness and classes as three outputs (Ascend).
 
-    (N, boxes * (4 + 1 + classes), H, W), box by box x, y, w, h, objectness, classes, to coordinates (N, 4 *
-    boxes, P(H * W)): row slot * boxes + box, slots x, y, **h, w**; objectness (N, P(boxes * H * W)): position
-    box * H * W + pixel; classes (N, classes, P(boxes * H * W)). P(n) = n; with `padded`, the length of Ascend's
-    buffers, round_up(2 * n + 32, 32) / 2, the rest being zeros (Ascend leaves it unset). x and y go through the
-    logistic function, w and h stay. V2: objectness logistic unless `background`, classes softmax where
-    `softmax` is set, else logistic; both set: one softmax over both. V3: everything logistic, softmax and
-    background are ignored.
-
-    `padded` is this project's field, which no file is written with: true in dialect ascend unless the file has
-    `padded: false`, else false.
-
+    (N, boxes * (4 + 1 + classes), H, W), per box x, y, w, h, objectness, classes. Outputs: coordinates (N, 4 *
+    boxes, P(H * W)), where row slot * boxes + box has the slots x, y, **h, w**; objectness (N, P(boxes * H * W)),
+    where box * H * W + pixel is the index; classes (N, classes, P(boxes * H * W)). P(n) = n; with `padded`, the
+    length of Ascend's buffers, round_up(2 * n + 32, 32) / 2, padded with zeros (Ascend does not set them). x and y
+    go through the logistic function, w and h are not changed. V2: the objectness is logistic unless `background`,
+    the classes are softmax with `softmax`, else logistic; with both, one softmax over both. V3: all are logistic,
+    softmax and background are ignored. `padded` is a field of this project, which no file contains: true in
+    dialect ascend unless the file has `padded: false`, else false.
     Source: CANN ops/built-in/tbe/impl/yolo.py, caffe_plugin/yolo_plugin.cc, op_proto/inc/nn_detect_ops.h.
     """
 
@@ -34,8 +31,8 @@ class Yolo(Layer):
     coords: int = field(2, "int32", 4, doc="coordinates of a box: 4")
     classes: int = field(3, "int32", 80, doc="classes, 1 to 1024")
     yolo_version: str = field(4, "string", "V3", doc="V2 or V3")
-    softmax: bool = field(5, "bool", False, doc="classes by softmax (V2)")
-    background: bool = field(6, "bool", False, doc="the objectness is the class of the background (V2)")
+    softmax: bool = field(5, "bool", False, doc="apply softmax to the classes (V2)")
+    background: bool = field(6, "bool", False, doc="the objectness is the score of the background class (V2)")
     softmaxtree: bool = field(7, "bool", False, doc="not used by Ascend")
     padded: bool = field(
         100, "bool", False, doc="outputs as long as Ascend's buffers", dialects={"ascend": True}, unwritten=True
@@ -47,7 +44,7 @@ class Yolo(Layer):
         need(1 <= self.classes <= 1024, f"classes must lie in 1..1024, got {self.classes}")
         need(self.yolo_version in ("V2", "V3"), f"yolo_version must be 'V2' or 'V3', got {self.yolo_version!r}")
         if self.yolo_version == "V3" and (self.softmax or self.background):
-            self.note("softmax and background are ignored: V3 has the logistic function everywhere")
+            self.note("softmax and background are ignored, since V3 applies the logistic function everywhere")
         if self.softmaxtree:
             self.note("softmaxtree is ignored, as on Ascend")
 
@@ -66,7 +63,7 @@ class Yolo(Layer):
         return tuple(map(_padded, outputs)) if self.padded else outputs
 
     def _rule(self) -> tuple[Scores, bool]:
-        """How the classes are activated, and whether the objectness is not."""
+        """Return how the classes are activated, and whether the objectness is not activated."""
         if self.yolo_version == "V3":
             return "sigmoid", False
         if self.softmax:

@@ -14,17 +14,18 @@ from anylayer.layers.caffe._yolo import cells, check, corners, decode, detection
 
 @layer("YoloDetectionOutput")
 class YoloDetectionOutput(Layer):
-    """Decode YOLOv2's maps and keep the boxes that overlap no better one, whatever the class.
+    """Decode YOLOv2's maps and keep the boxes that do not overlap a better one, whatever the class.
 
-    One label a box, that of the largest softmax; its score is objectness times that. Labels count from 1.
+    One or two maps (1, num_box * (5 + num_classes), S, S) to rows (1, 1, D, 7), where D is a dynamic size. Each
+    box has one label, that of the largest softmax; its score is the objectness times that. Labels count from 1.
     Source: eric612/MobileNet-YOLO src/caffe/layers/yolo_detection_output_layer.cpp; arXiv 1612.08242.
     """
 
     message = "yolo_detection_output_param"
     numbers: ClassVar = {"mobilenet-yolo": 601}
-    side: int = field(1, "uint32", 13, doc="not used: the map tells its size")
+    side: int = field(1, "uint32", 13, doc="not used, since the map has its size")
     num_classes: int = field(2, "uint32", 20, doc="classes scored")
-    num_box: int = field(3, "uint32", 5, doc="boxes a cell")
+    num_box: int = field(3, "uint32", 5, doc="boxes per cell")
     coords: int = field(4, "uint32", 4, doc="values of a box; always 4")
     confidence_threshold: float = field(5, "float", 0.01, doc="scores must reach it")
     nms_threshold: float = field(6, "float", 0.45, doc="boxes whose IoU with a better one reaches it are dropped")
@@ -41,7 +42,6 @@ class YoloDetectionOutput(Layer):
         )
 
     def forward(self, *maps: Any) -> Any:
-        """One or two maps (1, num_box * (5 + num_classes), S, S) to (1, 1, D, 7), D known only when running."""
         need(len(maps) in (1, 2), f"takes one or two maps, got {len(maps)}")
         anchors = np.array(self.biases, np.float32)[: 2 * self.num_box].reshape(-1, 2)
         boxes, labels, scores = zip(*(self.of_map(x, anchors) for x in maps))
@@ -54,10 +54,10 @@ class YoloDetectionOutput(Layer):
         )
 
     def of_map(self, x: Any, anchors: Any) -> tuple[Any, Any, Any]:
-        """Boxes (K, 4), labels (K,) and scores (K,) of one map."""
+        """Return boxes (K, 4), labels (K,) and scores (K,) of one map."""
         predictions = cells(x, self.num_box, self.num_classes)
         height, width = x.shape[2:]
         need(height == width, f"needs square maps, got {height} x {width} (Caffe's layer reads both as the width)")
         boxes = corners(*decode(predictions, anchors, height, width))
-        chances = ops.softmax(predictions[:, 5:], axis=1)
-        return boxes, chances.argmax(axis=1) + 1, ops.sigmoid(predictions[:, 4]) * chances.max(axis=1)
+        probabilities = ops.softmax(predictions[:, 5:], axis=1)
+        return boxes, probabilities.argmax(axis=1) + 1, ops.sigmoid(predictions[:, 4]) * probabilities.max(axis=1)

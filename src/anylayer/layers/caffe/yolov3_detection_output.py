@@ -13,23 +13,26 @@ from anylayer.layers.caffe._yolo import cells, check, corners, decode, detection
 
 @layer("Yolov3DetectionOutput")
 class Yolov3DetectionOutput(Layer):
-    """Decode YOLOv3's maps and keep the boxes that overlap no better one, whatever the class.
+    """Decode YOLOv3's maps and keep the boxes that do not overlap a better one, whatever the class.
 
-    Caffe enters a box once for every class whose score (objectness times class) exceeds the threshold; the
-    suppression ignores classes, so of a box only its best class can stay. Labels count from 1.
+    Maps (1, num_box * (5 + num_classes), H, W) to rows (1, 1, D, 7), where D is a dynamic size. Caffe enters a box
+    once for every class whose score (objectness times class) exceeds the threshold. NMS ignores classes, so only
+    the best class of a box can remain. Labels count from 1.
     Source: eric612/MobileNet-YOLO src/caffe/layers/yolov3_detection_output_layer.cpp; arXiv 1804.02767.
     """
 
     message = "yolov3_detection_output_param"
     numbers: ClassVar = {"mobilenet-yolo": 602, "ncnn": 603}
     num_classes: int = field(1, "uint32", 20, doc="classes scored")
-    num_box: int = field(2, "uint32", 3, doc="boxes a cell")
+    num_box: int = field(2, "uint32", 3, doc="boxes per cell")
     confidence_threshold: float = field(3, "float", 0.01, doc="scores must exceed it")
     nms_threshold: float = field(4, "float", 0.45, doc="boxes whose IoU with a better one reaches it are dropped")
     biases: tuple[float, ...] = field(5, "float", repeated=True, doc="width and height of each box, in pixels")
-    anchors_scale: tuple[int, ...] = field(6, "uint32", repeated=True, doc="pixels a cell, for each map")
+    anchors_scale: tuple[int, ...] = field(6, "uint32", repeated=True, doc="pixels per cell, for each map")
     mask_group_num: int = field(7, "uint32", 2, doc="number of maps")
-    mask: tuple[int, ...] = field(8, "uint32", repeated=True, doc="which biases the boxes of each map in turn use")
+    mask: tuple[int, ...] = field(
+        8, "uint32", repeated=True, doc="indices of the biases that the boxes of each map use"
+    )
 
     def setup(self) -> None:
         need(self.has("num_classes"), "parameter 'num_classes' is missing")
@@ -51,8 +54,10 @@ class Yolov3DetectionOutput(Layer):
         )
 
     def forward(self, *maps: Any) -> Any:
-        """Maps (1, num_box * (5 + num_classes), H, W) to (1, 1, D, 7), D known only when running."""
-        need(len(maps) == self.mask_group_num, f"mask_group_num={self.mask_group_num}, but {len(maps)} inputs")
+        need(
+            len(maps) == self.mask_group_num,
+            f"mask_group_num={self.mask_group_num} needs as many inputs, got {len(maps)}",
+        )
         boxes, labels, scores = zip(*(self.of_map(t, x) for t, x in enumerate(maps)))
         return detections(
             np.concatenate(boxes),
@@ -63,7 +68,7 @@ class Yolov3DetectionOutput(Layer):
         )
 
     def of_map(self, t: int, x: Any) -> tuple[Any, Any, Any]:
-        """Boxes (K, 4), labels (K,) and scores (K,) of map `t`."""
+        """Return boxes (K, 4), labels (K,) and scores (K,) of map `t`."""
         used = self.mask[t * self.num_box : (t + 1) * self.num_box]
         anchors = np.array(self.biases, np.float32).reshape(-1, 2)[list(used)]
         predictions = cells(x, self.num_box, self.num_classes)
