@@ -357,7 +357,7 @@ def test_95th_percentile(values, p95):
 
 def test_layers_lists_types(anylayer_command):
     shown = anylayer_command("layers").stdout
-    assert "Deal the channels of `group` groups out in turn" in shown
+    assert "Shuffle the channels: reshape them to (group, C / group), transpose, and flatten" in shown
     assert shown.splitlines()[-1].endswith("layer types; anylayer layers TYPE shows its fields")
 
 
