@@ -46,6 +46,7 @@ MAY_IMPORT = {
     "testing": {*_RUN, "api"},
     "caffe": {*_RUN, "convert", "inspect", "api"},
     "compat": {*_RUN, "convert", "inspect", "api"},
+    "__main__": {"cli"},
     "cli": {*_RUN, "convert", "inspect", "api", "testing"},
 }
 """Room -> the rooms its files may import, besides itself: imports go down only."""

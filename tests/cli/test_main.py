@@ -210,3 +210,12 @@ def test_shape_option():
 def test_formatting_of_counts_and_plurals():
     assert [count(n) for n in (0, 999, 1000, 1234567, 15_300_000_000)] == ["0", "999", "1 k", "1.23 M", "15.3 G"]
     assert [plural(n, "node") for n in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]
+
+
+def test_python_m_anylayer_is_the_command_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "anylayer", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"anylayer {__version__}\n"
+    done = subprocess.run([sys.executable, "-m", "anylayer", "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: anylayer [OPTIONS] COMMAND")
