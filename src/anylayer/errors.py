@@ -28,7 +28,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class AnyLayerError(Exception):
@@ -178,6 +180,13 @@ def need(condition: object, rule: str, error: type[AnyLayerError] = LayerError) 
     """Raise `error(rule)` unless `condition` is true."""
     if not condition:
         raise error(rule)
+
+
+def need_value(value: T | None, rule: str, error: type[AnyLayerError] = LayerError) -> T:
+    """Return `value`, or raise `error(rule)` where it is None."""
+    if value is None:
+        raise error(rule)
+    return value
 
 
 _command_options: frozenset[str] | None = None

@@ -215,8 +215,9 @@ def _enums(type_name: str) -> dict[str, int] | None:
     """Return the values of all enums of a parameter message, or None where nothing declares the message."""
     if type_name == "FillerParameter":
         return _words(Filler)
-    classes: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed]
-    declared = [(c.message, c) for c in classes if c.message] + list(MESSAGE_CLASSES.items())
+    classes = [d.layer_class for d in Registry.of("caffe").definitions() if d.typed]
+    own = [(c.message, c) for c in classes if c.message]
+    declared: list[tuple[str, type[Message]]] = [*own, *MESSAGE_CLASSES.items()]
     found = [_words(cls) for message, cls in declared if title(message) == type_name]
     return {word: number for words in reversed(found) for word, number in words.items()} if found else None
 
@@ -257,7 +258,7 @@ def _assign(layer: LayerParameter, name: str, value: Any) -> None:
 
 def _declared(type_name: str, message: str) -> list[type[Message]]:
     """Return the classes that declare a parameter message for a layer type."""
-    own: list[Any] = [d.cls for d in Registry.of("caffe").find(type_name) if d.typed]
+    own = [d.layer_class for d in Registry.of("caffe").find(type_name) if d.typed]
     return (
         [MESSAGE_CLASSES[message]]
         if message in MESSAGE_CLASSES
@@ -269,7 +270,7 @@ def _message(type_name: str, name: str, value: Any) -> Any:
     """Return a parameter message that is given as a dict, with values of the declared types."""
     declared = _declared(type_name, name)
     if not declared:
-        every: list[Any] = [d.cls for d in Registry.of("caffe").definitions() if d.typed]
+        every = [d.layer_class for d in Registry.of("caffe").definitions() if d.typed]
         declared = [cls for cls in every if cls.message == name]
     if not declared or not isinstance(value, Mapping):
         return _as_python(value)

@@ -14,7 +14,7 @@ import numpy as np
 
 from anylayer.api import Net
 from anylayer.caffe.net import Net as CaffeNet
-from anylayer.errors import InputError, LayerError, at, nearest, need
+from anylayer.errors import InputError, LayerError, at, nearest, need, need_value
 from anylayer.network import Array, Network, Node, Shape
 from anylayer.readers.keras.live import is_model, network_of_model
 
@@ -86,13 +86,9 @@ def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> 
         if layer is None:
             report.unmatched.append(node.name)
             continue
-        rule = _RULES.get(node.type)
         with at(f"layer '{node.name}' ({node.type} to {layer.type})"):
-            need(
-                rule is not None,
-                "weights of this type cannot be transferred; write the whole network: net.write(...)",
-            )
-            filled = rule(pair, node, layer) if rule is not None else {}
+            text = "weights of this type cannot be transferred; write the whole network: net.write(...)"
+            filled = need_value(_RULES.get(node.type), text)(pair, node, layer)
             for name, blobs in filled.items():
                 pair.by_name[name].blobs = [np.ascontiguousarray(b, np.float32) for b in blobs]
         shapes = {name: [np.asarray(b).shape for b in blobs] for name, blobs in filled.items()}
@@ -236,10 +232,9 @@ def _flattened(pair: _Pair, node: Node) -> Shape | None:
     value = node.inputs[0]
     while (producer := pair.producer(value)) is not None:
         if producer.type in ("Flatten", "Reshape"):
-            known = pair.shapes.get(producer.inputs[0])
-            need(known is not None, "the shape before Flatten is not known; give the network's input shape")
-            first = _config(producer).get("data_format") == "channels_first"
-            return None if known is None or first else known[1:]
+            text = "the shape before Flatten is not known; give the network's input shape"
+            shape = need_value(pair.shapes.get(producer.inputs[0]), text)
+            return None if _config(producer).get("data_format") == "channels_first" else shape[1:]
         if producer.type not in _SHAPE_PRESERVING:
             return None
         value = producer.inputs[0]

@@ -170,7 +170,7 @@ def trace_nodes(
     """
     declared = declared_types(network, inputs)
     types: dict[str, TensorType | None] = {**inputs, "": ABSENT}
-    constants: dict[str, Any] = {"": None}
+    constants: dict[str, Array | None] = {"": None}
     budget = Budget()
     empty: dict[str, Node] = {}
     for node in nodes:
@@ -250,7 +250,7 @@ def _trace_node(
     traced: TracedNode,
     network: Network,
     definitions: Sequence[Definition],
-    given: Mapping[int, Any],
+    given: Mapping[int, Array | None],
     check: Compiler | None,
     budget: Budget,
 ) -> None:
@@ -349,7 +349,9 @@ def _trace_user(
     )
 
 
-def _need_computed(bound: Bound, known: Sequence[TensorType], given: Mapping[int, Any], budget: Budget) -> None:
+def _need_computed(
+    bound: Bound, known: Sequence[TensorType], given: Mapping[int, Array | None], budget: Budget
+) -> None:
     """Refuse a layer of constants whose results take more memory than the budget leaves, before NumPy allocates
     it.
 

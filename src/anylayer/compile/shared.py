@@ -4,14 +4,13 @@ call."""
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numpy as np
 
 from anylayer.network import Array
 
 
-def _reference_counts(arrays: list[Any]) -> list[int]:
+def _reference_counts(arrays: list[Array]) -> list[int]:
     """Return the reference count of each array, or of the array that it is a view of."""
     return [sys.getrefcount(o if o.base is None else o.base) for o in arrays]
 

@@ -37,7 +37,7 @@ def profile(
     constants: set[str] = {""}
     rows: list[tuple[str, str, float]] = []
 
-    def watch(node: Node, bound: Bound, given: list[Array], outputs: list[Array]) -> None:
+    def watch(node: Node, bound: Bound, given: list[Array | None], outputs: list[Array]) -> None:
         t = next(traced)
         feed = [np.ascontiguousarray(x) for x, name in zip(given, node.inputs) if name not in constants]
         constants.update(node.outputs[i] for i in t.constants)

@@ -54,7 +54,7 @@ def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> 
     traced = iter(trace_nodes(network, needed_nodes(network, network.outputs), net.definitions, types))
     found: list[NodeCheck] = []
 
-    def watch(node: Node, bound: Bound, given: list[Any], outputs: list[Array]) -> None:
+    def watch(node: Node, bound: Bound, given: list[Array | None], outputs: list[Array]) -> None:
         t = next(traced)
         constant = {i for i, name in enumerate(node.inputs) if name in constants}
         constants.update(node.outputs[i] for i in t.constants)

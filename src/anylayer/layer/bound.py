@@ -24,6 +24,7 @@ from anylayer.errors import (
     need,
     wording,
 )
+from anylayer.layer.contract import Layer
 from anylayer.layer.exclusive import exclusive
 from anylayer.layer.opencv import METHODS, Made, make, opencv_params, require_numbers
 from anylayer.layer.order import Order
@@ -89,7 +90,7 @@ def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -
 def _refuse_unknown_fields(definitions: Sequence[Definition], node: Node) -> None:
     """Raise LayerError for a field that no class of the type declares."""
     for message, values in node.params.items():
-        classes: list[Any] = [d.cls for d in definitions]
+        classes = [d.layer_class for d in definitions]
         known = [name for cls in classes if cls.message == message for name in cls.fields]
         for name in values if known and isinstance(values, Mapping) else ():
             line = node.lines.get(f"{message}.{name}")
@@ -99,7 +100,7 @@ def _refuse_unknown_fields(definitions: Sequence[Definition], node: Node) -> Non
 
 
 def _fits(definition: Definition, node: Node) -> bool:
-    cls: Any = definition.cls
+    cls = definition.layer_class
     values = node.params.get(cls.message, {}) if cls.message else {}
     return isinstance(values, Mapping) and bool(cls.fits(values, len(node.inputs), len(node.outputs)))
 
@@ -139,7 +140,7 @@ class Bound:
         self._input_counts: set[int] = set()
         with at(node.place), self.turn:
             if definition.typed:
-                cls: Any = definition.cls
+                cls = definition.layer_class
                 self.instance: Any = cls.__new__(cls)
                 self._prepare(self.instance, dialect)
             elif definition.kernel is not None and definition.native_only:
@@ -151,7 +152,7 @@ class Bound:
                 self.instance, self.declared, self.order = made.instance, made.declared, made.order
                 self._notes += made.notes
 
-    def _prepare(self, instance: Any, dialect: str | None) -> None:
+    def _prepare(self, instance: Layer, dialect: str | None) -> None:
         """Give an instance of a typed class its params. Raise LayerError for those that a built-in class does not
         foresee."""
         if not self.definition.built_in:

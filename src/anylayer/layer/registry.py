@@ -15,6 +15,7 @@ from anylayer.layer.contract import Layer
 from anylayer.layer.native import Kernel
 
 C = TypeVar("C", bound=Callable[..., Any])
+LayerClass = type[Layer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,13 @@ class Definition:
     def typed(self) -> bool:
         """Whether the class is a Layer with declared fields; otherwise it follows OpenCV's contract."""
         return isinstance(self.cls, type) and issubclass(self.cls, Layer)
+
+    @property
+    def layer_class(self) -> LayerClass:
+        """The class of a typed definition. Raises TypeError for a class with OpenCV's contract."""
+        if isinstance(self.cls, type) and issubclass(self.cls, Layer):
+            return self.cls
+        raise TypeError(f"{self.cls} is not a Layer")
 
     @property
     def is_code(self) -> bool:
@@ -187,13 +195,13 @@ class Registry:
         for definition in self.definitions():
             names.update(definition.dialects)
             if definition.typed:
-                cls: Any = definition.cls
+                cls = definition.layer_class
                 names.update(cls.numbers, *(declared.dialects for declared in cls.fields.values()))
         return names - {""}
 
     def messages(self) -> set[str]:
         """Return the parameter messages that built-in layers of this format declare."""
-        classes: list[Any] = [d.cls for d in self.definitions() if d.typed]
+        classes = [d.layer_class for d in self.definitions() if d.typed]
         return {name for cls in classes for name in (cls.message, *cls.also) if name}
 
 

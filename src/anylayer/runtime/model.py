@@ -20,11 +20,14 @@ from anylayer.compile.plan import GraphStep, Plan, make_plan
 from anylayer.engines import engines, installed, load_engine
 from anylayer.errors import EngineError, InputError, nearest, need
 from anylayer.layer.exclusive import in_user_code
-from anylayer.network import Array, Network, TensorType
+from anylayer.network import Array, Network, Shape, TensorType
 from anylayer.numerics import uniform_noise
 from anylayer.runtime.choice import trusted
 from anylayer.runtime.order import transposed_inputs
 from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
+
+Key = tuple[tuple[Shape, np.dtype[Any]], ...]
+"""The shapes and dtypes of the inputs that a program is compiled for."""
 
 _TRIAL_SECONDS = 0.5
 """How long each engine is measured, on average."""
@@ -69,10 +72,10 @@ class Model:
         types = input_types(network, shapes)
         self._types = {name: types[name] for name in needed_inputs(network, outputs)}
         self._names = list(self._types)
-        self._runners: OrderedDict[Any, PlanRunner | NumpyRunner] = OrderedDict()
+        self._runners: OrderedDict[Key, PlanRunner | NumpyRunner] = OrderedDict()
         self._warned = False
         self._lock = threading.RLock()
-        self._compiling: set[tuple[int, Any]] = set()
+        self._compiling: set[tuple[int, Key]] = set()
         self.engine = engine
         self.timings: dict[str, float] = {}
         self.plan: Plan | None = None
@@ -190,7 +193,7 @@ class Model:
                 raise InputError(f"out['{name}'] must share no memory with an input or another output")
             taken.append(array)
 
-    def _runner(self, key: tuple[Any, ...]) -> PlanRunner | NumpyRunner:
+    def _runner(self, key: Key) -> PlanRunner | NumpyRunner:
         if self._asked == "numpy":
             return self._numpy
         runner = self._runners.get(key)
@@ -208,7 +211,7 @@ class Model:
             if held:
                 self._lock.release()
 
-    def _compiled(self, key: tuple[Any, ...]) -> PlanRunner:
+    def _compiled(self, key: Key) -> PlanRunner:
         """Compile for these input types and keep the program. Raise LayerError where a forward that this
         compilation calls asks for the same program.
         """
@@ -227,7 +230,7 @@ class Model:
             self._runners.popitem(last=False)
         return runner
 
-    def _compile(self, key: tuple[Any, ...]) -> PlanRunner:
+    def _compile(self, key: Key) -> PlanRunner:
         types = {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
         for note in transposed_inputs(self._network, {name: t.shape for name, t in types.items()}):
             warnings.warn(note, stacklevel=6)

@@ -25,7 +25,7 @@ from anylayer.tracing import trace
 
 SHAPES_KEPT = 8
 """The number of sets of input types for which a model keeps compiled programs, or bound layers."""
-Watch = Callable[[Node, Bound, list[Any], list[Array]], None]
+Watch = Callable[[Node, Bound, list[Array | None], list[Array]], None]
 """A function that is called after each node, with its inputs and outputs."""
 
 
@@ -142,7 +142,9 @@ class NumpyRunner:
         self._last: dict[str, int] = {}
         for i, node in enumerate(self._nodes):
             self._last.update(dict.fromkeys([*node.inputs, *node.outputs], i))
-        self._bounds: dict[int, OrderedDict[Any, Bound]] = {i: OrderedDict() for i in range(len(self._nodes))}
+        self._bounds: dict[int, OrderedDict[tuple[TensorType, ...], Bound]] = {
+            i: OrderedDict() for i in range(len(self._nodes))
+        }
         self._lock = threading.Lock()
 
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
@@ -176,7 +178,7 @@ class NumpyRunner:
                     del values[name]
             yield values
 
-    def _bound(self, i: int, node: Node, inputs: Sequence[Array]) -> Bound:
+    def _bound(self, i: int, node: Node, inputs: Sequence[Array | None]) -> Bound:
         """Return the layer of node `i` for the types of these inputs. Those of the last SHAPES_KEPT types are
         kept.
 

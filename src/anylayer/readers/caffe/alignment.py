@@ -28,7 +28,7 @@ def align(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> 
     producers = {name: node for node in network.nodes for name in node.outputs}
     for node in network.nodes:
         found = definitions.get(node.type, ())
-        cls: Any = found[0].cls if found and found[0].typed else None
+        cls = found[0].layer_class if found and found[0].typed else None
         if cls is None or not cls.aligned or node.params.get(cls.message):
             continue
         with at(node.place):
