@@ -1,4 +1,4 @@
-"""Names that are unique within a network."""
+"""Names that are unique within a network, and the places of layers in error messages."""
 
 from __future__ import annotations
 
@@ -15,3 +15,14 @@ def unique(name: str, taken: dict[str, int]) -> str:
     taken[name] = i
     taken[found] = taken.get(found, 0)
     return found
+
+
+def layer_place(name: str, type_: str, file: str = "", line: int = 0) -> str:
+    """Return the place of a layer for an error message: "deploy.prototxt:41: layer 'conv1' (Convolution)".
+
+    The file and the line are left out if they are not given.
+    """
+    layer = f"layer '{name}' ({type_})"
+    if not file:
+        return layer
+    return f"{file}:{line}: {layer}" if line else f"{file}: {layer}"

@@ -15,6 +15,7 @@ import numpy as np
 
 from anylayer.errors import ConversionError, at, need
 from anylayer.libraries.protobuf import DecodeError, descriptor_pb2, message_class, parse_text
+from anylayer.readers._names import layer_place
 from anylayer.readers._protobuf import BYTES, Buffer
 from anylayer.readers.caffe.fields import GENERIC
 from anylayer.readers.caffe.proto_file import read_proto
@@ -35,7 +36,7 @@ def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> Non
     from_text, from_binary = _networks(proto, weights, text)
     layers: dict[str, Any] = {}
     for one, other in zip(from_text.layer, from_binary.layer):
-        with at(f"layer '{one.name}' ({one.type})"):
+        with at(layer_place(one.name, one.type)):
             same = one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True)
             need(same, f"protobuf reads {text.name} and {weights.name} differently", ConversionError)
         layers.setdefault(one.name, one)
@@ -46,7 +47,7 @@ def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> Non
     )
     for name, wanted in params.items():
         need(name in layers, f"protobuf finds no layer '{name}' in {text.name}", ConversionError)
-        with at(f"layer '{name}' ({layers[name].type})"):
+        with at(layer_place(name, layers[name].type)):
             own = {n: v for n, v in wanted.items() if n not in GENERIC}
             _compare(layers[name], own, "", GENERIC)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from anylayer.errors import NetworkError, nearest
-from anylayer.readers._names import unique
+from anylayer.readers._names import layer_place, unique
 from anylayer.readers._tree import Block
 
 
@@ -28,7 +28,7 @@ class Version:
 
     @property
     def is_split(self) -> bool:
-        """Whether several bottoms read it.
+        """Return whether several bottoms read it.
 
         Caffe then inserts a Split, and refuses to rewrite its outputs in place.
         """
@@ -36,7 +36,7 @@ class Version:
 
     @property
     def is_used(self) -> bool:
-        """Whether a layer that computes values reads it."""
+        """Return whether a layer that computes values reads it."""
         return any(not consumer.dropped and consumer.role != "sink" for consumer, _ in self.consumers)
 
 
@@ -56,11 +56,11 @@ class Draft:
 
     @property
     def place(self) -> str:
-        return f"{self.block.place()}: layer '{self.name}' ({self.type})"
+        return layer_place(self.name, self.type, self.block.place())
 
     @property
     def is_input(self) -> bool:
-        """Whether its outputs are inputs of the network."""
+        """Return whether its outputs are inputs of the network."""
         return self.role in ("input", "data")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anylayer.errors import FileError, at, need
+from anylayer.readers._names import layer_place
 from anylayer.readers.keras.calls import Call, calls_of, own_kind
 
 Json = dict[str, Any]
@@ -23,28 +24,28 @@ class LayerConfig:
     config: Json
     calls: list[Call]
     keras3: bool = False
-    """Whether its calls are written in Keras 3's form."""
+    """Return whether its calls are written in Keras 3's form."""
 
     @property
     def is_operation(self) -> bool:
-        """Whether it is a call of a function of keras.ops instead of a layer object."""
+        """Return whether it is a call of a function of keras.ops instead of a layer object."""
         untyped = self.keras3 and "trainable" not in self.config and not self.is_input and not self.is_model
         return self.module.startswith("keras.src.ops") or (not self.module and untyped)
 
     @property
     def is_input(self) -> bool:
-        """Whether it is an input of a model."""
+        """Return whether it is an input of a model."""
         return ("batch_shape" in self.config or "batch_input_shape" in self.config) and "sparse" in self.config
 
     @property
     def is_model(self) -> bool:
-        """Whether it is a model with layers of its own."""
+        """Return whether it is a model with layers of its own."""
         return isinstance(self.config.get("layers"), list)
 
     @property
     def place(self) -> str:
-        """The place for an error message."""
-        return f"layer '{self.name}' ({self.kind})"
+        """Return the place for an error message."""
+        return layer_place(self.name, self.kind)
 
 
 def layer_config(item: Any, layers: Sequence[str] = ()) -> LayerConfig:
@@ -59,7 +60,7 @@ def layer_config(item: Any, layers: Sequence[str] = ()) -> LayerConfig:
     name, kind = layer_name(item), own_kind(item, kind)
     need(name, f"a layer ({kind}) has no name", FileError)
     module, nodes = item.get("module"), item.get("inbound_nodes", [])
-    with at(f"layer '{name}' ({kind})"):
+    with at(layer_place(name, kind)):
         calls = calls_of(nodes, layers)
     keras3 = bool(nodes) and isinstance(nodes[0], dict)
     return LayerConfig(name, kind, module if isinstance(module, str) else "", config, calls, keras3)

@@ -14,7 +14,7 @@ from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_KERAS_NODES
-from anylayer.readers._names import unique
+from anylayer.readers._names import layer_place, unique
 from anylayer.readers._order import computing_order
 from anylayer.readers.keras.calls import Call, Ref, refs_of, replaced, tensors
 from anylayer.readers.keras.config import (
@@ -65,7 +65,7 @@ class _Building:
 
     @property
     def layout(self) -> str:
-        """The data layout of the network: see Node.layout."""
+        """Return the data layout of the network: see Node.layout."""
         if {"channels_first", "channels_last"} <= self.formats:
             return "mixed"
         return "NCHW" if "channels_first" in self.formats else "NHWC"
@@ -161,9 +161,12 @@ class _AddingModel:
     prefix: str
     depth: int
     keras3: bool
-    """Whether calls are written in Keras 3's form."""
+    """Return whether calls are written in Keras 3's form."""
     passes_masks: bool
-    """Whether masks are passed on implicitly. A functional model of Keras 3 names them in its calls instead."""
+    """Return whether masks are passed on implicitly.
+
+    A functional model of Keras 3 names them in its calls instead.
+    """
     values: dict[Ref, str] = field(default_factory=dict)
 
     def sequential(
@@ -288,7 +291,7 @@ class _AddingModel:
             outputs=[name, *(unique(f"{name}:{i}", building.names) for i in more)],
             params=_params(layer, call),
             blobs=list(building.arrays(self.weights.get(layer.name))),
-            place=f"{building.source}: layer '{name}' ({layer.kind})",
+            place=layer_place(name, layer.kind, building.source),
         )
         building.nodes.append(node)
         if makes or (mask and cls is not None and cls.masks):
@@ -323,7 +326,7 @@ class _AddingModel:
 
         def add_node(part: str, inputs: list[str]) -> str:
             name = unique(f"{label}/{part}", self.building.names)
-            place = f"{self.building.source}: layer '{name}' ({layer.kind})"
+            place = layer_place(name, layer.kind, self.building.source)
             node = Node(name, f"{layer.kind}.{part}", inputs, [name], {"config": {}}, place=place)
             self.building.nodes.append(node)
             return name

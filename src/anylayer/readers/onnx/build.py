@@ -14,6 +14,7 @@ from anylayer.layer import Registry
 from anylayer.libraries.onnx import TensorProto, latest, onnx
 from anylayer.network import Array, Network, Node, Subgraph, TensorType, as_written
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_RANK
+from anylayer.readers._names import layer_place
 from anylayer.readers._order import computing_order
 from anylayer.readers.onnx.file import Model
 from anylayer.readers.onnx.functions import Functions, Scope, bound_attributes, domain_of, opsets
@@ -100,7 +101,7 @@ class _Builder:
         if node.op_type != _CONSTANT or domain_of(node.domain) or _CONSTANT in self._user_types:
             return False
         name = draft.scope.value(node.output[0]) if len(node.output) == 1 else ""
-        with at(_place("", node.name or name, _CONSTANT)):
+        with at(layer_place(node.name or name, _CONSTANT)):
             need(name, f"it has {len(node.output)} outputs, expected 1", NetworkError)
             need(name not in constants, f"value '{name}' is produced twice", NetworkError)
             constants[name] = self._constant_value(node, draft.scope)
@@ -134,7 +135,7 @@ class _Builder:
         values = ChainMap(own, outer)  # type: ignore[arg-type]
         nodes = []
         for draft in drafts:
-            with at(_place("", draft.name, draft.proto.op_type)):
+            with at(layer_place(draft.name, draft.proto.op_type)):
                 nodes.append(self._node(draft, values, network.source))
         network.nodes = _sorted(nodes)
         return own
@@ -158,7 +159,7 @@ class _Builder:
                 attributes[attribute.name] = self._attribute_value(attribute)
         node = Node(draft.name, type_, [*draft.inputs, *captured], draft.outputs, {"attribute": attributes})
         node.domain, node.version = domain, draft.scope.opsets.get(domain, 0)
-        node.place = _place(source, node.name, type_)
+        node.place = layer_place(node.name, type_, source)
         if type_ in self._user_types or (domain and type_ not in self._built_in()):
             node.blobs = [array for n in node.inputs if (array := values.get(n)) is not None]
             node.inputs = [n for n in node.inputs if values.get(n) is None]
@@ -240,10 +241,6 @@ class _Draft:
     name: str = ""
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-
-
-def _place(source: str, name: str, type_: str) -> str:
-    return f"{source}: layer '{name}' ({type_})" if source else f"layer '{name}' ({type_})"
 
 
 def _unique_name(draft: _Draft, i: int, taken: set[str]) -> str:
@@ -332,7 +329,7 @@ def _place_constants(network: Network, constants: Mapping[str, Array]) -> None:
         if name in constants and name not in placed:
             placed.add(name)
             made = Node(name, _CONSTANT, [], [name], blobs=[constants[name]])
-            made.place = _place(network.source, name, _CONSTANT)
+            made.place = layer_place(name, _CONSTANT, network.source)
             nodes.append(made)
 
     for node in network.nodes:

@@ -50,12 +50,12 @@ class _Type:
 
     @property
     def count(self) -> int:
-        """The number of values."""
+        """Return the number of values."""
         return math.prod(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of bytes in a file."""
+        """Return the number of bytes in a file."""
         if self.name in _PACKED:
             bits = int(self.name.lstrip("UINFLOAT")[0])
             return -(-self.count * bits // 8)

@@ -147,8 +147,11 @@ def _stored(weights: Weights, data: dict[str, str]) -> Array:
     numbers = []
     for name in ("offset", "size"):
         found = size(data[name], f"'{name}'")
-        need(found is not None, f"'{name}' must be an integer, got '{data[name][:40]}'", FileError)
-        numbers.append(found or 0)
-    shape = tuple(d if d is not None else -1 for d in shape_of(data.get("shape", "")))
-    need(all(d >= 0 for d in shape), f"a constant's shape must be static, got '{data.get('shape')}'", FileError)
+        if found is None:
+            raise FileError(f"'{name}' must be an integer, got '{data[name][:40]}'")
+        numbers.append(found)
+    sizes = shape_of(data.get("shape", ""))
+    shape = tuple(d for d in sizes if d is not None)
+    rule = f"a constant's shape must be static, got '{data.get('shape')}'"
+    need(len(shape) == len(sizes), rule, FileError)
     return weights.array(numbers[0], numbers[1], data.get("element_type", ""), shape)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.readers._limits import MAX_NODES, MAX_RANK
-from anylayer.readers._names import unique
+from anylayer.readers._names import layer_place, unique
 from anylayer.readers._order import computing_order
 from anylayer.readers.openvino.markup import Element
 
@@ -70,7 +70,7 @@ def _layer(element: Element, file: str) -> IrLayer:
     for wanted in ("id", "type"):
         need(given.get(wanted), f"line {element.line}: a layer has no '{wanted}'", FileError)
     name = given.get("name") or f"{given['type']}_{given['id']}"
-    place = f"{file}:{element.line}: layer '{name}' ({given['type']})"
+    place = layer_place(name, given["type"], file, element.line)
     precision = given.get("precision", "")
     layer = IrLayer(element, given["id"], name, given["type"], given.get("version", ""), precision, place)
     with at(place):

@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.errors import FileError, LayerError, need
 from anylayer.network import Array, Flag, Node, Shape
 from anylayer.readers.openvino.attributes import typed
-from anylayer.readers.openvino.layers import IrLayer, size
+from anylayer.readers.openvino.layers import IrLayer, OpenShape, size
 from anylayer.readers.openvino.markup import Element
 from anylayer.readers.openvino.weights import Weights
 
@@ -155,9 +155,10 @@ class LegacyLayer:
         need(not left, f"attribute '{left[0] if left else ''}' is unknown for layers of type {self.type}")
 
 
-def _static(shape: Sequence[int | None]) -> Shape:
-    need(all(d is not None for d in shape), "its ports must have sizes")
-    return tuple(int(d or 0) for d in shape)
+def _static(shape: OpenShape) -> Shape:
+    static = tuple(d for d in shape if d is not None)
+    need(len(static) == len(shape), "its ports must have static shapes")
+    return static
 
 
 def attributes_of(element: Element) -> dict[str, str]:

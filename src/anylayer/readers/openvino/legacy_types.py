@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, need
+from anylayer.layer.arguments import axis_of
 from anylayer.readers.openvino.legacy_layer import LegacyLayer, flag_as_int
 from anylayer.readers.openvino.legacy_windows import (
     convolution,
@@ -157,8 +158,7 @@ def split(layer: LegacyLayer) -> None:
     """Translate Split and Slice to Slice. The output ports state the sizes of the parts."""
     axis = layer.integer("axis", default=1)
     layer.value("out_sizes", "num_split")
-    rank = len(layer.shape())
-    need(-rank <= axis < rank, f"axis must lie in {-rank}..{rank - 1}, got {axis}")
+    axis_of(axis, len(layer.shape()))  # refuses an axis that does not exist
     ends = np.cumsum([layer.out_shape(i)[axis] for i in range(len(layer.outputs))])
     need(
         int(ends[-1]) == layer.shape()[axis],
@@ -245,8 +245,7 @@ def crop(layer: LegacyLayer) -> None:
     need(len(shape) == len(wanted), f"an input of shape {shape} cannot be cropped to {wanted}")
     begins = [0] * len(shape)
     for axis, offset in zip(axes, offsets):
-        need(-len(shape) <= axis < len(shape), f"axis {axis} does not exist in {len(shape)} axes")
-        begins[axis] = offset
+        begins[axis_of(axis, len(shape))] = offset
     slice_output(layer, layer.inputs[0], shape, begins, wanted)
 
 

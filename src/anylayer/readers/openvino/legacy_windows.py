@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, need
+from anylayer.layer.arguments import extent, same_pads
 from anylayer.network import Array
 from anylayer.readers.openvino.legacy_layer import LegacyLayer
 
@@ -46,20 +47,17 @@ class Windows:
 
     @property
     def extent(self) -> list[int]:
-        """The number of input elements that a window spans, including the gaps of its dilation."""
-        return [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation)]
+        """Return the number of input elements that a window spans on each axis, including the gaps of its
+        dilation.
+        """
+        return [extent(k, d) for k, d in zip(self.kernel, self.dilation)]
 
     def _set_auto_pads(self, mode: str) -> None:
         if mode == "valid":
             self.begin = self.end = [0] * len(self.kernel)
         elif mode in ("same_upper", "same_lower"):
-            begins, ends = [], []
-            for n, e, s in zip(self.size, self.extent, self.stride):
-                total = max((-(-n // s) - 1) * s + e - n, 0)
-                small, large = total // 2, total - total // 2
-                begins.append(small if mode == "same_upper" else large)
-                ends.append(large if mode == "same_upper" else small)
-            self.begin, self.end = begins, ends
+            pairs = same_pads(self.size, self.extent, self.stride, upper=mode == "same_upper")
+            self.begin, self.end = [begin for begin, _ in pairs], [end for _, end in pairs]
         else:
             need(mode in ("explicit", "notset", ""), f"auto_pad '{mode}' is unknown")
 

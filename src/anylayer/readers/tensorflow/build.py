@@ -12,6 +12,7 @@ from anylayer.errors import FileError, NetworkError, at, nearest, need
 from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._limits import MAX_OPERATION_OUTPUTS
+from anylayer.readers._names import layer_place
 from anylayer.readers._tree import shown
 from anylayer.readers.tensorflow.branches import remove_constant_branches
 from anylayer.readers.tensorflow.factors import resize_factors
@@ -102,7 +103,7 @@ def _class(op: str) -> Any:
 
 def _output_count(node: GraphNode, cls: Any) -> int:
     """Return the number of outputs of an operation with a built-in class."""
-    with at(f"layer '{node.name}' ({node.op})"):
+    with at(layer_place(node.name, node.op)):
         count = sum(n for _, n in cls.results(node.attrs))
         rule = f"the number of its outputs is {count}, expected 1 to {MAX_OPERATION_OUTPUTS}"
         need(0 < count <= MAX_OPERATION_OUTPUTS, rule, NetworkError)

@@ -9,6 +9,7 @@ from typing import Any
 from anylayer.errors import AnyLayerError, FileError, need
 from anylayer.network import Array, as_written
 from anylayer.readers._limits import MAX_LIST_BYTES, MAX_NODES
+from anylayer.readers._names import layer_place
 from anylayer.readers.tensorflow.messages import Record, map_entries, numbers
 from anylayer.readers.tensorflow.tensors import dtype_name, shape_of, tensor_values
 
@@ -55,8 +56,7 @@ class GraphNode:
 
     def place(self, file: str) -> str:
         """Return the place for an error message: "graph.pb: layer 'conv1' (Conv2D)"."""
-        where = f"{file}:{self.line}" if self.line else file
-        return f"{where}: layer '{self.name}' ({self.op})"
+        return layer_place(self.name, self.op, file, self.line)
 
 
 def nodes_of(records: list[Record], file: str) -> list[GraphNode]:
