@@ -1,4 +1,4 @@
-"""ONNX files: what stands in them, that they are what ONNX allows, and that every runtime computes the same."""
+"""The contents of ONNX files, their validity, and the results of every runtime."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ layer { name: "other" type: "Mine" bottom: "n" top: "out" mine_param { add: 4 fl
 
 
 class Mine:
-    """Mirror, and add a number and a row of weights."""
+    """Mirror the rows and add a number, a row and a table."""
 
     def __init__(self, params: dict[str, Any], blobs: Any) -> None:
         self.add, self.ratio = np.float32(params["add"]), params["ratio"]
@@ -45,14 +45,14 @@ class Mine:
 
 
 class Branching(Mine):
-    """As Mine, with a branch on data."""
+    """Like Mine, with a branch on data."""
 
     def forward(self, inputs: Any) -> Any:
         return [inputs[0] + self.add if inputs[0].max() > 1e9 else inputs[0]]
 
 
 class Shapes(Branching):
-    """Known by its shapes alone."""
+    """A layer whose forward cannot run, but whose output shapes are known."""
 
     def getMemoryShapes(self, inputs: Any) -> Any:
         return inputs
@@ -71,7 +71,7 @@ def given() -> np.ndarray[Any, Any]:
 
 
 def runtimes(path: Path, x: Any) -> dict[str, Any]:
-    """The first output on every runtime that reads ONNX."""
+    """Return the first output on each runtime that reads ONNX."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     compiled = openvino.compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     net = cv2.dnn.readNetFromONNX(str(path))
@@ -83,7 +83,7 @@ def runtimes(path: Path, x: Any) -> dict[str, Any]:
     }
 
 
-def test_every_runtime_computes_the_same(tmp_path: Path) -> None:
+def test_all_runtimes_agree(tmp_path: Path) -> None:
     net, path = read(tmp_path), tmp_path / "net.onnx"
     done = net.write(path)
     assert [c.name for c in done.checks] == ["out"] and done.checks[0].ok and done.runs == "onnxruntime"
@@ -92,7 +92,7 @@ def test_every_runtime_computes_the_same(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, want, atol=1e-5 * np.abs(want).max(), err_msg=name)
 
 
-def test_names_are_those_of_the_network(tmp_path: Path) -> None:
+def test_names_of_network_are_kept(tmp_path: Path) -> None:
     read(tmp_path).write(tmp_path / "net.onnx")
     model = onnx.load(tmp_path / "net.onnx")
     assert [i.name for i in model.graph.input] == ["data"]
@@ -107,14 +107,14 @@ def test_names_are_those_of_the_network(tmp_path: Path) -> None:
     assert (model.producer_name, model.producer_version) == ("anylayer", anylayer.__version__)
 
 
-def test_how_pictures_lie_goes_along(tmp_path: Path) -> None:
+def test_layout_of_input_is_written(tmp_path: Path) -> None:
     net = read(tmp_path)
     net.network.layouts["data"] = "NHWC"
     net.write(tmp_path / "net.onnx")
     assert anylayer.read(tmp_path / "net.onnx").network.layouts == {"data": "NHWC"}
 
 
-def test_no_file_tells_of_this_machine(tmp_path: Path) -> None:
+def test_file_contains_no_local_paths(tmp_path: Path) -> None:
     read(tmp_path).write(tmp_path / "net.onnx", functions=True)
     content = (tmp_path / "net.onnx").read_bytes()
     assert str(tmp_path).encode() not in content and str(Path(__file__).parent).encode() not in content
@@ -122,13 +122,13 @@ def test_no_file_tells_of_this_machine(tmp_path: Path) -> None:
     assert {n.doc_string.rpartition(":")[0] for f in model.functions for n in f.node} == {"test_onnx.py", ""}
 
 
-def test_the_same_network_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_output_is_deterministic(tmp_path: Path) -> None:
     for name in ("a.onnx", "b.onnx"):
         read(tmp_path).write(tmp_path / name, functions=True)
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
 
 
-def test_functions_hold_a_layer_once_for_each_body(tmp_path: Path) -> None:
+def test_one_function_per_distinct_body(tmp_path: Path) -> None:
     read(tmp_path).write(tmp_path / "net.onnx", functions=True)
     model = onnx.load(tmp_path / "net.onnx")
     calls = {n.name: n for n in model.graph.node if n.domain}
@@ -139,7 +139,7 @@ def test_functions_hold_a_layer_once_for_each_body(tmp_path: Path) -> None:
     assert calls["mine"].input[1] == calls["other"].input[1]
 
 
-def test_functions_by_name(tmp_path: Path) -> None:
+def test_functions_option_with_types(tmp_path: Path) -> None:
     read(tmp_path).write(tmp_path / "net.onnx", functions=["ReLU"])
     model = onnx.load(tmp_path / "net.onnx")
     assert [n.name for n in model.graph.node if n.domain] == ["relu"]
@@ -147,7 +147,7 @@ def test_functions_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cls", [Mine, Branching, Shapes])
-def test_a_kept_layer_has_its_params_and_shapes(tmp_path: Path, cls: Any) -> None:
+def test_kept_layer_has_params_and_shapes(tmp_path: Path, cls: Any) -> None:
     net = read(tmp_path, cls)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -157,8 +157,8 @@ def test_a_kept_layer_has_its_params_and_shapes(tmp_path: Path, cls: Any) -> Non
     assert [n.op_type for n in (mine, again, other)] == ["Mine"] * 3 and not model.functions
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in mine.attribute}
     assert attributes == {"add": 3, "flag": 1, "ratio": [0.5, 2.0]}
-    told = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in model.graph.value_info}
-    assert told["m"] == [1, 4, 6, 8]
+    stored = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in model.graph.value_info}
+    assert stored["m"] == [1, 4, 6, 8]
     assert {o.domain for o in model.opset_import} == {"", "anylayer"}
     if cls is Mine:
         assert done.checks and all(c.ok for c in done.checks)
@@ -166,7 +166,7 @@ def test_a_kept_layer_has_its_params_and_shapes(tmp_path: Path, cls: Any) -> Non
         assert done.unchecked == "nothing here computes the kept layers: Mine"
 
 
-def test_a_layer_of_another_domain_stays_there(tmp_path: Path) -> None:
+def test_domain_of_layer_is_kept(tmp_path: Path) -> None:
     read(tmp_path).write(tmp_path / "kept.onnx", keep=["Mine"])
     model = onnx.load(tmp_path / "kept.onnx")
     for node in model.graph.node:
@@ -185,7 +185,7 @@ def test_a_layer_of_another_domain_stays_there(tmp_path: Path) -> None:
     ]
 
 
-def test_a_kept_layer_has_its_weights(tmp_path: Path) -> None:
+def test_kept_layer_has_weights(tmp_path: Path) -> None:
     read(tmp_path).write(tmp_path / "net.onnx", keep=["Convolution"])
     model = onnx.load(tmp_path / "net.onnx")
     (conv,) = [n for n in model.graph.node if n.op_type == "Convolution"]
@@ -204,7 +204,7 @@ def test_kept_constants_stay_calls(tmp_path: Path) -> None:
     assert [n.op_type for n in model.graph.node] == ["PriorBox", "Mul"]
 
 
-def test_an_output_that_is_an_input_a_constant_or_another(tmp_path: Path) -> None:
+def test_output_that_is_input_constant_or_other_output(tmp_path: Path) -> None:
     text = """layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
     layer { name: "box" type: "PriorBox" bottom: "x" bottom: "x" top: "box" prior_box_param { min_size: 2 } }
     layer { name: "same" type: "Power" bottom: "x" top: "same" }
@@ -215,7 +215,7 @@ def test_an_output_that_is_an_input_a_constant_or_another(tmp_path: Path) -> Non
     assert all(c.ok for c in done.checks)
 
 
-def test_an_output_that_has_an_inputs_name(tmp_path: Path) -> None:
+def test_output_with_name_of_input_is_renamed(tmp_path: Path) -> None:
     text = """layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
     layer { name: "x_out" type: "Power" bottom: "x" top: "x_out" power_param { scale: 3 } }
     layer { name: "a" type: "Power" bottom: "x" top: "x" power_param { scale: 2 } }"""
@@ -225,15 +225,15 @@ def test_an_output_that_has_an_inputs_name(tmp_path: Path) -> None:
     assert [o.name for o in onnx.load(tmp_path / "net.onnx").graph.output] == ["x_out_", "x_out"]
 
 
-def test_a_batch_in_numbers(tmp_path: Path) -> None:
+def test_fixed_batch(tmp_path: Path) -> None:
     done = read(tmp_path).write(tmp_path / "net.onnx", batch=3)
     (given,) = onnx.load(tmp_path / "net.onnx").graph.input
     assert [d.dim_value for d in given.type.tensor_type.shape.dim] == [3, 2, 6, 8]
     assert done.checks[0].ok
 
 
-class Framing(Mine):
-    """Zeros around values below zero, and the largest of each window."""
+class PadThenPool(Mine):
+    """Pad negative values with zeros and take the maximum of each window."""
 
     def forward(self, inputs: Any) -> Any:
         below = -np.abs(inputs[0]) - np.float32(1)
@@ -241,13 +241,13 @@ class Framing(Mine):
 
 
 @pytest.mark.parametrize("functions", [False, True])
-def test_zeros_in_front_of_a_pool(tmp_path: Path, functions: bool) -> None:
-    done = read(tmp_path, Framing).write(tmp_path / "net.onnx", functions=functions)
+def test_pad_before_max_pool(tmp_path: Path, functions: bool) -> None:
+    done = read(tmp_path, PadThenPool).write(tmp_path / "net.onnx", functions=functions)
     assert done.checks[0].ok
 
 
-class Folding(Mine):
-    """Fold each sample, by a shape that has their number in it."""
+class ReshapeWithBatch(Mine):
+    """Reshape each sample with a shape that contains the batch size."""
 
     def forward(self, inputs: Any) -> Any:
         (x,) = inputs
@@ -255,16 +255,16 @@ class Folding(Mine):
         return [x.reshape(n, c, h * w).transpose(0, 2, 1).reshape(n, c, h, w)]
 
 
-class Telling(Mine):
-    """Another value for another number of samples."""
+class DependsOnBatch(Mine):
+    """Multiply by the batch size."""
 
     def forward(self, inputs: Any) -> Any:
         return [inputs[0] * np.float32(len(inputs[0]))]
 
 
 @pytest.mark.parametrize("how", [{}, {"functions": True}, {"keep": ["Mine"]}])
-def test_an_open_batch(tmp_path: Path, how: Any) -> None:
-    net = read(tmp_path, Folding)
+def test_symbolic_batch(tmp_path: Path, how: Any) -> None:
+    net = read(tmp_path, ReshapeWithBatch)
     done = net.write(tmp_path / "net.onnx", batch=True, **how)
     assert [(c.name, c.samples, c.ok) for c in done.checks] == [("out", 1, True), ("out", 2, True)]
     graph = onnx.load(tmp_path / "net.onnx").graph
@@ -277,15 +277,15 @@ def test_an_open_batch(tmp_path: Path, how: Any) -> None:
 
 
 @pytest.mark.parametrize("how", [{}, {"functions": True}])
-def test_a_batch_that_cannot_be_open(tmp_path: Path, how: Any) -> None:
+def test_batch_that_cannot_be_symbolic_is_refused(tmp_path: Path, how: Any) -> None:
     with pytest.raises(
         TraceError, match=r"net.prototxt: node 'mine' computes something else with batch size 2 than with 3: "
     ):
-        read(tmp_path, Telling).write(tmp_path / "net.onnx", batch="N", **how)
-    assert read(tmp_path, Telling).write(tmp_path / "net.onnx", batch=2, **how).checks[0].ok
+        read(tmp_path, DependsOnBatch).write(tmp_path / "net.onnx", batch="N", **how)
+    assert read(tmp_path, DependsOnBatch).write(tmp_path / "net.onnx", batch=2, **how).checks[0].ok
 
 
-def test_weights_beside_the_model(tmp_path: Path) -> None:
+def test_external_weights(tmp_path: Path) -> None:
     text = NET.replace("num_output: 4", "num_output: 40").replace('type: "Mine"', 'type: "ReLU"')
     net = read(tmp_path, text=re.sub("mine_param { .* } }", "}", text))
     done = net.write(tmp_path / "net.onnx", external=True)
@@ -293,8 +293,8 @@ def test_weights_beside_the_model(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net.onnx", "net.onnx.data", "net.prototxt"]
     stored = onnx.load(tmp_path / "net.onnx", load_external_data=False)
     (weights,) = [i for i in stored.graph.initializer if i.external_data]
-    told = {e.key: e.value for e in weights.external_data}
-    assert told == {"location": "net.onnx.data", "offset": "0", "length": str(40 * 2 * 9 * 4)}
+    location = {e.key: e.value for e in weights.external_data}
+    assert location == {"location": "net.onnx.data", "offset": "0", "length": str(40 * 2 * 9 * 4)}
     x = given()
     want = net.compile("numpy")(x)["out"]
     got = onnxruntime.InferenceSession(str(tmp_path / "net.onnx")).run(None, {"data": x})[0]
@@ -310,10 +310,10 @@ def test_large_weights_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest
         assert b"".join(np.ascontiguousarray(p).tobytes() for p in pieces) == np.ascontiguousarray(array).tobytes()
 
 
-# -------------------------------------------------------------------- refusals
+# ---- refusals
 
 
-def test_a_layer_in_python_is_refused_by_name(tmp_path: Path) -> None:
+def test_host_call_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(
         LayerError, match=r"layer 'mine' \(Mine\): runs in Python, which a file cannot hold: .*test_on"
     ):
@@ -323,7 +323,7 @@ def test_a_layer_in_python_is_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["keep", "functions"])
-def test_a_type_nobody_has(tmp_path: Path, option: str) -> None:
+def test_unknown_type_in_option_is_refused(tmp_path: Path, option: str) -> None:
     with pytest.raises(
         InputError, match=f"{option}: there is no layer of type 'Mime' in the network; did you mean"
     ):
@@ -339,7 +339,7 @@ def test_options_of_other_formats(tmp_path: Path) -> None:
         read(tmp_path).write(tmp_path / "net.onnx", extrenal=True)
 
 
-def test_formats(tmp_path: Path) -> None:
+def test_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"net.onx: its suffix means no format; it must be one of .*\.onnx \(onnx\)"
     ):
@@ -350,17 +350,17 @@ def test_formats(tmp_path: Path) -> None:
         read(tmp_path).write(tmp_path / "net", "ncnn")
 
 
-def test_a_folder_in_the_way(tmp_path: Path) -> None:
+def test_folder_at_output_path_is_refused(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").mkdir()
     with pytest.raises(InputError, match=r"net.onnx is a folder, a file was to be written there"):
         read(tmp_path).write(tmp_path / "net.onnx")
 
 
-# ---------------------------------------------------------------- verification
+# ---- verification
 
 
 def broken(graph: Any, engine: str | None = None, **options: Any) -> Any:
-    """A simplifier that makes of the layer 'again' something else."""
+    """Return a version of simplify that changes the result of layer 'again'."""
     done = simplify(graph, engine, **options)
     for o in done.ops:
         if o.scope == "again" and o.op == "Add":
@@ -368,7 +368,7 @@ def broken(graph: Any, engine: str | None = None, **options: Any) -> Any:
     return done
 
 
-def test_what_differs_is_named_and_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_differing_layer_is_named_and_file_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     net, path = read(tmp_path), tmp_path / "net.onnx"
     net.write(path)
     before = path.read_bytes()
@@ -385,7 +385,7 @@ def test_what_differs_is_named_and_not_written(tmp_path: Path, monkeypatch: pyte
     assert path.read_bytes() != before
 
 
-def test_own_inputs_to_compare_on(tmp_path: Path) -> None:
+def test_verify_with_given_inputs(tmp_path: Path) -> None:
     net = read(tmp_path)
     done = net.write(tmp_path / "net.onnx", verify={"data": given() * 1000})
     assert done.checks[0].scale > 100
@@ -393,7 +393,7 @@ def test_own_inputs_to_compare_on(tmp_path: Path) -> None:
         net.write(tmp_path / "net.onnx", verify={})
 
 
-def test_what_the_checker_refuses_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_refused_by_checker_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nonsense(graph: Any, *rest: Any, **options: Any) -> Any:
         done = simplify(graph, *rest, **options)
         done.ops[0].attrs["nonsense"] = 1

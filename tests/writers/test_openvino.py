@@ -1,4 +1,4 @@
-"""OpenVINO IR as files: what OpenVINO reads of them, kept layers, open batches."""
+"""The contents of OpenVINO IR files, kept layers, symbolic batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ layer { name: "r" type: "ReLU" bottom: "n" top: "r" }
 
 
 class Mine:
-    """x times scale, plus 1."""
+    """Multiply by `scale` and add 1."""
 
     def __init__(self, params, blobs):  # type: ignore[no-untyped-def]
         self.scale = np.float32(params["scale"])
@@ -43,7 +43,7 @@ def x(batch: int = 1) -> Array:
     return np.random.default_rng(0).standard_normal((batch, 4, 6, 5)).astype(np.float32)
 
 
-def test_openvino_gives_what_the_layers_give(tmp_path: Path) -> None:
+def test_openvino_matches_numpy(tmp_path: Path) -> None:
     source = net(tmp_path)
     done = source.write(tmp_path / "net.xml")
     assert [file.name for file in done.files] == ["net.bin", "net.xml"]
@@ -53,7 +53,7 @@ def test_openvino_gives_what_the_layers_give(tmp_path: Path) -> None:
     assert [port.get_any_name() for port in (*model.inputs, *model.outputs)] == ["data", "r"]
     text = (tmp_path / "net.xml").read_text()
     assert '<net name="' in text and 'version="11"' in text
-    assert "ShapeOf" not in text  # all that is constant is
+    assert "ShapeOf" not in text  # shape computations are folded
 
 
 DEEP = """
@@ -73,7 +73,7 @@ def deep(folder: Path) -> anylayer.Net:
 
 
 def error(path: Path, source: anylayer.Net, config: dict[str, str]) -> float:
-    """Return how far an IR is from NumPy in OpenVINO itself, relative to the largest value."""
+    """Return the error of an IR in OpenVINO compared with NumPy, relative to the largest value."""
     given = np.random.default_rng(0).standard_normal((1, 8, 16, 16)).astype(np.float32)
     want = source.compile("numpy")({"data": given})["i"]
     core = ov.Core()
@@ -81,7 +81,7 @@ def error(path: Path, source: anylayer.Net, config: dict[str, str]) -> float:
     return float(np.abs(got - want).max() / np.abs(want).max())
 
 
-def test_note_on_the_precision_that_openvino_chooses(tmp_path: Path) -> None:
+def test_note_on_bfloat16(tmp_path: Path) -> None:
     source = deep(tmp_path)
     done = source.write(tmp_path / "net.xml")
     assert error(tmp_path / "net.xml", source, {"INFERENCE_PRECISION_HINT": "f32"}) < 1e-5
@@ -92,7 +92,7 @@ def test_note_on_the_precision_that_openvino_chooses(tmp_path: Path) -> None:
     assert "{'INFERENCE_PRECISION_HINT': 'f32'}" in note
 
 
-def test_both_files_or_none(tmp_path: Path) -> None:
+def test_both_files_or_none_are_written(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     with pytest.raises(LayerError):
@@ -100,7 +100,7 @@ def test_both_files_or_none(tmp_path: Path) -> None:
     assert not list(folder.iterdir())
 
 
-def test_reads_back(tmp_path: Path) -> None:
+def test_round_trip(tmp_path: Path) -> None:
     source = net(tmp_path)
     source.write(tmp_path / "net.xml")
     again = anylayer.read(tmp_path / "net.xml")
@@ -109,7 +109,7 @@ def test_reads_back(tmp_path: Path) -> None:
     assert np.abs(got - want).max() < 1e-5
 
 
-def test_a_kept_layer_is_an_operation_of_an_extension(tmp_path: Path) -> None:
+def test_kept_layer_is_operation_of_extension(tmp_path: Path) -> None:
     source = net(tmp_path)
     done = source.write(tmp_path / "net.xml", keep=["Mine"])
     assert all(check.ok for check in done.checks)
@@ -126,7 +126,7 @@ def test_a_kept_layer_is_an_operation_of_an_extension(tmp_path: Path) -> None:
     assert np.abs(again.compile("numpy")({"data": x()})["r"] - want).max() < 1e-5
 
 
-def test_a_runtime_with_an_extension_runs_a_kept_layer(tmp_path: Path) -> None:
+def test_runtime_with_extension_runs_kept_layer(tmp_path: Path) -> None:
     source = net(tmp_path)
     source.write(tmp_path / "net.xml", keep=["Mine"])
 
@@ -161,7 +161,7 @@ def test_a_runtime_with_an_extension_runs_a_kept_layer(tmp_path: Path) -> None:
     assert np.abs(compiled({"data": x()})["r"] - want).max() < 1e-5
 
 
-def test_open_batch(tmp_path: Path) -> None:
+def test_symbolic_batch(tmp_path: Path) -> None:
     source = net(tmp_path)
     source.write(tmp_path / "net.xml", batch="N")
     compiled = ov.Core().compile_model(tmp_path / "net.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
@@ -169,18 +169,18 @@ def test_open_batch(tmp_path: Path) -> None:
     assert np.abs(compiled({"data": x(3)})["r"] - want).max() < 1e-5
 
 
-def test_functions_are_refused_by_name(tmp_path: Path) -> None:
+def test_functions_option_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="functions"):
         net(tmp_path).write(tmp_path / "net.xml", functions=True)
 
 
-def test_weights_are_not_halved(tmp_path: Path) -> None:
+def test_weights_stay_float32(tmp_path: Path) -> None:
     net(tmp_path).write(tmp_path / "net.xml")
     assert (tmp_path / "net.bin").stat().st_size >= 4 * 4 * 4 * 9
     assert "f16" not in (tmp_path / "net.xml").read_text()
 
 
-def test_how_an_input_lies_is_written(tmp_path: Path) -> None:
+def test_layout_of_input_is_written(tmp_path: Path) -> None:
     source = net(tmp_path)
     source.network.layouts["data"] = "NHWC"
     source.write(tmp_path / "net.xml")

@@ -1,5 +1,4 @@
-"""What the tests of the Caffe writer share: a function in NumPy and anylayer.ops becomes a Caffe network on disk,
-which is read back and must compute the same."""
+"""Shared code of the Caffe writer's tests: write a NumPy function as a Caffe network, read it back and compare."""
 
 from __future__ import annotations
 
@@ -23,20 +22,20 @@ SHARED = Path(__file__).resolve().parents[4] / "shared"
 
 
 def traced(function: Callable[..., Any], inputs: Sequence[Array]) -> Graph:
-    """The graph of a function, its inputs named x0, x1, ..."""
+    """Trace a function whose inputs are named x0, x1, ..."""
 
-    def listed(arrays: Sequence[Any]) -> list[Any]:
+    def as_list(arrays: Sequence[Any]) -> list[Any]:
         result = function(*arrays)
         return list(result) if isinstance(result, (tuple, list)) else [result]
 
-    graph = trace(listed, [TensorType.of(x.shape, x.dtype) for x in inputs], scope="op")
+    graph = trace(as_list, [TensorType.of(x.shape, x.dtype) for x in inputs], scope="op")
     for i, value in enumerate(graph.inputs):
         value.name = f"x{i}"
     return graph
 
 
 def layers_of(graph: Graph, dialect: str = "bvlc", **options: Any) -> CaffeNet:
-    """The graph as Caffe's layers; its outputs are y0, y1, ..."""
+    """Return the graph as Caffe layers, with outputs y0, y1, ..."""
     net = CaffeNet("test", dialect=dialect_of(dialect))
     net_from_graph(graph, net, [f"y{i}" for i in range(len(graph.outputs))], {"op": "layer 'op'"}, **options)
     return net
@@ -50,7 +49,8 @@ def check(
     tolerance: float | None = None,
     **options: Any,
 ) -> list[str]:
-    """Write a function for Caffe, read it back, compare; the layers' types in order, without Input."""
+    """Write a function for Caffe, read it back and compare the results. Return the layer types in order, without
+    Input."""
     graph = traced(function, inputs)
     net = layers_of(graph, dialect, **options)
     *_, weights, text = save(net, folder / "net.prototxt")

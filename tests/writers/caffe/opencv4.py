@@ -1,5 +1,7 @@
-"""OpenCV 4, whose Caffe reader the tests ask: in a process of its own, by the Python that ANYLAYER_OPENCV4 names
-or, without it, by this one."""
+"""OpenCV 4 in a process of its own, which runs written Caffe networks.
+
+The environment variable ANYLAYER_OPENCV4 names its Python; the default is the Python of the tests.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,11 @@ for line in sys.stdin:
 
 
 class OpenCVError(Exception):
-    """What OpenCV says of a network that it does not read or run."""
+    """The message of OpenCV for a network that it cannot read or run."""
 
 
 class OpenCV4:
-    """A process that reads and runs networks."""
+    """A process that reads and runs networks with OpenCV 4."""
 
     def __init__(self, python: str) -> None:
         self.python = python
@@ -66,7 +68,8 @@ class OpenCV4:
         return self.process.stdout.readline().strip()
 
     def run(self, text: Path, weights: Path, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The network's outputs by the names of their layers, and "" for what `forward()` alone returns."""
+        """Return the outputs by the names of their layers, and as "" the result of `forward()` without
+        arguments."""
         assert self.process is not None and self.process.stdin is not None
         with tempfile.TemporaryDirectory() as folder:
             given, result = Path(folder) / "given.npz", Path(folder) / "result.npz"
@@ -85,7 +88,7 @@ class OpenCV4:
 
 @lru_cache(None)
 def opencv4() -> OpenCV4:
-    """The one process of this session; skips the test where there is no OpenCV 4."""
+    """Return the one process of the test session. Skip the test where there is no OpenCV 4."""
     try:
         found = OpenCV4(os.environ.get("ANYLAYER_OPENCV4") or sys.executable)
     except OSError:

@@ -1,4 +1,4 @@
-"""What is written for Ascend, by its document's definitions."""
+"""Files for Ascend follow the definitions in its documentation."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def proto(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("more", ["", "padded: true"])
-def test_a_field_of_our_own_is_in_no_file(tmp_path: Path, more: str) -> None:
-    """Outputs as long as Ascend's buffers come from its layer, not from a field that it does not know."""
+def test_unwritten_field_is_in_no_file(tmp_path: Path, more: str) -> None:
+    """The layer pads its outputs to the length of Ascend's buffers; no field of Ascend says so."""
     done = network(tmp_path, YOLO % more, dialect="ascend").write(tmp_path / "net.prototxt")
     assert all(check.ok for check in done.checks)
     for name in ("net.prototxt", "net.proto"):
@@ -38,7 +38,7 @@ def test_a_field_of_our_own_is_in_no_file(tmp_path: Path, more: str) -> None:
 
 
 @pytest.mark.parametrize(("more", "read"), [("padded: false", "ascend"), ("", None)])
-def test_a_field_of_our_own_that_no_file_can_say_is_refused(tmp_path: Path, more: str, read: str | None) -> None:
+def test_other_value_of_unwritten_field_is_refused(tmp_path: Path, more: str, read: str | None) -> None:
     net = network(tmp_path, YOLO % more, **({"dialect": read} if read else {}))
     rule = r"layer 'y' \(Yolo\): padded is False here, but always True in dialect 'ascend', .*\(dialect='ascend'\)"
     with pytest.raises(LayerError, match=rule):
@@ -51,8 +51,8 @@ layer { name: "y" type: "ROIAlign" bottom: "x" bottom: "r" top: "y" roi_align_pa
 """
 
 
-def test_the_default_of_sampling_ratio_is_the_documents(tmp_path: Path) -> None:
-    """Its caffe.proto states -1 and its plugin takes 2 x 2 samples, with that schema too."""
+def test_default_sampling_ratio_is_that_of_documentation(tmp_path: Path) -> None:
+    """Ascend's caffe.proto states the default -1, but its plugin uses 2 x 2 samples, also with that schema."""
     given = {"x": noise(1, 21, 4, 4), "r": np.array([[0, 0, 0, 5, 5]], np.float32)}
     net = network(tmp_path, ROIS, dialect="ascend")
     net.write(tmp_path / "net.prototxt", verify=given)
@@ -79,7 +79,7 @@ CODES = "enum CodeType { CORNER = 1; CENTER_SIZE = 2; CORNER_SIZE = 3; }"
 
 
 @pytest.mark.parametrize("text", [PRIORS, DETECTIONS, PRIORS + DETECTIONS])
-def test_code_types_are_declared_where_ssd_declares_them(tmp_path: Path, text: str) -> None:
+def test_code_type_enum_is_declared_like_ssd(tmp_path: Path, text: str) -> None:
     network(tmp_path, text, dialect="ssd").write(tmp_path / "net.prototxt", verify=text is not DETECTIONS)
     (message,) = re.findall(r"message PriorBoxParameter \{(.*?)\n?\}", proto(tmp_path), re.S | re.M)[:1]
     assert CODES.removesuffix(" }") in message + " }"
@@ -89,7 +89,7 @@ def test_code_types_are_declared_where_ssd_declares_them(tmp_path: Path, text: s
 
 
 @pytest.mark.parametrize("shared", ["true", "false"])
-def test_the_scale_of_normalize_is_always_a_blob(tmp_path: Path, shared: str) -> None:
+def test_scale_of_normalize_is_always_a_blob(tmp_path: Path, shared: str) -> None:
     text = (
         'layer { name: "n" type: "Normalize" bottom: "x" top: "y" norm_param { across_spatial: false '
         f'scale_filler {{ type: "constant" value: 20 }} channel_shared: {shared} }} }}'

@@ -1,4 +1,4 @@
-"""The three files: text, binary and schema; what each holds, and what is refused."""
+"""The contents of the three files (text, binary, schema), and networks that are refused."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def network(folder: Path, text: str = NET, **options: Any) -> anylayer.Net:
         (123456789, "123456790.0"),
     ],
 )  # fmt: skip
-def test_floats_are_the_shortest_that_are_the_same(value: float, text: str) -> None:
+def test_floats_are_shortest_decimals(value: float, text: str) -> None:
     assert float_text(value) == text
     assert np.float32(float(text)) == np.float32(value) or text == "nan"
 
@@ -63,7 +63,7 @@ def test_strings_are_escaped() -> None:
     assert quoted("a\"b\\c\n\té\x01'") == '"a\\"b\\\\c\\n\\té\\001\\\'"'
 
 
-def test_fields_stand_by_number_and_enums_by_name() -> None:
+def test_fields_are_sorted_by_number_and_enums_are_names() -> None:
     layer = CaffeLayer("p", "Pooling", ["x"], ["y"], {"pooling_param": {"stride": 2, "pool": 1, "kernel_size": 3}})
     assert prototxt(CaffeNet(layers=[layer])).splitlines() == [
         "layer {", '  name: "p"', '  type: "Pooling"', '  bottom: "x"', '  top: "y"', "  pooling_param {",
@@ -71,8 +71,8 @@ def test_fields_stand_by_number_and_enums_by_name() -> None:
     ]  # fmt: skip
 
 
-def test_unknown_layers_keep_what_they_have(tmp_path: Path) -> None:
-    """Their messages get a schema made of the values, with numbers that nobody else has."""
+def test_unknown_layers_get_inferred_schema(tmp_path: Path) -> None:
+    """The messages of unknown layers get a schema that is inferred from their values, with unused numbers."""
     params = {
         "mystery_param": {
             "a": 3, "b": [0.5, 1.5], "c": "text", "d": Flag(True), "mode": Word("FAST"),
@@ -96,7 +96,7 @@ def test_unknown_layers_keep_what_they_have(tmp_path: Path) -> None:
     assert "enum Mode { FAST = 0; }" in proto.read_text()
 
 
-def test_numbers_are_the_dialects(tmp_path: Path) -> None:
+def test_numbers_are_those_of_dialect(tmp_path: Path) -> None:
     net = network(tmp_path).fill()
     found = {}
     for dialect in ("ascend", "caffe2onnx", "synopsys"):
@@ -106,8 +106,8 @@ def test_numbers_are_the_dialects(tmp_path: Path) -> None:
     assert found == {"ascend": ["159"], "caffe2onnx": ["164"], "synopsys": ["166"]}
 
 
-def test_a_number_that_another_message_has_is_not_used_twice() -> None:
-    """Interp's common number is that of Caffe's Input."""
+def test_taken_number_is_not_reused() -> None:
+    """The usual number of interp_param is that of input_param in BVLC's Caffe."""
     net = CaffeNet("n", [CaffeLayer("i", "Interp", ["x"], ["y"], {"interp_param": {"height": 3, "width": 3}})])
     text = proto_text(net)
     numbers = re.findall(r"_param = (\d+);", text)
@@ -115,7 +115,7 @@ def test_a_number_that_another_message_has_is_not_used_twice() -> None:
     assert "input_param = 143;" in text
 
 
-def test_old_forks_have_inputs_without_a_layer(tmp_path: Path) -> None:
+def test_old_forks_have_inputs_without_layer(tmp_path: Path) -> None:
     net = network(tmp_path, NET.split('layer { name: "shuffle"')[0]).fill()
     net.write(tmp_path / "net.prototxt", dialect="deeplab")
     text = (tmp_path / "net.prototxt").read_text()
@@ -123,7 +123,7 @@ def test_old_forks_have_inputs_without_a_layer(tmp_path: Path) -> None:
     assert '"Input"' not in text
 
 
-def test_layers_that_the_dialect_lacks_become_others(tmp_path: Path) -> None:
+def test_layers_missing_in_dialect_become_others(tmp_path: Path) -> None:
     net = network(tmp_path).fill()
     done = net.write(tmp_path / "net.prototxt", dialect="bvlc")
     assert [c.ok for c in done.checks] == [True]
@@ -134,9 +134,9 @@ def test_layers_that_the_dialect_lacks_become_others(tmp_path: Path) -> None:
     assert [n.type for n in read.network.nodes] == ["Convolution", "ReLU", "ShuffleChannel"]
 
 
-def test_a_users_layers_are_written_as_they_are(tmp_path: Path) -> None:
+def test_user_layers_are_written_unchanged(tmp_path: Path) -> None:
     class Mine:
-        """Doubles."""
+        """Double the input."""
 
         def __init__(self, params: dict[str, Any], blobs: list[Any]) -> None:
             self.factor = params["factor"]
@@ -154,7 +154,7 @@ def test_a_users_layers_are_written_as_they_are(tmp_path: Path) -> None:
     assert "message MineParameter {\n  optional float factor = 1;\n}" in (tmp_path / "net.proto").read_text()
 
 
-def test_an_old_network_becomes_a_new_one(tmp_path: Path) -> None:
+def test_v1_network_is_written_as_v2(tmp_path: Path) -> None:
     old = """
     input: "data" input_dim: 1 input_dim: 1 input_dim: 4 input_dim: 4
     layers { name: "pool" type: POOLING bottom: "data" top: "pool" pooling_param { pool: AVE kernel_size: 2 } }
@@ -165,7 +165,7 @@ def test_an_old_network_becomes_a_new_one(tmp_path: Path) -> None:
     assert 'type: "Pooling"' in text and "pool: AVE" in text
 
 
-def test_what_is_silenced_stays_silenced(tmp_path: Path) -> None:
+def test_silence_is_kept(tmp_path: Path) -> None:
     text = """
     layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 } } }
     layer { name: "s" type: "Slice" bottom: "x" top: "a" top: "b" }
@@ -177,7 +177,7 @@ def test_what_is_silenced_stays_silenced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**31, 2**64 - 1, -1])
-def test_varints(value: int) -> None:
+def test_varint_encoding(value: int) -> None:
     number = shift = 0
     for byte in varint(value):
         number |= (byte & 0x7F) << shift
@@ -185,7 +185,7 @@ def test_varints(value: int) -> None:
     assert number == value % 2**64
 
 
-def test_more_than_caffe_reads_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_caffemodel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caffemodel, "BYTE_LIMIT", 100)
     net = CaffeNet("n", [CaffeLayer("a", "Scale", ["x"], ["y"], {}, [noise(100)])])
     out = io.BytesIO()
@@ -196,7 +196,7 @@ def test_more_than_caffe_reads_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     assert out.getvalue() == b""
 
 
-def test_refused_networks_leave_no_file(tmp_path: Path) -> None:
+def test_refused_network_leaves_no_file(tmp_path: Path) -> None:
     text = NET.replace("ShuffleChannel", "Permute").replace(
         "shuffle_channel_param { group: 3 }", "permute_param { order: 0 order: 2 }"
     )
@@ -208,26 +208,26 @@ def test_refused_networks_leave_no_file(tmp_path: Path) -> None:
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_dialects_are_known(tmp_path: Path) -> None:
+def test_unknown_dialect_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no dialect 'bvcl'; did you mean 'bvlc'"):
         network(tmp_path).fill().write(tmp_path / "net.prototxt", dialect="bvcl")
     assert dialect_of("ssd").has("Permute") and not dialect_of("bvlc").has("Permute")
     assert dialect_of("bvlc").has("Clip") and not dialect_of("ssd").has("Clip")
 
 
-def test_options_that_exclude_each_other(tmp_path: Path) -> None:
+def test_exclusive_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="fold and blog_compat exclude each other"):
         network(tmp_path).fill().write(tmp_path / "net.prototxt", fold=True, blog_compat=True)
 
 
-def test_open_sizes_are_refused(tmp_path: Path) -> None:
+def test_symbolic_batch_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Caffe's files have fixed sizes: give batch a number"):
         network(tmp_path).fill().write(tmp_path / "net.prototxt", batch="N")
     network(tmp_path).fill().write(tmp_path / "net.prototxt", batch=3)
     assert anylayer.read(tmp_path / "net.prototxt").inputs["data"].shape == (3, 4, 6, 5)
 
 
-def test_fields_without_a_name_are_refused(tmp_path: Path) -> None:
+def test_field_without_name_is_refused(tmp_path: Path) -> None:
     text = NET.replace("group: 3", "group: 3 [some.extension]: 1").replace("ShuffleChannel", "Unheard")
     net = network(tmp_path, text)
     with pytest.raises(
@@ -236,15 +236,15 @@ def test_fields_without_a_name_are_refused(tmp_path: Path) -> None:
         save(net_from_nodes(net.network, CaffeNet()), tmp_path / "net.prototxt")
 
 
-def test_an_input_and_a_layer_of_one_name(tmp_path: Path) -> None:
+def test_input_and_layer_with_same_name(tmp_path: Path) -> None:
     net = network(tmp_path, NET.replace('name: "conv"', 'name: "data"')).fill()
     net.write(tmp_path / "net.prototxt")
     read = anylayer.read(tmp_path / "net.prototxt", tmp_path / "net.caffemodel").network
     assert [n.name for n in read.nodes][:2] == ["data_", "relu"]
 
 
-def test_defaults_that_differ_are_spelled_out(tmp_path: Path) -> None:
-    """Ascend's ROIPooling takes a scale of 1 where others take 1/16; OpenCV's PriorBox clips."""
+def test_differing_defaults_are_written(tmp_path: Path) -> None:
+    """The default scale of ROIPooling is 1 in Ascend and 1/16 elsewhere. PriorBox clips by default in OpenCV."""
     text = """
     layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 8 dim: 8 } } }
     layer { name: "r" type: "Input" top: "r" input_param { shape { dim: 1 dim: 5 } } }
@@ -266,7 +266,7 @@ def test_defaults_that_differ_are_spelled_out(tmp_path: Path) -> None:
     assert "clip: false" in (tmp_path / "net.prototxt").read_text()
 
 
-def test_a_layer_that_means_something_else_is_refused(tmp_path: Path) -> None:
+def test_layer_with_other_meaning_is_refused(tmp_path: Path) -> None:
     """OpenCV pads the rows of DetectionOutput."""
     text = """
     layer { name: "l" type: "Input" top: "l" input_param { shape { dim: 1 dim: 8 } } }
@@ -290,8 +290,8 @@ def test_a_layer_that_means_something_else_is_refused(tmp_path: Path) -> None:
     network(tmp_path, text, dialect="opencv").write(tmp_path / "net.prototxt")
 
 
-def test_a_layer_of_the_fork_among_blobs_in_place(tmp_path: Path) -> None:
-    """Taken apart, its blobs keep out of the way of those that are rewritten later."""
+def test_lowered_layer_between_in_place_layers(tmp_path: Path) -> None:
+    """The blobs of its operators do not clash with blobs that are rewritten in place later."""
     text = NET.replace('type: "Convolution"', 'type: "DepthwiseConvolution"').replace(
         "num_output: 6", "num_output: 4"
     )
@@ -300,8 +300,8 @@ def test_a_layer_of_the_fork_among_blobs_in_place(tmp_path: Path) -> None:
     assert [c.ok for c in done.checks] == [True]
 
 
-def test_a_layer_that_rewrites_a_shared_blob_is_written_with_a_blob_of_its_own(tmp_path: Path) -> None:
-    """Caffe refuses the source: behind the Split that it inserts nothing works in place."""
+def test_in_place_layer_of_shared_blob_gets_own_blob(tmp_path: Path) -> None:
+    """Caffe refuses the source: a layer cannot work in place on a blob that a Split has copied."""
     net = network(tmp_path, SHARED)
     net.write(tmp_path / "written.prototxt")
     written = anylayer.read(tmp_path / "written.prototxt", tmp_path / "written.caffemodel")
@@ -311,8 +311,8 @@ def test_a_layer_that_rewrites_a_shared_blob_is_written_with_a_blob_of_its_own(t
     np.testing.assert_allclose(got, np.maximum(2 * x, 0) + 2 * x + 1, rtol=1e-6)
 
 
-def test_random_and_filled_weights_are_in_the_caffemodel(tmp_path: Path) -> None:
-    """Caffe refuses a layer of the .caffemodel that has fewer weights than it wants."""
+def test_random_and_filled_weights_are_written(tmp_path: Path) -> None:
+    """Caffe refuses a layer of the .caffemodel with too few weights."""
     text = (
         NET.split('layer { name: "relu"')[0]
         + """

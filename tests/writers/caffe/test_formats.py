@@ -1,4 +1,4 @@
-"""Networks of other formats as Caffe's: saved by real Keras and TensorFlow, and by way of ONNX."""
+"""Networks that Keras and TensorFlow saved, and ONNX files, are written for Caffe."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MODELS = [p for p in (SHARED / "models" / n for n in ("lenet", "mtcnn_det1", "sh
 @pytest.mark.parametrize("dialect", ["bvlc", "ssd", "opencv"])
 @pytest.mark.parametrize("kind", ["keras", "h5", "pb"])
 @pytest.mark.parametrize("name", NAMES)
-def test_as_keras_computed(tmp_path: Path, name: str, kind: str, dialect: str) -> None:
+def test_written_network_matches_keras(tmp_path: Path, name: str, kind: str, dialect: str) -> None:
     net = anylayer.read(FOLDER / f"{name}.{kind}")
     try:
         *_, weights, text = net.write(tmp_path / "net.prototxt", dialect=dialect).files
-    except LayerError as error:  # rows and columns repeated by Tile in NHWC
+    except LayerError as error:  # Tile repeats rows and columns of NHWC maps
         assert (name, kind, dialect) == ("deconv_upsample", "pb", "bvlc")
         assert "has no Permute" in str(error)
         return
@@ -38,8 +38,8 @@ def test_as_keras_computed(tmp_path: Path, name: str, kind: str, dialect: str) -
 
 @pytest.mark.skipif(not MODELS, reason="../shared/models is absent")
 @pytest.mark.parametrize("model", MODELS, ids=lambda p: p.name)
-def test_by_way_of_onnx(tmp_path: Path, model: Path) -> None:
-    """What ONNX took apart is put together again: no more layers than before."""
+def test_round_trip_through_onnx(tmp_path: Path, model: Path) -> None:
+    """Patterns of ONNX operators are fused again: there are no more layers than in the original."""
     net = anylayer.read(model / "deploy.prototxt", model / "weights.caffemodel")
     net.write(tmp_path / "net.onnx", verify=False)
     done = anylayer.read(tmp_path / "net.onnx").write(tmp_path / "net.prototxt")

@@ -1,4 +1,4 @@
-"""What is written for OpenCV, read and run by OpenCV 4 itself: the rules of writers/caffe/opencv_rules.py."""
+"""OpenCV 4 reads and runs the files that are written for it: the rules of writers/caffe/opencv_rules.py."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from tests.layers.harness import Case, cases, noise
 from tests.test_output_names import CAFFE
 from tests.writers.caffe.harness import SHARED, layers_of, save, traced
 from tests.writers.caffe.opencv4 import opencv4
-from tests.writers.caffe.test_operators import ARRANGING, CHANNELS, ELEMENTWISE, POSITIVE, X
+from tests.writers.caffe.test_operators import CHANNELS, DATA_MOVEMENT, ELEMENTWISE, POSITIVE, X
 
 CASES = {name: case for name, case in cases() if name.startswith("caffe.")}
 MODELS = ("lenet", "mtcnn_det1", "squeezenet_v1.1", "mobilenet_ssd", "ultraface_RFB-320")
 
 
-def assert_alike(got: Mapping[str, Array], want: Mapping[str, Any]) -> None:
-    """OpenCV's outputs are the network's: names, shapes, values; and `forward()` alone gives one of them."""
+def assert_same_outputs(got: Mapping[str, Array], want: Mapping[str, Any]) -> None:
+    """Check that OpenCV's outputs have the network's names, shapes and values, and that `forward()` alone returns
+    one."""
     assert set(got) - {"", "silence"} == set(want)
     for name, array in want.items():
         array = np.asarray(array, np.float32)
@@ -50,8 +51,8 @@ def net_of(case: Case) -> tuple[Net, dict[str, Array]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_layers(tmp_path: Path, name: str) -> None:
-    """A layer that is written for OpenCV computes there what it computes here, or it is not written."""
+def test_layers_match_opencv(tmp_path: Path, name: str) -> None:
+    """OpenCV computes the same as NumPy, or the layer is refused."""
     opencv = opencv4()
     net, given = net_of(CASES[name])
     try:
@@ -59,7 +60,7 @@ def test_layers(tmp_path: Path, name: str) -> None:
     except AnyLayerError:
         return
     *_, weights, text = done.files
-    assert_alike(opencv.run(text, weights, given), net.compile("numpy")(given))
+    assert_same_outputs(opencv.run(text, weights, given), net.compile("numpy")(given))
 
 
 FUSED: dict[str, tuple[Callable[..., Any], list[Any], None]] = {
@@ -72,14 +73,14 @@ FUSED: dict[str, tuple[Callable[..., Any], list[Any], None]] = {
     "power and channels": (lambda x: x ** np.float32(1.5) * CHANNELS, [POSITIVE], None),
     "pad of one axis": (lambda x: ops.conv(x, noise(2, 3, 3, 3), pads=(0, 1, 0, 1)), [X], None),
     "stride of one axis": (lambda x: ops.conv(x, noise(2, 3, 3, 3), strides=(1, 2)), [X], None),
-    "cut on both sides": (lambda x: x[:, 1:2], [X], None),
-    "cut on both sides, twice": (lambda x: (x[:, 1:2], x[:, :, 1:3]), [X], None),
+    "slice on both sides": (lambda x: x[:, 1:2], [X], None),
+    "two slices on both sides": (lambda x: (x[:, 1:2], x[:, :, 1:3]), [X], None),
 }
-OPERATORS = {**ELEMENTWISE, **ARRANGING, **FUSED}
+OPERATORS = {**ELEMENTWISE, **DATA_MOVEMENT, **FUSED}
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_operators(tmp_path: Path, name: str) -> None:
+def test_operators_match_opencv(tmp_path: Path, name: str) -> None:
     opencv = opencv4()
     function, inputs, _ = OPERATORS[name]
     try:
@@ -89,35 +90,35 @@ def test_operators(tmp_path: Path, name: str) -> None:
     want = function(*inputs)
     listed = want if isinstance(want, (list, tuple)) else [want]
     got = opencv.run(text, weights, {f"x{i}": x for i, x in enumerate(inputs)})
-    assert_alike(got, {f"y{i}": array for i, array in enumerate(listed)})
+    assert_same_outputs(got, {f"y{i}": array for i, array in enumerate(listed)})
 
 
 @pytest.mark.parametrize("name", CAFFE)
-def test_names_of_outputs(tmp_path: Path, name: str) -> None:
+def test_output_names(tmp_path: Path, name: str) -> None:
     opencv = opencv4()
     (tmp_path / "given.prototxt").write_text(CAFFE[name])
     net = anylayer.read(tmp_path / "given.prototxt", dialect="opencv").fill()
     given = {n: noise(*kind.shape) for n, kind in net.inputs.items() if kind is not None}
     *_, weights, text = net.write(tmp_path / "net.prototxt").files
-    assert_alike(opencv.run(text, weights, given), net.compile("numpy")(given))
+    assert_same_outputs(opencv.run(text, weights, given), net.compile("numpy")(given))
 
 
 TEXTS = {
-    "pad_w alone": "Convolution convolution_param { num_output: 2 kernel_size: 3 pad_w: 1 }",
-    "pad_h alone": "Convolution convolution_param { num_output: 2 kernel_size: 3 pad_h: 1 }",
-    "stride_w alone": "Convolution convolution_param { num_output: 2 kernel_size: 3 stride_w: 2 }",
-    "stride_h alone, transposed": "Deconvolution convolution_param { num_output: 2 kernel_size: 3 stride_h: 2 }",
+    "only pad_w": "Convolution convolution_param { num_output: 2 kernel_size: 3 pad_w: 1 }",
+    "only pad_h": "Convolution convolution_param { num_output: 2 kernel_size: 3 pad_h: 1 }",
+    "only stride_w": "Convolution convolution_param { num_output: 2 kernel_size: 3 stride_w: 2 }",
+    "only stride_h, transposed": "Deconvolution convolution_param { num_output: 2 kernel_size: 3 stride_h: 2 }",
     "no pooling method": "Pooling pooling_param { global_pooling: true }",
     "windows rounded down": "Pooling pooling_param { kernel_size: 2 stride: 2 round_mode: FLOOR }",
     "a filler": 'PReLU prelu_param { filler { type: "constant" value: 0.1 } }',
     "a message of another layer": "Power power_param { shift: 1 } interp_param { height: 3 }",
-    "an axis from behind": "Slice slice_param { axis: -1 slice_point: 2 }",
+    "negative axis": "Slice slice_param { axis: -1 slice_point: 2 }",
 }
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_spellings(tmp_path: Path, name: str) -> None:
-    """Fields that OpenCV passes over alone, or wants, are spelled out."""
+def test_respelled_fields(tmp_path: Path, name: str) -> None:
+    """Fields that OpenCV ignores without a second field, or requires, are written."""
     opencv = opencv4()
     type_, _, params = TEXTS[name].partition(" ")
     tops = 'top: "y"' if type_ != "Slice" else 'top: "y" top: "z"'
@@ -135,7 +136,7 @@ def test_spellings(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models(tmp_path: Path, name: str) -> None:
+def test_models_match_opencv(tmp_path: Path, name: str) -> None:
     folder = SHARED / "models" / name
     if not folder.exists():
         pytest.skip("../shared/models is not here")
@@ -143,10 +144,10 @@ def test_models(tmp_path: Path, name: str) -> None:
     net = anylayer.read(folder / "deploy.prototxt", folder / "weights.caffemodel", dialect="opencv")
     *_, weights, text = net.write(tmp_path / "net.prototxt", verify=False).files
     given = {n: noise(*kind.shape) for n, kind in net.inputs.items() if kind is not None}
-    assert_alike(opencv.run(text, weights, given), net.compile("numpy")(given))
+    assert_same_outputs(opencv.run(text, weights, given), net.compile("numpy")(given))
 
 
-# ---- the check of a conversion
+# ---- verification of a conversion
 
 POOL = """
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 6 dim: 6 } } }
@@ -155,7 +156,7 @@ layer { name: "p" type: "Pooling" bottom: "x" top: "y" pooling_param { kernel_si
 
 
 def converted(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """`anylayer convert` of a network for OpenCV, by the Python that has OpenCV 4."""
+    """Run `anylayer convert` for OpenCV in the Python that has OpenCV 4."""
     (folder / "given.prototxt").write_text(text)
     source = str(Path(anylayer.__file__).parents[1])
     start = ["-c", "from anylayer.cli import main; main()"]
@@ -166,18 +167,18 @@ def converted(folder: Path, text: str, *options: str) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
-def test_a_conversion_is_run_by_opencv(tmp_path: Path) -> None:
+def test_convert_runs_file_in_opencv(tmp_path: Path) -> None:
     done = converted(tmp_path, POOL)
     version = opencv4().version
     assert re.search(rf"^y in OpenCV {re.escape(version)}: off by 0 of ", done.stdout, re.MULTILINE), done.stderr
     assert f"1 output, run by numpy, OpenCV {version}, compared with the layers in NumPy" in done.stderr
 
 
-def test_a_conversion_that_opencv_reads_otherwise_is_refused(tmp_path: Path) -> None:
-    """A layers file that takes a rule away stands for a rule that is missing."""
+def test_convert_refuses_file_that_opencv_reads_differently(tmp_path: Path) -> None:
+    """The layers file disables a rule of the writer, as if that rule were missing."""
     (tmp_path / "layers.py").write_text(
-        "import anylayer.writers.caffe.outputs as ends\n"
-        "ends._separate_powers = lambda net: None\n"
+        "import anylayer.writers.caffe.outputs as outputs\n"
+        "outputs._separate_powers = lambda net: None\n"
         "import anylayer\n"
         '@anylayer.layer("Unused")\n'
         "class Unused:\n    def forward(self, inputs):\n        return inputs\n"
@@ -192,7 +193,7 @@ def test_a_conversion_that_opencv_reads_otherwise_is_refused(tmp_path: Path) -> 
     assert converted(tmp_path, text).returncode == 0
 
 
-def test_without_opencv_4_a_note_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_note_without_opencv_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "given.prototxt").write_text(POOL)
     monkeypatch.setitem(sys.modules, "cv2", None)
     monkeypatch.delitem(sys.modules, "anylayer.libraries.opencv", raising=False)
@@ -204,11 +205,11 @@ def test_without_opencv_4_a_note_says_so(tmp_path: Path, monkeypatch: pytest.Mon
     assert done.runs == "numpy"
 
 
-# ---- layers of the user's
+# ---- user-defined layers
 
 
 class Mine:
-    """x as it is."""
+    """Return the input unchanged."""
 
     def __init__(self, params: dict[str, Any], blobs: list[Any]) -> None:
         pass
@@ -218,7 +219,7 @@ class Mine:
 
 
 def mine(folder: Path, params: str) -> list[str]:
-    """Write a network with a layer of the user's for OpenCV; the notes."""
+    """Write a network with a user's layer for OpenCV and return the notes."""
     text = POOL.split('layer { name: "p"')[0] + f'layer {{ name: "m" type: "Mine" bottom: "x" top: "y" {params} }}'
     (folder / "given.prototxt").write_text(text)
     net = anylayer.read(folder / "given.prototxt", layers=[("Mine", Mine)])
@@ -246,7 +247,7 @@ def mine(folder: Path, params: str) -> list[str]:
         ),
     ],
 )
-def test_parameters_that_opencv_loses_are_refused(tmp_path: Path, params: str, what: str) -> None:
+def test_params_that_opencv_changes_are_refused(tmp_path: Path, params: str, what: str) -> None:
     rule = f"layer 'm' (Mine): OpenCV passes other parameters to the class of a layer than the file has: {what}"
     with pytest.raises(LayerError, match=re.escape(rule) + ".*python_param { param_str"):
         mine(tmp_path, params)
@@ -256,5 +257,5 @@ def test_parameters_that_opencv_loses_are_refused(tmp_path: Path, params: str, w
     "params", ["mine_param { a: 1 b: 0.5 c: true d: MAX e: 1e-5 }", 'python_param { param_str: "-1" }',
                "power_param { shift: -1 }", "reshape_param { shape { dim: 1 dim: -1 } }"],
 )  # fmt: skip
-def test_parameters_that_opencv_keeps(tmp_path: Path, params: str) -> None:
+def test_params_that_opencv_keeps_are_written(tmp_path: Path, params: str) -> None:
     assert mine(tmp_path, params) == ["the file was not run by OpenCV itself, which has no layer Mine"]

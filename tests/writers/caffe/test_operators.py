@@ -1,4 +1,4 @@
-"""ONNX operators as Caffe's layers: written, read back, equal."""
+"""ONNX operators are written as Caffe layers, which compute the same when they are read back."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ ELEMENTWISE: dict[str, tuple[Callable[..., Any], list[Any], list[str] | None]] =
     ),
 }
 
-ARRANGING: dict[str, tuple[Callable[..., Any], list[Any], list[str] | None]] = {
+DATA_MOVEMENT: dict[str, tuple[Callable[..., Any], list[Any], list[str] | None]] = {
     "concat": (lambda x, y: np.concatenate([x, y], axis=1), [X, noise(2, 2, 4, 5)], ["Concat"]),
     "concat rows": (lambda x, y: np.concatenate([x, y], axis=2), [X, X], ["Concat"]),
     "split": (lambda x: np.split(x, 3, axis=1), [X], ["Slice"]),
@@ -121,30 +121,30 @@ ARRANGING: dict[str, tuple[Callable[..., Any], list[Any], list[str] | None]] = {
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_elementwise(tmp_path: Path, name: str) -> None:
+def test_elementwise_operators(tmp_path: Path, name: str) -> None:
     function, inputs, types = ELEMENTWISE[name]
     found = check(tmp_path, function, *inputs)
     assert types is None or found == types
 
 
-@pytest.mark.parametrize("name", ARRANGING)
-def test_arranging(tmp_path: Path, name: str) -> None:
-    function, inputs, types = ARRANGING[name]
+@pytest.mark.parametrize("name", DATA_MOVEMENT)
+def test_data_movement_operators(tmp_path: Path, name: str) -> None:
+    function, inputs, types = DATA_MOVEMENT[name]
     found = check(tmp_path, function, *inputs)
     assert types is None or found == types
 
 
-@pytest.mark.parametrize("name", [*ELEMENTWISE, *ARRANGING])
+@pytest.mark.parametrize("name", [*ELEMENTWISE, *DATA_MOVEMENT])
 @pytest.mark.parametrize("dialect", ["ssd", "opencv", "ascend", "deeplab"])
-def test_other_dialects_have_it_or_say_so(tmp_path: Path, dialect: str, name: str) -> None:
-    function, inputs, _ = {**ELEMENTWISE, **ARRANGING}[name]
+def test_other_dialects_express_or_refuse_operators(tmp_path: Path, dialect: str, name: str) -> None:
+    function, inputs, _ = {**ELEMENTWISE, **DATA_MOVEMENT}[name]
     try:
         check(tmp_path, function, *inputs, dialect=dialect)
     except LayerError as error:
         assert f"Caffe (dialect '{dialect}') has no " in str(error), "refused by name"
 
 
-def test_transposing_takes_permute(tmp_path: Path) -> None:
+def test_transpose_without_permute_is_refused(tmp_path: Path) -> None:
     assert check(tmp_path, lambda x: x.transpose(0, 2, 3, 1), X, dialect="ssd") == ["Permute"]
     with pytest.raises(
         LayerError, match=r"has no Permute, which a transposition \[0, 2, 3, 1\] of \[2, 3, 4, 5\]"
@@ -152,7 +152,7 @@ def test_transposing_takes_permute(tmp_path: Path) -> None:
         check(tmp_path, lambda x: x.transpose(0, 2, 3, 1), X)
 
 
-def test_aligned_corners_are_interp_where_there_is_one(tmp_path: Path) -> None:
+def test_align_corners_is_interp_if_dialect_has_it(tmp_path: Path) -> None:
     def larger(x: Any) -> Any:
         return ops.resize(x, (7, 9), coordinates="align_corners")
 
@@ -160,7 +160,7 @@ def test_aligned_corners_are_interp_where_there_is_one(tmp_path: Path) -> None:
     assert "Interp" not in check(tmp_path, larger, X, dialect="bvlc")
 
 
-def test_limits_without_clip(tmp_path: Path) -> None:
+def test_clip_in_dialect_without_clip(tmp_path: Path) -> None:
     def limited(x: Any) -> Any:
         return np.clip(x, 0, 6)
 
@@ -168,18 +168,18 @@ def test_limits_without_clip(tmp_path: Path) -> None:
     assert check(tmp_path, limited, 9 * X, dialect="mobilenet-yolo") == ["ReLU6"]
 
 
-def test_shuffling_is_a_layer_where_there_is_one(tmp_path: Path) -> None:
-    function, inputs, _ = ARRANGING["shuffle"]
+def test_channel_shuffle_is_one_layer_if_dialect_has_it(tmp_path: Path) -> None:
+    function, inputs, _ = DATA_MOVEMENT["shuffle"]
     assert check(tmp_path, function, *inputs, dialect="ascend") == ["ShuffleChannel"]
 
 
-def test_lstm(tmp_path: Path) -> None:
+def test_lstm_layer(tmp_path: Path) -> None:
     w, r, b = noise(1, 16, 3), noise(1, 16, 4, seed=1), noise(1, 32, seed=2)
     types = check(tmp_path, lambda x: ops.lstm(x, w, r, b, hidden_size=4)[0][:, 0], noise(5, 2, 3))
     assert types == ["DummyData", "DummyData", "Concat", "LSTM"]
 
 
-def test_batch_norm_folded(tmp_path: Path) -> None:
+def test_batch_norm_is_folded(tmp_path: Path) -> None:
     w, statistics = noise(4, 3, 3, 3), noise(3, 4)
 
     def block(x: Any) -> Any:
@@ -190,7 +190,7 @@ def test_batch_norm_folded(tmp_path: Path) -> None:
     assert check(tmp_path, block, X) == ["Convolution", "BatchNorm", "Scale"]
 
 
-def test_a_value_that_is_used_elsewhere_takes_over_no_bias(tmp_path: Path) -> None:
+def test_bias_is_not_folded_into_value_with_other_uses(tmp_path: Path) -> None:
     w = noise(60, 7)
 
     def both(x: Any) -> Any:
@@ -200,17 +200,17 @@ def test_a_value_that_is_used_elsewhere_takes_over_no_bias(tmp_path: Path) -> No
     assert check(tmp_path, both, X).count("InnerProduct") == 1
 
 
-def test_epsilon_as_the_recipe_has_it() -> None:
+def test_blog_compat_adds_epsilon_to_variance() -> None:
     graph = traced(ELEMENTWISE["batch norm"][0], [X])
-    plain, recipe = (
+    default, compatible = (
         next(x for x in layers_of(graph, blog_compat=compat).layers if x.type == "BatchNorm") for compat in (0, 1)
     )
-    assert plain.params["batch_norm_param"] == {"use_global_stats": True, "eps": 1e-3}
-    assert recipe.params["batch_norm_param"] == {"use_global_stats": True}
-    assert np.allclose(recipe.blobs[1] - plain.blobs[1], 1e-3, atol=1e-6)
+    assert default.params["batch_norm_param"] == {"use_global_stats": True, "eps": 1e-3}
+    assert compatible.params["batch_norm_param"] == {"use_global_stats": True}
+    assert np.allclose(compatible.blobs[1] - default.blobs[1], 1e-3, atol=1e-6)
 
 
-def test_all_that_cannot_be_written_is_said_at_once() -> None:
+def test_all_refused_operators_are_named() -> None:
     graph = traced(lambda x: (np.floor(x), np.sign(x)), [X])
     text = "has no layer for Floor. Keep the layer as one of the target's own (keep=[...]), name a "
     with pytest.raises(LayerError, match=re.escape(text) + r".* 1 more: .* has no layer for Sign"):

@@ -1,5 +1,4 @@
-"""Messages of layers that nothing declares, and of a fork's own caffe.proto: what protobuf reads of what is
-written."""
+"""The schema of undeclared layers and of a fork's caffe.proto: protobuf reads the written files."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ INPUT = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 d
 
 
 class Same:
-    """x as it is."""
+    """Return the input unchanged."""
 
     params: list[dict[str, Any]] = []  # noqa: RUF012 (the tests read what the layers got)
 
@@ -33,7 +32,7 @@ class Same:
 def network(
     folder: Path, *fields: str, type_: str = "Odd", message: str = "odd_param", **options: Any
 ) -> anylayer.Net:
-    """A chain of layers of one type, each with its own fields."""
+    """Return a chain of layers of one type, each with its own fields."""
     text, last = INPUT, "x"
     for i, more in enumerate(fields):
         text += f'layer {{ name: "l{i}" type: "{type_}" bottom: "{last}" top: "y{i}" {message} {{ {more} }} }}\n'
@@ -43,7 +42,7 @@ def network(
 
 
 def written(net: anylayer.Net, folder: Path) -> str:
-    """Write the network, which has protobuf compare it; the .proto's text."""
+    """Write the network, verified by protobuf, and return the text of the .proto."""
     done = net.write(folder / "net.prototxt")
     assert all(check.ok for check in done.checks)
     anylayer.read(folder / "net.caffemodel", layers=[("Odd", Same)], proto=folder / "net.proto")
@@ -77,7 +76,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_fields_hold_the_values_of_all_layers(tmp_path: Path, name: str) -> None:
+def test_field_type_fits_values_of_all_layers(tmp_path: Path, name: str) -> None:
     fields, line = CASES[name]
     text = written(network(tmp_path, *fields), tmp_path)
     assert line in text
@@ -93,12 +92,12 @@ def test_fields_hold_the_values_of_all_layers(tmp_path: Path, name: str) -> None
         (["a: 0.5", "a: 9007199254740993"], r"l1' .* 'a' is 9007199254740993 here and a fraction elsewhere"),
     ],
 )  # fmt: skip
-def test_values_that_no_field_holds_are_refused(tmp_path: Path, fields: list[str], rule: str) -> None:
+def test_values_without_common_type_are_refused(tmp_path: Path, fields: list[str], rule: str) -> None:
     with pytest.raises(LayerError, match=rule):
         network(tmp_path, *fields).write(tmp_path / "net.prototxt")
 
 
-def test_fields_outside_a_message(tmp_path: Path) -> None:
+def test_fields_outside_of_a_message(tmp_path: Path) -> None:
     text = INPUT
     for i, value in enumerate(("1", "0.5")):
         text += f'layer {{ name: "l{i}" type: "Odd" bottom: "x" top: "y{i}" depth: {value} way: W{i} }}\n'
@@ -108,8 +107,8 @@ def test_fields_outside_a_message(tmp_path: Path) -> None:
     assert "enum Way { W0 = 0; W1 = 1; }" in found
 
 
-def test_a_users_layer_in_a_built_in_message(tmp_path: Path) -> None:
-    """Fields that the built-in layer lacks, and values that it does not take, are in the schema too."""
+def test_user_layer_extends_built_in_message(tmp_path: Path) -> None:
+    """The schema contains fields and values that the built-in layer of this message does not accept."""
     net = network(tmp_path, "height: 3 mode: FAST", "height: 1.5", type_="Interp", message="interp_param")
     text = written(net, tmp_path)
     assert re.search(
@@ -117,12 +116,12 @@ def test_a_users_layer_in_a_built_in_message(tmp_path: Path) -> None:
     )
 
 
-def test_messages_that_caffe_has_are_not_replaced(tmp_path: Path) -> None:
+def test_messages_of_caffe_are_not_replaced(tmp_path: Path) -> None:
     net = network(tmp_path, "a: 1", message="layer_param")
     assert "message LayerParameter2 {" in written(net, tmp_path)
 
 
-def test_a_user_layer_gets_what_the_source_says(tmp_path: Path) -> None:
+def test_user_layer_gets_params_of_source(tmp_path: Path) -> None:
     net = network(tmp_path, "a: 1 k: true", "a: 0.1 k: 3")
     net.write(tmp_path / "net.prototxt")
     Same.params.clear()
@@ -131,7 +130,7 @@ def test_a_user_layer_gets_what_the_source_says(tmp_path: Path) -> None:
     assert type(Same.params[-2]["a"]) is int
 
 
-# ---- what protobuf checks
+# ---- verification by protobuf
 
 
 def files(folder: Path) -> tuple[list[Path], dict[str, Any]]:
@@ -156,7 +155,7 @@ def files(folder: Path) -> tuple[list[Path], dict[str, Any]]:
         (2, '"l0"', '"l1"', r"layer 'l1' \(Odd\): protobuf reads net.prototxt and net.caffemodel differently"),
     ],
 )
-def test_protobuf_finds_a_file_that_was_changed(tmp_path: Path, index: int, old: str, new: str, rule: str) -> None:
+def test_protobuf_detects_changed_file(tmp_path: Path, index: int, old: str, new: str, rule: str) -> None:
     written, params = files(tmp_path)
     path = written[index]
     path.write_text(path.read_text().replace(old, new))
@@ -184,13 +183,13 @@ def test_protobuf_finds_a_file_that_was_changed(tmp_path: Path, index: int, old:
         ),
     ],
 )
-def test_protobuf_finds_parameters_that_differ(tmp_path: Path, params: dict[str, Any], rule: str) -> None:
+def test_protobuf_detects_different_params(tmp_path: Path, params: dict[str, Any], rule: str) -> None:
     written, _ = files(tmp_path)
     with pytest.raises(ConversionError, match=re.escape(f"layer 'l0' (Odd): {rule}")):
         prove(written, {"l0": {"odd_param": params}})
 
 
-# ---- a fork's own schema
+# ---- the schema of a fork
 
 FORK = """
 message LayerParameter {
@@ -225,7 +224,7 @@ layer { name: "r" type: "ReLU" bottom: "y" top: "z" }
 """
 
 
-def test_a_forks_schema_is_kept(tmp_path: Path) -> None:
+def test_schema_of_fork_is_kept(tmp_path: Path) -> None:
     net = fork(tmp_path, ODD)
     text = written(net, tmp_path)
     for line in (
@@ -245,16 +244,17 @@ def test_a_forks_schema_is_kept(tmp_path: Path) -> None:
     assert "pooling_param = 121" in text, "what the fork leaves to Caffe is Caffe's"
 
 
-def test_a_forks_defaults_hold_without_its_schema(tmp_path: Path) -> None:
-    """The slope that the fork's schema gives is in the file, where another reader finds it."""
+def test_defaults_of_fork_are_written(tmp_path: Path) -> None:
+    """The slope that the fork's schema defines as a default is written, so that readers without the schema find
+    it."""
     fork(
         tmp_path, ODD.replace('type: "Odd"', 'type: "AbsVal"').split("odd_param")[0] + "}\n" + ODD.splitlines()[3]
     ).write(tmp_path / "net.prototxt")
     assert "negative_slope: 0.25" in (tmp_path / "net.prototxt").read_text()
 
 
-def test_a_forks_schema_in_another_dialect(tmp_path: Path) -> None:
-    """Layers of the user keep the fork's numbers, Caffe's own have those of the dialect."""
+def test_schema_of_fork_in_another_dialect(tmp_path: Path) -> None:
+    """The user's layers keep the fork's numbers; Caffe's messages have those of the dialect."""
     net = fork(tmp_path, ODD)
     net.write(tmp_path / "net.prototxt", dialect="bvlc")
     text = (tmp_path / "net.proto").read_text()
@@ -262,8 +262,8 @@ def test_a_forks_schema_in_another_dialect(tmp_path: Path) -> None:
     assert "optional float negative_slope = 1 [default = 0.0];" in text
 
 
-def test_a_whole_schema_of_a_fork_is_kept(tmp_path: Path) -> None:
-    """What `convert` writes is itself a whole caffe.proto: given with the files, it is written again."""
+def test_complete_schema_of_fork_is_kept(tmp_path: Path) -> None:
+    """The .proto that `convert` writes is a complete caffe.proto: given with the files, it is written again."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     fork(tmp_path, ODD).write(first / "net.prototxt")
@@ -275,8 +275,8 @@ def test_a_whole_schema_of_a_fork_is_kept(tmp_path: Path) -> None:
     assert sorted(set(lines[0])) == sorted(set(lines[1]))
 
 
-def test_numbers_of_a_forks_schema_are_not_taken_by_others(tmp_path: Path) -> None:
-    """Swish has 147 in BVLC's Caffe; a fork that has its own message there keeps it."""
+def test_numbers_of_fork_are_reserved(tmp_path: Path) -> None:
+    """Swish has number 147 in BVLC's Caffe; a message of the fork with this number keeps it."""
     proto = "message LayerParameter { optional OddParameter odd_param = 147; } message OddParameter { }"
     (tmp_path / "fork.proto").write_text(proto)
     text = INPUT + 'layer { name: "s" type: "Swish" bottom: "x" top: "y" swish_param { beta: 2 } }'
@@ -286,7 +286,7 @@ def test_numbers_of_a_forks_schema_are_not_taken_by_others(tmp_path: Path) -> No
     assert "odd_param = 147;" in found and "swish_param = 100000;" in found
 
 
-def test_weights_survive(tmp_path: Path) -> None:
+def test_weights_round_trip(tmp_path: Path) -> None:
     net = network(tmp_path, "a: 1", "a: 0.5")
     for i, node in enumerate(net.network.nodes):
         node.blobs = [noise(3, 2, seed=i), noise(2, seed=i)]

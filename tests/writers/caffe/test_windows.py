@@ -1,4 +1,4 @@
-"""Convolutions and poolings that Caffe pads and rounds otherwise, written so that the numbers stay."""
+"""Convolution and pooling are written exactly although Caffe pads and rounds differently."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.layers.harness import noise, ramp
 from tests.writers.caffe.harness import check, layers_of, traced
 
 
-def same(size: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:
-    """TensorFlow's padding 'same': before and after; the odd cell comes after."""
+def same_pads(size: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:
+    """Return TensorFlow's SAME padding of an axis as (before, after); the odd cell comes after."""
     out = -(-size // stride)
     total = max((out - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
     return total // 2, total - total // 2
@@ -29,24 +29,24 @@ Function = Callable[[Any], Any]
 
 
 def conv(w: Array, **options: Any) -> Function:
-    """A convolution by `w`."""
+    """Convolve with `w`."""
     return lambda x: ops.conv(x, w, **options)
 
 
 def deconv(w: Array, b: Array, **options: Any) -> Function:
-    """A transposed convolution by `w`."""
+    """Apply a transposed convolution with `w`."""
     return lambda x: ops.conv_transpose(x, w, b, **options)
 
 
 def pool(operator: Any, kernel: int, **options: Any) -> Function:
-    """A pooling."""
+    """Pool a map."""
     return lambda x: operator(x, kernel, **options)
 
 
 @pytest.mark.parametrize("dialect", ["bvlc", "ssd", "opencv"])
-def test_same_convolutions(tmp_path: Path, dialect: str) -> None:
+def test_convolution_with_same_padding(tmp_path: Path, dialect: str) -> None:
     for size, kernel, stride, dilation in product((5, 6, 8), (1, 2, 3, 5), (1, 2, 3), (1, 2)):
-        before, after = same(size, kernel, stride, dilation)
+        before, after = same_pads(size, kernel, stride, dilation)
         pads = [before, before, after, after]
         function = conv(noise(2, 3, kernel, kernel), strides=stride, dilations=dilation, pads=pads)
         types = check(tmp_path, function, noise(1, 3, size, size), dialect=dialect)
@@ -54,8 +54,8 @@ def test_same_convolutions(tmp_path: Path, dialect: str) -> None:
             assert types == ["Convolution"], "symmetric padding needs no more than the convolution"
 
 
-def test_same_convolution_of_an_even_map_is_padded_twice_and_cropped(tmp_path: Path) -> None:
-    """A pad of 1 gives the right shape of other samples."""
+def test_same_padding_of_even_map_is_padded_and_cropped(tmp_path: Path) -> None:
+    """A pad of 1 would give the right shape but other samples."""
     w = noise(2, 3, 3, 3)
     graph = traced(lambda x: ops.conv(x, w, strides=2, pads=[0, 0, 1, 1]), [noise(1, 3, 8, 8)])
     net = layers_of(graph)
@@ -66,25 +66,25 @@ def test_same_convolution_of_an_even_map_is_padded_twice_and_cropped(tmp_path: P
 
 
 @pytest.mark.parametrize("dialect", ["bvlc", "ssd", "opencv"])
-def test_same_max_pooling(tmp_path: Path, dialect: str) -> None:
+def test_max_pooling_with_same_padding(tmp_path: Path, dialect: str) -> None:
     for size, kernel, stride in product((4, 5, 6, 7), (2, 3), (1, 2, 3)):
-        before, after = same(size, kernel, stride)
+        before, after = same_pads(size, kernel, stride)
         function = pool(ops.max_pool, kernel, strides=stride, pads=[before, before, after, after])
         check(tmp_path, function, noise(1, 2, size, size), dialect=dialect)
 
 
 @pytest.mark.parametrize("dialect", ["bvlc", "ssd", "opencv"])
 @pytest.mark.parametrize("counted", [False, True])
-def test_same_average_pooling(tmp_path: Path, dialect: str, counted: bool) -> None:
-    """Caffe divides by other numbers of cells: a Scale over the map makes up for it."""
+def test_average_pooling_with_same_padding(tmp_path: Path, dialect: str, counted: bool) -> None:
+    """Caffe divides by other numbers of cells; a Scale over the map corrects this."""
     for size, kernel, stride in product((5, 6), (2, 3), (1, 2)):
-        before, after = same(size, kernel, stride)
+        before, after = same_pads(size, kernel, stride)
         pads = [before, before, after, after]
         function = pool(ops.average_pool, kernel, strides=stride, pads=pads, count_include_pad=counted)
         check(tmp_path, function, noise(1, 2, size, size), dialect=dialect)
 
 
-def test_floor_pooling_is_spelled_as_the_dialect_does(tmp_path: Path) -> None:
+def test_floor_pooling_uses_field_of_dialect(tmp_path: Path) -> None:
     function, found = pool(ops.max_pool, 2, strides=2), {}
     for dialect in ("bvlc", "opencv", "ssd"):
         check(tmp_path, function, ramp(1, 1, 5, 5), dialect=dialect)
@@ -111,14 +111,14 @@ def test_deconvolution(tmp_path: Path) -> None:
         check(tmp_path, function, noise(1, 4, 5, 4))
 
 
-def test_padding_goes_into_the_convolution(tmp_path: Path) -> None:
+def test_padding_is_absorbed_by_convolution(tmp_path: Path) -> None:
     w = noise(2, 3, 3, 3)
     types = check(tmp_path, lambda x: ops.conv(np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 2))), w), noise(1, 3, 6, 5))
     assert types == ["Convolution"]
 
 
-def test_padding_before_a_maximum_counts_as_zero(tmp_path: Path) -> None:
-    """Behind a ReLU zeros never win, elsewhere they may."""
+def test_padding_before_max_pooling(tmp_path: Path) -> None:
+    """After a ReLU zeros are never the maximum of negative values; without it they may be."""
 
     def padded(x: Any) -> Any:
         return ops.max_pool(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), 3, strides=2)
@@ -128,12 +128,12 @@ def test_padding_before_a_maximum_counts_as_zero(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["bvlc", "opencv"])
-def test_padding_alone(tmp_path: Path, dialect: str) -> None:
+def test_padding_without_consumer(tmp_path: Path, dialect: str) -> None:
     pads = ((0, 0), (1, 0), (0, 2), (1, 1))
     check(tmp_path, lambda x: np.pad(x, pads) * np.float32(2), noise(1, 2, 4, 5), dialect=dialect)
 
 
-def test_padding_with_another_value_is_refused() -> None:
+def test_padding_with_nonzero_value_is_refused() -> None:
     graph = traced(lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1), (0, 0)), constant_values=3), [noise(1, 2, 3, 3)])
     with pytest.raises(LayerError, match=re.escape("has no padding with 3, only with zeros")):
         layers_of(graph)

@@ -1,4 +1,4 @@
-"""Networks that came from Caffe, written again: what is read of the files is what was read of the originals."""
+"""Round trips of Caffe networks: the written files are read as the original files were."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ BVLC_LACKS = {
 """Folders of golden whose layers BVLC's Caffe cannot express by any others."""
 
 
-def plain(value: Any) -> Any:
-    """Params as float32: a text may have more digits than Caffe keeps."""
+def as_float32(value: Any) -> Any:
+    """Return params with numbers as float32, since a text may have more digits than Caffe keeps."""
     if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
+        return {k: as_float32(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [plain(v) for v in value]
+        return [as_float32(v) for v in value]
     return float(np.float32(value)) if type(value) is float else value
 
 
 def assert_equal(one: Network, two: Network) -> None:
-    """Two networks are the same but for where they were read."""
+    """Check that two networks are equal except for their places."""
     assert one.inputs == two.inputs
     assert one.outputs == two.outputs
     assert [n.name for n in one.nodes] == [n.name for n in two.nodes]
     for a, b in zip(one.nodes, two.nodes):
         assert (a.type, a.inputs, a.outputs, a.in_place) == (b.type, b.inputs, b.outputs, b.in_place), a.name
-        assert plain(a.params) == plain(b.params), a.name
+        assert as_float32(a.params) == as_float32(b.params), a.name
         assert (a.phase, a.loss_weights) == (b.phase, b.loss_weights), a.name
         assert len(a.blobs) == len(b.blobs), a.name
         assert all(np.array_equal(x, y, equal_nan=True) for x, y in zip(a.blobs, b.blobs)), a.name
@@ -66,11 +66,11 @@ def assert_equal(one: Network, two: Network) -> None:
     }
 
 
-def again(network: Network, folder: Path) -> list[Path]:
-    """Write the network's files; protobuf must read every parameter in them as it is in the network."""
+def rewritten(network: Network, folder: Path) -> list[Path]:
+    """Write the network's files and check that protobuf reads every parameter of the network from them."""
     net = net_from_nodes(network, CaffeNet(network.name, dialect=dialect_of(network.dialect)))
     finish_outputs(net, network.outputs)
-    files = save(net, folder / "again.prototxt")
+    files = save(net, folder / "rewritten.prototxt")
     prove(files, {layer.name: layer.given for layer in net.layers if layer.given is not None})
     return files
 
@@ -87,9 +87,9 @@ def name(path: Path) -> str:
 
 @golden
 @pytest.mark.parametrize("case", COMPUTED, ids=name)
-def test_golden_networks(case: Path, tmp_path: Path) -> None:
+def test_round_trip_of_golden_networks(case: Path, tmp_path: Path) -> None:
     net = read(case)
-    proto, weights, text = again(net.network, tmp_path)
+    proto, weights, text = rewritten(net.network, tmp_path)
     dialect = INFO[case]["dialect"]
     assert_equal(net.network, anylayer.read(text, weights, dialect=dialect).network)
     inputs = {k: np.load(case / f"input_{k}.npy") for k in INFO[case]["inputs"]}
@@ -102,21 +102,21 @@ def test_golden_networks(case: Path, tmp_path: Path) -> None:
 
 @wild
 @pytest.mark.parametrize("file", FILES, ids=name)
-def test_files_from_the_wild(file: Path, tmp_path: Path) -> None:
+def test_round_trip_of_public_files(file: Path, tmp_path: Path) -> None:
     dialect = next((d for part, d in DIALECTS.items() if part in file.name), None)
     network = anylayer.read(file, dialect=dialect).network
-    if "template" in file.name:  # a template whose placeholders ("num_output: cls3x") are no numbers
+    if "template" in file.name:  # a template with placeholders instead of numbers ("num_output: cls3x")
         with pytest.raises(LayerError, match="'num_output' must be an integer, got cls3x"):
-            again(network, tmp_path)
+            rewritten(network, tmp_path)
         return
-    _, weights, text = again(network, tmp_path)
+    _, weights, text = rewritten(network, tmp_path)
     assert_equal(network, anylayer.read(text, weights, dialect=dialect).network)
 
 
 @golden
 @pytest.mark.parametrize("case", COMPUTED, ids=name)
-def test_golden_networks_for_bvlc(case: Path, tmp_path: Path) -> None:
-    """What BVLC's Caffe has no layer for becomes others that it has, or is refused by name."""
+def test_golden_networks_in_dialect_bvlc(case: Path, tmp_path: Path) -> None:
+    """A layer that BVLC's Caffe lacks is written as other layers, or refused by name."""
     net = read(case)
     inputs = {k: np.load(case / f"input_{k}.npy") for k in INFO[case]["inputs"]}
     try:
