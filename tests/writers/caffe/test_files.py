@@ -282,8 +282,8 @@ def test_layer_with_other_meaning_is_refused(tmp_path: Path) -> None:
         with pytest.raises(LayerError) as caught:
             network(tmp_path, text, dialect="ssd").write(tmp_path / "net.prototxt", dialect="opencv", keep=keep)
         assert re.search(
-            r"layer 'd' \(DetectionOutput\): DetectionOutput computes something else in dialect 'opencv': "
-            r"OpenCV's: .*read the network in that dialect \(dialect='opencv'\)(\. )?" + more,
+            r"layer 'd' \(DetectionOutput\): DetectionOutput has another meaning in dialect 'opencv': "
+            r".*read the network in that dialect \(dialect='opencv'\)(\. )?" + more,
             str(caught.value),
         )
     text = text.replace("num_classes: 2", "num_classes: 2 keep_top_k: 5")

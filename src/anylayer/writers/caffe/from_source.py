@@ -304,8 +304,8 @@ def _explaining_other_meaning(t: TracedNode, dialect: str, other: Definition) ->
 def _other_meaning(t: TracedNode, dialect: str, other: Definition) -> str:
     remedy = wording(f"dialect='{dialect}'", f"--dialect {dialect}")
     return (
-        f"{t.node.type} computes something else in dialect '{dialect}': {other.summary.rstrip('.')}. If it is to "
-        f"compute that, read the network in that dialect ({remedy})"
+        f"{t.node.type} has another meaning in dialect '{dialect}': {other.summary.rstrip('.')}. If that is the "
+        f"intended meaning, read the network in that dialect ({remedy})"
     )
 
 
