@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 BANNED = {
     r"(goes|go) by": "is named, depends on",
+    r"(hand|hands|handed|handing) over": "pass, copy",
     r"(is|are) the most(?! \w)": "at most",
     r"(is|are|was|were) told": "is given, is named",
     r"a pass over (the|an|its|one) \w+ less": "saves a pass over ...",
@@ -43,22 +44,26 @@ BANNED = {
     r"need (it )?not be told": "does not have to be given",
     r"nobody (reads|knows|asks)": "without consumers; unknown",
     r"none but": "only",
+    r"one an? (channel|axis|output|input|sample|bin|node|layer|element|step|row|window|case)": "one per ...",
     r"otherwise than": "differently from",
     r"out: so is it": "and is therefore left out as well",
     r"put off": "deferred",
     r"settl(e|es|ed|ing)": "materialize",
     r"so (is it|it is) with": "name what happens and why",
+    r"so manieth": "n-th",
     r"spelled otherwise": "replaced by, written in another way",
     r"such (as (it|they) may be|(a|an) one)": "for example; name the thing",
     r"take apart": "split into, replace by",
     r"told by": "given by, determined by",
     r"turned (over|round|around)": "reversed, transposed",
+    r"values? an? (channel|axis|sample|bin|node|row)": "per ...",
     r"what (gives|makes|made) its?": "name the thing: the producer, the identity",
     r"what (it|they) (is|are) told": "the arguments",
     r"what (it|they|he|a \w+|the \w+) gives?": "its outputs, its result",
     r"what (reads|gives|makes|takes) (it|them)": "its producer, its consumers",
     r"what is there": "name the thing",
     r"who reads": "consumers",
+    r"whole numbers?": "integer",
     r"wins over": "replaces, takes precedence over",
     r"worked out": "computed",
 }
@@ -70,17 +75,11 @@ _THING = (
 )
 LEAVING = {
     rf"(?<!there\s)(is|are) no {_THING}": "is not a(n) ...",
-    r"so manieth": "n-th",
     r"nothing (else )?reads": "without (other) consumers",
-    r"one an? (channel|axis|output|input|sample|bin|node|layer|element|step|row|window|case)": "one per ...",
-    r"values? an? (channel|axis|sample|bin|node|row)": "per ...",
     r"(?<!maximum\s)suppressions?": "NMS",
     r"what (is (asked|told|meant|wanted)|stands)": "name the thing",
-    r"whole numbers?": "integer",
     r"behind (a|an|the|it|its|each|every|them)": "after",
-    r"(hand|hands|handed|handing) over": "pass, copy",
     r"taken apart": "split into, replaced by",
-    r"the other one": "name the thing",
 }
 """Phrase -> a better one. These still occur."""
 
