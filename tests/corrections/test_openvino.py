@@ -10,12 +10,14 @@ import pytest
 
 import anylayer
 from anylayer import ops
+from anylayer.compile.batch import with_symbolic_batch
+from anylayer.engines import load_engine
 from anylayer.engines._narrowing import need_range
 from anylayer.engines._outputs import need_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Dim
 from anylayer.tracing import record, record_many
-from tests.corrections.harness import noise, run
+from tests.corrections.harness import noise, run, traced
 
 pytest.importorskip("openvino")
 
@@ -265,3 +267,17 @@ def test_range_of_narrowed_arrays() -> None:
     with pytest.raises(EngineError, match="input 'x' holds 2147483648"):
         need_range([np.array([2**31])], limits, "input")
     need_range([np.array([np.nan, 1.0])], [(0, "x", -3.4e38, 3.4e38)], "output")
+
+
+@pytest.mark.parametrize("order", [[2, 0, 3, 1], [1, 2, 3, 0], [0, 2, 1, 3], [-1, 0, 1, 2]])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_permuted_channels_before_conv(order: list[int], symbolic: bool) -> None:
+    weights = noise(5, 4, 3, 3)
+
+    def function(x: Any) -> Any:
+        return ops.conv(ops.relu(x[:, order]), weights)
+
+    graphs = [traced(function, noise(n, 4, 6, 6)) for n in (2, 3)]
+    graph = with_symbolic_batch(*graphs) if symbolic else graphs[1]
+    x = noise(3, 4, 6, 6)
+    same(load_engine("openvino").compile(graph, 1)([x])[0], function(x), 1e-4)

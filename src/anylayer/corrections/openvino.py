@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.corrections._machinery import Corrector, correction, refused, respelled
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import gathered
 from anylayer.network import Array
 
 _ACTIVATIONS = frozenset(("Sigmoid", "Tanh", "Relu"))
@@ -127,44 +128,6 @@ def _hardmax(new: Corrector, o: Op) -> list[Value] | None:
     return respelled(new, o, largest)
 
 
-@correction("openvino", "QuantizeLinear")
-def _quantize(new: Corrector, o: Op) -> list[Value] | None:
-    """Compute QuantizeLinear to 16 bits by Div, Round and Clip: OpenVINO rounds halves differently."""
-    x, out = o.inputs[0], o.outputs[0]
-    if x is None or out.dtype.itemsize != 2 or out.dtype.kind not in "iu":
-        return None
-    if o.attrs.get("block_size"):
-        raise refused(o, "block_size with 16 bits")
-    axis, info = o.attrs.get("axis", 1), np.iinfo(out.dtype)
-
-    def quantized(x: Array, scale: Array, zero: Array | None = None) -> Any:
-        if len(scale.shape) == 1 and scale.shape[0] > 1:
-            shape = [1] * len(x.shape)
-            shape[axis] = -1
-            scale, zero = scale.reshape(shape), None if zero is None else zero.reshape(shape)
-        y = np.rint(x / scale)
-        y = y if zero is None else y + zero.astype(np.float32)
-        return np.clip(y, np.float32(info.min), np.float32(info.max)).astype(out.dtype)
-
-    return respelled(new, o, quantized)
-
-
-@correction("openvino", "DynamicQuantizeLinear")
-def _quantize_to_range(new: Corrector, o: Op) -> list[Value] | None:
-    """Compute DynamicQuantizeLinear by its formulas: OpenVINO rounds some halves differently."""
-
-    def quantized(x: Array) -> Any:
-        axes = tuple(range(len(x.shape)))
-        low = np.minimum(x.min(axis=axes), np.float32(0))
-        high = np.maximum(x.max(axis=axes), np.float32(0))
-        scale = (high - low) / np.float32(255)
-        zero = np.clip(np.rint(-low / scale), np.float32(0), np.float32(255))
-        y = np.clip(np.rint(x / scale) + zero, np.float32(0), np.float32(255))
-        return [y.astype(np.uint8), scale, zero.astype(np.uint8)]
-
-    return respelled(new, o, quantized)
-
-
 @correction("openvino", "ReduceMax", "ReduceMin")
 def _extreme(new: Corrector, o: Op) -> list[Value] | None:
     """Return an infinite extreme of values that are all infinite, or of no values: OpenVINO returns the largest
@@ -231,3 +194,21 @@ def _roi_align(new: Corrector, o: Op) -> list[Value] | None:
 def _fourier(new: Corrector, o: Op) -> list[Value] | None:
     """Refuse Fourier transforms: OpenVINO transforms another axis."""
     raise refused(o, "it transforms another axis than the one asked for")
+
+
+@correction("openvino", "Gather")
+def _permutation(new: Corrector, o: Op) -> list[Value] | None:
+    """Select by a column of indices where the indices are a permutation that is not its own inverse.
+
+    OpenVINO folds a permutation before a Conv into the weights of the Conv, the wrong way around.
+    """
+    x, found = o.inputs[0], gathered(o)
+    if x is None or found is None:
+        return None
+    axis, indices = found
+    every = np.arange(len(indices))
+    if len(indices) != x.shape[axis] or (np.sort(indices) != every).any() or (indices[indices] == every).all():
+        return None
+    shape = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
+    column = new.step(o, "Gather", [x, new.constant(indices.reshape(-1, 1))], shape, x.dtype, axis=axis)
+    return new.emit(o, "Squeeze", [column, new.constant(np.array([axis + 1]))])

@@ -130,14 +130,14 @@ def slice_cuts(op: Op) -> list[Cut] | None:
 def gathered(op: Op) -> tuple[int, Array] | None:
     """Return (axis, indices) of a Gather with a constant list of indices, both counted from the front.
 
-    Returns None for indices that are computed or not one-dimensional, and for an input with a dynamic size.
+    Returns None for indices that are computed or not one-dimensional, and along an axis with a dynamic size.
     """
     if op.op != "Gather" or op.inputs[0] is None or op.inputs[1] is None:
         return None
     indices, shape = op.inputs[1].const, op.inputs[0].shape
-    if indices is None or indices.ndim != 1 or not is_static(shape):
+    axis = op.attrs.get("axis", 0) % max(len(shape), 1)
+    if indices is None or indices.ndim != 1 or not is_static(shape[axis : axis + 1]):
         return None
-    axis = op.attrs.get("axis", 0) % len(shape)
     return axis, indices % shape[axis]
 
 

@@ -1,5 +1,5 @@
 """Operators around convolutions and matrix products: scales and shifts per channel become weights, Pad becomes
-padding, means over maps become GlobalAveragePool, and a permutation that OpenVINO reverses is replaced."""
+padding, means over maps become GlobalAveragePool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.facts import gathered, padding_of, reduced_axes, window_of
+from anylayer.graph.facts import padding_of, reduced_axes, window_of
 from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
 from anylayer.optimize.rewrites.scaling import scale_and_shift
@@ -156,28 +156,3 @@ def _mean_of_map(new: Rewriter, o: Op) -> list[Value] | None:
     if x is None or axes is None or not is_float32(o) or len(x.shape) != 4 or sorted(axes) != [2, 3]:
         return None
     return new.result(o, new.step(o, "GlobalAveragePool", [x], (*x.shape[:2], 1, 1)))
-
-
-# ----------------------------------------------------------------------------------- permutations
-
-
-@rule(
-    "Gather",
-    engines=("openvino",),
-    late=True,
-    figure="OpenVINO 2026.4 folds a permutation before a Conv into its weights the wrong way around",
-)
-def _permutation(new: Rewriter, o: Op) -> list[Value] | None:
-    """Select by a column of indices instead of a list, if the list is a permutation that is not its own
-    inverse."""
-    x, found = o.inputs[0], gathered(o)
-    if x is None or found is None:
-        return None
-    axis, indices = found
-    if len(indices) != x.shape[axis] or (np.sort(indices) != np.arange(len(indices))).any():
-        return None
-    if (indices[indices] == np.arange(len(indices))).all():
-        return None
-    shape = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
-    column = new.constant(indices.reshape(-1, 1))
-    return new.result(o, new.step(o, "Gather", [x, column], shape, x.dtype, axis=axis))

@@ -1,0 +1,119 @@
+"""Operators on quantized numbers that OpenVINO (2026.4) refuses or computes inexactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.corrections._machinery import Corrector, correction, refused, respelled
+from anylayer.graph import Op, Value
+from anylayer.network import Array
+
+
+def _has_16_bits(value: Value) -> bool:
+    return value.dtype.itemsize == 2 and value.dtype.kind in "iu"
+
+
+def _along(array: Array, x: Array, axis: int) -> Array:
+    """Return scales or zero points, one number or one per index of an axis of x, such that they broadcast to x."""
+    if len(array.shape) != 1 or array.shape[0] == 1:
+        return array.reshape(())
+    shape = [1] * len(x.shape)
+    shape[axis] = -1
+    return array.reshape(shape)
+
+
+@correction("openvino", "QuantizeLinear")
+def _quantize(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute QuantizeLinear to 16 bits by Div, Round and Clip: OpenVINO rounds halves differently."""
+    x, out = o.inputs[0], o.outputs[0]
+    if x is None or not _has_16_bits(out):
+        return None
+    if o.attrs.get("block_size"):
+        raise refused(o, "block_size with 16 bits")
+    axis, info = o.attrs.get("axis", 1), np.iinfo(out.dtype)
+
+    def quantized(x: Array, scale: Array, zero: Array | None = None) -> Any:
+        y = np.rint(x / _along(scale, x, axis))
+        y = y if zero is None else y + _along(zero, x, axis).astype(np.float32)
+        return np.clip(y, np.float32(info.min), np.float32(info.max)).astype(out.dtype)
+
+    return respelled(new, o, quantized)
+
+
+@correction("openvino", "DequantizeLinear")
+def _dequantize(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute DequantizeLinear of 16 bits by Cast, Sub and Mul: OpenVINO returns other values."""
+    x, scale = o.inputs[:2]
+    if x is None or scale is None or not _has_16_bits(x) or scale.dtype != np.float32 or o.attrs.get("block_size"):
+        return None
+    axis = o.attrs.get("axis", 1)
+
+    def dequantized(x: Array, scale: Array, zero: Array | None = None) -> Any:
+        y = x.astype(np.float32)
+        y = y if zero is None else y - _along(zero, x, axis).astype(np.float32)
+        return y * _along(scale, x, axis)
+
+    return respelled(new, o, dequantized)
+
+
+@correction("openvino", "DynamicQuantizeLinear")
+def _quantize_to_range(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute DynamicQuantizeLinear by its formulas: OpenVINO rounds some halves differently."""
+
+    def quantized(x: Array) -> Any:
+        axes = tuple(range(len(x.shape)))
+        low = np.minimum(x.min(axis=axes), np.float32(0))
+        high = np.maximum(x.max(axis=axes), np.float32(0))
+        scale = (high - low) / np.float32(255)
+        scale = np.where(scale == 0, np.float32(1), scale)
+        zero = np.clip(np.rint(-low / scale), np.float32(0), np.float32(255))
+        y = np.clip(np.rint(x / scale) + zero, np.float32(0), np.float32(255))
+        return [y.astype(np.uint8), scale, zero.astype(np.uint8)]
+
+    return respelled(new, o, quantized)
+
+
+@correction("openvino", "QLinearConv")
+def _conv(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute QLinearConv by DequantizeLinear, Conv and QuantizeLinear: OpenVINO refuses scales per channel."""
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *rest = o.inputs
+    if x is None or w is None or x_scale is None or w_scale is None or y_scale is None:
+        return None
+    bias = rest[0] if rest else None
+    if x_scale.const is None or w_scale.const is None or (bias is not None and bias.const is None):
+        return None
+    inputs: list[Value | None] = [
+        _dequantized(new, o, x, x_scale, x_zero, 1),
+        _dequantized(new, o, w, w_scale, w_zero, 0),
+    ]
+    if bias is not None and bias.const is not None:
+        factor = x_scale.const.reshape(()) * w_scale.const.reshape(-1)
+        inputs.append(new.constant((bias.const * factor).astype(np.float32)))
+    y = new.step(o, "Conv", inputs, dtype=np.float32, **o.attrs)
+    return new.emit(o, "QuantizeLinear", [y, y_scale, y_zero])
+
+
+@correction("openvino", "QLinearMatMul")
+def _matmul(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute QLinearMatMul by DequantizeLinear, MatMul and QuantizeLinear: OpenVINO returns other values, or
+    refuses."""
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = o.inputs
+    if a is None or b is None or y_scale is None:
+        return None
+    first = _dequantized(new, o, a, a_scale, a_zero, len(a.shape) - 2)
+    second = _dequantized(new, o, b, b_scale, b_zero, len(b.shape) - 1)
+    y = new.step(o, "MatMul", [first, second], dtype=np.float32)
+    return new.emit(o, "QuantizeLinear", [y, y_scale, y_zero])
+
+
+def _dequantized(new: Corrector, o: Op, x: Value, scale: Value | None, zero: Value | None, axis: int) -> Value:
+    """Return the real numbers of quantized ones. Those of constants are computed here: with weights of 8 bits
+    OpenVINO computes some products in integers wrongly, and refuses others."""
+    numbers, factors = x.const, None if scale is None else scale.const
+    offsets = np.zeros((), x.dtype) if zero is None else zero.const
+    if numbers is not None and factors is not None and offsets is not None and factors.ndim < 2:
+        shifted = numbers.astype(np.int32) - _along(offsets, numbers, axis).astype(np.int32)
+        return new.constant((shifted.astype(np.float32) * _along(factors, numbers, axis)).astype(np.float32))
+    return new.step(o, "DequantizeLinear", [x, scale, zero], x.shape, np.float32, axis=max(axis, 0))
