@@ -83,7 +83,7 @@ refused(r"np.nonzero has a size")(lambda x: x.nonzero())
 refused(r"np.unique has a size")(lambda x: np.unique(x))
 refused(r"np.argwhere has a size")(lambda x: np.argwhere(x > 0))
 refused(r"np.flatnonzero has a size")(lambda x: np.flatnonzero(x))
-refused(r"np.compress by a traced array has a size")(lambda x: np.compress(x[0] > 0, x, axis=1))
+refused(r"np.compress with a traced mask has a size")(lambda x: np.compress(x[0] > 0, x, axis=1))
 refused(r"np.repeat with traced repeats has a size")(lambda x: np.repeat(x, x[:, 0].astype(int), axis=0))
 refused(r"x\[mask\] of float32\[3, 4\] has a size that is known only when the network runs; only elementwise")(
     lambda x: x[x > 0].shape
@@ -104,17 +104,17 @@ refused(r"np.linalg.svd cannot be expressed in ONNX operators")(lambda x: np.lin
 refused(r"np.fft.fft cannot be expressed in ONNX operators")(lambda x: np.fft.fft(x))
 refused(r"np.convolve cannot be expressed in ONNX operators")(lambda x: np.convolve(x[0], x[1]))
 refused(r"np.gcd cannot be expressed in ONNX operators")(lambda x: np.gcd(x.astype(int), 2))
-refused(r"np.bitwise_and.reduce cannot be recorded; only add")(lambda x: np.bitwise_and.reduce(x.astype(int)))
+refused(r"np.bitwise_and.reduce cannot be recorded; only those")(lambda x: np.bitwise_and.reduce(x.astype(int)))
 refused(r"np.add.reduceat cannot be recorded")(lambda x: np.add.reduceat(x, [0, 1]))
 refused(r"np.subtract.accumulate cannot be recorded")(lambda x: np.subtract.accumulate(x))
 refused(r"np.mean\(..., where=\) cannot be recorded")(lambda x: np.mean(x, where=x > 0))
-refused(r"np.add\(..., where=\) without out= leaves elements unset; use np.where")(
+refused(r"np.add\(..., where=\) without out= leaves elements uninitialized; use np.where")(
     lambda x: np.add(x, 1, where=x > 0)
 )
 refused(r"np.quantile and np.percentile are recorded with method='linear'")(
     lambda x: np.quantile(x, 0.5, method="lower")
 )
-refused(r"np.pad\(..., mode='linear_ramp'\) cannot be recorded; only constant, edge")(
+refused(r"np.pad\(..., mode='linear_ramp'\) cannot be recorded; use constant, edge")(
     lambda x: np.pad(x, 1, "linear_ramp")
 )
 refused(r"np.pad\(..., reflect_type='odd'\) cannot be recorded")(
@@ -123,7 +123,7 @@ refused(r"np.pad\(..., reflect_type='odd'\) cannot be recorded")(
 refused(r"np.ravel\(..., order='K'\) cannot be recorded")(lambda x: x.T.ravel(order="K"))
 refused(r"np.cross of vectors without three elements")(lambda x: np.linalg.cross(x, x))
 refused(r"a cast to complex64 cannot be recorded")(lambda x: x.astype(np.complex64))
-refused(r"np.multiply computes in complex64 here, which the engines do not know")(lambda x: x * 1j)
+refused(r"np.multiply computes in complex64 here, which the engines do not support")(lambda x: x * 1j)
 refused(r"np.add writes a traced array into a NumPy array \(\+= or out=\); make that array with np.zeros_like")(
     lambda x: np.add(x, 1, out=np.zeros((3, 4)))
 )

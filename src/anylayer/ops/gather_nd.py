@@ -12,7 +12,7 @@ from anylayer.tracing import record
 
 @operator
 def gather_nd(x: Array, indices: Array) -> Array:
-    """Return y[i, ...] = x[*indices[i, ...]]: the shape is (*indices.shape[:-1], *x.shape[k:]).
+    """Return `y[i, ...] = x[*indices[i, ...]]`, of shape `(*indices.shape[:-1], *x.shape[k:])`.
 
     The last axis of `indices` (..., k) holds coordinates of the first k axes of `x`: they select elements if k is
     the rank of `x`, and slices if it is less. ONNX GatherND-13 with batch_dims 0. Raises LayerError if k is not 1

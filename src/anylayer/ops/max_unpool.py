@@ -16,11 +16,12 @@ from anylayer.tracing.primitives import cast, expand, reshape
 
 @operator
 def max_unpool(x: Array, indices: Array, output_size: Sequence[int] | int) -> Array:
-    """Write each value of `x` (N, C, ...) to its index in zeros: (N, C, *output_size), the dtype of `x`.
+    """Write each value of `x` (N, C, ...) to its index in a map of zeros of size `output_size`.
 
-    `indices` (integers, the shape of `x`) count the cells of one channel's map of `output_size` in C order, as
-    `max_pool_with_indices` returns them. If two values have the same index, the later one stays.
-    Raises LayerError for a wrong shape, and for NumPy arrays if an index is outside the map.
+    The result has the shape `(N, C, *output_size)` and the dtype of `x`. `indices` (integers, the shape of `x`)
+    count the cells of one channel's map in C order, as `max_pool_with_indices` returns them. If two values have
+    the same index, the later one stays. Raises LayerError for a wrong shape, and for NumPy arrays if an index is
+    outside the map.
     """
     size, planes, cells, values = _plan(x, indices, output_size)
     places = np.asarray(indices).astype(np.int64).reshape(planes, values)

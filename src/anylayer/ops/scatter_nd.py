@@ -11,7 +11,7 @@ from anylayer.tracing import record
 
 @operator
 def scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Array:
-    """Return a copy of `x` with y[*indices[i, ...]] = updates[i, ...] (ONNX ScatterND-18).
+    """Return a copy of `x` with `y[*indices[i, ...]] = updates[i, ...]` (ONNX ScatterND-18).
 
     `updates` has the shape that `gather_nd(x, indices)` returns. `reduction` is that of `scatter_elements`.
     Raises LayerError for a wrong shape or reduction, and for NumPy arrays if a coordinate is outside its axis.

@@ -21,6 +21,7 @@ from anylayer.network import Array
 from anylayer.tracing import causes
 
 TracingRule = Callable[..., Any]
+UNKNOWN_SIZE = "a size is known only when the network runs; pad it with anylayer.ops.pad_to_maximum first"
 UFUNCS: Table[np.ufunc, TracingRule] = Table()
 """The rules of ufuncs: from inputs in the dtypes of NumPy's loop to the output, or a tuple of outputs."""
 UFUNC_METHODS: Table[str, TracingRule] = Table()
@@ -250,7 +251,7 @@ class TracedArray(_Base):
         if found is not None:
             return found(self)
         if not name.startswith("_") and hasattr(np.ndarray, name):
-            raise refusal(f"ndarray.{name} cannot be recorded")
+            raise refusal(f"ndarray.{name} cannot be recorded; use NumPy functions, operators and indexing")
         raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
 
     # ----------------------------------------------- operations that need values
@@ -385,4 +386,4 @@ def view_of(
 def require_static(x: Array, what: str) -> None:
     """Raise TraceError if a size of `x` depends on data. `what` names the operation in the message."""
     if not is_static(x.shape):
-        raise refusal(f"{what} of {describe(x)}: its size is known only when the network runs")
+        raise refusal(f"{what} of {describe(x)} cannot be recorded, because {UNKNOWN_SIZE}")

@@ -74,7 +74,9 @@ def _trace_twice(
     after = Snapshot(reach)
     if reach.unseeded is not None:
         what, place = reach.unseeded
-        raise TraceError(f"{what}; a value that differs from call to call cannot be recorded", place)
+        raise TraceError(
+            f"{what}; a value that differs from call to call cannot be recorded; pass it as an input", place
+        )
     if reach.handles_warnings:
         raise refusal(
             "forward turns warnings into exceptions, or records them; NumPy's warnings depend on the values of "

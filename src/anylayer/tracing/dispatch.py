@@ -131,7 +131,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     function: TracingRule = ufunc if method == "__call__" else getattr(ufunc, method)
     if not any(type(x) is TracedArray for x in (*args, where, *kwargs.values())):
         if where is not True and out is None and method == "__call__":
-            raise refusal(f"np.{ufunc.__name__}(..., where=) without out= leaves elements unset; use np.where")
+            raise refusal(
+                f"np.{ufunc.__name__}(..., where=) without out= leaves elements uninitialized; use np.where"
+            )
         if where is not True and method != "__call__":
             kwargs["where"] = where
         result = function(*args, **kwargs)
@@ -140,7 +142,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         result = elementwise(ufunc, args, **kwargs)
     else:
         if method not in UFUNC_METHODS:
-            raise refusal(f"np.{ufunc.__name__}.{method} cannot be recorded")
+            raise refusal(f"np.{ufunc.__name__}.{method} cannot be recorded; use other NumPy functions")
         if where is not True:
             kwargs["where"] = where
         result = UFUNC_METHODS[method](ufunc, *args, **kwargs)
@@ -148,7 +150,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     if out is not None:
         return _write_ufunc_out(ufunc, result, out, where)
     if where is not True:
-        raise refusal(f"np.{ufunc.__name__}(..., where=) without out= leaves elements unset; use np.where")
+        raise refusal(f"np.{ufunc.__name__}(..., where=) without out= leaves elements uninitialized; use np.where")
     result = _mark_scalars(wrapped(graph, result))
     return with_memory_layout(result, sources, function, inputs, kwargs)
 
@@ -211,7 +213,7 @@ def elementwise(
     """Call the rule of a ufunc with its inputs cast to the dtypes of NumPy's loop."""
     rule = UFUNCS.get(ufunc)
     if rule is None:
-        raise refusal(f"np.{ufunc.__name__} cannot be expressed in ONNX operators")
+        raise refusal(f"np.{ufunc.__name__} cannot be expressed in ONNX operators; use other NumPy functions")
     if axes is not None or axis is not None or keepdims:
         raise refusal(f"np.{ufunc.__name__}(..., axes=, axis=, keepdims=) cannot be recorded; move the axes first")
     inputs = [as_operand(x) for x in inputs]
@@ -270,14 +272,14 @@ def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Map
     sources = [*traced_in(list(args)), *traced_in(list(kwargs.values())), *traced_in(out)]
     graph = graph_of(sources)
     if graph is None:  # the only traced array was passed as like=
-        raise refusal(f"{name} cannot be recorded")
+        raise refusal(f"{name} cannot be recorded; use other NumPy functions")
     resolved_args = [resolved(x) for x in args]
     resolved_kwargs = {k: resolved(v) for k, v in kwargs.items()}
     if next(traced_in([*resolved_args, *resolved_kwargs.values()]), None) is None:
         result = function(*resolved_args, **resolved_kwargs)
     else:
         if rule is None:
-            raise refusal(f"{name} cannot be expressed in ONNX operators")
+            raise refusal(f"{name} cannot be expressed in ONNX operators; use other NumPy functions")
         _check_keywords(rule, kwargs, name)
         result = rule.call(*resolved_args, **resolved_kwargs)
     if out is not None:
@@ -288,7 +290,7 @@ def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Map
 def _check_keywords(rule: FunctionRule, kwargs: Mapping[str, Any], name: str) -> None:
     for keyword in kwargs:
         if keyword not in rule.keywords and not rule.any_keyword:
-            raise refusal(f"{name}(..., {keyword}=) cannot be recorded")
+            raise refusal(f"{name}(..., {keyword}=) cannot be recorded; leave {keyword} out")
 
 
 def _write_function_out(name: str, result: Any, out: Any) -> TracedArray:

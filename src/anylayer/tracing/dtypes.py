@@ -66,7 +66,10 @@ def loop_dtypes(
     found = _loop(ufunc, kinds, signature)
     for dtype in found:
         if dtype.kind not in "biuf":
-            raise refusal(f"np.{ufunc.__name__} computes in {dtype.name} here, which the engines do not know")
+            raise refusal(
+                f"np.{ufunc.__name__} computes in {dtype.name} here, which the engines do not support; cast the "
+                "inputs first"
+            )
     return found
 
 

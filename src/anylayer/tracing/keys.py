@@ -168,7 +168,7 @@ def _checked_index(index: int, size: Any, axis: int) -> int:
             return index
         raise refusal(
             f"index {index} counts from the end of axis {axis}, whose size {size} is known only when the network "
-            "runs"
+            "runs; pad it with anylayer.ops.pad_to_maximum first"
         )
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
@@ -182,7 +182,10 @@ def _checked_array(p: Array, size: Any, axis: int) -> Array:
         p._graph.note("indices that depend on data are not checked when this runs; np.clip them to be safe")
         return cast(p, I8)
     if isinstance(size, Dim):
-        raise refusal(f"indexing axis {axis}, whose size {size} is known only when the network runs")
+        raise refusal(
+            f"indexing axis {axis}, whose size {size} is known only when the network runs, cannot be recorded; "
+            "pad it with anylayer.ops.pad_to_maximum first"
+        )
     if p.size and (p.min() < -size or p.max() >= size):
         bad = p[(p < -size) | (p >= size)].flat[0]
         raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {size}")

@@ -151,7 +151,10 @@ def _reshape_target(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
         return [-1 if isinstance(d, Dim) else d for d in new]
     target = [0 if isinstance(d, Dim) and i < len(old) and old[i] is d else d for i, d in enumerate(new)]
     if sum(isinstance(d, Dim) for d in target) > 1:
-        raise refusal(f"reshaping {tuple(old)} to {tuple(new)}: two sizes are known only when the network runs")
+        raise refusal(
+            f"reshaping {tuple(old)} to {tuple(new)}: two sizes are known only when the network runs; pad one "
+            "with anylayer.ops.pad_to_maximum first"
+        )
     return [-1 if isinstance(d, Dim) else d for d in target]
 
 
@@ -185,7 +188,10 @@ def expand(x: Array, shape: Sequence[Any]) -> Array:
         target = [1 if isinstance(d, Dim) else d for d in shape]
         lead = len(shape) - len(x.shape)
         if any(isinstance(d, Dim) and (i < lead or x.shape[i - lead] is not d) for i, d in enumerate(shape)):
-            raise refusal(f"expanding {x!r} to {shape}: the size is known only when the network runs")
+            raise refusal(
+                f"expanding {x!r} to {shape} cannot be recorded, because the size is known only when the network "
+                "runs; pad it with anylayer.ops.pad_to_maximum first"
+            )
         return record("Expand", [x, ints(target)], shape, x.dtype)
     if sum(d != 1 for d in shape) == sum(d != 1 for d in x.shape):
         return reshape(x, shape)

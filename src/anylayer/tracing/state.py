@@ -227,7 +227,10 @@ def replace_counters(found: Snapshot, names: Sequence[str]) -> Iterator[None]:
 def state_refusal(name: str) -> TraceError:
     """Return the error for the state `name` that one call leaves for the next one."""
     if name == GENERATORS:
-        return refusal("draws random numbers; a value that differs from call to call cannot be recorded")
+        return refusal(
+            "forward draws random numbers; a value that differs from call to call cannot be recorded; pass it as "
+            "an input"
+        )
     return refusal(
         f"{name} changes in every call, but state that is kept between two calls cannot be recorded; do not "
         "change it in forward"

@@ -25,7 +25,9 @@ def round_(a: ArrayLike, decimals: int = 0) -> Any:
     a = array_like(a)
     if a.dtype.kind in "iu":
         if decimals < 0:
-            raise refusal("np.round of integers to negative decimals cannot be recorded")
+            raise refusal(
+                "np.round of integers to negative decimals cannot be recorded; write x.astype(np.float64) first"
+            )
         return a
     if decimals == 0 or a.dtype == BOOL:
         return np.rint(a)
@@ -137,7 +139,7 @@ def interp(
     x: Array, xp: Array, fp: Array, left: Array | None = None, right: Array | None = None, period: object = None
 ) -> Array:
     if period is not None:
-        raise refusal("np.interp(..., period=) cannot be recorded")
+        raise refusal("np.interp(..., period=) cannot be recorded; apply the period to x and xp first")
     x, xp, fp = (cast(array_like(v), np.float64) for v in (x, xp, fp))
     n = xp.shape[0]
     at = np.clip(np.searchsorted(xp, x, "right") - 1, 0, max(n - 2, 0))

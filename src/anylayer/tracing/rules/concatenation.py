@@ -202,9 +202,9 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
         _reject_keywords(mode, kwargs)
         return _pad_constant(array, widths, values)
     if mode not in _INDEX_MODES:
-        raise refusal(f"np.pad(..., mode={mode!r}) cannot be recorded; only constant, {', '.join(_INDEX_MODES)}")
+        raise refusal(f"np.pad(..., mode={mode!r}) cannot be recorded; use constant, {', '.join(_INDEX_MODES)}")
     if kwargs.pop("reflect_type", "even") != "even":
-        raise refusal("np.pad(..., reflect_type='odd') cannot be recorded")
+        raise refusal("np.pad(..., reflect_type='odd') cannot be recorded; use reflect_type='even'")
     _reject_keywords(mode, kwargs)
     simple = all(b < d and a < d for (b, a), d in zip(widths, array.shape))
     if mode == "edge" or (mode == "reflect" and simple):

@@ -28,7 +28,9 @@ def _graph() -> Graph:
     """Return the graph of the running trace. Raises TraceError if there is none."""
     graph = current_graph.get()
     if graph is None:
-        raise refusal("a traced array is used outside the call that it was made for")
+        raise refusal(
+            "a traced array is used outside the call that it was made for; do not keep arrays between two calls"
+        )
     return graph
 
 

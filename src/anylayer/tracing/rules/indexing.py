@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, is_one, is_static, size_of
 from anylayer.network import Array
-from anylayer.tracing.array import PROTOCOLS, TracedArray, view_of, wrapped
+from anylayer.tracing.array import PROTOCOLS, UNKNOWN_SIZE, TracedArray, view_of, wrapped
 from anylayer.tracing.dispatch import dummies, resolved
 from anylayer.tracing.keys import Key, flat_index, parse
 from anylayer.tracing.masks import select_masked
@@ -154,7 +154,7 @@ def _gather_jointly(
     axes = sorted(arrays)
     sizes = [x.shape[a] for a in axes]
     if not is_static(sizes):
-        raise refusal(f"indexing {x!r} with several arrays: a size is known only when the network runs")
+        raise refusal(f"indexing {x!r} with several arrays cannot be recorded, because {UNKNOWN_SIZE}")
     flat: Any = flat_index([arrays[a] for a in axes], sizes)
     rest = [a for a in range(x.ndim) if a not in axes]
     lead = [a for a in rest if a < axes[0]]

@@ -138,7 +138,7 @@ def cross(
         axisa = axisb = axisc = axis
     a, b = np.moveaxis(array_like(a), axisa, -1), np.moveaxis(array_like(b), axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise refusal("np.cross of vectors without three elements cannot be recorded")
+        raise refusal("np.cross of vectors without three elements cannot be recorded; write out the components")
     x, y, z = (a[..., i] for i in range(3))
     u, v, w = (b[..., i] for i in range(3))
     return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axisc)
@@ -170,7 +170,7 @@ def multi_dot(arrays: Sequence[Array]) -> Array:
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Array, n: int) -> Array:
     if n < 1:
-        raise refusal("np.linalg.matrix_power with a power below 1 cannot be recorded")
+        raise refusal("np.linalg.matrix_power is recorded with powers of at least 1 only")
     result = a
     for _ in range(n - 1):
         result = np.matmul(result, a)

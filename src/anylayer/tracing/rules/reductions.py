@@ -219,7 +219,9 @@ def average(
     a: Array, axis: AxisArg = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
     if returned:
-        raise refusal("np.average(..., returned=True) cannot be recorded")
+        raise refusal(
+            "np.average(..., returned=True) cannot be recorded; compute the sum of the weights with np.sum"
+        )
     if weights is None:
         return np.mean(a, axis, keepdims=keepdims)
     weights = weights if not is_constant(weights) else np.asarray(weights)
@@ -313,8 +315,8 @@ def _ufunc_reduce(
     function = _REDUCE.get(ufunc)
     if function is None:
         raise refusal(
-            f"np.{ufunc.__name__}.reduce cannot be recorded; only add, multiply, maximum, minimum, "
-            "logical_or, logical_and"
+            f"np.{ufunc.__name__}.reduce cannot be recorded; only those of add, multiply, maximum, "
+            "minimum, logical_or and logical_and can"
         )
     if more.get("initial", _NONE) is None:
         del more["initial"]
@@ -333,7 +335,9 @@ def _ufunc_accumulate(ufunc: np.ufunc, a: Array, axis: int = 0, dtype: DTypeLike
         return np.cumprod(a, axis, dtype)
     if ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):
         return _accumulate(ufunc, a, axis)
-    raise refusal(f"np.{ufunc.__name__}.accumulate cannot be recorded; only add, multiply, maximum, minimum")
+    raise refusal(
+        f"np.{ufunc.__name__}.accumulate cannot be recorded; only those of add, multiply, maximum and minimum can"
+    )
 
 
 def _ufunc_outer(ufunc: np.ufunc, a: Array, b: Array, **more: Any) -> Any:

@@ -121,7 +121,9 @@ def take(a: ArrayLike, indices: ArrayLike, axis: AxisArg = None, mode: str = "ra
 @implements(np.compress)
 def compress(condition: Array, a: Array, axis: AxisArg = None) -> Any:
     if type(condition) is TracedArray:
-        raise refusal("np.compress by a traced array has a size that is known only when the network runs")
+        raise refusal(
+            "np.compress with a traced mask has a size that is known only when the network runs; use np.where"
+        )
     return take(a, np.flatnonzero(condition), axis)
 
 
@@ -220,7 +222,9 @@ def linalg_trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None
 @implements(np.fill_diagonal, raw=True)
 def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     if wrap or type(a) is not TracedArray:
-        raise refusal("np.fill_diagonal of a NumPy array, or with wrap=True, cannot be recorded")
+        raise refusal(
+            "np.fill_diagonal of a NumPy array, or with wrap=True, cannot be recorded; use np.where and np.eye"
+        )
     steps = np.arange(min(a.shape))
     a[(steps,) * a.ndim] = val
 
@@ -286,8 +290,8 @@ def _refuse_dynamic_size(name: str) -> Any:
 
     def rule(*_: object, **__: object) -> NoReturn:
         raise refusal(
-            f"np.{name} has a size that is known only when the network runs; use np.where(mask, a, b), or a "
-            "layer that is called in Python"
+            f"np.{name} has a size that is known only when the network runs; use np.where(mask, a, b), or let the "
+            "layer run in Python"
         )
 
     return rule

@@ -13,7 +13,7 @@ from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, axes_of, axis_of, broadcast, is_one, is_static, product
 from anylayer.network import Array
 from anylayer.tracing import primitives
-from anylayer.tracing.array import TracedArray, copy_of, require_static, view_of
+from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, copy_of, require_static, view_of
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.primitives import AxisArg, is_constant
 from anylayer.tracing.rules.indexing import basic_view
@@ -48,11 +48,11 @@ def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
     fixed, taken = product([d for i, d in enumerate(sizes) if i not in free])
     for d in taken:  # a dynamic size on both sides cancels out
         if d not in left:
-            raise refusal(f"reshaping {x!r} to {sizes}: the size {d} is known only when the network runs")
+            raise refusal(f"reshaping {x!r} to {sizes} cannot be recorded, because {UNKNOWN_SIZE}")
         left.remove(d)
     divides = fixed != 0 and have % fixed == 0 if free else fixed == have
     if left and not (free and divides and len(left) == 1):
-        raise refusal(f"reshaping {x!r} to {sizes}: a size is known only when the network runs")
+        raise refusal(f"reshaping {x!r} to {sizes} cannot be recorded, because {UNKNOWN_SIZE}")
     if not divides:
         raise ValueError(f"cannot reshape array of size {have} into shape {_shown(sizes)}")
     if not free:
@@ -367,7 +367,7 @@ def sliding_window_view(
     if len(windows) != len(axes):
         raise ValueError("window_shape must have as many entries as there are axes to slide over")
     if writeable:
-        raise refusal("sliding_window_view(..., writeable=True) cannot be recorded")
+        raise refusal("sliding_window_view(..., writeable=True) cannot be recorded; write to the array itself")
 
     def replay(p: Array) -> Array:
         if is_constant(p):
@@ -433,7 +433,10 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 @implements(np.min_scalar_type, raw=True)
 def min_scalar_type(a: TracedArray, /) -> np.dtype[Any]:
     if a.ndim == 0:
-        raise refusal("np.min_scalar_type needs the value of a traced scalar")
+        raise refusal(
+            "np.min_scalar_type needs the value of a traced scalar, which is known only when the network runs; "
+            "use x.dtype"
+        )
     return a.dtype
 
 

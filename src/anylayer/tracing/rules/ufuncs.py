@@ -431,7 +431,7 @@ def refuse_ufuncs(*ufuncs: np.ufunc | None) -> None:
 
     def rule(name: str) -> TracingRule:
         def refuse(*_: object) -> NoReturn:
-            raise refusal(f"np.{name} cannot be expressed in ONNX operators")
+            raise refusal(f"np.{name} cannot be expressed in ONNX operators; use other NumPy functions")
 
         return refuse
 

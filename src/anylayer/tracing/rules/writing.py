@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_static, size_of
 from anylayer.network import Array
-from anylayer.tracing.array import PROTOCOLS, UFUNC_METHODS, TracedArray, require_static
+from anylayer.tracing.array import PROTOCOLS, UFUNC_METHODS, UNKNOWN_SIZE, TracedArray, require_static
 from anylayer.tracing.dispatch import resolved, traced_in
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
 from anylayer.tracing.keys import Key, flat_index, parse
@@ -111,7 +111,7 @@ def _write_box(x: Array, key: Key, v: Array) -> Array:
 def _write_dynamic(x: Array, key: Key, v: Array) -> Array:
     """Overwrite a part of an array with a dynamic size. The part includes the whole dynamic axis."""
     if any(step != 1 for *_, step in key.bounds):
-        raise refusal(f"writing into {x!r} with a step: its size is known only when the network runs")
+        raise refusal(f"writing into {x!r} with a step cannot be recorded, because {UNKNOWN_SIZE}")
     sizes = {axis: n for axis, _, n, _ in key.bounds}
     shape = [1 if a is None else sizes.get(a, x.shape[a]) for a in key.axes]
     v = reshape(v, (*[1] * (len(shape) - v.ndim), *v.shape))
@@ -274,7 +274,10 @@ def ufunc_at(ufunc: np.ufunc, a: Array, indices: Array, b: Array | None = None) 
             "np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
         )
     if ufunc not in _REDUCTIONS or b is None:
-        raise refusal(f"np.{ufunc.__name__}.at cannot be recorded; only add, subtract, multiply, maximum, minimum")
+        raise refusal(
+            f"np.{ufunc.__name__}.at cannot be recorded; only those of add, subtract, multiply, maximum and "
+            "minimum can"
+        )
     key, content = resolved(indices), a._resolved()
     _require_same_kind(ufunc, a, as_operand(resolved(b)))
     v = converted(b, a.dtype)
