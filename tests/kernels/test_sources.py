@@ -185,6 +185,31 @@ def test_a_native_layer_runs_in_an_onnx_network(tmp_path: Path, probe: Path) -> 
         np.testing.assert_array_equal(results["v"], x.max(1))
 
 
+@pytest.mark.parametrize("constant", [False, True])
+def test_a_built_in_operator_is_the_reference_unless_it_has_constants(
+    tmp_path: Path, probe: Path, constant: bool
+) -> None:
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    # the library's "Blobs" adds its blobs' values; here it stands for an operator of ONNX's name
+    library = tmp_path / "libadd.so"
+    library.write_bytes(probe.read_bytes().replace(b"Blobs\0", b"Relu\0\0").replace(b"First\0", b"Add\0\0\0"))
+    weights = [numpy_helper.from_array(np.zeros(1, np.float32), "c")] if constant else []
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "c"], ["y"]) if constant else helper.make_node("Relu", ["x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, X.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        weights,
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), tmp_path / "n.onnx")
+    net = anylayer.read(tmp_path / "n.onnx", layers=[library])
+    row = net.inspect().nodes[0]
+    assert row.where == "native"
+    assert row.reason.endswith("; no NumPy class" if constant else "; NumPy class: built-in")
+    np.testing.assert_array_equal(out(net), WANT if constant else X)
+
+
 def test_a_library_is_refused_as_a_layers_file_with_a_class(tmp_path: Path, probe: Path) -> None:
     with pytest.raises(InputError, match=f"a library has layer types, not classes. Write First={probe}$"):
         anylayer.read(net_of(tmp_path, "First", "", probe).network.source, layers=[f"First={probe}:First"])

@@ -15,6 +15,8 @@ from anylayer.layer.bound import choose
 from anylayer.layer.native import Kernel
 from anylayer.network import Network
 
+_CONSTANTS_AS_BLOBS = ("onnx", "tensorflow")
+"""The formats whose readers make blobs of the constant inputs of a user's layer."""
 AnyType = NativeType | IsolatedType
 
 
@@ -83,8 +85,8 @@ def with_kernels(
     """Return the definitions of a network's layer types, with the kernels that compute them.
 
     The NumPy class of a type stays its definition: it gives the shapes, and the kernel is compared with it. A
-    built-in class is left out where several could be meant and the file does not tell which, and in TensorFlow's
-    graphs, where a layer of the user's is given constants as blobs and a built-in one as inputs.
+    built-in class is left out where several could be meant and the file does not say which, and for a node with
+    constant inputs in ONNX and TensorFlow: a user's layer has them as blobs, a built-in layer as inputs.
     """
     made: dict[str, list[Definition]] = {}
     for type_, found in definitions.items():
@@ -102,13 +104,13 @@ def with_kernels(
 
 
 def _fits(type_: str, known: list[Definition], network: Network) -> bool:
-    """Return whether every node of a type tells which of the built-in classes it means."""
-    if network.format == "tensorflow":
+    """Return whether the built-in classes of a type can compute every node of it."""
+    nodes = [node for node in network.nodes if node.type == type_]
+    if network.format in _CONSTANTS_AS_BLOBS and any(node.blobs for node in nodes):
         return False
     try:
-        for node in network.nodes:
-            if node.type == type_:
-                choose(known, node, network.dialect)
+        for node in nodes:
+            choose(known, node, network.dialect)
     except DialectError:
         return False
     return True
