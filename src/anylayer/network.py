@@ -90,17 +90,18 @@ class Flag(int):
 class Node:
     """One layer of a network: an instance of a layer type.
 
-    `inputs` and `outputs` are names of values; an optional input that is absent has the name "". `params` are the
-    file's, nested as in the file: a field that occurs once is a value (int, float, str, Word, Flag or dict), and
-    one that occurs several times is a list. For Caffe the keys are the parameter messages:
+    `inputs` and `outputs` are names of values; an optional input that is absent has the name "". `params` are
+    the file's, nested as in the file: a field that occurs once is a value (int, float, str, Word, Flag or
+    dict), and one that occurs several times is a list. For Caffe the keys are the parameter messages:
     `{"convolution_param": {"num_output": 64, "kernel_size": 3}}`; for TensorFlow it is `{"attr": {...}}`, for
     Keras `{"config": {...}}`, for ONNX `{"attribute": {...}}`, for OpenVINO `{"data": {...}}`. `blobs` are the
-    weights. `lines` maps a dotted path in params ("convolution_param.kernel_size") to its line in the file.
-    `defaults` are values that a schema given with the network (--proto) declares for absent fields. `in_place`
-    says that the file overwrites input 0. `phase` and `loss_weights` are Caffe's. `layout` is the order of axes of
-    the node's values of rank 4: "NHWC", "NCHW", "" where the file does not say it, or "mixed" where the layers
-    around it differ. `opencv_layout` is the order in which OpenCV gives them to a layer's class, where that is not
-    the file's. `domain` and `version` are those of the operator set. `place` leads error messages:
+    weights, and `blob_names` their names, where the file names them. `lines` maps a dotted path in params
+    ("convolution_param.kernel_size") to its line in the file. `defaults` are values that a schema given with
+    the network (--proto) declares for absent fields. `in_place` says that the file overwrites input 0. `phase`
+    and `loss_weights` are Caffe's. `layout` is the order of axes of the node's values of rank 4: "NHWC",
+    "NCHW", "" where the file does not say it, or "mixed" where the layers around it differ. `opencv_layout` is
+    the order in which OpenCV gives them to a layer's class, where that is not the file's. `domain` and
+    `version` are those of the operator set. `place` leads error messages:
     "deploy.prototxt:41: layer 'conv1' (Convolution)".
     """
 
@@ -120,6 +121,7 @@ class Node:
     opencv_layout: str = ""
     domain: str = ""
     version: int = 0
+    blob_names: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -47,9 +47,12 @@ struct Reads : Layer {
   void forward(InputArrays inputs, OutputArrays outputs, OutputArrays) override { copy(inputs, outputs); }
 };
 
-// Adds all of its blobs' values.
+// Adds all of its blobs' values; refuses a blob whose name is not the parameter "name".
 struct Blobs : Layer {
-  using Layer::Layer;
+  explicit Blobs(const LayerParams& params) : Layer(params) {
+    for (const Tensor& blob : blobs)
+      if (blob.name() != params.get<std::string>("name", "")) ANYLAYER_THROW << "a blob is called " << blob.name();
+  }
   void forward(InputArrays inputs, OutputArrays outputs, OutputArrays) override {
     float sum = 0;
     for (const Tensor& blob : blobs) {

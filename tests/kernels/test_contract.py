@@ -14,6 +14,8 @@ import anylayer
 from anylayer.api import Net
 from anylayer.errors import LayerError
 from anylayer.network import Array
+from tests.readers.openvino.test_spelling import X as X_IR
+from tests.readers.openvino.test_spelling import one
 
 X = np.arange(24, dtype=np.float32).reshape(1, 3, 4, 2)
 ENGINES = ("numpy", "onnxruntime")
@@ -87,6 +89,16 @@ def test_blobs_are_there_in_the_constructor_as_float32(tmp_path: Path, probe: Pa
     node = next(n for n in net.network.nodes if n.name == "it")
     node.blobs = [np.array([1.0, 2.0], np.float64), np.full((2, 3), 0.5, np.float16).T]
     np.testing.assert_array_equal(out(net), X + 6)
+
+
+@pytest.mark.parametrize("name", ["weights", "custom"])
+def test_blobs_have_the_names_of_the_ir(tmp_path: Path, probe: Path, name: str) -> None:
+    values = np.arange(4, dtype=np.float32)
+    path = one(tmp_path, "Blobs", {"name": name}, X_IR.shape, blobs={name: values}, version=2)
+    np.testing.assert_array_equal(out(anylayer.read(path, layers=[probe]), X_IR), X_IR + 6)
+    path = one(tmp_path, "Blobs", {"name": "other"}, X_IR.shape, blobs={name: values}, version=2)
+    with pytest.raises(LayerError, match=f"libprobe.so: a blob is called {name}"):
+        anylayer.read(path, layers=[probe]).compile("onnxruntime")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

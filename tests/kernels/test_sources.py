@@ -185,6 +185,19 @@ def test_a_native_layer_runs_in_an_onnx_network(tmp_path: Path, probe: Path) -> 
         np.testing.assert_array_equal(results["v"], x.max(1))
 
 
+def test_a_built_in_class_is_no_reference_for_parameters_that_it_does_not_read(
+    tmp_path: Path, examples: Path
+) -> None:
+    path = tmp_path / "interp.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 2 } } }\n'
+        'layer { name: "it" type: "Interp" bottom: "data" top: "out" mine_param { height: 7 width: 3 } }\n'
+    )
+    net = anylayer.read(path, layers=[examples])
+    assert net.inspect().nodes[0].reason == "float32, NCHW, reentrant; no NumPy class"
+    assert out(net).shape == (1, 3, 7, 3)
+
+
 @pytest.mark.parametrize("constant", [False, True])
 def test_a_built_in_operator_is_the_reference_unless_it_has_constants(
     tmp_path: Path, probe: Path, constant: bool

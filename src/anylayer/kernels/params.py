@@ -57,7 +57,7 @@ def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.Node:
     for i, blob in enumerate(node.blobs):
         array = np.array(blob, np.float32 if blob.dtype.kind == "f" else blob.dtype, order="C")
         need_known(array.dtype, f"blob {i}")
-        blobs.append(_tensor_of(arena, array))
+        blobs.append(_tensor_of(arena, array, node.blob_names[i] if i < len(node.blob_names) else ""))
     inputs = [arena.tensor(kind) for kind in types]
     made = abi.Node(
         len(node.outputs),
@@ -72,9 +72,10 @@ def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.Node:
     return arena.keep(made)
 
 
-def _tensor_of(arena: Arena, array: Array) -> abi.Tensor:
+def _tensor_of(arena: Arena, array: Array, name: str = "") -> abi.Tensor:
     arena.keep(array)
-    return arena.tensor(TensorType(array.shape, array.dtype), data=array.__array_interface__["data"][0])
+    at = array.__array_interface__["data"][0]
+    return arena.tensor(TensorType(array.shape, array.dtype), data=at, name=name)
 
 
 def _root(arena: Arena, node: Node) -> abi.Params:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from anylayer.errors import DialectError, InputError, nearest, need, wording
 from anylayer.kernels.isolated import IsolatedLibrary, IsolatedType
@@ -13,9 +14,9 @@ from anylayer.kernels.library import Library, load_library
 from anylayer.layer import Definition
 from anylayer.layer.bound import choose
 from anylayer.layer.native import Kernel
-from anylayer.network import Network
+from anylayer.network import Network, Node
 
-_CONSTANTS_AS_BLOBS = ("onnx", "tensorflow")
+_CONSTANTS_AS_BLOBS = ("onnx", "openvino", "tensorflow")
 """The formats whose readers make blobs of the constant inputs of a user's layer."""
 AnyType = NativeType | IsolatedType
 
@@ -85,8 +86,9 @@ def with_kernels(
     """Return the definitions of a network's layer types, with the kernels that compute them.
 
     The NumPy class of a type stays its definition: it gives the shapes, and the kernel is compared with it. A
-    built-in class is left out where several could be meant and the file does not say which, and for a node with
-    constant inputs in ONNX and TensorFlow: a user's layer has them as blobs, a built-in layer as inputs.
+    built-in class is left out where several could be meant and the file does not say which, for a node with params
+    in a message that the class does not read, and for a node with constant inputs in ONNX, OpenVINO and
+    TensorFlow: a user's layer has them as blobs, a built-in layer as inputs.
     """
     made: dict[str, list[Definition]] = {}
     for type_, found in definitions.items():
@@ -109,11 +111,15 @@ def _fits(type_: str, known: list[Definition], network: Network) -> bool:
     if network.format in _CONSTANTS_AS_BLOBS and any(node.blobs for node in nodes):
         return False
     try:
-        for node in nodes:
-            choose(known, node, network.dialect)
+        return all(_reads(choose(known, node, network.dialect), node) for node in nodes)
     except DialectError:
         return False
-    return True
+
+
+def _reads(definition: Definition, node: Node) -> bool:
+    """Return whether a built-in class reads all the messages of a node's params."""
+    cls: Any = definition.cls
+    return all(name == cls.message or name in cls.also for name in node.params)
 
 
 def kernel_of(type_: str, kernels: Mapping[str, Kernel]) -> Kernel | None:

@@ -71,6 +71,7 @@ def _keep(layer: LegacyLayer) -> None:
     """Add the layer as one node with the file's type and attributes."""
     data = {name: layer.value(name) for name in layer.attributes}
     layer.add(layer.type, {"data": data} if data else {}, blobs=list(layer.blobs.values()))
+    layer.nodes[-1].blob_names = list(layer.blobs)
 
 
 def _translate(layer: LegacyLayer) -> None:
