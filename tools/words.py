@@ -31,6 +31,7 @@ BANNED = {
     r"anew": "again",
     r"as (it is|they are) told": "as given by ...",
     r"at hand": "available",
+    r"behind (a|an|the|it|its|each|every|them)": "after",
     r"channels lie": "the channel axis; channels-first or channels-last",
     r"comes? from outside": "name the source",
     r"computes? of": "computes from",
@@ -54,6 +55,7 @@ BANNED = {
     r"spelled otherwise": "replaced by, written in another way",
     r"such (as (it|they) may be|(a|an) one)": "for example; name the thing",
     r"take apart": "split into, replace by",
+    r"taken apart": "split into, replaced by",
     r"told by": "given by, determined by",
     r"turned (over|round|around)": "reversed, transposed",
     r"values? an? (channel|axis|sample|bin|node|row)": "per ...",
@@ -78,8 +80,6 @@ LEAVING = {
     r"nothing (else )?reads": "without (other) consumers",
     r"(?<!maximum\s)suppressions?": "NMS",
     r"what (is (asked|told|meant|wanted)|stands)": "name the thing",
-    r"behind (a|an|the|it|its|each|every|them)": "after",
-    r"taken apart": "split into, replaced by",
 }
 """Phrase -> a better one. These still occur."""
 

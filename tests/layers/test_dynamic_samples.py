@@ -1,4 +1,4 @@
-"""Layers behind a Proposal or a Filter: the number of samples depends on data."""
+"""Layers after a Proposal or a Filter: the number of samples depends on data."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def test_outputs_keep_their_names() -> None:
 
 
 def behind_transpose(op: str, shape: tuple[int, ...], *constants: Any, **attrs: Any) -> Graph:
-    """Return a graph of an operator behind a Transpose, with constants as its other inputs."""
+    """Return a graph of an operator after a Transpose, with constants as its other inputs."""
     graph = Graph()
     x = graph.input("x", (2, 3, 4, 5), np.dtype(np.float32))
     transposed = graph.emit("Transpose", [x], [((2, 4, 5, 3), x.dtype)], {"perm": [0, 2, 3, 1]})

@@ -110,9 +110,9 @@ def _beyond(new: Corrector, o: Op, approximate: Value) -> Value:
 
 @correction("openvino", *_REDUCTIONS)
 def _apart(new: Corrector, o: Op) -> list[Value] | None:
-    """Put a maximum with the lowest value behind a reduction of integers or float64.
+    """Put a maximum with the lowest value after a reduction of integers or float64.
 
-    OpenVINO fuses a reduction along axis 1 or 2 of three with the operator behind it, and then computes that
+    OpenVINO fuses a reduction along axis 1 or 2 of three with the operator after it, and then computes that
     operator for the first row only.
     """
     out = o.outputs[0]
@@ -189,7 +189,7 @@ REQUIREMENTS.setdefault("openvino", []).append(_need_small_constants)
 def _indices(new: Corrector, o: Op) -> list[Value] | None:
     """Clip indices to their range, and check whether one was out of range.
 
-    For such an index OpenVINO returns zeros (Gather), reads memory behind the array (GatherND), or writes to it
+    For such an index OpenVINO returns zeros (Gather), reads memory after the array (GatherND), or writes to it
     (ScatterElements).
     """
     data, index = o.inputs[0], o.inputs[1]

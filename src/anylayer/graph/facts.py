@@ -161,7 +161,7 @@ def reduced_axes(op: Op) -> list[int] | None:
 
 
 class Padding(NamedTuple):
-    """What a Pad adds before and behind each axis of its input, and the number that it adds."""
+    """What a Pad adds at the beginning and the end of each axis of its input, and the number that it adds."""
 
     begins: list[int]
     ends: list[int]
@@ -206,7 +206,7 @@ class Window(NamedTuple):
     begins: list[int]
     """The padding before the first cell."""
     ends: list[int]
-    """The padding behind the last cell."""
+    """The padding after the last cell."""
 
     @property
     def extents(self) -> list[int]:

@@ -290,7 +290,7 @@ class Dataset:
     def _chunk(self, stored: Any, chunk: tuple[int, ...], filters: list[Any], what: str) -> Array:
         start, size = int(stored.byte_offset), int(stored.size)
         whole, wanted = self._source.whole, math.prod(chunk) * self.dtype.itemsize
-        need(start + size <= len(whole), f"{what} has a chunk that ends behind the file", FileError)
+        need(start + size <= len(whole), f"{what} has a chunk that ends after the end of the file", FileError)
         self._source.take(wanted, what)
         data = whole[start : start + size].tobytes()
         for i, (number, parameters) in reversed(list(enumerate(filters))):

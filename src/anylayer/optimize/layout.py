@@ -1,6 +1,6 @@
 """Layout propagation: Transposes sink through operators until they meet their inverse, or an operator needs them.
 
-A network of a channels-last framework is traced with a Transpose before each convolution and another one behind
+A network of a channels-last framework is traced with a Transpose before each convolution and another one after
 it. Here a transposed value becomes a View (see optimize.views). An operator that works on any layout is applied to
 the base of its input's view, with its axes and constants permuted, and its output is a view again. Where operands
 with different layouts meet, the operands that are cheapest to move are moved. A view is materialized by a

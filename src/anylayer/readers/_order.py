@@ -13,7 +13,7 @@ def computing_order(producers: Mapping[K, Collection[K]]) -> list[K]:
     """Return the nodes such that each follows its producers, and otherwise in the order of `producers`.
 
     `producers` maps each node to the nodes whose outputs it reads, each listed once. A node that waits for a node
-    that is not in `producers`, or that is on or behind a cycle, is missing in the result.
+    that is not in `producers`, or that is on a cycle or depends on one, is missing in the result.
     """
     nodes = list(producers)
     waiting = [len(producers[node]) for node in nodes]

@@ -64,7 +64,7 @@ CASES |= {
     )
     for mode in ("constant", "edge", "reflect", "symmetric")
 }
-# OpenVINO's CPU reads behind the map where a new axis meets a single index
+# OpenVINO's CPU reads past the end of the map if a new axis meets a single index
 CASES["strided, both"] = matches(
     lambda x: o15.strided_slice(
         x, const([0, 0, 0]), const([1, 1, 2]), const([1, 1, 1]), [0] * 3, [0] * 3, [1, 0, 0], [0, 1, 0]

@@ -19,8 +19,8 @@ class Normalization(KerasLayer):
     """Compute (x - mean) / sqrt(variance) per index of `axis`, or the inverse with invert.
 
     (N, ...) to the same shape in float32.
-    Weights: mean and variance with the sizes of `axis`, and the count of samples behind them; none when the
-    configuration gives mean and variance.
+    Weights: mean and variance with the sizes of `axis`, and the number of samples that they were
+    computed from; none when the configuration gives mean and variance.
     Source: keras/src/layers/preprocessing/normalization.py.
     """
 

@@ -104,7 +104,7 @@ def _with_more_pads(o: Op, more: list[int]) -> dict[str, Any] | None:
 
 @rule("Conv", figure="saves a pass over the array")
 def _pad_and_conv(new: Rewriter, o: Op) -> list[Value] | None:
-    """Fold a Pad with zeros into the padding of the Conv behind it."""
+    """Fold a Pad with zeros into the padding of the Conv after it."""
     found = _padding(new, o.inputs[0])
     attrs = _with_more_pads(o, found[1]) if found is not None else None
     if found is None or attrs is None or found[2] != 0:
@@ -114,7 +114,7 @@ def _pad_and_conv(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule("AveragePool", figure="saves a pass over the array")
 def _pad_and_average(new: Rewriter, o: Op) -> list[Value] | None:
-    """Fold a Pad with zeros into the padding of the AveragePool behind it, which then counts it."""
+    """Fold a Pad with zeros into the padding of the AveragePool after it, which then counts it."""
     found = _padding(new, o.inputs[0])
     counted = o.attrs.get("count_include_pad") or not any(o.attrs.get("pads") or [0])
     if found is None or found[2] != 0 or not counted or o.attrs.get("ceil_mode"):
@@ -127,7 +127,7 @@ def _pad_and_average(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule("MaxPool", figure="saves a pass over the array")
 def _pad_and_max(new: Rewriter, o: Op) -> list[Value] | None:
-    """Fold a Pad into the padding of the MaxPool behind it, if what it adds is never the maximum: minus infinity,
+    """Fold a Pad into the padding of the MaxPool after it, if what it adds is never the maximum: minus infinity,
     or zeros around values that are not negative."""
     found = _padding(new, o.inputs[0])
     if found is None or len(o.outputs) != 1 or o.attrs.get("ceil_mode") or any(o.attrs.get("pads") or [0]):

@@ -10,7 +10,7 @@ from anylayer.graph.sizes import is_static
 from anylayer.optimize.rules import Rewriter, is_float32, rule
 
 _FEWEST_COLUMNS = 100
-"""Elements behind the axis from which on a product with ones is faster than a sum."""
+"""Elements after the axis from which on a product with ones is faster than a sum."""
 _LONGEST_AXIS = 4096
 
 
@@ -22,7 +22,7 @@ _LONGEST_AXIS = 4096
     "OpenVINO no gain",
 )
 def _sum(new: Rewriter, o: Op) -> list[Value] | None:
-    """A sum or mean along one axis with many elements behind it is a MatMul with a constant row."""
+    """A sum or mean along one axis with many elements after it is a MatMul with a constant row."""
     x, axes = o.inputs[0], reduced_axes(o)
     if not is_float32(o) or x is None or axes is None or len(axes) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Transposes that sink through the operator behind them, or vanish in a reduction."""
+"""Transposes that sink through the operator after them, or vanish in a reduction."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _reduced_transpose(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(o, o.op, [transpose.inputs[0], new.constant(np.array(sorted(moved), np.int64))], **o.attrs)
 
 
-@rule("Transpose", figure="transposes fewer elements; a convolution behind it can fold the Pad")
+@rule("Transpose", figure="transposes fewer elements; a convolution after it can fold the Pad")
 def _before_pad(new: Rewriter, o: Op) -> list[Value] | None:
-    """Transpose before a Pad instead of behind it, if the padded array has no other use."""
+    """Transpose before a Pad instead of after it, if the padded array has no other use."""
     pad = new.producer(o.inputs[0], "Pad")
     if pad is None or pad.inputs[0] is None or o.inputs[0] is None or not new.has_one_use(o.inputs[0]):
         return None

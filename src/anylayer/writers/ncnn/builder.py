@@ -101,7 +101,7 @@ class Builder:
         return Intervals(self.graph.producers).of_all(self.graph.ops)
 
     def only_consumer(self, value: Value) -> Op | None:
-        """Return the operator that reads the value, if it is the only one and the value is no output."""
+        """Return the operator that reads the value, if it is the only one and the value is not an output."""
         consumers = self._consumers.get(value, [])
         return consumers[0] if len(consumers) == 1 and value not in self._outputs else None
 
