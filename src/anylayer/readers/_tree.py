@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Union
 
 from anylayer.errors import FileError
-from anylayer.network import Word
+from anylayer.network import Array, Flag, Word
 
-Value = Any
-"""The value of a field: an int, float, str, Word, Flag or Block; in a binary file also a stored blob of weights.
-"""
+
+class StoredBlob(Protocol):
+    """A blob of weights in a file. Its values are read when they are needed."""
+
+    def array(self) -> Array:
+        """Return the values as float32."""
+
+
+Value = Union[int, float, str, "Block", StoredBlob]
+"""The value of a field: an int or Flag, a float, a str or Word, a Block, or in a binary file a stored blob."""
 
 
 @dataclass(slots=True)
@@ -103,10 +110,14 @@ class Block:
         found = []
         for e in self.entries:
             if e.name == name:
-                if type(e.value) not in (int, float):
-                    raise self.fail(f"'{name}' must be a number, got {shown(e.value)}", e.line)
-                found.append(float(e.value))
+                found.append(float(self.as_number(e)))
         return found
+
+    def as_number(self, entry: Entry) -> int | float:
+        """Return an entry's value. Raise FileError unless it is a number; a Flag is not one."""
+        if not isinstance(entry.value, (int, float)) or isinstance(entry.value, Flag):
+            raise self.fail(f"'{entry.name}' must be a number, got {shown(entry.value)}", entry.line)
+        return entry.value
 
     def blocks(self, name: str) -> list[Block]:
         """Return the messages of a repeated field."""
@@ -150,7 +161,7 @@ class Block:
         return found
 
 
-def shown(value: Value) -> str:
+def shown(value: object) -> str:
     """Return a value as the file spells it, shortened to 60 characters."""
     if isinstance(value, Block):
         return "a message { ... }"

@@ -10,18 +10,11 @@ from typing import Protocol
 
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.network import Array, Shape, Word
-from anylayer.readers._tree import Block, Value, shown
+from anylayer.readers._tree import Block, StoredBlob, Value, shown
 from anylayer.readers.caffe.weights import TextBlob
 from anylayer.readers.caffe.wiring import Draft
 
 _Arrays = dict[Draft, list["Array | None"]]
-
-
-class StoredBlob(Protocol):
-    """A blob in a weights file. Its values are read when they are needed."""
-
-    def array(self) -> Array:
-        """Return the values as float32."""
 
 
 class StoredLayer(Protocol):
@@ -59,8 +52,9 @@ def _inline_blob(value: Value, index: int) -> Array:
     with at(f"blob {index}"):
         if isinstance(value, Block):
             return TextBlob(value).array()
-        need(hasattr(value, "array"), f"'blobs' must be a message {{ ... }}, got {shown(value)}", FileError)
-        return value.array()  # type: ignore[no-any-return]
+        if isinstance(value, (int, float, str)):
+            raise FileError(f"'blobs' must be a message {{ ... }}, got {shown(value)}")
+        return value.array()
 
 
 def _read_stored(layers: list[Draft], stored: Iterable[StoredLayer], file: str, found: _Arrays) -> list[Draft]:

@@ -18,7 +18,7 @@ from anylayer.layer import Definition, Enum, Field, Registry
 from anylayer.network import Flag, Word, as_written
 from anylayer.readers._limits import MAX_BLOBS, MAX_NESTING
 from anylayer.readers._protobuf import BYTES, FIXED32, FIXED64, VARINT, Buffer
-from anylayer.readers._tree import Block, Entry
+from anylayer.readers._tree import Block, Entry, Value
 from anylayer.readers.caffe.proto_file import core
 from anylayer.readers.caffe.schema import SCALARS, EnumType, FieldType, MessageType, Schema
 from anylayer.readers.caffe.upgrade import v2_type_name
@@ -183,7 +183,7 @@ class _Decoder:
         known = self.singular.get(key)
         if isinstance(declared.type, MessageType):
             _expect(declared, kind, BYTES)
-            inner = known.value if known is not None else Block(block.file)
+            inner = block.as_block(known) if known is not None else Block(block.file)
             if known is None:
                 self.add(block, declared, inner)
             self.message(inner, declared.type, low, high, depth + 1)
@@ -197,13 +197,13 @@ class _Decoder:
         for value in values if declared.repeated else values[-1:]:
             self.add(block, declared, value)
 
-    def add(self, block: Block, declared: FieldType, value: Any) -> None:
+    def add(self, block: Block, declared: FieldType, value: Value) -> None:
         """Append an occurrence of a field. Remember that of a singular field, because the next one replaces it."""
         block.add(declared.name, value)
         if not declared.repeated:
             self.singular[id(block), declared.name] = block.entries[-1]
 
-    def values(self, declared: FieldType, kind: int, low: int, high: int) -> list[Any]:
+    def values(self, declared: FieldType, kind: int, low: int, high: int) -> list[Value]:
         """Return the value of a scalar field, or the values of a packed field."""
         if declared.kind in ("string", "bytes"):
             _expect(declared, kind, BYTES)
@@ -237,7 +237,7 @@ def _expect(declared: FieldType, kind: int, wanted: int) -> None:
     )
 
 
-def _varint(declared: FieldType) -> Callable[[int], Any]:
+def _varint(declared: FieldType) -> Callable[[int], Value]:
     """Return the function that turns the varint of a field into its value."""
     if isinstance(declared.type, EnumType):
         words = {number: Word(word) for word, number in reversed(declared.type.numbers.items())}

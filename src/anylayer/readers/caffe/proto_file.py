@@ -212,7 +212,7 @@ class _Parser:
         self.schema.messages[name] = MessageType(name, fields)
         return "." + name
 
-    def options(self) -> Value:
+    def options(self) -> Value | None:
         """Parse the options of a field, up to and including ']'. Return the value of `default`, or None."""
         default = None
         depth = 0

@@ -43,7 +43,7 @@ class FieldType:
     kind: str
     repeated: bool = False
     required: bool = False
-    default: Any = None
+    default: Value | None = None
     line: int = 0
     type: MessageType | EnumType | None = None
 
@@ -183,7 +183,7 @@ def defaults(message: MessageType) -> dict[str, Any]:
     return {n: _default(d) for n, d in message.fields.items() if d.default is not None and not d.repeated}
 
 
-def _default(declared: FieldType) -> Any:
+def _default(declared: FieldType) -> Value | None:
     value = declared.default
     if declared.kind in ("float", "double") and type(value) is int:
         return float(value)
@@ -213,10 +213,9 @@ def _typed(block: Block, entry: Entry, declared: FieldType) -> Value:
 
 
 def _float(block: Block, entry: Entry, kind: str) -> float:
-    if type(entry.value) not in (int, float):
-        raise block.fail(f"'{entry.name}' must be a number, got {shown(entry.value)}", entry.line)
+    value = block.as_number(entry)
     with np.errstate(over="ignore"):
-        return float(np.float32(entry.value)) if kind == "float" else float(entry.value)
+        return float(np.float32(value)) if kind == "float" else float(value)
 
 
 def _word(block: Block, entry: Entry, enum: EnumType) -> Word:

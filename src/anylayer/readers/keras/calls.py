@@ -19,19 +19,23 @@ class Ref(NamedTuple):
     output: int
 
 
+Argument = Any
+"""An argument of a call: a JSON value in which tensors are Refs, also inside lists and dicts."""
+
+
 @dataclass(slots=True)
 class Call:
-    """The arguments of one call. They contain Refs for tensors, also inside lists and dicts."""
+    """The arguments of one call."""
 
-    args: list[Any] = field(default_factory=list)
-    kwargs: dict[str, Any] = field(default_factory=dict)
+    args: list[Argument] = field(default_factory=list)
+    kwargs: dict[str, Argument] = field(default_factory=dict)
 
     def refs(self) -> list[Ref]:
         """Return the tensors in the order in which the layer takes them."""
         return [*tensors(self.args), *tensors(self.kwargs)]
 
 
-def tensors(value: Any) -> Iterator[Ref]:
+def tensors(value: Argument) -> Iterator[Ref]:
     """Yield the Refs in nested lists and dicts.
 
     The keys of a dict are sorted, as Keras does when it flattens it.
@@ -46,7 +50,7 @@ def tensors(value: Any) -> Iterator[Ref]:
             yield from tensors(value[key])
 
 
-def replaced(value: Any, function: Callable[[Ref], Any]) -> Any:
+def replaced(value: Argument, function: Callable[[Ref], Any]) -> Any:
     """Return a nested value in which each Ref is replaced by the function's result."""
     if isinstance(value, Ref):
         return function(value)
@@ -88,7 +92,7 @@ def _is_none(value: Any) -> bool:
     return value is None
 
 
-def _resolved(value: Any, depth: int = 0) -> Any:
+def _resolved(value: Any, depth: int = 0) -> Argument:
     """Return a JSON value of Keras 3 in which tensors are Refs, tuples are lists, and arrays are nested lists.
 
     The objects for slices and `...` stay dicts.
@@ -159,7 +163,7 @@ def _is_history(item: Any) -> bool:
     return isinstance(item, list) and len(item) in (3, 4) and isinstance(item[0], str) and type(item[1]) is int
 
 
-def _constant_or_ref(item: list[Any]) -> Any:
+def _constant_or_ref(item: list[Any]) -> Argument:
     return item[2] if item[0] == "_CONSTANT_VALUE" and item[1] == -1 else _ref(item[:3])
 
 
@@ -169,7 +173,7 @@ def _options(items: list[Any], layers: Collection[str]) -> dict[str, Any]:
     return {key: _tensors_in(value, layers) for key, value in given.items() if value is not None and key != "name"}
 
 
-def _tensors_in(value: Any, layers: Collection[str], depth: int = 0) -> Any:
+def _tensors_in(value: Any, layers: Collection[str], depth: int = 0) -> Argument:
     """Return an argument of Keras 2 in which each [layer, call, output] is a Ref."""
     need(depth < MAX_NESTING, f"arguments are nested deeper than {MAX_NESTING}", FileError)
     if isinstance(value, list):

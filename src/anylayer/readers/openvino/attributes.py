@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Union
 
 from anylayer.network import Flag
 
@@ -16,7 +16,11 @@ _WORDS = {
 }  # fmt: skip
 
 
-def typed(text: str) -> Any:
+AttributeValue = Union[int, float, str, "list[int | float]"]
+"""The value of an attribute. A Flag is an int."""
+
+
+def typed(text: str) -> AttributeValue:
     """Return the value of an attribute: an int, a float, a Flag, a list of these if separated by commas, or the
     text.
 
@@ -27,7 +31,8 @@ def typed(text: str) -> Any:
         value = _scalar(text.strip())
         return text if value is None else value
     values = [_scalar(part.strip()) for part in text.split(",")]
-    return text if any(value is None for value in values) else values
+    numbers = [value for value in values if value is not None]
+    return numbers if len(numbers) == len(values) else text
 
 
 def _scalar(text: str) -> int | float | None:

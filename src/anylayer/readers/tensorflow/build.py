@@ -17,7 +17,7 @@ from anylayer.readers._tree import shown
 from anylayer.readers.tensorflow.branches import remove_constant_branches
 from anylayer.readers.tensorflow.factors import resize_factors
 from anylayer.readers.tensorflow.functions import Body, called_function, normalized, parse_name, tensor_name
-from anylayer.readers.tensorflow.graph import AttrPlaceholder, FunctionRef, GraphNode, Tensor
+from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, Tensor
 from anylayer.readers.tensorflow.layouts import Layouts
 from anylayer.readers.tensorflow.structure import (
     CONSTANT,
@@ -239,7 +239,8 @@ class _Builder:
 
     def _input(self, node: GraphNode) -> None:
         dtype = node.attrs.get("dtype", node.attrs.get("T", "float32"))
-        need(isinstance(dtype, str), f"its dtype must be a type, got {shown(dtype)}", FileError)
+        if not isinstance(dtype, str):
+            raise FileError(f"its dtype must be a type, got {shown(dtype)}")
         need(
             dtype in READABLE and dtype != "bfloat16",
             f"inputs of type {dtype} are not supported. Cut the graph after the operations that decode pictures, "
@@ -345,7 +346,7 @@ def _tensor(node: GraphNode) -> Array:
     return value.array()
 
 
-def _param_values(attrs: Mapping[str, Any]) -> dict[str, Any]:
+def _param_values(attrs: Mapping[str, AttrValue]) -> dict[str, Any]:
     """Return attributes as a node's params: a tensor becomes an array, or its dtype's name if it is not readable.
 
     A function becomes its name.

@@ -9,7 +9,7 @@ from typing import Any
 from anylayer.errors import NetworkError, at, nearest, need
 from anylayer.layer import Registry
 from anylayer.readers._limits import MAX_NESTING, MAX_NODES
-from anylayer.readers.tensorflow.graph import AttrPlaceholder, FunctionRef, GraphNode, nodes_of
+from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, nodes_of
 from anylayer.readers.tensorflow.messages import Record, map_entries
 from anylayer.readers.tensorflow.structure import CALLS, IDENTITIES
 
@@ -123,7 +123,7 @@ class Inliner:
             self._inline(flat, node, self.functions[name], attrs, depth)
 
     def _inline(
-        self, flat: list[GraphNode], call: GraphNode, body: Body, attrs: Mapping[str, Any], depth: int
+        self, flat: list[GraphNode], call: GraphNode, body: Body, attrs: Mapping[str, AttrValue], depth: int
     ) -> None:
         given = [i for i in call.inputs if not i.startswith("^")]
         need(
@@ -156,7 +156,7 @@ class Inliner:
             self._add(flat, node, depth + 1)
 
 
-def _bound(value: Any, attrs: Mapping[str, Any]) -> Any:
+def _bound(value: AttrValue, attrs: Mapping[str, AttrValue]) -> AttrValue:
     """Return an attribute's value, or the caller's value if the function leaves it to the caller."""
     return attrs.get(value.name) if isinstance(value, AttrPlaceholder) else value
 

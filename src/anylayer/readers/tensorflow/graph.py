@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from anylayer.errors import AnyLayerError, FileError, need
 from anylayer.network import Array, as_written
@@ -34,7 +34,7 @@ class FunctionRef:
     """A function that an attribute names, with the attributes of the call."""
 
     name: str
-    attrs: Mapping[str, Any]
+    attrs: Mapping[str, AttrValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,10 @@ class AttrPlaceholder:
     name: str
 
 
+AttrValue = Union[str, int, float, "list[Any]", Tensor, FunctionRef, AttrPlaceholder, None]
+"""The value of an attribute. A shape is a list of sizes (see `shape_of`), and a dtype is its name."""
+
+
 @dataclass(slots=True)
 class GraphNode:
     """An operation. Its inputs are names of tensors ("name", "name:1"), or of operations to wait for ("^name")."""
@@ -51,7 +55,7 @@ class GraphNode:
     name: str
     op: str
     inputs: list[str]
-    attrs: dict[str, Any]
+    attrs: dict[str, AttrValue]
     line: int = 0
 
     def place(self, file: str) -> str:
@@ -80,12 +84,8 @@ def _node(record: Record, file: str) -> GraphNode:
     return node
 
 
-def attribute_value(record: Record) -> Any:
-    """Return the value of an AttrValue message, or None if it is empty.
-
-    It is a str, an int, a float, a bool, the name of a dtype, the sizes of a shape (see `shape_of`), a Tensor, a
-    FunctionRef, an AttrPlaceholder, or a list of these.
-    """
+def attribute_value(record: Record) -> AttrValue:
+    """Return the value of an AttrValue message, or None if it is empty."""
     for name, read in _SINGLE.items():
         if name in record:
             return read(record.fields[name][-1])
@@ -118,7 +118,7 @@ def _each(name: str, read: Callable[[Any], Any]) -> Callable[[Record], list[Any]
     return lambda record: [read(v) for v in record.all(name)]
 
 
-_SINGLE: dict[str, Callable[[Any], Any]] = {
+_SINGLE: dict[str, Callable[[Any], AttrValue]] = {
     "s": _text,
     "i": int,
     "f": float,
