@@ -65,8 +65,8 @@ class Source:
     `graph` is the whole network in ONNX operators, as the layers recorded them. It is not simplified; a writer
     calls optimize.simplify with the rules that suit its target. The graph's inputs have the names of
     `network.inputs`, including those without consumers. Its outputs are in the order of `outputs`, which maps
-    public names to values of the network. `op.scope` is the name of the node that an operator belongs to. A value that a
-    node gives and an operator computes has the name that it has in the network. No node is a host call.
+    public names to values of the network. `op.scope` is the name of the node that an operator belongs to. A value
+    that a node gives and an operator computes has the name that it has in the network. No node is a host call.
 
     A layer that stays a call of a function (`functions`) is one Op: `op` is its type, `domain` is not "", and
     `body` is the graph of the function, over the same inputs. A layer that is kept for the target (`keep`) is an
