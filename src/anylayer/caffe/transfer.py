@@ -149,7 +149,7 @@ class _Pair:
         return next((n for n in self.target.nodes if value in n.inputs and n.type == type_), None)
 
 
-Rule = Callable[[_Pair, Node, Node], dict[str, list[Array]]]
+TransferRule = Callable[[_Pair, Node, Node], dict[str, list[Array]]]
 
 
 def _config(node: Node) -> Mapping[str, Any]:
@@ -281,7 +281,7 @@ def _need_type(layer: Node, *types: str) -> None:
         raise LayerError(f"needs {' or '.join(types)} in Caffe, got {layer.type}{nearest(layer.type, types)}")
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, TransferRule] = {
     "Conv1D": _convolution,
     "Conv2D": _convolution,
     "Conv3D": _convolution,

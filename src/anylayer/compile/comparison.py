@@ -14,8 +14,8 @@ from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from anylayer.numerics import largest_error, normal_noise, scale_of, tolerance_for
 
-Function = Callable[[list[Array]], Sequence[Array]]
-Compiler = Callable[[Graph], Function]
+ArrayFunction = Callable[[list[Array]], Sequence[Array]]
+Compiler = Callable[[Graph], ArrayFunction]
 
 _NAN = "other values are NaN"
 _MANY_OPERATORS = 200
@@ -27,7 +27,7 @@ _TIMED_CALLS = 3
 _LONG_CALL = 0.2
 
 
-def compare_trace(body: Graph, forward: Function, types: Sequence[TensorType], compiler: Compiler) -> None:
+def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorType], compiler: Compiler) -> None:
     """Run a user's `forward` and its trace on seeded noise, and raise TraceError where the trace is of no use.
 
     body: the trace. forward: the same function in NumPy. types: the types of its inputs. compiler: compiles a
@@ -72,7 +72,7 @@ def difference(got: Array, want: Array) -> str:
     return f"by {error:.3g} of {scale:.3g}" if error > tolerance_for(want.dtype, deep=True) * scale else ""
 
 
-def _need_speed(body: Graph, program: Function, forward: Function, inputs: Sequence[Array]) -> None:
+def _need_speed(body: Graph, program: ArrayFunction, forward: ArrayFunction, inputs: Sequence[Array]) -> None:
     """Raise TraceError where a trace of many operators is slower than `forward` in NumPy."""
     with np.errstate(all="ignore"):
         numpy_seconds = _seconds(forward, inputs)
@@ -88,7 +88,7 @@ def _need_speed(body: Graph, program: Function, forward: Function, inputs: Seque
     )
 
 
-def _seconds(function: Function, inputs: Sequence[Array]) -> float:
+def _seconds(function: ArrayFunction, inputs: Sequence[Array]) -> float:
     """Return the seconds of the fastest of a few calls."""
     best = float("inf")
     for _ in range(_TIMED_CALLS):

@@ -57,7 +57,7 @@ class Budget:
         need(self.operators >= 0, f"with it the network has more than {MAX_OPERATORS} operators")
 
     def take_weights(self, bound: Bound) -> None:
-        """Count the weights that a built-in layer asks for and that no file holds."""
+        """Count the weights that a typed layer asks for and that no file holds."""
         if not bound.definition.typed or bound.node.blobs:
             return
         self.weights -= sum(math.prod(w.shape) for w in bound.instance.wanted.values())

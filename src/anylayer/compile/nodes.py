@@ -254,6 +254,10 @@ def _trace_node(
     check: Compiler | None,
     budget: Budget,
 ) -> None:
+    """Trace a node whose input types are all known, and enter the results in `traced`.
+
+    `given` are the values of its constant inputs, by index; an absent input is None.
+    """
     node = traced.node
     known = [t for t in traced.inputs if t is not None]
 

@@ -8,15 +8,15 @@ from anylayer.errors import EngineError
 from anylayer.graph import Dim, Value
 from anylayer.network import Array
 
-Shapes = list[tuple[object, ...]]
+OutputShapes = list[tuple[object, ...]]
 
 
-def output_shapes(outputs: Sequence[Value]) -> Shapes:
+def output_shapes(outputs: Sequence[Value]) -> OutputShapes:
     """Return the shapes of a graph's outputs, as need_shapes takes them."""
     return [tuple(v.shape) for v in outputs]
 
 
-def need_shapes(engine: str, results: Sequence[Array], expected: Shapes) -> None:
+def need_shapes(engine: str, results: Sequence[Array], expected: OutputShapes) -> None:
     """Raise EngineError where an output has another shape than expected. A Dim stands for any size up to its
     maximum.
 

@@ -61,7 +61,7 @@ _address = ctypes.pythonapi.PyCapsule_GetPointer
 _address.restype, _address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
 
-class _Weights(ncnn.DataReader):  # type: ignore[misc]
+class _WeightReader(ncnn.DataReader):  # type: ignore[misc]
     """Copies weights from NumPy's memory to ncnn, in the order in which ncnn asks for them."""
 
     def __init__(self, arrays: Sequence[Array]) -> None:
@@ -101,7 +101,7 @@ class NcnnProgram:
         model = to_ncnn(self._graph)
         net = ncnn.Net()
         _configure(net.opt, self._threads)
-        weights = _Weights(model.weights)
+        weights = _WeightReader(model.weights)
         if net.load_param_mem(model.text) or net.load_model(weights) or not weights.done:
             raise EngineError("engine 'ncnn' refuses the graph")
         self._inputs = [

@@ -53,7 +53,7 @@ def _products(graph: Graph) -> dict[Value, int]:
     return {key: count for key, count in rows.items() if key not in other}
 
 
-class _Weights:
+class _SharedWeights:
     """The large constants of a model, which ONNX Runtime reads from NumPy's memory.
 
     `shared` are those of matrix products, which the session reads as long as it exists. `read` are the others,
@@ -131,7 +131,7 @@ class OnnxRuntimeProgram:
 
     def _load(self, graph: Graph, options: Any) -> Any:
         """Create the session from temporary files, which are deleted once it is loaded."""
-        self._weights = weights = _Weights(graph)  # the session reads them as long as it exists
+        self._weights = weights = _SharedWeights(graph)  # the session reads them as long as it exists
         with tempfile.TemporaryDirectory(prefix="anylayer-") as name:
             folder = Path(name)
             (folder / weights.FILE).write_bytes(b"\0")  # it must exist
@@ -161,10 +161,10 @@ class OnnxRuntimeProgram:
         return results
 
 
-Types = tuple[list[TensorType], list[TensorType]]
+InputsAndOutputs = tuple[list[TensorType], list[TensorType]]
 
 
-def _small(types: Types) -> bool:
+def _small(types: InputsAndOutputs) -> bool:
     """Return whether inputs and outputs are so small that copying them is faster than passing the arrays.
 
     A call of ReLU on 16 numbers takes 4.9 us with passed arrays and 3.4 us with copies; on 4096 numbers 5.3 and
@@ -183,7 +183,7 @@ class _Binding:
     numbers takes 3 us instead of 12.
     """
 
-    def __init__(self, session: Any, types: Types) -> None:
+    def __init__(self, session: Any, types: InputsAndOutputs) -> None:
         self._io = session.io_binding()
         self.call = partial(session.run_with_iobinding, self._io)
         self._inputs = [i.name for i in session.get_inputs()]
@@ -218,7 +218,7 @@ class _Binding:
 class _Copying:
     """Bind a session's inputs and outputs to its own arrays, and copy to and from these, for one thread."""
 
-    def __init__(self, session: Any, types: Types) -> None:
+    def __init__(self, session: Any, types: InputsAndOutputs) -> None:
         self._inputs, self._outputs = ([np.zeros(t.shape, t.dtype) for t in part] for part in types)
         binding = _Binding(session, types)
         binding.bind(self._inputs, self._outputs)

@@ -82,9 +82,7 @@ class OpenVinoProgram:
         except Exception as error:
             raise EngineError(f"engine 'openvino' refuses the graph: {error}") from error
         places = {name: i for i, port in enumerate(self._model.inputs) for name in port.get_names()}
-        self._places = [
-            places.get(value.name) for value in graph.inputs
-        ]  # None: OpenVINO drops inputs that nothing reads
+        self._places = [places.get(value.name) for value in graph.inputs]  # None: OpenVINO drops unused inputs
         read = {v for o in graph.ops for v in o.inputs} | set(graph.outputs)
         for value, place in zip(graph.inputs, self._places):
             need(

@@ -15,15 +15,15 @@ from anylayer.layer.fields import Message
 from anylayer.layer.filler import Filler
 from anylayer.network import Array, Node, Shape, TensorType
 
-Line = tuple[Fraction, Fraction]
+AxisMap = tuple[Fraction, Fraction]
 """The map x -> a*x + b along one axis, as (a, b)."""
-Map = tuple[Line, Line]
+PixelMap = tuple[AxisMap, AxisMap]
 """The maps along height and width."""
 
 MAX_WEIGHT_VALUES = 1 << 28
 """Values per weight that no file holds. A file may claim any number; Caffe's largest layers have 2**27."""
 
-IDENTITY: Map = ((Fraction(1), Fraction(0)), (Fraction(1), Fraction(0)))
+IDENTITY: PixelMap = ((Fraction(1), Fraction(0)), (Fraction(1), Fraction(0)))
 
 
 class Layer(Message):
@@ -125,11 +125,11 @@ class Layer(Message):
         target.assign(values, dialect=self.dialect, defaults=defaults, message=name, lines=node.lines)
 
     def input_types(self) -> list[TensorType | None]:
-        """For the roles "input" and "data": return the type of each output, None where the file does not give
+        """Return, for the roles "input" and "data", the type of each output, None where the file does not give
         it."""
         return [None] * self.outputs
 
-    def coordinates(self) -> Map | None:
+    def coordinates(self) -> PixelMap | None:
         """Return the map a*i + b from input pixels to output pixels along height and width; None where there is
         none."""
         return IDENTITY if self.elementwise else None

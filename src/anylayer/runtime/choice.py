@@ -11,7 +11,7 @@ from anylayer.network import Array
 from anylayer.numerics import largest_error, scale_of, tolerance_for
 
 Outputs = Mapping[str, Array]
-Run = Callable[[Sequence[Array]], Outputs]
+EngineRun = Callable[[Sequence[Array]], Outputs]
 """A network on an engine: a function of its inputs."""
 
 
@@ -32,7 +32,9 @@ def _difference(got: Array, want: Array) -> str:
     return "" if error <= tolerance_for(want.dtype, deep=True) * scale else f"is off by {error:.3g} of {scale:.3g}"
 
 
-def trusted(runs: Mapping[str, Run], arrays: Sequence[Array], definition: Run) -> tuple[list[str], dict[str, str]]:
+def trusted(
+    runs: Mapping[str, EngineRun], arrays: Sequence[Array], definition: EngineRun
+) -> tuple[list[str], dict[str, str]]:
     """Return the engines that compute the right outputs, and for each of the others how it differs.
 
     An engine that stops with an EngineError is in neither; where all of them stop, the first error is raised.
@@ -58,7 +60,9 @@ def trusted(runs: Mapping[str, Run], arrays: Sequence[Array], definition: Run) -
     return [name for name in outputs if name not in wrong], wrong
 
 
-def _wrong_engines(outputs: Mapping[str, Outputs], arrays: Sequence[Array], definition: Run) -> dict[str, str]:
+def _wrong_engines(
+    outputs: Mapping[str, Outputs], arrays: Sequence[Array], definition: EngineRun
+) -> dict[str, str]:
     """Return the engines that differ from the layers in NumPy, and how each differs. Empty where NumPy raises."""
     try:
         want = definition(arrays)
@@ -73,7 +77,7 @@ def _wrong_engines(outputs: Mapping[str, Outputs], arrays: Sequence[Array], defi
     return wrong
 
 
-def _has_jump(runs: Mapping[str, Run], outputs: Mapping[str, Outputs], arrays: Sequence[Array]) -> bool:
+def _has_jump(runs: Mapping[str, EngineRun], outputs: Mapping[str, Outputs], arrays: Sequence[Array]) -> bool:
     """Return whether a change of the inputs in their last bits changes the outputs of one of the engines."""
     random = np.random.default_rng(1)
     for name, found in outputs.items():

@@ -26,7 +26,7 @@ from anylayer.runtime.choice import trusted
 from anylayer.runtime.order import transposed_inputs
 from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
 
-Key = tuple[tuple[Shape, np.dtype[Any]], ...]
+InputKey = tuple[tuple[Shape, np.dtype[Any]], ...]
 """The shapes and dtypes of the inputs that a program is compiled for."""
 
 _TRIAL_SECONDS = 0.5
@@ -72,10 +72,10 @@ class Model:
         types = input_types(network, shapes)
         self._types = {name: types[name] for name in needed_inputs(network, outputs)}
         self._names = list(self._types)
-        self._runners: OrderedDict[Key, PlanRunner | NumpyRunner] = OrderedDict()
+        self._runners: OrderedDict[InputKey, PlanRunner | NumpyRunner] = OrderedDict()
         self._warned = False
         self._lock = threading.RLock()
-        self._compiling: set[tuple[int, Key]] = set()
+        self._compiling: set[tuple[int, InputKey]] = set()
         self.engine = engine
         self.timings: dict[str, float] = {}
         self.plan: Plan | None = None
@@ -124,8 +124,8 @@ class Model:
         """Compute the outputs, and return them by name.
 
         inputs: arrays by name, or one array for a network with one input; each is converted to the input's dtype.
-        Other shapes than those of the last call compile the network again. out: C-contiguous arrays that outputs
-        are written to, by name. Raises InputError for what does not fit, and EngineError where the engine stops.
+        The network is compiled again for shapes that are new. out: C-contiguous arrays that outputs are written
+        to, by name. Raises InputError for what does not fit, and EngineError where the engine stops.
         """
         if type(inputs) is not dict and not isinstance(inputs, Mapping):
             need(
@@ -193,7 +193,7 @@ class Model:
                 raise InputError(f"out['{name}'] must share no memory with an input or another output")
             taken.append(array)
 
-    def _runner(self, key: Key) -> PlanRunner | NumpyRunner:
+    def _runner(self, key: InputKey) -> PlanRunner | NumpyRunner:
         if self._asked == "numpy":
             return self._numpy
         runner = self._runners.get(key)
@@ -211,7 +211,7 @@ class Model:
             if held:
                 self._lock.release()
 
-    def _compiled(self, key: Key) -> PlanRunner:
+    def _compiled(self, key: InputKey) -> PlanRunner:
         """Compile for these input types and keep the program. Raise LayerError where a forward that this
         compilation calls asks for the same program.
         """
@@ -230,7 +230,7 @@ class Model:
             self._runners.popitem(last=False)
         return runner
 
-    def _compile(self, key: Key) -> PlanRunner:
+    def _compile(self, key: InputKey) -> PlanRunner:
         types = {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
         for note in transposed_inputs(self._network, {name: t.shape for name, t in types.items()}):
             warnings.warn(note, stacklevel=6)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from anylayer.layer import Layer, field, need
 from anylayer.layer.arguments import extent
-from anylayer.layer.contract import Map
+from anylayer.layer.contract import PixelMap
 from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._axes import canonical, need_padded
 from anylayer.layers.caffe._messages import ENGINE, filler_if_written
@@ -97,7 +97,7 @@ class ConvolutionLayer(Layer):
         axis = canonical(self.axis, x)
         return self._windows(axis, len(x.shape) - axis - 1)
 
-    def coordinates(self) -> Map | None:
+    def coordinates(self) -> PixelMap | None:
         windows = self._windows(1, 2)
         high, wide = (
             (Fraction(1, s), Fraction(2 * p - e + 1, 2 * s))

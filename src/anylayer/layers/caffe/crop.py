@@ -7,7 +7,7 @@ from typing import Any
 
 from anylayer.errors import wording
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.contract import Map
+from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import canonical
 
 
@@ -26,7 +26,7 @@ class Crop(Layer):
         2, "uint32", repeated=True, doc="start of the crop: one for all axes, or one per axis; default 0"
     )
 
-    def coordinates(self) -> Map | None:
+    def coordinates(self) -> PixelMap | None:
         offsets = {0: (0, 0), 1: self.offset * 2, 2: self.offset}.get(len(self.offset)) if self.axis == 2 else None
         if offsets is None:
             return None

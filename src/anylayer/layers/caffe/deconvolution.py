@@ -7,7 +7,7 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.layer import layer, need
-from anylayer.layer.contract import Map
+from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._convolution import GroupedConvolution, Windows
 
 
@@ -30,7 +30,7 @@ class Deconvolution(GroupedConvolution):
     def kernel_shape(self, channels: int, kernel: tuple[int, ...]) -> tuple[int, ...]:
         return (channels, self.num_output // self.group, *kernel)
 
-    def coordinates(self) -> Map | None:
+    def coordinates(self) -> PixelMap | None:
         down = super().coordinates()
         return (
             None

@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layer.contract import Map
+from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import need_padded
 from anylayer.layers.caffe._messages import ENGINE
 
@@ -193,7 +193,7 @@ class Pooling(Layer):
             Line.of(width, kernel[1], stride[1], pad[1], ceil),
         )
 
-    def coordinates(self) -> Map | None:
+    def coordinates(self) -> PixelMap | None:
         if self.global_pooling:
             return None
         kernel = self._pair("kernel", self.kernel_size)

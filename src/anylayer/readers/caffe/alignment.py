@@ -15,7 +15,7 @@ from typing import Any
 
 from anylayer.errors import LayerError, at, need
 from anylayer.layer.bound import choose
-from anylayer.layer.contract import IDENTITY, Line, Map
+from anylayer.layer.contract import IDENTITY, AxisMap, PixelMap
 from anylayer.layer.registry import Definition
 from anylayer.network import Network, Node
 
@@ -40,7 +40,7 @@ def align(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> 
         )
 
 
-def _offset(line: Line) -> int:
+def _offset(line: AxisMap) -> int:
     a, b = line
     need(a == 1, f"its two inputs differ in scale by {float(a):g}, so no offset aligns them")
     rule = f"its two inputs are aligned by an offset of {float(-b):g}, expected an integer that is not negative"
@@ -50,11 +50,11 @@ def _offset(line: Line) -> int:
 
 def _between(
     node: Node, producers: Mapping[str, Node], definitions: Mapping[str, Sequence[Definition]], dialect: str | None
-) -> Map:
+) -> PixelMap:
     """Return the map from the pixels of input 0 to those of input 1, through their nearest common ancestor."""
     need(len(node.inputs) == 2, f"it needs 2 inputs, got {len(node.inputs)}")
 
-    def inputs_of(blob: str) -> list[tuple[str, Map]]:
+    def inputs_of(blob: str) -> list[tuple[str, PixelMap]]:
         producer = producers.get(blob)
         if producer is None:
             return []
@@ -68,7 +68,7 @@ def _between(
             )
         return [(name, step) for name in (producer.inputs[:1] if cls.aligned else producer.inputs)]
 
-    origin: dict[str, Map] = {node.inputs[0]: IDENTITY}
+    origin: dict[str, PixelMap] = {node.inputs[0]: IDENTITY}
     frontier = [node.inputs[0]]
     while frontier:
         blob = frontier.pop()
@@ -76,7 +76,7 @@ def _between(
             if name not in origin:
                 origin[name] = _compose(origin[blob], step)
                 frontier.append(name)
-    target: dict[str, Map] = {node.inputs[1]: IDENTITY}
+    target: dict[str, PixelMap] = {node.inputs[1]: IDENTITY}
     frontier = [node.inputs[1]]
     while frontier:
         blob = frontier.pop(0)
@@ -89,11 +89,11 @@ def _between(
     raise LayerError("its two inputs have no common ancestor")
 
 
-def _compose(first: Map, then: Map) -> Map:
+def _compose(first: PixelMap, then: PixelMap) -> PixelMap:
     (a, b), (c, d) = ((f[0] * t[0], f[0] * t[1] + f[1]) for f, t in zip(first, then))
     return (a, b), (c, d)
 
 
-def _inverse(given: Map) -> Map:
+def _inverse(given: PixelMap) -> PixelMap:
     (a, b), (c, d) = ((1 / line[0], -line[1] / line[0]) for line in given)
     return (a, b), (c, d)
