@@ -12,13 +12,13 @@ from anylayer.cli.results import (
     Options,
     best,
     channels_first,
+    concat_results,
     detections,
-    join,
     json_data,
     kind_of,
     lines,
     read_labels,
-    split,
+    split_batch,
 )
 
 ROWS = np.array(
@@ -126,7 +126,7 @@ def test_json_data_of_outputs():
 def test_batch_is_split_with_detections_by_image():
     rows = ROWS.copy()
     rows[0, 0, 1, 0] = 1
-    first, second = split({"y": np.array([[1.0, 2], [3, 4]]), "rows": rows}, 2)
+    first, second = split_batch({"y": np.array([[1.0, 2], [3, 4]]), "rows": rows}, 2)
     assert_array_equal(second["y"], [[3, 4]])
     assert_array_equal(first["rows"][0, 0, :, 1], [1])
     assert_array_equal(second["rows"][0, 0], [[0, 3, 0.75, 0.5, 0.5, 1.0, 1.25]])
@@ -134,11 +134,11 @@ def test_batch_is_split_with_detections_by_image():
 
 def test_output_without_batch_axis_is_refused():
     with pytest.raises(AnyLayerError, match=r"output 'y' float64\[1, 4\] has no axis for 2 samples"):
-        split({"y": np.zeros((1, 4))}, 2)
+        split_batch({"y": np.zeros((1, 4))}, 2)
 
 
 def test_results_are_concatenated_with_numbered_detections():
-    joined = join([{"y": np.zeros((1, 2)), "d": ROWS}, {"y": np.ones((1, 2)), "d": ROWS[:, :, 1:]}])
+    joined = concat_results([{"y": np.zeros((1, 2)), "d": ROWS}, {"y": np.ones((1, 2)), "d": ROWS[:, :, 1:]}])
     assert_array_equal(joined["y"], [[0, 0], [1, 1]])
     assert joined["d"].shape == (1, 1, 5, 7)
     assert_array_equal(joined["d"][0, 0, :, 0], [0, 0, -1, 1, -1])
@@ -146,7 +146,7 @@ def test_results_are_concatenated_with_numbered_detections():
 
 def test_results_of_different_shapes_are_refused():
     with pytest.raises(AnyLayerError, match="output 'y' has different shapes for the inputs"):
-        join([{"y": np.zeros((1, 2))}, {"y": np.zeros((1, 3))}])
+        concat_results([{"y": np.zeros((1, 2))}, {"y": np.zeros((1, 3))}])
 
 
 def test_labels_are_read_by_line(tmp_path):

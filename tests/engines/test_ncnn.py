@@ -297,7 +297,7 @@ REFUSED: list[tuple[str, Callable[[], Graph]]] = [
         "operator 'Gather': indices that neither are consecutive nor repeat",
         lambda: traced(lambda x: x[:, [2, 0, 5]], X),
     ),
-    ("takes float32 of known size, got input", lambda: traced(lambda x: x + 1, np.arange(3))),
+    ("accepts only float32 inputs of static size, got", lambda: traced(lambda x: x + 1, np.arange(3))),
 ]
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+Shapes = Sequence[tuple[str, tuple[int, ...]]]
+"""The --shape options: (name of the input or "", shape)."""
+
 _ENGINES = ("auto", "numpy", *modules("engines"))
 
 

@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -69,12 +69,12 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
         write_text(path, to_json({name: array.tolist() for name, array in arrays.items()}) + "\n")
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """Return plain data and arrays as JSON. NaN and infinities become "NaN", "Infinity" and "-Infinity"."""
     return json.dumps(_json_value(value), ensure_ascii=False, allow_nan=False)
 
 
-def _json_value(value: Any) -> Any:
+def _json_value(value: object) -> object:
     if isinstance(value, dict):
         return {str(k): _json_value(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -7,9 +7,8 @@ so the file of a network can contain them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -159,8 +158,8 @@ def _recipe_of_file(
     return Recipe(resized, own.mean, own.scale, False, False, gray, own.crop, source)
 
 
-def _size(size: Any) -> str:
-    return f"{size[1]}x{size[0]}" if isinstance(size, tuple) else str(size)
+def _size(size: Sequence[int] | str | None) -> str:
+    return str(size) if size is None or isinstance(size, str) else f"{size[1]}x{size[0]}"
 
 
 def _check_channels(recipe: Recipe, channels: int | None) -> None:

@@ -98,7 +98,7 @@ def without_empty_rows(output: Array) -> Array:
     return output[:, :, output[0, 0, :, 0] >= 0] if _has_detections(output) else output
 
 
-def split(outputs: Mapping[str, Array], batch: int) -> list[dict[str, Array]]:
+def split_batch(outputs: Mapping[str, Array], batch: int) -> list[dict[str, Array]]:
     """Split the outputs of a batch into those of its `batch` items. Detections are split by their image number.
 
     Raises InputError for an output whose first axis is not the batch.
@@ -124,13 +124,13 @@ def split(outputs: Mapping[str, Array], batch: int) -> list[dict[str, Array]]:
     return parts
 
 
-def join(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+def concat_results(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     """Concatenate the outputs of several items along axis 0. Detections get the number of their item as image
     number.
 
     Raises InputError for an output whose shape differs between items.
     """
-    joined: dict[str, Array] = {}
+    arrays_by_name: dict[str, Array] = {}
     for name in results[0]:
         arrays = [r[name] for r in results]
         rows = all(_has_detections(a) for a in arrays)
@@ -145,8 +145,8 @@ def join(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
             "{name} in the path",
             InputError,
         )
-        joined[name] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, 2 if rows else 0)
-    return joined
+        arrays_by_name[name] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, 2 if rows else 0)
+    return arrays_by_name
 
 
 def best(output: Array, options: Options, name: str) -> list[list[tuple[int, str, float]]]:

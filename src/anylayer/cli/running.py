@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anylayer.cli.results import split, without_empty_rows
+from anylayer.cli.results import split_batch, without_empty_rows
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, InputError, need
 from anylayer.runtime.choice import agree
@@ -168,7 +168,7 @@ class Runner:
         """Return the outputs of frames that run as one batch of `size`, padded with the last frame."""
         filled = [*frames, *[frames[-1]] * (size - len(frames))]
         arrays = {name: np.concatenate([frame[name] for frame in filled]) for name in frames[0]}
-        return split(self._run(arrays, size), size)[: len(frames)]
+        return split_batch(self._run(arrays, size), size)[: len(frames)]
 
     def _run(self, arrays: Mapping[str, Array], frames: int = 1) -> Outputs:
         """Compile the model if necessary, run it once and record the time per frame."""

@@ -63,6 +63,7 @@ def stub_file(
 
 
 def _class(network: Network, type_: str, name: str, nodes: Sequence[tuple[Node, NodeReport]]) -> str:
+    """Return the class of one type."""
     flat = [opencv_params(n.params, n.defaults) for n, _ in nodes]
     lines = [
         f"@anylayer.layer({_quoted(type_)})",
@@ -214,7 +215,7 @@ def _quoted(text: str) -> str:
     return '"' + "".join(escaped.get(c) or (c if c.isprintable() else ascii(c)[1:-1]) for c in str(text)) + '"'
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     """Return a value of a file as a Python literal."""
     if isinstance(value, Flag):
         return str(bool(value))
@@ -227,7 +228,7 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
-def _is_program(value: Any) -> bool:
+def _is_program(value: object) -> bool:
     """Return whether a param is long text that no forward reads, such as the code of a program."""
     values = value if isinstance(value, (tuple, list)) else [value]
     return any(isinstance(v, str) and len(v) > _PROGRAM_LENGTH for v in values)
@@ -237,7 +238,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _VALUE_LIMIT else f"{text[: _VALUE_LIMIT - 3]}..."
 
 
-def _doc(text: Any) -> str:
+def _doc(text: object) -> str:
     """Return untrusted text for a docstring: unprintable characters, backslashes and double quotes are
     replaced."""
     return "".join(c if c.isprintable() and c not in '\\"' else "?" if c != '"' else "'" for c in str(text))

@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.cli.drawing import Box, colors, to_image
 from anylayer.cli.files import to_json, write_arrays, write_text
 from anylayer.cli.inputs import Item, Loaded
-from anylayer.cli.results import DRAWN, Options, channels_first, detections, join, kind_of
+from anylayer.cli.results import DRAWN, Options, channels_first, concat_results, detections, kind_of
 from anylayer.errors import InputError, at, need
 from anylayer.network import Array
 
@@ -98,7 +98,7 @@ class Target:
         if Path(self.text).suffix.lower() == ".json" and len(results) > 1 and "{blob}" not in self.text:
             return [_results(Path(self.text), results)]
         with at(f"-o {self.text}"):
-            joined = join([outputs for _, outputs in results])
+            joined = concat_results([outputs for _, outputs in results])
         if "{blob}" in self.text:
             return [_arrays(_filled(self.text, "", n), {n: a}) for n, a in joined.items()]
         return [_arrays(Path(self.text), joined)]

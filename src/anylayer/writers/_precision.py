@@ -1,4 +1,4 @@
-"""The precision of written files: float32, or float16 where that loses little."""
+"""The precision of written files: float32, or float16 for operators that lose little by it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from anylayer.errors import InputError, nearest, need
 from anylayer.graph import Graph
+from anylayer.network import Array
 from anylayer.numerics import DEEP_HALF_TOLERANCE
 
 PRECISIONS = ("float32", "float16")
@@ -17,18 +18,18 @@ IN_FLOAT32 = (
     *("Resize", "GridSample", "RoiAlign", "Range", "Floor", "Ceil", "Round", "Mod", "Equal", "Less", "Greater"),
     *("LessOrEqual", "GreaterOrEqual", "ArgMax", "ArgMin", "ScatterElements", "ScatterND", "LSTM", "GRU", "RNN"),
 )
-"""Operators that stay in float32: those that sum many values or square them, those whose results jump, and the
-coordinates of boxes and samples."""
+"""Operators that stay in float32: those that sum or square many values, those that are not continuous, and
+those that compute coordinates of boxes and samples."""
 
 
 def need_precision(precision: str) -> None:
-    """Raise InputError for a precision that no file has."""
+    """Raise InputError for an unknown precision."""
     rule = f"there is no precision '{precision}'{nearest(precision, PRECISIONS)}"
     need(precision in PRECISIONS, f"{rule}; precisions: {', '.join(PRECISIONS)}", InputError)
 
 
 def too_large(graph: Graph) -> list[str]:
-    """Return the names of the operators of which a weight is beyond the largest number of float16, 65504."""
+    """Return the places of the operators with a weight that exceeds 65504, the largest number of float16."""
     limit = float(np.finfo(np.float16).max)
     return [
         o.place or o.op
@@ -38,6 +39,6 @@ def too_large(graph: Graph) -> list[str]:
     ]
 
 
-def _largest(array: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> float:
+def _largest(array: Array) -> float:
     finite = array[np.isfinite(array)]
     return float(np.abs(finite).max(initial=0.0))

@@ -32,7 +32,8 @@ _LARGE = 1 << 16
 def write(source: Source, path: Path, *, precision: str = "float32", **applied: Any) -> Written:
     """Write the network as `path` and a .bin beside it: IR v11, as OpenVINO writes it.
 
-    precision: of the weights, "float32" or "float16" (half the size; the device chooses in what it computes).
+    precision: of the weights, "float32" or "float16" (half the size). The device determines the precision of the
+        computation.
 
     A kept layer becomes an operation of version "extension" with the layer's type. Its attributes are the params,
     its inputs those of the layer followed by the weights. A runtime needs an extension that defines it. `applied`
@@ -43,7 +44,7 @@ def write(source: Source, path: Path, *, precision: str = "float32", **applied: 
     """
     need_precision(precision)
     large = too_large(source.graph) if precision == "float16" else []
-    need(not large, f"{''.join(large[:1])}: a weight is beyond 65504, the largest number of float16", InputError)
+    need(not large, f"{''.join(large[:1])}: a weight exceeds 65504, the largest number of float16", InputError)
     graph = source.graph if source.batch is not None else simplify(source.graph, "openvino")
     graph = corrected(graph, RUNS).graph
     weights = path.with_suffix(".bin")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
+    Shapes,
     TakesInputs,
     engine_option,
     input_option,
@@ -31,6 +32,7 @@ from anylayer.inspect.tables import Column, plural
 if TYPE_CHECKING:
     from anylayer import Net
     from anylayer.errors import AnyLayerError
+    from anylayer.network import Array
     from anylayer.runtime.model import Model
 
 
@@ -68,7 +70,7 @@ def command(
     seed: int,
     random_weights: bool,
     profiled: bool,
-    shapes: Any,
+    shapes: Shapes,
     as_json: bool,
     quiet: bool,
     debug: bool,
@@ -107,7 +109,7 @@ def command(
 
 
 def _models(
-    net: Net, names: Sequence[str], arrays: dict[str, Any], threads: int | None, quiet: bool
+    net: Net, names: Sequence[str], arrays: dict[str, Array], threads: int | None, quiet: bool
 ) -> tuple[dict[str, Model], dict[str, AnyLayerError]]:
     """Compile the network for each engine and run it once. Return the models, and the errors of engines that
     refuse.
@@ -128,7 +130,7 @@ def _models(
     return models, refused
 
 
-def _compile(net: Net, engine: str, arrays: dict[str, Any], threads: int | None, quiet: bool) -> Model:
+def _compile(net: Net, engine: str, arrays: dict[str, Array], threads: int | None, quiet: bool) -> Model:
     import warnings
 
     with warnings.catch_warnings():
@@ -183,6 +185,7 @@ def _statistics(values: Sequence[float]) -> dict[str, float]:
 def _show(
     times: dict[str, list[float]], engine_of: dict[str, str], threads: int | None, refused: Mapping[str, object]
 ) -> None:
+    """Print the table of measurements, and why engines refused."""
     several = len(times) + len(refused) > 1
     columns = ["median ms", "p95 ms", "best ms", "runs"] + (["ratio"] if several else [])
     rows = []
@@ -200,7 +203,7 @@ def _show(
         click.echo(plural(threads, "thread"))
 
 
-def _profile(net: Net, arrays: dict[str, Any], engine: str, threads: int | None) -> list[tuple[str, str, float]]:
+def _profile(net: Net, arrays: dict[str, Array], engine: str, threads: int | None) -> list[tuple[str, str, float]]:
     from anylayer.inspect.profile import profile
 
     return profile(net, arrays, engine, threads)
@@ -215,6 +218,7 @@ _PROFILE = (
 
 
 def _show_profile(engine: str, rows: list[tuple[str, str, float]]) -> None:
+    """Print the time per node, the slowest first, and the share of each layer type."""
     total = sum(s for _, _, s in rows) or 1.0
     click.echo(f"{engine}, each node measured separately")
     by_time = sorted(rows, key=lambda r: -r[2])
@@ -231,7 +235,7 @@ def _json_data(
     engine_of: dict[str, str],
     models: dict[str, Model],
     profiles: dict[str, list[tuple[str, str, float]]],
-    arrays: dict[str, Any],
+    arrays: dict[str, Array],
     threads: int | None,
 ) -> dict[str, Any]:
     engines = {}

@@ -11,6 +11,7 @@ import click
 
 from anylayer.cli.command import (
     NETWORK,
+    F,
     TakesInputs,
     apply,
     input_option,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
 
 
-def target_options(function: Any) -> Any:
+def target_options(function: F) -> F:
     """Add the options that say what is written."""
     return apply(
         function,
@@ -241,6 +242,7 @@ def _spinner(text: str, quiet: bool) -> Iterator[None]:
 
 
 def _show(done: Conversion, given: dict[str, Any]) -> None:
+    """Print the comparison of each output to stdout, and notes and files to stderr."""
     if given["as_json"]:
         from anylayer.cli.files import to_json
 

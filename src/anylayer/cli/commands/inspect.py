@@ -9,6 +9,7 @@ import click
 
 from anylayer.cli.command import (
     Command,
+    Shapes,
     json_option,
     network_options,
     read_net,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 @json_option
 @talk_options
 def command(
-    shapes: Any, edges: bool, every: bool, as_json: bool, quiet: bool, debug: bool, **network: Any
+    shapes: Shapes, edges: bool, every: bool, as_json: bool, quiet: bool, debug: bool, **network: Any
 ) -> None:
     """Show the nodes of a network: type, params, shapes, weights, multiply-adds, and where each node runs.
 

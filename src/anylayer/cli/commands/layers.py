@@ -12,7 +12,7 @@ from anylayer.cli.command import Command, json_option, show, talk_options
 from anylayer.inspect.tables import Column, plural
 
 if TYPE_CHECKING:
-    from anylayer.layer import Definition, Field
+    from anylayer.layer import Definition, Field, Registry
 
 
 _TYPES = (Column("type"), Column("dialects", 14, "wrap"), Column("what it does", 30, "wrap", worth=40))
@@ -77,7 +77,7 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
 
 
 def _show_libraries(paths: list[str], as_json: bool) -> None:
-    """Show what libraries of native layers hold."""
+    """Print the layers in libraries of native layers."""
     from anylayer.cli.files import to_json
     from anylayer.kernels.abi import VERSION
     from anylayer.kernels.library import load_library
@@ -108,7 +108,7 @@ def _show_libraries(paths: list[str], as_json: bool) -> None:
         show(_NATIVE, found)
 
 
-def _find(registry: Any, types: tuple[str, ...]) -> list[Definition]:
+def _find(registry: Registry, types: tuple[str, ...]) -> list[Definition]:
     from anylayer.errors import InputError, nearest
 
     known = registry.types()
@@ -135,6 +135,7 @@ def _doc(definition: Definition) -> str:
 
 
 def _show_one(definition: Definition) -> None:
+    """Print a layer type's dialects, docstring and fields."""
     cls: Any = definition.cls
     click.echo(definition.type + (f" ({', '.join(definition.dialects)})" if definition.dialects else ""))
     click.echo()

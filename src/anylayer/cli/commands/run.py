@@ -12,6 +12,7 @@ import click
 
 from anylayer.cli.command import (
     NETWORK,
+    F,
     TakesInputs,
     apply,
     engine_option,
@@ -49,7 +50,7 @@ _LISTED = 20
 """The number of written files that are listed."""
 
 
-def image_options(function: Any) -> Any:
+def image_options(function: F) -> F:
     """Add the options that say how images become inputs."""
     return apply(
         function,
@@ -84,7 +85,7 @@ def image_options(function: Any) -> Any:
     )
 
 
-def result_options(function: Any) -> Any:
+def result_options(function: F) -> F:
     """Add the options that say what is shown and written."""
     return apply(
         function,
@@ -247,6 +248,7 @@ class Presenter:
         return {}
 
     def _report(self, written: Sequence[str]) -> None:
+        """Print the report to stderr: written files, engine and time, layers, notes."""
         runner, model = self.runner, self.runner.model
         if model is None or self.quiet:
             return

@@ -9,6 +9,7 @@ import click
 
 from anylayer.cli.command import (
     Command,
+    Shapes,
     network_options,
     read_net,
     say,
@@ -36,7 +37,7 @@ def command(
     out: Path | None,
     force: bool,
     types: tuple[str, ...],
-    shapes: Any,
+    shapes: Shapes,
     quiet: bool,
     debug: bool,
     **network: Any,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
+    Shapes,
     TakesInputs,
     engine_option,
     input_option,
@@ -52,7 +53,7 @@ def command(
     inputs: tuple[str, ...],
     seed: int,
     random_weights: bool,
-    shapes: Any,
+    shapes: Shapes,
     as_json: bool,
     quiet: bool,
     debug: bool,
@@ -119,6 +120,7 @@ def _engines(given: tuple[str, ...], quiet: bool) -> list[str]:
 
 
 def _show(checks: dict[str, list[NodeCheck]]) -> None:
+    """Print a row per node, notes with the nodes that they apply to, and a verdict per engine."""
     columns = [*_NODE, *(Column(name) for name in checks)]
     rows = list(zip(*checks.values()))
     cells = [(row[0].name, row[0].type, *map(_cell, row)) for row in rows]
@@ -145,6 +147,7 @@ def _cell(check: NodeCheck) -> str:
 
 
 def _verdict(found: list[NodeCheck]) -> str:
+    """Return a line that says how many nodes agree, or which node is the first that does not."""
     compared = [c for c in found if (c.ok and not c.note) or not c.ok]
     wrong = [c for c in found if not c.ok]
     skipped = len(found) - len(compared)

@@ -72,6 +72,7 @@ def _mul(b: Builder, op: Op) -> None:
 
 
 def _div(b: Builder, op: Op) -> None:
+    """Add the layers of a division: by a constant a Scale or Power, else a product with the reciprocal."""
     left, right = op.inputs[0], op.inputs[1]
     constant = b.const_array(right)
     if constant is not None:

@@ -131,7 +131,7 @@ class Builder(Emitter):
 
     def constant_blob(self, array: Array) -> BlobView:
         """Add a layer that produces a constant (DummyData where all elements are equal, else Parameter)."""
-        need(array.dtype.kind == "f", f"a constant of {array.dtype} is read as data: Caffe has float32 only")
+        need(array.dtype.kind == "f", f"a layer reads a constant of {array.dtype}, but Caffe has float32 only")
         values = np.asarray(array, np.float32)
         dims = {"shape": {"dim": [int(d) for d in values.shape]}}
         if values.size and (values == values.flat[0]).all() and self.dialect.has("DummyData"):

@@ -109,14 +109,15 @@ def encode(values: Mapping[str, Any], fields: Fields) -> bytes:
             out += tag(declared.number, _BYTES) + varint(len(packed)) + packed
             continue
         for one in found:
-            out += _one(one, declared)
+            out += _encode_value(one, declared)
     return bytes(out)
 
 
 _FIXED = {"double": "<d", "fixed64": "<Q", "sfixed64": "<q", "fixed32": "<I", "sfixed32": "<i"}
 
 
-def _one(value: Any, declared: Field) -> bytes:
+def _encode_value(value: Any, declared: Field) -> bytes:
+    """Return one value of a field in binary form, with its tag."""
     kind, number = declared.kind, declared.number
     if isinstance(value, Mapping):
         inner = encode(value, fields_of(declared))

@@ -61,6 +61,7 @@ def blobs_with_axis(
 
 
 def _concat(b: Builder, op: Op) -> None:
+    """Add a Concat of the inputs that are not empty, or a Tile where all are the same blob."""
     values = [v for v in op.inputs if v is not None and math.prod(v.shape)]
     if len(values) == 1:
         b.set_view(op.outputs[0], b.view(values[0]))
@@ -122,6 +123,7 @@ def _bounds(b: Builder, op: Op) -> dict[int, tuple[int, int, int]]:
 
 
 def _slice(b: Builder, op: Op) -> None:
+    """Add the layers of a Slice: one for all slices of the same input, or a slice or crop of its own."""
     cuts = _bounds(b, op)
     view = b.view(op.inputs[0])
     if not cuts:
@@ -208,6 +210,7 @@ def _select(b: Builder, x: BlobView, axis: int, cells: Array) -> BlobView:
 
 
 def _gather(b: Builder, op: Op) -> None:
+    """Add a Slice for consecutive indices; select other cells by a product with a matrix."""
     view = b.view(op.inputs[0])
     rank = len(view.shape)
     axis = int(op.attrs.get("axis", 0)) % rank

@@ -104,6 +104,7 @@ def _selu(b: Builder, op: Op) -> None:
 
 
 def _prelu(b: Builder, op: Op) -> None:
+    """Add a ReLU for one slope, a PReLU for one slope per channel, else max(x, 0) - slope * max(-x, 0)."""
     slope = b.const_array(op.inputs[1])
     b.need(slope is not None, "no PReLU with a computed slope")
     view = b.view(op.inputs[0])

@@ -61,12 +61,12 @@ def as_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else [value]
 
 
-def is_truth(value: Any) -> bool:
+def is_truth(value: object) -> bool:
     """Return whether a value is `true` or `false`, not a number or a word."""
     return isinstance(value, (Flag, bool, np.bool_))
 
 
-def _category(value: Any) -> str:
+def _category(value: object) -> str:
     """Return the category of a value in the words of an error message."""
     if isinstance(value, Mapping):
         return "a message"
@@ -80,6 +80,7 @@ def _category(value: Any) -> str:
 
 
 def _kind(name: str, given: Sequence[Placed]) -> Kind:
+    """Return the type that can hold all values of a field. Raises LayerError where there is none."""
     categories: dict[str, Placed] = {}
     for place, value in given:
         categories.setdefault(_category(value), (place, value))
@@ -105,14 +106,14 @@ def _kind(name: str, given: Sequence[Placed]) -> Kind:
     )
 
 
-def _is_bool(value: Any) -> bool:
+def _is_bool(value: object) -> bool:
     """Return whether a field of type bool can hold the value. Protobuf also reads 0, 1, t and f."""
     if isinstance(value, str):
         return value in _TRUTH_WORDS
     return is_truth(value) or (isinstance(value, (int, np.integer)) and int(value) in (0, 1))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = "{ ... }" if isinstance(value, Mapping) else str(value)
     return text if len(text) <= 40 else text[:37] + "..."
 

@@ -14,6 +14,7 @@ from anylayer.writers.caffe.views import AxisProduct, BlobView
 
 
 def _gemm(b: Builder, op: Op) -> None:
+    """Add an InnerProduct for a product with constant weights and an optional bias per output."""
     weights = b.const_array(op.inputs[1])
     b.need(weights is not None and not op.attrs.get("transA"), "no product of two computed matrices")
     if weights is None:
@@ -58,6 +59,7 @@ def inner_product(b: Builder, value: Value | None, rows: Array, bias: Array | No
 
 
 def _matmul(b: Builder, op: Op) -> None:
+    """Add the layers of a product with one constant matrix on either side."""
     left, right = b.const_array(op.inputs[0]), b.const_array(op.inputs[1])
     if right is not None:
         matrix = right.reshape(right.shape[-2:]) if right.ndim > 2 and math.prod(right.shape[:-2]) == 1 else right

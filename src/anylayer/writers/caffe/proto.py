@@ -126,6 +126,7 @@ class _Writer:
     def _declaration(
         self, message: str, name: str, declared: Field, fields: Fields, enums: dict[str, dict[str, int]]
     ) -> str:
+        """Return the line that declares a field. Add the enum or message of its type."""
         kind = declared.kind
         if isinstance(kind, Enum):
             phase = kind.numbers == {"TRAIN": 0, "TEST": 1}

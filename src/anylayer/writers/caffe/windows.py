@@ -199,6 +199,8 @@ def _pooled_axes(
 
 
 def _pool(b: Builder, op: Op) -> None:
+    """Add a Pooling, a Crop where it has more windows, and a Scale where Caffe divides by other numbers of
+    cells."""
     average = op.op in ("AveragePool", "GlobalAveragePool")
     b.need(
         len(op.outputs) < 2 or not b.value_uses.get(op.outputs[1]), "no pooling with int64 indices of the maxima"

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -219,7 +218,9 @@ def _input(b: Builder, value: Value) -> tuple[str, Shape] | None:
     if not b.has_consumers(value):
         return None
     if value.dtype != np.float32 or not all(isinstance(d, int) and d > 0 for d in value.shape):
-        raise EngineError(f"engine 'ncnn' takes float32 of known size, got input '{value.name}' {value.type}")
+        raise EngineError(
+            f"engine 'ncnn' accepts only float32 inputs of static size, got '{value.name}' {value.type}"
+        )
     shape = blob_shape(value.shape)
     blob = b.blobs[value] = b.add("Input", [], shape, shape_params(shape))
     return blob, shape
@@ -305,12 +306,12 @@ def _hint(shape: Shape) -> list[int]:
 
 def _param(key: int, value: int | float | Sequence[int] | Sequence[float]) -> str:
     """Return a parameter as the .param file spells it: "key=value", or an array with its length."""
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, Sequence):
         return f"{-23300 - key}={len(value)}" + "".join(f",{_number(v)}" for v in value)
     return f"{key}={_number(value)}"
 
 
-def _number(value: Any) -> str:
+def _number(value: float) -> str:
     """Return a number as text: an integer, or a float with 10 significant digits."""
     return f"{float(value):.9e}" if isinstance(value, (float, np.floating)) else str(int(value))
 

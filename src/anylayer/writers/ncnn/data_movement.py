@@ -106,6 +106,7 @@ def _shape_with_axis(shape: Sequence[int], axis: int) -> tuple[Shape, int]:
 
 
 def _concat(b: Builder, op: Op) -> list[str]:
+    """Add a Concat of the inputs that are not empty."""
     values = [present(v) for v in op.inputs if v is not None and math.prod(v.shape)]
     out = op.outputs[0]
     axis = int(op.attrs["axis"]) % len(out.shape)
@@ -123,6 +124,7 @@ def _concat(b: Builder, op: Op) -> list[str]:
 
 
 def _slice(b: Builder, op: Op) -> list[str]:
+    """Add a Crop for a Slice with step 1."""
     x, out = present(op.inputs[0]), op.outputs[0]
     cuts = slice_cuts(op)
     if cuts is None:
@@ -206,6 +208,7 @@ def _repeat(b: Builder, blob: str, outer: int, inner: int, times: int) -> str:
 
 
 def _split(b: Builder, op: Op) -> list[str]:
+    """Add a Slice, ncnn's name for Split."""
     x = present(op.inputs[0])
     axis = int(op.attrs.get("axis", 0)) % len(x.shape)
     shape, blob_axis = _shape_with_axis(x.shape, axis)
@@ -219,6 +222,7 @@ _BORDERS = {"constant": 0, "edge": 1, "reflect": 2}
 
 
 def _pad(b: Builder, op: Op) -> list[str]:
+    """Add a Padding of at most three axes."""
     x, out = present(op.inputs[0]), op.outputs[0]
     padding = padding_of(op)
     if padding is None:

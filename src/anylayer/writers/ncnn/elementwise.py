@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -126,7 +125,7 @@ def _divisor(b: Builder, value: Value) -> str:
     return b.add("Clip", [blob], b.shapes[blob], {1: _HUGE})
 
 
-def _broadcast(b: Builder, code: int, x: tuple[str, Sequence[Any]], y: tuple[str, Sequence[Any]]) -> str:
+def _broadcast(b: Builder, code: int, x: tuple[str, Sequence[int]], y: tuple[str, Sequence[int]]) -> str:
     """Add a BinaryOp on two blobs with the shapes of their values, which are broadcast."""
     if tuple(x[1]) == tuple(y[1]) and b.shapes[x[0]] == b.shapes[y[0]]:
         return b.add("BinaryOp", [x[0], y[0]], b.shapes[x[0]], {0: code})

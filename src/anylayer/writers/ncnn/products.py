@@ -25,6 +25,7 @@ _REDUCTIONS = {
 
 
 def _gemm(b: Builder, op: Op) -> list[str]:
+    """Add an InnerProduct for a product with constant weights."""
     x, w = op.inputs[:2]
     if x is None or w is None or w.const is None:
         raise Unsupported("computed weights")
@@ -57,6 +58,7 @@ def _inner_product(b: Builder, x: str, weights: Array, bias: Array | None) -> st
 
 
 def _matmul(b: Builder, op: Op) -> list[str]:
+    """Add an InnerProduct for a constant right matrix, else a MatMul."""
     x, y = (present(v) for v in op.inputs)
     if y.const is not None and len(y.shape) == 2 and x.const is None:
         return [_inner_product(b, b.blob_of_shape(x, _rows(x.shape)), np.asarray(y.const.T, np.float32), None)]
@@ -80,6 +82,7 @@ def _softmax(b: Builder, op: Op) -> list[str]:
 
 
 def _reduce(b: Builder, op: Op) -> list[str]:
+    """Add a Reduction along the axes that do not have size 1."""
     x = present(op.inputs[0])
     axes = {i for i in axes_of(op) if x.shape[i] != 1}
     if not axes:

@@ -64,6 +64,7 @@ def _conv(b: Builder, op: Op) -> list[str]:
 
 
 def _conv_transpose(b: Builder, op: Op) -> list[str]:
+    """Add a Deconvolution, with its weights in the order (outputs, inputs, height, width)."""
     x, _ = _planes(b, op.inputs[0])
     weights = _constant(op.inputs[1], "kernel")
     group = int(op.attrs.get("group", 1))
@@ -151,6 +152,7 @@ def _by_channel(op: Op, out: Value, channels: int) -> Array | None:
 
 
 def _pool(b: Builder, op: Op) -> list[str]:
+    """Add a Pooling of maps."""
     x, (channels, height, width) = _planes(b, op.inputs[0])
     kernel, strides, dilations, (top, left), (bottom, right) = _windows(op)
     require(len(op.outputs) == 1, "the indices of the maxima")
@@ -182,6 +184,7 @@ def _global_pool(b: Builder, op: Op) -> list[str]:
 
 
 def _resize(b: Builder, op: Op) -> list[str]:
+    """Add an Interp for linear interpolation, or repeat pixels for nearest interpolation."""
     x, (channels, height, width) = _planes(b, op.inputs[0])
     out = without_batch(op.outputs[0].shape)
     require(out[0] == channels and len(out) == 3, "resized channels")

@@ -29,9 +29,9 @@ RUNS = "onnxruntime"
 
 _PROTOBUF_LIMIT = 1 << 31
 """Bytes that a protobuf message can have."""
-_ROOM = 1 << 26
+_RESERVED = 1 << 26
 """Bytes of a message that are reserved for everything other than weights."""
-_SMALL = 1024
+_INLINE_LIMIT = 1024
 """Bytes up to which a constant always stays in the model."""
 _ALIGNMENT = 4096
 """Alignment of each constant in the weights file, so that a reader can map it (onnx.proto, external_data)."""
@@ -46,11 +46,11 @@ def write(
 
     external: put the weights into a second file, `path` plus ".data". None does so if they do not fit into 2 GiB,
         the limit of protobuf.
-    precision: "float32", or "float16": weights and most operators in float16, inputs and outputs as they are.
-        Operators that lose much in float16 stay in float32.
+    precision: "float32", or "float16": weights and most operators in float16, inputs and outputs unchanged.
+        Operators that lose much precision in float16 stay in float32.
     applied: options whose effect is in `source.graph` already.
 
-    Raises FileError where the checker refuses the file, and InputError for a precision that cannot be had.
+    Raises FileError where the checker refuses the file, and InputError for a precision that cannot be written.
     """
     need_precision(precision)
     half = precision == "float16"
@@ -60,7 +60,7 @@ def write(
             o.body = _simplified(o.body)
     size = sum(v.const.nbytes for v in _constants(graph) if v.const is not None)
     if external is None:
-        external = size > _PROTOBUF_LIMIT - _ROOM
+        external = size > _PROTOBUF_LIMIT - _RESERVED
     if half:
         _need_half(graph, external)
     data = path.with_name(f"{path.name}.data")
@@ -98,22 +98,23 @@ def _simplified(graph: Graph) -> Graph:
 
 
 def _need_half(graph: Graph, external: bool) -> None:
-    """Raise InputError for what the converter to float16 does not do."""
+    """Raise InputError for a graph that cannot be converted to float16."""
     need(
         not external,
-        "precision='float16' needs the weights in the file itself, which has less than 2 GiB",
+        "precision='float16' needs the weights in the file itself, which must have less than 2 GiB",
         InputError,
     )
     need(
         not any(o.kept or o.body is not None for o in graph.ops),
-        "precision='float16' goes with standard operators only; leave out functions and keep",
+        "precision='float16' needs standard operators only; omit functions and keep",
         InputError,
     )
     large = too_large(graph)
-    need(not large, f"{''.join(large[:1])}: a weight is beyond 65504, the largest number of float16", InputError)
+    need(not large, f"{''.join(large[:1])}: a weight exceeds 65504, the largest number of float16", InputError)
 
 
 def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None, half: bool = False) -> None:
+    """Write a graph with the names, opsets and metadata of its source."""
     name = source.network.name or path.stem
     values = {name for node in source.network.nodes for name in node.outputs}
     renamed = other_outputs(source)
@@ -186,7 +187,7 @@ class _WeightsFile:
 
     def __call__(self, name: str, value: Value) -> tuple[str, int] | None:
         array = value.const
-        if array is None or array.nbytes <= _SMALL:
+        if array is None or array.nbytes <= _INLINE_LIMIT:
             return None
         if value not in self.offsets:
             self.file.write(bytes(-self.file.tell() % _ALIGNMENT))

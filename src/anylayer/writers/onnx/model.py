@@ -358,5 +358,5 @@ def _element_type(dtype: np.dtype[Any]) -> int:
     return int(helper.np_dtype_to_tensor_dtype(dtype))
 
 
-def _dims(shape: tuple[Any, ...]) -> list[Any]:
+def _dims(shape: Sequence[int | str | Dim]) -> list[int | str]:
     return [d if isinstance(d, str) else d.name if isinstance(d, Dim) else int(d) for d in shape]
