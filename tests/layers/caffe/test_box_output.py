@@ -106,7 +106,7 @@ test_kind_of_overlap = rejected({"nms_type": "IOMU"}, "nms_type 'IOMU' is not su
 test_negative_threshold = rejected({"iou_thr": -1.0}, "iou_thr must not be negative, got -1")
 test_growth = rejected({"field_whr": 0.0}, "field_whr must be positive, got 0")
 test_sizes = rejected({"field_h": [40]}, "2 maps need 2 values of field_h, got 1")
-test_three_outputs = rejected({}, "gives regions, and regions with scores; the node has 3 outputs", tops=3)
+test_three_outputs = rejected({}, "has at most 2 outputs (regions, regions with scores), got 3", tops=3)
 test_means = rejects(
     "BoxOutput",
     {"box_output_param": P, "bbox_reg_param": {"bbox_mean": [0.0], "bbox_std": STD}},

@@ -101,9 +101,9 @@ test_exposed_inputs = rejected(
     {"expose_hidden": 1}, "takes 4 or 5 inputs (x, cont, a static input, the state), got 2", tops=3
 )
 test_exposed_outputs = rejected(
-    {"expose_hidden": 1}, "gives 3 outputs with expose_hidden: true, the node has 1", [X, CONT, *FIRST]
+    {"expose_hidden": 1}, "has 3 outputs with expose_hidden: true, got 1", [X, CONT, *FIRST]
 )
-test_two_outputs = rejected({}, "gives 1 output with expose_hidden: false, the node has 2", tops=2)
+test_two_outputs = rejected({}, "has 1 output with expose_hidden: false, got 2", tops=2)
 test_cont_shape = rejected({}, "cont must be of shape (4, 3), got (3, 4)", [X, CONT.T])
 test_x_rank = rejected({}, "x must be of shape (T, N, ...), got (4,)", [X[:, 0, 0], CONT])
 test_static_batch = rejected({}, "the static input must be of shape (3, ...), got (2, 6)", [X, CONT, STATIC[:2]])

@@ -68,7 +68,7 @@ test_exposed_outputs = rejects(
     "RNN",
     {"num_output": D, "expose_hidden": 1},
     inputs=[X, CONT, FIRST],
-    text="gives 2 outputs with expose_hidden: true, the node has 1",
+    text="has 2 outputs with expose_hidden: true, got 1",
 )
 test_missing_weights = rejects(
     "RNN",

@@ -48,13 +48,13 @@ def only_best(scores: Any, k: int, least: float) -> Any:
 
 
 def for_overlap(boxes: Any, extra: float = 0.0) -> Any:
-    """`boxes` (..., 4) as ops.nms must see them so that overlaps come out as Caffe's.
+    """Return `boxes` (..., 4) in the form in which ops.nms computes Caffe's overlaps.
 
-    A box whose end lies before its start has no area in Caffe's bbox_util, hence no overlap, where ONNX would
-    swap its corners: it becomes a point. `extra` is what Caffe adds to a box's width and height to have its
-    size in pixels: ends move by it, and so intersections grow by it too. (Boxes with a gap of less than
-    `extra` then touch, where Caffe finds them apart: for `extra` 1 that exceeds a threshold of 0.5 only
-    between boxes narrower than one pixel.)
+    A box whose end lies before its start has no area in Caffe's bbox_util, and so no overlap, whereas ONNX would
+    swap its corners: it becomes a point. `extra` is the number that Caffe adds to width and height of a box in
+    pixels. It extends the boxes, and so their intersections. (Boxes with a gap below `extra` then overlap, which
+    they do not in Caffe. For `extra` 1 this exceeds a threshold of 0.5 only between boxes narrower than one
+    pixel.)
     """
     ordered = (boxes[..., 2:] >= boxes[..., :2]).all(axis=-1, keepdims=True)
     wider = boxes + np.array([0, 0, extra, extra], np.float32) if extra else boxes

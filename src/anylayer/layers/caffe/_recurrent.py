@@ -35,8 +35,8 @@ class Recurrent(Layer):
         wanted = 1 + self.states * self.expose_hidden
         need(
             self.outputs == wanted,
-            f"gives {wanted} output{'s' * (wanted > 1)} with expose_hidden: {str(self.expose_hidden).lower()}, "
-            f"the node has {self.outputs}",
+            f"has {wanted} output{'s' * (wanted > 1)} with expose_hidden: {str(self.expose_hidden).lower()}, "
+            f"got {self.outputs}",
         )
 
     def split(self, inputs: Sequence[Any]) -> tuple[Any, Any, Any, list[Any]]:

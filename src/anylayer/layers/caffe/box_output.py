@@ -45,7 +45,7 @@ class BoxOutput(Layer):
         need(self.iou_thr >= 0, f"iou_thr must not be negative, got {self.iou_thr:g}")
         for name in ("field_whr", "field_xyr"):
             need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name):g}")
-        need(self.outputs <= 2, f"gives regions, and regions with scores; the node has {self.outputs} outputs")
+        need(self.outputs <= 2, f"has at most 2 outputs (regions, regions with scores), got {self.outputs}")
 
     def forward(self, *maps: Any) -> Any:
         self._check(maps)

@@ -55,7 +55,7 @@ class BayesianDropout(Layer):
     def forward(self, x: Any) -> Any:
         need(
             not self.sample_weights_test,
-            "sample_weights_test: true draws random masks while running, which gives no fixed answer. "
+            "sample_weights_test: true draws random masks at test time, so the output is not defined. "
             "Remove the field for the mean prediction",
         )
         return x

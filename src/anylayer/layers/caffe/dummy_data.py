@@ -34,7 +34,7 @@ class DummyData(Layer):
             values = filler.fill(shape)
             need(
                 values is not None,
-                f"data_filler {i} of type '{filler.type}' draws random values, which gives no fixed answer. "
+                f"data_filler {i} of type '{filler.type}' draws random values, so the output is not defined. "
                 "Make it an Input layer and feed the values",
             )
             outputs.append(values)

@@ -23,7 +23,7 @@ class SpatialDropout(Layer):
     def setup(self) -> None:
         need(
             not self.sample_weights_test,
-            "sample_weights_test: true draws random masks while running, which gives no fixed answer. "
+            "sample_weights_test: true draws random masks at test time, so the output is not defined. "
             "Remove the field for the mean prediction",
         )
 

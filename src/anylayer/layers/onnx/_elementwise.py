@@ -84,7 +84,7 @@ def _mean(call: Call, *inputs: Any) -> Any:
 
 @meaning("Div")
 def _div(call: Call, a: Any, b: Any) -> Any:
-    """Integers are rounded towards zero."""
+    """Divide two inputs, with integers rounded towards zero."""
     if a.dtype.kind == "f":
         return a / b
     floor = a // b
@@ -117,7 +117,7 @@ def _where(call: Call, condition: Any, a: Any, b: Any) -> Any:
 
 @meaning("Clip", traceable=True)
 def _clip(call: Call, x: Any, low: Any = None, high: Any = None) -> Any:
-    """The upper bound counts where the bounds cross."""
+    """Clip the input. The upper bound counts where the bounds cross."""
     if low is not None:
         x = np.maximum(x, low)
     return x if high is None else np.minimum(x, high)

@@ -60,7 +60,7 @@ def _moved(call: Call, attribute: str, i: int) -> None:
 
 @before(7, "Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
 def _limited_broadcast(call: Call) -> None:
-    """`axis` is the axis of the first input at which the axes of the second begin."""
+    """Expand the second input, whose axes begin at `axis` of the first."""
     a, b = call.inputs
     if call["broadcast"] and call["axis"] is not None and len(b.shape):
         axis = call["axis"] % len(a.shape)
@@ -96,7 +96,7 @@ def _named_dtype(call: Call) -> None:
 
 @before(13, "Softmax", "LogSoftmax", "Hardmax")
 def _flattened(call: Call) -> None:
-    """All axes from `axis` on count as one."""
+    """Flatten all axes from `axis` on into one."""
     x = call.inputs[0]
     axis = call["axis"] % max(len(x.shape), 1)
     if axis == len(x.shape) - 1:
@@ -172,7 +172,7 @@ def _pads(call: Call) -> None:
 
 @before(6, "Tile")
 def _tiles(call: Call) -> None:
-    """The inputs were a number of repetitions and an axis."""
+    """Turn a number of repetitions and an axis into repeats."""
     x, tiles, axis = call.inputs
     repeats = np.ones(len(x.shape), np.int64)
     repeats[int(np.asarray(axis).reshape(()))] = int(np.asarray(tiles).reshape(()))
@@ -195,7 +195,7 @@ def _scatter(call: Call) -> None:
 
 @before(10, "Upsample")
 def _upsample(call: Call) -> None:
-    """The scales were two attributes, then a list, then an input."""
+    """Turn the scales, which were two attributes, then a list, then an input, into those of Resize."""
     if call.version < 7:
         _put(call, 1, np.array([1, 1, call["height_scale"], call["width_scale"]], np.float32))
     elif call.version < 9:
@@ -214,7 +214,7 @@ def _resize(call: Call) -> None:
 
 @before(1 << 30, "Resize")
 def _empty_inputs(call: Call) -> None:
-    """An empty array stands for an absent input: PyTorch 1.3 to 1.6 write scales and sizes so."""
+    """Drop empty arrays, which stand for absent inputs: PyTorch 1.3 to 1.6 write scales and sizes so."""
     call.inputs[1:] = [None if x is not None and tuple(x.shape) == (0,) else x for x in call.inputs[1:]]
     while call.inputs[-1] is None:
         call.inputs.pop()
@@ -265,7 +265,7 @@ def _named_mode(call: Call) -> None:
 
 @before(21, "GroupNormalization")
 def _by_channel(call: Call) -> None:
-    """Scale and bias had one number per group."""
+    """Repeat scale and bias, which had one number per group, per channel."""
     x, scale, bias = call.inputs
     each = x.shape[1] // max(scale.shape[0], 1)
     call.inputs = [x, np.repeat(scale, each), np.repeat(bias, each)]

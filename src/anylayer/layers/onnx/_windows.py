@@ -188,7 +188,10 @@ def _lp_pool(call: Call, x: Any) -> Any:
 
 @meaning("MaxUnpool")
 def _max_unpool(call: Call, x: Any, indices: Any, shape: Any = None) -> Any:
-    """Indices count the cells of the input of the pooling, and so those of `shape` only when both are equal."""
+    """Undo a maximum pooling.
+
+    Indices count the cells of the input of the pooling, so those of `shape` only when both shapes are equal.
+    """
     axes = len(x.shape) - 2
     pads = call["pads"] or (0,) * (2 * axes)
     strides = call["strides"] or (1,) * axes
@@ -299,7 +302,7 @@ def _grid_sample(call: Call, x: Any, grid: Any) -> Any:
 
 @meaning("RoiAlign")
 def _roi_align(call: Call, x: Any, rois: Any, batch: Any) -> Any:
-    """The "max" of ONNX is over weighted cells, that of anylayer.ops over samples."""
+    """Average the samples in each bin. "max" is not covered: ONNX means weighted cells, anylayer.ops samples."""
     if call["mode"] != "avg":
         raise Uncovered
     return ops.roi_align(

@@ -31,7 +31,7 @@ class _Control(Layer):
         super().prepare(node, dialect)
 
     def inside(self, graph: Subgraph, inputs: Sequence[Any]) -> list[Any]:
-        """Restep the outputs of a network inside the operator for these inputs; captured values come last."""
+        """Return the outputs of a network inside the operator for these inputs; captured values come last."""
         network = graph.network
         need(
             len(inputs) == len(network.inputs),
@@ -57,7 +57,7 @@ def _definitions(node: Node) -> list[Definition]:
 
 
 def _stack(rows: Sequence[Any], axis: int = 0) -> Any:
-    """Restep the rows of all steps as one array."""
+    """Return the rows of all steps as one array."""
     if not all(map(is_static, rows)):
         raise TraceError("the sizes of its rows are known only when the network runs")
     return np.stack(rows, axis)

@@ -17,7 +17,7 @@ _TABLE = 1 << 10
 
 
 def resized(x: Any, size: Any) -> list[int]:
-    """Return the height and width that pictures (N, H, W, C) are resized to."""
+    """Return the height and width to which images (N, H, W, C) are resized."""
     need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
     wanted = integers(size, "size")
     need(
