@@ -45,10 +45,12 @@ test_one_axis_is_one_channel = case(
 test_two_axes = case(
     "BatchNorm", {"eps": 0}, inputs=[[[3, 5]]], blobs=[[1.0, 1.0], [4.0, 1.0], [1.0]], outputs=[[[1, 4]]]
 )
-test_blob_shape = rejects(
+test_rejects_blob_shape = rejects(
     "BatchNorm", inputs=[X], blobs=[MEAN[:2], VARIANCE, ramp(1)], text="blob 0 (mean) has shape (2,)"
 )
-test_blob_count = rejects("BatchNorm", inputs=[X], blobs=[MEAN, VARIANCE], text="blob 2 (factor) is missing")
-test_unknown_field = rejects(
+test_rejects_blob_count = rejects(
+    "BatchNorm", inputs=[X], blobs=[MEAN, VARIANCE], text="blob 2 (factor) is missing"
+)
+test_rejects_unknown_field = rejects(
     "BatchNorm", {"epsilon": 1e-3}, inputs=[X], text="batch_norm_param has no field 'epsilon'"
 )

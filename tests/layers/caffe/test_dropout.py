@@ -9,7 +9,7 @@ test_scaled_when_running = case(
     "Dropout", {"dropout_ratio": 0.75, "scale_train": False}, inputs=[X], outputs=[X / 4]
 )
 test_segnet = case("Dropout", dialect="segnet", inputs=[X], outputs=[X])
-test_bayesian = rejects(
+test_rejects_bayesian = rejects(
     "Dropout", {"sample_weights_test": True}, inputs=[X], text="sample_weights_test: true draws random masks"
 )
-test_unknown = rejects("Dropout", {"rate": 0.5}, inputs=[X], text="dropout_param has no field 'rate'")
+test_rejects_unknown = rejects("Dropout", {"rate": 0.5}, inputs=[X], text="dropout_param has no field 'rate'")

@@ -29,22 +29,22 @@ test_maximum_in_place_leaves_input_0_out = case(
     outputs=[B],
     notes=["MAX in place leaves input 0 out"],
 )
-test_no_broadcasting = rejects(
+test_rejects_no_broadcasting = rejects(
     "Eltwise",
     inputs=[ramp(1, 4, 3, 3), ramp(1, 4, 1, 1)],
     text="inputs must have one shape: input 0 is (1, 4, 3, 3), input 1 is (1, 4, 1, 1). Eltwise does not",
 )
-test_coefficient_count = rejects(
+test_rejects_coefficient_count = rejects(
     "Eltwise", {"coeff": 2}, inputs=[A, B], text="coeff must be given once for each of the 2 inputs, got 1"
 )
-test_coefficients_of_a_product = rejects(
+test_rejects_coefficients_of_a_product = rejects(
     "Eltwise",
     {"operation": 0, "coeff": [1, 1]},
     inputs=[A, B],
     text="coeff goes with operation SUM only, got PROD",
 )
-test_one_input = rejects("Eltwise", inputs=[A], text="takes 2 inputs or more, got 1")
-test_operation = rejects(
+test_rejects_one_input = rejects("Eltwise", inputs=[A], text="takes 2 inputs or more, got 1")
+test_rejects_operation = rejects(
     "Eltwise",
     {"operation": "MIN"},
     inputs=[A, B],

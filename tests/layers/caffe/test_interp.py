@@ -111,13 +111,13 @@ test_needs_a_size = rejects(
     "Interp", inputs=[SMALL], text="the size is missing: give height and width, zoom_factor or"
 )
 test_needs_both_sides = rejects("Interp", {"height": 3}, inputs=[SMALL], text="the size is missing")
-test_pad = rejects(
+test_rejects_pad = rejects(
     "Interp",
     {"pad_beg": 1, "height": 3, "width": 3},
     inputs=[SMALL],
     text="pad_beg must be 0 or negative (it crops), got 1",
 )
-test_pads_leave_something = rejects(
+test_rejects_pads_leave_something = rejects(
     "Interp",
     {"pad_end": -2, "zoom_factor": 2},
     inputs=[SMALL],
@@ -129,28 +129,28 @@ test_zoom_is_positive = rejects(
 test_shrink_is_positive = rejects(
     "Interp", {"shrink_factor": -1}, inputs=[SMALL], text="shrink_factor must be at least 1, got -1"
 )
-test_empty_output = rejects(
+test_rejects_empty_output = rejects(
     "Interp",
     {"height": 0, "width": 3},
     inputs=[SMALL],
     text="the output must have 1..32768 rows and columns, got 0 x 3",
 )
-test_huge_output = rejects(
+test_rejects_huge_output = rejects(
     "Interp",
     {"height": 2000000000, "width": 2},
     inputs=[SMALL],
     text="1..32768 rows and columns, got 2000000000 x 2",
 )
-test_huge_plane = rejects(
+test_rejects_huge_plane = rejects(
     "Interp",
     {"height": 32768, "width": 32768},
     inputs=[SMALL],
     text="the output must have at most 134217728 pixels, got 32768 x 32768",
 )
-test_rank = rejects(
+test_rejects_rank = rejects(
     "Interp", {"zoom_factor": 2}, inputs=[[[1, 2]]], text="must be of shape (N, C, H, W), got (1, 2)"
 )
-test_rank_of_size = rejects(
+test_rejects_rank_of_size = rejects(
     "Interp", inputs=[SMALL, [1, 2]], text="input 1 must be of shape (N, C, H, W), got (2,)"
 )
 test_opencv_has_no_shrink = rejects(
@@ -170,7 +170,7 @@ test_model_optimizer_has_no_full_zoom = rejects(
     inputs=[SMALL],
     text="the Model Optimizer's Interp has no full_zoom_factor",
 )
-test_unknown_field = rejects("Interp", {"zoom": 2}, inputs=[SMALL], text="zoom")
+test_rejects_unknown_field = rejects("Interp", {"zoom": 2}, inputs=[SMALL], text="zoom")
 test_from_text = reads(
     """layer { name: "up" type: "Interp" bottom: "in0" top: "up"
          interp_param { pad_beg: -1 pad_end: -2 height: 7 width: 9 } }""",

@@ -13,20 +13,20 @@ test_subtracted = case(
     outputs=[[[[[-20, 10]], [[20, 50]]]]],
 )
 test_values_repeat = case("Mean", {"operation": "ADD", "value": [1]}, inputs=[X, X + 1], outputs=[X + 1, X + 2])
-test_values = rejects(
+test_rejects_values = rejects(
     "Mean",
     {"operation": "ADD", "value": [1, 2, 3]},
     inputs=[X],
     text="3 values do not divide the 2 channels of input 0",
 )
-test_file = rejects(
+test_rejects_file = rejects(
     "Mean",
     {"operation": "ADD", "file": "m.binaryproto"},
     inputs=[X],
     text="a mean image ('m.binaryproto') is not supported",
 )
-test_no_value = rejects("Mean", {"operation": "ADD"}, inputs=[X], text="needs at least one value")
-test_no_operation = rejects("Mean", {"value": [1]}, inputs=[X], text="parameter 'operation' is missing")
-test_outputs = rejects(
+test_rejects_no_value = rejects("Mean", {"operation": "ADD"}, inputs=[X], text="needs at least one value")
+test_rejects_no_operation = rejects("Mean", {"value": [1]}, inputs=[X], text="parameter 'operation' is missing")
+test_rejects_outputs = rejects(
     "Mean", {"operation": "ADD", "value": [1]}, inputs=[X, X], text="2 inputs need 2 outputs, got 1"
 )

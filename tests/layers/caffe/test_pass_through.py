@@ -5,4 +5,6 @@ from tests.layers.harness import case, ramp, rejects
 
 test_forward = case("PassThrough", {"stride": 2}, inputs=[X], outputs=[column(ASCEND)])
 test_reverse = case("PassThrough", {"reverse": True}, inputs=[X], outputs=[[[REVERSE]]])
-test_blocks = rejects("PassThrough", inputs=[ramp(1, 4, 2, 3)], text="stride=2 does not divide 2 x 3 pixels")
+test_rejects_blocks = rejects(
+    "PassThrough", inputs=[ramp(1, 4, 2, 3)], text="stride=2 does not divide 2 x 3 pixels"
+)

@@ -21,9 +21,15 @@ test_needs_an_axis = rejects(
     "Reverse", inputs=[ramp(3)], text="axis is missing: forks of Caffe take axis 0, refuse, or"
 )
 test_synopsys_needs_an_axis = rejects("Reverse", dialect="synopsys", inputs=[ramp(3)], text="axis is missing")
-test_range = rejects("Reverse", {"axis": 2}, inputs=[ramp(2, 3)], text="axis=2 must lie in -2..1 for shape (2, 3)")
-test_negative_range = rejects("Reverse", {"axis": -3}, inputs=[ramp(2, 3)], text="axis=-3 must lie in -2..1")
-test_twice = rejects("Reverse", {"axis": [1, -1]}, inputs=[ramp(2, 3)], text="axis names an axis twice: 1, -1")
+test_rejects_range = rejects(
+    "Reverse", {"axis": 2}, inputs=[ramp(2, 3)], text="axis=2 must lie in -2..1 for shape (2, 3)"
+)
+test_rejects_negative_range = rejects(
+    "Reverse", {"axis": -3}, inputs=[ramp(2, 3)], text="axis=-3 must lie in -2..1"
+)
+test_rejects_twice = rejects(
+    "Reverse", {"axis": [1, -1]}, inputs=[ramp(2, 3)], text="axis names an axis twice: 1, -1"
+)
 test_from_text = reads(
     """layer { name: "turn" type: "Reverse" bottom: "in0" top: "turn" reverse_param { axis: 1 axis: -1 } }""",
     axis=(1, -1),

@@ -9,23 +9,23 @@ test_points = case("Slice", {"slice_point": [1, 3]}, inputs=[X], outputs=[X[:, :
 test_axis = case("Slice", {"axis": -1, "slice_point": 1}, inputs=[X], outputs=[X[..., :1], X[..., 1:]])
 test_older_spelling = case("Slice", {"slice_dim": 2}, inputs=[X], outputs=[X[..., :1], X[..., 1:]])
 test_one_output = case("Slice", inputs=[X], outputs=[X])
-test_unequal = rejects(
+test_rejects_unequal = rejects(
     "Slice", inputs=[X], tops=3, text="3 outputs do not divide the axis of size 4; give slice_point"
 )
-test_point_count = rejects(
+test_rejects_point_count = rejects(
     "Slice", {"slice_point": 1}, inputs=[X], tops=3, text="3 outputs need 2 slice_point, got 1"
 )
-test_points_rise = rejects(
+test_rejects_points_rise = rejects(
     "Slice",
     {"slice_point": [2, 2]},
     inputs=[X],
     tops=3,
     text="slice_point must increase from 1 to at most 3, got [2, 2]",
 )
-test_point_too_far = rejects(
+test_rejects_point_too_far = rejects(
     "Slice", {"slice_point": 4}, inputs=[X], tops=2, text="slice_point must increase from 1 to at most 3, got [4]"
 )
-test_both_spellings = rejects(
+test_rejects_both_spellings = rejects(
     "Slice", {"slice_dim": 1, "axis": 1}, inputs=[X], tops=2, text="give axis or slice_dim, not both"
 )
-test_axis_bound = rejects("Slice", {"axis": 3}, inputs=[X], tops=2, text="axis must lie in -3..2")
+test_rejects_axis_bound = rejects("Slice", {"axis": 3}, inputs=[X], tops=2, text="axis must lie in -3..2")

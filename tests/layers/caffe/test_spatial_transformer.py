@@ -82,24 +82,26 @@ def refused(text, fields, *inputs):
 test_theta_is_required = refused(
     "input 1 is missing: it contains the 2 values of theta that the file does not give", FIXED, X
 )
-test_theta_count = refused(
+test_rejects_theta_count = refused(
     "input 1 must have 2 values for each of 2 images (6 less those given), got shape (2, 6)", FIXED, X, T
 )
-test_theta_batch = refused("input 1 must have 6 values for each of 1 images", {}, X[:1], T)
-test_empty = refused("the output must have 1..32768 rows and columns, got 0 x 8", {"output_H": 0}, X, T)
-test_affine_only = refused(
+test_rejects_theta_batch = refused("input 1 must have 6 values for each of 1 images", {}, X[:1], T)
+test_rejects_empty = refused("the output must have 1..32768 rows and columns, got 0 x 8", {"output_H": 0}, X, T)
+test_rejects_affine_only = refused(
     "transform_type must be 'affine', got 'projective'", {"transform_type": "projective"}, X, T
 )
-test_bilinear_only = refused("sampler_type must be 'bilinear', got 'nearest'", {"sampler_type": "nearest"}, X, T)
-test_rank = refused("input 0 must be of shape (N, C, H, W)", {}, X[0], T)
-test_unknown_field = refused("st_param has no field 'de_transform'", {"de_transform": "x"}, X, T)
-test_one_message = rejects(
+test_rejects_bilinear_only = refused(
+    "sampler_type must be 'bilinear', got 'nearest'", {"sampler_type": "nearest"}, X, T
+)
+test_rejects_rank = refused("input 0 must be of shape (N, C, H, W)", {}, X[0], T)
+test_rejects_unknown_field = refused("st_param has no field 'de_transform'", {"de_transform": "x"}, X, T)
+test_rejects_one_message = rejects(
     "SpatialTransformer",
     {"st_param": {"output_H": 4}, "spatial_transform_param": {"output_h": 4}},
     inputs=[X, T],
     text="st_param and spatial_transform_param mean the same: give only one of them",
 )
-test_ascend_field = rejects(
+test_rejects_ascend_field = rejects(
     "SpatialTransformer",
     {"spatial_transform_param": {"output_H": 3}},
     inputs=[X, T],

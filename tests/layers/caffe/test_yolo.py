@@ -81,20 +81,22 @@ def test_length_of_buffers() -> None:
     assert shapes == [(1, 12, 192), (1, 528), (1, 80, 528)]
 
 
-test_channels = rejects(
+test_rejects_channels = rejects(
     "Yolo",
     {**SMALL, "classes": 4},
     inputs=[X],
     tops=3,
     text="2 boxes of 4 coordinates, the objectness and 4 classes make 18 channels, got 16",
 )
-test_outputs = rejects(
+test_rejects_outputs = rejects(
     "Yolo", SMALL, inputs=[X], tops=1, text="three outputs (coordinates, objectness, classes), got 1"
 )
-test_coords = rejects("Yolo", {**SMALL, "coords": 5}, inputs=[X], tops=3, text="coords must be 4, got 5")
-test_classes = rejects("Yolo", {"classes": 1025}, inputs=[X], tops=3, text="classes must lie in 1..1024, got 1025")
-test_boxes = rejects("Yolo", {"boxes": 0}, inputs=[X], tops=3, text="boxes must be at least 1, got 0")
-test_version = rejects(
+test_rejects_coords = rejects("Yolo", {**SMALL, "coords": 5}, inputs=[X], tops=3, text="coords must be 4, got 5")
+test_rejects_classes = rejects(
+    "Yolo", {"classes": 1025}, inputs=[X], tops=3, text="classes must lie in 1..1024, got 1025"
+)
+test_rejects_boxes = rejects("Yolo", {"boxes": 0}, inputs=[X], tops=3, text="boxes must be at least 1, got 0")
+test_rejects_version = rejects(
     "Yolo", {"yolo_version": "V5"}, inputs=[X], tops=3, text="yolo_version must be 'V2' or 'V3', got 'V5'"
 )
 test_from_text = reads(

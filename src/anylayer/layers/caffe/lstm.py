@@ -13,7 +13,7 @@ from anylayer.layers.caffe._recurrent import Recurrent
 
 @layer("LSTM")
 class LSTM(Recurrent):
-    """Compute a long short-term memory over a sequence, which indicators divide.
+    """Compute a long short-term memory over sequences whose starts `cont` marks.
 
     x (T, N, I) and cont (T, N), optionally a static input and the initial state, to h (T, N, D); with
     expose_hidden also the last h and c (1, N, D).

@@ -13,7 +13,7 @@ from anylayer.layers.caffe._recurrent import Recurrent
 
 @layer("RNN")
 class RNN(Recurrent):
-    """Compute a simple recurrent network over a sequence, which indicators divide.
+    """Compute a simple recurrent network over sequences whose starts `cont` marks.
 
     x (T, N, I) and cont (T, N), optionally a static input and the initial state, to o (T, N, D); with
     expose_hidden also the last h (1, N, D). h = tanh(W x + b + W (cont h)), o = tanh(W h + b).

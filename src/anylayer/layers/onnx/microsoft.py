@@ -291,7 +291,7 @@ class QLinearAveragePool(_Unary):
 
 @layer("com.microsoft.QGemm")
 class QGemm(_Quantized):
-    """Compute alpha * A @ B + C for quantized A and B, each transposed on demand.
+    """Compute alpha * A @ B + C for quantized A and B, each optionally transposed.
 
     (M, K) and (K, N) to (M, N). C holds integers in steps of alpha * a_scale * b_scale. The output is quantized
     when it has a scale, else float32. Each quantized array q is followed by its scale and its zero point, and

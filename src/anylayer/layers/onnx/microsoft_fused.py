@@ -66,7 +66,7 @@ class FusedConv(Layer):
 
 @layer("com.microsoft.FusedGemm")
 class FusedGemm(Layer):
-    """Compute activation(alpha * A @ B + beta * C), A and B transposed on demand.
+    """Compute activation(alpha * A @ B + beta * C), A and B optionally transposed.
 
     (M, K) and (K, N) to (M, N); C broadcasts to the output.
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FusedGemm.
@@ -90,7 +90,7 @@ class FusedGemm(Layer):
 
 @layer("com.microsoft.FusedMatMul")
 class FusedMatMul(Layer):
-    """Compute alpha * A @ B, the last two axes of A and B transposed on demand.
+    """Compute alpha * A @ B, the last two axes of A and B optionally transposed.
 
     (..., M, K) and (..., K, N) to (..., M, N).
     Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FusedMatMul.

@@ -15,7 +15,7 @@ from anylayer.layers.openvino._base import Operation
 
 @layer("MatMul")
 class MatMul(Operation):
-    """Multiply the matrices in the last two axes: a @ b, each transposed on demand.
+    """Multiply the matrices in the last two axes: a @ b, each optionally transposed.
 
     (..., M, K) and (..., K, N) to (..., M, N), where the leading axes broadcast. An input of rank 1 is a row on
     the left, a column on the right, and is never transposed.
@@ -59,7 +59,7 @@ class ScaledDotProductAttention(Operation):
 
 @layer("Einsum")
 class Einsum(Operation):
-    """Compute the sum of products that `equation` states in Einstein's notation, as numpy.einsum.
+    """Compute the sum of products that `equation` states in Einstein's notation, like numpy.einsum.
 
     Source: OpenVINO operation specification, Einsum-7.
     """

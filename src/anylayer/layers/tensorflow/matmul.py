@@ -11,7 +11,7 @@ from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
 
 @layer("MatMul")
 class MatMul(Operation):
-    """Multiply two matrices: a @ b, each transposed on demand.
+    """Multiply two matrices: a @ b, each optionally transposed.
 
     (M, K) and (K, N) to (M, N), where transpose_a and transpose_b say that the file holds (K, M) and (N, K).
     Source: tf.raw_ops.MatMul; tensorflow/core/kernels/matmul_op_impl.h.
@@ -38,7 +38,7 @@ class MatMul(Operation):
 @layer("BatchMatMulV2")
 @layer("BatchMatMulV3")
 class BatchMatMul(Operation):
-    """Multiply the matrices in the last two axes: a @ b, each transposed on demand.
+    """Multiply the matrices in the last two axes: a @ b, each optionally transposed.
 
     (..., M, K) and (..., K, N) to (..., M, N). The leading axes broadcast as in NumPy. adj_x and adj_y say that
     the matrices are transposed first.
@@ -65,7 +65,7 @@ class BatchMatMul(Operation):
 
 @layer("Einsum")
 class Einsum(Operation):
-    """Compute the sum of products that `equation` states in Einstein's notation, as numpy.einsum.
+    """Compute the sum of products that `equation` states in Einstein's notation, like numpy.einsum.
 
     Source: tf.raw_ops.Einsum; tensorflow/core/kernels/linalg/einsum_op_impl.h.
     """

@@ -96,7 +96,7 @@ class _Padded(_Suppression):
 
 @layer("NonMaxSuppressionV4")
 class NonMaxSuppressionV4(_Padded):
-    """Return the indices of the best boxes, on demand padded with zeros, and their number.
+    """Return the indices of the best boxes, optionally padded with zeros, and their number.
 
     The inputs are those of NonMaxSuppressionV3. Outputs: selected_indices int32, (max_output_size,) with
     pad_to_max_output_size, else (K,); valid_outputs, the scalar K.

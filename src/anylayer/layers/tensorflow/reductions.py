@@ -47,16 +47,16 @@ class _Reduction(Operation):
 
 
 _FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "Mean": ("the mean of the elements", _mean),
-    "Sum": ("the sum of the elements", np.sum),
-    "Prod": ("the product of the elements", np.prod),
-    "Max": ("the maximum of the elements", np.max),
-    "Min": ("the minimum of the elements", np.min),
-    "All": ("whether all elements are true", np.all),
-    "Any": ("whether any element is true", np.any),
-    "EuclideanNorm": ("the square root of the sum of squares", _norm),
+    "Mean": ("the mean over the given axes", _mean),
+    "Sum": ("the sum over the given axes", np.sum),
+    "Prod": ("the product over the given axes", np.prod),
+    "Max": ("the maximum over the given axes", np.max),
+    "Min": ("the minimum over the given axes", np.min),
+    "All": ("whether all elements along the given axes are true", np.all),
+    "Any": ("whether any element along the given axes is true", np.any),
+    "EuclideanNorm": ("the square root of the sum of squares over the given axes", _norm),
 }
-_DOC = """Compute {} over the given axes.
+_DOC = """Compute {}.
 
     The axes are a constant; without axes the output is x. The reduced axes are removed, or have size 1 with
     keep_dims. Source: tf.raw_ops.{}; tensorflow/core/kernels/reduction_ops_common.h.

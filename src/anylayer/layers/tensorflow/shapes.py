@@ -169,7 +169,7 @@ class Fill(Operation):
 
 @layer("BroadcastTo")
 class BroadcastTo(Operation):
-    """Broadcast an array to a given shape, as numpy.broadcast_to.
+    """Broadcast an array to a given shape, like numpy.broadcast_to.
 
     The shape is a constant.
     Source: tf.raw_ops.BroadcastTo; tensorflow/core/kernels/broadcast_to_op.cc.

@@ -122,7 +122,7 @@ class Gather(_Picked):
 
 @layer("GatherV2")
 class GatherV2(_Picked):
-    """Select slices along an axis by index, as numpy.take.
+    """Select slices along an axis by index, like numpy.take.
 
     The output has the shape x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1:]. The axis is a
     constant. With batch_dims = b the first b axes of x and indices correspond, and each batch has indices of its

@@ -42,9 +42,10 @@ _FUNCTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "IsInf": ("whether x is infinite", np.isinf),
     "IsFinite": ("whether x is finite", np.isfinite),
 }
-_DOC = """Compute {} for each element.
+_DOC = """Compute {}.
 
-    The output has the shape of the input. Source: tf.raw_ops.{}; tensorflow/core/kernels/cwise_ops.h.
+    The function applies to each element. The output has the shape of the input. Source: tf.raw_ops.{};
+    tensorflow/core/kernels/cwise_ops.h.
     """
 
 
