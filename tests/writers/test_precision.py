@@ -59,7 +59,7 @@ def test_an_ir_in_float16_has_half_the_size(net: anylayer.Net, tmp_path: Path) -
 @pytest.mark.parametrize("name", ["half.onnx", "half.xml"])
 def test_a_weight_beyond_float16_is_refused(net: anylayer.Net, tmp_path: Path, name: str) -> None:
     net.network.nodes[0].blobs[0][0, 0, 0, 0] = 1e5
-    with pytest.raises(InputError, match="a weight is beyond 65504, the largest number of float16"):
+    with pytest.raises(InputError, match="a weight exceeds 65504, the largest number of float16"):
         net.write(tmp_path / name, precision="float16")
     assert not (tmp_path / name).exists()
 
@@ -70,7 +70,7 @@ def test_an_unknown_precision_is_refused(net: anylayer.Net, tmp_path: Path) -> N
 
 
 def test_kept_layers_and_second_files_are_refused(net: anylayer.Net, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="goes with standard operators only"):
+    with pytest.raises(InputError, match="needs standard operators only"):
         net.write(tmp_path / "half.onnx", precision="float16", keep=["Softmax"])
     with pytest.raises(InputError, match="needs the weights in the file itself"):
         net.write(tmp_path / "half.onnx", precision="float16", external=True)
