@@ -217,7 +217,7 @@ def test_outputs_keep_their_names() -> None:
     assert [v.name for v in propagate_layouts(graph).outputs] == [v.name for v in graph.outputs]
 
 
-def behind_transpose(op: str, shape: tuple[int, ...], *constants: Any, **attrs: Any) -> Graph:
+def after_transpose(op: str, shape: tuple[int, ...], *constants: Any, **attrs: Any) -> Graph:
     """Return a graph of an operator after a Transpose, with constants as its other inputs."""
     graph = Graph()
     x = graph.input("x", (2, 3, 4, 5), np.dtype(np.float32))
@@ -231,22 +231,22 @@ def behind_transpose(op: str, shape: tuple[int, ...], *constants: Any, **attrs: 
 @pytest.mark.parametrize(
     "graph",
     [
-        behind_transpose("ReduceMax", (1, 1, 1, 1), np.zeros(0, np.int64)),
-        behind_transpose("ReduceMax", (1, 1, 1, 1)),
-        behind_transpose("ReduceMax", (2, 4, 5, 3), np.zeros(0, np.int64), noop_with_empty_axes=1),
-        behind_transpose("ReduceMin", (2, 4, 1, 3), np.array([-2])),
-        behind_transpose("ArgMin", (2, 4, 5), axis=-1, keepdims=0),
-        behind_transpose("Softmax", (2, 4, 5, 3)),
-        behind_transpose("Split", (2, 4, 5, 2), np.array([2, 1]), axis=-1),
-        behind_transpose("Pad", (2, 4, 6, 3), np.array([1, 0]), np.float32(3), np.array([2])),
-        behind_transpose("Pad", (2, 4, 6, 3), np.array([0, 0, 1, 0, 0, 0, 0, 0]), np.float32(3)),
-        behind_transpose("Slice", (2, 2, 5, 3), np.array([1]), np.array([3]), np.array([-3])),
-        behind_transpose("Slice", (1, 3, 5, 3), np.array([1, 1]), np.array([2, 9])),
-        behind_transpose("Expand", (2, 2, 4, 5, 3), np.array([2, 1, 1, 1, 1])),
-        behind_transpose("Gather", (4, 5, 3), np.int64(1)),
-        behind_transpose("Resize", (2, 8, 5, 3), None, np.array([1, 2, 1, 1], np.float32), mode="nearest"),
-        behind_transpose("Resize", (2, 8, 5, 3), None, None, np.array([8]), mode="nearest", axes=[1]),
-        behind_transpose("CumSum", (2, 4, 5, 3), np.array(-1), reverse=1),
+        after_transpose("ReduceMax", (1, 1, 1, 1), np.zeros(0, np.int64)),
+        after_transpose("ReduceMax", (1, 1, 1, 1)),
+        after_transpose("ReduceMax", (2, 4, 5, 3), np.zeros(0, np.int64), noop_with_empty_axes=1),
+        after_transpose("ReduceMin", (2, 4, 1, 3), np.array([-2])),
+        after_transpose("ArgMin", (2, 4, 5), axis=-1, keepdims=0),
+        after_transpose("Softmax", (2, 4, 5, 3)),
+        after_transpose("Split", (2, 4, 5, 2), np.array([2, 1]), axis=-1),
+        after_transpose("Pad", (2, 4, 6, 3), np.array([1, 0]), np.float32(3), np.array([2])),
+        after_transpose("Pad", (2, 4, 6, 3), np.array([0, 0, 1, 0, 0, 0, 0, 0]), np.float32(3)),
+        after_transpose("Slice", (2, 2, 5, 3), np.array([1]), np.array([3]), np.array([-3])),
+        after_transpose("Slice", (1, 3, 5, 3), np.array([1, 1]), np.array([2, 9])),
+        after_transpose("Expand", (2, 2, 4, 5, 3), np.array([2, 1, 1, 1, 1])),
+        after_transpose("Gather", (4, 5, 3), np.int64(1)),
+        after_transpose("Resize", (2, 8, 5, 3), None, np.array([1, 2, 1, 1], np.float32), mode="nearest"),
+        after_transpose("Resize", (2, 8, 5, 3), None, None, np.array([8]), mode="nearest", axes=[1]),
+        after_transpose("CumSum", (2, 4, 5, 3), np.array(-1), reverse=1),
     ],
     ids=lambda g: g.ops[1].op,
 )

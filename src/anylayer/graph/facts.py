@@ -161,7 +161,7 @@ def reduced_axes(op: Op) -> list[int] | None:
 
 
 class Padding(NamedTuple):
-    """What a Pad adds at the beginning and the end of each axis of its input, and the number that it adds."""
+    """What a Pad adds before and after each axis of its input, and the number that it adds."""
 
     begins: list[int]
     ends: list[int]
@@ -177,8 +177,8 @@ def padding_of(op: Op) -> Padding | None:
     if x is None or amounts is None or value is None or named is None:
         return None
     begins, ends = [0] * len(x.shape), [0] * len(x.shape)
-    for axis, before, behind in zip(named, amounts, amounts[len(named) :]):
-        begins[axis], ends[axis] = before, behind
+    for axis, before, after in zip(named, amounts, amounts[len(named) :]):
+        begins[axis], ends[axis] = before, after
     return Padding(begins, ends, value)
 
 

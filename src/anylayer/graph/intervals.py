@@ -78,7 +78,7 @@ class Intervals:
     def of(self, value: Value) -> Interval:
         """Return the interval of a value.
 
-        Follows at most 20 operators whose intervals are not computed yet; beyond them the interval of the dtype
+        Follows at most 20 operators whose intervals are not computed yet; after them the interval of the dtype
         counts.
         """
         found = self._intervals.get(value)

@@ -2,7 +2,7 @@
 
     @rewrite(lambda x, c: ops.leaky_relu(x, c), figure="...")
     def _relu_and_minimum(x: Array, c: float) -> Any:
-        \"\"\"relu(x) + c * min(x, 0) is LeakyRelu.\"\"\"
+        \"\"\"Compute relu(x) + c * min(x, 0) by LeakyRelu.\"\"\"
         return ops.relu(x) + c * np.minimum(x, 0)
 
 The decorated function is the pattern. It is elementwise, is traced once, and is found wherever operators of a
@@ -103,7 +103,7 @@ class _Search:
         self.kinds = dict(zip(pattern.graph.inputs, pattern.kinds))
 
     def operator(self, wanted: Op, o: Op, found: _Found) -> Iterator[_Found]:
-        """Yield what the pattern's values stand for, for each way in which an operator computes what is wanted."""
+        """Yield what the pattern's values stand for, for each way in which `o` computes the output of `wanted`."""
         for operands in self._operands(wanted, o):
             yield from self._all(list(zip(wanted.inputs, operands)), found)
 

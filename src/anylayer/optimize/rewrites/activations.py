@@ -22,13 +22,13 @@ def _clip(x: Array, low: float, high: float) -> Any:
 
 @rewrite(ops.relu, figure=_MAX)
 def _relu(x: Array) -> Any:
-    """max(x, 0) is Relu."""
+    """Compute max(x, 0) by Relu."""
     return np.maximum(x, 0)
 
 
 @rewrite(ops.leaky_relu, when=lambda c: c <= 1, figure=_MAX)
 def _leaky_relu(x: Array, c: float) -> Any:
-    """max(x, c * x) with c <= 1 is LeakyRelu."""
+    """Compute max(x, c * x) with c <= 1 by LeakyRelu."""
     return np.maximum(x, c * x)
 
 
@@ -43,13 +43,13 @@ def _selections(below: Callable[..., Any]) -> list[Callable[..., Any]]:
 
 @rewrite(ops.relu, also=_selections(lambda x: np.float32(0)), figure=_WHERE)
 def _selected_relu(x: Array) -> Any:
-    """where(x > 0, x, 0) is Relu."""
+    """Compute where(x > 0, x, 0) by Relu."""
     return np.where(x > 0, x, np.float32(0))
 
 
 @rewrite(ops.leaky_relu, also=_selections(lambda x, c: c * x), figure=_WHERE)
 def _selected_leaky_relu(x: Array, c: float) -> Any:
-    """where(x > 0, x, c * x) is LeakyRelu."""
+    """Compute where(x > 0, x, c * x) by LeakyRelu."""
     return np.where(x > 0, x, c * x)
 
 
@@ -60,7 +60,7 @@ def _relu_and_rest(x: Array, slopes: Constant) -> Any:
 
 @rewrite(_relu_and_rest, also=_selections(lambda x, slopes: x * slopes), figure=_WHERE)
 def _selected_slopes(x: Array, slopes: Constant) -> Any:
-    """where(x > 0, x, x * slopes) with constant slopes is relu(x) + (x - relu(x)) * slopes."""
+    """Compute where(x > 0, x, x * slopes) with constant slopes by relu(x) + (x - relu(x)) * slopes."""
     return np.where(x > 0, x, x * slopes)
 
 
@@ -70,35 +70,35 @@ def _selected_slopes(x: Array, slopes: Constant) -> Any:
     figure="x 96x55x55, us: ONNX Runtime 111 -> 43, OpenVINO 93 -> 86",
 )
 def _masked(x: Array) -> Any:
-    """x * (x > 0) is Relu."""
+    """Compute x * (x > 0) by Relu."""
     return x * (x > 0)
 
 
 @rewrite(ops.leaky_relu, figure="x 96x55x55, us: ONNX Runtime 142 -> 40, OpenVINO 78 -> 77")
 def _relu_and_minimum(x: Array, c: float) -> Any:
-    """relu(x) + c * min(x, 0) is LeakyRelu."""
+    """Compute relu(x) + c * min(x, 0) by LeakyRelu."""
     return ops.relu(x) + c * np.minimum(x, 0)
 
 
 @rewrite(ops.leaky_relu, figure="x 96x55x55, us: ONNX Runtime 142 -> 40")
 def _two_relus(x: Array, c: float) -> Any:
-    """relu(x) - c * relu(-x) is LeakyRelu."""
+    """Compute relu(x) - c * relu(-x) by LeakyRelu."""
     return ops.relu(x) - c * ops.relu(-x)
 
 
 @rewrite(_clip, when=lambda low, high: low <= high, figure=_CLIP)
 def _upper_limit(x: Array, low: float, high: float) -> Any:
-    """min(max(x, low), high) with low <= high is Clip."""
+    """Compute min(max(x, low), high) with low <= high by Clip."""
     return np.minimum(np.maximum(x, low), high)
 
 
 @rewrite(lambda x, high: _clip(x, 0, high), when=lambda high: high >= 0, figure=_CLIP)
 def _upper_limit_of_relu(x: Array, high: float) -> Any:
-    """min(relu(x), high) with high >= 0 is Clip."""
+    """Compute min(relu(x), high) with high >= 0 by Clip."""
     return np.minimum(ops.relu(x), high)
 
 
 @rewrite(_clip, when=lambda low, high: low <= high, figure=_CLIP)
 def _lower_limit(x: Array, low: float, high: float) -> Any:
-    """max(min(x, high), low) with low <= high is Clip."""
+    """Compute max(min(x, high), low) with low <= high by Clip."""
     return np.maximum(np.minimum(x, high), low)

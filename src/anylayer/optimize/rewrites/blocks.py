@@ -43,7 +43,7 @@ def _as_six_axes(o: Op) -> tuple[list[int], list[int]] | None:
     "OpenVINO 46 -> 45: equal",
 )
 def _space_to_depth(new: Rewriter, o: Op) -> list[Value] | None:
-    """(n, c, h, b, w, b) with both axes of the block moved to the channels is SpaceToDepth."""
+    """Compute a Transpose of (n, c, h, b, w, b) that moves both axes of size b to the channels by SpaceToDepth."""
     six = _as_six_axes(o)
     if six is None:
         return None
@@ -63,7 +63,7 @@ def _space_to_depth(new: Rewriter, o: Op) -> list[Value] | None:
     figure="block 2 of 64x26x26, us: 183 -> 92, channels outermost 182 -> 92; OpenVINO 52 -> 49: equal",
 )
 def _depth_to_space(new: Rewriter, o: Op) -> list[Value] | None:
-    """Channels (row in the block, column in the block, channel), in any order, moved into the map are
+    """Compute a Transpose that moves the rows and columns of blocks from the channels into the map by
     DepthToSpace."""
     six = _as_six_axes(o)
     if six is None:
@@ -93,16 +93,16 @@ def _depth_to_space(new: Rewriter, o: Op) -> list[Value] | None:
     "OpenVINO 64 -> 65: equal",
 )
 def _shuffle(new: Rewriter, o: Op) -> list[Value] | None:
-    """A Transpose that swaps two neighbouring axes in front of large blocks is a Gather of these blocks."""
+    """Swap two neighbouring axes in front of large blocks by a Gather of these blocks."""
     x, perm = o.inputs[0], [int(p) for p in o.attrs["perm"]]
     moved = [i for i, p in enumerate(perm) if p != i]
     if x is None or not is_float32(o) or len(moved) != 2 or moved[1] != moved[0] + 1:
         return None
     at = moved[0]
-    before, (a, b), behind = x.shape[:at], x.shape[at : at + 2], x.shape[at + 2 :]
-    if int(np.prod(behind)) < _BLOCK:
+    before, (a, b), after = x.shape[:at], x.shape[at : at + 2], x.shape[at + 2 :]
+    if int(np.prod(after)) < _BLOCK:
         return None
-    flat = new.reshape(o, x, (*before, a * b, *behind))
+    flat = new.reshape(o, x, (*before, a * b, *after))
     indices = np.arange(a * b).reshape(a, b).T.reshape(-1)
     return new.result(o, new.step(o, "Gather", [flat, new.constant(indices)], flat.shape, axis=at))
 
@@ -114,7 +114,7 @@ def _shuffle(new: Rewriter, o: Op) -> list[Value] | None:
     "256x28x28 68 -> 35, 138 -> 81",
 )
 def _strided(new: Rewriter, o: Op) -> list[Value] | None:
-    """x[:, :, ::s, ::s] is a 1x1 MaxPool with stride s."""
+    """Compute x[:, :, ::s, ::s] by a 1x1 MaxPool with stride s."""
     cuts = slice_cuts(o)
     if cuts is None or not is_float32(o) or len(o.outputs[0].shape) != 4 or [c.axis for c in cuts] != [2, 3]:
         return None
@@ -156,7 +156,7 @@ def _slice_inputs(cuts: list[Cut]) -> list[list[int]]:
     figure="block 2 of 64x26x26, us: ONNX Runtime 66 -> 30, OpenVINO 90 -> 45",
 )
 def _strided_parts(new: Rewriter, o: Op) -> list[Value] | None:
-    """The slices x[:, :, i::b, j::b] for all i, j < b, concatenated along the channels, are SpaceToDepth."""
+    """Compute the Concat of x[:, :, i::b, j::b] for all i, j < b along the channels by SpaceToDepth."""
     if not is_float32(o) or len(o.outputs[0].shape) != 4 or o.attrs["axis"] != 1:
         return None
     parts = [new.producer(v) for v in o.inputs]
@@ -200,7 +200,7 @@ def _offset(o: Op | None, b: int) -> tuple[Value, int] | None:
     figure="26x26 of 64 channels into 52x52, us: ONNX Runtime 172 -> 58, OpenVINO 108 -> 90",
 )
 def _zeros_between(new: Rewriter, o: Op) -> list[Value] | None:
-    """A map scattered to every s-th row and column of zeros is a 1x1 ConvTranspose with stride s."""
+    """Scatter a map to every s-th row and column of zeros by a 1x1 ConvTranspose with stride s."""
     parts = new.operands(o.inputs[0], "ScatterElements")
     source = new.operands(parts[2], "Reshape") if parts is not None else None
     shape = o.outputs[0].shape
@@ -231,7 +231,7 @@ def _zeros_between(new: Rewriter, o: Op) -> list[Value] | None:
     "has no such operator",
 )
 def _unpooled(new: Rewriter, o: Op) -> list[Value] | None:
-    """A map scattered into planes of zeros, by indices within each plane, is MaxUnpool."""
+    """Scatter a map into planes of zeros, by indices within each plane, by MaxUnpool."""
     parts, shape = new.operands(o.inputs[0], "ScatterElements"), o.outputs[0].shape
     values = new.operands(parts[2], "Reshape") if parts is not None else None
     if parts is None or values is None or not is_float32(o) or len(shape) != 4:

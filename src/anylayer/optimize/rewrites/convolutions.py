@@ -151,7 +151,7 @@ def _covers_cells(attrs: dict[str, Any]) -> bool:
 
 @rule("ReduceMean", inexact=True, figure="has the layout of the convolutions around it")
 def _mean_of_map(new: Rewriter, o: Op) -> list[Value] | None:
-    """The mean over the spatial axes of (N, C, H, W) is GlobalAveragePool."""
+    """Compute the mean over the spatial axes of (N, C, H, W) by GlobalAveragePool."""
     x, axes = o.inputs[0], reduced_axes(o)
     if x is None or axes is None or not is_float32(o) or len(x.shape) != 4 or sorted(axes) != [2, 3]:
         return None

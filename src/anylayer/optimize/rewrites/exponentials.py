@@ -20,31 +20,31 @@ _HARD_SIGMOID = "x 96x55x55, us: x * clip(x + 3, 0, 6) / 6 175 -> 101"
 
 @rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure=_SIGMOID)
 def _sigmoid(x: Array) -> Any:
-    """1 / (1 + exp(-x)) is Sigmoid."""
+    """Compute 1 / (1 + exp(-x)) by Sigmoid."""
     return 1 / (1 + np.exp(-x))
 
 
 @rewrite(lambda x, y: y * ops.sigmoid(x), engines=_ORT, inexact=True, figure=_SIGMOID)
 def _quotient_by_exponential(x: Array, y: Array) -> Any:
-    """y / (1 + exp(-x)) is y * Sigmoid(x)."""
+    """Compute y / (1 + exp(-x)) by y * Sigmoid(x)."""
     return y / (1 + np.exp(-x))
 
 
 @rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure="x 96x55x55, us: exp(x) / (1 + exp(x)) 181 -> 72")
 def _quotient_of_exponentials(x: Array) -> Any:
-    """exp(x) / (1 + exp(x)) is Sigmoid."""
+    """Compute exp(x) / (1 + exp(x)) by Sigmoid."""
     return np.exp(x) / (1 + np.exp(x))
 
 
 @rewrite(ops.sigmoid, engines=_ORT, inexact=True, figure="x 96x55x55, us: 99 -> 60")
 def _sigmoid_of_tanh(x: Array) -> Any:
-    """(tanh(x / 2) + 1) / 2 is Sigmoid."""
+    """Compute (tanh(x / 2) + 1) / 2 by Sigmoid."""
     return (np.tanh(x * np.float32(0.5)) + 1) * np.float32(0.5)
 
 
 @rewrite(np.tanh, engines=_ORT, inexact=True, figure="x 96x55x55, us: 184 -> 93")
 def _tanh(x: Array) -> Any:
-    """(exp(x) - exp(-x)) / (exp(x) + exp(-x)) is Tanh."""
+    """Compute (exp(x) - exp(-x)) / (exp(x) + exp(-x)) by Tanh."""
     return (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x))
 
 
@@ -64,7 +64,7 @@ def _is_one(shift: float, limit: float, scale: float) -> bool:
     figure=_HARD_SIGMOID,
 )
 def _hard_sigmoid(x: Array, shift: float, limit: float, scale: float) -> Any:
-    """clip(x + shift, 0, limit) / limit is HardSigmoid."""
+    """Compute clip(x + shift, 0, limit) / limit by HardSigmoid."""
     return _from_zero_to(limit, x + shift) * scale
 
 
@@ -76,7 +76,7 @@ def _hard_sigmoid(x: Array, shift: float, limit: float, scale: float) -> Any:
     figure=_HARD_SIGMOID,
 )
 def _hard_swish(x: Array, y: Array, shift: float, limit: float, scale: float) -> Any:
-    """y * clip(x + shift, 0, limit) / limit is y * HardSigmoid(x)."""
+    """Compute y * clip(x + shift, 0, limit) / limit by y * HardSigmoid(x)."""
     return y * _from_zero_to(limit, x + shift) * scale
 
 
@@ -94,5 +94,5 @@ def _mish_ratio(x: Array) -> Any:
     figure="x * tanh(log(1 + exp(x))), x 96x55x55, us: ONNX Runtime 433 -> 305, OpenVINO 510 -> 174",
 )
 def _mish(x: Array) -> Any:
-    """tanh(log(1 + e)) with e = exp(x) is n / (n + 2) with n = e * (e + 2); from x = 20 on it is 1."""
+    """Compute tanh(log(1 + e)) with e = exp(x) by n / (n + 2) with n = e * (e + 2), which is 1 from x = 20 on."""
     return np.tanh(np.log(1 + np.exp(x)))

@@ -30,7 +30,7 @@ _APPROXIMATE = {"Erf": "none", "Tanh": "tanh"}
     "OpenVINO finds it itself",
 )
 def _gelu(new: Rewriter, o: Op) -> list[Value] | None:
-    """x / 2 * (1 + erf(x / sqrt(2))) is Gelu, and so is its approximation by tanh."""
+    """Compute x / 2 * (1 + erf(x / sqrt(2))), and its approximation by tanh, by Gelu."""
     if not is_float32(o):
         return None
     values, factor = _factors(new, o, _DEPTH)

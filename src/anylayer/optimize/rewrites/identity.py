@@ -129,11 +129,11 @@ def _without_neutral(o: Op) -> list[Value] | None:
 
 @rule("Sub", "Mul", "Div")
 def _neutral_operand(new: Rewriter, o: Op) -> list[Value] | None:
-    """x - 0, x * 1 and x / 1 are x."""
+    """Replace x - 0, x * 1 and x / 1 by x."""
     return _without_neutral(o)
 
 
 @rule("Add", inexact=True, figure="saves a pass over the array")
 def _zero_added(new: Rewriter, o: Op) -> list[Value] | None:
-    """x + 0 is x, except for the sign of zeros."""
+    """Replace x + 0 by x. Only the sign of zeros can differ."""
     return _without_neutral(o)

@@ -359,8 +359,8 @@ def _resized(new: Rewriter, o: Op, term: _Term) -> list[Value] | None:
     "18989 -> 5904",
 )
 def _weighted_sum(new: Rewriter, o: Op) -> list[Value] | None:
-    """A sum of selected columns, and perhaps rows, with constant weights is a MatMul with one matrix per axis.
-    Along long axes it is Resize, if the weights are those of a linear interpolation."""
+    """Compute a sum of selected columns, and perhaps rows, with constant weights by a MatMul with one matrix per
+    axis; along long axes by Resize, if the weights are those of a linear interpolation."""
     term = _interpolation(new, o)
     if term is None:
         return None
@@ -379,8 +379,8 @@ def _weighted_sum(new: Rewriter, o: Op) -> list[Value] | None:
     "285: not used for them",
 )
 def _weighted_sum_openvino(new: Rewriter, o: Op) -> list[Value] | None:
-    """A sum of selected columns, and perhaps rows, with constant weights is Resize for many channels, if the
-    weights are those of a linear interpolation. Along short axes it is a MatMul with one matrix per axis."""
+    """Compute a sum of selected columns, and perhaps rows, with constant weights by Resize for many channels, if
+    the weights are those of a linear interpolation; along short axes by a MatMul with one matrix per axis."""
     term = _interpolation(new, o)
     if term is None:
         return None
@@ -400,7 +400,7 @@ def _has_many_channels(term: _Term) -> bool:
     "156: not used for them",
 )
 def _interpolating_products(new: Rewriter, o: Op) -> list[Value] | None:
-    """MatMuls along long rows and columns that interpolate linearly are Resize."""
+    """Compute MatMuls along long rows and columns that interpolate linearly by Resize."""
     term = _interpolation(new, o)
     if term is None or term.rows is None or _longest(term) <= _ORT_BOTH_AXES:
         return None
@@ -414,7 +414,7 @@ def _interpolating_products(new: Rewriter, o: Op) -> list[Value] | None:
     figure="64x65x65 to 129x129, us: 2545 -> 942, 256x33x33 to 65x65 1466 -> 646, 256x13x13 to 26x26 151 -> 107",
 )
 def _interpolating_products_openvino(new: Rewriter, o: Op) -> list[Value] | None:
-    """MatMuls along rows and columns of many channels that interpolate linearly are Resize."""
+    """Compute MatMuls along rows and columns of many channels that interpolate linearly by Resize."""
     term = _interpolation(new, o)
     if term is None or term.rows is None or not _has_many_channels(term):
         return None

@@ -52,7 +52,7 @@ def _resize(new: Rewriter, o: Op, x: Value, shape: tuple[int, ...]) -> list[Valu
     "2034 -> 8404: not used there",
 )
 def _nearest(new: Rewriter, o: Op) -> list[Value] | None:
-    """Columns, and perhaps rows, of (N, C, H, W) that are each repeated n times are a nearest Resize."""
+    """Repeat each column, and perhaps each row, of (N, C, H, W) n times by a nearest Resize."""
     shape = o.outputs[0].shape
     if not is_float32(o) or len(shape) != 4 or o.inputs[0] is None or not _repeats(o):
         return None
@@ -81,7 +81,7 @@ def _repeats(o: Op) -> bool:
     figure="2 x 2 of 128x26x26, us: 1128 -> 50; OpenVINO 699 -> 112, by two Gathers 151: see the next rule",
 )
 def _expanded(new: Rewriter, o: Op) -> list[Value] | None:
-    """Copies along new axes that a Reshape merges with the rows and columns are a nearest Resize."""
+    """Compute copies along new axes, which a Reshape merges with the rows and columns, by a nearest Resize."""
     found = _copied(new, o)
     return None if found is None else _resize(new, o, found, o.outputs[0].shape)
 
@@ -92,7 +92,8 @@ def _expanded(new: Rewriter, o: Op) -> list[Value] | None:
     figure="2 x 2 of 128x26x26, us: 699 -> 151 (by Resize 112, which is slow for other sizes)",
 )
 def _expanded_by_gathers(new: Rewriter, o: Op) -> list[Value] | None:
-    """Copies along new axes that a Reshape merges with the rows and columns are two Gathers, columns first."""
+    """Compute copies along new axes, which a Reshape merges with the rows and columns, by two Gathers, columns
+    first."""
     x = _copied(new, o)
     if x is None:
         return None
@@ -140,8 +141,8 @@ def _before_copies(new: Rewriter, x: Value) -> Value | None:
     "64x104x104: 46321 -> 22008, 2706 -> 2034",
 )
 def _columns_first(new: Rewriter, o: Op) -> list[Value] | None:
-    """Of two Gathers along different axes, apply that of the inner axis first if the other one enlarges its axis:
-    it costs more per element."""
+    """Apply the Gather along the inner axis first, of two Gathers, if the other one enlarges its axis: the inner
+    one costs more per element."""
     outer, before = gathered(o), new.producer(o.inputs[0], "Gather")
     inner = gathered(before) if before is not None else None
     if outer is None or inner is None or before is None or before.inputs[0] is None or not is_float32(o):
@@ -162,7 +163,7 @@ def _columns_first(new: Rewriter, o: Op) -> list[Value] | None:
     "256x32x32 to 40x30 281 -> 265; OpenVINO 815 -> 880: not used there",
 )
 def _grid(new: Rewriter, o: Op) -> list[Value] | None:
-    """Indices into merged rows and columns that form a grid are one Gather for each axis."""
+    """Select by indices into merged rows and columns that form a grid with one Gather per axis."""
     found = grid_of(new, o)
     if found is None:
         return None
@@ -250,7 +251,7 @@ def _for_each_row(new: Rewriter, o: Op, indices: Value, rows: int) -> Value:
     "521; ONNX Runtime 441 -> 1723: not used there",
 )
 def _same_for_all_rows(new: Rewriter, o: Op) -> list[Value] | None:
-    """GatherElements with the same indices for all rows is Gather."""
+    """Compute GatherElements with the same indices for all rows by Gather."""
     x, expanded, axis = o.inputs[0], new.operands(o.inputs[1], "Expand"), o.attrs.get("axis", 0)
     if x is None or expanded is None or not is_static((*x.shape, *o.outputs[0].shape)):
         return None

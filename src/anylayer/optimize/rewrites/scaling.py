@@ -88,7 +88,7 @@ def _affine_chain(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule("Div", engines=("onnxruntime",), inexact=True, late=True, figure="x / 7, x 96x55x55, us: 50 -> 35")
 def _quotient(new: Rewriter, o: Op) -> list[Value] | None:
-    """x / c is x * (1 / c)."""
+    """Compute x / c by x * (1 / c)."""
     c = o.inputs[1]
     if not is_float32(o) or c is None or c.const is None or new.feeds_step(o):
         return None
@@ -107,7 +107,7 @@ def _quotient(new: Rewriter, o: Op) -> list[Value] | None:
     figure="x * (1 + x * x) ** -.75, x 96x55x55, us: ONNX Runtime 1432 -> 390, OpenVINO 1503 -> 186",
 )
 def _quarters(new: Rewriter, o: Op) -> list[Value] | None:
-    """x to the power of a multiple of 1/4 up to 3 is a product of square roots of x and powers of x."""
+    """Compute x to the power of a multiple of 1/4, at most 3, by products of x and of its square roots."""
     x, power = o.inputs[0], number(o.inputs[1])
     if not is_float32(o) or x is None or power is None or new.feeds_step(o) or x.shape != o.outputs[0].shape:
         return None

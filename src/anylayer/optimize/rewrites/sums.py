@@ -22,18 +22,18 @@ _LONGEST_AXIS = 4096
     "OpenVINO no gain",
 )
 def _sum(new: Rewriter, o: Op) -> list[Value] | None:
-    """A sum or mean along one axis with many elements after it is a MatMul with a constant row."""
+    """Compute a sum or mean along one axis, with many elements after it, by a MatMul with a constant row."""
     x, axes = o.inputs[0], reduced_axes(o)
     if not is_float32(o) or x is None or axes is None or len(axes) != 1:
         return None
     axis = axes[0]
-    before, size, behind = int(np.prod(x.shape[:axis])), x.shape[axis], int(np.prod(x.shape[axis + 1 :]))
-    if not 1 < size <= _LONGEST_AXIS or behind < _FEWEST_COLUMNS or not before:
+    before, size, after = int(np.prod(x.shape[:axis])), x.shape[axis], int(np.prod(x.shape[axis + 1 :]))
+    if not 1 < size <= _LONGEST_AXIS or after < _FEWEST_COLUMNS or not before:
         return None
     weight = 1 / size if o.op == "ReduceMean" else 1.0
     row = new.constant(np.full((1, size), weight, np.float32))
-    table = new.reshape(o, x, (before, size, behind))
-    return new.result(o, new.step(o, "MatMul", [row, table], (before, 1, behind)))
+    table = new.reshape(o, x, (before, size, after))
+    return new.result(o, new.step(o, "MatMul", [row, table], (before, 1, after)))
 
 
 @rule(
@@ -44,7 +44,7 @@ def _sum(new: Rewriter, o: Op) -> list[Value] | None:
     "inner axes do not pay",
 )
 def _softmax(new: Rewriter, o: Op) -> list[Value] | None:
-    """exp(x - max(x)) / sum(exp(x - max(x))) along the last axis is Softmax, also without the maximum."""
+    """Compute exp(x - max(x)) / sum(exp(x - max(x))) along the last axis, also without max(x), by Softmax."""
     e, power = o.inputs[0], new.operands(o.inputs[0], "Exp")
     total = _reduction(new, o.inputs[1], "ReduceSum")
     if not is_float32(o) or e is None or power is None or total is None or total[0] is not e:
@@ -74,7 +74,7 @@ def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list
 
 @rule("Sqrt", engines=("openvino",), inexact=True, figure="x / length over axis 1, x 96x55x55, us: 191 -> 148")
 def _norm(new: Rewriter, o: Op) -> list[Value] | None:
-    """sqrt(sum(x * x)) is ReduceL2."""
+    """Compute sqrt(sum(x * x)) by ReduceL2."""
     total = new.producer(o.inputs[0], "ReduceSum")
     squares = new.operands(total.inputs[0], "Mul") if total is not None else None
     if not is_float32(o) or total is None or squares is None or squares[0] is not squares[1]:
