@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.network import Array
-from anylayer.ops._spatial import integer
+from anylayer.ops._spatial import integer, shape_of
 from anylayer.ops.reverse_sequence import reverse_sequence
 from anylayer.ops.sigmoid import sigmoid
 from anylayer.ops.softplus import softplus
@@ -77,7 +77,7 @@ class Recurrent:
         for name, (array, shape) in expected.items():
             need(
                 array is None or tuple(array.shape) == shape,
-                f"{name} must be of shape {shape}, got {None if array is None else tuple(array.shape)}",
+                f"{name} must be of shape {shape}, got {shape_of(array)}",
             )
         self.names = list(activations) if activations is not None else list(default) * self.directions
         count = len(default) * self.directions

@@ -73,6 +73,11 @@ def spatial_rank(x: Array, what: str) -> int:
     return len(x.shape) - 2
 
 
+def shape_of(x: Array | None) -> tuple[int, ...] | None:
+    """Return the shape of an optional input for a message."""
+    return None if x is None else tuple(x.shape)
+
+
 def extent(kernel: int, dilation: int) -> int:
     """Return the number of cells from the first to the last cell of a window, both included."""
     return (kernel - 1) * dilation + 1

@@ -18,6 +18,7 @@ from anylayer.ops._spatial import (
     pad_pairs,
     padded,
     per_axis,
+    shape_of,
     spatial_rank,
     taps,
     window_counts,
@@ -49,17 +50,13 @@ def _plan(x: Array, w: Array, b: Array | None, strides: Ints, pads: Ints, dilati
         f"weights {tuple(w.shape)} in {group} group{'s' * (group > 1)} need {w.shape[1] * group} channels, "
         f"got {channels}",
     )
-    need(b is None or tuple(b.shape) == (outputs,), f"bias must be of shape ({outputs},), got {_shape(b)}")
+    need(b is None or tuple(b.shape) == (outputs,), f"bias must be of shape ({outputs},), got {shape_of(b)}")
     kernel = tuple(integer(k, "kernel") for k in w.shape[2:])
     strides, dilations = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
     pairs = pad_pairs(pads, axes)
     counts = window_counts(x.shape[2:], kernel, strides, pairs, dilations)
     need_room((x.shape[0], outputs, *counts), "the result")
     return _Plan(kernel, strides, dilations, pairs, group, counts)
-
-
-def _shape(b: Array | None) -> tuple[int, ...] | None:
-    return None if b is None else tuple(b.shape)
 
 
 @operator

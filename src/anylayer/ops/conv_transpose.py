@@ -19,6 +19,7 @@ from anylayer.ops._spatial import (
     need_room,
     pad_pairs,
     per_axis,
+    shape_of,
     spatial_rank,
     taps,
 )
@@ -57,7 +58,7 @@ def _plan(
     need(w.shape[0] == channels, f"weights {tuple(w.shape)} need {w.shape[0]} channels, got {channels}")
     need(
         b is None or tuple(b.shape) == (outputs,),
-        f"bias must be of shape ({outputs},), got {None if b is None else tuple(b.shape)}",
+        f"bias must be of shape ({outputs},), got {shape_of(b)}",
     )
     kernel = tuple(integer(k, "kernel") for k in w.shape[2:])
     strides, dilations = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from anylayer.errors import need
 from anylayer.network import Array
 from anylayer.ops._operator import operator
+from anylayer.ops._spatial import shape_of
 from anylayer.tracing import record
 
 
@@ -30,7 +31,7 @@ def _check(a: Array, b: Array, c: Array | None, trans_b: bool) -> tuple[int, int
     need(a.shape[1] == inner, f"gemm needs {inner} columns, got an input of shape {tuple(a.shape)}")
     need(
         c is None or tuple(c.shape) == (columns,),
-        f"gemm needs a bias of shape ({columns},), got {None if c is None else tuple(c.shape)}",
+        f"gemm needs a bias of shape ({columns},), got {shape_of(c)}",
     )
     return a.shape[0], columns
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.errors import need
 from anylayer.graph.sizes import Dim
 from anylayer.network import Array
+from anylayer.ops._indexing import axis_of
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
-
-
-def _axis(x: Array, axis: int) -> int:
-    rank = len(x.shape)
-    need(-rank <= axis < rank, f"axis {axis} is not one of {rank} axes")
-    return axis % rank
 
 
 @operator
@@ -24,13 +18,13 @@ def pad_to_maximum(x: Array, value: float, *, axis: int = 0) -> Array:
     This is the inverse of `head`, for code whose result does not depend on the padding. NumPy arrays, and arrays
     whose size along `axis` is static, are returned unchanged. Raises LayerError if `axis` does not exist.
     """
-    _axis(x, axis)
+    axis_of(axis, len(x.shape))
     return x
 
 
 @pad_to_maximum.form
 def _(x: Array, value: float, *, axis: int = 0) -> Array:
-    axis = _axis(x, axis)
+    axis = axis_of(axis, len(x.shape))
     size = x.shape[axis]
     if not isinstance(size, Dim):
         return x

@@ -6,15 +6,15 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.network import Array
+from anylayer.ops._indexing import axis_of
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import integer
 from anylayer.tracing import record_many
 
 
-def _axis(x: Array, k: int, axis: int) -> tuple[int, int]:
-    rank = len(x.shape)
-    need(-rank <= axis < rank, f"axis {axis} is not one of {rank} axes")
-    k, axis = integer(k, "k", 0), axis % rank
+def _checked(x: Array, k: int, axis: int) -> tuple[int, int]:
+    """Return `k`, and the axis counted from the front."""
+    k, axis = integer(k, "k", 0), axis_of(axis, len(x.shape))
     need(k <= x.shape[axis], f"k={k} is more than the {x.shape[axis]} values of axis {axis}")
     return k, axis
 
@@ -26,7 +26,7 @@ def top_k(x: Array, k: int, *, axis: int = -1, largest: bool = True) -> tuple[Ar
     Of equal values, the one with the lower index comes first. ONNX TopK-11. Raises LayerError if `axis` does not
     exist or has less than `k` values.
     """
-    k, axis = _axis(x, k, axis)
+    k, axis = _checked(x, k, axis)
     if largest:  # a stable descending sort: sort the reversed array and reverse the result
         order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
     else:
@@ -37,7 +37,7 @@ def top_k(x: Array, k: int, *, axis: int = -1, largest: bool = True) -> tuple[Ar
 
 @top_k.form
 def _(x: Array, k: int, *, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
-    k, axis = _axis(x, k, axis)
+    k, axis = _checked(x, k, axis)
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     values, indices = record_many(
         "TopK",
