@@ -23,19 +23,19 @@ def getitem(x: TracedArray, key: Any) -> Any:
     selection = select_masked(x, key)
     if selection is not None:
         return selection
-    known_key = resolved(key)
-    parsed = parse(known_key, x.shape)
+    resolved_key = resolved(key)
+    parsed = parse(resolved_key, x.shape)
     if parsed.basic:
-        result = basic_view(x, known_key)
+        result = basic_view(x, resolved_key)
         if result._view is not None:
             result._view.key = key
         return result
-    key = known_key
+    key = resolved_key
     content = x._resolved()
     if is_constant(content) and all(map(is_constant, parsed.arrays.values())):
         result = wrapped(x._graph, content[key])
     else:
-        result = wrapped(x._graph, take(content, parsed))
+        result = wrapped(x._graph, select_elements(content, parsed))
     result._memory_layout = lambda: np.asarray(x._dummy()[dummies(key)])  # rarely in C order
     return result
 
@@ -65,7 +65,7 @@ def _basic(x: Array, key: Key) -> Array:
     return reshape(part, shape)
 
 
-def take(x: Array, key: Key) -> Array:
+def select_elements(x: Array, key: Key) -> Array:
     """Return the elements that a key with index arrays selects."""
     arrays = {a: np.asarray(p) if is_constant(p) else p for a, p in key.arrays.items()}
     index_shape = broadcast(*[p.shape for p in arrays.values()])
@@ -77,10 +77,10 @@ def take(x: Array, key: Key) -> Array:
     kept = [a for a in key.axes if a is not None]
     dropped = [a for a in range(x.ndim) if a not in kept and a not in arrays]
     if len(arrays) > 1 and not _separable(arrays):
-        part, order = _gather_jointly(x, arrays, index_shape, dropped)
+        part, origins = _gather_jointly(x, arrays, index_shape, dropped)
     else:
-        part, order = _gather_separately(x, arrays, len(index_shape), dropped)
-    return _in_numpy_order(part, order, key, index_shape)
+        part, origins = _gather_separately(x, arrays, len(index_shape), dropped)
+    return _in_numpy_order(part, origins, key, index_shape)
 
 
 _Origins = list[tuple[str, int]]
@@ -109,7 +109,7 @@ def _gather_separately(
     Return the result and what each of its axes is.
     """
     source_rank = x.ndim
-    order: _Origins = []
+    origins: _Origins = []
     widths: dict[int, list[int]] = {}
     for axis in sorted(arrays, reverse=True):
         p = arrays[axis]
@@ -119,10 +119,10 @@ def _gather_separately(
         widths[axis] = [i + rank for i in own]
     for axis in range(source_rank):
         if axis in widths:
-            order.extend(("array", i) for i in widths[axis])
+            origins.extend(("array", i) for i in widths[axis])
         else:
-            order.append(("dropped" if axis in dropped else "axis", axis))
-    return x, order
+            origins.append(("dropped" if axis in dropped else "axis", axis))
+    return x, origins
 
 
 def _gather_axis(x: Array, p: Array, axis: int) -> Array:
@@ -162,23 +162,23 @@ def _gather_jointly(
     x = transpose(x, [*lead, *axes, *tail])
     x = reshape(x, (*[x.shape[i] for i in range(len(lead))], size_of(sizes), *x.shape[len(lead) + len(axes) :]))
     x = gather(x, flat, len(lead))
-    order: _Origins = [("dropped" if a in dropped else "axis", a) for a in lead]
-    order.extend(("array", i) for i in range(len(index_shape)))
-    order.extend(("dropped" if a in dropped else "axis", a) for a in tail)
-    return x, order
+    origins: _Origins = [("dropped" if a in dropped else "axis", a) for a in lead]
+    origins.extend(("array", i) for i in range(len(index_shape)))
+    origins.extend(("dropped" if a in dropped else "axis", a) for a in tail)
+    return x, origins
 
 
-def _in_numpy_order(x: Array, order: _Origins, key: Key, index_shape: Sequence[Any]) -> Array:
+def _in_numpy_order(x: Array, origins: _Origins, key: Key, index_shape: Sequence[Any]) -> Array:
     """Permute the axes into NumPy's order, insert the new axes and drop those that integers remove."""
     wanted: _Origins = []
-    arrays: _Origins = [o for o in order if o[0] == "array"]
+    arrays: _Origins = [o for o in origins if o[0] == "array"]
     before = [a for a in key.axes[: key.place] if a is not None]
     after = [a for a in key.axes[key.place :] if a is not None]
     wanted.extend(("axis", a) for a in before)
     wanted.extend(sorted(arrays))
     wanted.extend(("axis", a) for a in after)
-    wanted.extend(o for o in order if o[0] == "dropped")
-    x = transpose(x, [order.index(o) for o in wanted])
+    wanted.extend(o for o in origins if o[0] == "dropped")
+    x = transpose(x, [origins.index(o) for o in wanted])
     sizes = dict(zip(wanted, x.shape))
     shape: list[Any] = [1 if a is None else sizes["axis", a] for a in key.axes]
     shape[key.place : key.place] = list(index_shape)
