@@ -73,8 +73,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the current folder, with net.prototxt, layers.py, host.py (a layer that cannot be traced), x.npy and
-    an image with B, G, R = 30, 20, 10."""
+    """Return the current folder: net.prototxt, layers.py, host.py (cannot be traced), x.npy, picture.png."""
     (tmp_path / "net.prototxt").write_text(NET)
     (tmp_path / "layers.py").write_text(LAYERS)
     (tmp_path / "host.py").write_text(

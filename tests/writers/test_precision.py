@@ -30,7 +30,7 @@ def net(tmp_path: Path) -> anylayer.Net:
     return anylayer.read(tmp_path / "net.prototxt").fill()
 
 
-def test_an_onnx_file_in_float16_has_half_the_size(net: anylayer.Net, tmp_path: Path) -> None:
+def test_float16_onnx_has_half_the_size(net: anylayer.Net, tmp_path: Path) -> None:
     full = net.write(tmp_path / "full.onnx")
     half = net.write(tmp_path / "half.onnx", precision="float16")
     assert half.files[0].stat().st_size < 0.6 * full.files[0].stat().st_size
@@ -47,7 +47,7 @@ def test_an_onnx_file_in_float16_has_half_the_size(net: anylayer.Net, tmp_path: 
     assert np.abs(session.run(None, {"data": x})[0] - want).max() < 1e-2
 
 
-def test_an_ir_in_float16_has_half_the_size(net: anylayer.Net, tmp_path: Path) -> None:
+def test_float16_ir_has_half_the_size(net: anylayer.Net, tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     full = net.write(tmp_path / "full.xml")
     half = net.write(tmp_path / "half.xml", precision="float16")
@@ -57,26 +57,26 @@ def test_an_ir_in_float16_has_half_the_size(net: anylayer.Net, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["half.onnx", "half.xml"])
-def test_a_weight_beyond_float16_is_refused(net: anylayer.Net, tmp_path: Path, name: str) -> None:
+def test_weight_that_exceeds_float16_is_refused(net: anylayer.Net, tmp_path: Path, name: str) -> None:
     net.network.nodes[0].blobs[0][0, 0, 0, 0] = 1e5
     with pytest.raises(InputError, match="a weight exceeds 65504, the largest number of float16"):
         net.write(tmp_path / name, precision="float16")
     assert not (tmp_path / name).exists()
 
 
-def test_an_unknown_precision_is_refused(net: anylayer.Net, tmp_path: Path) -> None:
+def test_unknown_precision_is_refused(net: anylayer.Net, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no precision 'float8'; .*precisions: float32, float16"):
         net.write(tmp_path / "half.onnx", precision="float8")
 
 
-def test_kept_layers_and_second_files_are_refused(net: anylayer.Net, tmp_path: Path) -> None:
+def test_float16_with_kept_layers_or_external_weights_is_refused(net: anylayer.Net, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs standard operators only"):
         net.write(tmp_path / "half.onnx", precision="float16", keep=["Softmax"])
     with pytest.raises(InputError, match="needs the weights in the file itself"):
         net.write(tmp_path / "half.onnx", precision="float16", external=True)
 
 
-def test_a_node_that_loses_too_much_is_named(net: anylayer.Net, tmp_path: Path, monkeypatch: Any) -> None:
+def test_node_with_too_large_error_is_named(net: anylayer.Net, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("anylayer.writers.onnx.files.FLOAT16_TOLERANCE", 1e-7)
     with pytest.raises(ConversionError, match=r"output 'prob' differs .* The first node that differs is 'conv1'"):
         net.write(tmp_path / "half.onnx", precision="float16")

@@ -49,8 +49,7 @@ def _version(ctx: click.Context, parameter: click.Parameter, given: bool) -> Non
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
 )
 def main() -> None:
-    """Run and convert neural networks that contain any layer. A layer that is not built in is a few lines of
-    NumPy.
+    """Run and convert neural networks. A layer that is not built in is a few lines of NumPy.
 
     The --help of each command has an example.
     """

@@ -51,8 +51,7 @@ def gray(plane: Array) -> tuple[Array, str]:
 
 
 def classes(labels: Array) -> tuple[Array, str]:
-    """Return a plane (H, W) of class numbers as an image (H, W, 3) in BGR order, and a text with the classes in
-    it."""
+    """Return a plane (H, W) of class numbers as an image (H, W, 3) in BGR order, and a text with the classes."""
     low, high = float(labels.min()), float(labels.max())
     need(
         low >= 0 and high < _CLASS_LIMIT and bool((labels == np.floor(labels)).all()),

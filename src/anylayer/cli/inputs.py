@@ -305,8 +305,7 @@ def read_npy(path: Path) -> Array:
 
 
 def read_npz(path: Path) -> dict[str, Array]:
-    """Read the arrays of an .npz file by name. Raises FileError for one that claims 8 GiB or more than its entry
-    has."""
+    """Read the arrays of an .npz file by name. Raises FileError for a header that claims too much data."""
     with at(str(path)):
         try:
             with zipfile.ZipFile(path) as archive:
@@ -339,8 +338,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def read_mean(text: str) -> Array:
-    """Return the mean that --mean gives: 1 value, 3 values (`104,117,123`), or (C, H, W) from the file of a mean
-    image."""
+    """Return the value of --mean: 1 or 3 values (`104,117,123`), or a mean image (C, H, W) from a file."""
     try:
         values = [float(v) for v in text.split(",")]
     except ValueError:

@@ -139,8 +139,7 @@ def _channels_and_size(
 def _recipe_of_file(
     own: Preprocess, gray: bool, fixed: tuple[int, int] | None, size: tuple[int, int] | str | None
 ) -> Recipe:
-    """Return the recipe of a file's transform_param. `fixed` is the size of the input, `size` that of the
-    options."""
+    """Return the recipe of a file's transform_param. `fixed` is the input's size, `size` the option's."""
     resized = size if isinstance(size, tuple) else fixed
     if own.mean is not None and own.mean.ndim == 3:
         full = own.mean.shape[1:]
@@ -254,15 +253,13 @@ def _cover(image: Array, size: tuple[int, int]) -> tuple[Array, Placement]:
 
 
 def to_gray(image: Array) -> Array:
-    """Convert (H, W, 3) in BGR order to (H, W, 1): 0.299 R + 0.587 G + 0.114 B, in the fixed point of
-    cv::cvtColor."""
+    """Convert BGR (H, W, 3) to gray (H, W, 1), 0.299 R + 0.587 G + 0.114 B, exactly like cv::cvtColor."""
     weights = np.array(_GRAY, np.int32)
     return ((image.astype(np.int32) @ weights + (1 << 14)) >> 15).astype(np.uint8)[..., None]
 
 
 def resize(image: Array, size: tuple[int, int], factor: float | None = None) -> Array:
-    """Resize a uint8 image (H, W, C) to `size` (height, width), with exactly the result of cv::resize,
-    INTER_LINEAR.
+    """Resize a uint8 image (H, W, C) to `size` (height, width), exactly like cv::resize with INTER_LINEAR.
 
     It uses half-pixel centers, no antialiasing, and weights of 11 bits. `factor` is the exact scale if `size` is
     rounded (cv::resize called with fx and fy).

@@ -52,8 +52,7 @@ class Detection:
 
 
 def read_labels(path: Path) -> list[str]:
-    """Return the labels in a file: line i, counted from 0, is the label of class i. Empty lines at the end are
-    ignored."""
+    """Return the labels in a file: line i, from 0, is the label of class i. Empty lines at the end are ignored."""
     with at(str(path)):
         try:
             lines = path.read_text("utf-8-sig").rstrip().splitlines()
@@ -125,8 +124,7 @@ def split_batch(outputs: Mapping[str, Array], batch: int) -> list[dict[str, Arra
 
 
 def concat_results(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """Concatenate the outputs of several items along axis 0. Detections get the number of their item as image
-    number.
+    """Concatenate the outputs of several items along axis 0. The image number of detections becomes the item's.
 
     Raises InputError for an output whose shape differs between items.
     """
@@ -150,8 +148,7 @@ def concat_results(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 
 def best(output: Array, options: Options, name: str) -> list[list[tuple[int, str, float]]]:
-    """Return the `top` largest values of each row of (N, C, 1...) as (class, label, score). Ties are sorted by
-    class."""
+    """Return the `top` largest values of each row of (N, C, 1...) as (class, label, score); ties sort by class."""
     rows = output.reshape(1, -1) if output.ndim == 1 or output.shape[0] == output.size else output
     rows = rows.reshape(rows.shape[0], -1)
     classes = rows.shape[1]

@@ -53,8 +53,7 @@ class Runner:
     _decided: bool = False
 
     def results(self, items: Sequence[Item]) -> Iterator[tuple[Item, Loaded | None, Outputs | str]]:
-        """Yield each item with its loaded arrays and outputs. For a skipped item, yield None and the reason
-        instead."""
+        """Yield each item with its loaded arrays and outputs, or a skipped item with None and the reason."""
         size = self._size(len(items))
         for group in self.loader.batches(items, size):
             loaded = [self._load(item, alone=len(items) == 1) for item in group]
@@ -68,8 +67,7 @@ class Runner:
                 yield (item, None, one) if isinstance(one, str) else (item, one, next(done))
 
     def _load(self, item: Item, alone: bool) -> Loaded | str:
-        """Return an item's arrays. If it cannot be read, raise the error if it is the only item, else return the
-        reason."""
+        """Return an item's arrays. If it cannot be read, return the reason, or raise the error of an only item."""
         try:
             return self.loader.load(item)
         except AnyLayerError as error:
@@ -145,8 +143,7 @@ class Runner:
             return self._padded(frames, error)
 
     def _padded(self, frames: Sequence[Mapping[str, Array]], error: AnyLayerError) -> list[Outputs]:
-        """Run frames that failed with `error` as a padded batch of the file's size. Raises `error` if that fails
-        too."""
+        """Run frames that failed with `error` as a padded batch of the file's size, or raise `error`."""
         size = self._file_batch()
         if size <= len(frames):
             raise error

@@ -1,5 +1,4 @@
-"""Write the text of a layers file for unknown layers. Text from the network's file is not trusted and is
-quoted."""
+"""Write the text of a layers file for unknown layers. Text from the network's file is quoted, not trusted."""
 
 from __future__ import annotations
 
@@ -239,8 +238,7 @@ def _short(text: str) -> str:
 
 
 def _doc(text: object) -> str:
-    """Return untrusted text for a docstring: unprintable characters, backslashes and double quotes are
-    replaced."""
+    """Return untrusted text for a docstring, with unprintable characters, backslashes and quotes replaced."""
     return "".join(c if c.isprintable() and c not in '\\"' else "?" if c != '"' else "'" for c in str(text))
 
 

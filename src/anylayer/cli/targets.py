@@ -93,8 +93,7 @@ class Target:
         return [_draw(self._path(item, name), name, outputs[name], loaded, options) for name in drawn]
 
     def write_all(self, results: Sequence[tuple[str, Mapping[str, Array]]]) -> list[str]:
-        """Write the results of all inputs, given with their files, into one file of arrays. Return lines of the
-        report."""
+        """Write the results of all inputs, (file, outputs), into one file of arrays. Return report lines."""
         if Path(self.text).suffix.lower() == ".json" and len(results) > 1 and "{blob}" not in self.text:
             return [_results(Path(self.text), results)]
         with at(f"-o {self.text}"):

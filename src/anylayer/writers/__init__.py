@@ -1,5 +1,4 @@
-"""Writers: one target format per file or folder. `Net.write` and `anylayer convert` find them by listing this
-folder.
+"""Writers: one format per file or folder. `Net.write` and `anylayer convert` find them by listing this folder.
 
 A writer of files is a module `anylayer.writers.<format>` that meets the protocol `Writer`. A module without WHAT
 (ncnn's) serves an engine only. Names that begin with "_" are shared code.
@@ -60,8 +59,7 @@ def writers() -> dict[str, Writer]:
 
 
 def load_writer(name: str) -> Writer:
-    """Return a format's writer. Raises InputError where there is none, or where a package that it needs is
-    missing."""
+    """Return a format's writer. Raises InputError if there is none, or if a package that it needs is missing."""
     if name in modules("writers"):
         try:
             module = load("writers", name)

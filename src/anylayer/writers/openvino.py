@@ -95,8 +95,7 @@ def _openvino() -> Any:
 
 
 def _model(graph: Graph, source: Source, shared: list[Array]) -> Any:
-    """Return the ov.Model of the graph. Append to `shared` the arrays whose memory it uses: they must outlive
-    it."""
+    """Return the ov.Model of the graph. Append arrays to `shared` that must live as long as the model."""
     from anylayer.libraries.openvino import fold_constants, shared_core
 
     cut = _GraphWithoutKept(graph)

@@ -49,8 +49,7 @@ def check(
     tolerance: float | None = None,
     **options: Any,
 ) -> list[str]:
-    """Write a function for Caffe, read it back and compare the results. Return the layer types in order, without
-    Input."""
+    """Write a function for Caffe, read it back, compare. Return the layer types in order, without Input."""
     graph = traced(function, inputs)
     net = layers_of(graph, dialect, **options)
     *_, weights, text = save(net, folder / "net.prototxt")

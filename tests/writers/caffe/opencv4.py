@@ -68,8 +68,7 @@ class OpenCV4:
         return self.process.stdout.readline().strip()
 
     def run(self, text: Path, weights: Path, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the outputs by the names of their layers, and as "" the result of `forward()` without
-        arguments."""
+        """Return the outputs by the names of their layers, and as "" the result of a plain `forward()`."""
         assert self.process is not None and self.process.stdin is not None
         with tempfile.TemporaryDirectory() as folder:
             given, result = Path(folder) / "given.npz", Path(folder) / "result.npz"

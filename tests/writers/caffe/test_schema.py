@@ -245,8 +245,7 @@ def test_schema_of_fork_is_kept(tmp_path: Path) -> None:
 
 
 def test_defaults_of_fork_are_written(tmp_path: Path) -> None:
-    """The slope that the fork's schema defines as a default is written, so that readers without the schema find
-    it."""
+    """The slope that is a default in the fork's schema is written, so that readers without the schema find it."""
     fork(
         tmp_path, ODD.replace('type: "Odd"', 'type: "AbsVal"').split("odd_param")[0] + "}\n" + ODD.splitlines()[3]
     ).write(tmp_path / "net.prototxt")

@@ -111,8 +111,7 @@ def command(
 def _models(
     net: Net, names: Sequence[str], arrays: dict[str, Array], threads: int | None, quiet: bool
 ) -> tuple[dict[str, Model], dict[str, AnyLayerError]]:
-    """Compile the network for each engine and run it once. Return the models, and the errors of engines that
-    refuse.
+    """Compile the network for each engine and run it once. Return the models, and the errors of refusing engines.
 
     Raises the first error where all engines refuse.
     """

@@ -59,8 +59,7 @@ def command(
     debug: bool,
     **network: Any,
 ) -> None:
-    """Run each node on each engine, on the inputs that NumPy computes for it, and compare its outputs with
-    NumPy's.
+    """Run each node on each engine, on inputs that NumPy computes, and compare its outputs with NumPy's.
 
     A node agrees if no error exceeds 1e-5 of the largest output value (or of the largest input value, up to 1).
     The exit status is 1 if a node differs. Only blobs that are still needed are held, so large networks fit in
@@ -97,8 +96,7 @@ def command(
 
 
 def _engines(given: tuple[str, ...], quiet: bool) -> list[str]:
-    """Return the engines to compare with NumPy; "all" means all that are installed. Raises EngineError for
-    none."""
+    """Return the engines to compare with NumPy; "all" means all installed ones. Raises EngineError for none."""
     from anylayer.engines import engines, load_engine
     from anylayer.errors import EngineError
 

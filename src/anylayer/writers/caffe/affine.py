@@ -109,8 +109,7 @@ def _affine(
 
 
 def _mergeable_producer(b: Builder, x: BlobView, *types: str) -> CaffeLayer | None:
-    """Return the layer of one of these types that produces x, if only the sum reads x: it may take over the
-    sum."""
+    """Return the layer that produces x if it has one of these types and the sum is the only use of x."""
     layer = b.producer(x, *types)
     return layer if layer is not None and x.name in b.mergeable else None
 

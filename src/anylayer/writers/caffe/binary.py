@@ -155,8 +155,7 @@ def _min(b: Builder, op: Op) -> None:
 
 
 def _extreme(b: Builder, op: Op, sign: float) -> None:
-    """Add the layers for the maximum (sign 1), or the minimum (sign -1): the negative of the negatives'
-    maximum."""
+    """Add the layers for the maximum (sign 1), or the minimum (sign -1): -max(-x, -y)."""
     numbers = [c for v in op.inputs if (c := b.const_array(v)) is not None and c.size == 1]
     values = [v for v in op.inputs if b.const_array(v) is None or np.asarray(b.const_array(v)).size != 1]
     bound = None

@@ -174,8 +174,7 @@ def _slice_axes(
 
 
 def _slice_all(b: Builder, op: Op, view: BlobView, cuts: dict[int, tuple[int, int, int]]) -> bool:
-    """Add one layer for all slices of a value along an axis, if they do not overlap. Return whether they do
-    not."""
+    """Add one layer for all slices of a value along an axis. Return False if they overlap."""
     ((axis, (_, _, step)),) = cuts.items()
     if step != 1 or op.inputs[0] is None:
         return False

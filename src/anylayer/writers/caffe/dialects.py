@@ -1,5 +1,4 @@
-"""The forks of Caffe: which layer types and fields each of them reads, in addition to what layer classes
-declare."""
+"""The forks of Caffe: the layer types and fields that each reads, in addition to those of the layer classes."""
 
 from __future__ import annotations
 

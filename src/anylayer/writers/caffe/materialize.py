@@ -146,8 +146,7 @@ def identity_convolution(
 
 
 def spatial_fields(stem: str, values: Iterable[int], default: int | None) -> dict[str, Any]:
-    """Return the fields for one number per spatial axis: one field where all are equal, stem_h and stem_w, or a
-    list.
+    """Return the fields for one number per spatial axis: one field if all are equal, stem_h and stem_w, or a list.
 
     `stem` is "kernel", "stride", "pad" or "dilation". Values that all equal `default` need no field.
     """
@@ -296,8 +295,7 @@ def _repetition(old: int, new: int) -> Array:
 
 
 def _align_corners(old: int, new: int) -> Array:
-    """Return the linear interpolation matrix (new, old) with aligned corners: first to first, last to last
-    cell."""
+    """Return the linear interpolation matrix (new, old) with aligned corners."""
     position = np.arange(new) * ((old - 1) / (new - 1) if new > 1 else 0)
     low = np.minimum(position.astype(np.int64), old - 1)
     matrix = np.zeros((new, old), np.float64)

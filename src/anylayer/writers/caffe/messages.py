@@ -157,8 +157,7 @@ _TITLES = {
 
 
 def title(message: str) -> str:
-    """Return the type of a parameter message by the name of its field: convolution_param ->
-    ConvolutionParameter."""
+    """Return the type of the message in a field: convolution_param -> ConvolutionParameter."""
     known = _TITLES.get(message)
     stem = message.removesuffix("_param")
     return known or "".join(part[:1].upper() + part[1:] for part in stem.split("_")) + "Parameter"

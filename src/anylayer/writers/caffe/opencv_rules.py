@@ -228,8 +228,7 @@ def _slice(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
 
 
 def _if(condition: Callable[[Node, Values, Sequence[Shape]], Any]) -> Rule:
-    """Return a rule that leaves the parameters unchanged if the condition holds and rejects the layer
-    otherwise."""
+    """Return a rule that accepts the parameters unchanged if the condition holds, and rejects the layer if not."""
     return lambda node, own, shapes: own if condition(node, own, shapes) else None
 
 

@@ -59,8 +59,7 @@ _SCALING = ("Power", "Scale", "BatchNorm")
 
 
 def _separate_powers(net: CaffeNet) -> None:
-    """Put a Split between a Power with an exponent other than 1 and the only layer that scales or shifts its
-    result.
+    """Put a Split between a Power whose exponent is not 1 and the only layer that scales or shifts its result.
 
     OpenCV would fuse the two as if the exponent were 1.
     """

@@ -180,8 +180,7 @@ def _enum_line(name: str, numbers: Mapping[str, int]) -> str:
 
 
 def _shape(cls: type[Message], around: tuple[type[Message], ...] = ()) -> Any:
-    """Return what distinguishes messages of one name: fields, numbers, types and defaults, including inner
-    messages.
+    """Return what distinguishes messages of one name: fields, numbers, types and defaults, recursively.
 
     `around` are the messages that enclose this one; recursion stops there.
     """

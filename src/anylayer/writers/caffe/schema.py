@@ -192,8 +192,7 @@ def _fitting(name: str, declared: Field, placed: Sequence[Placed]) -> Field:
 
 
 def own_message(type_: str, classes: Mapping[str, type[Message] | None] | None = None) -> str:
-    """Return the field name of a layer type's parameter message: as declared, else derived from the type's
-    name."""
+    """Return the field name of a layer type's parameter message, as declared or derived from the type's name."""
     cls: Any = (classes or {}).get(type_)
     owners: list[Any] = [cls] if cls is not None else [d.cls for d in Registry.of("caffe").find(type_) if d.typed]
     declared = [c.message for c in owners if getattr(c, "message", "")]

@@ -29,8 +29,7 @@ def _windows(b: Builder, op: Op) -> Window:
 
 
 def _absorb_pad(b: Builder, value: Value | None, windows: Window, *, zeros: bool) -> tuple[BlobView, Window]:
-    """Return the input map and the windows. With `zeros`, make a deferred zero padding of the map the windows'
-    own."""
+    """Return the input map and the windows. With `zeros`, add the map's deferred zero padding to the windows."""
     view = b.view(value)
     last = view.steps[-1] if view.steps else None
     if zeros and isinstance(last, Pad) and last.value == 0 and not any((*last.begins[:2], *last.ends[:2])):
@@ -83,8 +82,7 @@ def _conv(b: Builder, op: Op) -> None:
 
 
 def _need_inside(b: Builder, x: BlobView, windows: Window, pads: Sequence[int]) -> None:
-    """Raise LayerError where a window is larger than the padded map and the dialect is OpenCV's, which refuses
-    it."""
+    """Raise LayerError for a window that is larger than the padded map, which OpenCV refuses."""
     inside = all(n + 2 * p >= e for n, p, e in zip(x.base[2:], pads, windows.extents))
     b.need(
         inside or b.dialect.name != "opencv",
@@ -172,8 +170,7 @@ class _PooledAxis(NamedTuple):
 def _pooled_axes(
     size: int, i: int, windows: Window, count: int, floor: bool, divisors: Array | None
 ) -> Iterator[_PooledAxis]:
-    """Yield the ways in which Caffe's windows on axis i contain the `count` wanted ones, those with less padding
-    first.
+    """Yield the ways in which Caffe's windows on axis i contain the `count` wanted ones, by increasing padding.
 
     `floor` tells whether Caffe rounds the number of windows down. `divisors` are the wanted divisors of the sums.
     """
@@ -199,8 +196,7 @@ def _pooled_axes(
 
 
 def _pool(b: Builder, op: Op) -> None:
-    """Add a Pooling, a Crop where it has more windows, and a Scale where Caffe divides by other numbers of
-    cells."""
+    """Add a Pooling, a Crop if it has more windows, and a Scale if Caffe divides by other numbers of cells."""
     average = op.op in ("AveragePool", "GlobalAveragePool")
     b.need(
         len(op.outputs) < 2 or not b.value_uses.get(op.outputs[1]), "no pooling with int64 indices of the maxima"

@@ -116,8 +116,7 @@ class Builder:
         params: Params | None = None,
         weights: Sequence[Array] = (),
     ) -> list[str]:
-        """Append a layer with outputs of these shapes and return their names. `params` maps ncnn's ids to
-        values."""
+        """Append a layer with outputs of these shapes and return their names. `params` maps ids to values."""
         for shape in shapes:
             _require_rank(shape)
             require(all(d > 0 for d in shape), f"the shape {list(shape)}")

@@ -101,8 +101,7 @@ def _convolution(
 
 
 def _set_result(b: Builder, op: Op, last: Value, blob: str) -> list[str]:
-    """Set the blob of `last`, the output of the last fused operator, and return what a lowering returns for
-    `op`."""
+    """Set the blob of `last`, the output of the last fused operator. Return the result of the lowering of `op`."""
     b.blobs[last] = blob
     return [blob] if last is op.outputs[0] else [""]
 

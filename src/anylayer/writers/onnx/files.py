@@ -198,8 +198,7 @@ class _WeightsFile:
 
 
 def _pieces(array: Array) -> Iterator[Array]:
-    """Yield an array in pieces along its first axis, so that a mapped or broadcast array is never copied as a
-    whole."""
+    """Yield an array in pieces along its first axis, so that a mapped or broadcast array is never copied whole."""
     flat = array.reshape(-1) if array.flags.c_contiguous else array
     rows = max(1, _PIECE // max(1, flat.nbytes // len(flat)))
     for start in range(0, len(flat), rows):

@@ -15,8 +15,7 @@ from anylayer.libraries.onnx import TensorProto, helper, least_version, numpy_he
 _IR_VERSION = 9
 _RENAMED = {"GridSample": {"bilinear": "linear", "bicubic": "cubic"}}  # since opset 20
 External = Callable[[str, Value], "tuple[str, int] | None"]
-"""(name, constant) -> the file next to the model and the offset of the data in it; None to store it in the
-model."""
+"""(name, constant) -> the file next to the model and the offset of the data in it; None to store it inside."""
 
 Lift = Callable[[str, Value], bool]
 """(name, constant) -> whether the constant becomes an input of the model."""
@@ -81,8 +80,7 @@ class _NodeBuilder:
         raise NotImplementedError
 
     def deduplicated(self, weight: Value) -> Value:
-        """Return the one Value that stands for all constants equal to `weight`, a constant of a function's
-        body."""
+        """Return the one Value for all constants of function bodies that are equal to `weight`."""
         return weight
 
     def named(self, value: Value) -> str:
@@ -238,8 +236,7 @@ _INLINE_LIMIT = 16
 
 
 class _FunctionBuilder(_NodeBuilder):
-    """Builds a function from a call's body. Its names do not depend on the call, so that equal bodies are
-    equal."""
+    """Builds a function from a call's body, with names that do not depend on the call: equal bodies are equal."""
 
     def __init__(self, opset: int, functions: _Functions, graph: Graph) -> None:
         super().__init__(opset, functions)
