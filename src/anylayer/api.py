@@ -15,7 +15,7 @@ from anylayer.layer.native import Kernel
 from anylayer.layer.registry import registered
 from anylayer.network import Array, Network, Node, TensorType, need_produced
 from anylayer.readers import Option, Reader, load_reader, readers
-from anylayer.readers._recognise import describe
+from anylayer.readers._recognize import describe
 from anylayer.writers import format_of, load_writer
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from anylayer.network import Array
 
 
 def to_float32(values: ArrayLike) -> Array:
-    """Return the values as float32, without a copy where they are float32.
+    """Return the values as float32, without a copy if they are float32 already.
 
     Values beyond its range become infinite.
     """

@@ -65,7 +65,7 @@ def parse(data: bytes, file: str, *, raw: bool = False) -> Block:
 
 
 class _Parser:
-    """Parses the text in one pass.
+    """A parser that reads the text in one pass.
 
     `kind` and `token` are the current token: kind "word", "number", "quote" or "sign", or "end" after the last
     one.

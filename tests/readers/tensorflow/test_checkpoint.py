@@ -10,7 +10,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import FileError
-from anylayer.readers._recognise import describe
+from anylayer.readers._recognize import describe
 from tests.engine_names import ALL
 
 FOLDER = Path(__file__).parent.parent.parent / "data" / "tensorflow" / "checkpoint"

@@ -164,7 +164,7 @@ def test_text_format(read: Any) -> None:
     assert net.network.nodes[0].place.endswith("graph.pbtxt:4: layer 'input' (Const)")
 
 
-def test_text_format_is_recognised_after_other_fields(read: Any) -> None:
+def test_text_format_is_recognized_after_other_fields(read: Any) -> None:
     assert list(read('# a comment\nversions { producer: 1 }\ninput: "x"\n' + TEXT).outputs) == ["y"]
 
 

@@ -1,16 +1,21 @@
 """The Caffe reader: from a prototxt and a caffemodel of any age and fork to a Network.
 
-A text file and a binary file both become Blocks (../_tree.py), which are upgraded to the current form and then
-built.
+A text file and a binary file both become Blocks (../_tree.py), which are upgraded and then built.
 
-../_text_format.py  parses a prototxt without a schema wire.py             finds the layers and blobs of a binary
-file in a memory map decode.py           decodes the layers of a binary network proto_file.py       parses a fork's
-caffe.proto; schema.py checks and types fields by it hdf5.py, weights.py read weights from HDF5 and from text
-upgrade.py          converts V0 and V1 layers and old input fields to the current form build.py            makes
-the Network: rules.py selects layers by phase, level and stages, wiring.py turns blob names into values, fields.py
-selects params, blobs.py assigns weights, preprocess.py reads transform_param (mean.py its mean image) alignment.py
-computes the offsets of HED's Crop layers protobuf.py         checks with protobuf what the Caffe writer has
-written
+../_text_format.py  parses a prototxt without a schema
+wire.py             finds the layers and blobs of a binary file in a memory map
+decode.py           decodes the layers of a binary network
+proto_file.py       parses a fork's caffe.proto, by which schema.py checks and types fields
+hdf5.py, weights.py read weights from HDF5 and from text
+upgrade.py          converts V0 layers, V1 layers and old input fields to the current form
+rules.py            selects the layers by phase, level and stages
+wiring.py           turns blob names into values
+fields.py           selects the params of a layer
+blobs.py            assigns weights to layers
+preprocess.py       reads transform_param, and mean.py its mean image
+build.py            makes the Network from all of these
+alignment.py        computes the offsets of HED's Crop layers
+protobuf.py         checks with protobuf what the Caffe writer has written
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from anylayer.errors import FileError, InputError, at, nearest, need, need_name
 from anylayer.layer import Definition, Registry
 from anylayer.network import Network
 from anylayer.readers import Option, options_of
-from anylayer.readers._recognise import describe, is_text
+from anylayer.readers._recognize import describe, is_text
 from anylayer.readers._text_format import read_text
 from anylayer.readers._tree import Block
 from anylayer.readers.caffe.alignment import align

@@ -150,7 +150,7 @@ def _share(layers: list[Draft], written: list[Draft], found: _Arrays) -> None:
 def _reshaped(values: Array, own: Array | None, name: str, owner: Draft, permissive: bool) -> Array:
     """Return the values of a shared parameter in the shape of a layer's own values.
 
-    Raise NetworkError for others.
+    Raise NetworkError if the shapes do not match.
     """
     if own is None:
         return values

@@ -49,7 +49,7 @@ def _remedy() -> str:
 
 
 class _Decoder:
-    """Decodes the messages of one file.
+    """A decoder of the messages in one file.
 
     `in_training` is true inside a layer that computes nothing at inference. `singular` holds the entry of each
     singular field that has been read, and `blobs` the index of a layer's last blob, both by the identity of the
@@ -66,7 +66,8 @@ class _Decoder:
     def message(self, block: Block, message: MessageType, start: int, stop: int, depth: int) -> None:
         """Add the fields of the message between two positions to `block`.
 
-        Field numbers that the message does not declare are skipped outside of layers, and refused inside of them.
+        Field numbers that the message does not declare are skipped in the network and its layers, and refused in
+        the parameter messages of layers.
         """
         need(depth <= MAX_NESTING, f"messages are nested deeper than {MAX_NESTING}", FileError)
         if message.name in ("LayerParameter", "V1LayerParameter") and self.schema is None:

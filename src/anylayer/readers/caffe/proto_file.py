@@ -49,7 +49,7 @@ def parse_proto(text: str, file: str) -> Schema:
 
 
 class _Parser:
-    """Parses the tokens of one file. `incomplete` are the messages of which the file leaves parts out."""
+    """A parser of the tokens of one file. `incomplete` are the messages of which the file leaves parts out."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file, self.schema = file, Schema(file)

@@ -1,6 +1,6 @@
-"""Connect layers:
+"""Connect the layers of a network.
 
-Caffe's blob names become values, one per version of a blob (net.cpp, AppendTop, AppendBottom).
+Each version of a blob becomes a value (Caffe's net.cpp, AppendTop, AppendBottom).
 """
 
 from __future__ import annotations

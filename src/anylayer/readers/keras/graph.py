@@ -153,7 +153,7 @@ def _add_model(
 
 @dataclass
 class _AddingModel:
-    """Adds the layers of one model to the network. `values` maps the tensors of the model to values."""
+    """A model whose layers are being added to the network. `values` maps its tensors to values of the network."""
 
     building: _Building
     layers: dict[str, LayerConfig]

@@ -123,7 +123,7 @@ def _names(layers: Sequence[LayerName]) -> list[str]:
 
 
 def _group_names(layers: Sequence[LayerName]) -> list[str]:
-    """Return the names of the layers' groups: the class in snake case, with a number from the second layer on."""
+    """Return the names of the layers' groups: the class in snake case, numbered from the second of a class on."""
     used: dict[str, int] = {}
     keys = []
     for _, kind in layers:

@@ -13,7 +13,7 @@ from pathlib import Path
 from anylayer.errors import FileError, at, need
 from anylayer.network import Network
 from anylayer.readers import Option
-from anylayer.readers._recognise import describe
+from anylayer.readers._recognize import describe
 
 WHAT = "an ONNX model (.onnx)"
 OPTIONS: dict[str, Option] = {}

@@ -55,7 +55,7 @@ def build(model: Model, user_types: frozenset[str]) -> Network:
 
 
 class _Builder:
-    """Builds the network of a graph and of the subgraphs inside its nodes."""
+    """A builder of the network of a graph and of the subgraphs inside its nodes."""
 
     def __init__(self, tensors: Tensors, functions: Functions, user_types: frozenset[str]) -> None:
         self._tensors, self._functions, self._user_types = tensors, functions, user_types

@@ -68,7 +68,7 @@ def load(path: Path) -> Model:
 
 
 class _Runs:
-    """Collects runs of bytes of the file. `found` is true once there is one, even an empty one."""
+    """A collection of runs of bytes of the file. `found` is true once there is one, even an empty one."""
 
     def __init__(self, buffer: Buffer) -> None:
         self._data, self.found, self._size = buffer.data, False, 0

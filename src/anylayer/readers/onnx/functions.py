@@ -117,8 +117,8 @@ class Functions:
 def bound_attributes(node: onnx.NodeProto, scope: Scope) -> Iterator[onnx.AttributeProto]:
     """Yield a node's attributes.
 
-    An attribute that refers to one of the function's attributes has the value that the call sets, or is left out
-    if the call does not set it. Raise NetworkError for such an attribute outside of a function.
+    An attribute that refers to one of the function's attributes gets its value, which the call or the function's
+    default sets. Without a value it is left out. Raise NetworkError for such an attribute outside of a function.
     """
     for attribute in node.attribute:
         if not attribute.ref_attr_name:

@@ -68,7 +68,7 @@ class _Type:
 
 
 class Tensors:
-    """Reads the arrays of one model. Each external data file is mapped once."""
+    """The arrays of one model. Each external data file is mapped once."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

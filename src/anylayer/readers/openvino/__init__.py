@@ -17,7 +17,7 @@ from anylayer.errors import FileError, need, within, wording
 from anylayer.network import Network
 from anylayer.readers import Option
 from anylayer.readers._beside import need_within
-from anylayer.readers._recognise import describe
+from anylayer.readers._recognize import describe
 from anylayer.readers.openvino.ir import read_ir
 from anylayer.readers.openvino.legacy import read_legacy
 from anylayer.readers.openvino.markup import parse

@@ -65,7 +65,7 @@ def read_ir(root: Element, file: str, weights: Weights, user_types: frozenset[st
 def _declare(network: Network, port: Port) -> None:
     """Enter the type of a port if the file states all of it.
 
-    A port without sizes may be one whose type is omitted.
+    A port without sizes is left out, because it is either a scalar or a port whose shape the file omits.
     """
     if port.shape and has_dtype(port.precision) and None not in port.shape:
         network.declared[port.value] = TensorType(tuple(d or 0 for d in port.shape), dtype_of(port.precision))

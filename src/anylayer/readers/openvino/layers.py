@@ -177,7 +177,7 @@ def _ordered(layers: list[IrLayer]) -> list[IrLayer]:
 def _name(layers: list[IrLayer]) -> None:
     """Give layers and values unique names.
 
-    A value is named after its tensor, or after its layer without a tensor name.
+    A value has the name of its tensor, or of its layer if the tensor has no name.
     """
     names: dict[str, int] = {}
     for layer in layers:

@@ -107,7 +107,11 @@ class LegacyLayer:
         return values
 
     def weights(self, shape: Shape, name: str = "weights", optional: bool = False) -> Array | None:
-        """Return a blob in the given shape, or None if the network has no weights file or the blob is optional."""
+        """Return a blob in the given shape, or None if it is missing.
+
+        Raise LayerError if its size does not match, or if it is missing although the layer has other blobs and it
+        is not `optional`.
+        """
         blob = self.blobs.get(name)
         if blob is None:
             need(optional or not self.blobs, f"its {name} are not in the file")

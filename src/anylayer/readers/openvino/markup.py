@@ -36,7 +36,10 @@ class Element:
 
 
 class _Builder:
-    """Builds Elements from the events of an expat parser. `skipped` is the depth inside a skipped element."""
+    """A builder of Elements from the events of an expat parser.
+
+    `skipped` is the depth inside a skipped element.
+    """
 
     def __init__(self, parser: expat.XMLParserType) -> None:
         self.parser = parser

@@ -51,7 +51,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 class Weights:
-    """The memory-mapped .bin file at `path`, or the lack of it if `exists` is false.
+    """The memory-mapped .bin file at `path`. If `exists` is false, there is no file, and reading raises FileError.
 
     The map is private and writable, because OpenVINO shares weights only from writable memory. What is written to
     it never reaches the file. Arrays are views of the map where their bytes can be used as they are.

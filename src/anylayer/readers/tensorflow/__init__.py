@@ -22,7 +22,7 @@ from anylayer.network import Network
 from anylayer.readers import Option
 from anylayer.readers._limits import MAX_TEXT_BYTES
 from anylayer.readers._protobuf import Buffer
-from anylayer.readers._recognise import describe
+from anylayer.readers._recognize import describe
 from anylayer.readers._text_format import parse, read_limited
 from anylayer.readers.tensorflow.build import Graph, build, by_name, unconsumed_outputs
 from anylayer.readers.tensorflow.functions import Inliner, functions_of

@@ -55,7 +55,10 @@ def _resolved(text: str, alias: dict[str, str]) -> str:
 
 
 class _Liveness:
-    """Finds the values that are computed, given the constant conditions. Stops at a limited number of steps."""
+    """The values that are computed, given the constant conditions.
+
+    The search stops at a limited number of steps.
+    """
 
     def __init__(self, nodes: Mapping[str, GraphNode], variables: Container[str]) -> None:
         self.nodes, self.variables = nodes, variables

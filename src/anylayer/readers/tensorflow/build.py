@@ -186,7 +186,7 @@ def _listed(nodes: Sequence[GraphNode]) -> str:
 
 
 class _Builder:
-    """Makes a Network from GraphNodes in computing order."""
+    """A builder of a Network from GraphNodes in computing order."""
 
     def __init__(self, graph: Graph, nodes: Sequence[GraphNode], user_types: frozenset[str]) -> None:
         self.graph, self.nodes, self.user_types = graph, nodes, user_types

@@ -70,7 +70,7 @@ def called_function(node: GraphNode, functions: Mapping[str, Body]) -> str:
 
 
 class Inliner:
-    """Replaces calls by the operations of the called functions, which are named "call/operation"."""
+    """The replacement of calls by the operations of the called functions, which are named "call/operation"."""
 
     def __init__(self, functions: Mapping[str, Body], file: str) -> None:
         self.functions, self.file = functions, file

@@ -19,7 +19,7 @@ _OTHER = {"NCHW": "NHWC", "NHWC": "NCHW"}
 
 
 class Layouts:
-    """Finds the data layout of operations in a graph.
+    """The data layouts of the operations in a graph.
 
     `constant` returns the values of an input if they are constant, else None.
     """

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from anylayer.errors import AnyLayerError, FileError
-from anylayer.readers._recognise import describe
+from anylayer.readers._recognize import describe
 from anylayer.readers.caffe import match, read
 from tests.readers.files import INPUT, SHARED, blob, floats, integer, layer, message, shape, string
 
@@ -216,7 +216,7 @@ def test_caffe_files_match(name: str, data: bytes, matches: bool) -> None:
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is absent")
-def test_real_files_are_recognised() -> None:
+def test_real_files_are_recognized() -> None:
     for file in (SHARED / "tf_keras").iterdir():
         expected = {".pb": "a TensorFlow graph", ".h5": "an HDF5 file", ".keras": "a Keras model (.keras)"}
         assert describe(file) == expected.get(file.suffix, "a NumPy archive (.npz)"), file.name
