@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import anylayer
+from anylayer.cli.stubs import stub_file
 from anylayer.errors import LayerError
 from anylayer.layer import Layer
 from tests.engine_names import ALL, GENERAL
@@ -250,15 +251,11 @@ def test_inspect_notes_the_layout_of_a_class(tmp_path: Path) -> None:
 
 
 def test_stub_states_the_layout(tmp_path: Path) -> None:
-    from anylayer.cli.stubs import stub_file
-
     (tmp_path / "net.pbtxt").write_text(ONE)
     net = anylayer.read(tmp_path / "net.pbtxt")
     text = stub_file(net.network, net.inspect().nodes, ["Mine"], "anylayer run")
-    assert (
-        '    layout = "NCHW"  # the order of axes of arrays of rank 4, as in OpenCV; "NHWC" is the file\'s\n'
-        in text
-    )
+    line = '    layout = "NCHW"  # the layout of arrays of rank 4, as in OpenCV; the file has "NHWC"\n'
+    assert line in text
     assert "(x,) = inputs  # float32[2, 5, 3, 4]\n" in text
     assert "noise.standard_normal((2, 5, 3, 4), np.float32)" in text
 
