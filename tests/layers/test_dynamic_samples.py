@@ -1,4 +1,4 @@
-"""Layers after a Proposal or a Filter: the number of samples depends on data."""
+"""Tests of layers after a Proposal or a Filter, where the number of samples is a dynamic size."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.layers.harness import Case, cases, noise
 
 NOT = {
     "Accuracy": "counts the labels",
-    "BoxOutput": "the suppression counts the images",
+    "BoxOutput": "NMS counts the images",
     "CTCGreedyDecoder": "axis 0 is time",
-    "DetectionOutput": "axis 0 are images, the boxes are another axis",
+    "DetectionOutput": "axis 0 is the image, another axis the box",
     "Filter": "orders the samples",
     "LSTM": "axis 0 is time",
-    "PSROIPooling": "axis 0 of the map are images; the regions may be dynamic",
+    "PSROIPooling": "axis 0 of the map is the image; the regions may be dynamic",
     "Proposal": "takes one image",
     "ProposalLayer": "takes one image",
     "RNN": "axis 0 is time",
@@ -35,7 +35,7 @@ NOT = {
     "YoloDetectionOutput": "takes one image",
     "Yolov3DetectionOutput": "takes one image",
 }
-ONE_BY_ONE = {  # what these cases ask for concerns axis 0 itself, or is counted in advance
+ONE_BY_ONE = {  # these cases concern axis 0 itself, or count samples in advance
     "arg_max.test_axis", "bias.test_all_axes", "bias.test_negative_axis", "inner_product.test_axis_0",
     "pooling.test_mask_of_an_empty_window", "power.test_power_0_is_1",
     "power.test_scale_0_is_the_power_of_the_shift", "reshape.test_all", "reshape.test_scalar",
@@ -45,7 +45,7 @@ ONE_BY_ONE = {  # what these cases ask for concerns axis 0 itself, or is counted
 
 
 def samples(case: Case) -> int:
-    """How many samples all inputs have, 0 where they do not agree."""
+    """Return the number of samples of all inputs, or 0 when they differ."""
     shapes = [x.shape for x in case.inputs]
     return shapes[0][0] if shapes and all(len(s) > 1 and s[0] == shapes[0][0] for s in shapes) else 0
 
@@ -58,7 +58,7 @@ for _name, _case in cases():
 
 
 @pytest.mark.parametrize("type", sorted(CASES))
-def test_the_number_of_samples_may_depend_on_data(type: str) -> None:
+def test_number_of_samples_may_be_dynamic(type: str) -> None:
     for name, case in CASES[type]:
         if name.startswith("upsample.test_unpool"):  # counts the cells of all samples
             continue
@@ -177,7 +177,7 @@ def network(request: Any, tmp_path_factory: Any) -> tuple[anylayer.Net, dict[str
     given = {name: INPUTS[name] for name in net.inputs}
     answer = net.compile(engine="numpy")(given)
     rows = {len(a) for name, a in answer.items() if name in ("move", "chance", "image")}
-    assert len(rows) == 1 and 1 < rows.pop() < 200  # fewer regions than the most there can be
+    assert len(rows) == 1 and 1 < rows.pop() < 200  # fewer regions than the limit
     return net, given, answer
 
 

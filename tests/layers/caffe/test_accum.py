@@ -13,7 +13,7 @@ F = np.float32
 
 
 def resized(x: Array, tall: int, wide: int) -> Array:
-    """accum_layer.cpp, one pixel at a time."""
+    """Compute accum_layer.cpp one pixel at a time."""
     n, c, h, w = x.shape
     y = np.zeros((n, c, tall, wide), F)
     for i, j in np.ndindex(tall, wide):

@@ -9,7 +9,7 @@ MEAN, VARIANCE = np.float32([2, -4, 6]), np.float32([2, 8, 18])
 
 
 def normal(x: np.ndarray, mean: np.ndarray, variance: np.ndarray, eps: float = 1e-5) -> np.ndarray:
-    """By the formula, in float64."""
+    """Compute the formula in float64."""
     along = (1, -1, *(1,) * (x.ndim - 2))
     return ((x - mean.reshape(along)) / np.sqrt(variance.reshape(along).astype(float) + eps)).astype(np.float32)
 

@@ -17,7 +17,7 @@ P: dict[str, Any] = {
 
 
 def overlap(a: list[Any], b: list[Any]) -> Any:
-    """math_functions.cpp BoxIOU of [image, x, y, width, height, score]."""
+    """Compute BoxIOU of math_functions.cpp for [image, x, y, width, height, score]."""
     if a[3] <= 0 or a[4] <= 0 or b[3] <= 0 or b[4] <= 0:
         return F(0)
     x, y = max(a[1], b[1]), max(a[2], b[2])
@@ -27,7 +27,7 @@ def overlap(a: list[Any], b: list[Any]) -> Any:
 
 
 def reference(maps: list[Array], p: dict[str, Any], mean: Any = None, std: Any = None) -> list[Array]:
-    """box_output_layer.cpp, one cell at a time."""
+    """Compute box_output_layer.cpp one cell at a time."""
     found = []
     for n in range(maps[0].shape[0]):
         boxes = []
@@ -55,7 +55,7 @@ def reference(maps: list[Array], p: dict[str, Any], mean: Any = None, std: Any =
 
 
 def box(n: int, move: Array, score: Any, h: int, w: int, size: Any, j: int, p: dict[str, Any]) -> list[Any]:
-    """One cell's box [image, x, y, width, height, score]."""
+    """Return the box [image, x, y, width, height, score] of one cell."""
     wide, high, rate = F(p["field_w"][j]), F(p["field_h"][j]), F(p["downsample_rate"][j])
     reach, most = F(1) / F(p.get("field_xyr", 2)), np.log(F(p.get("field_whr", 2)))
     least = np.log(F(1) / F(p.get("field_whr", 2)))

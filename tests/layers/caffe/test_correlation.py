@@ -13,7 +13,7 @@ F = np.float32
 
 
 def reference(a: Array, b: Array, p: dict[str, Any]) -> Array:
-    """correlation_layer.cpp (sizes) and correlation_layer.cu (CorrelateData), one patch at a time."""
+    """Compute correlation_layer.cpp (sizes) and CorrelateData of correlation_layer.cu one patch at a time."""
     k, far, pad = p["kernel_size"], p["max_displacement"], p.get("pad", 0)
     s1, s2, subtract = p.get("stride_1", 1), p.get("stride_2", 1), p.get("correlation_type") == "SUBTRACT"
     around = ((0, 0), (0, 0), (pad, pad), (pad, pad))

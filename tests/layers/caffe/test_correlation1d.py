@@ -13,7 +13,10 @@ F = np.float32
 
 
 def reference(a: Array, b: Array, p: dict[str, Any]) -> Array:
-    """correlation_layer1d.cpp and correlation_layer1d.cu, one patch at a time; 0 left of the padded row."""
+    """Compute correlation_layer1d.cpp and correlation_layer1d.cu one patch at a time.
+
+    Cells left of the padded row are 0.
+    """
     k, far, pad = p["kernel_size"], p["max_displacement"], p.get("pad", 0)
     s1, s2, way = p.get("stride_1", 1), p.get("stride_2", 1), p.get("single_direction", 0)
     a, b = (np.pad(x, ((0, 0), (0, 0), (0, 0), (pad, pad))) for x in (a, b))

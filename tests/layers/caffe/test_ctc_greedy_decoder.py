@@ -18,7 +18,7 @@ GOING[1, 3] = 0  # one step, whatever follows
 
 
 def reference(x: Array, going: Array, blank: int = -1, merge: bool = True) -> list[Array]:
-    """ctc_decoder_layer.cpp, step by step: labels (N, T, 1, 1) and scores (N, 1, 1, 1)."""
+    """Compute ctc_decoder_layer.cpp step by step: labels (N, T, 1, 1) and scores (N, 1, 1, 1)."""
     t, n, c = x.shape
     blank = c - 1 if blank < 0 else blank
     labels, scores = np.full((n, t, 1, 1), -1, np.float32), np.zeros((n, 1, 1, 1), np.float32)

@@ -16,7 +16,7 @@ EACH = noise(1, 3, 1, 1, seed=2)
 
 
 def cut(x: Array, tall: int, wide: int) -> Array:
-    """data_augmentation_layer.cu (SpatialAugmentation) with the matrix of no coefficients, one pixel at a time."""
+    """Compute SpatialAugmentation of data_augmentation_layer.cu one pixel at a time, without coefficients."""
     _, _, h, w = x.shape
     y = np.zeros((*x.shape[:2], tall, wide), F)
     for i, j in np.ndindex(tall, wide):

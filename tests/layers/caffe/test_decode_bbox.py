@@ -14,7 +14,7 @@ MEAN, STD = [0.0, 0.1, 0.0, 0.0], [0.05, 0.05, 0.1, 0.1]
 
 
 def reference(moves: Array, regions: Array, mean: Any, std: Any) -> Array:
-    """math_functions.cpp DecodeBBoxesWithPrior, of the second class."""
+    """Compute DecodeBBoxesWithPrior of math_functions.cpp for the second class."""
     rows = []
     for move, (image, x1, y1, x2, y2) in zip(moves.reshape(-1, 8), regions.reshape(-1, 5)):
         wide, high = x2 - x1 + F(1), y2 - y1 + F(1)

@@ -18,7 +18,7 @@ PRIORS = np.array([[[0, 0, 4, 4], [1, 0, 5, 4], [6, 6, 8, 8]], np.full((3, 4), 0
 
 
 def ssd(loc: Array, conf: Array, prior: Array, p: dict[str, Any]) -> Array:
-    """SSD's layer, one box at a time (detection_output_layer.cpp, bbox_util.cpp)."""
+    """Compute SSD's layer one box at a time (detection_output_layer.cpp, bbox_util.cpp)."""
     classes, background = p["num_classes"], p.get("background_label_id", 0)
     n, count = loc.shape[0], prior.shape[2] // 4
     start, variance = prior.reshape(2, count, 4)
@@ -230,8 +230,10 @@ test_intel_fields = ascend({**CENTER, "normalized": 1, "input_width": 300}, {}, 
 
 
 def opencv(loc: Array, conf: Array, prior: Array, p: dict[str, Any], size: tuple[int, int] | None) -> Array:
-    """OpenCV's layer, one box at a time: rows by falling score, then zeros. Boxes are in pixels of an image of
-    `size`, or normalized where that is None."""
+    """Compute OpenCV's layer one box at a time: rows by descending score, then zeros.
+
+    Boxes are in pixels of an image of `size`, or normalized when it is None.
+    """
     n, count, classes = loc.shape[0], prior.shape[2] // 4, p["num_classes"]
     extra = F(0) if size is None else F(1)
     high = np.array([1, 1] * 2 if size is None else [size[1] - 1, size[0] - 1] * 2, F)
@@ -308,7 +310,7 @@ def test_opencv_itself_cuts_boxes_off(tmp_path: Path) -> None:
 
 
 def refinedet(xs: list[Array], p: dict[str, Any]) -> Array:
-    """RefineDet's layer, one prior at a time: SSD's of the priors that the first stage leaves."""
+    """Compute RefineDet's layer one prior at a time: SSD's layer for the priors that the first stage keeps."""
     loc, conf, prior, chances, *moves = (x.copy() for x in xs)
     n, count = loc.shape[0], prior.shape[2] // 4
     tables = []
@@ -375,7 +377,7 @@ YOLO: dict[str, Any] = {
 
 
 def yolov2(x: Array, p: dict[str, Any]) -> Array:
-    """gklz1982/caffe-yolov2's layer, one box at a time, in the order of the cells."""
+    """Compute the layer of gklz1982/caffe-yolov2 one box at a time, in the order of the cells."""
     side, per, anchors = p["side"], 5 + p["num_classes"], np.array(p["biases"], F).reshape(-1, 2)
     rows, clipped = [], []
     for j in range(side):

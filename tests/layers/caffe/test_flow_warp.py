@@ -11,7 +11,7 @@ F = np.float32
 
 
 def reference(image: Array, flow: Array, fill: float = 0.0) -> Array:
-    """flow_warp_layer.cpp, one pixel at a time."""
+    """Compute flow_warp_layer.cpp one pixel at a time."""
     n, _, h, w = image.shape
     y = np.full(image.shape, fill, F)
     for i, r, c in np.ndindex(n, h, w):

@@ -9,7 +9,7 @@ GROWN = [[[[1, 1.5, 2], [2, 2.5, 3], [3, 3.5, 4]]]]
 
 
 def bilinear(x, rows, columns):
-    """Corners aligned, pixel by pixel, as the C code goes."""
+    """Resize with aligned corners one pixel at a time, as the C code does."""
     n, c, h, w = x.shape
     y = np.zeros((n, c, rows, columns), np.float32)
     one = np.float32(1)

@@ -27,7 +27,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def reference(cont: Array, static: Array | None = None, first: list[Array] | None = None) -> list[Array]:
-    """lstm_layer.cpp and lstm_unit_layer.cpp, step by step: h of every step, and the last h and c."""
+    """Compute lstm_layer.cpp and lstm_unit_layer.cpp step by step: h of every step, and the last h and c."""
     h, c = (s[0] for s in first) if first else (np.zeros((N, D)), np.zeros((N, D)))
     steps = []
     for t in range(T):

@@ -9,7 +9,7 @@ LOWEST = np.finfo(np.float32).min
 
 
 def pooled(x: np.ndarray, pool: str, k: int, s: int, p: int) -> np.ndarray:
-    """By Caffe's loops, cell by cell, in float64."""
+    """Compute Caffe's loops cell by cell in float64."""
     n, c, h, w = x.shape
     sizes = [int(np.ceil((size + 2 * p - k) / s)) + 1 for size in (h, w)]
     if p:

@@ -10,7 +10,7 @@ BASIC = {"min_size": 4, "max_size": 9, "aspect_ratio": 2, "flip": True, "varianc
 
 
 def boxes(*corners, variance=VARIANCE):
-    """(1, 2, M) of corners given as rows."""
+    """Return (1, 2, M) for corners given as rows."""
     rows = np.array(corners, np.float64).reshape(-1, 4)
     return np.stack([rows.ravel(), np.tile(variance, len(rows))])[None]
 

@@ -25,7 +25,7 @@ P: dict[str, Any] = {
 
 
 def reference(scores: Array, deltas: Array, info: Array, p: dict[str, Any]) -> tuple[Array, Array]:
-    """proposal_layer.cpp and nms.cpp, one box at a time."""
+    """Compute proposal_layer.cpp and nms.cpp one box at a time."""
     (h, w), a = scores.shape[2:], len(p["ratio"]) * len(p["scale"])
     high, wide, scale = info.reshape(-1)[:3]
     least = (F(p["min_size"]) * (info.reshape(-1)[3] if info.size > 3 else scale), F(p["min_size"]) * scale)
@@ -82,7 +82,7 @@ test_one_anchor = agrees({**P, "ratio": 1.0, "scale": 3.0} | {"ratio": [1.0], "s
 
 
 def as_opencv(p: dict[str, Any], outputs: int = 2) -> Any:
-    """OpenCV passes min_size over and fills up with rows of zeros."""
+    """OpenCV ignores min_size and pads with rows of zeros."""
     xs = inputs()
     rois, scores = reference(*xs, {**p, "min_size": 0})
     missing = p["post_nms_topn"] - len(rois)

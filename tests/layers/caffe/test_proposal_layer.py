@@ -20,7 +20,7 @@ SMALL = "'feat_stride': 16, 'scales': [1, 2], 'ratios': [0.5, 1, 2], 'min_size':
 
 
 def reference(scores: Array, deltas: Array, info: Array, p: dict[str, Any]) -> tuple[Array, Array]:
-    """proposal_layer.py, one box at a time."""
+    """Compute proposal_layer.py one box at a time."""
     (h, w), a = scores.shape[2:], len(p["ratios"]) * len(p["scales"])
     high, wide, scale = info[0, :3]
     boxes, found = [], []
@@ -41,7 +41,7 @@ def reference(scores: Array, deltas: Array, info: Array, p: dict[str, Any]) -> t
 
 
 def anchors(p: dict[str, Any]) -> Array:
-    """generate_anchors.py."""
+    """Compute generate_anchors.py."""
     side, found = p.get("base_size", 16), []
     middle = 0.5 * (side - 1)
     for ratio in p["ratios"]:

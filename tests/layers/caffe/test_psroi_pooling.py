@@ -14,12 +14,12 @@ from tests.layers.harness import case, noise, ramp, rejects
 
 
 def away(v: float) -> float:
-    """C's round: halves away from zero."""
+    """Round halves away from zero, as round of C."""
     return math.copysign(math.floor(abs(v) + 0.5), v)
 
 
 def reference(x: Array, rois: Array, c: int, g: int, scale: float) -> Array:
-    """psroi_pooling_layer.cpp, one bin at a time."""
+    """Compute psroi_pooling_layer.cpp one bin at a time."""
     _, _, h, w = x.shape
     y = np.zeros((len(rois), c, g, g), F)
     for n, (image, x1, y1, x2, y2) in enumerate(rois):

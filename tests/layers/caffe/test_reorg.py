@@ -13,7 +13,7 @@ def column(values):
 
 
 def by_index(x, s):
-    """Darknet's loop over the input's own dimensions."""
+    """Compute Darknet's loop over the dimensions of the input."""
     n, c, h, w = x.shape
     out = x.copy().reshape(n, -1)
     wide = x.reshape(n, c // s**2, h * s, w * s)

@@ -23,7 +23,7 @@ def away(v):
 
 
 def filtered(x, rows, columns, weight=triangle, support=2, antialias=True):
-    """Pixel by pixel, as the kernel of the reference goes."""
+    """Compute the kernel of the reference one pixel at a time."""
     n, c, h, w = x.shape
     y = np.zeros((n, c, rows, columns), F)
     fx, fy = F(w) / F(columns), F(h) / F(rows)

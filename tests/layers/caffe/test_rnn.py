@@ -22,7 +22,7 @@ W_O, B_O = noise(D, D, seed=8), noise(D, seed=9)
 
 
 def reference(cont: Array, static: Array | None = None, first: Array | None = None) -> list[Array]:
-    """rnn_layer.cpp, step by step: o of every step, and the last h."""
+    """Compute rnn_layer.cpp step by step: o of every step, and the last h."""
     h = np.zeros((N, D)) if first is None else first[0]
     steps = []
     for t in range(T):

@@ -10,7 +10,7 @@ POOL = {"pooled_h": 2, "pooled_w": 2}
 
 
 def aligned(x, rois, ph, pw, scale, ratio, shift=0.0, least=1.0):
-    """Sample by sample, as the C code goes, in float32."""
+    """Compute the C code sample by sample in float32."""
     f = np.float32
     _, c, h, w = x.shape
     out = np.zeros((len(rois), c, ph, pw), f)

@@ -26,7 +26,7 @@ ROIS = np.array(
 
 
 def reference(x: Array, rois: Array, ph: int, pw: int, scale: tuple[float, float]) -> Array:
-    """roi_pooling_layer.cpp, one bin at a time."""
+    """Compute roi_pooling_layer.cpp one bin at a time."""
     _, c, h, w = x.shape
     y = np.zeros((len(rois), c, ph, pw), F)
     for n, (image, *corners) in enumerate(rois):
@@ -87,7 +87,7 @@ test_rejects_scales_that_contradict = rejected(
 
 
 def _padded(rois: Array, ratio: float) -> Array:
-    """mscnn's roi_pooling_layer.cpp: the corners, moved outwards."""
+    """Return the corners, moved outwards as in roi_pooling_layer.cpp of mscnn."""
     found = rois.copy()
     for row in found:
         wide, high = (row[3] - row[1] + F(1)) * F(ratio), (row[4] - row[2] + F(1)) * F(ratio)

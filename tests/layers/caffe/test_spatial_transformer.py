@@ -9,7 +9,7 @@ NAMES = ("theta_1_1", "theta_1_2", "theta_1_3", "theta_2_1", "theta_2_2", "theta
 
 
 def sampled(x, theta, rows, columns):
-    """Tap by tap, as the CUDA code goes."""
+    """Compute the CUDA code tap by tap."""
     n, c, h, w = x.shape
     out = np.zeros((n, c, rows, columns), np.float32)
     for k in range(n):

@@ -18,7 +18,7 @@ def soft(v, axis):
 
 
 def outputs(x, boxes, classes, objectness="sigma", scores="sigma"):
-    """Element by element from the channel order box * (5 + classes) + element."""
+    """Compute the outputs element by element, from the channel order box * (5 + classes) + element."""
     n, _, h, w = x.shape
     coords = np.zeros((n, 4 * boxes, h * w))
     confidence = np.zeros((n, boxes * h * w))
@@ -38,7 +38,7 @@ def outputs(x, boxes, classes, objectness="sigma", scores="sigma"):
 
 
 def padded(arrays):
-    """As long as Ascend's buffers."""
+    """Return an array padded to the length of Ascend's buffers."""
 
     def length(n):
         return (2 * n + 32 + 31) // 32 * 32 // 2
@@ -75,7 +75,7 @@ test_softmaxtree = case(
 
 
 def test_length_of_buffers() -> None:
-    """13 x 13 with 3 boxes and 80 classes, as Ascend's text has it."""
+    """The buffers of 13 x 13 cells with 3 boxes and 80 classes have the lengths that Ascend documents."""
     made = case("Yolo", dialect="ascend", inputs=[noise(1, 255, 13, 13)], outputs=[[0]] * 3).case
     shapes = [y.shape for y in made.bind()(made.inputs)]
     assert shapes == [(1, 12, 192), (1, 528), (1, 80, 528)]

@@ -20,7 +20,7 @@ P: dict[str, Any] = {
 
 
 def reference(maps: list[Array], p: dict[str, Any]) -> Array:
-    """yolo_detection_output_layer.cpp, one box at a time."""
+    """Compute yolo_detection_output_layer.cpp one box at a time."""
     per, anchors = 5 + p["num_classes"], np.array(p["biases"], F).reshape(-1, 2)
     rows = []
     for x in maps:

@@ -24,7 +24,7 @@ ONE = {**P, "mask": [3, 1], "mask_group_num": 1}
 
 
 def reference(maps: list[Array], p: dict[str, Any]) -> Array:
-    """yolov3_detection_output_layer.cpp, one box and class at a time."""
+    """Compute yolov3_detection_output_layer.cpp one box and class at a time."""
     per, anchors = 5 + p["num_classes"], np.array(p["biases"], F).reshape(-1, 2)
     rows = []
     for t, x in enumerate(maps):
