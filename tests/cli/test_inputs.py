@@ -12,7 +12,7 @@ from PIL import Image
 
 from anylayer import AnyLayerError
 from anylayer.cli.inputs import ImageOptions, Item, Loader, feed, items_of, read_mean
-from anylayer.cli.results import Options
+from anylayer.cli.results import ShowOptions
 from anylayer.cli.targets import Target
 from anylayer.network import Network, Preprocess, TensorType
 
@@ -220,7 +220,7 @@ TWO = [*ONE, Item({}, "b", "x/b.png")]
 
 
 def write(text, outputs=MAP, item=ONE[0], show="auto"):
-    return Target(text).write(item, SimpleNamespace(image=None, place=None), outputs, Options(show))
+    return Target(text).write(item, SimpleNamespace(image=None, place=None), outputs, ShowOptions(show))
 
 
 def test_map_is_written_as_image(tmp_path):

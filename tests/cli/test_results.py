@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from anylayer import AnyLayerError
 from anylayer.cli.preprocess import Placement
 from anylayer.cli.results import (
-    Options,
+    ShowOptions,
     best,
     channels_first,
     concat_results,
@@ -53,38 +53,38 @@ def test_rows_of_seven_with_integer_classes_are_detections():
 
 
 def test_top_classes_with_ties_sorted_by_class():
-    assert best(PROB, Options(top=3), "prob") == [[(1, "", 0.5), (3, "", 0.5), (0, "", pytest.approx(0.1))]]
-    shown = list(lines("prob", PROB, Options(top=2, labels=["a", "b", "c", "d"]), None))
+    assert best(PROB, ShowOptions(top=3), "prob") == [[(1, "", 0.5), (3, "", 0.5), (0, "", pytest.approx(0.1))]]
+    shown = list(lines("prob", PROB, ShowOptions(top=2, labels=["a", "b", "c", "d"]), None))
     assert shown == ["prob float32[1, 4]", "         0.5      1  b", "         0.5      3  d"]
 
 
 def test_wrong_number_of_labels_is_refused():
     with pytest.raises(AnyLayerError, match="output 'prob' has 4 classes, but the labels file has 2 lines"):
-        best(PROB, Options(labels=["a", "b"]), "prob")
+        best(PROB, ShowOptions(labels=["a", "b"]), "prob")
 
 
 def test_detections_above_threshold_in_pixels():
     place = Placement(10, 20, 100, 200)
-    (found,) = detections(ROWS, Options(threshold=0.5, labels=["background", "a", "b", "c"]), place)
+    (found,) = detections(ROWS, ShowOptions(threshold=0.5, labels=["background", "a", "b", "c"]), place)
     assert (found.number, found.label, found.score) == (3, "c", 0.75)
     assert found.box == (60, 120, 110, 270)
-    assert [d.number for d in detections(ROWS, Options(threshold=0.2), place)] == [3, 1]
+    assert [d.number for d in detections(ROWS, ShowOptions(threshold=0.2), place)] == [3, 1]
 
 
 def test_class_without_label_is_refused():
     with pytest.raises(AnyLayerError, match="class 3 is detected, but the labels file has 2 lines"):
-        detections(ROWS, Options(labels=["background", "a"]), None)
+        detections(ROWS, ShowOptions(labels=["background", "a"]), None)
 
 
 def test_rows_of_other_width_are_refused_as_detections():
     with pytest.raises(
         AnyLayerError, match=r"detections have 7 values per row, but the output has shape \(1, 4\)"
     ):
-        detections(PROB, Options(), None)
+        detections(PROB, ShowOptions(), None)
 
 
 def test_detections_as_text():
-    shown = list(lines("out", ROWS, Options(threshold=0.5), None))
+    shown = list(lines("out", ROWS, ShowOptions(threshold=0.5), None))
     assert shown == [
         "out: 1 of 3 with a score of at least 0.5 (relative to the input)",
         "  score      left      top    right   bottom  class",
@@ -94,23 +94,23 @@ def test_detections_as_text():
 
 def test_summary_counts_values_that_are_not_finite():
     output = np.array([[1.0, 2.0], [np.nan, 3.0]], np.float32).repeat(5, 0).reshape(1, 1, 10, 2)
-    assert list(lines("m", output, Options(), None)) == [
+    assert list(lines("m", output, ShowOptions(), None)) == [
         "m float32[1, 1, 10, 2]: 1..3, mean 2; 5 of 20 values are NaN or infinite"
     ]
 
 
 def test_small_output_is_printed():
-    assert list(lines("v", np.array([[1.5, 2], [3, 4]], np.float32), Options(), None)) == [
+    assert list(lines("v", np.array([[1.5, 2], [3, 4]], np.float32), ShowOptions(), None)) == [
         "v float32[2, 2]: 1.5 2 3 4"
     ]
 
 
 def test_json_data_of_outputs():
-    assert json_data("p", PROB, Options(top=1), None)["top"] == [{"class": 1, "label": "", "score": 0.5}]
-    data = json_data("d", ROWS, Options(), Placement(0, 0, 10, 10))
+    assert json_data("p", PROB, ShowOptions(top=1), None)["top"] == [{"class": 1, "label": "", "score": 0.5}]
+    data = json_data("d", ROWS, ShowOptions(), Placement(0, 0, 10, 10))
     assert data["unit"] == "pixels"
     assert data["detections"] == [{"class": 3, "label": "", "score": 0.75, "box": [5, 5, 10, 12.5]}]
-    data = json_data("v", np.array([[1.0, 2.0]] * 2, np.float32), Options(), None)
+    data = json_data("v", np.array([[1.0, 2.0]] * 2, np.float32), ShowOptions(), None)
     assert data == {
         "shape": [2, 2],
         "dtype": "float32",
@@ -120,7 +120,7 @@ def test_json_data_of_outputs():
         "mean": 1.5,
         "values": [[1.0, 2.0]] * 2,
     }
-    assert "values" not in json_data("v", np.zeros((2, 2, 1000), np.float32), Options(), None)
+    assert "values" not in json_data("v", np.zeros((2, 2, 1000), np.float32), ShowOptions(), None)
 
 
 def test_batch_is_split_with_detections_by_image():

@@ -28,7 +28,7 @@ _LINE_LIMIT = 16
 
 
 @dataclass(frozen=True)
-class Options:
+class ShowOptions:
     """How results are shown.
 
     `labels` are the names of the classes by number. `channels_last` says that maps are (N, H, W, C).
@@ -147,7 +147,7 @@ def concat_results(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     return arrays_by_name
 
 
-def best(output: Array, options: Options, name: str) -> list[list[tuple[int, str, float]]]:
+def best(output: Array, options: ShowOptions, name: str) -> list[list[tuple[int, str, float]]]:
     """Return the `top` largest values of each row of (N, C, 1...) as (class, label, score); ties sort by class."""
     rows = output.reshape(1, -1) if output.ndim == 1 or output.shape[0] == output.size else output
     rows = rows.reshape(rows.shape[0], -1)
@@ -164,7 +164,7 @@ def best(output: Array, options: Options, name: str) -> list[list[tuple[int, str
     return results
 
 
-def detections(output: Array, options: Options, place: Placement | None) -> list[Detection]:
+def detections(output: Array, options: ShowOptions, place: Placement | None) -> list[Detection]:
     """Return the rows (image, class, score, x0, y0, x1, y1) with at least the threshold's score, sorted by score.
 
     Corners are relative to the input. With `place` they are converted to pixels of the original image.
@@ -204,7 +204,7 @@ def _placed(box: Sequence[float], place: Placement | None) -> tuple[float, float
     )
 
 
-def lines(name: str, output: Array, options: Options, place: Placement | None) -> Iterator[str]:
+def lines(name: str, output: Array, options: ShowOptions, place: Placement | None) -> Iterator[str]:
     """Yield the lines of text that show an output."""
     kind = kind_of(output, options.show, options.channels_last)
     head = f"{name} {TensorType.of(output.shape, output.dtype)}"
@@ -243,7 +243,7 @@ def summary(output: Array) -> str:
     return text + (f"; {odd} of {output.size} values are NaN or infinite" if odd else "")
 
 
-def json_data(name: str, output: Array, options: Options, place: Placement | None) -> dict[str, Any]:
+def json_data(name: str, output: Array, options: ShowOptions, place: Placement | None) -> dict[str, Any]:
     """Return an output as plain data for JSON: what `lines` shows, and the values if there are at most 1,000."""
     kind = kind_of(output, options.show, options.channels_last)
     data: dict[str, Any] = {"shape": list(output.shape), "dtype": output.dtype.name}

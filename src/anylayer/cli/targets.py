@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.cli.drawing import Box, colors, to_image
 from anylayer.cli.files import to_json, write_arrays, write_text
 from anylayer.cli.inputs import Item, Loaded
-from anylayer.cli.results import DRAWN, Options, channels_first, concat_results, detections, kind_of
+from anylayer.cli.results import DRAWN, ShowOptions, channels_first, concat_results, detections, kind_of
 from anylayer.errors import InputError, at, need
 from anylayer.network import Array
 
@@ -69,7 +69,7 @@ class Target:
                 InputError,
             )
 
-    def write(self, item: Item, loaded: Loaded, outputs: Mapping[str, Array], options: Options) -> list[str]:
+    def write(self, item: Item, loaded: Loaded, outputs: Mapping[str, Array], options: ShowOptions) -> list[str]:
         """Write the results of one input. Return a line of the report for each file."""
         if self.is_folder:
             return self._folder(item, loaded, outputs, options)
@@ -105,7 +105,7 @@ class Target:
     def _path(self, item: Item, blob: str) -> Path:
         return _filled(self.text, item.name, blob)
 
-    def _folder(self, item: Item, loaded: Loaded, outputs: Mapping[str, Array], options: Options) -> list[str]:
+    def _folder(self, item: Item, loaded: Loaded, outputs: Mapping[str, Array], options: ShowOptions) -> list[str]:
         written = []
         drawn = _drawable(outputs, options)
         for name, output in outputs.items():
@@ -126,7 +126,7 @@ def _safe(name: str) -> str:
     return re.sub(r"[^\w.@-]+", "_", name).lstrip(".") or "_"
 
 
-def _drawable(outputs: Mapping[str, Array], options: Options) -> list[str]:
+def _drawable(outputs: Mapping[str, Array], options: ShowOptions) -> list[str]:
     return [
         n for n, a in outputs.items() if kind_of(a, options.show, options.channels_last) in ("map", "detections")
     ]
@@ -149,7 +149,7 @@ def _results(path: Path, results: Sequence[tuple[str, Mapping[str, Array]]]) -> 
     return f"wrote {path}: the outputs of {len(results)} inputs"
 
 
-def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: Options) -> str:
+def _draw(path: Path, name: str, output: Array, loaded: Loaded, options: ShowOptions) -> str:
     from anylayer.cli.images import write_boxes, write_image
 
     if kind_of(output, options.show, options.channels_last) == "detections":

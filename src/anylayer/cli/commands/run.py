@@ -33,7 +33,7 @@ from anylayer.inspect.tables import plural
 if TYPE_CHECKING:
     from anylayer import Net
     from anylayer.cli.inputs import Item, Loaded
-    from anylayer.cli.results import Options
+    from anylayer.cli.results import ShowOptions
     from anylayer.cli.running import Runner
     from anylayer.cli.targets import Target
     from anylayer.network import Array
@@ -155,7 +155,7 @@ def command(**given: Any) -> None:
     says what was done. Results go to stdout, everything else to stderr.
     """
     from anylayer.cli.inputs import ImageOptions, Loader, items_of
-    from anylayer.cli.results import Options, read_labels
+    from anylayer.cli.results import ShowOptions, read_labels
     from anylayer.cli.running import Runner
     from anylayer.cli.targets import Target
     from anylayer.compile.nodes import input_types
@@ -166,7 +166,7 @@ def command(**given: Any) -> None:
     types = input_types(net.network, shapes_of(net, given["shapes"]))
     loader = Loader(net, types, preprocessing)
     channels_last = any(map(loader.channels_last, types))
-    options = Options(given["show"], given["top"], given["threshold"], labels, channels_last)
+    options = ShowOptions(given["show"], given["top"], given["threshold"], labels, channels_last)
     items = items_of(given["inputs"], list(types))
     targets = [Target(out) for out in given["outs"]]
     for target in targets:
@@ -192,7 +192,7 @@ class Presenter:
     """Runs items, shows and writes their results, and reports what was done."""
 
     runner: Runner
-    options: Options
+    options: ShowOptions
     targets: Sequence[Target]
     quiet: bool = False
     as_json: bool = False

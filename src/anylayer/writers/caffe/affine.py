@@ -9,12 +9,12 @@ import numpy as np
 
 from anylayer.graph import Op
 from anylayer.network import Array
-from anylayer.writers.caffe.builder import Builder
+from anylayer.writers.caffe.builder import CaffeBuilder
 from anylayer.writers.caffe.layers import CaffeLayer
 from anylayer.writers.caffe.views import BlobView, Reshape
 
 
-def apply_to_blob(b: Builder, view: BlobView, make: Callable[[BlobView], BlobView]) -> BlobView:
+def apply_to_blob(b: CaffeBuilder, view: BlobView, make: Callable[[BlobView], BlobView]) -> BlobView:
     """Apply an elementwise `make` to the view's blob, before the view's steps.
 
     A view that is more than a rearrangement is materialized first.
@@ -32,7 +32,13 @@ def float_attribute(op: Op, name: str, default: float) -> float:
 
 
 def power(
-    b: Builder, x: BlobView, *, scale: float = 1.0, shift: float = 0.0, exponent: float = 1.0, suffix: str = ""
+    b: CaffeBuilder,
+    x: BlobView,
+    *,
+    scale: float = 1.0,
+    shift: float = 0.0,
+    exponent: float = 1.0,
+    suffix: str = "",
 ) -> BlobView:
     """Add a Power: (shift + scale * x) ** exponent."""
     fields = {"power": (exponent, 1.0), "scale": (scale, 1.0), "shift": (shift, 0.0)}
@@ -40,13 +46,13 @@ def power(
     return b.add("Power", [x], x.base, {"power_param": given}, suffix=suffix)
 
 
-def relu(b: Builder, x: BlobView, slope: float = 0.0, suffix: str = "") -> BlobView:
+def relu(b: CaffeBuilder, x: BlobView, slope: float = 0.0, suffix: str = "") -> BlobView:
     """Add a ReLU: max(x, 0) + slope * min(x, 0)."""
     return b.add("ReLU", [x], x.base, {"relu_param": {"negative_slope": slope} if slope else {}}, suffix=suffix)
 
 
 def eltwise(
-    b: Builder, xs: Sequence[BlobView], operation: str, coeff: Sequence[float] = (), suffix: str = ""
+    b: CaffeBuilder, xs: Sequence[BlobView], operation: str, coeff: Sequence[float] = (), suffix: str = ""
 ) -> BlobView:
     """Add an Eltwise: the PROD, SUM or MAX of blobs of one shape. `coeff` are factors of a SUM."""
     params: dict[str, Any] = {} if operation == "SUM" else {"operation": operation}
@@ -56,7 +62,7 @@ def eltwise(
 
 
 def scale_and_shift(
-    b: Builder, x: BlobView, scale: Array | None, shift: Array | None, *, suffix: str = ""
+    b: CaffeBuilder, x: BlobView, scale: Array | None, shift: Array | None, *, suffix: str = ""
 ) -> BlobView:
     """Add the layer for x * scale + shift, or fold a sum into the layer that produces x.
 
@@ -84,7 +90,7 @@ def scale_and_shift(
 
 
 def _affine(
-    b: Builder, x: BlobView, axis: int, shape: Sequence[int], parts: list[Array | None], suffix: str
+    b: CaffeBuilder, x: BlobView, axis: int, shape: Sequence[int], parts: list[Array | None], suffix: str
 ) -> BlobView:
     """Add a Bias, Scale or depthwise 1 x 1 Convolution with (scale, shift) of this shape, starting at `axis`."""
     scale, shift = parts
@@ -108,13 +114,13 @@ def _affine(
     return b.add("Convolution", [x], x.base, {"convolution_param": params}, blobs, suffix=suffix)
 
 
-def _mergeable_producer(b: Builder, x: BlobView, *types: str) -> CaffeLayer | None:
+def _mergeable_producer(b: CaffeBuilder, x: BlobView, *types: str) -> CaffeLayer | None:
     """Return the layer that produces x if it has one of these types and the sum is the only use of x."""
     layer = b.producer(x, *types)
     return layer if layer is not None and x.name in b.mergeable else None
 
 
-def _fold_into_power(b: Builder, x: BlobView, scale: float | None, shift: float | None) -> BlobView | None:
+def _fold_into_power(b: CaffeBuilder, x: BlobView, scale: float | None, shift: float | None) -> BlobView | None:
     """Fold a sum into the Power before it, if that has the exponent 1. Return x, or None."""
     layer = _mergeable_producer(b, x, "Power")
     if layer is None or scale is not None or shift is None:
@@ -127,7 +133,7 @@ def _fold_into_power(b: Builder, x: BlobView, scale: float | None, shift: float 
 
 
 def _fold_into_bias(
-    b: Builder, x: BlobView, axis: int, scale: Array | None, shift: Array | None
+    b: CaffeBuilder, x: BlobView, axis: int, scale: Array | None, shift: Array | None
 ) -> BlobView | None:
     """Make a sum the bias of the layer before it, if that has none. Return x, or None."""
     layer = _mergeable_producer(b, x, "Scale", "InnerProduct", "Convolution", "Deconvolution")
@@ -151,7 +157,7 @@ def _fold_into_bias(
     return x
 
 
-def tile_to_shape(b: Builder, x: BlobView, shape: Sequence[int]) -> BlobView:
+def tile_to_shape(b: CaffeBuilder, x: BlobView, shape: Sequence[int]) -> BlobView:
     """Broadcast x to `shape` by Tile layers along its axes of size 1."""
     x = b.materialized(x)
     if x.base == tuple(shape):

@@ -16,20 +16,20 @@ from anylayer.writers.caffe.affine import (
     scale_and_shift,
     tile_to_shape,
 )
-from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.elementwise import clip
 from anylayer.writers.caffe.views import BlobView, Reshape
 
 
-def _add(b: Builder, op: Op) -> None:
+def _add(b: CaffeBuilder, op: Op) -> None:
     _sum_or_difference(b, op, 1.0)
 
 
-def _sub(b: Builder, op: Op) -> None:
+def _sub(b: CaffeBuilder, op: Op) -> None:
     _sum_or_difference(b, op, -1.0)
 
 
-def _sum_or_difference(b: Builder, op: Op, sign: float) -> None:
+def _sum_or_difference(b: CaffeBuilder, op: Op, sign: float) -> None:
     """Add the layers for left + sign * right."""
     left, right = op.inputs[0], op.inputs[1]
     constant = b.const_array(right)
@@ -44,7 +44,7 @@ def _sum_or_difference(b: Builder, op: Op, sign: float) -> None:
     _eltwise_of_values(b, op, "SUM", [1.0, sign])
 
 
-def _with_constant(b: Builder, op: Op, value: Value | None, scale: Array | None, shift: Array | None) -> None:
+def _with_constant(b: CaffeBuilder, op: Op, value: Value | None, scale: Array | None, shift: Array | None) -> None:
     """Add the layer for value * scale + shift, which broadcast to the operator's output."""
     view = b.view(value)
     shape = tuple(op.outputs[0].shape)
@@ -58,7 +58,7 @@ def _with_constant(b: Builder, op: Op, value: Value | None, scale: Array | None,
     b.mergeable = set()
 
 
-def _mul(b: Builder, op: Op) -> None:
+def _mul(b: CaffeBuilder, op: Op) -> None:
     left, right = op.inputs[0], op.inputs[1]
     for value, other in ((left, right), (right, left)):
         constant = b.const_array(other)
@@ -71,7 +71,7 @@ def _mul(b: Builder, op: Op) -> None:
     _eltwise_of_values(b, op, "PROD")
 
 
-def _div(b: Builder, op: Op) -> None:
+def _div(b: CaffeBuilder, op: Op) -> None:
     """Add the layers of a division: by a constant a Scale or Power, else a product with the reciprocal."""
     left, right = op.inputs[0], op.inputs[1]
     constant = b.const_array(right)
@@ -94,11 +94,13 @@ def _div(b: Builder, op: Op) -> None:
     _eltwise_of_views(b, op, [b.view(left), inverse], "PROD", ())
 
 
-def _eltwise_of_values(b: Builder, op: Op, operation: str, coeff: Sequence[float] = ()) -> None:
+def _eltwise_of_values(b: CaffeBuilder, op: Op, operation: str, coeff: Sequence[float] = ()) -> None:
     _eltwise_of_views(b, op, [b.view(v) for v in op.inputs], operation, coeff)
 
 
-def _eltwise_of_views(b: Builder, op: Op, views: list[BlobView], operation: str, coeff: Sequence[float]) -> None:
+def _eltwise_of_views(
+    b: CaffeBuilder, op: Op, views: list[BlobView], operation: str, coeff: Sequence[float]
+) -> None:
     """Add the layers for an elementwise operation on views that broadcast.
 
     Views with equal rearrangements are combined before their steps.
@@ -120,7 +122,7 @@ def _eltwise_of_views(b: Builder, op: Op, views: list[BlobView], operation: str,
 
 
 def _broadcast(
-    b: Builder, views: list[BlobView], shape: Sequence[int], operation: str, coeff: Sequence[float]
+    b: CaffeBuilder, views: list[BlobView], shape: Sequence[int], operation: str, coeff: Sequence[float]
 ) -> BlobView | None:
     """Multiply (or add) a value that has some consecutive axes of the other: Scale (or Bias) with two bottoms.
 
@@ -146,15 +148,15 @@ def _broadcast(
     return None
 
 
-def _max(b: Builder, op: Op) -> None:
+def _max(b: CaffeBuilder, op: Op) -> None:
     _extreme(b, op, 1.0)
 
 
-def _min(b: Builder, op: Op) -> None:
+def _min(b: CaffeBuilder, op: Op) -> None:
     _extreme(b, op, -1.0)
 
 
-def _extreme(b: Builder, op: Op, sign: float) -> None:
+def _extreme(b: CaffeBuilder, op: Op, sign: float) -> None:
     """Add the layers for the maximum (sign 1), or the minimum (sign -1): -max(-x, -y)."""
     numbers = [c for v in op.inputs if (c := b.const_array(v)) is not None and c.size == 1]
     values = [v for v in op.inputs if b.const_array(v) is None or np.asarray(b.const_array(v)).size != 1]
@@ -175,7 +177,7 @@ def _extreme(b: Builder, op: Op, sign: float) -> None:
     b.set_view(op.outputs[0], apply_to_blob(b, largest, lambda x: power(b, x, scale=-1)))
 
 
-def _sum(b: Builder, op: Op) -> None:
+def _sum(b: CaffeBuilder, op: Op) -> None:
     if len(op.inputs) == 1:
         b.set_view(op.outputs[0], b.view(op.inputs[0]))
     elif len(op.inputs) == 2:
@@ -184,7 +186,7 @@ def _sum(b: Builder, op: Op) -> None:
         _eltwise_of_values(b, op, "SUM")
 
 
-BINARY: dict[str, Lowering] = {
+BINARY: dict[str, CaffeLowering] = {
     "Add": _add,
     "Sub": _sub,
     "Mul": _mul,

@@ -16,7 +16,7 @@ from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.materialize import materialize
 from anylayer.writers.caffe.views import AxisProduct, BlobView, Reshape
 
-Lowering = Callable[["Builder", Op], None]
+CaffeLowering = Callable[["CaffeBuilder", Op], None]
 """Adds the layers of one operator and sets the views of its outputs."""
 
 VALUE_PRESERVING = ("Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast")
@@ -26,7 +26,7 @@ _CONSTANT_LIMIT = 1 << 26
 """Elements that a constant may have once it is expanded to a value's whole shape."""
 
 
-class Builder(Emitter):
+class CaffeBuilder(Emitter):
     """Adds layers for operators to `net`.
 
     `lowerings` maps an ONNX operator to the function that adds its layers; "" stands for operators outside ONNX's
@@ -38,7 +38,7 @@ class Builder(Emitter):
     def __init__(
         self,
         net: CaffeNet,
-        lowerings: Mapping[str, Lowering],
+        lowerings: Mapping[str, CaffeLowering],
         places: Mapping[str, str],
         *,
         fold: bool = False,

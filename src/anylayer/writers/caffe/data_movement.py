@@ -14,7 +14,7 @@ from anylayer.graph.facts import slice_cuts
 from anylayer.network import Array
 from anylayer.ops._interpolation import as_matrix, interpolation, nearest_cells, positions
 from anylayer.writers.caffe.affine import tile_to_shape
-from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.materialize import (
     crop,
     identity_convolution,
@@ -23,33 +23,33 @@ from anylayer.writers.caffe.materialize import (
     silence,
     slice_axis,
 )
-from anylayer.writers.caffe.views import AxisProduct, BlobView, Reshape, Step, Transpose
+from anylayer.writers.caffe.views import AxisProduct, BlobView, Reshape, Transpose, ViewStep
 
 
-def _reshape(b: Builder, op: Op) -> None:
+def _reshape(b: CaffeBuilder, op: Op) -> None:
     b.set_view(op.outputs[0], b.view(op.inputs[0]).then(Reshape(tuple(int(n) for n in op.outputs[0].shape))))
 
 
-def _identity(b: Builder, op: Op) -> None:
+def _identity(b: CaffeBuilder, op: Op) -> None:
     b.set_view(op.outputs[0], b.view(op.inputs[0]))
 
 
-def _cast(b: Builder, op: Op) -> None:
+def _cast(b: CaffeBuilder, op: Op) -> None:
     kinds = "".join(v.dtype.kind for v in (op.inputs[0], op.outputs[0]) if v is not None)
     other = op.outputs[0] if kinds[1] != "f" else op.inputs[0]
     b.need(kinds in ("ff", "bf"), f"no {other.dtype if other is not None else ''}, only float32")
     _identity(b, op)
 
 
-def _transpose(b: Builder, op: Op) -> None:
+def _transpose(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
     perm = op.attrs.get("perm") or range(len(view.shape))[::-1]
     b.set_view(op.outputs[0], view.then(Transpose(tuple(int(p) for p in perm))))
 
 
 def blobs_with_axis(
-    b: Builder, views: Sequence[BlobView], axis: int
-) -> tuple[list[BlobView], int, tuple[Step, ...]]:
+    b: CaffeBuilder, views: Sequence[BlobView], axis: int
+) -> tuple[list[BlobView], int, tuple[ViewStep, ...]]:
     """Return blobs of the values, the axis of the blobs that is `axis` of the values, and the steps that remain.
 
     Values with the same permutation are not materialized: the permutation remains to be applied to the result.
@@ -60,7 +60,7 @@ def blobs_with_axis(
     return [b.materialized(v) for v in views], axis, ()
 
 
-def _concat(b: Builder, op: Op) -> None:
+def _concat(b: CaffeBuilder, op: Op) -> None:
     """Add a Concat of the inputs that are not empty, or a Tile where all are the same blob."""
     values = [v for v in op.inputs if v is not None and math.prod(v.shape)]
     if len(values) == 1:
@@ -84,13 +84,13 @@ def _concat(b: Builder, op: Op) -> None:
 # ---- split and slice
 
 
-def _split(b: Builder, op: Op) -> None:
+def _split(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
     axis = int(op.attrs.get("axis", 0)) % len(view.shape)
     _split_into(b, view, axis, [(v, int(v.shape[axis])) for v in op.outputs])
 
 
-def _split_into(b: Builder, view: BlobView, axis: int, wanted: Sequence[tuple[Value | None, int]]) -> None:
+def _split_into(b: CaffeBuilder, view: BlobView, axis: int, wanted: Sequence[tuple[Value | None, int]]) -> None:
     """Split a value into consecutive parts of these sizes. A part that no operator needs has None as its value."""
     (x,), blob_axis, steps = blobs_with_axis(b, [view], axis)
     sizes = [n for _, n in wanted]
@@ -113,7 +113,7 @@ def _split_into(b: Builder, view: BlobView, axis: int, wanted: Sequence[tuple[Va
     silence(b, unread)
 
 
-def _bounds(b: Builder, op: Op) -> dict[int, tuple[int, int, int]]:
+def _bounds(b: CaffeBuilder, op: Op) -> dict[int, tuple[int, int, int]]:
     """Return axis -> (start, size, step) for the axes that a Slice changes. `start` is counted from 0."""
     x, cuts = op.inputs[0], slice_cuts(op)
     if x is None or cuts is None:
@@ -122,7 +122,7 @@ def _bounds(b: Builder, op: Op) -> dict[int, tuple[int, int, int]]:
     return {c.axis: (c.start, len(c.indices), c.step) for c in changed}
 
 
-def _slice(b: Builder, op: Op) -> None:
+def _slice(b: CaffeBuilder, op: Op) -> None:
     """Add the layers of a Slice: one for all slices of the same input, or a slice or crop of its own."""
     cuts = _bounds(b, op)
     view = b.view(op.inputs[0])
@@ -139,7 +139,7 @@ def _slice(b: Builder, op: Op) -> None:
 
 
 def _slice_axes(
-    b: Builder, x: BlobView, cuts: dict[int, tuple[int, int, int]], steps: tuple[Step, ...]
+    b: CaffeBuilder, x: BlobView, cuts: dict[int, tuple[int, int, int]], steps: tuple[ViewStep, ...]
 ) -> BlobView:
     """Slice several axes of a blob and apply `steps` to the result.
 
@@ -173,7 +173,7 @@ def _slice_axes(
     return BlobView(x.name, x.base, steps)
 
 
-def _slice_all(b: Builder, op: Op, view: BlobView, cuts: dict[int, tuple[int, int, int]]) -> bool:
+def _slice_all(b: CaffeBuilder, op: Op, view: BlobView, cuts: dict[int, tuple[int, int, int]]) -> bool:
     """Add one layer for all slices of a value along an axis. Return False if they overlap."""
     ((axis, (_, _, step)),) = cuts.items()
     if step != 1 or op.inputs[0] is None:
@@ -201,14 +201,14 @@ def _slice_all(b: Builder, op: Op, view: BlobView, cuts: dict[int, tuple[int, in
     return True
 
 
-def _select(b: Builder, x: BlobView, axis: int, cells: Array) -> BlobView:
+def _select(b: CaffeBuilder, x: BlobView, axis: int, cells: Array) -> BlobView:
     """Select cells of a blob along an axis, in any order."""
     if axis == 1 and len(x.base) == 4:
         return select_channels(b, x, cells)
     return b.materialized(x.then(AxisProduct(axis, selection_matrix(cells, x.base[axis]))))
 
 
-def _gather(b: Builder, op: Op) -> None:
+def _gather(b: CaffeBuilder, op: Op) -> None:
     """Add a Slice for consecutive indices; select other cells by a product with a matrix."""
     view = b.view(op.inputs[0])
     rank = len(view.shape)
@@ -233,7 +233,7 @@ def _gather(b: Builder, op: Op) -> None:
 # ---- repeat and resize
 
 
-def _tile(b: Builder, op: Op) -> None:
+def _tile(b: CaffeBuilder, op: Op) -> None:
     view = b.materialized(op.inputs[0])
     for axis, n in enumerate(b.integers(op.inputs[1], "repeats")):
         if n > 1:
@@ -243,11 +243,11 @@ def _tile(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], view)
 
 
-def _expand(b: Builder, op: Op) -> None:
+def _expand(b: CaffeBuilder, op: Op) -> None:
     b.set_view(op.outputs[0], tile_to_shape(b, b.view(op.inputs[0]), tuple(int(n) for n in op.outputs[0].shape)))
 
 
-def _resize(b: Builder, op: Op) -> None:
+def _resize(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
     mode = str(op.attrs.get("mode") or "nearest")
     coordinates = str(op.attrs.get("coordinate_transformation_mode") or "half_pixel")
@@ -268,7 +268,7 @@ def _resize(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], view)
 
 
-def _depth_to_space(b: Builder, op: Op) -> None:
+def _depth_to_space(b: CaffeBuilder, op: Op) -> None:
     """Add a Deconvolution whose kernels have a single 1 each."""
     x = b.materialized(op.inputs[0])
     block, outputs = int(op.attrs["blocksize"]), int(op.outputs[0].shape[1])
@@ -284,7 +284,7 @@ def _depth_to_space(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], b.add("Deconvolution", [x], shape, {"convolution_param": params}, [weights]))
 
 
-def _space_to_depth(b: Builder, op: Op) -> None:
+def _space_to_depth(b: CaffeBuilder, op: Op) -> None:
     """Add a Convolution whose kernels have a single 1 each."""
     x = b.materialized(op.inputs[0])
     block, channels = int(op.attrs["blocksize"]), x.base[1]
@@ -298,7 +298,7 @@ def _space_to_depth(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], b.add("Convolution", [x], shape, {"convolution_param": params}, [weights]))
 
 
-DATA_MOVEMENT: dict[str, Lowering] = {
+DATA_MOVEMENT: dict[str, CaffeLowering] = {
     "Reshape": _reshape,
     "Flatten": _reshape,
     "Squeeze": _reshape,

@@ -10,14 +10,14 @@ import numpy as np
 
 from anylayer.graph import Op
 from anylayer.writers.caffe.affine import apply_to_blob, eltwise, float_attribute, power, relu, scale_and_shift
-from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.views import BlobView
 
 
-def unary(type_: str, params: Callable[[Op], Mapping[str, Any]] | None = None) -> Lowering:
+def unary(type_: str, params: Callable[[Op], Mapping[str, Any]] | None = None) -> CaffeLowering:
     """Return the lowering of an operator to one layer of type `type_`. `params` computes its parameters."""
 
-    def lower(b: Builder, op: Op) -> None:
+    def lower(b: CaffeBuilder, op: Op) -> None:
         given = params(op) if params is not None else {}
         b.set_view(
             op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), lambda x: b.add(type_, [x], x.base, given))
@@ -26,17 +26,17 @@ def unary(type_: str, params: Callable[[Op], Mapping[str, Any]] | None = None) -
     return lower
 
 
-def _power_of(scale: float = 1.0, exponent: float = 1.0) -> Lowering:
+def _power_of(scale: float = 1.0, exponent: float = 1.0) -> CaffeLowering:
     """Return the lowering of an operator that computes (scale * x) ** exponent."""
 
-    def lower(b: Builder, op: Op) -> None:
+    def lower(b: CaffeBuilder, op: Op) -> None:
         view = b.view(op.inputs[0])
         b.set_view(op.outputs[0], apply_to_blob(b, view, lambda x: power(b, x, scale=scale, exponent=exponent)))
 
     return lower
 
 
-def clip(b: Builder, x: BlobView, low: float, high: float) -> BlobView:
+def clip(b: CaffeBuilder, x: BlobView, low: float, high: float) -> BlobView:
     """Limit x to low..high (either may be infinite): by Clip, ReLU6, or ReLU and Power."""
     if not math.isfinite(high) or high >= 3e38:
         if low == 0:
@@ -58,7 +58,7 @@ def clip(b: Builder, x: BlobView, low: float, high: float) -> BlobView:
     return power(b, relu(b, x, suffix="limited"), scale=-1, shift=high)
 
 
-def _clip(b: Builder, op: Op) -> None:
+def _clip(b: CaffeBuilder, op: Op) -> None:
     bounds = [-math.inf, math.inf]
     for i, value in enumerate(op.inputs[1:3]):
         if value is not None:
@@ -68,7 +68,7 @@ def _clip(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), lambda x: clip(b, x, *bounds)))
 
 
-def _hard_sigmoid(b: Builder, op: Op) -> None:
+def _hard_sigmoid(b: CaffeBuilder, op: Op) -> None:
     scale, shift = float_attribute(op, "alpha", 0.2), float_attribute(op, "beta", 0.5)
 
     def make(x: BlobView) -> BlobView:
@@ -77,7 +77,7 @@ def _hard_sigmoid(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), make))
 
 
-def _hard_swish(b: Builder, op: Op) -> None:
+def _hard_swish(b: CaffeBuilder, op: Op) -> None:
     def make(x: BlobView) -> BlobView:
         gate = clip(b, power(b, x, scale=1 / 6, shift=0.5, suffix="line"), 0.0, 1.0)
         return eltwise(b, [x, gate], "PROD")
@@ -85,7 +85,7 @@ def _hard_swish(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), make))
 
 
-def _swish(b: Builder, op: Op) -> None:
+def _swish(b: CaffeBuilder, op: Op) -> None:
     def make(x: BlobView) -> BlobView:
         if b.dialect.has("Swish"):
             return b.add("Swish", [x], x.base)
@@ -94,7 +94,7 @@ def _swish(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), make))
 
 
-def _selu(b: Builder, op: Op) -> None:
+def _selu(b: CaffeBuilder, op: Op) -> None:
     alpha, gamma = float_attribute(op, "alpha", 1.6732632), float_attribute(op, "gamma", 1.0507010)
 
     def make(x: BlobView) -> BlobView:
@@ -103,7 +103,7 @@ def _selu(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), make))
 
 
-def _prelu(b: Builder, op: Op) -> None:
+def _prelu(b: CaffeBuilder, op: Op) -> None:
     """Add a ReLU for one slope, a PReLU for one slope per channel, else max(x, 0) - slope * max(-x, 0)."""
     slope = b.const_array(op.inputs[1])
     b.need(slope is not None, "no PReLU with a computed slope")
@@ -129,7 +129,7 @@ def _prelu(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], apply_to_blob(b, view, make))
 
 
-def _pow(b: Builder, op: Op) -> None:
+def _pow(b: CaffeBuilder, op: Op) -> None:
     exponent = b.const_array(op.inputs[1])
     if exponent is not None and exponent.size == 1:
         number = float(exponent.reshape(-1)[0])
@@ -152,10 +152,10 @@ def _pow(b: Builder, op: Op) -> None:
 # ---- truth values, as 0 and 1
 
 
-def _comparison(less: bool) -> Lowering:
+def _comparison(less: bool) -> CaffeLowering:
     """Return the lowering of x < number, or of x > number: a Threshold. Either operand may be the number."""
 
-    def lower(b: Builder, op: Op) -> None:
+    def lower(b: CaffeBuilder, op: Op) -> None:
         for value, other, below in (
             (op.inputs[0], op.inputs[1], less),
             (op.inputs[1], op.inputs[0], not less),
@@ -171,7 +171,7 @@ def _comparison(less: bool) -> Lowering:
     return lower
 
 
-def _threshold(b: Builder, number: float, below: bool) -> Callable[[BlobView], BlobView]:
+def _threshold(b: CaffeBuilder, number: float, below: bool) -> Callable[[BlobView], BlobView]:
     """Return a function that adds the layers for x > number, or for x < number if `below`."""
 
     def make(x: BlobView) -> BlobView:
@@ -183,11 +183,11 @@ def _threshold(b: Builder, number: float, below: bool) -> Callable[[BlobView], B
     return make
 
 
-def _not(b: Builder, op: Op) -> None:
+def _not(b: CaffeBuilder, op: Op) -> None:
     b.set_view(op.outputs[0], apply_to_blob(b, b.view(op.inputs[0]), lambda x: power(b, x, scale=-1, shift=1)))
 
 
-ELEMENTWISE: dict[str, Lowering] = {
+ELEMENTWISE: dict[str, CaffeLowering] = {
     "Relu": unary("ReLU"),
     "LeakyRelu": unary("ReLU", lambda op: {"relu_param": {"negative_slope": float_attribute(op, "alpha", 0.01)}}),
     "Elu": unary(

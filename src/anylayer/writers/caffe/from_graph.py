@@ -10,7 +10,7 @@ from anylayer.errors import LayerError, at
 from anylayer.graph import Graph, Op, Value
 from anylayer.optimize.simplify import simplify
 from anylayer.writers.caffe.binary import BINARY
-from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.data_movement import DATA_MOVEMENT
 from anylayer.writers.caffe.elementwise import ELEMENTWISE
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
@@ -29,7 +29,7 @@ Permutations = dict[str, tuple[int, ...]]
 _TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
-def _custom_layer(b: Builder, op: Op) -> None:
+def _custom_layer(b: CaffeBuilder, op: Op) -> None:
     """Add a layer of the target's own: the operator is its type, the attributes its parameters."""
     weights = [v for v in op.inputs if v is not None and v.const is not None]
     inputs = [b.view(v) for v in op.inputs if v is not None and v.const is None]
@@ -43,7 +43,7 @@ def _custom_layer(b: Builder, op: Op) -> None:
         b.set_view(value, top)
 
 
-LOWERINGS: dict[str, Lowering] = {
+LOWERINGS: dict[str, CaffeLowering] = {
     "": _custom_layer,
     **WINDOWS,
     **PRODUCTS,
@@ -75,7 +75,7 @@ def net_from_graph(
     Raises LayerError, which names the operators that the dialect cannot express.
     """
     graph = fuse_patterns(simplify(graph, exact=True))
-    b = Builder(net, LOWERINGS, places, fold=fold, blog_compat=blog_compat)
+    b = CaffeBuilder(net, LOWERINGS, places, fold=fold, blog_compat=blog_compat)
     inputs = _inputs(b, graph, channels_last)
     b.lower_graph(graph)
     permuted: Permutations = {}
@@ -92,7 +92,7 @@ def net_from_graph(
     return inputs, permuted
 
 
-def _inputs(b: Builder, graph: Graph, channels_last: bool) -> Permutations:
+def _inputs(b: CaffeBuilder, graph: Graph, channels_last: bool) -> Permutations:
     """Add the graph's inputs. Return those that become channels-first in the file."""
     permuted: Permutations = {}
     transposes_maps = any(o.op == "Transpose" and tuple(o.attrs["perm"]) == _TO_NCHW for o in graph.ops)
@@ -110,7 +110,7 @@ def _inputs(b: Builder, graph: Graph, channels_last: bool) -> Permutations:
     return permuted
 
 
-def _input(b: Builder, value: Value, shape: tuple[int, ...]) -> None:
+def _input(b: CaffeBuilder, value: Value, shape: tuple[int, ...]) -> None:
     b.layer_names.add(value.name)
     b.blob_names.add(value.name)
     b.views[value] = BlobView(value.name, shape)

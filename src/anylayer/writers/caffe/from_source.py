@@ -20,7 +20,7 @@ from anylayer.network import Array, Node, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, TracedNode, other_outputs
 from anylayer.writers.caffe import opencv_rules
-from anylayer.writers.caffe.builder import Builder
+from anylayer.writers.caffe.builder import CaffeBuilder
 from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.from_graph import LOWERINGS, net_from_graph
 from anylayer.writers.caffe.from_nodes import add_node, can_express, input_layers, net_from_nodes
@@ -43,7 +43,7 @@ class CaffeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CaffeOptions:
     """The options of anylayer.writers.caffe.write."""
 
     dialect: Dialect
@@ -52,7 +52,7 @@ class Options:
     blog_compat: bool = False
 
 
-def net_from_source(source: Source, options: Options) -> CaffeResult:
+def net_from_source(source: Source, options: CaffeOptions) -> CaffeResult:
     """Return the source as Caffe layers. Raises LayerError for what the dialect cannot express."""
     if source.network.format != "caffe":
         return _from_operators(source, options)
@@ -68,7 +68,7 @@ def net_from_source(source: Source, options: Options) -> CaffeResult:
     return _node_by_node(source, options, own)
 
 
-def _empty_net(source: Source, options: Options) -> CaffeNet:
+def _empty_net(source: Source, options: CaffeOptions) -> CaffeNet:
     """Return a net without layers that has the types and fields which the user declares."""
     return CaffeNet(
         source.network.name,
@@ -88,7 +88,7 @@ def _user_classes(source: Source) -> dict[str, type[Message] | None]:
     return found
 
 
-def _user_fields(source: Source, options: Options) -> Mapping[str, Field]:
+def _user_fields(source: Source, options: CaffeOptions) -> Mapping[str, Field]:
     """Return LayerParameter's fields in the schema that was given with the source.
 
     For a dialect other than the source's, leave out the fields that built-in layers have.
@@ -100,7 +100,7 @@ def _user_fields(source: Source, options: Options) -> Mapping[str, Field]:
     return {name: field for name, field in fields.items() if name not in built_in}
 
 
-def _dialect_node(t: TracedNode, options: Options, source: Source) -> Node | None:
+def _dialect_node(t: TracedNode, options: CaffeOptions, source: Source) -> Node | None:
     """Return the node as the dialect spells it, with its weights; None where the dialect has no such layer."""
     if t.bound is not None and t.bound.definition.is_function:
         return None
@@ -111,7 +111,7 @@ def _dialect_node(t: TracedNode, options: Options, source: Source) -> Node | Non
     return None if node is None else replace(node, blobs=_weights(t))
 
 
-def _unchanged_node(t: TracedNode, options: Options, user_defined: bool) -> Node:
+def _unchanged_node(t: TracedNode, options: CaffeOptions, user_defined: bool) -> Node:
     """Return the node unchanged. Raises LayerError where the dialect gives it another meaning."""
     other = None if user_defined else _dialect_definition(t, options.dialect)
     if other is not None and _translated(t, t.node, other, options.dialect) is None:
@@ -121,7 +121,7 @@ def _unchanged_node(t: TracedNode, options: Options, user_defined: bool) -> Node
     return t.node
 
 
-def _built_in_node(t: TracedNode, options: Options) -> Node | None:
+def _built_in_node(t: TracedNode, options: CaffeOptions) -> Node | None:
     """Return the node of a built-in layer; None where the dialect lacks its type or one of its fields."""
     node: Node | None = _without_unwritten_fields(t, options.dialect)
     if options.dialect.name == "opencv" and options.dialect.has(t.node.type):
@@ -230,7 +230,7 @@ def _dialect_definition(t: TracedNode, dialect: Dialect) -> Definition | None:
     return named[0] if named and own is not None and named[0].cls is not own else None
 
 
-def _from_operators(source: Source, options: Options) -> CaffeResult:
+def _from_operators(source: Source, options: CaffeOptions) -> CaffeResult:
     """Return the layers of the source's whole graph."""
     net = _empty_net(source, options)
     places = {t.node.name: t.node.place for t in source.nodes}
@@ -256,7 +256,7 @@ def _from_operators(source: Source, options: Options) -> CaffeResult:
 # ---- a layer for each node that the dialect has, operators for the others
 
 
-def _node_by_node(source: Source, options: Options, own: Sequence[Node | None]) -> CaffeResult:
+def _node_by_node(source: Source, options: CaffeOptions, own: Sequence[Node | None]) -> CaffeResult:
     """Return the layers of each node in turn: the node's own layer, or those of its operators.
 
     Values are blobs of the same name. An output that has consumers is copied.
@@ -266,7 +266,7 @@ def _node_by_node(source: Source, options: Options, own: Sequence[Node | None]) 
     input_layers(source.network, types, {}, net)
     names = _in_place_outputs(own)
     places = {t.node.name: t.node.place for t in source.nodes}
-    b = Builder(net, LOWERINGS, places, fold=options.fold, blog_compat=options.blog_compat)
+    b = CaffeBuilder(net, LOWERINGS, places, fold=options.fold, blog_compat=options.blog_compat)
     b.layer_names |= {node.name for node in own if node is not None}
     b.blob_names |= {v for node in own if node is not None for v in node.outputs}
     constants = {v for t in source.nodes for i, v in enumerate(t.node.outputs) if i in t.constants}
@@ -319,7 +319,7 @@ def _in_place_outputs(own: Sequence[Node | None]) -> dict[str, str]:
 
 
 def _add_node(
-    b: Builder, node: Node, t: TracedNode, names: Mapping[str, str], values: dict[str, BlobView]
+    b: CaffeBuilder, node: Node, t: TracedNode, names: Mapping[str, str], values: dict[str, BlobView]
 ) -> None:
     """Add the node's own layer and the views of its outputs to `values`. `names` are outputs with another blob."""
     bottoms = [b.materialized(values[v]) for v in t.node.inputs]
@@ -335,7 +335,7 @@ def _add_node(
         b.shapes[top] = values[value].base
 
 
-def _add_operators(b: Builder, t: TracedNode, values: Mapping[str, BlobView]) -> dict[str, BlobView]:
+def _add_operators(b: CaffeBuilder, t: TracedNode, values: Mapping[str, BlobView]) -> dict[str, BlobView]:
     """Add the layers of the node's operators and return the views of its outputs.
 
     `values` are the computed values so far. A node's body has the other values as constants.

@@ -10,7 +10,7 @@ from anylayer.layer import Message
 from anylayer.network import Array
 from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.field_types import Fields
-from anylayer.writers.caffe.schema import Schema, Use
+from anylayer.writers.caffe.schema import NetSchema, Use
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class CaffeNet:
     """A NetParameter message: layers in computing order.
 
     `inputs` maps the network's own inputs, which forks without an Input layer have, to their shapes. `classes` and
-    `declared` are the layer types and the LayerParameter fields that a user declares; see Schema.
+    `declared` are the layer types and the LayerParameter fields that a user declares; see NetSchema.
     """
 
     name: str = ""
@@ -61,10 +61,10 @@ class CaffeNet:
             values["input_shape"] = [{"dim": list(s)} for s in self.inputs.values() if s is not None]
         return {k: v for k, v in values.items() if v != []}
 
-    def fields(self) -> tuple[Schema, list[Fields]]:
+    def fields(self) -> tuple[NetSchema, list[Fields]]:
         """Return the schema that fits all layers, and for each layer its fields by name."""
         uses = [Use(layer.type, layer.params | layer.rest, layer.place) for layer in self.layers]
-        schema = Schema(self.dialect, uses, self.classes, self.declared)
+        schema = NetSchema(self.dialect, uses, self.classes, self.declared)
         return schema, [schema.layer_fields(use.params) for use in uses]
 
 

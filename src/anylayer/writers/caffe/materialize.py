@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer.network import Array, Shape
 from anylayer.writers.caffe.emitter import Emitter
-from anylayer.writers.caffe.views import AxisProduct, BlobView, Pad, Reshape, Step, Transpose
+from anylayer.writers.caffe.views import AxisProduct, BlobView, Pad, Reshape, Transpose, ViewStep
 
 _COMPARED_LIMIT = 1 << 24
 """Elements of one channel, over the whole batch, up to which a permutation of channels is recognized."""
@@ -59,7 +59,7 @@ def permute(b: Emitter, x: BlobView, perm: Shape) -> BlobView:
     return b.add("Permute", [x], shape, {"permute_param": {"order": list(perm)}}, suffix="permute")
 
 
-def _reorder_channels(b: Emitter, x: BlobView, steps: list[Step]) -> BlobView | None:
+def _reorder_channels(b: Emitter, x: BlobView, steps: list[ViewStep]) -> BlobView | None:
     """Add one layer for Reshape, Transpose and Reshape back to the first shape, if they only reorder channels.
 
     Return None otherwise.

@@ -9,12 +9,13 @@ import numpy as np
 from anylayer.graph import Op
 from anylayer.network import Array
 from anylayer.writers.caffe.affine import float_attribute, power, scale_and_shift
-from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.views import BlobView
 
 
-def _batch_norm(b: Builder, op: Op) -> None:
-    """Fold the normalisation into the layer before it, or add BatchNorm and Scale; see Builder for the options."""
+def _batch_norm(b: CaffeBuilder, op: Op) -> None:
+    """Fold the normalisation into the layer before it, or add BatchNorm and Scale; see CaffeBuilder for the
+    options."""
     scale, shift, mean, var = (b.const_array(v) for v in op.inputs[1:5])
     b.need(
         all(p is not None for p in (scale, shift, mean, var)), "no batch normalisation with computed statistics"
@@ -44,7 +45,7 @@ def _batch_norm(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], y)
 
 
-def _fold_into_weights(b: Builder, x: BlobView, factor: Array, offset: Array) -> bool:
+def _fold_into_weights(b: CaffeBuilder, x: BlobView, factor: Array, offset: Array) -> bool:
     """Fold x * factor + offset (per channel) into the layer that produces x. Return whether that was possible."""
     layer = b.producer(x, "Convolution", "InnerProduct", "Deconvolution")
     if layer is None or b.use_count(x.name):
@@ -67,7 +68,7 @@ def _fold_into_weights(b: Builder, x: BlobView, factor: Array, offset: Array) ->
     return True
 
 
-def _lrn(b: Builder, op: Op) -> None:
+def _lrn(b: CaffeBuilder, op: Op) -> None:
     """Add an LRN across channels: x / (k + alpha / size * (sum of x ** 2 over `size` channels)) ** beta."""
     x = b.materialized(op.inputs[0])
     alpha, beta, k = (
@@ -87,5 +88,5 @@ def _lrn(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], b.add("LRN", [x], x.base, {"lrn_param": params}))
 
 
-NORMALIZATION: dict[str, Lowering] = {"BatchNormalization": _batch_norm, "LRN": _lrn}
+NORMALIZATION: dict[str, CaffeLowering] = {"BatchNormalization": _batch_norm, "LRN": _lrn}
 """ONNX operator -> the function that adds its layers."""

@@ -24,12 +24,12 @@ from dataclasses import replace
 from typing import Any
 
 from anylayer.errors import LayerError
-from anylayer.network import Node
+from anylayer.network import Node, Shape
 from anylayer.writers.caffe.field_types import as_list, is_truth
 
-Values = dict[str, Any]
-Shape = tuple[int, ...]
-Rule = Callable[[Node, Values, Sequence[Shape]], "Values | None"]
+ParamValues = dict[str, Any]
+
+OpenCVRule = Callable[[Node, ParamValues, Sequence[Shape]], "ParamValues | None"]
 """A function of a node, its parameters and the shapes of its inputs. It returns the parameters for OpenCV, or None
 where OpenCV computes something else with any parameters."""
 
@@ -140,7 +140,7 @@ def node_for_opencv(node: Node, message: str, shapes: Sequence[Shape]) -> Node |
 # ---- layers
 
 
-def _with_both_axes(own: Values, *stems: tuple[str, int]) -> Values:
+def _with_both_axes(own: ParamValues, *stems: tuple[str, int]) -> ParamValues:
     """Add pad_w to pad_h and so on: OpenCV ignores one of the two without the other.
 
     `stems` are the names without _h and _w, with their defaults.
@@ -153,7 +153,7 @@ def _with_both_axes(own: Values, *stems: tuple[str, int]) -> Values:
     return found
 
 
-def _convolution(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
+def _convolution(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Accept one map with channels on axis 1 and a kernel no larger than the padded map.
 
     OpenCV ignores the dilation of a Deconvolution, so only 1 is accepted. DeepLab's `hole` becomes `dilation`.
@@ -184,7 +184,7 @@ def _per_axis(value: Any) -> list[Any] | None:
     return values * 2 if len(values) == 1 else values if len(values) == 2 else None
 
 
-def _pooling(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
+def _pooling(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Write the method, and `ceil_mode` instead of `round_mode`.
 
     Reject a stride larger than the kernel, since OpenCV gives another value for windows beyond the map, and a
@@ -205,13 +205,13 @@ def _pooling(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
     return found
 
 
-def _detection_output(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
+def _detection_output(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Write the three fields that OpenCV requires."""
     nms = {"nms_threshold": 0.3, **own.get("nms_param", {})}
     return {"share_location": True, "background_label_id": 0, **own, "nms_param": nms}
 
 
-def _resample(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
+def _resample(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Accept only the repetition of pixels."""
     (_, _, h, w), has_reference = shapes[0], len(shapes) > 1
     is_nearest = (
@@ -220,19 +220,19 @@ def _resample(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None
     return own if is_nearest and own["height"] == own["width"] * h // w and own["height"] % h == 0 else None
 
 
-def _slice(node: Node, own: Values, shapes: Sequence[Shape]) -> Values | None:
+def _slice(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Require slice points, and count the axis from the first one."""
     if "slice_point" not in own or "slice_dim" in own:
         return None
     return {**own, "axis": own.get("axis", 1) % len(shapes[0])}
 
 
-def _if(condition: Callable[[Node, Values, Sequence[Shape]], Any]) -> Rule:
+def _if(condition: Callable[[Node, ParamValues, Sequence[Shape]], Any]) -> OpenCVRule:
     """Return a rule that accepts the parameters unchanged if the condition holds, and rejects the layer if not."""
     return lambda node, own, shapes: own if condition(node, own, shapes) else None
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, OpenCVRule] = {
     "BatchNorm": _if(lambda node, own, shapes: own.get("use_global_stats", True)),
     "Concat": _if(lambda node, own, shapes: "concat_dim" not in own),
     "Convolution": _convolution,

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from anylayer.errors import at
-from anylayer.writers.caffe.builder import Builder
+from anylayer.writers.caffe.builder import CaffeBuilder
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet, unused_name
 from anylayer.writers.caffe.views import BlobView
 
 
-def name_blobs(b: Builder, views: Mapping[str, BlobView]) -> None:
+def name_blobs(b: CaffeBuilder, views: Mapping[str, BlobView]) -> None:
     """Rename the blobs of the outputs. `views` maps the name of an output to its view, which has no steps.
 
     A Split copies a blob that has consumers, is an input, or is several outputs at once.

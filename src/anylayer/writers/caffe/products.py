@@ -9,11 +9,11 @@ import numpy as np
 
 from anylayer.graph import Op, Value
 from anylayer.network import Array
-from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.views import AxisProduct, BlobView
 
 
-def _gemm(b: Builder, op: Op) -> None:
+def _gemm(b: CaffeBuilder, op: Op) -> None:
     """Add an InnerProduct for a product with constant weights and an optional bias per output."""
     weights = b.const_array(op.inputs[1])
     b.need(weights is not None and not op.attrs.get("transA"), "no product of two computed matrices")
@@ -31,7 +31,7 @@ def _gemm(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], inner_product(b, op.inputs[0], rows, bias))
 
 
-def inner_product(b: Builder, value: Value | None, rows: Array, bias: Array | None) -> BlobView:
+def inner_product(b: CaffeBuilder, value: Value | None, rows: Array, bias: Array | None) -> BlobView:
     """Add an InnerProduct: value (N, K) times the transpose of `rows` (num_output, K), plus `bias` (num_output,).
 
     If the value is a rearrangement of a blob (N, ...) within each sample, the columns of `rows` are permuted
@@ -58,7 +58,7 @@ def inner_product(b: Builder, value: Value | None, rows: Array, bias: Array | No
     return b.add("InnerProduct", [x], (x.base[0], len(rows)), {"inner_product_param": params}, blobs)
 
 
-def _matmul(b: Builder, op: Op) -> None:
+def _matmul(b: CaffeBuilder, op: Op) -> None:
     """Add the layers of a product with one constant matrix on either side."""
     left, right = b.const_array(op.inputs[0]), b.const_array(op.inputs[1])
     if right is not None:
@@ -88,7 +88,7 @@ def _matmul(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], view.then(AxisProduct(len(view.shape) - 2, matrix)))
 
 
-def _lstm(b: Builder, op: Op) -> None:
+def _lstm(b: CaffeBuilder, op: Op) -> None:
     """Add Caffe's LSTM. Its gates are in the order i, f, o, g; its second bottom is 0 where a sequence begins.
 
     Raises LayerError for other directions, activations, initial states, and for a last state that has consumers.
@@ -125,7 +125,7 @@ def _lstm(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], y)
 
 
-def _continuation(b: Builder, steps: int, batch: int) -> BlobView:
+def _continuation(b: CaffeBuilder, steps: int, batch: int) -> BlobView:
     """Return a blob (steps, batch) that is 0 in the first step, where the sequences begin, and 1 after it."""
     parts = []
     for value, count in ((0.0, 1), (1.0, steps - 1)):
@@ -137,4 +137,4 @@ def _continuation(b: Builder, steps: int, batch: int) -> BlobView:
     return b.add("Concat", parts, (steps, batch), {"concat_param": {"axis": 0}}, suffix="cont")
 
 
-PRODUCTS: dict[str, Lowering] = {"Gemm": _gemm, "MatMul": _matmul, "LSTM": _lstm}
+PRODUCTS: dict[str, CaffeLowering] = {"Gemm": _gemm, "MatMul": _matmul, "LSTM": _lstm}

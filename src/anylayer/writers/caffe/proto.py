@@ -11,7 +11,7 @@ from anylayer.layer.filler import Filler
 from anylayer.writers.caffe.field_types import Fields
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, MESSAGE_NUMBERS, NET_FIELDS, title
-from anylayer.writers.caffe.schema import Schema
+from anylayer.writers.caffe.schema import NetSchema
 from anylayer.writers.caffe.text import quoted, scalar_text
 
 _HEAD = """\
@@ -45,7 +45,7 @@ def proto_text(net: CaffeNet) -> str:
     return "\n\n".join([head.rstrip(), enum, *("\n".join(lines) for lines in writer.lines())]) + "\n"
 
 
-def _own_fields(schema: Schema, repeated: set[str]) -> Fields:
+def _own_fields(schema: NetSchema, repeated: set[str]) -> Fields:
     """Return LayerParameter's fields other than the generic ones.
 
     They are the network's, those of the schema given with it, and those of Caffe whose numbers are unused.

@@ -8,12 +8,12 @@ from typing import Any
 from anylayer.graph import Op
 from anylayer.graph.facts import reduced_axes
 from anylayer.writers.caffe.affine import power
-from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.data_movement import blobs_with_axis
 from anylayer.writers.caffe.views import BlobView, Reshape
 
 
-def _softmax(b: Builder, op: Op) -> None:
+def _softmax(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
     axis = int(op.attrs.get("axis", -1)) % len(view.shape)
     (x,), blob_axis, steps = blobs_with_axis(b, [view], axis)
@@ -23,7 +23,7 @@ def _softmax(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], BlobView(y.name, y.base, steps))
 
 
-def _reduce(b: Builder, op: Op) -> None:
+def _reduce(b: CaffeBuilder, op: Op) -> None:
     """Add the layers of a reduction, on the blob itself where the value is a permutation of it."""
     view = b.view(op.inputs[0])
     axes = reduced_axes(op)
@@ -41,7 +41,7 @@ def _reduce(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], y.then(Reshape(tuple(int(n) for n in op.outputs[0].shape))))
 
 
-def _reduce_axes(b: Builder, what: str, x: BlobView, axes: list[int]) -> BlobView:
+def _reduce_axes(b: CaffeBuilder, what: str, x: BlobView, axes: list[int]) -> BlobView:
     """Reduce a blob along sorted axes by operator `what`. The axes are removed or have size 1 in the result.
 
     Reduction does it for trailing axes, otherwise Pooling over consecutive ones.
@@ -81,7 +81,7 @@ def _reduce_axes(b: Builder, what: str, x: BlobView, axes: list[int]) -> BlobVie
     return power(b, y, scale=float(count), suffix="sum") if kind == "Sum" else y
 
 
-REDUCTIONS: dict[str, Lowering] = {
+REDUCTIONS: dict[str, CaffeLowering] = {
     "Softmax": _softmax,
     "LogSoftmax": _softmax,
     **{f"Reduce{kind}": _reduce for kind in ("Mean", "Sum", "Max", "Min", "SumSquare", "L1", "L2")},

@@ -26,7 +26,7 @@ class Use(NamedTuple):
     place: str = ""
 
 
-class Schema:
+class NetSchema:
     """The messages of a network that is written: the class and the number of each parameter message.
 
     Both fit all layers of the network together. `messages` and `numbers` map the name of a parameter message to

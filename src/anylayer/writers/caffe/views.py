@@ -44,7 +44,7 @@ class AxisProduct(NamedTuple):
     matrix: Array
 
 
-Step = Reshape | Transpose | Pad | AxisProduct
+ViewStep = Reshape | Transpose | Pad | AxisProduct
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class BlobView:
 
     name: str
     base: Shape
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ViewStep, ...] = ()
 
     @property
     def shape(self) -> Shape:
@@ -76,7 +76,7 @@ class BlobView:
         only = self.steps[0]
         return only.perm if len(self.steps) == 1 and isinstance(only, Transpose) else None
 
-    def then(self, step: Step) -> BlobView:
+    def then(self, step: ViewStep) -> BlobView:
         """Return the view with one more step. Combine it with the last step, or omit it, where that is exact."""
         shape = self.shape
         if isinstance(step, Transpose):
@@ -123,7 +123,7 @@ class BlobView:
         return array
 
 
-def shape_after(step: Step, shape: Shape) -> Shape:
+def shape_after(step: ViewStep, shape: Shape) -> Shape:
     """Return the shape that a step makes of `shape`."""
     if isinstance(step, Reshape):
         return step.shape

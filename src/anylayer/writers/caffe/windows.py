@@ -15,12 +15,12 @@ from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, padding_of, window_of
 from anylayer.graph.intervals import Intervals
 from anylayer.network import Array
-from anylayer.writers.caffe.builder import Builder, Lowering
+from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.materialize import crop, spatial_fields
 from anylayer.writers.caffe.views import BlobView, Pad
 
 
-def _windows(b: Builder, op: Op) -> Window:
+def _windows(b: CaffeBuilder, op: Op) -> Window:
     """Return the windows of a Conv, ConvTranspose or pooling operator. Raises LayerError for an auto_pad."""
     windows = window_of(op)
     if windows is None:
@@ -28,7 +28,7 @@ def _windows(b: Builder, op: Op) -> Window:
     return windows
 
 
-def _absorb_pad(b: Builder, value: Value | None, windows: Window, *, zeros: bool) -> tuple[BlobView, Window]:
+def _absorb_pad(b: CaffeBuilder, value: Value | None, windows: Window, *, zeros: bool) -> tuple[BlobView, Window]:
     """Return the input map and the windows. With `zeros`, add the map's deferred zero padding to the windows."""
     view = b.view(value)
     last = view.steps[-1] if view.steps else None
@@ -44,7 +44,7 @@ def _absorb_pad(b: Builder, value: Value | None, windows: Window, *, zeros: bool
 # ---- convolution
 
 
-def _conv(b: Builder, op: Op) -> None:
+def _conv(b: CaffeBuilder, op: Op) -> None:
     """Add a Convolution, and a Crop where it has more windows than the operator.
 
     The pad of an axis is the pad at its beginning, plus multiples of the stride until enough windows fit.
@@ -81,7 +81,7 @@ def _conv(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], crop(b, y, offsets, counts, like))
 
 
-def _need_inside(b: Builder, x: BlobView, windows: Window, pads: Sequence[int]) -> None:
+def _need_inside(b: CaffeBuilder, x: BlobView, windows: Window, pads: Sequence[int]) -> None:
     """Raise LayerError for a window that is larger than the padded map, which OpenCV refuses."""
     inside = all(n + 2 * p >= e for n, p, e in zip(x.base[2:], pads, windows.extents))
     b.need(
@@ -101,7 +101,7 @@ def convolution(windows: Window, pads: Sequence[int], outputs: int, group: int, 
     return params | spatial_fields("stride", windows.strides, 1) | spatial_fields("dilation", windows.dilations, 1)
 
 
-def _blob_of_strided_size(b: Builder, x: BlobView, windows: Window, counts: Sequence[int]) -> BlobView | None:
+def _blob_of_strided_size(b: CaffeBuilder, x: BlobView, windows: Window, counts: Sequence[int]) -> BlobView | None:
     """Return a blob with ceil(size / stride) cells per axis, the size of a result with SAME padding, for Crop.
 
     It is one channel of a strided 1 x 1 convolution of x, so it fits where the input's size changes. The result is
@@ -116,7 +116,7 @@ def _blob_of_strided_size(b: Builder, x: BlobView, windows: Window, counts: Sequ
     return b.add("Convolution", [x], (x.base[0], 1, *sizes), {"convolution_param": params}, [zeros], suffix="size")
 
 
-def _conv_transpose(b: Builder, op: Op) -> None:
+def _conv_transpose(b: CaffeBuilder, op: Op) -> None:
     """Add a Deconvolution, and a Crop where its pads cannot be those of the operator."""
     weights, bias = b.const_array(op.inputs[1]), b.const_array(op.inputs[2]) if len(op.inputs) > 2 else None
     b.need(weights is not None, "no deconvolution with computed weights")
@@ -195,7 +195,7 @@ def _pooled_axes(
         yield _PooledAxis(pad, offset, windows_made, factor)
 
 
-def _pool(b: Builder, op: Op) -> None:
+def _pool(b: CaffeBuilder, op: Op) -> None:
     """Add a Pooling, a Crop if it has more windows, and a Scale if Caffe divides by other numbers of cells."""
     average = op.op in ("AveragePool", "GlobalAveragePool")
     b.need(
@@ -238,7 +238,7 @@ def _pool(b: Builder, op: Op) -> None:
 
 
 def _cheapest_pooling(
-    b: Builder, x: BlobView, windows: Window, counts: list[int], divisors: Sequence[Array | None]
+    b: CaffeBuilder, x: BlobView, windows: Window, counts: list[int], divisors: Sequence[Array | None]
 ) -> tuple[list[_PooledAxis], bool]:
     """Return for each axis the way that needs the fewest further layers, and whether both round down.
 
@@ -272,7 +272,7 @@ def _divisors(x: BlobView, windows: Window, counts: list[int], op: Op) -> list[A
     return divisors
 
 
-def _pad(b: Builder, op: Op) -> None:
+def _pad(b: CaffeBuilder, op: Op) -> None:
     """Defer a constant padding, combined with a padding before it that has the same value."""
     view = b.view(op.inputs[0])
     b.need((op.attrs.get("mode") or "constant") == "constant", f"no padding with mode {op.attrs.get('mode')}")
@@ -288,7 +288,7 @@ def _pad(b: Builder, op: Op) -> None:
     b.set_view(op.outputs[0], view.then(Pad(tuple(begins), tuple(ends), number)))
 
 
-WINDOWS: dict[str, Lowering] = {
+WINDOWS: dict[str, CaffeLowering] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "MaxPool": _pool,

@@ -18,7 +18,7 @@ import numpy as np
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.intervals import Intervals
-from anylayer.network import Array
+from anylayer.network import Array, Shape
 
 _MAGIC = 7767517
 RANK = 4
@@ -26,18 +26,18 @@ RANK = 4
 _FLOAT32_TAG = np.zeros(1, np.int32)
 """The word before weights that could be quantized: 0 stands for float32."""
 
-Shape = tuple[int, ...]
-Params = Mapping[int, "int | float | Sequence[int] | Sequence[float]"]
+
+NcnnParams = Mapping[int, "int | float | Sequence[int] | Sequence[float]"]
 
 
 @dataclass(slots=True)
-class Layer:
+class NcnnLayer:
     """One line of the .param file."""
 
     type: str
     inputs: list[str]
     outputs: list[str]
-    params: Params
+    params: NcnnParams
     weights: list[Array] = field(default_factory=list)
 
 
@@ -74,7 +74,7 @@ def present(value: Value | None) -> Value:
     return value
 
 
-class Builder:
+class NcnnBuilder:
     """Adds ncnn layers for the operators of a graph.
 
     `blobs` maps a value to the blob that holds it, `shapes` a blob to its shape. `fused` are operators that the
@@ -83,7 +83,7 @@ class Builder:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.layers: list[Layer] = []
+        self.layers: list[NcnnLayer] = []
         self.shapes: dict[str, Shape] = {}
         self.blobs: dict[Value, str] = {}
         self.fused: set[Op] = set()
@@ -113,7 +113,7 @@ class Builder:
         type_: str,
         inputs: Sequence[str],
         shapes: Sequence[Shape],
-        params: Params | None = None,
+        params: NcnnParams | None = None,
         weights: Sequence[Array] = (),
     ) -> list[str]:
         """Append a layer with outputs of these shapes and return their names. `params` maps ids to values."""
@@ -122,7 +122,7 @@ class Builder:
             require(all(d > 0 for d in shape), f"the shape {list(shape)}")
         names = [f"b{len(self.shapes) + i}" for i in range(len(shapes))]
         self.shapes.update(zip(names, shapes))
-        self.layers.append(Layer(type_, list(inputs), names, dict(params or {}), list(weights)))
+        self.layers.append(NcnnLayer(type_, list(inputs), names, dict(params or {}), list(weights)))
         return names
 
     def add(
@@ -130,7 +130,7 @@ class Builder:
         type_: str,
         inputs: Sequence[str],
         shape: Shape,
-        params: Params | None = None,
+        params: NcnnParams | None = None,
         weights: Sequence[Array] = (),
     ) -> str:
         """Append a layer with one output and return its name."""
@@ -190,16 +190,16 @@ def shape_params(shape: Shape) -> dict[int, int]:
     return dict(sorted(zip(keys, shape)))
 
 
-Lowering = Callable[[Builder, Op], "list[str]"]
+NcnnLowering = Callable[[NcnnBuilder, Op], "list[str]"]
 """Adds the layers of one operator and returns the blobs of its outputs; "" for one that is set already."""
 
 
-def lower_graph(graph: Graph, lowerings: Mapping[str, Lowering]) -> NcnnModel:
+def lower_graph(graph: Graph, lowerings: Mapping[str, NcnnLowering]) -> NcnnModel:
     """Return the graph as an ncnn network. `lowerings` maps ONNX operators to the functions that add their layers.
 
     Raises EngineError, which names the first operator that cannot be expressed.
     """
-    b = Builder(graph)
+    b = NcnnBuilder(graph)
     inputs: list[tuple[str, Shape] | None] = []
     for value in graph.inputs:
         inputs.append(_input(b, value))
@@ -212,7 +212,7 @@ def lower_graph(graph: Graph, lowerings: Mapping[str, Lowering]) -> NcnnModel:
     return NcnnModel(_text(b), [w for y in b.layers for w in y.weights], inputs, outputs, changed)
 
 
-def _input(b: Builder, value: Value) -> tuple[str, Shape] | None:
+def _input(b: NcnnBuilder, value: Value) -> tuple[str, Shape] | None:
     """Add an input of the graph and return its blob and shape; None for an input without consumers."""
     if not b.has_consumers(value):
         return None
@@ -225,14 +225,14 @@ def _input(b: Builder, value: Value) -> tuple[str, Shape] | None:
     return blob, shape
 
 
-def _output(b: Builder, value: Value) -> str:
+def _output(b: NcnnBuilder, value: Value) -> str:
     try:
         return b.blob(value)
     except Unsupported as why:
         raise EngineError(f"engine 'ncnn' cannot compute output '{value.name}': {why}") from None
 
 
-def _lower(b: Builder, op: Op, lowerings: Mapping[str, Lowering]) -> None:
+def _lower(b: NcnnBuilder, op: Op, lowerings: Mapping[str, NcnnLowering]) -> None:
     where = f" ({op.scope})" if op.scope else ""
     what = f"engine 'ncnn' cannot express operator '{op.op}'{where}"
     lowering = lowerings.get(op.op)
@@ -253,19 +253,19 @@ _READ_ONLY = ("Convolution", "Pooling", "InnerProduct", "Permute")
 its groups as if each plane began at a multiple of 16 bytes, which a caller's arrays do not guarantee."""
 
 
-def _is_only_read(b: Builder, blob: str) -> bool:
+def _is_only_read(b: NcnnBuilder, blob: str) -> bool:
     """Return whether a blob has one consumer, which neither writes to its memory nor passes it on."""
     consumers = [y for y in b.layers if blob in y.inputs]
     return len(consumers) == 1 and consumers[0].type in _READ_ONLY
 
 
-def _insert_splits(b: Builder, outputs: Sequence[str]) -> list[str]:
+def _insert_splits(b: NcnnBuilder, outputs: Sequence[str]) -> list[str]:
     """Insert Split layers so that every blob has one consumer. Return the names of the outputs after that."""
     uses: dict[str, int] = {}
     for name in [*(i for y in b.layers for i in y.inputs), *outputs]:
         uses[name] = uses.get(name, 0) + 1
     copies: dict[str, list[str]] = {}
-    layers: list[Layer] = []
+    layers: list[NcnnLayer] = []
 
     def take(name: str) -> str:
         return copies[name].pop() if name in copies else name
@@ -277,12 +277,12 @@ def _insert_splits(b: Builder, outputs: Sequence[str]) -> list[str]:
             if uses.get(name, 0) > 1:
                 copies[name] = [f"{name}_{i}" for i in range(uses[name])]
                 b.shapes.update(dict.fromkeys(copies[name], b.shapes[name]))
-                layers.append(Layer("Split", [name], list(copies[name]), {}))
+                layers.append(NcnnLayer("Split", [name], list(copies[name]), {}))
     b.layers = layers
     return [take(name) for name in outputs]
 
 
-def _text(b: Builder) -> str:
+def _text(b: NcnnBuilder) -> str:
     """Return the .param file."""
     blobs = sum(len(y.outputs) for y in b.layers)
     lines = [str(_MAGIC), f"{len(b.layers)} {blobs}"]

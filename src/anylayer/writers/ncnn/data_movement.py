@@ -9,11 +9,11 @@ import numpy as np
 
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import padding_of, reduced_axes, slice_cuts
+from anylayer.network import Shape
 from anylayer.writers.ncnn.builder import (
     RANK,
-    Builder,
-    Lowering,
-    Shape,
+    NcnnBuilder,
+    NcnnLowering,
     Unsupported,
     present,
     require,
@@ -68,11 +68,11 @@ def axes_of(op: Op) -> list[int]:
     return axes
 
 
-def _reshape(b: Builder, op: Op) -> list[str]:
+def _reshape(b: NcnnBuilder, op: Op) -> list[str]:
     return [b.blob(op.inputs[0])]
 
 
-def _transpose(b: Builder, op: Op) -> list[str]:
+def _transpose(b: NcnnBuilder, op: Op) -> list[str]:
     """Ignore axes of size 1, and move axes that stay adjacent as one."""
     x = present(op.inputs[0])
     rank = len(x.shape)
@@ -105,7 +105,7 @@ def _shape_with_axis(shape: Sequence[int], axis: int) -> tuple[Shape, int]:
     return (rest, 0) if outer == 1 else ((outer, *rest), 1)
 
 
-def _concat(b: Builder, op: Op) -> list[str]:
+def _concat(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Concat of the inputs that are not empty."""
     values = [present(v) for v in op.inputs if v is not None and math.prod(v.shape)]
     out = op.outputs[0]
@@ -123,7 +123,7 @@ def _concat(b: Builder, op: Op) -> list[str]:
     return [b.add("Concat", parts, shape, {0: blob_axis})]
 
 
-def _slice(b: Builder, op: Op) -> list[str]:
+def _slice(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Crop for a Slice with step 1."""
     x, out = present(op.inputs[0]), op.outputs[0]
     cuts = slice_cuts(op)
@@ -137,7 +137,7 @@ def _slice(b: Builder, op: Op) -> list[str]:
     return [_crop(b, x, cut, begin, out.shape) if cut else b.blob(x)]
 
 
-def _crop(b: Builder, x: Value, cut: Sequence[int], begin: Sequence[int], sizes: Sequence[int]) -> str:
+def _crop(b: NcnnBuilder, x: Value, cut: Sequence[int], begin: Sequence[int], sizes: Sequence[int]) -> str:
     """Add a Crop of `sizes` at `begin`, which is smaller than `x` along the axes `cut`."""
     shape = without_batch(x.shape)
     lead = len(x.shape) - len(shape)
@@ -155,7 +155,7 @@ def _crop(b: Builder, x: Value, cut: Sequence[int], begin: Sequence[int], sizes:
     return b.add("Crop", [b.blob_of_shape(x, shape)], tuple(cropped), params)
 
 
-def _gather(b: Builder, op: Op) -> list[str]:
+def _gather(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Crop for consecutive indices, or repeat each cell the same number of times."""
     x = present(op.inputs[0])
     axis = int(op.attrs.get("axis", 0)) % len(x.shape)
@@ -177,7 +177,7 @@ def _gather(b: Builder, op: Op) -> list[str]:
     return [_repeat(b, b.blob(x), math.prod(x.shape[: axis + 1]), math.prod(x.shape[axis + 1 :]), times)]
 
 
-def repeat_pixels(b: Builder, x: Value, times: tuple[int, int]) -> str:
+def repeat_pixels(b: NcnnBuilder, x: Value, times: tuple[int, int]) -> str:
     """Repeat each row and column of a value (1, channels, height, width) `times` (rows, columns).
 
     ncnn's Interp computes the source of pixel i as floor(i * scale), with scale rounded to float32. This is one
@@ -201,13 +201,13 @@ def _is_exact(n: int, times: int) -> bool:
     return bool((scaled.astype(np.int64) == places // times).all())
 
 
-def _repeat(b: Builder, blob: str, outer: int, inner: int, times: int) -> str:
+def _repeat(b: NcnnBuilder, blob: str, outer: int, inner: int, times: int) -> str:
     """Repeat each row of data (outer, inner) `times`, by a product with ones."""
     ones = b.constant(np.ones(times, np.float32), (1, times, 1))
     return b.add("BinaryOp", [b.reshape(blob, (outer, 1, inner)), ones], (outer, times, inner), {0: _MULTIPLY})
 
 
-def _split(b: Builder, op: Op) -> list[str]:
+def _split(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Slice, ncnn's name for Split."""
     x = present(op.inputs[0])
     axis = int(op.attrs.get("axis", 0)) % len(x.shape)
@@ -221,7 +221,7 @@ def _split(b: Builder, op: Op) -> list[str]:
 _BORDERS = {"constant": 0, "edge": 1, "reflect": 2}
 
 
-def _pad(b: Builder, op: Op) -> list[str]:
+def _pad(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Padding of at most three axes."""
     x, out = present(op.inputs[0]), op.outputs[0]
     padding = padding_of(op)
@@ -242,7 +242,7 @@ def _pad(b: Builder, op: Op) -> list[str]:
     return [b.add("Padding", [b.blob_of_shape(x, shape)], result, params)]
 
 
-def _depth_to_space(b: Builder, op: Op) -> list[str]:
+def _depth_to_space(b: NcnnBuilder, op: Op) -> list[str]:
     x, out = present(op.inputs[0]), op.outputs[0]
     require(len(x.shape) == 4 and x.shape[0] == 1, f"an input {x.type}, expected batch 1")
     mode = 0 if op.attrs.get("mode", "DCR") == "CRD" else 1
@@ -250,7 +250,7 @@ def _depth_to_space(b: Builder, op: Op) -> list[str]:
     return [b.add("PixelShuffle", [b.blob_of_shape(x, x.shape[1:])], tuple(out.shape[1:]), params)]
 
 
-def _space_to_depth(b: Builder, op: Op) -> list[str]:
+def _space_to_depth(b: NcnnBuilder, op: Op) -> list[str]:
     x, out = present(op.inputs[0]), op.outputs[0]
     require(len(x.shape) == 4 and x.shape[0] == 1, f"an input {x.type}, expected batch 1")
     return [
@@ -260,7 +260,7 @@ def _space_to_depth(b: Builder, op: Op) -> list[str]:
     ]
 
 
-DATA_MOVEMENT: dict[str, Lowering] = {
+DATA_MOVEMENT: dict[str, NcnnLowering] = {
     "Reshape": _reshape,
     "Flatten": _reshape,
     "Squeeze": _reshape,

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from anylayer.graph import Op, Value
+from anylayer.network import Shape
 from anylayer.writers.ncnn.builder import (
     RANK,
-    Builder,
-    Lowering,
-    Params,
-    Shape,
+    NcnnBuilder,
+    NcnnLowering,
+    NcnnParams,
     Unsupported,
     require,
     without_batch,
@@ -34,31 +34,31 @@ _TINY, _HUGE = 2e-38, 8e37
 """Numbers between these have a reciprocal that is a normal float32."""
 
 
-def _layer(type_: str, params: Params | None = None) -> Lowering:
+def _layer(type_: str, params: NcnnParams | None = None) -> NcnnLowering:
     """Return the lowering of an operator to one layer of the same shape."""
 
-    def lower(b: Builder, op: Op) -> list[str]:
+    def lower(b: NcnnBuilder, op: Op) -> list[str]:
         x = b.blob(op.inputs[0])
         return [b.add(type_, [x], b.shapes[x], params)]
 
     return lower
 
 
-def _leaky(b: Builder, op: Op) -> list[str]:
+def _leaky(b: NcnnBuilder, op: Op) -> list[str]:
     return _layer("ReLU", {0: float(op.attrs.get("alpha", 0.01))})(b, op)
 
 
-def _elu(b: Builder, op: Op) -> list[str]:
+def _elu(b: NcnnBuilder, op: Op) -> list[str]:
     return _layer("ELU", {0: float(op.attrs.get("alpha", 1.0))})(b, op)
 
 
-def _hard_sigmoid(b: Builder, op: Op) -> list[str]:
+def _hard_sigmoid(b: NcnnBuilder, op: Op) -> list[str]:
     return _layer("HardSigmoid", {0: float(op.attrs.get("alpha", 0.2)), 1: float(op.attrs.get("beta", 0.5))})(
         b, op
     )
 
 
-def _clip(b: Builder, op: Op) -> list[str]:
+def _clip(b: NcnnBuilder, op: Op) -> list[str]:
     limits: dict[int, float] = {}
     for key, value in enumerate(op.inputs[1:]):
         if value is not None:
@@ -68,7 +68,7 @@ def _clip(b: Builder, op: Op) -> list[str]:
     return _layer("Clip", limits)(b, op)
 
 
-def _identity(b: Builder, op: Op) -> list[str]:
+def _identity(b: NcnnBuilder, op: Op) -> list[str]:
     return [b.blob(op.inputs[0])]
 
 
@@ -79,7 +79,7 @@ def scalar(value: Value | None) -> float | None:
     return float(np.asarray(value.const).reshape(()))
 
 
-def _binary(b: Builder, op: Op) -> list[str]:
+def _binary(b: NcnnBuilder, op: Op) -> list[str]:
     values = [v for v in op.inputs if v is not None]
     if len(values) == 1:
         return [b.blob(values[0])]
@@ -91,7 +91,7 @@ def _binary(b: Builder, op: Op) -> list[str]:
     return [blob]
 
 
-def _binary_layer(b: Builder, code: int, x: Value, y: Value) -> tuple[str, Shape]:
+def _binary_layer(b: NcnnBuilder, code: int, x: Value, y: Value) -> tuple[str, Shape]:
     """Add a BinaryOp with op_type `code` and return its blob and the broadcast shape."""
     shape = tuple(np.broadcast_shapes(x.shape, y.shape))
     for value, other, number in ((x, y, code), (y, x, _SWAPPED[code])):
@@ -110,7 +110,7 @@ def _is_exact(constant: float, code: int) -> bool:
     return math.isfinite(constant) and code != _NO_TYPE
 
 
-def _divisor(b: Builder, value: Value) -> str:
+def _divisor(b: NcnnBuilder, value: Value) -> str:
     """Return a blob to divide by.
 
     ncnn multiplies by the reciprocal, and gives NaN where that is not a normal float32. So values are limited, and
@@ -125,7 +125,7 @@ def _divisor(b: Builder, value: Value) -> str:
     return b.add("Clip", [blob], b.shapes[blob], {1: _HUGE})
 
 
-def _broadcast(b: Builder, code: int, x: tuple[str, Sequence[int]], y: tuple[str, Sequence[int]]) -> str:
+def _broadcast(b: NcnnBuilder, code: int, x: tuple[str, Sequence[int]], y: tuple[str, Sequence[int]]) -> str:
     """Add a BinaryOp on two blobs with the shapes of their values, which are broadcast."""
     if tuple(x[1]) == tuple(y[1]) and b.shapes[x[0]] == b.shapes[y[0]]:
         return b.add("BinaryOp", [x[0], y[0]], b.shapes[x[0]], {0: code})
@@ -156,7 +156,7 @@ def _aligned(x: Sequence[int], y: Sequence[int]) -> tuple[Shape, Shape]:
     return tuple(p[0] for p in merged), tuple(p[1] for p in merged)
 
 
-def _power(b: Builder, op: Op) -> list[str]:
+def _power(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a square, a square root, or ncnn's power exp(y * log(x)), which needs a positive x."""
     x, exponent = b.blob(op.inputs[0]), scalar(op.inputs[1])
     shape = b.shapes[x]
@@ -171,7 +171,7 @@ def _power(b: Builder, op: Op) -> list[str]:
     return [b.add("BinaryOp", [x], shape, {0: _POWER, 1: 1, 2: exponent})]
 
 
-def _expand(b: Builder, op: Op) -> list[str]:
+def _expand(b: NcnnBuilder, op: Op) -> list[str]:
     x, out = op.inputs[0], op.outputs[0]
     if x is not None and x.shape == out.shape:
         return [b.blob(x)]
@@ -181,7 +181,7 @@ def _expand(b: Builder, op: Op) -> list[str]:
     return [_broadcast(b, _BINARY["Mul"], (b.blob(x), x.shape if x is not None else ()), (ones, out.shape))]
 
 
-ELEMENTWISE: dict[str, Lowering] = {
+ELEMENTWISE: dict[str, NcnnLowering] = {
     **{name: _layer("UnaryOp", {0: code}) for name, code in _UNARY.items()},
     **dict.fromkeys(_BINARY, _binary),
     "Relu": _layer("ReLU"),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph import Op
-from anylayer.network import Array
-from anylayer.writers.ncnn.builder import Builder, Lowering, Shape, Unsupported, float_weights, present, require
+from anylayer.network import Array, Shape
+from anylayer.writers.ncnn.builder import NcnnBuilder, NcnnLowering, Unsupported, float_weights, present, require
 from anylayer.writers.ncnn.data_movement import axes_of, merge_axes
 
 _REDUCTIONS = {
@@ -24,7 +24,7 @@ _REDUCTIONS = {
 }
 
 
-def _gemm(b: Builder, op: Op) -> list[str]:
+def _gemm(b: NcnnBuilder, op: Op) -> list[str]:
     """Add an InnerProduct for a product with constant weights."""
     x, w = op.inputs[:2]
     if x is None or w is None or w.const is None:
@@ -49,7 +49,7 @@ def _rows(shape: tuple[int, ...]) -> Shape:
     return (shape[-1],) if count == 1 else (count, shape[-1])
 
 
-def _inner_product(b: Builder, x: str, weights: Array, bias: Array | None) -> str:
+def _inner_product(b: NcnnBuilder, x: str, weights: Array, bias: Array | None) -> str:
     """Add an InnerProduct: the rows of blob x times the transpose of `weights` (outputs, inputs), plus `bias`."""
     shape = (*b.shapes[x][:-1], weights.shape[0])
     params = {0: weights.shape[0], 1: int(bias is not None), 2: weights.size}
@@ -57,7 +57,7 @@ def _inner_product(b: Builder, x: str, weights: Array, bias: Array | None) -> st
     return b.add("InnerProduct", [x], shape, params, data)
 
 
-def _matmul(b: Builder, op: Op) -> list[str]:
+def _matmul(b: NcnnBuilder, op: Op) -> list[str]:
     """Add an InnerProduct for a constant right matrix, else a MatMul."""
     x, y = (present(v) for v in op.inputs)
     if y.const is not None and len(y.shape) == 2 and x.const is None:
@@ -74,14 +74,14 @@ def _matmul(b: Builder, op: Op) -> list[str]:
     return [b.add("MatMul", [b.blob_of_shape(x, sides[0]), b.blob_of_shape(y, sides[1])], result)]
 
 
-def _softmax(b: Builder, op: Op) -> list[str]:
+def _softmax(b: NcnnBuilder, op: Op) -> list[str]:
     x = present(op.inputs[0])
     axis = int(op.attrs.get("axis", -1)) % len(x.shape)
     shape, place = merge_axes(x.shape, {axis})
     return [b.add("Softmax", [b.blob_of_shape(x, shape)], shape, {0: place[axis], 1: 1})]
 
 
-def _reduce(b: Builder, op: Op) -> list[str]:
+def _reduce(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Reduction along the axes that do not have size 1."""
     x = present(op.inputs[0])
     axes = {i for i in axes_of(op) if x.shape[i] != 1}
@@ -96,7 +96,7 @@ def _reduce(b: Builder, op: Op) -> list[str]:
     return [b.add("Reduction", [b.blob_of_shape(x, shape)], kept or (1,), params)]
 
 
-PRODUCTS: dict[str, Lowering] = {
+PRODUCTS: dict[str, NcnnLowering] = {
     "Gemm": _gemm,
     "MatMul": _matmul,
     "Softmax": _softmax,

@@ -8,11 +8,10 @@ import numpy as np
 
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, per_channel, window_of
-from anylayer.network import Array
+from anylayer.network import Array, Shape
 from anylayer.writers.ncnn.builder import (
-    Builder,
-    Lowering,
-    Shape,
+    NcnnBuilder,
+    NcnnLowering,
     Unsupported,
     float_weights,
     present,
@@ -24,7 +23,7 @@ from anylayer.writers.ncnn.data_movement import repeat_pixels
 _RELU, _LEAKY = 1, 2
 
 
-def _planes(b: Builder, value: Value | None) -> tuple[str, Shape]:
+def _planes(b: NcnnBuilder, value: Value | None) -> tuple[str, Shape]:
     """Return the blob (channels, height, width) of a value (1, channels, height, width), and its shape."""
     value = present(value)
     shape = value.shape
@@ -52,7 +51,7 @@ def _window_params(op: Op) -> dict[int, Any]:
     return {1: kw, 11: kh, 2: dw, 12: dh, 3: sw, 13: sh, 4: left, 15: right, 14: top, 16: bottom}
 
 
-def _conv(b: Builder, op: Op) -> list[str]:
+def _conv(b: NcnnBuilder, op: Op) -> list[str]:
     x, _ = _planes(b, op.inputs[0])
     weights = _constant(op.inputs[1], "kernel")
     group, channels = int(op.attrs.get("group", 1)), weights.shape[0]
@@ -63,7 +62,7 @@ def _conv(b: Builder, op: Op) -> list[str]:
     )
 
 
-def _conv_transpose(b: Builder, op: Op) -> list[str]:
+def _conv_transpose(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Deconvolution, with its weights in the order (outputs, inputs, height, width)."""
     x, _ = _planes(b, op.inputs[0])
     weights = _constant(op.inputs[1], "kernel")
@@ -82,7 +81,7 @@ def _conv_transpose(b: Builder, op: Op) -> list[str]:
 
 
 def _convolution(
-    b: Builder,
+    b: NcnnBuilder,
     name: str,
     x: str,
     out: Value,
@@ -100,14 +99,14 @@ def _convolution(
     return b.add(name, [x], tuple(out.shape[1:]), params, data)
 
 
-def _set_result(b: Builder, op: Op, last: Value, blob: str) -> list[str]:
+def _set_result(b: NcnnBuilder, op: Op, last: Value, blob: str) -> list[str]:
     """Set the blob of `last`, the output of the last fused operator. Return the result of the lowering of `op`."""
     b.blobs[last] = blob
     return [blob] if last is op.outputs[0] else [""]
 
 
 def _fuse_consumers(
-    b: Builder, op: Op, weights: Array, axis: int
+    b: NcnnBuilder, op: Op, weights: Array, axis: int
 ) -> tuple[Array, Array | None, dict[int, Any], Value]:
     """Fuse the only consumers of a convolution into it: scales and shifts by constants per channel, then a ReLU.
 
@@ -150,7 +149,7 @@ def _by_channel(op: Op, out: Value, channels: int) -> Array | None:
     return constant.astype(np.float32)
 
 
-def _pool(b: Builder, op: Op) -> list[str]:
+def _pool(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Pooling of maps."""
     x, (channels, height, width) = _planes(b, op.inputs[0])
     kernel, strides, dilations, (top, left), (bottom, right) = _windows(op)
@@ -177,12 +176,12 @@ def _pool(b: Builder, op: Op) -> list[str]:
     return [b.add("Pooling", [x], tuple(op.outputs[0].shape[1:]), params)]
 
 
-def _global_pool(b: Builder, op: Op) -> list[str]:
+def _global_pool(b: NcnnBuilder, op: Op) -> list[str]:
     x, (channels, _, _) = _planes(b, op.inputs[0])
     return [b.add("Pooling", [x], (channels,), {0: 1, 4: 1})]
 
 
-def _resize(b: Builder, op: Op) -> list[str]:
+def _resize(b: NcnnBuilder, op: Op) -> list[str]:
     """Add an Interp for linear interpolation, or repeat pixels for nearest interpolation."""
     x, (channels, height, width) = _planes(b, op.inputs[0])
     out = without_batch(op.outputs[0].shape)
@@ -206,14 +205,14 @@ def _resize(b: Builder, op: Op) -> list[str]:
     return [b.add("Interp", [x], out, {0: 2, 3: out[1], 4: out[2], 6: int(rule == "align_corners")})]
 
 
-def _lrn(b: Builder, op: Op) -> list[str]:
+def _lrn(b: NcnnBuilder, op: Op) -> list[str]:
     x, shape = _planes(b, op.inputs[0])
     size, alpha, beta, bias = (op.attrs[name] for name in ("size", "alpha", "beta", "bias"))
     require(size % 2 == 1, f"size={size}, expected an odd number")
     return [b.add("LRN", [x], shape, {0: 0, 1: int(size), 2: float(alpha), 3: float(beta), 4: float(bias)})]
 
 
-WINDOWS: dict[str, Lowering] = {
+WINDOWS: dict[str, NcnnLowering] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "MaxPool": _pool,
