@@ -17,8 +17,9 @@ from anylayer.network import Network
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of `anylayer.read` that one format has: its name, its type as Python writes it, and a sentence
-    that says what it means."""
+    """An option of `anylayer.read` for one format: its documentation, its name, and its type as Python
+    spells it.
+    """
 
     doc: str
     name: str = ""
@@ -38,11 +39,11 @@ def options_of(declared: Any) -> dict[str, Option]:
 class Reader(Protocol):
     """A module that reads one format.
 
-    WHAT: what it reads, in words with article: "an ONNX model (.onnx)".
-    OPTIONS: the options that `read` takes beside the weights. `anylayer.read` refuses every other one by name.
+    WHAT: what it reads, with an article: "an ONNX model (.onnx)".
+    OPTIONS: the options that `read` takes besides the weights. `anylayer.read` refuses every other option by name.
 
     A reader may define two more functions. `complete(network, definitions)` is called after `read` with the
-    definitions of each layer type, and writes params that the file leaves to the layer classes. `prove(files,
+    definitions of each layer type, and sets params that the layer classes compute from the network. `prove(files,
     params)` compares the parameters in files that the format's writer has written (see
     anylayer.source.Written.params).
     """
@@ -51,15 +52,15 @@ class Reader(Protocol):
     OPTIONS: Mapping[str, Option]
 
     def match(self, path: Path) -> bool:
-        """Return whether this reader reads the file (or folder), which exists, by its content or its name."""
+        """Return whether this reader reads an existing file or folder, judged by its content or its name."""
 
     def read(
         self, path: Path, weights: Path | None = None, *, user_types: frozenset[str], **options: Any
     ) -> Network:
         """Read a network with its weights.
 
-        `user_types` are the layer types that the user defines. `options` are those of OPTIONS that the caller
-        gave. Raises FileError, NetworkError, LayerError, and InputError for the value of an option.
+        `user_types` are the layer types that the user defines. `options` are the options of OPTIONS that the
+        caller has set. Raise FileError, NetworkError or LayerError, and InputError for a wrong value of an option.
         """
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need, wording
 from anylayer.libraries import hdf5
-from anylayer.readers._beside import need_within
+from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import FREE_UNPACKED_BYTES, MAX_JSON_BYTES, MAX_UNPACK_RATIO
 from anylayer.readers.keras.weights import NamedWeights, NoWeights, ObjectWeights, Weights
 
@@ -91,7 +91,7 @@ def _folder(path: Path) -> Iterator[Model]:
     need(weights.is_file(), f"the folder has no {WEIGHTS}", FileError)
     for file in (config, weights, metadata):
         if file.is_file():
-            need_within(file, path, file.name)
+            need_in_folder(file, path, file.name)
     with weights_file(weights) as given:
         yield Model(parsed, given, _version(metadata.read_bytes() if metadata.is_file() else b"{}"))
 

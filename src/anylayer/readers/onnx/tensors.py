@@ -13,7 +13,7 @@ import numpy as np
 from anylayer.errors import FileError, at, need
 from anylayer.libraries.onnx import TensorProto, helper, numpy_helper, onnx
 from anylayer.network import Array, Shape
-from anylayer.readers._beside import need_within
+from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import MAX_RANK, MAX_SPARSE_VALUES
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers.onnx.file import Initializer, Model
@@ -144,7 +144,7 @@ class Tensors:
         )
         path = self._folder / location
         need(path.is_file(), f"its external data '{location}' is not in the model's folder", FileError)
-        need_within(path, self._model.path, f"its external data '{location}'")
+        need_in_folder(path, self._model.path, f"its external data '{location}'")
         if path not in self._external_files:
             self._external_files[path] = Buffer(path)
         return self._external_files[path]

@@ -16,7 +16,7 @@ from pathlib import Path
 from anylayer.errors import FileError, need, within, wording
 from anylayer.network import Network
 from anylayer.readers import Option
-from anylayer.readers._beside import need_within
+from anylayer.readers._folder import need_in_folder
 from anylayer.readers._recognize import describe
 from anylayer.readers.openvino.ir import read_ir
 from anylayer.readers.openvino.legacy import read_legacy
@@ -64,7 +64,7 @@ def _weights(model: Path, weights: Path | None) -> Weights:
     if not default.is_file():
         return Weights(default, exists=False)
     remedy = wording(f"anylayer.read('{model}', '{default}')", f"{model} {default}")
-    need_within(
+    need_in_folder(
         default, model, f"its weights file {default.name}", f". If it is the right file, name it: {remedy}"
     )
     return Weights(default)

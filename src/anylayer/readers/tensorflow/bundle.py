@@ -15,7 +15,7 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need
 from anylayer.network import Array
-from anylayer.readers._beside import need_within
+from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import MAX_CHECKPOINT_KEYS, MAX_CHECKPOINT_SHARDS
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers.tensorflow.messages import Record, decode
@@ -42,7 +42,7 @@ class Bundle:
             f"the file {self._index.name} with its variables is missing",
             FileError,
         )
-        need_within(self._index, self._model, f"its table of variables {self._index.name}")
+        need_in_folder(self._index, self._model, f"its table of variables {self._index.name}")
         with at(self._index.name):
             buffer = Buffer(self._index)
             self._entries: dict[bytes, Record] = {}
@@ -90,7 +90,7 @@ class Bundle:
         if number not in self._files:
             path = Path(f"{self.prefix}.data-{number:05d}-of-{self.shards:05d}")
             need(path.is_file(), f"the tensor is in {path.name}, which is missing", FileError)
-            need_within(path, self._model, f"the tensor is in {path.name}, which")
+            need_in_folder(path, self._model, f"the tensor is in {path.name}, which")
             self._files[number] = Buffer(path)
         return self._files[number]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from anylayer.errors import FileError, need
 
 
-def need_within(path: Path, model: Path, what: str, remedy: str = "") -> None:
+def need_in_folder(path: Path, model: Path, what: str, remedy: str = "") -> None:
     """Raise FileError unless an existing file lies in the model's folder once symbolic links are resolved.
 
     If the model is a link itself, its target's folder is allowed too, because a cache may hold a model and its
