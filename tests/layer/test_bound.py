@@ -68,7 +68,7 @@ def test_fields_decide_between_classes() -> None:
 
 
 def test_ambiguous_class_is_refused_with_the_candidates() -> None:
-    text = "f.prototxt:3: layer 'n' (Some): 'Some' can mean 2 things, give dialect=...: one: Multiply values.;"
+    text = "f.prototxt:3: layer 'n' (Some): 'Some' can mean 2 things, give dialect=...: one: Multiply values;"
     with pytest.raises(DialectError, match=re.escape(text)):
         run(BOTH, node({"some_param": {"scale": 3}}))
 

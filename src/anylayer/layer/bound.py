@@ -81,7 +81,7 @@ def choose(definitions: Sequence[Definition], node: Node, dialect: str | None) -
     if not fitting:
         _refuse_unknown_fields(definitions, node)
     shown = fitting or definitions
-    candidates = "; ".join(f"{' or '.join(d.dialects) or 'any other'}: {d.summary}" for d in shown)
+    candidates = "; ".join(f"{' or '.join(d.dialects) or 'any other'}: {d.summary.rstrip('.')}" for d in shown)
     what = "can mean" if fitting else "fits none of"
     option = wording("dialect=...", "--dialect")
     raise DialectError(f"'{node.type}' {what} {len(shown)} things, give {option}: {candidates}")

@@ -20,8 +20,8 @@ class DataLayer(Layer):
     def _take(self, target: Message, name: str, node: Node) -> None:
         values = node.params.get(name, {})
         if isinstance(values, Mapping):
-            known = {key: value for key, value in values.items() if key in target.fields}
-            node = replace(node, params={**node.params, name: known})
+            declared = {key: value for key, value in values.items() if key in target.fields}
+            node = replace(node, params={**node.params, name: declared})
         super()._take(target, name, node)
 
 

@@ -77,8 +77,8 @@ class SsdDetectionOutput(Layer):
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        told = not cls.own or bool(cls.own & values.keys())
-        return 1 < inputs < 4 and told and super().fits(values, inputs, outputs)
+        distinguished = not cls.own or bool(cls.own & values.keys())
+        return 1 < inputs < 4 and distinguished and super().fits(values, inputs, outputs)
 
     def setup(self) -> None:
         need(self.num_classes > 0, f"num_classes must be at least 1, got {self.num_classes}")

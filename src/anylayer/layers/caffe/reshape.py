@@ -55,13 +55,13 @@ class Reshape(Layer):
                 )
                 sizes[i] = shape[start + i]
         old = shape[start:end]
-        held, known = prod(old), prod(s for s in sizes if s != -1)
+        held, fixed = prod(old), prod(s for s in sizes if s != -1)
         if -1 in sizes:
             need(
-                known != 0 and held % known == 0,
+                fixed != 0 and held % fixed == 0,
                 f"the {held} elements of {old} do not divide by the sizes {list(self.shape.dim)}",
             )
-            sizes[sizes.index(-1)] = held // known
+            sizes[sizes.index(-1)] = held // fixed
         need(
             prod(sizes) == held,
             f"shape {list(self.shape.dim)} has {prod(sizes)} elements, the input's {old} has {held}",

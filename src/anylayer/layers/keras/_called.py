@@ -32,14 +32,14 @@ class Called(KerasLayer):
         super().prepare(bare, dialect)
         self.call = call
         skipped = {"name", "trainable", "dtype", "function", *self.ignored}
-        known = inspect.signature(type(self).function).parameters
-        if "dtype" in known:
+        parameters = inspect.signature(type(self).function).parameters
+        if "dtype" in parameters:
             skipped.discard("dtype")
         self.given = {k: v for k, v in {**config, **call["kwargs"]}.items() if k not in skipped and v is not None}
-        if not any(p.kind == p.VAR_KEYWORD for p in known.values()):
+        if not any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
             for name in self.given:
-                if name not in known:
-                    raise LayerError(f"has no argument '{name}'{nearest(name, known)}")
+                if name not in parameters:
+                    raise LayerError(f"has no argument '{name}'{nearest(name, parameters)}")
 
     def forward(self, *inputs: Any) -> Any:
         """Return the result of the function, with float64 cast to float32."""

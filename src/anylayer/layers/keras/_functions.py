@@ -196,8 +196,8 @@ def space_to_depth(x: Any, block_size: int, data_format: Any = None) -> Any:
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Compute log(sum(exp(x))) along `axis` without overflow."""
     where = axes(axis)
-    most = np.max(x, axis=where, keepdims=True)
-    y = np.log(np.sum(np.exp(x - most), axis=where, keepdims=True)) + most
+    largest = np.max(x, axis=where, keepdims=True)
+    y = np.log(np.sum(np.exp(x - largest), axis=where, keepdims=True)) + largest
     return y if keepdims else np.sum(y, axis=where)
 
 

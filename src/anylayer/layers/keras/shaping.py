@@ -47,10 +47,10 @@ class Reshape(KerasLayer):
             isinstance(shape, list) and all(type(d) is int and d >= -1 for d in shape) and shape.count(-1) <= 1,
             f"parameter 'target_shape' must be a list of sizes with at most one -1, got {shape!r}",
         )
-        known = math.prod(d for d in shape if d != -1)
-        fits = known == count if -1 not in shape else known > 0 and count % known == 0
+        fixed = math.prod(d for d in shape if d != -1)
+        fits = fixed == count if -1 not in shape else fixed > 0 and count % fixed == 0
         need(fits, f"target_shape {shape} does not fit the {count} elements of an item of {tuple(x.shape)}")
-        return x.reshape(x.shape[0], *(count // known if d == -1 else d for d in shape))
+        return x.reshape(x.shape[0], *(count // fixed if d == -1 else d for d in shape))
 
 
 @layer("Permute")

@@ -65,9 +65,11 @@ class Standard(Layer):
         self._check_inputs(found, node)
 
     def _check_inputs(self, found: Any, node: Node) -> None:
-        given, least, most = len(node.inputs), found.min_input, found.max_input
-        count = f"{least}" if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
-        need(least <= given <= most, f"takes {count} inputs, got {given}")
+        given, minimum, maximum = len(node.inputs), found.min_input, found.max_input
+        count = f"{minimum}" if minimum == maximum else f"{minimum} to {maximum}"
+        if maximum > 1000:  # the schema states no limit
+            count = f"{minimum} or more"
+        need(minimum <= given <= maximum, f"takes {count} inputs, got {given}")
         outputs = len(node.outputs)
         need(outputs <= found.max_output, f"has at most {found.max_output} outputs, got {outputs}")
         for i, formal in enumerate(found.inputs[:given]):
@@ -76,8 +78,8 @@ class Standard(Layer):
 
     def attributes(self) -> dict[str, Any]:
         """Return the values of all attributes that the node's operator set declares, by name."""
-        known = schema(self.type, self.version, self.domain).attributes
-        return {name: getattr(self, name) for name in known}
+        declared = schema(self.type, self.version, self.domain).attributes
+        return {name: getattr(self, name) for name in declared}
 
     def call(self, inputs: list[Any]) -> Call:
         """Return the operator with its inputs, in the form of the graph's operator set."""
@@ -85,8 +87,8 @@ class Standard(Layer):
             inputs.pop()
         version = at_least(self.version)
         made = upgraded(Call(self.type, self.version, inputs, self.attributes(), self.outputs), version)
-        known = schema(made.op, made.version).attributes
-        made.attrs = {name: made.attrs.get(name, default_value(known[name].default_value)) for name in known}
+        declared = schema(made.op, made.version).attributes
+        made.attrs = {n: made.attrs.get(n, default_value(one.default_value)) for n, one in declared.items()}
         spell_out = SPELLED_OUT.get(made.op)
         if spell_out is not None and (made.op in ANY_SIZE or all(map(is_static, made.inputs))):
             spell_out(made)
@@ -132,16 +134,16 @@ class Standard(Layer):
 
     def _reference(self, made: Call, *inputs: Any) -> Any:
         given = tuple(x is not None for x in made.inputs)
-        known = (made.op, given)
-        if known not in self._references:
+        key = (made.op, given)
+        if key not in self._references:
             try:
-                self._references[known] = reference(
+                self._references[key] = reference(
                     made.op, made.version, given, attributes(made), made.outputs, self.domain
                 )
             except LookupError as error:
                 raise LayerError(f"{error} to compute it with. Give a class for it") from error
         try:
-            return self._references[known](*inputs)
+            return self._references[key](*inputs)
         except Exception as error:  # the reference implementation may raise anything
             shapes = ", ".join("none" if x is None else f"{x.dtype}{list(x.shape)}" for x in inputs)
             raise LayerError(f"does not take {shapes} ({type(error).__name__}: {error})") from error

@@ -33,8 +33,8 @@ def bounds(dtype: Any) -> tuple[int, int]:
     """Return the smallest and the largest number of an integer dtype. Raise Uncovered for another dtype."""
     if dtype.name not in _INTEGERS:
         raise Uncovered
-    known = _INTEGERS[dtype.name]
-    return known or (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    stated = _INTEGERS[dtype.name]
+    return stated or (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
 def broadcastable(value: Any, x: Any, axis: int, block: int = 0, what: str = "scale") -> Any:
@@ -93,10 +93,10 @@ def quantize(x: Any, scale: Any, zero: Any, axis: int = 1, block: int = 0, dtype
     if is_traced(x):
         zero = np.zeros(scale.shape, kind) if zero is None else zero
         return _recorded("QuantizeLinear", [x, scale, zero], axis, block, kind)
-    least, most = bounds(kind)
+    lowest, highest = bounds(kind)
     steps = np.rint(x.astype(np.float32) / broadcastable(scale, x, axis, block).astype(np.float32))
     offset = _f(0) if zero is None else broadcastable(zero, x, axis, block, "zero point").astype(np.float32)
-    held = np.clip(np.nan_to_num(steps, nan=float(least)) + offset, least, most)
+    held = np.clip(np.nan_to_num(steps, nan=float(lowest)) + offset, lowest, highest)
     return held.astype(kind)
 
 
@@ -147,9 +147,9 @@ def exact(x: Any, zero: Any, axis: int) -> Any:
 
 def rescaled(total: Any, factor: Any, zero: Any, kind: Any) -> Any:
     """Return round(total * factor) + zero, clipped to `kind`: sums of integers in steps of the output."""
-    least, most = bounds(kind)
+    lowest, highest = bounds(kind)
     steps = np.rint(total.astype(np.float32) * factor)
-    return np.clip(steps + (_f(0) if zero is None else zero.astype(np.float32)), least, most).astype(kind)
+    return np.clip(steps + (_f(0) if zero is None else zero.astype(np.float32)), lowest, highest).astype(kind)
 
 
 def _convolved(call: Call, x: Any, w: Any) -> Any:

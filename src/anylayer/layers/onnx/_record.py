@@ -33,14 +33,14 @@ def recorded(call: Call) -> list[Any]:
     unknown, and LayerError when the inference refuses the inputs.
     """
     given = call.inputs
-    known: dict[str, Dim] = {}
+    dims: dict[str, Dim] = {}
     written = attributes(call)
     need_known(call, written)
     try:
         types = inferred(
             call.op,
             call.version,
-            [None if x is None else (x.dtype, _sizes(x.shape, known)) for x in given],
+            [None if x is None else (x.dtype, _sizes(x.shape, dims)) for x in given],
             {
                 i: x
                 for i, x in enumerate(given)
@@ -60,8 +60,8 @@ def recorded(call: Call) -> list[Any]:
         dtype, sizes = found
         if not is_plain(dtype):
             raise TraceError(f"{call.op} returns {dtype.name}, which no engine supports")
-        most = _most(given) if call.op in _SELECTING else _LARGEST_SIZE
-        results.append(([_size(d, known, call.op, most) for d in sizes], dtype))
+        maximum_size = _maximum_size(given) if call.op in _SELECTING else _LARGEST_SIZE
+        results.append(([_size(d, dims, call.op, maximum_size) for d in sizes], dtype))
     if call.op == "Reshape":
         _need_equal_counts(given[0].shape, results[0][0])
     return list(record_many(call.op, given, results, **written))
@@ -156,27 +156,27 @@ def default_value(proto: Any) -> Any:
     return [v.decode() if isinstance(v, bytes) else v for v in value] if isinstance(value, list) else value
 
 
-def _sizes(shape: Sequence[Any], known: dict[str, Dim]) -> list[Any]:
+def _sizes(shape: Sequence[Any], dims: dict[str, Dim]) -> list[Any]:
     sizes: list[Any] = []
     for d in shape:
         if isinstance(d, Dim):
             name = f"d{id(d)}"
-            known[name] = d
+            dims[name] = d
             sizes.append(name)
         else:
             sizes.append(int(d))
     return sizes
 
 
-def _size(found: Any, known: dict[str, Dim], op: str, most: int) -> Any:
+def _size(found: Any, dims: dict[str, Dim], op: str, maximum_size: int) -> Any:
     if isinstance(found, int):
         return found
-    if found in known:
-        return known[found]
-    return Dim(f"{op.lower()}{next(_fresh)}", most)
+    if found in dims:
+        return dims[found]
+    return Dim(f"{op.lower()}{next(_fresh)}", maximum_size)
 
 
-def _most(inputs: Sequence[Any]) -> int:
+def _maximum_size(inputs: Sequence[Any]) -> int:
     sizes = [math.prod(d.maximum if isinstance(d, Dim) else d for d in x.shape) for x in inputs if x is not None]
     return min(_LARGEST_SIZE, max(sizes, default=1))
 

@@ -29,10 +29,10 @@ def activated(name: str, params: Sequence[float], y: Any) -> Any:
         return ops.hard_sigmoid(y, params[0], params[1])
     if name == "Clip":
         return np.clip(y, y.dtype.type(params[0]), y.dtype.type(params[1]))
-    known: dict[str, Any] = {"": lambda v: v, "Relu": ops.relu, "Tanh": np.tanh, "Sigmoid": ops.sigmoid}
-    if name not in known:
-        raise LayerError(f"activation must be one of {', '.join(filter(None, known))}, got '{name}'")
-    return known[name](y)
+    functions: dict[str, Any] = {"": lambda v: v, "Relu": ops.relu, "Tanh": np.tanh, "Sigmoid": ops.sigmoid}
+    if name not in functions:
+        raise LayerError(f"activation must be one of {', '.join(filter(None, functions))}, got '{name}'")
+    return functions[name](y)
 
 
 @layer("com.microsoft.FusedConv")

@@ -16,7 +16,7 @@ class Dequantize(Operation):
     """Map integers linearly to the range min_range..max_range.
 
     x holds integers; the output is float32 of the same shape. min_range and max_range are constants: one number,
-    or one per slice of `axis`. With the least and the largest value of the dtype, L and H:
+    or one per slice of `axis`. With the lowest and the largest value of the dtype, L and H:
 
         MIN_COMBINED: (x + half) * (max - min) / (H - L) + min, half = (H - L + 1) / 2 for signed dtypes, else 0
         MIN_FIRST:    (x - L) * step + round(min / step) * step, step = (max - min) / (H - L)
@@ -38,21 +38,21 @@ class Dequantize(Operation):
             f"mode MIN_FIRST needs axis=-1, got axis={self.axis}",
         )
         bottom, top = (self._bound(x, v, n) for v, n in ((low, "min_range"), (high, "max_range")))
-        least, most = (int(v) for v in (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max))
+        lowest, highest = (int(v) for v in (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max))
         if self.mode == "SCALED":
-            return x.astype(np.float32) * self._scale(bottom, top, least, most)
+            return x.astype(np.float32) * self._scale(bottom, top, lowest, highest)
         if self.mode == "MIN_FIRST":
-            step = (top - bottom) / _f(most - least)
+            step = (top - bottom) / _f(highest - lowest)
             rounded = np.where(top == bottom, bottom, _away(bottom / step) * step).astype(np.float32)
-            return (x.astype(np.float32) - _f(least)) * step + rounded
-        half = _f((most - least + 1) / 2 if least else 0)
-        return (x.astype(np.float32) + half) * ((top - bottom) / _f(most - least)) + bottom
+            return (x.astype(np.float32) - _f(lowest)) * step + rounded
+        half = _f((highest - lowest + 1) / 2 if lowest else 0)
+        return (x.astype(np.float32) + half) * ((top - bottom) / _f(highest - lowest)) + bottom
 
-    def _scale(self, bottom: Any, top: Any, least: int, most: int) -> Any:
+    def _scale(self, bottom: Any, top: Any, lowest: int, highest: int) -> Any:
         """Return the real number that one integer step stands for in mode SCALED."""
-        if not least:
-            return top / _f(most)
-        return np.maximum(bottom / _f(least + self.narrow_range), top / _f(most))
+        if not lowest:
+            return top / _f(highest)
+        return np.maximum(bottom / _f(lowest + self.narrow_range), top / _f(highest))
 
     def _bound(self, x: Any, given: Any, what: str) -> Any:
         """Return a bound of the range as a float32 array that broadcasts to `x`."""

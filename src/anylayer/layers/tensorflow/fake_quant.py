@@ -31,10 +31,10 @@ class _Rounding(Operation):
         scale = (top - bottom) / (last - first)
         zero = first - bottom / scale
         zero = np.clip(np.floor(zero + np.float32(0.5)), first, last)
-        least, most = (first - zero) * scale, (last - zero) * scale
-        held = np.minimum(np.maximum(x, least), most)
-        steps = np.floor((held - least) * (1 / scale) + np.float32(0.5))
-        return steps * scale + least
+        lowest, highest = (first - zero) * scale, (last - zero) * scale
+        held = np.minimum(np.maximum(x, lowest), highest)
+        steps = np.floor((held - lowest) * (1 / scale) + np.float32(0.5))
+        return steps * scale + lowest
 
 
 @layer("FakeQuantWithMinMaxArgs")
