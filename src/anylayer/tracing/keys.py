@@ -107,18 +107,13 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
             result.axes.append(None)
             continue
         if _is_mask(p):
-            _put_mask(result, p, shape, axis)
+            _add_mask(result, p, shape, axis)
             places.append(i)
             axis += p.ndim
             continue
         size = shape[axis]
         if isinstance(p, slice):
-            if not is_full(p):
-                start, stop, step = p.indices(size)
-                n = len(range(start, stop, step))
-                if (start, n, step) != (0, size, 1):
-                    result.bounds.append((axis, start, n, step))
-            result.axes.append(axis)
+            _add_slice(result, p, size, axis)
         elif type(p) is int:
             p = _checked_index(p, size, axis)
             result.bounds.append((axis, p, 1, 1))
@@ -148,7 +143,17 @@ def _is_mask(p: object) -> bool:
     return isinstance(p, np.ndarray) and not isinstance(p, TracedArray) and p.dtype == BOOL
 
 
-def _put_mask(key: Key, mask: Array, shape: Sequence[Any], axis: int) -> None:
+def _add_slice(key: Key, p: slice, size: Any, axis: int) -> None:
+    """Add a slice of an axis to `key`. A slice that selects the whole axis adds no bounds."""
+    key.axes.append(axis)
+    if not is_full(p):
+        start, stop, step = p.indices(size)
+        n = len(range(start, stop, step))
+        if (start, n, step) != (0, size, 1):
+            key.bounds.append((axis, start, n, step))
+
+
+def _add_mask(key: Key, mask: Array, shape: Sequence[Any], axis: int) -> None:
     """Add a constant mask to `key` as the index arrays of its true elements."""
     if mask.ndim == 0:
         raise refusal("a single True or False as an index cannot be recorded; use None or a slice")

@@ -83,8 +83,8 @@ def _product(a: Array, axes: Sequence[int], keepdims: bool) -> Array:
     return reshape(a, shape)
 
 
-sum_rule = implements(np.sum)(_additive(np.add, "ReduceSum", 0))
-prod_rule = implements(np.prod)(_additive(np.multiply, "ReduceProd", 1))
+implements(np.sum)(_additive(np.add, "ReduceSum", 0))
+implements(np.prod)(_additive(np.multiply, "ReduceProd", 1))
 
 
 def _extreme(ufunc: np.ufunc, op: str) -> TracingRule:
@@ -111,8 +111,8 @@ def _extreme(ufunc: np.ufunc, op: str) -> TracingRule:
     return rule
 
 
-max_rule = implements(np.max, np.amax)(_extreme(np.maximum, "ReduceMax"))
-min_rule = implements(np.min, np.amin)(_extreme(np.minimum, "ReduceMin"))
+implements(np.max, np.amax)(_extreme(np.maximum, "ReduceMax"))
+implements(np.min, np.amin)(_extreme(np.minimum, "ReduceMin"))
 
 
 def _truth(op: str, neutral: bool) -> TracingRule:
@@ -130,8 +130,8 @@ def _truth(op: str, neutral: bool) -> TracingRule:
     return rule
 
 
-any_rule = implements(np.any)(_truth("ReduceMax", False))
-all_rule = implements(np.all)(_truth("ReduceMin", True))
+implements(np.any)(_truth("ReduceMax", False))
+implements(np.all)(_truth("ReduceMin", True))
 
 
 @implements(np.mean)

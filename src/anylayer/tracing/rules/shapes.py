@@ -297,11 +297,7 @@ def _split(x: TracedArray, parts: Any, axis: int, even: bool = True) -> list[Arr
     if sum(sizes) != total or is_constant(x._resolved()):
         return [x[k] for k in keys]
     contents = primitives.split(x._resolved(), sizes, axis)
-    return [_part(x, k, content) for k, content in zip(keys, contents)]
-
-
-def _part(x: TracedArray, key: Any, content: Array) -> Array:
-    return basic_view(x, key, content)
+    return [basic_view(x, k, content) for k, content in zip(keys, contents)]
 
 
 @implements(np.split, raw=True)

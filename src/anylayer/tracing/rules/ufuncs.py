@@ -52,7 +52,7 @@ def _arithmetic(op: str, boolean: str = "") -> TracingRule:
 
 _add = ufunc_rule(np.add)(_arithmetic("Add", "Or"))
 _multiply = ufunc_rule(np.multiply)(_arithmetic("Mul", "And"))
-_subtract = ufunc_rule(np.subtract)(_arithmetic("Sub"))
+ufunc_rule(np.subtract)(_arithmetic("Sub"))
 _divide = ufunc_rule(np.true_divide)(_arithmetic("Div"))
 _maximum = ufunc_rule(np.maximum)(_arithmetic("Max", "Or"))
 _minimum = ufunc_rule(np.minimum)(_arithmetic("Min", "And"))
