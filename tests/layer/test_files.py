@@ -220,11 +220,11 @@ def test_use_of_missing_opencv_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     [
         (
             [("Crop",)],
-            r"layers: a file, 'Type=file.py:Class' or a \(type, class\) pair is needed, got \('Crop',\)",
+            r"layers must be files, 'Type=file.py:Class' or \(type, class\) pairs, got \('Crop',\)",
         ),
-        ([("Crop", object, 1)], "pair is needed"),
-        ([(3, object)], "pair is needed"),
-        ([5], "pair is needed, got 5"),
+        ([("Crop", object, 1)], "pairs, got"),
+        ([(3, object)], "pairs, got"),
+        ([5], "pairs, got 5"),
         (["Crop=mine.py"], r"'Crop=mine.py' names no class\. Write Crop=mine.py:Class"),
         (["Crop=mine.py:Midle"], r"mine.py has no class 'Midle'; did you mean 'Middle'\?"),
         (["Crop=mine.py:Xyz"], r"mine.py has no class 'Xyz'; it has: Middle"),

@@ -164,7 +164,7 @@ def test_exit_in_a_later_call_names_the_layer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cls", "rule"),
     [
-        ("U", "layers: a file, 'Type=file.py:Class' or a (type, class) pair is needed, got ('U', 'U')"),
+        ("U", "layers must be files, 'Type=file.py:Class' or (type, class) pairs, got ('U', 'U')"),
         (made(forward=None), "the class has no forward(inputs)"),
         (made(forward=3), "forward must be a method, got int"),
         (made(getMemoryShapes=[[1, 3, 4, 4]]), "getMemoryShapes must be a method, got list"),

@@ -243,7 +243,7 @@ def test_bad_arguments_of_compile_are_refused(net: Any) -> None:
         net().compile(engine="onnxrutime")
     with pytest.raises(InputError, match="the network has no input 'date'; did you mean 'data'"):
         net().compile(shapes={"date": (1, 2)})
-    with pytest.raises(InputError, match="input 'data': a shape is integers of 0 or more, got"):
+    with pytest.raises(InputError, match="input 'data': a shape must be integers of 0 or more, got"):
         net().compile(shapes={"data": (1, -2)})
     with pytest.raises(InputError, match="threads must be positive, got 0"):
         net().compile(threads=0)

@@ -352,7 +352,7 @@ def test_unknown_format_is_refused(tmp_path: Path) -> None:
 
 def test_folder_at_output_path_is_refused(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").mkdir()
-    with pytest.raises(InputError, match=r"net.onnx is a folder, a file was to be written there"):
+    with pytest.raises(InputError, match=r"net.onnx is a folder; the output must be a file"):
         read(tmp_path).write(tmp_path / "net.onnx")
 
 

@@ -60,7 +60,7 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) ->
         )
         need(
             all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape),
-            f"input '{name}': a shape is integers of 0 or more, got {tuple(shape)}",
+            f"input '{name}': a shape must be integers of 0 or more, got {tuple(shape)}",
             InputError,
         )
         known = types[name]
@@ -241,8 +241,8 @@ def _need_elements(traced: TracedNode, empty: Mapping[str, Node]) -> None:
     for name in traced.node.inputs if traced.constants else ():
         if name in empty:
             raise LayerError(
-                f"reads '{name}', whose size depends on data: layer '{empty[name].name}' runs in Python, and for "
-                "zeros gives no elements. Engine 'numpy' needs no sizes before it runs"
+                f"reads '{name}', whose size depends on data: layer '{empty[name].name}' runs in Python, and "
+                "its output has no elements when its inputs are zeros. Use engine 'numpy' for such a network"
             )
 
 

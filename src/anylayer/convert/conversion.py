@@ -107,7 +107,7 @@ def convert(
 
 def _temporary_folder(path: Path) -> Path:
     """Make a folder beside `path` for files that are not verified yet."""
-    need(not path.is_dir(), f"{path} is a folder, a file was to be written there", InputError)
+    need(not path.is_dir(), f"{path} is a folder; the output must be a file", InputError)
     above = next((p for p in path.parents if p.exists()), path.parent)
     if above.exists() and not above.is_dir():
         raise FileError(f"cannot be written: {above} is not a folder", str(path))

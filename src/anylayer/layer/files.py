@@ -34,7 +34,7 @@ def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
             continue
         need(
             isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str) and callable(source[1]),
-            f"layers: a file, 'Type=file.py:Class' or a (type, class) pair is needed, got {source!r}",
+            f"layers must be files, 'Type=file.py:Class' or (type, class) pairs, got {source!r}",
             InputError,
         )
         type_, cls = source

@@ -85,11 +85,11 @@ def _read(function: Callable[[], T]) -> T:
             "a part of it is damaged, or a link leads to another file, which is not followed, or its arrays have "
             f"the layout of libver='latest'; {_REMEDY}"
         )
-        raise FileError(f"this is no readable HDF5 file: {rule}") from None
+        raise FileError(f"this is not a readable HDF5 file: {rule}") from None
     except NotImplementedError as error:
-        raise FileError(f"this is no readable HDF5 file: {error!s:.200}") from error
+        raise FileError(f"this is not a readable HDF5 file: {error!s:.200}") from error
     except Exception as error:
-        raise FileError("this is no readable HDF5 file: its structure is damaged") from error
+        raise FileError("this is not a readable HDF5 file: its structure is damaged") from error
 
 
 @dataclass(slots=True)

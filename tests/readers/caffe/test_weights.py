@@ -282,7 +282,7 @@ def test_hdf5_links_to_other_files_are_not_followed() -> None:
     with h5py.File("net.caffemodel.h5", "w") as h5:
         h5["data"] = h5py.ExternalLink("other.h5", "/data")
     assert refused(ip("a"), "net.caffemodel.h5").startswith(
-        "net.caffemodel.h5: this is no readable HDF5 file: a part of it is damaged, or a link leads to another "
+        "net.caffemodel.h5: this is not a readable HDF5 file: a part of it is damaged, or a link leads to another "
         "file, which is not followed"
     )
     Path("raw").write_bytes(bytes(4))
@@ -296,7 +296,7 @@ def test_hdf5_links_to_other_files_are_not_followed() -> None:
 def test_truncated_hdf5_file_is_refused() -> None:
     file = Path(write_hdf5({"data/a/0": np.float32([1])}))
     file.write_bytes(file.read_bytes()[:700])
-    assert refused(ip("a"), str(file)).startswith("net.caffemodel.h5: this is no readable HDF5 file: ")
+    assert refused(ip("a"), str(file)).startswith("net.caffemodel.h5: this is not a readable HDF5 file: ")
 
 
 def test_hdf5_needs_an_optional_package(monkeypatch: pytest.MonkeyPatch) -> None:

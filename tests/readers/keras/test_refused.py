@@ -269,8 +269,8 @@ def test_links_to_other_files_are_not_followed(tmp_path: Path) -> None:
         file["model_weights"] = h5py.ExternalLink(str(DATA / "k2_old_functions.h5"), "/model_weights")
 
     assert refused(edited(tmp_path, link)).startswith(
-        "m.h5: this is no readable HDF5 file: a part of it is damaged, or a link leads to another file, which is "
-        "not followed"
+        "m.h5: this is not a readable HDF5 file: a part of it is damaged, or a link leads to another file, which "
+        "is not followed"
     )
 
 
@@ -312,13 +312,15 @@ def test_damaged_heap_does_not_loop(tmp_path: Path) -> None:
     heap = data.find(b"GCOL\1")
     data[heap + 16 : heap + 32] = bytes(16)
     (tmp_path / "m.h5").write_bytes(data)
-    assert refused(tmp_path / "m.h5").startswith("m.h5: this is no readable HDF5 file: its structure is damaged")
+    assert refused(tmp_path / "m.h5").startswith(
+        "m.h5: this is not a readable HDF5 file: its structure is damaged"
+    )
 
 
 def test_truncated_hdf5_file_is_refused(tmp_path: Path) -> None:
     whole = (DATA / "k2_old_functions.h5").read_bytes()
     (tmp_path / "m.h5").write_bytes(whole[: len(whole) // 2])
-    assert refused(tmp_path / "m.h5").startswith("m.h5: this is no readable HDF5 file: ")
+    assert refused(tmp_path / "m.h5").startswith("m.h5: this is not a readable HDF5 file: ")
 
 
 # ---- implicit masks
