@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -223,3 +224,15 @@ def test_a_library_that_was_built_again_is_loaded_again(tmp_path: Path, built: B
         library.write_bytes(built("adds", source).read_bytes())
         found.append(out(net_of(tmp_path, "Adds", "", library)))
     np.testing.assert_array_equal(found, [X + 1, X + 2])
+
+
+def test_a_library_is_unloaded_once_when_the_process_ends(tmp_path: Path, table: Callable[..., Path]) -> None:
+    code = TYPE.replace("SHAPES", "to->struct_size, 0") + (
+        "static anylayer_log say;\n"
+        'static void set_log(anylayer_log log) { say = log; if (log) log("connected"); }\n'
+        'static void unload() { say("unloaded"); }\n'
+    )
+    path = table(returned(1).replace("types, 0, 0", "types, set_log, unload"), code)
+    text = f"from anylayer.kernels.library import load_library\nfor _ in range(2): load_library({str(path)!r})\n"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stderr == "libtable.so: connected\nlibtable.so: unloaded\n"
