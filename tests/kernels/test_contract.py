@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
+import signal
 import threading
 from pathlib import Path
 
@@ -281,3 +283,23 @@ def test_outputs_are_written_into_buffers(tmp_path: Path, probe: Path) -> None:
         for name, buffer in buffers.items():
             assert results[name] is buffer
             np.testing.assert_array_equal(buffer, want)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_that_was_forked_has_threads_of_its_own(tmp_path: Path, examples: Path) -> None:
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 400 dim: 1000 } } }\n'
+        'layer { name: "it" type: "Double" bottom: "data" top: "out" }\n'
+    )
+    model = anylayer.read(path, layers=[examples]).compile("onnxruntime", threads=4)
+    x = np.ones((400, 1000), np.float32)
+    for _ in range(2):
+        assert model(x)["out"].min() == 2
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        os._exit(0 if model(x)["out"].min() == 2 else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0

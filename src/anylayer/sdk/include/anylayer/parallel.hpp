@@ -12,6 +12,10 @@
 #include <thread>
 #include <vector>
 
+#if !defined(_WIN32)
+#include <unistd.h>
+#endif
+
 #if defined(__GNUC__)
 #pragma GCC visibility push(hidden)
 #endif
@@ -26,10 +30,16 @@ inline thread_local bool inside_parallel = false;
 // Threads that wait for loops. They are made once, by the first loop that needs them.
 class Pool {
  public:
-  // Leaked on purpose: a thread may still wait when the process ends.
+  // Leaked on purpose: a thread may still wait when the process ends. A process that was forked has none of its
+  // parent's threads, and so makes a pool of its own.
   static Pool& instance() {
-    static Pool* pool = new Pool;
-    return *pool;
+    static std::atomic<Pool*> pool{nullptr};
+    Pool* found = pool.load();
+    if (!found || found->process_ != process()) {
+      found = new Pool;
+      pool.store(found);
+    }
+    return *found;
   }
 
   void run(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& body) {
@@ -60,6 +70,15 @@ class Pool {
   }
 
  private:
+  static long process() {
+#if defined(_WIN32)
+    return 0;
+#else
+    return static_cast<long>(getpid());
+#endif
+  }
+
+  const long process_ = process();
   std::mutex turn_, mutex_;
   std::condition_variable start_, done_;
   std::vector<std::thread> threads_;
