@@ -1,9 +1,7 @@
 """Report text that is hard to understand, with file, line and a better phrase: `python -m tools.words`.
 
-`make check` runs it. It fails for a phrase of BANNED. For the phrases of LEAVING it prints only how often each one
-still occurs; `--leaving` prints their places, too. Move a phrase to BANNED as soon as its count is 0.
-
-It also reports docstrings of functions that do not begin with a verb, and fails for those in VERBS_FIRST.
+`make check` runs it. It fails for a phrase of BANNED, and for a docstring of a function that does not begin with a
+verb.
 
 A phrase is a regular expression in lower case, matched against whole files in lower case. A space in it also
 matches a line break. It must not match a correct sentence: list phrases, not words that are often right ("known").
@@ -11,9 +9,7 @@ matches a line break. It must not match a correct sentence: list phrases, not wo
 
 from __future__ import annotations
 
-import argparse
 import ast
-import collections
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,7 +17,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
+_THING = (
+    "(number|array|tensor|constant|layer|operator|whole|graph|file|list|name|input|output|integer|picture|node|type|"
+    "class|value|blob|dict|string|int)s?"
+)
 BANNED = {
+    r"(?<!maximum\s)suppressions?": "NMS",
     r"(goes|go) by": "is named, depends on",
     r"(hand|hands|handed|handing) over": "pass, copy",
     r"(is|are) the most(?! \w)": "at most",
@@ -45,6 +46,7 @@ BANNED = {
     r"need (it )?not be told": "does not have to be given",
     r"nobody (reads|knows|asks)": "without consumers; unknown",
     r"none but": "only",
+    r"nothing (else )?reads": "without (other) consumers",
     r"one an? (channel|axis|output|input|sample|bin|node|layer|element|step|row|window|case)": "one per ...",
     r"otherwise than": "differently from",
     r"out: so is it": "and is therefore left out as well",
@@ -60,6 +62,7 @@ BANNED = {
     r"turned (over|round|around)": "reversed, transposed",
     r"values? an? (channel|axis|sample|bin|node|row)": "per ...",
     r"what (gives|makes|made) its?": "name the thing: the producer, the identity",
+    r"what (is (asked|told|meant|wanted)|stands)": "name the thing",
     r"what (it|they) (is|are) told": "the arguments",
     r"what (it|they|he|a \w+|the \w+) gives?": "its outputs, its result",
     r"what (reads|gives|makes|takes) (it|them)": "its producer, its consumers",
@@ -68,77 +71,15 @@ BANNED = {
     r"whole numbers?": "integer",
     r"wins over": "replaces, takes precedence over",
     r"worked out": "computed",
-}
-"""Phrase -> a better one. None of these occurs in the tree."""
-
-_THING = (
-    "(number|array|tensor|constant|layer|operator|whole|graph|file|list|name|input|output|integer|picture|node|type|"
-    "class|value|blob|dict|string|int)s?"
-)
-LEAVING = {
     rf"(?<!there\s)(is|are) no {_THING}": "is not a(n) ...",
-    r"nothing (else )?reads": "without (other) consumers",
-    r"(?<!maximum\s)suppressions?": "NMS",
-    r"what (is (asked|told|meant|wanted)|stands)": "name the thing",
 }
-"""Phrase -> a better one. These still occur."""
+"""Phrase -> a better one."""
 
-
-VERBS_FIRST = (
-    "benchmarks",
-    "tests/conformance",
-    "tests/hostile",
-    "tools",
-    "src/anylayer/corrections",
-    "src/anylayer/graph",
-    "src/anylayer/optimize",
-)
-"""Folders in which every docstring of a function begins with a verb."""
-
-_NO_VERBS = frozenset(
-    (
-        "A",
-        "All",
-        "An",
-        "As",
-        "At",
-        "By",
-        "Each",
-        "Every",
-        "For",
-        "From",
-        "How",
-        "If",
-        "In",
-        "Its",
-        "It",
-        "No",
-        "None",
-        "Not",
-        "Of",
-        "On",
-        "One",
-        "Same",
-        "Some",
-        "That",
-        "The",
-        "These",
-        "This",
-        "Those",
-        "To",
-        "True",
-        "False",
-        "Two",
-        "What",
-        "When",
-        "Where",
-        "Whether",
-        "Which",
-        "Who",
-        "Why",
-        "With",
-    )
-)
+_FIRST_WORDS = """
+a all an as at by each every for from how if in it its no none not of on one same some that the these this those to
+true false two what when where whether which who why with
+"""
+NO_VERBS = frozenset(_FIRST_WORDS.split())
 """First words of docstrings that are not sentences."""
 
 
@@ -180,36 +121,26 @@ def fragments(path: Path) -> Iterator[tuple[int, str]]:
         nouns = any(word in ast.unparse(d) for d in node.decorator_list for word in ("property", "fixture"))
         if text and not nouns:
             word = text.split()[0].rstrip(",.;:")
-            if word in _NO_VERBS or not word[:1].isupper():
+            if word.lower() in NO_VERBS or not word[:1].isupper():
                 yield node.lineno, text.split("\n")[0]
 
 
 def main() -> int:
-    """Print what is found. Return 1 for a banned phrase, or for a docstring that must begin with a verb."""
-    parser = argparse.ArgumentParser(prog="python -m tools.words", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--leaving", action="store_true", help="print the places of phrases that are leaving")
-    places = parser.parse_args().leaving
-    texts = {path: path.read_text("utf-8").lower() for path in files()}
-    banned = [*found(BANNED, texts)]
-    leaving = [*found(LEAVING, texts)]
-    for phrase, path, line, text in [*banned, *(leaving if places else [])]:
-        better = (BANNED | LEAVING)[phrase]
-        print(f"{path.relative_to(ROOT)}:{line}: '{text}': better: {better}")
-    wrong, counts = bool(banned), collections.Counter[str]()
-    for path in (path for path in texts if path.suffix == ".py"):
-        where = path.relative_to(ROOT).as_posix()
-        must = where.startswith(tuple(f"{folder}/" for folder in VERBS_FIRST))
-        for line, text in fragments(path):
-            counts["/".join(where.split("/")[:-1][:3])] += 1
-            wrong |= must
-            if must or places:
-                print(f"{where}:{line}: '{text}': begin with a verb: Return, Raise, Fold ...")
-    for phrase, better in LEAVING.items():
-        if count := sum(1 for other, *_ in leaving if other == phrase):
-            print(f"{count:5} left: {phrase} -> {better}")
-    for folder, count in counts.most_common():
-        print(f"{count:5} left: docstrings without a verb in {folder}")
-    return 1 if wrong else 0
+    """Print what is found. Return 1 if anything is found, else 0."""
+    paths = files()
+    texts = {path: path.read_text("utf-8").lower() for path in paths}
+    lines = [
+        f"{path.relative_to(ROOT)}:{line}: '{text}': better: {BANNED[phrase]}"
+        for phrase, path, line, text in found(BANNED, texts)
+    ]
+    lines += [
+        f"{path.relative_to(ROOT)}:{line}: '{text}': begin with a verb: Return, Raise, Fold ..."
+        for path in paths
+        if path.suffix == ".py"
+        for line, text in fragments(path)
+    ]
+    print("\n".join(lines) or "no phrase to replace")
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

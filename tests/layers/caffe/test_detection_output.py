@@ -94,7 +94,7 @@ test_rejects_no_background_of_shared_boxes = rejects(
     {**CENTER, "background_label_id": -1},
     inputs=inputs(CENTER),
     text="background_label_id: -1 with share_location: true is not defined: Caffe and OpenCV abort, because they "
-    "mark shared boxes by -1 too. Where no class is the background give a number that is no class, for example "
+    "mark shared boxes by -1 too. Where no class is the background give a number that is not a class, for example "
     "background_label_id: 3",
 )
 test_background_in_the_middle = agrees({**CENTER, "background_label_id": 1, "confidence_threshold": 0.5})

@@ -30,7 +30,9 @@ def graph(nodes: Any, inputs: Any, outputs: list[str], **constants: Any) -> Any:
 
 
 def run(path: Path, feed: dict[str, Any], host: int = 0) -> list[np.ndarray]:
-    """The outputs, the same on every engine; `host` layers run in Python."""
+    """Return the outputs, which must be the same on every engine; `host` is the number of layers that run in
+    Python.
+    """
     net = anylayer.read(path)
     want = net.compile("numpy")(feed)
     for engine in GENERAL:
@@ -45,7 +47,7 @@ def run(path: Path, feed: dict[str, Any], host: int = 0) -> list[np.ndarray]:
 
 
 def either(condition: Any = None) -> Path:
-    """y = x + 1 where c, else x * w: both read the value around them, one has a weight of its own."""
+    """Write y = x + 1 if c, else x * w. Both branches read an outer value, and one has a weight of its own."""
     then = graph([node("Add", ["x", "one"], ["a"])], [], ["a"], one=np.float32(1))
     other = graph([node("Mul", ["x", "w"], ["b"])], [], ["b"])
     nodes = [node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
@@ -79,7 +81,7 @@ def test_if_with_branches_of_different_shapes_is_a_host_call() -> None:
 
 
 def loop(most: Any, condition: str = "go") -> Path:
-    """s doubles and grows by x in each turn; each s is a row."""
+    """Write a loop in which s doubles and grows by x in each iteration; each s is a row of the output."""
     body = graph(
         [
             node("Identity", ["go"], ["again"]),

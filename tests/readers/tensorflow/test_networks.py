@@ -45,7 +45,7 @@ def test_changed_files_never_crash() -> None:
 
 
 def half_network() -> bytes:
-    """A graph that computes in float16: convolutions, batch normalization, pooling, a classifier."""
+    """Return a graph that computes in float16: convolutions, batch normalization, pooling, a classifier."""
     random = np.random.default_rng(0)
 
     def weights(*shape: int) -> np.ndarray[Any, Any]:

@@ -83,7 +83,7 @@ class SsdDetectionOutput(Layer):
     def setup(self) -> None:
         need(self.num_classes > 0, f"num_classes must be at least 1, got {self.num_classes}")
         need(self.outputs == 1, f"has 1 output, got {self.outputs}")
-        self.threshold, self.top_k = self.suppression()
+        self.threshold, self.top_k = self.nms_settings()
         need(self.threshold >= 0, f"nms_threshold must not be negative, got {self.threshold:g}")
         eta = self.nms_param.eta
         need(0 < eta <= 1, f"nms_param.eta must lie in (0, 1], got {eta:g}")
@@ -102,11 +102,11 @@ class SsdDetectionOutput(Layer):
         need(
             not (self.share_location and self.background_label_id == -1),
             "background_label_id: -1 with share_location: true is not defined: Caffe and OpenCV abort, because "
-            "they mark shared boxes by -1 too. Where no class is the background give a number that is no class, "
-            f"for example background_label_id: {self.num_classes}",
+            "they mark shared boxes by -1 too. Where no class is the background give a number that is not a "
+            f"class, for example background_label_id: {self.num_classes}",
         )
 
-    def suppression(self) -> tuple[float, int]:
+    def nms_settings(self) -> tuple[float, int]:
         """Return the threshold of NMS, and the number of boxes per class that enter it (negative: all)."""
         return self.nms_param.nms_threshold, self.nms_param.top_k
 
@@ -316,14 +316,14 @@ class AscendDetectionOutput(SsdDetectionOutput):
     top_k: int = field(14, "int32", -1, doc="in place of nms_param's")
     boxes: int = field(15, "int32", 1, doc="boxes per cell, which only Ascend's YOLO layers have")
 
-    def suppression(self) -> tuple[float, int]:
+    def nms_settings(self) -> tuple[float, int]:
         need(self.boxes == 1, f"boxes must be 1 in a DetectionOutput, got {self.boxes}")
         flat = self.has("nms_threshold") or self.has("top_k")
         need(
             not (flat and self.has("nms_param")),
             "nms_threshold and top_k are given both in nms_param and besides it; give them once",
         )
-        return (self.nms_threshold, self.top_k) if flat else super().suppression()
+        return (self.nms_threshold, self.top_k) if flat else super().nms_settings()
 
 
 @layer("DetectionOutput", dialects=("model-optimizer", "openvino"))
