@@ -195,20 +195,11 @@ def pooling(layer: LegacyLayer) -> None:
         f"average pooling with different pads, {windows.begin} and {windows.end}, is not supported",
     )
     round_mode, counts = _rounding(windows, pads, added)
-    params = {
-        "pool": "MAX" if method == "max" else "AVE",
-        "kernel_h": windows.kernel[0],
-        "kernel_w": windows.kernel[1],
-        "stride_h": windows.stride[0],
-        "stride_w": windows.stride[1],
-        "pad_h": pads[0],
-        "pad_w": pads[1],
-        "round_mode": round_mode,
-    }
+    params = _pooling_params(windows, method, pads, round_mode)
     whole = counts == list(windows.out) and not any(added)
     alone = whole and not excludes_pad
     value = layer.outputs[0] if alone else layer.inner_name("whole")
-    layer.add("Pooling", {"pooling_param": params}, outputs=[value], name="" if alone else "whole")
+    layer.add("Pooling", params, outputs=[value], name="" if alone else "whole")
     n, c = layer.out_shape()[:2]
     if not whole:
         slice_output(layer, value, (n, c, *counts), (0, 0, *added), (n, c, *windows.out))
@@ -220,6 +211,21 @@ def pooling(layer: LegacyLayer) -> None:
         )
         product = {"eltwise_param": {"operation": "PROD"}}
         layer.add("Eltwise", product, inputs=[value, share], name="means")
+
+
+def _pooling_params(windows: Windows, method: str, pads: list[int], round_mode: str) -> dict[str, Any]:
+    return {
+        "pooling_param": {
+            "pool": "MAX" if method == "max" else "AVE",
+            "kernel_h": windows.kernel[0],
+            "kernel_w": windows.kernel[1],
+            "stride_h": windows.stride[0],
+            "stride_w": windows.stride[1],
+            "pad_h": pads[0],
+            "pad_w": pads[1],
+            "round_mode": round_mode,
+        }
+    }
 
 
 def _pooling_windows(layer: LegacyLayer) -> Windows:
