@@ -145,7 +145,7 @@ class Corrector(Rewriter):
             raise ValueError("no operator is being corrected")
         return self._current
 
-    def tell(self, o: Op | None, values: Sequence[Value]) -> None:
+    def call_hooks(self, o: Op | None, values: Sequence[Value]) -> None:
         """Call the engine's functions of BEFORE with an operator, or None, and values."""
         for hook in self._hooks:
             hook(self, o, values)
@@ -163,7 +163,7 @@ class Corrector(Rewriter):
         """Return the values that replace the outputs of an operator of the old graph."""
         self._current = o
         here = replace(o, inputs=[self.mapped(v) for v in o.inputs])
-        self.tell(here, [v for v in here.inputs if v is not None])
+        self.call_hooks(here, [v for v in here.inputs if v is not None])
         if not o.domain:
             for rule in rules:
                 values = rule(self, here)
@@ -193,7 +193,7 @@ def _rewritten(graph: Graph, engine: str, rules: Mapping[str, Sequence[Correctio
     for o in graph.ops:
         new.bind(o.outputs, new.correct(o, rules.get(o.op, ())))
     new.graph.outputs = [v for v in map(new.mapped, graph.outputs) if v is not None]
-    new.tell(None, new.graph.outputs)
+    new.call_hooks(None, new.graph.outputs)
     if new.checks:
         flags = [flag for flag, _ in new.checks]
         new.graph.outputs += new.graph.emit("Concat", flags, [((len(flags),), np.int32)], {"axis": 0})

@@ -50,7 +50,7 @@ def _modular(new: Corrector, o: Op) -> list[Value] | None:
     if not is_approximate and inside(new.old_intervals.before(new.old.outputs[0]), INT32):
         return None
     approximate = _approximate(new, o, data)
-    result = _apart(new, o) if o.op in _REDUCTIONS else new.graph.append_copy(o, o.inputs)
+    result = _unfused(new, o) if o.op in _REDUCTIONS else new.graph.append_copy(o, o.inputs)
     if result is not None:
         new.approximate[result[0]] = approximate
     return result
@@ -109,7 +109,7 @@ def _beyond(new: Corrector, o: Op, approximate: Value) -> Value:
 
 
 @correction("openvino", *_REDUCTIONS)
-def _apart(new: Corrector, o: Op) -> list[Value] | None:
+def _unfused(new: Corrector, o: Op) -> list[Value] | None:
     """Put a maximum with the lowest value after a reduction of integers or float64.
 
     OpenVINO fuses a reduction along axis 1 or 2 of three with the operator after it, and then computes that
