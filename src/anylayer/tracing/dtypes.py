@@ -21,8 +21,8 @@ BOOL, F4, I4, I8 = np.dtype("?"), np.dtype("f4"), np.dtype("i4"), np.dtype("i8")
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype in which the engines compute on `dtype`.
 
-    That is float32 for float16, int64 for other integers (a narrowing Cast wraps as NumPy does), and int32 for
-    booleans.
+    That is `dtype` itself for float32, float64, int32 and int64; float32 for float16; int64 for other integers,
+    where a narrowing Cast wraps as NumPy does; and int32 for booleans.
     """
     if dtype in NATIVE:
         return dtype

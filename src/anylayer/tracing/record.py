@@ -62,7 +62,7 @@ def record_many(
 
 
 def _require_default_errstate() -> None:
-    """Raise TraceError if NumPy would raise an exception or call a function on a floating-point error."""
+    """Raise TraceError if NumPy's error handling would raise an exception or call a function."""
     found = np.geterr()
     if any(how in ("raise", "call", "log") for how in found.values()):
         raise causes.errstate_refusal(found)

@@ -212,7 +212,7 @@ class CallCounter:
 
 @contextmanager
 def replace_counters(found: Snapshot, names: Sequence[str]) -> Iterator[None]:
-    """Within the context, the named numbers, which change in every call, are replaced by CallCounters."""
+    """Replace the named numbers, which change in every call, with CallCounters inside the context."""
     kept = [(*found.holders[name], name) for name in names]
     values = [holder[key] for holder, key, _ in kept]
     try:

@@ -178,7 +178,7 @@ def _constant(x: Any, owner: str) -> Any:
 
 @contextmanager
 def substitute_numpy() -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
-    """Within the context, call_user runs copies of functions that see the substitute for NumPy.
+    """Let call_user run copies of functions that see the substitute for NumPy, inside the context.
 
     Yields a function from a module's globals to the globals that the copies see.
     """

@@ -80,7 +80,7 @@ def full_like(
 def full(
     shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str = "C", *, device: object = None
 ) -> Array:
-    """Implement np.full, also for a traced value."""
+    """Implement np.full. The fill value may be traced."""
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     if type(fill_value) is not TracedArray:

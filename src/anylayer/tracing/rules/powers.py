@@ -101,7 +101,10 @@ def _shift(shifted: Callable[[Array, Array], Array], beyond: Callable[[Array], A
 
 
 def _shifted_right(a: Array, n: Array) -> Array:
-    """Return the quotient by 2 ** n, in two steps because 2 ** 63 is negative in int64."""
+    """Return `a` shifted right by `n`: the quotient by 2 ** n, rounded down.
+
+    It is computed in two steps where `n` may be 63, because 2 ** 63 is negative in int64.
+    """
     if is_constant(n) and (n < 63).all():
         return np.floor_divide(a, _power_of_two(n))
     half = n // 2
