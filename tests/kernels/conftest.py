@@ -28,10 +28,10 @@ def needed_compiler() -> list[str]:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """A function that builds a library of these files and returns its path. The workers of a run share the
-    libraries."""
+    libraries. They are not optimized unless the flags say so, which halves the time to build them."""
     folder = tmp_path_factory.getbasetemp().parent / "anylayer-native"
 
-    def build(name: str, *sources: Path, flags: tuple[str, ...] = ()) -> Path:
+    def build(name: str, *sources: Path, flags: tuple[str, ...] = ("-O0",)) -> Path:
         made = Build(sources, folder / "x", needed_compiler(), flags=flags)
         headers = sorted((ROOT / "src/anylayer/sdk/include").rglob("*.h*"))
         text = b"".join(file.read_bytes() for file in [*sources, *headers]) + " ".join(made.command()).encode()
@@ -47,7 +47,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 def examples(built: Built) -> Path:
     """The library of examples/native."""
     folder = ROOT / "examples/native"
-    return built("examples", folder / "double.cpp", folder / "interp.cpp", folder / "resize_bilinear.cpp")
+    return built(
+        "examples", folder / "double.cpp", folder / "interp.cpp", folder / "resize_bilinear.cpp", flags=()
+    )
 
 
 @pytest.fixture(scope="session")

@@ -87,7 +87,7 @@ def test_a_file_that_is_no_library_is_refused(tmp_path: Path, probe: Path) -> No
 def test_a_library_that_lacks_a_symbol_is_refused(tmp_path: Path, built: Built) -> None:
     source = tmp_path / "lacks.cpp"
     source.write_text('extern "C" int nowhere(); extern "C" int here() { return nowhere(); }')
-    refused(built("lacks", source, flags=("-Wl,-z,now",)), "cannot be loaded: undefined symbol: nowhere")
+    refused(built("lacks", source, flags=("-O0", "-Wl,-z,now")), "cannot be loaded: undefined symbol: nowhere")
 
 
 def test_a_library_without_the_entry_function_is_refused(tmp_path: Path, built: Built) -> None:
