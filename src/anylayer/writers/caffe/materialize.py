@@ -54,7 +54,7 @@ def reshape(b: Emitter, x: BlobView, shape: Shape) -> BlobView:
 
 def permute(b: Emitter, x: BlobView, perm: Shape) -> BlobView:
     """Add a Permute. Raises LayerError where the dialect has none."""
-    b.need(b.dialect.has("Permute"), f"no Permute, which a transposition {list(perm)} of {list(x.base)} takes")
+    b.need(b.dialect.has("Permute"), f"no Permute, which a transposition {list(perm)} of {list(x.base)} needs")
     shape = tuple(x.base[p] for p in perm)
     return b.add("Permute", [x], shape, {"permute_param": {"order": list(perm)}}, suffix="permute")
 
