@@ -86,12 +86,18 @@ class OpenCV4:
 
 
 @lru_cache(None)
-def opencv4() -> OpenCV4:
-    """Return the one process of the test session. Skip the test where there is no OpenCV 4."""
+def _process() -> OpenCV4 | None:
+    """Return the one process of the test session; None where there is no OpenCV 4."""
     try:
-        found = OpenCV4(os.environ.get("ANYLAYER_OPENCV4") or sys.executable)
+        process = OpenCV4(os.environ.get("ANYLAYER_OPENCV4") or sys.executable)
     except OSError:
-        found = None
-    if found is None or not found.version:
+        return None
+    return process if process.version else None
+
+
+def opencv4() -> OpenCV4:
+    """Return the process of the test session. Skip the test where there is no OpenCV 4."""
+    process = _process()
+    if process is None:
         pytest.skip("no OpenCV 4: ANYLAYER_OPENCV4 names a Python with opencv-python-headless<5")
-    return found
+    return process
