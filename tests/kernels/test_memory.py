@@ -11,6 +11,7 @@ import pytest
 
 import anylayer
 from anylayer.compile.plan import KernelStep
+from anylayer.kernels.call import _mark, _marks
 from anylayer.network import Array
 from anylayer.runtime.run import PlanRunner
 from anylayer.runtime.scratch import scratch_types
@@ -121,3 +122,15 @@ def test_plans_without_native_layers_have_no_such_memory(tmp_path: Path) -> None
     assert model.plan is not None
     assert scratch_types(model.plan) == {}
     assert PlanRunner(model.plan, "onnxruntime", 1)([np.ones((2, 3), np.float32)], {})["a"].sum() == 12
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "bool", "uint16", "int32", "int64"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3)])
+def test_marks_show_what_was_not_written(dtype: str, shape: tuple[int, ...]) -> None:
+    array = np.empty(shape, dtype)
+    for turn in (0, 1):
+        _mark(array, turn)
+        assert _marks(array, turn).shape == shape
+        assert _marks(array, turn).all()
+        array[...] = 1
+        assert not _marks(array, turn).any()

@@ -224,19 +224,21 @@ _NANS = {2: 0x7E5A, 4: 0x7FE5A11A, 8: 0x7FF8A11AA11AA11A}
 _BYTES = (0xA5, 0x5A)
 
 
+def _marker(array: Array, turn: int) -> int:
+    """Return the bits of an element that shows where nothing was written."""
+    if array.dtype.kind == "f":
+        return _NANS[array.itemsize]
+    return int.from_bytes([_BYTES[turn]] * array.itemsize)
+
+
 def _mark(array: Array, turn: int) -> None:
     """Fill an array with a value that shows where nothing was written."""
-    if array.dtype.kind == "f":
-        array.view(f"u{array.itemsize}").fill(_NANS[array.itemsize])
-    else:
-        array.view(np.uint8).fill(_BYTES[turn])
+    array.view(f"u{array.itemsize}").fill(_marker(array, turn))
 
 
 def _marks(array: Array, turn: int) -> Array:
     """Return where an array still has what `_mark` filled in."""
-    bits = array.view(f"u{array.itemsize}")
-    marker = _NANS[array.itemsize] if array.dtype.kind == "f" else int.from_bytes([_BYTES[turn]] * array.itemsize)
-    found: Array = bits == np.array(marker, bits.dtype)
+    found: Array = np.asarray(array.view(f"u{array.itemsize}") == _marker(array, turn))
     return found
 
 
