@@ -193,6 +193,12 @@ def test_finding_the_reader_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_import_anylayer_does_not_load_the_tracer() -> None:
+    code = "import sys, anylayer; print('anylayer.tracing' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_import_anylayer_imports_no_layer() -> None:
     code = "import sys, anylayer; print([m for m in sys.modules if m.startswith('anylayer.layers.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -282,9 +282,9 @@ def read(
     model: the file, or the folder of a SavedModel or an unpacked Keras archive. weights: the file of its weights,
     where the model does not hold or name them (Caffe: .caffemodel or .caffemodel.h5; Keras: .weights.h5; OpenVINO:
     .bin). layers: Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs,
-    or a mapping of types to classes; they win over built-in layers. Libraries of native layers ("lib.so", or
-    "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so that a crash of
-    its code becomes an error of the layer; calls are then slower.
+    or a mapping of types to classes; they replace built-in layers of the same types. Libraries of native layers
+    ("lib.so", or "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so
+    that a crash of its code becomes an error of the layer; calls are then slower.
 
     options: those that the file's format has; None stands for an option that is not given. Caffe networks have
     dialect (the fork of Caffe the file was written for, where its layers mean different things in different

@@ -12,7 +12,6 @@ import numpy as np
 from anylayer.errors import InputError, at, nearest, need
 from anylayer.layer import Definition
 from anylayer.network import Network, Node, TensorType
-from anylayer.tracing.checked import trace_checked
 
 _OUTSIDE = "<function of the network>"
 
@@ -86,6 +85,8 @@ def _layer(function: Callable[..., Any], name: str, types: Sequence[TensorType])
         "__module__": module,
         "is_function": True,
     }
+    from anylayer.tracing import trace_checked  # loads the tracer, which `import anylayer` must not
+
     cls = type(name, (), members)
     instance = cls({}, [])
     trace_checked(instance.forward, types, rebuild=lambda: cls({}, []).forward, subject=lambda: instance)
