@@ -30,7 +30,7 @@ Outputs = dict[str, "Array"]
 
 @dataclass
 class Runner:
-    """Runs items on one compiled model, up to `batch` of them batch_size, and measures the time per frame.
+    """Runs items on one compiled model, up to `batch` of them together, and measures the time per frame.
 
     A batch can take more time per frame than a single frame, for example where the maps of one frame fit into the
     processor's caches and those of several do not. So the first batch is run both ways, and the faster way is used
