@@ -9,10 +9,21 @@ import numpy as np
 
 from anylayer.errors import TraceError, need
 from anylayer.network import Array
+from anylayer.ops._spatial import Pairs, extent, flat_pads
 from anylayer.tracing import is_traced
 
-Pairs = list[tuple[int, int]]
-"""For each spatial axis: the number of cells padded before it and after it."""
+__all__ = [
+    "Pairs",
+    "axes_of",
+    "axis_of",
+    "channels_first",
+    "constant",
+    "extent",
+    "flat_pads",
+    "integers",
+    "restored",
+    "same_pads",
+]
 
 
 def axis_of(axis: int, rank: int, what: str = "axis", of: str = "") -> int:
@@ -48,11 +59,6 @@ def integers(x: Any, what: str, rank: int | None = None) -> list[int]:
     return [int(v) for v in values.reshape(-1)]
 
 
-def extent(kernel: int, dilation: int) -> int:
-    """Return the number of cells from the first to the last tap of a kernel, both included."""
-    return (kernel - 1) * dilation + 1
-
-
 def same_pads(sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], upper: bool = True) -> Pairs:
     """Return the SAME padding of each spatial axis: as many cells as let ceil(size / stride) windows fit.
 
@@ -64,12 +70,7 @@ def same_pads(sizes: Sequence[int], extents: Sequence[int], strides: Sequence[in
         total = max((-(-size // stride) - 1) * stride + window - size, 0)
         small, large = total // 2, total - total // 2
         pairs.append((small, large) if upper else (large, small))
-    return pairs
-
-
-def flat_pads(pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """Return pairs of pads as `anylayer.ops` takes them: the pads before all axes, then those after all axes."""
-    return [before for before, _ in pairs] + [after for _, after in pairs]
+    return tuple(pairs)
 
 
 def channels_first(x: Any, data_format: str) -> Any:

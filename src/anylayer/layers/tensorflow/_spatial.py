@@ -43,7 +43,7 @@ def windows(
         return _explicit(explicit, len(sizes), data_format)
     need(not explicit or not any(explicit), f"explicit_paddings need padding EXPLICIT, got {padding}")
     if padding == "VALID":
-        return [(0, 0)] * len(sizes)
+        return ((0, 0),) * len(sizes)
     return same_pads(sizes, extents, strides)
 
 
@@ -59,4 +59,4 @@ def _explicit(explicit: Sequence[int], axes: int, data_format: str) -> Pairs:
         f"explicit_paddings of batch and channels must be 0, got {list(explicit)}",
     )
     need(all(v >= 0 for v in explicit), f"explicit_paddings must not be negative, got {list(explicit)}")
-    return [p for i, p in enumerate(pairs) if i not in (0, channel)]
+    return tuple(p for i, p in enumerate(pairs) if i not in (0, channel))
