@@ -148,7 +148,7 @@ def _change(root: Any, random: Random) -> None:
     holder, key = random.choice(places)
     kind = random.randrange(10)
     if kind < 6:
-        holder[key] = random.choice(_VALUES)
+        holder[key] = copy.deepcopy(random.choice(_VALUES))  # a later change must not change the list
     elif kind == 6:
         del holder[key]
     elif kind == 7 and isinstance(holder, list):

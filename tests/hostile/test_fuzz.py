@@ -5,6 +5,7 @@ Each is read, inspected, compiled and run, or refused by an error that names the
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
@@ -103,3 +104,9 @@ def test_report_counts_faults_and_keeps_the_smallest_file(tmp_path: Path) -> Non
     kept = [p for p in tmp_path.rglob("m.onnx") if p.parent.name.startswith("foreign")]
     assert [p.read_bytes() for p in kept] == [b"123"]
     assert (tmp_path / "report.txt").read_text() == report.text()
+
+
+def test_changes_of_json_do_not_depend_on_earlier_ones() -> None:
+    source = json.dumps({"a": [1, {"b": 2}], "c": "d"}).encode()
+    first = [mutations.json_text(source, Random(f"json {i}")) for i in range(300)]
+    assert first == [mutations.json_text(source, Random(f"json {i}")) for i in range(300)]
