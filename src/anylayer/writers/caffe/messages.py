@@ -65,7 +65,7 @@ class TransformationParameter(Message):
 
 
 class LossParameter(Message):
-    """The labels that a loss ignores, and what it is divided by."""
+    """The label that a loss ignores, and the divisor of the loss."""
 
     ignore_label: int = field(1, "int32", None)
     normalize: bool = field(2, "bool", None)
