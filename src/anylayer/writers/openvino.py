@@ -81,7 +81,7 @@ def _save(graph: Graph, source: Source, path: Path, half: bool) -> None:
     try:
         ov.save_model(model, str(path), compress_to_fp16=half)
     except RuntimeError as error:
-        raise FileError(f"OpenVINO cannot write the file: {error}", path.name) from error
+        raise FileError(f"cannot be written: {error}", path.name) from error
 
 
 def _openvino() -> Any:
