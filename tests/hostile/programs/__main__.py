@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import select
 import subprocess
@@ -71,13 +72,21 @@ def _answer() -> None:
         answers.flush()
 
 
-def run(seeds: range, engines: list[str], *, verbose: bool = True) -> dict[str, Counter[str]]:
-    """Judge the programs of these seeds on each engine. Print the wrong ones, and why others are not traced."""
+def run(
+    seeds: range, engines: list[str], *, verbose: bool = True, minutes: float = math.inf
+) -> dict[str, Counter[str]]:
+    """Judge the programs of these seeds on each engine. Print the wrong ones, and why others are not traced.
+
+    No program is begun after so many minutes.
+    """
+    stop = time.monotonic() + 60 * minutes
     counts = {engine: Counter[str]() for engine in engines}
     reasons: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], int] = {}
     child = Child()
     for seed in seeds:
+        if time.monotonic() > stop:
+            break
         for engine in engines:
             what, reason = child.ask(seed, engine)
             counts[engine][what] += 1
@@ -106,6 +115,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, help="number of programs")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first program")
     parser.add_argument("-e", "--engine", action="append", help="an engine, may be repeated [onnxruntime]")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no program after so long")
     parser.add_argument("--show", type=int, metavar="SEED", help="print the program of a seed, and run nothing")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -116,8 +126,10 @@ def main() -> int:
         print(make(options.show).text, end="")
         return 0
     start = time.perf_counter()
-    counts = run(range(options.seed, options.seed + options.count), options.engine or ["onnxruntime"])
-    print(f"\n{options.count:,} programs from seed {options.seed} in {time.perf_counter() - start:.0f} s\n")
+    seeds = range(options.seed, options.seed + options.count)
+    counts = run(seeds, options.engine or ["onnxruntime"], minutes=options.minutes)
+    count = max(found.total() for found in counts.values())
+    print(f"\n{count:,} programs from seed {options.seed} in {time.perf_counter() - start:.0f} s\n")
     print(table(counts))
     return int(any(found[end] for found in counts.values() for end in ("differs", "raises", "died", "hung")))
 
