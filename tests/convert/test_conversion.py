@@ -269,3 +269,14 @@ def test_engine_opens_a_file_as_a_function(engine: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(run({"x": x, "k": k})["b"], 2 * x + k)
     with pytest.raises(EngineError, match=f"n.onnx: engine '{engine}' stops: "):
         run({"x": x[:, :1], "k": k})
+
+
+def test_refusal_by_an_engine_while_writing_names_the_file(tmp_path: Path, use: Any) -> None:
+    def write(source: Source, path: Path) -> Written:
+        raise EngineError("OpenVINO refuses the network: no")
+
+    use(writer(write))
+    subject = net()
+    with pytest.raises(EngineError) as found:
+        subject.write(tmp_path / "n.test", "test")
+    assert str(found.value) == f"{subject.network.source}: OpenVINO refuses the network: no"

@@ -15,9 +15,11 @@ import openvino
 import pytest
 
 import anylayer
-from anylayer.errors import ConversionError, FileError, InputError, LayerError, TraceError
+from anylayer.errors import ConversionError, EngineError, FileError, InputError, LayerError, TraceError
+from anylayer.network import TensorType
 from anylayer.optimize.simplify import simplify
-from anylayer.writers.onnx import files
+from anylayer.tracing import record, trace
+from anylayer.writers.onnx import files, to_onnx
 
 NET = """
 name: "small"
@@ -403,3 +405,10 @@ def test_file_refused_by_checker_is_not_written(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(FileError, match=r"net.onnx: onnx's checker refuses the file: .*nonsense"):
         read(tmp_path).write(tmp_path / "net.onnx")
     assert [p.name for p in tmp_path.iterdir()] == ["net.prototxt"]
+
+
+@pytest.mark.parametrize("value", [2**63, [1, -(2**63) - 1]])
+def test_integer_attribute_beyond_64_bits_is_refused(value: Any) -> None:
+    graph = trace(lambda xs: [record("Softmax", [xs[0]], (2,), np.float32, axis=value)], [TensorType((2,))])
+    with pytest.raises(EngineError, match=r"axis=-?9223372036854775\d+ of operator 'Softmax' needs more than"):
+        to_onnx(graph, "net")

@@ -11,7 +11,7 @@ from typing import Any
 
 from anylayer.convert.job import Job
 from anylayer.convert.verification import Open, OutputCheck, Verification, opener, tolerance_of, weak_checks
-from anylayer.errors import FileError, InputError, need, need_name, writing
+from anylayer.errors import EngineError, FileError, InputError, need, need_name, within, writing
 from anylayer.network import Array, Network
 from anylayer.source import Written
 from anylayer.writers import Writer
@@ -83,7 +83,11 @@ def convert(
         folder = _temporary_folder(path)
         try:
             source = job.source(outputs)
-            written = writer.write(source, folder / path.name, **job.options)
+            try:
+                written = writer.write(source, folder / path.name, **job.options)
+            except EngineError:
+                with within(job.network.source):
+                    raise
             _keep_source(job.network, path.parent, written)
             done = Conversion(format, [path.parent / f.name for f in written.files], notes=list(written.notes))
             if inputs:

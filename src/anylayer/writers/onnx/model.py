@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.errors import EngineError
 from anylayer.graph import OPSET, Dim, Graph, Op, Value
 from anylayer.libraries.onnx import TensorProto, helper, least_version, numpy_helper, onnx
 
@@ -297,6 +298,10 @@ def _attributes(o: Op, opset: int) -> list[onnx.AttributeProto]:
             value = renamed.get(value, value)
         if isinstance(value, np.ndarray):
             value = numpy_helper.from_array(value)
+        for number in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(number, int) and not -(2**63) <= number < 2**63:
+                text = f"{key}={number} of operator '{o.op}' needs more than the 64 bits that ONNX has"
+                raise EngineError(text)
         made.append(helper.make_attribute(key, value))
     return made
 
