@@ -32,14 +32,13 @@ class Called(KerasLayer):
         super().prepare(bare, dialect)
         self.call = call
         skipped = {"name", "trainable", "dtype", "function", *self.ignored}
-        parameters = inspect.signature(type(self).function).parameters
-        if "dtype" in parameters:
+        keywords = _keywords(type(self).function)
+        if keywords is not None and "dtype" in keywords:
             skipped.discard("dtype")
         self.given = {k: v for k, v in {**config, **call["kwargs"]}.items() if k not in skipped and v is not None}
-        if not any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
-            for name in self.given:
-                if name not in parameters:
-                    raise LayerError(f"has no argument '{name}'{nearest(name, parameters)}")
+        for name in self.given if keywords is not None else ():
+            if name not in (keywords or ()):
+                raise LayerError(f"has no argument '{name}'{nearest(name, keywords or ())}")
 
     def forward(self, *inputs: Any) -> Any:
         """Return the result of the function, with float64 cast to float32."""
@@ -54,6 +53,15 @@ class Called(KerasLayer):
             kind = getattr(np.asarray(result) if np.isscalar(result) else result, "dtype", np.dtype(object)).kind
             need(kind in "fiub", f"returns a {type(result).__name__}, which is not a tensor of numbers")
         return [_narrow(np.asarray(r) if np.isscalar(r) else r) for r in results][: self.outputs]
+
+
+def _keywords(function: Function) -> list[str] | None:
+    """Return the names of a function's parameters. None where it takes any keyword."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # functions of NumPy in C have no signature before NumPy 2.4
+        return ["out", "where", "casting", "order", "dtype", "subok"] if isinstance(function, np.ufunc) else []
+    return None if any(p.kind == p.VAR_KEYWORD for p in parameters.values()) else list(parameters)
 
 
 def _narrow(x: Any) -> Any:
