@@ -16,7 +16,6 @@ from anylayer.layer.registry import registered
 from anylayer.network import Array, Network, Node, TensorType, need_produced
 from anylayer.readers import Option, Reader, load_reader, readers
 from anylayer.readers._recognize import describe
-from anylayer.writers import format_of, load_writer
 
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
@@ -180,6 +179,7 @@ class Net:
         from anylayer.compile.nodes import needed_nodes
         from anylayer.convert.conversion import convert
         from anylayer.convert.job import job_of
+        from anylayer.writers import format_of, load_writer
 
         path = Path(path)
         format = format if format is not None else format_of(path)
