@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anylayer import api
 from anylayer.api import Net
 from anylayer.convert.job import noise
 from anylayer.convert.verification import compare
@@ -66,7 +65,7 @@ def writer(write: Any, **more: Any) -> Any:
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Any:
     def take(module: Any) -> None:
-        monkeypatch.setattr(api, "load_writer", lambda name: module)
+        monkeypatch.setattr("anylayer.writers.load_writer", lambda name: module)
 
     return take
 
