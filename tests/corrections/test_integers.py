@@ -246,6 +246,13 @@ def test_tile_by_computed_repeats() -> None:
         assert np.array_equal(got, np.tile(x, repeats))
 
 
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_reduction_of_float64_keeps_nan(name: str) -> None:
+    x = np.array([[1, np.nan, 3], [4, 5, 6]], np.float64)
+    want = getattr(x, name)(axis=1) / 3
+    assert np.allclose(openvino(lambda x: getattr(x, name)(axis=1) / 3, x), want, equal_nan=True)
+
+
 # ----------------------------------------------------------------------- 16 bits
 
 SIXTEEN: dict[str, Callable[[Any], Any]] = {

@@ -150,6 +150,17 @@ class Corrector(Rewriter):
         for hook in self._hooks:
             hook(self, o, values)
 
+    def unfused(self, o: Op, value: Value) -> Value:
+        """Return a maximum of a value and the lowest one, which OpenVINO does not fuse with operators around it.
+
+        `o` is the operator that is corrected. OpenVINO's maximum returns its second input for NaN, so NaN stays.
+        """
+        lowest: float = -np.inf
+        if value.dtype.kind != "f":
+            lowest = max(np.iinfo(value.dtype).min, np.iinfo(np.int32).min)
+        constant = self.constant(np.array(lowest, value.dtype))
+        return self.step(o, "Max", [constant, value], value.shape, value.dtype)
+
     def check(self, o: Op, flag: Value, message: str) -> None:
         """Add a check: the engine raises an error with this message if an element of a boolean array is true."""
         found = self.step(o, "Cast", [flag], flag.shape, np.int32, to=6)

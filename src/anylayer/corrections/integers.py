@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -118,11 +117,7 @@ def _unfused(new: Corrector, o: Op) -> list[Value] | None:
     out = o.outputs[0]
     if o.inputs[0] is None or not (out.dtype.kind in "iu" or out.dtype == np.float64):
         return None
-    lowest: float = -math.inf
-    if out.dtype.kind != "f":
-        lowest = max(np.iinfo(out.dtype).min, np.iinfo(np.int32).min)
-    result = new.step(o, o.op, o.inputs, out.shape, out.dtype, **o.attrs)
-    return new.emit(o, "Max", [result, new.constant(np.array(lowest, out.dtype))])
+    return [new.unfused(o, new.step(o, o.op, o.inputs, out.shape, out.dtype, **o.attrs))]
 
 
 @correction("openvino", "Cast")
