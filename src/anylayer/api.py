@@ -61,7 +61,7 @@ class Net:
             self._unused += [t for t in self.kernels if t not in {node.type for node in network.nodes}]
             definitions = with_kernels(definitions, self.kernels, network)
         self.definitions = definitions
-        self._types: dict[str, TensorType | None] | None = None
+        self._outputs: dict[str, TensorType | None] | None = None
 
     def _users(self, type_: str, users: Mapping[str, Definition]) -> Definition | None:
         """Return the user's definition of a type, or None.
@@ -83,10 +83,14 @@ class Net:
     @property
     def outputs(self) -> dict[str, TensorType | None]:
         """The type of each output, by name: None where it cannot be computed from the file alone."""
-        if self._types is None:
-            self._types = {name: t for node in self.inspect().nodes for name, t in node.outputs}
-            self._types.update({n: t for n, t in self.network.inputs.items() if n not in self._types})
-        return {public: self._types.get(value) for public, value in self.network.outputs.items()}
+        if self._outputs is None:
+            self._outputs = self._output_types()
+        return dict(self._outputs)
+
+    def _output_types(self, shapes: Mapping[str, Sequence[int]] | None = None) -> dict[str, TensorType | None]:
+        types = dict(self.network.inputs)
+        types.update({name: kind for node in self.inspect(shapes).nodes for name, kind in node.outputs})
+        return {public: types.get(value) for public, value in self.network.outputs.items()}
 
     @property
     def unknown(self) -> list[Node]:
@@ -223,11 +227,8 @@ class Net:
         """
         from anylayer import functions
 
-        found = {name: kind for node in self.inspect(shapes).nodes for name, kind in node.outputs}
-        found.update({name: kind for name, kind in self.network.inputs.items() if name not in found})
         types: dict[str, TensorType] = {}
-        for public, value in self.network.outputs.items():
-            kind = found.get(value)
+        for public, kind in self._output_types(shapes).items():
             if kind is None:
                 raise InputError(f"the shape of output '{public}' is not known; give the inputs' shapes={{...}}")
             types[public] = kind

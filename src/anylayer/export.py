@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.api import Net, PathLike
 from anylayer.errors import InputError, at, need
-from anylayer.functions import function_node, input_type, parameter_names
+from anylayer.functions import function_name, function_node, input_type, parameter_names
 from anylayer.network import Network
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def export(
     ...     return x / np.sqrt((x * x).sum(axis=1, keepdims=True))
     >>> anylayer.export(normalize, ((1, 8), "float32"), path="normalize.onnx")  # doctest: +SKIP
     """
-    name = getattr(function, "__name__", type(function).__name__)
+    name = function_name(function)
     place = f"function '{name}'"
     need(inputs, f"{place}: give an example array, or a pair (shape, dtype), per input", InputError)
     with at(place):

@@ -23,29 +23,45 @@ def function_node(function: Callable[..., Any], types: Mapping[str, TensorType])
     "output0", "output1", ... for a tuple or list, or the keys of a dict. Raises TraceError with the line that
     cannot be recorded, and InputError.
     """
-    name = getattr(function, "__name__", type(function).__name__)
+    name = function_name(function)
     outputs, cls = _layer(function, name, list(types.values()))
-    place = f"function '{name}'"
-    return Node(name, f"function {name}", list(types), outputs, place=place), Definition(
-        f"function {name}", cls, place
-    )
+    type_, place = f"function {name}", f"function '{name}'"
+    return Node(name, type_, list(types), outputs, place=place), Definition(type_, cls, place)
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """Return the name of a function, or of the class of a callable object."""
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     """Return the names of the function's first parameters. Raises InputError where it takes fewer."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a built-in function without a signature
+    found = _parameters(function)
+    if found is None:
         return [f"x{i}" for i in range(count)]
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
-    needed = sum(
-        p.default is p.empty for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    )
+    names, required, rest = found
     if rest is not None:
         names += [f"{rest}{i}" for i in range(count - len(names))]
-    need(needed <= count <= len(names), f"takes {len(names)} arguments, got {count} inputs", InputError)
+    need(required <= count <= len(names), f"takes {len(names)} arguments, got {count} inputs", InputError)
     return names[:count]
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[list[str], int, str | None] | None:
+    """Return the names of the positional parameters, how many of them are required, and the name of `*args`.
+
+    Returns None for a built-in function without a signature.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = sum(p.default is p.empty for p in positional)
+    return (
+        [p.name for p in positional],
+        required,
+        next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None),
+    )
 
 
 def input_type(given: Any) -> TensorType:
@@ -131,23 +147,13 @@ def after(
     types: the types of the network's outputs by name. The function's parameters are outputs of the network: by
     name where all of them are, else in order. Raises what `function_node` raises.
     """
-    names = parameter_names(function, min(len(types), _parameters(function, len(types))))
+    _, required, rest = _parameters(function) or ([], 1, None)
+    names = parameter_names(function, min(len(types), required) if rest is None else len(types))
     read = names if all(n in types for n in names) else list(types)[: len(names)]
     node, definition = function_node(function, {name: types[name] for name in read})
     outputs = {name: f"{node.name}/{name}" for name in node.outputs}
     node = replace(node, inputs=[network.outputs[name] for name in read], outputs=list(outputs.values()))
     return replace(network, nodes=[*network.nodes, node], outputs=outputs), definition
-
-
-def _parameters(function: Callable[..., Any], count: int) -> int:
-    """Return how many arrays a function takes, `count` where it takes any number."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return 1
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return count
-    return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
 def _matched(given: Sequence[str], names: Sequence[str], what: str) -> list[str]:

@@ -6,8 +6,7 @@ import numpy as np
 
 from anylayer.errors import InputError, nearest, need
 from anylayer.graph import Graph
-from anylayer.network import Array
-from anylayer.numerics import DEEP_HALF_TOLERANCE
+from anylayer.numerics import DEEP_HALF_TOLERANCE, largest
 
 PRECISIONS = ("float32", "float16")
 FLOAT16_TOLERANCE = DEEP_HALF_TOLERANCE
@@ -28,17 +27,11 @@ def need_precision(precision: str) -> None:
     need(precision in PRECISIONS, f"{rule}; precisions: {', '.join(PRECISIONS)}", InputError)
 
 
-def too_large(graph: Graph) -> list[str]:
-    """Return the places of the operators with a weight that exceeds 65504, the largest number of float16."""
+def need_float16_weights(graph: Graph) -> None:
+    """Raise InputError where a weight exceeds 65504, the largest number of float16."""
     limit = float(np.finfo(np.float16).max)
-    return [
-        o.place or o.op
-        for o in graph.ops
-        for v in o.inputs
-        if v is not None and v.const is not None and v.const.dtype == np.float32 and _largest(v.const) > limit
-    ]
-
-
-def _largest(array: Array) -> float:
-    finite = array[np.isfinite(array)]
-    return float(np.abs(finite).max(initial=0.0))
+    for o in graph.ops:
+        for v in o.inputs:
+            if v is not None and v.const is not None and v.const.dtype == np.float32:
+                rule = f"{o.place or o.op}: a weight exceeds {limit:.0f}, the largest number of float16"
+                need(largest(v.const) <= limit, rule, InputError)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from anylayer.corrections import corrected
-from anylayer.errors import EngineError, FileError, InputError, LayerError, at, need
+from anylayer.errors import EngineError, FileError, LayerError, at
 from anylayer.graph import Graph, Op, Value
 from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
-from anylayer.writers._precision import FLOAT16_TOLERANCE, need_precision, too_large
+from anylayer.writers._precision import FLOAT16_TOLERANCE, need_float16_weights, need_precision
 from anylayer.writers.onnx import to_onnx
 from anylayer.writers.onnx.model import Public
 
@@ -43,12 +43,12 @@ def write(source: Source, path: Path, *, precision: str = "float32", **applied: 
     has an attribute that an IR cannot express.
     """
     need_precision(precision)
-    large = too_large(source.graph) if precision == "float16" else []
-    need(not large, f"{''.join(large[:1])}: a weight exceeds 65504, the largest number of float16", InputError)
+    half = precision == "float16"
+    if half:
+        need_float16_weights(source.graph)
     graph = source.graph if source.batch is not None else simplify(source.graph, "openvino")
     graph = corrected(graph, RUNS).graph
     weights = path.with_suffix(".bin")
-    half = precision == "float16"
     _save(graph, source, path, half)
     done = Written([weights, path], outputs=other_outputs(source))
     done.tolerance = FLOAT16_TOLERANCE if half else 0.0

@@ -19,7 +19,7 @@ from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
-from anylayer.writers._precision import FLOAT16_TOLERANCE, IN_FLOAT32, need_precision, too_large
+from anylayer.writers._precision import FLOAT16_TOLERANCE, IN_FLOAT32, need_float16_weights, need_precision
 from anylayer.writers.onnx.model import Public, to_onnx
 
 WHAT = "an ONNX model (.onnx)"
@@ -109,8 +109,7 @@ def _need_half(graph: Graph, external: bool) -> None:
         "precision='float16' needs standard operators only; omit functions and keep",
         InputError,
     )
-    large = too_large(graph)
-    need(not large, f"{''.join(large[:1])}: a weight exceeds 65504, the largest number of float16", InputError)
+    need_float16_weights(graph)
 
 
 def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None, half: bool = False) -> None:
