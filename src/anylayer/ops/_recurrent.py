@@ -177,3 +177,34 @@ def _unshared_input(x: Array, others: Sequence[Array]) -> Array:
         mark = zlib.crc32(data, mark)
     least = float(np.finfo(x.dtype).min) * (1 - (mark % 2**20) / 2**23)
     return record("Max", [x, np.array(least, x.dtype)], x.shape, x.dtype)
+
+
+def one_state(
+    gates: int,
+    default: Sequence[str],
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None,
+    lens: Array | None,
+    h: Array | None,
+    hidden: int,
+    direction: str,
+    names: Sequence[str] | None,
+    clip: float | None,
+) -> Recurrent:
+    """Return the layer of an operator with one state, h, from the operator's arguments. See Recurrent."""
+    return Recurrent(
+        x,
+        w,
+        r,
+        b,
+        gates=gates,
+        hidden_size=hidden,
+        direction=direction,
+        activations=names,
+        default=default,
+        clip=clip,
+        states=[h],
+        sequence_lens=lens,
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from anylayer.network import Array
 from anylayer.ops._operator import operator
-from anylayer.ops._recurrent import Recurrent, Step, Steps
+from anylayer.ops._recurrent import Recurrent, Step, Steps, one_state
 
 
 @operator
@@ -49,32 +50,7 @@ def _step(plan: Recurrent, w: Array, r: Array, b: Array | None) -> Steps:
     return step
 
 
-def _plan(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None,
-    lens: Array | None,
-    h: Array | None,
-    hidden: int,
-    direction: str,
-    names: Sequence[str] | None,
-    clip: float | None,
-) -> Recurrent:
-    return Recurrent(
-        x,
-        w,
-        r,
-        b,
-        gates=1,
-        hidden_size=hidden,
-        direction=direction,
-        activations=names,
-        default=["Tanh"],
-        clip=clip,
-        states=[h],
-        sequence_lens=lens,
-    )
+_plan = partial(one_state, 1, ["Tanh"])
 
 
 @rnn.form
