@@ -10,17 +10,17 @@ Transpose where an operator needs its elements in order, once for all such opera
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from anylayer.folders import Table, load
+from anylayer.graph.arrangement import inverse
 from anylayer.graph.facts import producer
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.sizes import is_static
-from anylayer.network import Array
-from anylayer.optimize.views import View, identity_view, inverse, transposed_view
+from anylayer.optimize.views import View, identity_view, transposed_view
 
 LayoutRule = Callable[["LayoutPropagation", Op, "list[View | None]"], "list[View] | None"]
 LAYOUT_RULES: Table[str, LayoutRule] = Table()
@@ -154,10 +154,10 @@ class LayoutPropagation:
     def materialize(self, view: View, name: str = "") -> Value:
         """Return a value with the elements of a view in their order, named `name` if that is free."""
         base = view.base
-        if view.is_base:
+        if view.is_identity:
             return base
         if base.const is not None:
-            return self.constant(_materialized_array(base.const, view))
+            return self.constant(np.ascontiguousarray(view.apply(base.const)))
         origin = producer(self.graph.producers, base)
         place, scope = (origin.place, origin.scope) if origin is not None else ("", "")
 
@@ -172,7 +172,7 @@ class LayoutPropagation:
             return move("Reshape", base, view.shape, name)
         found = self.materialized.get(self._key(view))
         if found is None:
-            before, perm = _transposition(view)
+            before, perm = view.moves()
             shaped = move("Reshape", base, before, "")
             after = tuple(before[p] for p in perm)
             found = move("Transpose", shaped, after, name if after == view.shape else "", perm=list(perm))
@@ -192,7 +192,7 @@ class LayoutPropagation:
             filled = sorted((first(g), i) for i, g in enumerate(groups) if g)
             at = [i for i, g in enumerate(groups) if not g] + [i for _, i in filled]
             permutation = tuple(i for a in at for i in groups[a])
-            base = View(view.base, view.pieces, permutation, tuple(view.shape[i] for i in at))
+            base = replace(view, permutation=permutation, shape=tuple(view.shape[i] for i in at))
             if base.keeps_order or (len(view.shape) == 4 and at[0] == 0 and at != sorted(at)):
                 return transposed_view(self.materialize(base), inverse(at))
         return None
@@ -200,27 +200,6 @@ class LayoutPropagation:
 
 def _can_be_viewed(value: Value) -> bool:
     return is_static(value.shape) and 0 not in value.shape
-
-
-def _materialized_array(array: Array, view: View) -> Array:
-    return np.ascontiguousarray(array.reshape(view.pieces).transpose(view.permutation).reshape(view.shape))
-
-
-def _transposition(view: View) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return (shape, perm): the base reshaped to the shape, then transposed, has the elements of the view in
-    order."""
-    if view.axes is not None:
-        return view.base.shape, view.axes
-    own = view.base_groups()
-    places = {i: at for at, i in enumerate(view.permutation)}
-    if all(places[b] == places[a] + 1 for g in own for a, b in pairwise(g)):  # no axis of the base is split
-        first = [places[g[0]] if g else -1 for g in own]
-        return view.base.shape, tuple(sorted(range(len(own)), key=lambda i: (first[i], i)))
-    groups = view.groups()
-    if all(b == a + 1 for g in groups for a, b in pairwise(g)):  # no axis of the view is split
-        at = sorted(range(len(groups)), key=lambda i: (groups[i][0] if groups[i] else -1, i))
-        return tuple(view.shape[i] for i in at), inverse(at)
-    return view.canonical()
 
 
 def broadcast_view(view: View, to: View) -> View | None:
@@ -238,7 +217,7 @@ def broadcast_view(view: View, to: View) -> View | None:
     if split is None:
         return None
     shape = []
-    for d, group in zip(to.base.shape, to.base_groups()):
+    for d, group in zip(to.base.shape, to.source_groups()):
         kept = [i in present for i in group]
         if any(kept) and not all(kept):
             return None

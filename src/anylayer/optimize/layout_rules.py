@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph.arrangement import inverse
 from anylayer.graph.facts import integers
 from anylayer.graph.ir import Op, Value
 from anylayer.optimize.layout import LayoutPropagation, broadcast_view, layout_rule
-from anylayer.optimize.views import View, identity_view, inverse, transposed_view
+from anylayer.optimize.views import View, identity_view, transposed_view
 
 Views = list["View | None"]
 _WEIGHTS_LIMIT = 1 << 25
@@ -335,6 +336,6 @@ def _product(do: LayoutPropagation, o: Op, views: Views) -> list[View] | None:
     sizes = [x.pieces[i] for i in x.permutation[others:]]
     rows = matrix.reshape(*sizes, -1).transpose(*positions, len(row)).reshape(matrix.shape)
     rows = np.ascontiguousarray(rows.T if transposed else rows)
-    flat = View(x.base, x.pieces, tuple(range(len(x.permutation))), x.shape)
+    flat = replace(x, permutation=tuple(range(len(x.permutation))), axes=None)
     inputs = [do.materialize(flat), do.constant(rows), *(do.materialize(v) for v in _present(views[2:]))]
     return [identity_view(do.emit(o, inputs, [o.outputs[0].shape])[0])]

@@ -152,6 +152,22 @@ def test_transpose_without_permute_is_refused(tmp_path: Path) -> None:
         check(tmp_path, lambda x: x.transpose(0, 2, 3, 1), X)
 
 
+def test_transpositions_and_reshapes_become_one_permute(tmp_path: Path) -> None:
+    def function(x: Any) -> Any:
+        y = x.transpose(0, 2, 3, 1).reshape(2, 4, 5, 3, 1).transpose(0, 3, 1, 2, 4)  # equal to x
+        return y.reshape(2, 3, 2, 2, 5).transpose(0, 3, 1, 2, 4).reshape(2, 2, 3, 10)
+
+    assert check(tmp_path, function, X, dialect="ssd") == ["Reshape", "Permute", "Reshape"]
+
+
+def test_batch_keeps_its_axis_if_other_axes_are_permuted(tmp_path: Path) -> None:
+    def function(x: Any) -> Any:
+        return x.reshape(1, 3, 2, 2, 5).transpose(0, 3, 1, 2, 4).reshape(1, 2, 3, 10)
+
+    check(tmp_path, function, noise(1, 3, 4, 5), dialect="ssd")
+    assert "dim: 0" in next(tmp_path.rglob("*.prototxt")).read_text().split("Permute")[0]
+
+
 def test_align_corners_is_interp_if_dialect_has_it(tmp_path: Path) -> None:
     def larger(x: Any) -> Any:
         return ops.resize(x, (7, 9), coordinates="align_corners")

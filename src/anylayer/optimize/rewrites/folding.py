@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from anylayer.graph.arrangement import inverse
 from anylayer.graph.facts import slice_cuts, window_of
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.rules import Rewriter, is_float32, rule
-from anylayer.optimize.views import View, identity_view, inverse, transposed_view
+from anylayer.optimize.views import View, identity_view, transposed_view
 
 _WEIGHTS_LIMIT = 1 << 25
 """Bytes up to which weights are copied to save a Transpose of their product."""

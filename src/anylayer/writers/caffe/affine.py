@@ -11,7 +11,7 @@ from anylayer.graph import Op
 from anylayer.network import Array
 from anylayer.writers.caffe.builder import CaffeBuilder
 from anylayer.writers.caffe.layers import CaffeLayer
-from anylayer.writers.caffe.views import BlobView, Reshape
+from anylayer.writers.caffe.views import BlobView
 
 
 def apply_to_blob(b: CaffeBuilder, view: BlobView, make: Callable[[BlobView], BlobView]) -> BlobView:
@@ -163,7 +163,7 @@ def tile_to_shape(b: CaffeBuilder, x: BlobView, shape: Sequence[int]) -> BlobVie
     if x.base == tuple(shape):
         return x
     lead = (1,) * (len(shape) - len(x.base))
-    x = b.materialized(x.then(Reshape((*lead, *x.base))))
+    x = b.materialized(x.reshaped((*lead, *x.base)))
     for axis, n in enumerate(shape):
         if x.base[axis] != n:
             wide = (*x.base[:axis], n, *x.base[axis + 1 :])

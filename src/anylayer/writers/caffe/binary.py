@@ -18,7 +18,7 @@ from anylayer.writers.caffe.affine import (
 )
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.elementwise import clip
-from anylayer.writers.caffe.views import BlobView, Reshape
+from anylayer.writers.caffe.views import BlobView
 
 
 def _add(b: CaffeBuilder, op: Op) -> None:
@@ -142,7 +142,7 @@ def _broadcast(
         if dims[first:end] != tuple(shape[first:end]):
             continue
         message = "scale_param" if type_ == "Scale" else "bias_param"
-        factor = b.materialized(small.then(Reshape(tuple(dims[first:end]))))
+        factor = b.materialized(small.reshaped(tuple(dims[first:end])))
         x = b.materialized(full)
         return b.add(type_, [x, factor], x.base, {message: {"axis": first} if first != 1 else {}})
     return None

@@ -10,11 +10,11 @@ import numpy as np
 
 from anylayer.errors import LayerError, at, need
 from anylayer.graph import Graph, Op, Value
-from anylayer.network import Array
+from anylayer.network import Array, Shape
 from anylayer.writers.caffe.emitter import Emitter
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.materialize import materialize
-from anylayer.writers.caffe.views import AxisProduct, BlobView, Reshape
+from anylayer.writers.caffe.views import AxisProduct, BlobView
 
 CaffeLowering = Callable[["CaffeBuilder", Op], None]
 """Adds the layers of one operator and sets the views of its outputs."""
@@ -108,11 +108,8 @@ class CaffeBuilder(Emitter):
         return found
 
     def set_view(self, value: Value, view: BlobView) -> None:
-        """Set the view of an operator's output; append a Reshape where the shapes differ."""
-        shape = tuple(value.shape)
-        if view.shape != shape:
-            view = view.then(Reshape(shape))
-        self.views[value] = view
+        """Set the view of an operator's output, reshaped to the output's shape."""
+        self.views[value] = view.reshaped(tuple(int(n) for n in value.shape))
 
     def materialized(self, value: Value | BlobView | None) -> BlobView:
         """Return a view without steps: add layers for the deferred steps, once for equal views."""
@@ -124,6 +121,16 @@ class CaffeBuilder(Emitter):
         if found is None:  # storing the view keeps its matrices alive, so that their ids stay unique
             found = self._materialized[key] = (view, materialize(self, view))
         return found[1]
+
+    def blobs_and_axes(self, *views: BlobView) -> tuple[list[BlobView], Shape]:
+        """Return (blobs, axes): each value is its blob, transposed by the axes.
+
+        Values with the same permutation are not materialized.
+        """
+        axes = views[0].perm
+        if axes is not None and all(v.perm == axes for v in views):
+            return [BlobView(v.name, v.base) for v in views], axes
+        return [self.materialized(v) for v in views], tuple(range(len(views[0].shape)))
 
     def bottom(self, view: BlobView) -> str:
         """Return the name of a blob that holds the view, materialized if necessary."""

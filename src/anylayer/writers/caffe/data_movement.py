@@ -23,11 +23,11 @@ from anylayer.writers.caffe.materialize import (
     silence,
     slice_axis,
 )
-from anylayer.writers.caffe.views import AxisProduct, BlobView, Reshape, Transpose, ViewStep
+from anylayer.writers.caffe.views import AxisProduct, BlobView
 
 
 def _reshape(b: CaffeBuilder, op: Op) -> None:
-    b.set_view(op.outputs[0], b.view(op.inputs[0]).then(Reshape(tuple(int(n) for n in op.outputs[0].shape))))
+    b.set_view(op.outputs[0], b.view(op.inputs[0]))
 
 
 def _identity(b: CaffeBuilder, op: Op) -> None:
@@ -44,20 +44,7 @@ def _cast(b: CaffeBuilder, op: Op) -> None:
 def _transpose(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
     perm = op.attrs.get("perm") or range(len(view.shape))[::-1]
-    b.set_view(op.outputs[0], view.then(Transpose(tuple(int(p) for p in perm))))
-
-
-def blobs_with_axis(
-    b: CaffeBuilder, views: Sequence[BlobView], axis: int
-) -> tuple[list[BlobView], int, tuple[ViewStep, ...]]:
-    """Return blobs of the values, the axis of the blobs that is `axis` of the values, and the steps that remain.
-
-    Values with the same permutation are not materialized: the permutation remains to be applied to the result.
-    """
-    perm = views[0].perm
-    if perm is not None and all(v.steps == views[0].steps and len(v.base) == len(perm) for v in views):
-        return [BlobView(v.name, v.base) for v in views], perm[axis], views[0].steps
-    return [b.materialized(v) for v in views], axis, ()
+    b.set_view(op.outputs[0], view.transposed(tuple(int(p) for p in perm)))
 
 
 def _concat(b: CaffeBuilder, op: Op) -> None:
@@ -67,18 +54,19 @@ def _concat(b: CaffeBuilder, op: Op) -> None:
         b.set_view(op.outputs[0], b.view(values[0]))
         return
     axis = int(op.attrs["axis"]) % len(op.outputs[0].shape)
-    blobs, blob_axis, steps = blobs_with_axis(b, [b.view(v) for v in values], axis)
+    blobs, axes = b.blobs_and_axes(*(b.view(v) for v in values))
+    blob_axis = axes[axis]
     if len({v.name for v in blobs}) == 1 and b.dialect.has("Tile"):
         params: dict[str, Any] = {"axis": blob_axis} if blob_axis != 1 else {}
         (x, *_), times = blobs, len(blobs)
         wide = (*x.base[:blob_axis], times * x.base[blob_axis], *x.base[blob_axis + 1 :])
         y = b.add("Tile", [x], wide, {"tile_param": {**params, "tiles": times}})
-        b.set_view(op.outputs[0], BlobView(y.name, y.base, steps))
+        b.set_view(op.outputs[0], y.transposed(axes))
         return
     total = sum(x.base[blob_axis] for x in blobs)
     shape = (*blobs[0].base[:blob_axis], total, *blobs[0].base[blob_axis + 1 :])
     y = b.add("Concat", blobs, shape, {"concat_param": {"axis": blob_axis} if blob_axis != 1 else {}})
-    b.set_view(op.outputs[0], BlobView(y.name, y.base, steps))
+    b.set_view(op.outputs[0], y.transposed(axes))
 
 
 # ---- split and slice
@@ -92,7 +80,8 @@ def _split(b: CaffeBuilder, op: Op) -> None:
 
 def _split_into(b: CaffeBuilder, view: BlobView, axis: int, wanted: Sequence[tuple[Value | None, int]]) -> None:
     """Split a value into consecutive parts of these sizes. A part that no operator needs has None as its value."""
-    (x,), blob_axis, steps = blobs_with_axis(b, [view], axis)
+    (x,), axes = b.blobs_and_axes(view)
+    blob_axis = axes[axis]
     sizes = [n for _, n in wanted]
     if len(sizes) == 1:
         if wanted[0][0] is not None:
@@ -109,7 +98,7 @@ def _split_into(b: CaffeBuilder, view: BlobView, axis: int, wanted: Sequence[tup
         if value is None or not b.value_uses.get(value):
             unread.append(top)
         if value is not None:
-            b.set_view(value, BlobView(top.name, top.base, steps))
+            b.set_view(value, top.transposed(axes))
     silence(b, unread)
 
 
@@ -131,17 +120,12 @@ def _slice(b: CaffeBuilder, op: Op) -> None:
         return
     if len(cuts) == 1 and _slice_all(b, op, view, cuts):
         return
-    perm = view.perm
-    inner = BlobView(view.name, view.base) if perm is not None else b.materialized(view)
-    steps = view.steps if perm is not None else ()
-    window = {(perm[a] if perm is not None else a): cut for a, cut in cuts.items()}
-    b.set_view(op.outputs[0], _slice_axes(b, inner, window, steps))
+    (x,), axes = b.blobs_and_axes(view)
+    b.set_view(op.outputs[0], _slice_axes(b, x, {axes[a]: cut for a, cut in cuts.items()}).transposed(axes))
 
 
-def _slice_axes(
-    b: CaffeBuilder, x: BlobView, cuts: dict[int, tuple[int, int, int]], steps: tuple[ViewStep, ...]
-) -> BlobView:
-    """Slice several axes of a blob and apply `steps` to the result.
+def _slice_axes(b: CaffeBuilder, x: BlobView, cuts: dict[int, tuple[int, int, int]]) -> BlobView:
+    """Slice several axes of a blob.
 
     The spatial axes of a map are cropped together. Strides are a depthwise 1 x 1 convolution.
     """
@@ -170,7 +154,7 @@ def _slice_axes(
         x = crop(b, x, offsets, spans)
         if any(s > 1 for s in strides):
             x = identity_convolution(b, x, strides=strides, suffix="strided")
-    return BlobView(x.name, x.base, steps)
+    return x
 
 
 def _slice_all(b: CaffeBuilder, op: Op, view: BlobView, cuts: dict[int, tuple[int, int, int]]) -> bool:
@@ -217,15 +201,12 @@ def _gather(b: CaffeBuilder, op: Op) -> None:
     cells = np.array(b.integers(op.inputs[1], "indices"), np.int64)
     cells = np.where(cells < 0, cells + size, cells)
     if cells.size == 1 or (cells.size > 1 and (np.diff(cells) == 1).all()):
-        perm = view.perm
-        inner = BlobView(view.name, view.base) if perm is not None else b.materialized(view)
-        blob_axis = perm[axis] if perm is not None else axis
-        y = slice_axis(b, inner, blob_axis, int(cells[0]), len(cells))
-        b.set_view(op.outputs[0], BlobView(y.name, y.base, view.steps if perm is not None else ()))
+        (x,), axes = b.blobs_and_axes(view)
+        b.set_view(op.outputs[0], slice_axis(b, x, axes[axis], int(cells[0]), len(cells)).transposed(axes))
         return
     b.need(axis > 0, "no Gather along the batch")
-    if len(cells) == size and axis == 1 and rank == 4 and view.perm is not None and not view.steps:
-        b.set_view(op.outputs[0], select_channels(b, BlobView(view.name, view.base), cells))
+    if len(cells) == size and axis == 1 and rank == 4 and not view.steps:
+        b.set_view(op.outputs[0], select_channels(b, view, cells))
         return
     b.set_view(op.outputs[0], view.then(AxisProduct(axis, selection_matrix(cells, size))))
 

@@ -20,7 +20,7 @@ from anylayer.writers.caffe.patterns import fuse_patterns
 from anylayer.writers.caffe.products import PRODUCTS
 from anylayer.writers.caffe.reductions import REDUCTIONS
 from anylayer.writers.caffe.schema import own_message
-from anylayer.writers.caffe.views import BlobView, Transpose
+from anylayer.writers.caffe.views import BlobView
 from anylayer.writers.caffe.windows import WINDOWS
 
 Permutations = dict[str, tuple[int, ...]]
@@ -106,7 +106,7 @@ def _inputs(b: CaffeBuilder, graph: Graph, channels_last: bool) -> Permutations:
             permuted[value.name] = _TO_NCHW
         _input(b, value, shape)
         if permute:
-            b.views[value] = BlobView(value.name, shape, (Transpose(_TO_NHWC),))
+            b.views[value] = BlobView(value.name, shape).transposed(_TO_NHWC)
     return permuted
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from anylayer.graph.arrangement import Arrangement, inverse
 from anylayer.network import Array, Shape
 from anylayer.writers.caffe.emitter import Emitter
-from anylayer.writers.caffe.views import AxisProduct, BlobView, Pad, Reshape, Transpose, ViewStep
+from anylayer.writers.caffe.views import AxisProduct, BlobView, Pad
 
 _COMPARED_LIMIT = 1 << 24
 """Elements of one channel, over the whole batch, up to which a permutation of channels is recognized."""
@@ -22,10 +24,6 @@ def materialize(b: Emitter, view: BlobView) -> BlobView:
     done = BlobView(view.name, view.base)
     steps = list(view.steps)
     while steps:
-        reordered = _reorder_channels(b, done, steps)
-        if reordered is not None:
-            done, steps = reordered, steps[3:]
-            continue
         step = steps.pop(0)
         if isinstance(step, AxisProduct):
             matrices = {step.axis: step.matrix}
@@ -33,17 +31,37 @@ def materialize(b: Emitter, view: BlobView) -> BlobView:
                 following = steps.pop(0)
                 matrices[following.axis] = following.matrix  # type: ignore[union-attr]
             done = _axis_products(b, done, matrices)
-        elif isinstance(step, Reshape):
-            done = reshape(b, done, step.shape)
-        elif isinstance(step, Transpose):
-            done = permute(b, done, step.perm)
+        elif isinstance(step, Arrangement):
+            done = _reorder_channels(b, done, step) or _arrange(b, done, step)
         else:
             done = _pad(b, done, step)
     return done
 
 
+def _arrange(b: Emitter, x: BlobView, to: Arrangement) -> BlobView:
+    """Add the layers of an arrangement: at most a Reshape, a Permute and another Reshape."""
+    if not to.keeps_order:
+        before, perm = _moves_within_samples(to)
+        x = permute(b, reshape(b, x, before), perm)
+    return reshape(b, x, to.shape)
+
+
+def _moves_within_samples(to: Arrangement) -> tuple[Shape, Shape]:
+    """Return the moves of an arrangement, with an axis of its own for the samples where it keeps them."""
+    count = to.source[:1]
+    if count != to.shape[:1] or (count != (1,) and (to.permutation[0] != 0 or to.pieces[:1] != count)):
+        return to.moves()
+    if count != (1,):
+        to = replace(to, pieces=to.pieces[1:], permutation=tuple(i - 1 for i in to.permutation[1:]))
+    axes = None if to.axes is None or to.axes[0] != 0 else tuple(a - 1 for a in to.axes[1:])
+    before, perm = replace(to, source=to.source[1:], shape=to.shape[1:], axes=axes).moves()
+    return (*count, *before), (0, *(p + 1 for p in perm))
+
+
 def reshape(b: Emitter, x: BlobView, shape: Shape) -> BlobView:
     """Add a Flatten where the new shape is (N, everything else), otherwise a Reshape."""
+    if x.base == shape:
+        return x
     tail = math.prod(x.base[1:])
     if len(shape) == 2 and len(x.base) > 1 and shape == (x.base[0], tail) and b.dialect.has("Flatten"):
         return b.add("Flatten", [x], shape, suffix="flatten")
@@ -59,23 +77,17 @@ def permute(b: Emitter, x: BlobView, perm: Shape) -> BlobView:
     return b.add("Permute", [x], shape, {"permute_param": {"order": list(perm)}}, suffix="permute")
 
 
-def _reorder_channels(b: Emitter, x: BlobView, steps: list[ViewStep]) -> BlobView | None:
-    """Add one layer for Reshape, Transpose and Reshape back to the first shape, if they only reorder channels.
-
-    Return None otherwise.
-    """
-    if len(steps) < 3 or len(x.base) < 2:
-        return None
-    split, moved, merged = steps[:3]
-    if not (isinstance(split, Reshape) and isinstance(moved, Transpose) and isinstance(merged, Reshape)):
+def _reorder_channels(b: Emitter, x: BlobView, to: Arrangement) -> BlobView | None:
+    """Add one layer for an arrangement that only reorders channels. Return None for any other."""
+    if to.axes is not None or to.shape != x.base or len(x.base) < 2:
         return None
     batch, channels, inner = x.base[0], x.base[1], math.prod(x.base[2:])
-    if merged.shape != x.base or channels == 1 or inner * batch > _COMPARED_LIMIT:
+    if channels == 1 or inner * batch > _COMPARED_LIMIT:
         return None
-    indices = BlobView(x.name, x.base, tuple(steps[:3])).element_indices()
+    elements = np.arange(math.prod(x.base)).reshape(x.base)
+    indices = to.apply(elements)
     order = (indices // inner % channels)[0].reshape(channels, -1)[:, 0]
-    reordered = np.arange(math.prod(x.base)).reshape(x.base).take(order, axis=1)
-    return select_channels(b, x, order) if (indices == reordered).all() else None
+    return select_channels(b, x, order) if (indices == elements.take(order, axis=1)).all() else None
 
 
 def select_channels(b: Emitter, x: BlobView, channels: Array) -> BlobView:
@@ -254,7 +266,7 @@ def axis_product(b: Emitter, x: BlobView, axis: int, matrix: Array) -> BlobView:
     if axis > 1 and b.dialect.only and b.dialect.has("Permute"):
         swapped = [*range(axis), *range(axis + 1, rank), axis]
         inner = axis_product(b, permute(b, x, tuple(swapped)), rank - 1, matrix)
-        return permute(b, inner, tuple(int(i) for i in np.argsort(swapped)))
+        return permute(b, inner, inverse(swapped))
     params = {"num_output": len(matrix), "bias_term": False, "kernel_size": 1}
     params |= {"axis": axis} if axis != 1 else {}
     weights = weights.reshape(*weights.shape, *(1,) * (rank - axis - 1))

@@ -9,36 +9,29 @@ from anylayer.graph import Op
 from anylayer.graph.facts import reduced_axes
 from anylayer.writers.caffe.affine import power
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
-from anylayer.writers.caffe.data_movement import blobs_with_axis
-from anylayer.writers.caffe.views import BlobView, Reshape
+from anylayer.writers.caffe.views import BlobView
 
 
 def _softmax(b: CaffeBuilder, op: Op) -> None:
     view = b.view(op.inputs[0])
     axis = int(op.attrs.get("axis", -1)) % len(view.shape)
-    (x,), blob_axis, steps = blobs_with_axis(b, [view], axis)
+    (x,), axes = b.blobs_and_axes(view)
+    blob_axis = axes[axis]
     y = b.add("Softmax", [x], x.base, {"softmax_param": {"axis": blob_axis} if blob_axis != 1 else {}})
     if op.op == "LogSoftmax":
         y = b.add("Log", [y], y.base)
-    b.set_view(op.outputs[0], BlobView(y.name, y.base, steps))
+    b.set_view(op.outputs[0], y.transposed(axes))
 
 
 def _reduce(b: CaffeBuilder, op: Op) -> None:
     """Add the layers of a reduction, on the blob itself where the value is a permutation of it."""
-    view = b.view(op.inputs[0])
-    axes = reduced_axes(op)
-    if axes is None:
+    reduced = reduced_axes(op)
+    if reduced is None:
         raise b.refusal("no axes that are computed when the network runs")
-    value_axes = sorted(axes)
-    perm = view.perm
-    x = BlobView(view.name, view.base) if perm is not None else b.materialized(view)
-    blob_axes = sorted(perm[a] for a in value_axes) if perm is not None else value_axes
+    (x,), axes = b.blobs_and_axes(b.view(op.inputs[0]))
+    blob_axes = sorted(axes[a] for a in reduced)
     kept = tuple(1 if i in blob_axes else n for i, n in enumerate(x.base))
-    y = _reduce_axes(b, op.op, x, blob_axes)
-    y = y.then(Reshape(kept))
-    for step in view.steps if perm is not None else ():
-        y = y.then(step)
-    b.set_view(op.outputs[0], y.then(Reshape(tuple(int(n) for n in op.outputs[0].shape))))
+    b.set_view(op.outputs[0], _reduce_axes(b, op.op, x, blob_axes).reshaped(kept).transposed(axes))
 
 
 def _reduce_axes(b: CaffeBuilder, what: str, x: BlobView, axes: list[int]) -> BlobView:
@@ -75,7 +68,7 @@ def _reduce_axes(b: CaffeBuilder, what: str, x: BlobView, axes: list[int]) -> Bl
         pool["global_pooling"] = True
         y = b.add("Pooling", [x], (*x.base[:2], 1, 1), {"pooling_param": pool})
     else:
-        flat = b.materialized(x.then(Reshape(shape)))
+        flat = b.materialized(x.reshaped(shape))
         pool |= {"kernel_h": count, "kernel_w": 1}
         y = b.add("Pooling", [flat], (x.base[0], before, 1, after), {"pooling_param": pool})
     return power(b, y, scale=float(count), suffix="sum") if kind == "Sum" else y

@@ -9,24 +9,14 @@ materialize.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from anylayer.graph.arrangement import Arrangement, identity
 from anylayer.network import Array, Shape
-
-
-class Reshape(NamedTuple):
-    """Keep the elements in row-major order and change the shape."""
-
-    shape: Shape
-
-
-class Transpose(NamedTuple):
-    """Permute the axes: output axis i is input axis perm[i]."""
-
-    perm: Shape
 
 
 class Pad(NamedTuple):
@@ -44,7 +34,8 @@ class AxisProduct(NamedTuple):
     matrix: Array
 
 
-ViewStep = Reshape | Transpose | Pad | AxisProduct
+ViewStep = Arrangement | Pad | AxisProduct
+"""A step of a view. An Arrangement first reshapes to its source, where that is not the shape before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +56,8 @@ class BlobView:
 
     @property
     def is_rearrangement(self) -> bool:
-        """Return whether the value has exactly the elements of the blob: every step is a Reshape or Transpose."""
-        return all(isinstance(s, (Reshape, Transpose)) for s in self.steps)
+        """Return whether the value has exactly the elements of the blob: every step is an Arrangement."""
+        return all(isinstance(s, Arrangement) for s in self.steps)
 
     @property
     def perm(self) -> Shape | None:
@@ -74,35 +65,52 @@ class BlobView:
         if not self.steps:
             return tuple(range(len(self.base)))
         only = self.steps[0]
-        return only.perm if len(self.steps) == 1 and isinstance(only, Transpose) else None
+        return (
+            only.axes
+            if len(self.steps) == 1 and isinstance(only, Arrangement) and only.source == self.base
+            else None
+        )
 
-    def then(self, step: ViewStep) -> BlobView:
-        """Return the view with one more step. Combine it with the last step, or omit it, where that is exact."""
-        shape = self.shape
-        if isinstance(step, Transpose):
-            last = self.steps[-1] if self.steps else None
-            if isinstance(last, Transpose):
-                combined = Transpose(tuple(last.perm[p] for p in step.perm))
-                return replace(self, steps=self.steps[:-1]).then(combined)
-            moving = [p for p in step.perm if shape[p] != 1]
-            if step.perm == tuple(range(len(shape))):
-                return self
-            if moving == sorted(moving):
-                return self.then(Reshape(tuple(shape[p] for p in step.perm)))
-        if isinstance(step, Reshape):
-            if self.steps and isinstance(self.steps[-1], Reshape):
-                return replace(self, steps=self.steps[:-1]).then(step)
-            if step.shape == shape:
-                return self
-        if isinstance(step, Pad) and not any((*step.begins, *step.ends)):
-            return self
+    def then(self, step: Pad | AxisProduct) -> BlobView:
+        """Return the view with one more step."""
         return replace(self, steps=(*self.steps, step))
+
+    def transposed(self, perm: Sequence[int]) -> BlobView:
+        """Return the view with the axes of the value permuted."""
+        before, last = self._split()
+        if 0 in last.shape:
+            return self.reshaped(tuple(last.shape[p] for p in perm))
+        return before._arranged(last.transposed(perm))
+
+    def reshaped(self, shape: Shape) -> BlobView:
+        """Return the view with the value in another shape."""
+        before, last = self._split()
+        done = None if 0 in shape else last.reshaped(shape)
+        if done is not None:
+            return before._arranged(done)
+        if last.keeps_order and before is not self:
+            return before.reshaped(shape)
+        return self._arranged(identity(shape))
+
+    def _split(self) -> tuple[BlobView, Arrangement]:
+        """Return the view without its last step, and this step, if it is an Arrangement; else one that changes
+        nothing."""
+        last = self.steps[-1] if self.steps else None
+        if isinstance(last, Arrangement):
+            return replace(self, steps=self.steps[:-1]), last
+        return self, identity(self.shape)
+
+    def _arranged(self, last: Arrangement) -> BlobView:
+        """Return the view with one more step, which is omitted where it changes nothing."""
+        if last.keeps_order and last.shape == self.shape:
+            return self
+        return replace(self, steps=(*self.steps, last))
 
     def element_indices(self) -> Array:
         """Return for each element of the value its flat index in the blob. The view must be a rearrangement."""
         array = np.arange(math.prod(self.base)).reshape(self.base)
-        for step in self.steps:
-            array = array.reshape(step.shape) if isinstance(step, Reshape) else array.transpose(step.perm)  # type: ignore[union-attr]
+        for step, _ in self._arrangements():
+            array = step.apply(array)
         return array
 
     def to_blob_layout(self, array: Array) -> Array:
@@ -110,25 +118,22 @@ class BlobView:
 
         The view must be a rearrangement, and `array` must have the rank of the value.
         """
-        shape = self.base
-        shapes = []
-        for step in self.steps:
-            shapes.append(shape)
-            shape = shape_after(step, shape)
-        for step, before in zip(self.steps[::-1], shapes[::-1]):
-            if isinstance(step, Transpose):
-                array = array.transpose(np.argsort(step.perm))
-            else:
-                array = np.broadcast_to(array, shape_after(step, before)).reshape(before)
+        for step, before in self._arrangements()[::-1]:
+            array = step.undo(array)
+            if step.source != before:
+                array = np.broadcast_to(array, step.source).reshape(before)
         return array
+
+    def _arrangements(self) -> list[tuple[Arrangement, Shape]]:
+        """Return the steps of a rearrangement, each with the shape before it."""
+        found = [s for s in self.steps if isinstance(s, Arrangement)]
+        return list(zip(found, [self.base, *(s.shape for s in found)]))
 
 
 def shape_after(step: ViewStep, shape: Shape) -> Shape:
     """Return the shape that a step makes of `shape`."""
-    if isinstance(step, Reshape):
+    if isinstance(step, Arrangement):
         return step.shape
-    if isinstance(step, Transpose):
-        return tuple(shape[p] for p in step.perm)
     if isinstance(step, Pad):
         return tuple(n + b + e for n, b, e in zip(shape, step.begins, step.ends))
     return tuple(len(step.matrix) if i == step.axis else n for i, n in enumerate(shape))
