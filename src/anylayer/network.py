@@ -97,11 +97,12 @@ class Node:
     Keras `{"config": {...}}`, for ONNX `{"attribute": {...}}`, for OpenVINO `{"data": {...}}`. `blobs` are the
     weights, and `blob_names` their names, where the file names them. `lines` maps a dotted path in params
     ("convolution_param.kernel_size") to its line in the file. `defaults` are values that a schema given with
-    the network (--proto) declares for absent fields. `in_place` says that the file overwrites input 0. `phase`
-    and `loss_weights` are Caffe's. `layout` is the order of axes of the node's values of rank 4: "NHWC",
-    "NCHW", "" where the file does not say it, or "mixed" where the layers around it differ. `opencv_layout` is
-    the order in which OpenCV gives them to a layer's class, where that is not the file's. `domain` and
-    `version` are those of the operator set. `place` leads error messages:
+    the network (--proto) declares for absent fields. `in_place` says that the file overwrites input 0.
+    `settings` are the layer's fields besides `params` that change what it computes, as the file spells them: for
+    Caffe {"phase": "TRAIN"} and {"loss_weight": [1.0]}. `layout` is the order of axes of the node's values of rank
+    4: "NHWC", "NCHW", "" where the file does not say it, or "mixed" where the layers around it differ.
+    `opencv_layout` is the order in which OpenCV gives them to a layer's class, where that is not the file's.
+    `domain` and `version` are those of the operator set. `place` leads error messages:
     "deploy.prototxt:41: layer 'conv1' (Convolution)".
     """
 
@@ -115,8 +116,7 @@ class Node:
     lines: dict[str, int] = field(default_factory=dict)
     defaults: dict[str, Any] = field(default_factory=dict)
     in_place: bool = False
-    phase: str = "TEST"
-    loss_weights: list[float] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
     layout: str = ""
     opencv_layout: str = ""
     domain: str = ""

@@ -110,7 +110,7 @@ def test_values_of_enums_are_numbers() -> None:
         (lambda: text_of(c=L.Convolution(weight_filler="gaussian")), "'weight_filler': must be a dict, got 'gau"),
         (
             lambda: text_of(c=L.Convolution(weight_filler={"typ": "x"})),
-            "Filler has no field 'typ'; did you mean 'type'",
+            "FillerParameter has no field 'typ'; did you mean 'type'",
         ),
         (lambda: text_of(p=L.Pooling(pool=7)), "'pool': must be one of MAX, AVE, STOCHASTIC, got 7"),
         (lambda: L.ReLU("data"), "ReLU: input 0 must be a top of another layer, got str"),

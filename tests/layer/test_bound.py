@@ -10,7 +10,6 @@ import pytest
 
 from anylayer.errors import DialectError, LayerError
 from anylayer.layer import Definition, Layer, bind, field
-from anylayer.layer.filler import Filler
 from anylayer.layer.opencv import opencv_params
 from anylayer.network import Flag, Node, TensorType, Word
 
@@ -39,11 +38,18 @@ class Grown(Layer):
         return np.repeat(x, self.scale, axis=1)
 
 
+class Constant:
+    """The values of a weight without a file."""
+
+    def fill(self, shape: tuple[int, ...]) -> Any:
+        return np.full(shape, 1.5, np.float32)
+
+
 class Weighted(Layer):
     """Add a weight."""
 
     def forward(self, x: Any) -> Any:
-        return x + self.blob(0, (6,), Filler.read({"value": 1.5}), what="bias")
+        return x + self.blob(0, (6,), Constant(), what="bias")
 
 
 BOTH = [Definition("Some", Doubled, "built-in", ("one",)), Definition("Some", Grown, "built-in", ("two",))]

@@ -17,7 +17,6 @@ import numpy as np
 from anylayer.caffe.net_parameter import LayerParameter, NetParameter
 from anylayer.errors import InputError, at, nearest, need
 from anylayer.layer import Enum, Field, Message, Registry
-from anylayer.layer.filler import Filler
 from anylayer.network import Word
 from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, title, type_of
 from anylayer.writers.caffe.schema import own_message
@@ -213,12 +212,12 @@ class _Words:
 
 def _enums(type_name: str) -> dict[str, int] | None:
     """Return the values of all enums of a parameter message, or None where nothing declares the message."""
-    if type_name == "FillerParameter":
-        return _words(Filler)
     classes = [d.layer_class for d in Registry.of("caffe").definitions() if d.typed]
     own = [(c.message, c) for c in classes if c.message]
     declared: list[tuple[str, type[Message]]] = [*own, *MESSAGE_CLASSES.items()]
     found = [_words(cls) for message, cls in declared if title(message) == type_name]
+    kinds = [f.kind for _, cls in own for f in cls.fields.values()]
+    found += [_words(kind) for kind in kinds if isinstance(kind, type) and kind.__name__ == type_name]
     return {word: number for words in reversed(found) for word, number in words.items()} if found else None
 
 

@@ -280,7 +280,7 @@ def _random(wanted: Wanted, random: np.random.Generator) -> Array:
     keep their scale through the layers. A variance is between 0.5 and 1.5, and a factor is 1.
     """
     given = wanted.values()
-    if given is not None and wanted.filler is not None and wanted.filler.value != 0:
+    if given is not None and given.any():
         return np.array(given)
     shape = wanted.shape
     if "variance" in wanted.what:

@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from anylayer.errors import need
 from anylayer.layer.fields import Message
-from anylayer.layer.filler import Filler
 from anylayer.network import Array, Node, Shape, TensorType
 
 AxisMap = tuple[Fraction, Fraction]
@@ -24,6 +23,13 @@ MAX_WEIGHT_VALUES = 1 << 28
 """Values per weight that no file holds. A file may claim any number; Caffe's largest layers have 2**27."""
 
 IDENTITY: PixelMap = ((Fraction(1), Fraction(0)), (Fraction(1), Fraction(0)))
+
+
+class Initializer(Protocol):
+    """The values of a weight where no weights file gives them."""
+
+    def fill(self, shape: Shape) -> Array | None:
+        """Return values of this shape, or None where they are random."""
 
 
 class Layer(Message):
@@ -47,7 +53,7 @@ class Layer(Message):
     not write to its inputs. One instance serves one set of input types.
 
     Besides its fields an instance has `name`, `type`, `dialect` (or None), `outputs` (the number of outputs),
-    `in_place` (whether the file overwrites input 0), `phase`, `loss_weights`, and `blob(...)` for its weights.
+    `in_place` (whether the file overwrites input 0), `settings` (Node.settings), and `blob(...)` for its weights.
     """
 
     message: ClassVar[str] = ""
@@ -78,8 +84,7 @@ class Layer(Message):
     dialect: str | None
     outputs: int
     in_place: bool
-    phase: str
-    loss_weights: Sequence[float]
+    settings: Mapping[str, Any]
     notes: list[str]
     _blobs: list[Array]
     _taken: int
@@ -104,8 +109,7 @@ class Layer(Message):
     def prepare(self, node: Node, dialect: str | None) -> None:
         """Set the attributes from the node's params and blobs, then call `setup`. Called by `bind`."""
         self.name, self.type, self.dialect = node.name, node.type, dialect
-        self.outputs, self.in_place, self.phase = len(node.outputs), node.in_place, node.phase
-        self.loss_weights = node.loss_weights
+        self.outputs, self.in_place, self.settings = len(node.outputs), node.in_place, node.settings
         self.notes, self._blobs, self._wanted = [], node.blobs, {}
         self._take(self, self.message, node)
         for name, kind in self.also.items():
@@ -139,7 +143,7 @@ class Layer(Message):
         if text not in self.notes:
             self.notes.append(text)
 
-    def blob(self, index: int, shape: Shape, filler: Filler | None = None, *, what: str = "weights") -> Array:
+    def blob(self, index: int, shape: Shape, filler: Initializer | None = None, *, what: str = "weights") -> Array:
         """Return weight number `index`, read-only; the values of its filler where there is no weights file.
 
         Raises LayerError where the file's blob has another shape. Leading sizes of 1 do not count (Caffe's legacy
@@ -194,7 +198,7 @@ class Wanted:
 
     shape: Shape
     what: str
-    filler: Filler | None
+    filler: Initializer | None
 
     def values(self) -> Array | None:
         """Return the filler's values, or None where there is no filler or it is random."""

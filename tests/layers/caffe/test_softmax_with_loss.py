@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from anylayer.network import Node
 from tests.layers.harness import Case, case, noise, ramp, rejects
 
 X = noise(2, 3, 4)
@@ -40,10 +39,7 @@ test_rejects_weights = rejects(
 
 
 def test_second_output_is_the_softmax() -> None:
-    made = Case("SoftmaxWithLoss", {"loss_param": {}}, [X, LABELS], tops=2)
-    node: Node = made.node()
-    node.loss_weights = [1.0, 0.0]
-    bound = made.bind()
-    bound.instance.loss_weights = node.loss_weights
+    bound = Case("SoftmaxWithLoss", {"loss_param": {}}, [X, LABELS], tops=2).bind()
+    bound.instance.settings = {"loss_weight": [1.0, 0.0]}
     _, softmax = bound([X, LABELS])
     np.testing.assert_allclose(softmax, np.exp(LOGS), rtol=1e-5)

@@ -202,7 +202,7 @@ def test_state_of_the_file_is_used() -> None:
 
 def test_phase_of_a_layer_does_not_exclude_it() -> None:
     network = read_net(INPUT + relu("a", "data", "x", "phase: TRAIN") + relu("b", "x", "y"))
-    assert [n.phase for n in network.nodes] == ["TRAIN", "TEST"]
+    assert [n.settings for n in network.nodes] == [{"phase": "TRAIN"}, {}]
 
 
 @pytest.mark.parametrize(

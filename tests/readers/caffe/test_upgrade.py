@@ -152,7 +152,7 @@ def test_v1_network_is_upgraded() -> None:
     assert [n.type for n in network.nodes] == ["Convolution", "ReLU", "Interp"]
     assert node(network, "conv").params == {"convolution_param": {"num_output": 4, "kernel_size": 3}}
     assert node(network, "z").params == {"interp_param": {"zoom_factor": 2}}
-    assert node(network, "z").loss_weights == [0.5]
+    assert node(network, "z").settings == {"loss_weight": [0.5]}
     assert node(network, "z").lines["interp_param.zoom_factor"] == 6
     assert node(network, "z").place == "deploy.prototxt:6: layer 'z' (Interp)"
 

@@ -58,7 +58,7 @@ def assert_equal(one: Network, two: Network) -> None:
     for a, b in zip(one.nodes, two.nodes):
         assert (a.type, a.inputs, a.outputs, a.in_place) == (b.type, b.inputs, b.outputs, b.in_place), a.name
         assert as_float32(a.params) == as_float32(b.params), a.name
-        assert (a.phase, a.loss_weights) == (b.phase, b.loss_weights), a.name
+        assert a.settings == b.settings, a.name
         assert len(a.blobs) == len(b.blobs), a.name
         assert all(np.array_equal(x, y, equal_nan=True) for x, y in zip(a.blobs, b.blobs)), a.name
     assert {k: (p.scale, p.crop) for k, p in one.preprocess.items()} == {

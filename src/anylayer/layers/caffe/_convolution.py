@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from anylayer.layer import Layer, field, need
 from anylayer.layer.arguments import extent
 from anylayer.layer.contract import PixelMap
-from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._axes import canonical, need_padded
-from anylayer.layers.caffe._messages import ENGINE, filler_if_written
+from anylayer.layers.caffe._messages import ENGINE, FillerParameter, filler_if_written
 
 
 class Windows(NamedTuple):
@@ -75,8 +74,8 @@ class ConvolutionLayer(Layer):
     stride: tuple[int, ...] = field(
         6, "uint32", repeated=True, doc="stride: one for all axes, or one per axis; default 1"
     )
-    weight_filler: Filler = field(7, Filler, doc="filler of the weights without a weights file")
-    bias_filler: Filler = field(8, Filler, doc="values of the bias without a file; default 0")
+    weight_filler: FillerParameter = field(7, FillerParameter, doc="filler of the weights without a weights file")
+    bias_filler: FillerParameter = field(8, FillerParameter, doc="values of the bias without a file; default 0")
     pad_h: int = field(9, "uint32", 0, doc="pad of the height, with two spatial axes")
     pad_w: int = field(10, "uint32", 0, doc="pad of the width, with two spatial axes")
     kernel_h: int = field(11, "uint32", 0, doc="kernel size along the height, with two spatial axes")

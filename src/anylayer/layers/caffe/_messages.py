@@ -1,21 +1,61 @@
-"""Messages and enums that several layers of Caffe share."""
+"""Messages, enums and settings that several layers of Caffe share."""
 
 from __future__ import annotations
 
-from anylayer.layer import Enum, Message, field
-from anylayer.layer.filler import Filler
+import numpy as np
+
+from anylayer.layer import Enum, Layer, Message, field, need
+from anylayer.network import Array, Shape
 
 ENGINE = Enum("DEFAULT", "CAFFE", "CUDNN")
 
 
-def filler_if_written(filler: Filler, written: bool) -> Filler | None:
+def is_training(layer: Layer) -> bool:
+    """Return whether the network is read in phase TRAIN."""
+    return bool(layer.settings.get("phase") == "TRAIN")
+
+
+class FillerParameter(Message):
+    """The values that a weight has before training."""
+
+    type: str = field(1, "string", "constant")
+    value: float = field(2, "float", 0.0)
+    min: float = field(3, "float", 0.0)
+    max: float = field(4, "float", 1.0)
+    mean: float = field(5, "float", 0.0)
+    std: float = field(6, "float", 1.0)
+    sparse: int = field(7, "int32", -1)
+    variance_norm: str = field(8, Enum("FAN_IN", "FAN_OUT", "AVERAGE"), "FAN_IN")
+
+    def fill(self, shape: Shape) -> Array | None:
+        """Return float32 values of this shape, or None where the filler is random.
+
+        The bilinear filler (filler.hpp, BilinearFiller) interpolates: value(i) = 1 - |i/f - c| per axis, with
+        f = ceil(k/2) and c = (2f - 1 - f % 2) / 2f for a kernel of size k.
+        """
+        if self.type == "constant":
+            return np.broadcast_to(np.float32(self.value), shape)
+        if self.type == "bilinear":
+            need(
+                len(shape) == 4 and shape[2] == shape[3],
+                f"a bilinear filler needs a square 2-D kernel, got {shape}",
+            )
+            k = shape[3]
+            f = -(-k // 2)
+            c = (2 * f - 1 - f % 2) / (2.0 * f)
+            line = 1 - np.abs(np.arange(k) / f - c)
+            return np.broadcast_to(np.outer(line, line), shape).astype(np.float32)
+        return None
+
+
+def filler_if_written(filler: FillerParameter, written: bool) -> FillerParameter | None:
     """Return a filler that the file contains, or None when the file leaves the values of a weight open."""
     return filler if written else None
 
 
-def constant(value: float) -> Filler:
+def constant(value: float) -> FillerParameter:
     """Return a filler with one value."""
-    filler = Filler.__new__(Filler)
+    filler = FillerParameter.__new__(FillerParameter)
     filler.assign({"type": "constant", "value": value})
     return filler
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.layer import Layer, field, need
-from anylayer.layer.filler import Filler
+from anylayer.layers.caffe._messages import FillerParameter
 from anylayer.tracing import is_traced
 
 
@@ -25,8 +25,8 @@ class Recurrent(Layer):
     """The number of arrays that form the state."""
 
     num_output: int = field(1, "uint32", 0, doc="size of the state and of the output; at least 1")
-    weight_filler: Filler = field(2, Filler, doc="filler of the weights")
-    bias_filler: Filler = field(3, Filler, doc="filler of the biases")
+    weight_filler: FillerParameter = field(2, FillerParameter, doc="filler of the weights")
+    bias_filler: FillerParameter = field(3, FillerParameter, doc="filler of the biases")
     debug_info: bool = field(4, "bool", False, doc="log the unrolled network; not used here")
     expose_hidden: bool = field(5, "bool", False, doc="take the initial state as inputs and return the last state")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._messages import constant
+from anylayer.layers.caffe._messages import constant, is_training
 
 
 @layer("BatchNorm")
@@ -36,7 +36,7 @@ class BatchNorm(Layer):
         need(len(x.shape) >= 1, "needs an input with axes, got shape ()")
         channels = 1 if len(x.shape) == 1 else x.shape[1]
         shape = (1, channels, *(1,) * (len(x.shape) - 2))[: len(x.shape)]
-        stored = self.phase == "TEST" if self.use_global_stats is None else self.use_global_stats
+        stored = not is_training(self) if self.use_global_stats is None else self.use_global_stats
         filler = None if stored else constant(0)
         mean = self.blob(0, (channels,), filler, what="mean")
         variance = self.blob(1, (channels,), filler, what="variance")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._axes import broadcast_shape, weight_shape
+from anylayer.layers.caffe._messages import FillerParameter
 
 
 @layer("Bias")
@@ -22,7 +22,7 @@ class Bias(Layer):
     numbers = {"": 141}
     axis: int = field(1, "int32", 1, doc="first axis of the input the bias lies on")
     num_axes: int = field(2, "int32", 1, doc="axes a weight covers; -1: all the rest, 0: one value")
-    filler: Filler = field(3, Filler, doc="values of the weight without a file; default 0")
+    filler: FillerParameter = field(3, FillerParameter, doc="values of the weight without a file; default 0")
 
     def forward(self, *inputs: Any) -> Any:
         need(len(inputs) in (1, 2), f"takes 1 or 2 inputs, got {len(inputs)}")

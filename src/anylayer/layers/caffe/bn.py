@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Enum, Layer, field, layer, need
-from anylayer.layer.filler import Filler
-from anylayer.layers.caffe._messages import ENGINE
+from anylayer.layers.caffe._messages import ENGINE, FillerParameter, is_training
 
 
 @layer("BN", dialects=("pspnet", "synopsys"))
@@ -23,8 +22,8 @@ class BN(Layer):
     elementwise = True
     message = "bn_param"
     numbers = {"pspnet": 152}
-    slope_filler: Filler = field(1, Filler, doc="values of the slope without a file")
-    bias_filler: Filler = field(2, Filler, doc="values of the bias without a file; default 0")
+    slope_filler: FillerParameter = field(1, FillerParameter, doc="values of the slope without a file")
+    bias_filler: FillerParameter = field(2, FillerParameter, doc="values of the bias without a file; default 0")
     momentum: float = field(3, "float", 0.9, doc="momentum of the stored statistics, for training")
     eps: float = field(4, "float", 1e-5, doc="added to the variance")
     frozen: bool = field(5, "bool", False, doc="use the stored statistics in training too")
@@ -33,7 +32,7 @@ class BN(Layer):
     def forward(self, x: Any) -> Any:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
         need(
-            self.phase == "TEST" or self.frozen,
+            not is_training(self) or self.frozen,
             "BN takes the batch's statistics at TRAIN, which are not computed here; read the network at TEST",
         )
         shape = (1, x.shape[1], 1, 1)
@@ -57,8 +56,8 @@ class SegNetBN(Layer):
     elementwise = True
     message = "bn_param"
     numbers = {"segnet": 45}
-    scale_filler: Filler = field(1, Filler, doc="values of the scale without a file")
-    shift_filler: Filler = field(2, Filler, doc="values of the shift without a file; default 0")
+    scale_filler: FillerParameter = field(1, FillerParameter, doc="values of the scale without a file")
+    shift_filler: FillerParameter = field(2, FillerParameter, doc="values of the shift without a file; default 0")
     bn_mode: str = field(3, Enum("LEARN", "INFERENCE"), "LEARN", doc="INFERENCE: scale and shift only")
 
     @classmethod

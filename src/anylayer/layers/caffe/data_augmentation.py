@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._messages import constant
+from anylayer.layers.caffe._messages import constant, is_training
 from anylayer.layers.caffe._resampling import by_matrices, plane_of
 from anylayer.network import Array
 
@@ -81,7 +81,7 @@ class DataAugmentation(Layer):
     noise: Any = _random(107)
 
     def setup(self) -> None:
-        need(self.phase == "TEST", "is supported in phase TEST only, since it is random in training")
+        need(not is_training(self), "is supported in phase TEST only, since it is random in training")
         need(self.outputs == 1, f"has 1 output in phase TEST, got {self.outputs}")
         self.cut = self.has("crop_width") and self.has("crop_height")
         need(

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.layer import Layer, Message, field, layer, need
 from anylayer.layers.caffe._bbox_reg import without_normalization
+from anylayer.layers.caffe._messages import is_training
 
 
 class DecodeBBoxParameter(Message):
@@ -33,7 +34,7 @@ class DecodeBBox(Layer):
     bbox_std: tuple[float, ...] = field(2, "float", repeated=True, doc="standard deviations of them; positive")
 
     def setup(self) -> None:
-        need(self.phase == "TEST", "is supported in phase TEST only, since it drops boxes in training")
+        need(not is_training(self), "is supported in phase TEST only, since it drops boxes in training")
         need(all(s > 0 for s in self.bbox_std), f"bbox_std must be positive, got {list(self.bbox_std)}")
 
     def forward(self, moves: Any, regions: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
+from anylayer.layers.caffe._messages import is_training
 
 
 @layer("Dropout")
@@ -30,7 +31,7 @@ class Dropout(Layer):
         return "sample_weights_test" not in values
 
     def forward(self, x: Any) -> Any:
-        if self.phase == "TRAIN":
+        if is_training(self):
             self.note("Dropout at TRAIN is random; it is taken as the identity here")
         return x if self.scale_train else x * np.float32(1 - self.dropout_ratio)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.filler import Filler
-from anylayer.layers.caffe._messages import BlobShape, constant
+from anylayer.layers.caffe._messages import BlobShape, FillerParameter, constant
 
 
 @layer("DummyData")
@@ -18,8 +17,8 @@ class DummyData(Layer):
 
     message = "dummy_data_param"
     numbers = {"": 109}
-    data_filler: tuple[Filler, ...] = field(
-        1, Filler, repeated=True, doc="values: none (0), one for all outputs, or one each"
+    data_filler: tuple[FillerParameter, ...] = field(
+        1, FillerParameter, repeated=True, doc="values: none (0), one for all outputs, or one each"
     )
     num: tuple[int, ...] = field(2, "uint32", repeated=True, doc="older spelling of shape: axis 0")
     channels: tuple[int, ...] = field(3, "uint32", repeated=True, doc="older spelling of shape: axis 1")

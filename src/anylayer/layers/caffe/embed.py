@@ -8,8 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.filler import Filler
-from anylayer.layers.caffe._messages import filler_if_written
+from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
 
 
 @layer("Embed")
@@ -26,8 +25,8 @@ class Embed(Layer):
     num_output: int = field(1, "uint32", doc="length of a row")
     input_dim: int = field(2, "uint32", doc="number of rows")
     bias_term: bool = field(3, "bool", True, doc="add a bias")
-    weight_filler: Filler = field(4, Filler, doc="values of the table without a file")
-    bias_filler: Filler = field(5, Filler, doc="values of the bias without a file; default 0")
+    weight_filler: FillerParameter = field(4, FillerParameter, doc="values of the table without a file")
+    bias_filler: FillerParameter = field(5, FillerParameter, doc="values of the bias without a file; default 0")
 
     def setup(self) -> None:
         need(self.num_output > 0, "num_output must be positive, got 0")

@@ -7,9 +7,8 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._axes import canonical
-from anylayer.layers.caffe._messages import filler_if_written
+from anylayer.layers.caffe._messages import FillerParameter, filler_if_written
 
 
 @layer("InnerProduct")
@@ -25,8 +24,8 @@ class InnerProduct(Layer):
     numbers = {"": 117}
     num_output: int = field(1, "uint32", doc="number of outputs")
     bias_term: bool = field(2, "bool", True, doc="add a bias")
-    weight_filler: Filler = field(3, Filler, doc="filler of the weights without a weights file")
-    bias_filler: Filler = field(4, Filler, doc="values of the bias without a file; default 0")
+    weight_filler: FillerParameter = field(3, FillerParameter, doc="filler of the weights without a weights file")
+    bias_filler: FillerParameter = field(4, FillerParameter, doc="values of the bias without a file; default 0")
     axis: int = field(5, "int32", 1, doc="first axis of the vector")
     transpose: bool = field(6, "bool", False, doc="whether the weights are transposed in the file")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.filler import Filler
+from anylayer.layers.caffe._messages import FillerParameter
 
 
 @layer("Normalize")
@@ -24,13 +24,13 @@ class Normalize(Layer):
     elementwise = True
     numbers = {"": 206, "ssd": 206, "opencv": 149, "model-optimizer": 204}
     across_spatial: bool = field(1, "bool", True, doc="one length for the image, not one for each pixel")
-    scale_filler: Filler = field(2, Filler, doc="filler of the scale without a weights file")
+    scale_filler: FillerParameter = field(2, FillerParameter, doc="filler of the scale without a weights file")
     channel_shared: bool = field(3, "bool", True, doc="one scale for all channels")
     eps: float = field(4, "float", 1e-10, doc="added to the sum of squares")
 
     def setup(self) -> None:
         if not self.has("scale_filler"):
-            self.scale_filler = Filler()
+            self.scale_filler = FillerParameter()
             self.scale_filler.assign({"type": "constant", "value": 1.0})
 
     def forward(self, x: Any) -> Any:

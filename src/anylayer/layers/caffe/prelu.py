@@ -6,8 +6,7 @@ from typing import Any
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.filler import Filler
-from anylayer.layers.caffe._messages import constant
+from anylayer.layers.caffe._messages import FillerParameter, constant
 
 
 @layer("PReLU")
@@ -21,7 +20,7 @@ class PReLU(Layer):
     elementwise = True
     message = "prelu_param"
     numbers = {"": 131}
-    filler: Filler = field(1, Filler, doc="values of the slope without a file; default 0.25")
+    filler: FillerParameter = field(1, FillerParameter, doc="values of the slope without a file; default 0.25")
     channel_shared: bool = field(2, "bool", False, doc="one slope for all channels")
 
     def forward(self, x: Any) -> Any:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layer.filler import Filler
 from anylayer.layers.caffe._axes import broadcast_shape, weight_shape
-from anylayer.layers.caffe._messages import constant
+from anylayer.layers.caffe._messages import FillerParameter, constant
 
 
 @layer("Scale")
@@ -24,9 +23,9 @@ class Scale(Layer):
     numbers = {"": 142}
     axis: int = field(1, "int32", 1, doc="first axis of the input the scale lies on")
     num_axes: int = field(2, "int32", 1, doc="axes a weight covers; -1: all the rest, 0: one value")
-    filler: Filler = field(3, Filler, doc="values of the scale without a file; default 1")
+    filler: FillerParameter = field(3, FillerParameter, doc="values of the scale without a file; default 1")
     bias_term: bool = field(4, "bool", False, doc="add a bias")
-    bias_filler: Filler = field(5, Filler, doc="values of the bias without a file; default 0")
+    bias_filler: FillerParameter = field(5, FillerParameter, doc="values of the bias without a file; default 0")
 
     def forward(self, *inputs: Any) -> Any:
         need(len(inputs) in (1, 2), f"takes 1 or 2 inputs, got {len(inputs)}")

@@ -29,9 +29,10 @@ class SoftmaxWithLoss(LossLayer):
     softmax_param: Softmax
 
     def forward(self, x: Any, label: Any) -> Any:
+        weights = len(self.settings.get("loss_weight", ()))
         need(
-            self.outputs == 1 or len(self.loss_weights) == self.outputs,
-            f"loss_weight must be given once for each of the {self.outputs} outputs, got {len(self.loss_weights)}",
+            self.outputs in (1, weights),
+            f"loss_weight must be given once for each of the {self.outputs} outputs, got {weights}",
         )
         axis = canonical(self.softmax_param.axis, x)
         outer, classes, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Layer, field, layer, need
+from anylayer.layers.caffe._messages import is_training
 
 
 @layer("SpatialDropout")
@@ -28,6 +29,6 @@ class SpatialDropout(Layer):
         )
 
     def forward(self, x: Any) -> Any:
-        if self.phase == "TRAIN":
+        if is_training(self):
             self.note("SpatialDropout at TRAIN is random; it is taken as the identity here")
         return x

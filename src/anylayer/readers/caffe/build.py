@@ -146,10 +146,15 @@ def _node(layer: Draft, options: Options) -> Node:
         place=layer.place,
         lines=block.lines() if block.line else {},
         in_place=bool(layer.tops and layer.bottoms and layer.tops[0] == layer.bottoms[0]),
-        phase=phase_of(block, options.state.phase),
-        loss_weights=block.numbers("loss_weight"),
+        settings=_settings(block, options.state.phase),
         layout="NCHW",
     )
+
+
+def _settings(block: Block, phase: str) -> dict[str, Any]:
+    """Return the phase of a layer, unless it is TEST, and its loss weights, if it has any."""
+    given = {"phase": phase_of(block, phase), "loss_weight": block.numbers("loss_weight")}
+    return {name: value for name, value in given.items() if value not in ("TEST", [])}
 
 
 def _add_inputs(network: Network, layer: Draft, options: Options) -> None:

@@ -80,11 +80,6 @@ def layer_of_node(node: Node, names: Mapping[str, str]) -> CaffeLayer:
     """Return the layer that a node was read from. `names` maps a value to its blob."""
     with at(node.place):
         _require_names(node.params)
-    rest: dict[str, Any] = {}
-    if any(node.loss_weights):
-        rest["loss_weight"] = list(node.loss_weights)
-    if node.phase != "TEST":
-        rest["phase"] = node.phase
     own = node.params.get("python_param")
     by_class = isinstance(own, Mapping) and own.get("layer") == node.type
     return CaffeLayer(
@@ -94,7 +89,7 @@ def layer_of_node(node: Node, names: Mapping[str, str]) -> CaffeLayer:
         [names.get(v, v) for v in node.outputs],
         dict(node.params),
         list(node.blobs),
-        rest,
+        dict(node.settings),
         node.place,
         node.params,
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import Enum, Message, field
-from anylayer.layer.filler import Filler
 
 PHASE = Enum("TRAIN", "TEST")
 
@@ -175,7 +174,6 @@ __all__ = [
     "NET_FIELDS",
     "BlobProto",
     "BlobShape",
-    "Filler",
     "title",
     "type_of",
 ]

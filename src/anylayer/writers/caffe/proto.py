@@ -7,7 +7,6 @@ from typing import Any
 
 from anylayer.layer import Enum, Field, Message, Registry
 from anylayer.layer.fields import MISSING
-from anylayer.layer.filler import Filler
 from anylayer.writers.caffe.field_types import Fields
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, MESSAGE_NUMBERS, NET_FIELDS, title
@@ -88,7 +87,7 @@ class _Writer:
 
     def name(self, cls: type[Message], wanted: str = "") -> str:
         """Return the type name of a message and add its declaration. `wanted` gets a number if it is taken."""
-        wanted = wanted or ("FillerParameter" if cls is Filler else cls.__name__)
+        wanted = wanted or cls.__name__
         shape = _shape(cls)
         name, i = wanted, 1
         while self.shapes.get(name, shape) != shape:
