@@ -13,12 +13,13 @@ from anylayer.kernels.files import split
 from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.native import Kernel
 from anylayer.layer.registry import registered
-from anylayer.network import Array, Network, Node, TensorType, need_produced
+from anylayer.network import Array, Network, Node, Shape, TensorType, need_produced
 from anylayer.readers import Option, Reader, load_reader, readers
 from anylayer.readers._recognize import describe
 
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
+    from anylayer.inspect.costs import Profile
     from anylayer.inspect.report import Report
     from anylayer.readers.caffe import CaffeOptions
     from anylayer.runtime.model import Model
@@ -243,6 +244,26 @@ class Net:
         from anylayer.inspect.report import make_report
 
         return make_report(self.network, self.definitions, shapes)
+
+    def profile(
+        self,
+        inputs: Mapping[str, Any],
+        engine: str = "auto",
+        threads: int | None = None,
+        seconds: float = 1.0,
+        assume_free: Mapping[str, Sequence[Shape] | str | None] | None = None,
+    ) -> Profile:
+        """Run the network, and return what each node costs: time, multiply-adds, bytes, and what limits it.
+
+        The times are the engine's own counters, where it has them. engine, threads: as in `compile`. seconds: how
+        long the network runs with counters, and how long without. assume_free: layer types that are replaced by
+        stubs that take no time, with the shapes of their outputs, "same" (the input's), or None (those that the
+        layer's class or the file tells). Raises what `compile` raises.
+        """
+        from anylayer.inspect.free import assume_free as assumed
+        from anylayer.inspect.profile import profile
+
+        return profile(assumed(self, assume_free or {}), inputs, engine, threads, seconds)
 
     def fill(self, seed: int = 0, shapes: Mapping[str, Sequence[int]] | None = None) -> Net:
         """Give random weights to every layer that has none, for tests of shapes and speed, and return the network.

@@ -1,4 +1,4 @@
-"""Verification of engines node by node, and profiling."""
+"""Verification of engines node by node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 import anylayer
 import anylayer.inspect.verify as verifying
-from anylayer.inspect.profile import profile
 from anylayer.inspect.verify import verify
 from tests.engine_names import GENERAL
 
@@ -52,14 +51,3 @@ def test_differing_node_is_named(net: anylayer.Net, monkeypatch: pytest.MonkeyPa
     checks = list(verify(net, {"x": X}))
     assert [c.name for c in checks if not c.ok] == ["sig"]
     assert next(c for c in checks if not c.ok).error == pytest.approx(1e-3, rel=1e-3)
-
-
-def test_profile_lists_every_node(net: anylayer.Net) -> None:
-    rows = profile(net, {"x": X}, "onnxruntime")
-    assert [(name, type_) for name, type_, _ in rows] == [
-        ("low", "Power"),
-        ("sig", "Sigmoid"),
-        ("const", "DummyData"),
-        ("sum", "Eltwise"),
-    ]
-    assert all(seconds >= 0 for _, _, seconds in rows)

@@ -98,7 +98,9 @@ def test_every_command_takes_a_library(tmp_path: Path, probe: Path) -> None:
     assert "native, libprobe.so: float32, NCHW; no NumPy class" in shown
     shown = command("verify", source, *layers, "-e", "onnxruntime").stdout
     assert "it: a native kernel without a NumPy class" in shown
-    assert command("bench", source, *layers, "-e", "onnxruntime", "-n", 2, "--profile").exit_code == 0
+    assert command("bench", source, *layers, "-e", "onnxruntime", "-n", 2).exit_code == 0
+    shown = command("profile", source, *layers, "-e", "onnxruntime", "--seconds", 0.01).stdout
+    assert "around 'it' (First, a native kernel)" in shown
     assert "every layer type is known" in command("stub", source, *layers).stderr
     text = command("convert", source, "-o", tmp_path / "n.onnx", *layers, status=1).stderr
     assert "a native kernel computes it" in text and "--keep First" in text

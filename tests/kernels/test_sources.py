@@ -131,11 +131,10 @@ def test_a_native_layer_is_kept_where_the_target_has_it(tmp_path: Path, probe: P
 
 def test_profile_measures_the_kernel(tmp_path: Path, probe: Path) -> None:
     for layers in ((), (("First", First),)):
-        rows = {
-            name: seconds
-            for name, _, seconds in profile(net_of(tmp_path, "First", "", probe, 1, *layers), {"data": X})
-        }
-        assert 0 < rows["it"] < 1
+        net = net_of(tmp_path, "First", "", probe, 1, *layers)
+        costs = {cost.layers: cost for cost in profile(net, {"data": X}, "onnxruntime", seconds=0.01).costs}
+        assert 0 < costs["it",].seconds < 1
+        assert (costs["it",].where, costs["it",].bytes) == ("native", 2 * X.nbytes)
 
 
 def test_a_network_on_auto_measures_its_graphs_with_the_kernel_between(tmp_path: Path, probe: Path) -> None:

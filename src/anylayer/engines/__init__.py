@@ -7,12 +7,13 @@ Operators that it computes wrongly are corrected or refused in corrections/<name
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Protocol, cast
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast, runtime_checkable
 
 from anylayer.errors import EngineError, nearest
 from anylayer.folders import load, modules
-from anylayer.graph import Graph
+from anylayer.graph import Graph, Op
 from anylayer.network import Array
 
 
@@ -23,8 +24,42 @@ class Program(Protocol):
         """Compute the outputs. An array in `out` is written to and returned for its output."""
 
 
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """What an engine has measured of one node of its own graph.
+
+    `name` and `operation` are the engine's words. `seconds` is the mean time of a run. `bytes` is the size of the
+    node's inputs, weights and outputs. `holds` are the operators of the compiled graph that the engine names for
+    the node. A `reorder` changes only the order of values in memory, and holds the operators next to it.
+    """
+
+    name: str
+    operation: str
+    seconds: float
+    bytes: int
+    holds: tuple[Op, ...]
+    reorder: bool = False
+
+
+@runtime_checkable
+class CountedProgram(Program, Protocol):
+    """A compiled graph whose nodes the engine measures. One thread may call it.
+
+    `graph` is the graph that the engine was given, with its corrections.
+    """
+
+    graph: Graph
+
+    def reset(self) -> None:
+        """Forget what was measured."""
+
+    def counters(self) -> tuple[list[Counter], float]:
+        """Return what was measured since `reset`: the nodes in computing order, and the mean seconds of the calls
+        that their times are the means of. Call it once, as the last method."""
+
+
 class Engine(Protocol):
-    """A module that compiles graphs.
+    """A module that compiles graphs. One that measures its nodes has a function `counted`: see `counting`.
 
     PRECISIONS: the precisions in which it can compute, including "float32".
     GENERAL: whether it runs every graph, each operator as the graph has it. An engine that is not general runs
@@ -59,6 +94,13 @@ def installed() -> dict[str, Engine]:
         except EngineError:
             continue
     return dict(sorted(found.items(), key=lambda item: not item[1].GENERAL))
+
+
+def counting(name: str) -> Callable[[Graph, int | None], CountedProgram] | None:
+    """Return the function `counted(graph, threads)` of an engine, which compiles a graph so that its nodes are
+    measured. Return None for an engine that has no counters. Raises EngineError as load_engine does."""
+    found: Callable[[Graph, int | None], CountedProgram] | None = getattr(load_engine(name), "counted", None)
+    return found
 
 
 def load_engine(name: str) -> Engine:

@@ -14,6 +14,9 @@ import numpy as np
 
 from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
+from anylayer.engines import CountedProgram
+from anylayer.engines._counting import TimedProgram
+from anylayer.engines._onnxruntime_profile import Profiler
 from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Value
@@ -86,8 +89,32 @@ class _SharedWeights:
             options.add_initializer(name, value)
         if self.read:
             options.add_external_initializers(list(self.read), list(self.read.values()))
-        if self.shared and self.single_rows:  # a packed copy is faster only for several rows
+        self.add_packing_to(options)
+
+    def add_packing_to(self, options: Any) -> None:
+        """Switch packed copies of weights off where they are not faster, which is for single rows."""
+        if self.shared and self.single_rows:
             options.add_session_config_entry("session.disable_prepacking", "1")
+
+
+class _FiledWeights(_SharedWeights):
+    """The large constants of a model whose optimized form is saved: ONNX Runtime saves only those that it has read
+    from a file."""
+
+    def __init__(self, graph: Graph, folder: Path) -> None:
+        super().__init__(graph)
+        self._path = folder / self.FILE
+
+    def __call__(self, name: str, value: Value) -> tuple[str, int] | None:
+        if super().__call__(name, value) is None or value.const is None:
+            return None
+        with self._path.open("ab") as file:
+            offset = file.tell()
+            file.write(np.ascontiguousarray(value.const).data)
+        return self.FILE, offset
+
+    def add_to(self, options: Any) -> None:
+        self.add_packing_to(options)
 
 
 def _pools_padded(graph: Graph) -> bool:
@@ -113,15 +140,19 @@ def _harmful_optimizers(graph: Graph) -> list[str]:
 class OnnxRuntimeProgram:
     """A session of ONNX Runtime for one graph."""
 
-    def __init__(self, graph: Graph, threads: int | None) -> None:
+    def __init__(self, graph: Graph, threads: int | None, profiler: Profiler | None = None) -> None:
         graph = corrected(graph, "onnxruntime").graph
         need_compilable(graph, "onnxruntime", _MAX_OPERATORS)
         options = _silent()
         options.intra_op_num_threads = threads or 0
+        if profiler is not None:
+            profiler.prepare(graph, options)
         try:
-            self._session = self._load(graph, options)
+            self._session = self._load(graph, options, saved=profiler is not None)
         except Exception as error:
             raise EngineError(f"engine 'onnxruntime' refuses the graph: {error}") from error
+        if profiler is not None:
+            profiler.session = self._session
         self._types = [v.type for v in graph.inputs], [v.type for v in graph.outputs]
         self._shapes = output_shapes(graph.outputs)
         self._small = _small(self._types)
@@ -129,11 +160,15 @@ class OnnxRuntimeProgram:
         self._inputs = [i.name for i in self._session.get_inputs()]
         self._outputs = [o.name for o in self._session.get_outputs()]
 
-    def _load(self, graph: Graph, options: Any) -> Any:
-        """Create the session from temporary files, which are deleted once it is loaded."""
-        self._weights = weights = _SharedWeights(graph)  # the session reads them as long as it exists
+    def _load(self, graph: Graph, options: Any, saved: bool) -> Any:
+        """Create the session from temporary files, which are deleted once it is loaded.
+
+        saved: whether the session saves its optimized model.
+        """
         with tempfile.TemporaryDirectory(prefix="anylayer-") as name:
             folder = Path(name)
+            weights = _FiledWeights(graph, folder) if saved else _SharedWeights(graph)
+            self._weights = weights  # the session reads them as long as it exists
             (folder / weights.FILE).write_bytes(b"\0")  # it must exist
             (folder / "model.onnx").write_bytes(to_onnx(graph, external=weights).SerializeToString())
             weights.add_to(options)
@@ -247,6 +282,13 @@ def suits(graphs: Sequence[Graph]) -> bool:
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OnnxRuntimeProgram:
     """Compile a graph: see Engine.compile."""
     return OnnxRuntimeProgram(graph, threads)
+
+
+def counted(graph: Graph, threads: int | None) -> CountedProgram:
+    """Compile a graph so that its nodes are measured: see engines.counting."""
+    profiler = Profiler()
+    program = OnnxRuntimeProgram(graph, threads, profiler)
+    return TimedProgram(program, profiler)
 
 
 def open_file(path: Path) -> Callable[[Mapping[str, Array]], dict[str, Array]]:

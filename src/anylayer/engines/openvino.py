@@ -13,7 +13,10 @@ import numpy as np
 
 from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
+from anylayer.engines import CountedProgram
+from anylayer.engines._counting import TimedProgram
 from anylayer.engines._narrowing import narrowed, need_range
+from anylayer.engines._openvino_profile import PerformanceCounts
 from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.engines._recycling import Recycled, Slot
 from anylayer.errors import EngineError, need
@@ -56,7 +59,13 @@ def _writable(array: Array) -> Array:
 class OpenVinoProgram:
     """A compiled model of OpenVINO with one infer request per thread."""
 
-    def __init__(self, graph: Graph, threads: int | None, precision: str = "float32") -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        threads: int | None,
+        precision: str = "float32",
+        counts: PerformanceCounts | None = None,
+    ) -> None:
         fixed = corrected(graph, "openvino", checking=True)
         graph, self._checks = fixed.graph, fixed.checks
         need_compilable(graph, "openvino", _MAX_OPERATORS)
@@ -64,6 +73,7 @@ class OpenVinoProgram:
             "INFERENCE_PRECISION_HINT": PRECISIONS[precision],
             "PERFORMANCE_HINT": "LATENCY",
             "ENABLE_CPU_PINNING": False,
+            "PERF_COUNT": counts is not None,
         }
         threads = 1 if _tiny(graph) else threads
         if threads:
@@ -91,6 +101,9 @@ class OpenVinoProgram:
                 EngineError,
             )
         self._local = threading.local()
+        self._counts = counts
+        if counts is not None:
+            counts.graph, counts.model = graph, self._model
 
     def _read(self, graph: Graph, divisions: Sequence[Value]) -> Any:
         """Return OpenVINO's model of a graph. Large weights are constants over NumPy's memory, and are not copied.
@@ -135,6 +148,8 @@ class OpenVinoProgram:
             request = getattr(self._local, "request", None)
             if request is None:
                 request = self._local.request = _Request(self._model, self._places, self._dtypes)
+                if self._counts is not None:
+                    self._counts.read = request.profile
             results = request.run(inputs, out)
         except Exception as error:
             raise EngineError(f"engine 'openvino' stops: {error}") from error
@@ -197,6 +212,10 @@ class _Request:
             own = np.zeros(fixed[0], dtype)
             self._request.set_input_tensor(place, ov.Tensor(own, shared_memory=True))
             self._small_inputs.append((i, own))
+
+    def profile(self) -> Any:
+        """Return what OpenVINO has measured of each node."""
+        return self._request.get_profiling_info()
 
     def run(self, inputs: Sequence[Array], out: Sequence[Array | None] | None) -> list[Array]:
         """Run the model, and return its outputs, in the buffers of `out` where it has them."""
@@ -282,6 +301,13 @@ def suits(graphs: Sequence[Graph]) -> bool:
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OpenVinoProgram:
     """Compile a graph: see Engine.compile."""
     return OpenVinoProgram(graph, threads, precision)
+
+
+def counted(graph: Graph, threads: int | None) -> CountedProgram:
+    """Compile a graph so that its nodes are measured: see engines.counting."""
+    counts = PerformanceCounts()
+    program = OpenVinoProgram(graph, threads, counts=counts)
+    return TimedProgram(program, counts)
 
 
 def open_file(path: Path) -> Callable[[Mapping[str, Array]], dict[str, Array]]:

@@ -1,67 +1,299 @@
-"""Profile a network: run each node alone on an engine, on its real inputs."""
+"""Profile a network: what each of its nodes costs, by the engine's own counters."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from anylayer.compile.nodes import input_arrays, needed_nodes, run_bound, trace_nodes
-from anylayer.engines import load_engine
-from anylayer.layer import Bound
-from anylayer.network import Array, Node, TensorType
+from anylayer.compile.nodes import input_arrays, needed_nodes, trace_nodes
+from anylayer.compile.plan import GraphStep, HostStep, KernelStep, Plan
+from anylayer.engines import CountedProgram, counting, load_engine
+from anylayer.graph import Graph, Op
+from anylayer.inspect.costs import Cut, NodeCost, Part, Profile
+from anylayer.inspect.free import FreeLayer, free_types, steered_by
+from anylayer.inspect.peaks import measure_peaks
+from anylayer.inspect.report import multiply_adds
+from anylayer.network import Array, TensorType
 from anylayer.optimize.simplify import simplify
-from anylayer.runtime.run import NumpyRunner
+from anylayer.runtime.run import NumpyRunner, step_programs
+from anylayer.source import TracedNode
 
 if TYPE_CHECKING:
     from anylayer.api import Net
 
-_RUNS = 5
+_WARM_UP = 3
+"""Runs before the measurement."""
+_LEAST = 5
+"""The least number of runs that are measured."""
+_MOST = 1000
+"""The largest number of runs that are measured, because an engine may keep every run's counters."""
+_PAUSE = 0.07
+"""Seconds after which the threads of an engine's last call have stopped to spin."""
 
 
 def profile(
-    net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime", threads: int | None = None
-) -> list[tuple[str, str, float]]:
-    """Return (node, layer type, seconds) for each node, the fastest of five runs.
+    net: Net, inputs: Mapping[str, Any], engine: str = "auto", threads: int | None = None, seconds: float = 1.0
+) -> Profile:
+    """Run the network on an engine, and return what each node costs.
 
-    Constant nodes take 0 seconds. The sum is larger than the time of the whole network where the engine fuses
-    nodes. Raises what compiling raises.
+    Engines that count are asked for the time of each node of their graph. For others each call is timed from
+    outside: on "numpy" that of each layer. seconds: how long the network runs with counters, and how long without.
+    Raises what compiling raises.
     """
-    network = net.network
-    arrays = input_arrays(network.inputs, inputs)
-    types = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
-    nodes = needed_nodes(network, network.outputs)
-    traced = iter(trace_nodes(network, nodes, net.definitions, types))
-    constants: set[str] = {""}
-    rows: list[tuple[str, str, float]] = []
+    arrays = input_arrays(net.network.inputs, inputs)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "layer .* runs in Python", UserWarning)  # the result names them
+        model = net.compile(engine, {name: a.shape for name, a in arrays.items()}, threads)
+    needed = {name: arrays[name] for name in model.inputs}
+    times = _timed(lambda: model(needed), seconds)
+    time.sleep(_PAUSE)
+    if model.plan is None:
+        traced = _traced(net, needed)
+        costs, counted = _in_numpy(net, traced, list(needed.values()), seconds), False
+    else:
+        traced = model.plan.nodes
+        measured = _Measured(model.plan, model.engine, threads)
+        counted = measured.run(needed, seconds)
+        costs = measured.costs()
+    time.sleep(_PAUSE)
+    return Profile(
+        net.network.source,
+        model.engine,
+        threads,
+        median(times),
+        len(times),
+        measure_peaks(model.engine, threads),
+        costs,
+        counted,
+        [] if model.plan is None else _cuts(costs),
+        free_types(net.definitions),
+        steered_by(traced),
+        _unnamed(traced, costs),
+    )
 
-    def watch(node: Node, bound: Bound, given: list[Array | None], outputs: list[Array]) -> None:
-        t = next(traced)
-        feed = [np.ascontiguousarray(x) for x, name in zip(given, node.inputs) if name not in constants]
-        constants.update(node.outputs[i] for i in t.constants)
-        if t.is_constant:
-            rows.append((node.name, node.type, 0.0))
-        elif t.kernel is not None and engine != "numpy":
-            kernel, whole = t.kernel.program(threads), [np.ascontiguousarray(x) for x in given]
-            rows.append((node.name, node.type, _fastest(lambda: kernel(whole))))
-        elif t.body is None or engine == "numpy":
-            rows.append((node.name, node.type, _fastest(lambda: run_bound(bound, given))))
-        else:
-            program = load_engine(engine).compile(simplify(t.body, engine), threads)
-            rows.append((node.name, node.type, _fastest(lambda: program(feed))))
 
-    for _ in NumpyRunner(network, net.definitions, network.outputs).steps(list(arrays.values()), watch):
-        pass
-    return rows
+def _cuts(costs: Iterable[NodeCost]) -> list[Cut]:
+    """Return the layers around which the network is cut."""
+    return [Cut(c.layers[0], c.types[0], c.where) for c in costs if c.where in ("native", "python", "free")]
 
 
-def _fastest(call: Callable[[], object]) -> float:
-    """Return the seconds of the fastest of a few calls."""
-    best = float("inf")
-    for _ in range(_RUNS):
+def _unnamed(traced: Iterable[TracedNode], costs: Iterable[NodeCost]) -> list[str]:
+    """Return the layers with operators that are in no cost."""
+    named = {name for cost in costs for name in cost.layers}
+    return [t.node.name for t in traced if t.body is not None and t.body.ops and t.node.name not in named]
+
+
+def _timed(call: Callable[[], object], seconds: float) -> list[float]:
+    """Return the seconds of each of the calls that fit in `seconds`, after a few that are not counted."""
+    for _ in range(_WARM_UP):
+        call()
+    times: list[float] = []
+    stop = time.perf_counter() + seconds
+    while len(times) < _LEAST or (time.perf_counter() < stop and len(times) < _MOST):
         start = time.perf_counter()
         call()
-        best = min(best, time.perf_counter() - start)
-    return best
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def _usual(times: Sequence[float]) -> float:
+    """Return the mean of the times that do not exceed the median, so that pauses of the machine do not count."""
+    return fmean(t for t in times if t <= median(times))
+
+
+class _Costs:
+    """The costs of a network while they are collected, in computing order. Parts of the same layers are one."""
+
+    def __init__(self, traced: Iterable[TracedNode]) -> None:
+        self._types = {t.node.name: t.node.type for t in traced}
+        self._order = {name: i for i, name in enumerate(self._types)}
+        self._found: dict[tuple[str, tuple[str, ...], int], NodeCost] = {}
+        self._clock = 0.0
+
+    def add(
+        self, layers: Iterable[str], where: str, step: int, part: tuple[str, str, float, int], macs: int = 0
+    ) -> None:
+        """Add a part: its name, operation, seconds and bytes."""
+        names = tuple(sorted({n for n in layers if n in self._order}, key=self._order.__getitem__))
+        cost = self._found.get((where, names, step))
+        if cost is None:
+            cost = NodeCost(names, tuple(self._types[n] for n in names), where, step)
+            self._found[where, names, step] = cost
+        name, operation, seconds, size = part
+        cost.parts.append(Part(name, operation, self._clock, seconds, size))
+        cost.macs += macs
+        self._clock += seconds
+
+    def all(self) -> list[NodeCost]:
+        """Return the costs."""
+        return list(self._found.values())
+
+
+@dataclass(slots=True)
+class _Step:
+    """A step of a plan that is measured: what runs it, the values that it reads and gives, the seconds of each
+    run."""
+
+    program: Any
+    inputs: list[str]
+    outputs: list[str]
+    times: list[float] = field(default_factory=list)
+    results: list[Array] | None = None
+    bytes: int = 0
+
+
+class _Measured:
+    """A plan that is run step by step on programs that count, where the engine has them."""
+
+    def __init__(self, plan: Plan, engine: str, threads: int | None) -> None:
+        self._plan, self._engine = plan, engine
+        self._counted = counting(engine)
+        compile_ = self._counted or load_engine(engine).compile
+
+        def compiled(graph: Graph) -> Any:
+            return compile_(simplify(graph, engine), threads)
+
+        self._steps = [_Step(*found) for found in step_programs(plan, compiled, threads)]
+
+    def run(self, arrays: Mapping[str, Array], seconds: float) -> bool:
+        """Measure runs for some seconds. Return whether the engine counts."""
+        values: dict[str, Any] = {**arrays, **self._plan.constants}
+        for _ in range(_WARM_UP):
+            self._once(values)
+        for step in self._steps:
+            step.times.clear()
+            if self._counts(step):
+                step.program.reset()
+        stop = time.perf_counter() + seconds
+        for done in range(_MOST):
+            if done >= _LEAST and time.perf_counter() >= stop:
+                break
+            self._once(values)
+        for step in self._steps:
+            given = [values[name] for name in (*step.inputs, *step.outputs)]
+            step.bytes = sum(array.nbytes for array in given if array is not None)
+        return self._counted is not None
+
+    def _counts(self, step: _Step) -> bool:
+        return self._counted is not None and isinstance(step.program, CountedProgram)
+
+    def _once(self, values: dict[str, Any]) -> None:
+        """Run all steps. A step writes into the arrays of its last run."""
+        for step in self._steps:
+            given = [values[name] for name in step.inputs]
+            start = time.perf_counter()
+            step.results = step.program(given, step.results)
+            step.times.append(time.perf_counter() - start)
+            values.update(zip(step.outputs, step.results))
+
+    def costs(self) -> list[NodeCost]:
+        """Return the costs of the nodes."""
+        costs = _Costs(self._plan.nodes)
+        for i, (step, planned) in enumerate(zip(self._steps, self._plan.steps)):
+            seconds = _usual(step.times)
+            if not isinstance(planned, GraphStep):
+                _add_layer(costs, i, planned, seconds, step.bytes)
+            elif self._counts(step):
+                self._add_counters(costs, i, step.program, planned.graph)
+            else:
+                ops = planned.graph.ops
+                part = (f"graph {i}", self._engine, seconds, step.bytes + _constant_bytes(planned.graph))
+                costs.add({o.scope for o in ops}, "engine", i, part, multiply_adds(ops))
+        return costs.all()
+
+    def _add_counters(self, costs: _Costs, i: int, program: CountedProgram, graph: Graph) -> None:
+        """Add the nodes of the engine's graph, and the time of the call outside them."""
+        counters, seconds = program.counters()
+        folded = folded_layers(graph, {o.scope for o in program.graph.ops})
+        seen: set[Op] = set()
+        for c in counters:
+            layers = {name for o in c.holds for name in (o.scope, *folded.get(o.scope, ()))}
+            new = [] if c.reorder else [o for o in c.holds if o not in seen]
+            seen.update(new)
+            where = "reorder" if c.reorder else "engine"
+            costs.add(layers, where, i, (c.name, c.operation, c.seconds, c.bytes), multiply_adds(new))
+        rest = max(seconds - sum(c.seconds for c in counters), 0.0)
+        costs.add((), "call", i, (f"call of {self._engine}", "", rest, 0))
+
+
+def _constant_bytes(graph: Graph) -> int:
+    """Return the bytes of the constants that operators read."""
+    read = {v for o in graph.ops for v in o.inputs if v is not None}
+    return sum(v.const.nbytes for v in read if v.const is not None)
+
+
+def _add_layer(costs: _Costs, i: int, step: HostStep | KernelStep, seconds: float, size: int) -> None:
+    """Add a layer that runs between graphs."""
+    t = step.traced
+    where, operation = "python", "Python"
+    if isinstance(step, KernelStep):
+        free = isinstance(step.kernel, FreeLayer)
+        where, operation = "free" if free else "native", str(step.kernel.configuration)
+        seconds = 0.0 if free else seconds
+    size += sum(blob.nbytes for blob in t.node.blobs)
+    macs = multiply_adds(t.body.ops) if t.body is not None and where != "free" else 0
+    costs.add([t.node.name], where, i, (t.node.name, operation, seconds, 0 if where == "free" else size), macs)
+
+
+def folded_layers(graph: Graph, kept: set[str]) -> dict[str, list[str]]:
+    """Return the layers of a graph whose operators rewrite rules have folded into those of other layers.
+
+    kept: the layers that still have operators; the result is by them. A layer is folded into the layer that reads
+    it, or else into the one that it reads.
+    """
+    into: dict[str, str] = {name: name for name in kept}
+    links = [
+        (graph.producers[v].scope, o.scope)
+        for o in graph.ops
+        for v in o.inputs
+        if v is not None and v in graph.producers
+    ]
+    for before, after in reversed(links):
+        if before not in into and after in into:
+            into[before] = into[after]
+    for before, after in links:
+        if after not in into and before in into:
+            into[after] = into[before]
+    found: dict[str, list[str]] = {}
+    for name, layer in into.items():
+        if name != layer:
+            found.setdefault(layer, []).append(name)
+    return found
+
+
+def _traced(net: Net, arrays: Mapping[str, Array]) -> list[TracedNode]:
+    """Trace the nodes that run in NumPy, as far as that is possible, for what they compute."""
+    network = net.network
+    types: dict[str, TensorType | None] = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
+    nodes = needed_nodes(network, network.outputs)
+    return list(trace_nodes(network, nodes, net.definitions, types, lenient=True))
+
+
+def _in_numpy(net: Net, traced: Sequence[TracedNode], arrays: Sequence[Array], seconds: float) -> list[NodeCost]:
+    """Return the costs of the layers that NumPy runs one by one."""
+    runner = NumpyRunner(net.network, net.definitions, net.network.outputs)
+    times: list[list[float]] = [[] for _ in traced]
+
+    def once() -> None:
+        start = 0.0
+        for i, _ in enumerate(runner.steps(arrays)):
+            now = time.perf_counter()
+            if i:
+                times[i - 1].append(now - start)
+            start = time.perf_counter()
+
+    _timed(once, seconds)
+    costs = _Costs(traced)
+    for i, t in enumerate(traced):
+        kinds = [k for k in (*t.inputs, *t.outputs) if k is not None and all(isinstance(d, int) for d in k.shape)]
+        size = sum(math.prod(k.shape) * k.dtype.itemsize for k in kinds) + sum(b.nbytes for b in t.node.blobs)
+        free = isinstance(t.kernel, FreeLayer)
+        part = (t.node.name, "NumPy", 0.0 if free else _usual(times[i][_WARM_UP:]), 0 if free else size)
+        macs = multiply_adds(t.body.ops) if t.body is not None and not free else 0
+        costs.add([t.node.name], "free" if free else "python", i, part, macs)
+    return costs.all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, input_types, trace_nodes
 from anylayer.errors import InputError, need, shape_wording
-from anylayer.graph import Graph
+from anylayer.graph import Op
 from anylayer.layer.contract import Wanted
 from anylayer.network import Array, Network, TensorType, size_text
 from anylayer.source import TracedNode
@@ -185,7 +185,7 @@ def _row(t: TracedNode) -> NodeReport:
         [(name, kind) for name, kind in zip(node.inputs, t.inputs) if name],
         list(zip(node.outputs, t.outputs)),
         weights,
-        multiply_adds(t.body) if t.body is not None else 0,
+        multiply_adds(t.body.ops) if t.body is not None else 0,
         where,
         reason,
         _origin(t),
@@ -220,13 +220,13 @@ def _notes(t: TracedNode) -> list[str]:
     return list(dict.fromkeys(notes + t.notes))
 
 
-def multiply_adds(graph: Graph) -> int:
-    """Return the number of multiply-adds in a graph's convolutions, matrix products and recurrences, for one run.
+def multiply_adds(ops: Iterable[Op]) -> int:
+    """Return the number of multiply-adds in convolutions, matrix products and recurrences, for one run.
 
     An operator with a dynamic size counts as 0.
     """
     total = 0
-    for op in graph.ops:
+    for op in ops:
         shapes = [v.shape if v is not None else () for v in op.inputs]
         if any(not isinstance(d, int) for s in [*shapes, op.outputs[0].shape] for d in s):
             continue

@@ -15,6 +15,7 @@ from anylayer.compile.nodes import Definitions, needed_inputs, needed_nodes, run
 from anylayer.compile.plan import GraphStep, KernelStep, Plan, Step, no_weights
 from anylayer.engines import Program, load_engine
 from anylayer.errors import EngineError, TraceError, at, within
+from anylayer.graph import Graph
 from anylayer.layer import Bound, bind
 from anylayer.layer.native import Program as Kernel
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
@@ -40,21 +41,14 @@ class PlanRunner:
     ) -> None:
         self.plan = plan
         compile_ = load_engine(engine).compile
-        fixed = {name for step in plan.steps for name in _fixed_inputs(step)}
         self._places: dict[str, int] = {name: i for i, name in enumerate(plan.inputs)}
         self._steps: list[tuple[Program | HostCall | Kernel, list[int], list[int]]] = []
-        for step in plan.steps:
-            if isinstance(step, GraphStep):
-                graph = simplify(step.graph, engine, exact=exact)
-                with within(plan.source):
-                    program = compile_(graph, threads, precision)
-                self._add(program, step.inputs, step.outputs)
-            elif isinstance(step, KernelStep):
-                node = step.traced.node
-                self._add(step.kernel.program(threads), node.inputs, node.outputs)
-            else:
-                node = step.traced.node
-                self._add(HostCall(step, plan, fixed), node.inputs, node.outputs)
+
+        def compiled(graph: Graph) -> Program:
+            return compile_(simplify(graph, engine, exact=exact), threads, precision)
+
+        for program, inputs, outputs in step_programs(plan, compiled, threads):
+            self._steps.append((program, [*map(self._place, inputs)], [*map(self._place, outputs)]))
         self._outputs = [(public, self._place(value)) for public, value in plan.outputs.items()]
         self._public = list(plan.outputs)
         constants = {self._place(name): array for name, array in plan.constants.items()}
@@ -66,9 +60,6 @@ class PlanRunner:
     def _place(self, name: str) -> int:
         """Return the index of a value in the list of all values."""
         return self._places.setdefault(name, len(self._places))
-
-    def _add(self, program: Program | HostCall | Kernel, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        self._steps.append((program, [*map(self._place, inputs)], [*map(self._place, outputs)]))
 
     def _single(self) -> Program | None:
         """Return the program of a plan that is one graph with the network's inputs and outputs; None otherwise."""
@@ -101,6 +92,27 @@ class PlanRunner:
         return {
             public: _returnable(values[i], i < given, to.get(i) if to else None) for public, i in self._outputs
         }
+
+
+def step_programs(
+    plan: Plan, compile_: Callable[[Graph], Program], threads: int | None
+) -> Iterator[tuple[Program | HostCall | Kernel, list[str], list[str]]]:
+    """Yield what runs each step of a plan, with the names of the values that it reads and gives.
+
+    compile_: compiles the graph of a step. Raises what it raises, in the plan's file.
+    """
+    fixed = {name for step in plan.steps for name in _fixed_inputs(step)}
+    for step in plan.steps:
+        if isinstance(step, GraphStep):
+            with within(plan.source):
+                program = compile_(step.graph)
+            yield program, step.inputs, step.outputs
+            continue
+        node = step.traced.node
+        if isinstance(step, KernelStep):
+            yield step.kernel.program(threads), node.inputs, node.outputs
+        else:
+            yield HostCall(step, plan, fixed), node.inputs, node.outputs
 
 
 def _buffers(

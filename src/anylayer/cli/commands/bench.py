@@ -27,6 +27,7 @@ from anylayer.cli.command import (
     talk_options,
     threads_option,
 )
+from anylayer.cli.free import Assumed, assume_free_option, assumed
 from anylayer.inspect.tables import Column, plural
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 @click.command(
     cls=TakesInputs,
     short_help="Measure the run time of a network on one or several engines.",
-    epilog="\b\nExample:\n  anylayer bench deploy.prototxt --random-weights -e onnxruntime -e openvino --profile",
+    epilog="\b\nExample:\n  anylayer bench deploy.prototxt --random-weights -e onnxruntime -e openvino",
 )
 @network_options
 @engine_option(multiple=True, default="auto")
@@ -54,10 +55,10 @@ if TYPE_CHECKING:
     default=3.0,
     help="The time per engine, in seconds [3].",
 )
+@assume_free_option
 @input_option("an image, .npy or .npz; other inputs are seeded noise")
 @seed_option
 @random_weights_option
-@click.option("--profile", "profiled", is_flag=True, help="Show the time of each node, measured separately.")
 @shape_option
 @json_option
 @talk_options
@@ -66,10 +67,10 @@ def command(
     threads: int | None,
     runs: int | None,
     seconds: float,
+    assume_free: Assumed,
     inputs: tuple[str, ...],
     seed: int,
     random_weights: bool,
-    profiled: bool,
     shapes: Shapes,
     as_json: bool,
     quiet: bool,
@@ -83,7 +84,7 @@ def command(
     """
     from anylayer.cli.inputs import feed
 
-    net = read_net(**network)
+    net = assumed(read_net(**network), assume_free)
     arrays = feed(net, inputs, shapes_of(net, shapes), seed)
     if random_weights:
         net.fill(seed, {name: array.shape for name, array in arrays.items()})
@@ -92,18 +93,14 @@ def command(
     names = list(models)
     times = interleaved_times({n: partial(m, arrays) for n, m in models.items()}, runs, seconds * len(models))
     engine_of = {n: m.engine for n, m in models.items()}
-    profiles = {n: _profile(net, arrays, engine_of[n], threads) for n in names} if profiled else {}
     if as_json:
         from anylayer.cli.files import to_json
 
-        shown = _json_data(times, engine_of, models, profiles, arrays, threads)
+        shown = _json_data(times, engine_of, models, arrays, threads)
         shown["engines"].update({name: {"engine": name, "error": str(error)} for name, error in refused.items()})
         click.echo(to_json(shown))
     else:
         _show(times, engine_of, threads, refused)
-        for name, rows in profiles.items():
-            click.echo()
-            _show_profile(engine_of[name], rows)
     if refused:
         click.get_current_context().exit(1)
 
@@ -202,38 +199,10 @@ def _show(
         click.echo(plural(threads, "thread"))
 
 
-def _profile(net: Net, arrays: dict[str, Array], engine: str, threads: int | None) -> list[tuple[str, str, float]]:
-    from anylayer.inspect.profile import profile
-
-    return profile(net, arrays, engine, threads)
-
-
-_PROFILE = (
-    Column("node", 8, "middle", worth=8),
-    Column("type", 7, "middle"),
-    Column("ms", right=True),
-    Column("share", right=True),
-)
-
-
-def _show_profile(engine: str, rows: list[tuple[str, str, float]]) -> None:
-    """Print the time per node, the slowest first, and the share of each layer type."""
-    total = sum(s for _, _, s in rows) or 1.0
-    click.echo(f"{engine}, each node measured separately")
-    by_time = sorted(rows, key=lambda r: -r[2])
-    show(_PROFILE, [(n, kind, f"{s * 1e3:.3f}", f"{100 * s / total:.1f} %") for n, kind, s in by_time])
-    by_type: dict[str, float] = {}
-    for _, kind, spent in rows:
-        by_type[kind] = by_type.get(kind, 0.0) + spent
-    largest = sorted(by_type.items(), key=lambda t: -t[1])[:6]
-    click.echo("by type: " + ", ".join(f"{k} {100 * s / total:.1f} %" for k, s in largest))
-
-
 def _json_data(
     times: dict[str, list[float]],
     engine_of: dict[str, str],
     models: dict[str, Model],
-    profiles: dict[str, list[tuple[str, str, float]]],
     arrays: dict[str, Array],
     threads: int | None,
 ) -> dict[str, Any]:
@@ -244,6 +213,4 @@ def _json_data(
             "ms": _statistics(values),
             "host_calls": [{"node": n, "type": t, "reason": r} for n, t, r in models[name].host_calls],
         }
-        if name in profiles:
-            engines[name]["profile"] = [{"node": n, "type": t, "ms": s * 1e3} for n, t, s in profiles[name]]
     return {"inputs": {n: list(a.shape) for n, a in arrays.items()}, "threads": threads, "engines": engines}

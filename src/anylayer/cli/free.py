@@ -1,0 +1,59 @@
+"""The option --assume-free of commands that measure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from anylayer import Net
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Assumed = Mapping[str, Sequence[tuple[int, ...]] | str | None]
+"""The --assume-free options: layer type -> the shapes of its outputs, "same", or None."""
+
+_SHAPES = re.compile(r"\d{1,9}(,\d{1,9})*(;\d{1,9}(,\d{1,9})*)*")
+
+
+def _to_assumed(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> Assumed:
+    """Return `Foo` as {"Foo": None}, `Foo=same` as {"Foo": "same"}, `Foo=1,2;3` as {"Foo": [(1, 2), (3,)]}."""
+    found: dict[str, Sequence[tuple[int, ...]] | str | None] = {}
+    for value in values:
+        type_, equals, shapes = value.rpartition("=") if "=" in value else (value, "", "")
+        if not type_ or (equals and shapes != "same" and not _SHAPES.fullmatch(shapes)):
+            raise click.BadParameter(
+                "the value is TYPE, TYPE=same, or TYPE=N,C,H,W with one shape per output, separated by "
+                f"semicolons, got '{value}'",
+                ctx,
+                param,
+            )
+        if not equals or shapes == "same":
+            found[type_] = shapes or None
+        else:
+            found[type_] = [tuple(int(d) for d in shape.split(",")) for shape in shapes.split(";")]
+    return found
+
+
+def assume_free_option(function: F) -> F:
+    """Add --assume-free."""
+    return click.option(
+        "--assume-free",
+        multiple=True,
+        callback=_to_assumed,
+        metavar="TYPE[=SHAPES]",
+        help="Replace layers of this type by a stub that takes no time. SHAPES are those of its outputs "
+        "(1,64,28,28;1,10) or 'same'; by default those that its class or the file tells.",
+    )(function)
+
+
+def assumed(net: Net, types: Assumed) -> Net:
+    """Return the network with stubs for these types."""
+    if not types:
+        return net
+    from anylayer.inspect.free import assume_free
+
+    return assume_free(net, types)

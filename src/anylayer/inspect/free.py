@@ -1,0 +1,169 @@
+"""Assume that layers of some types take no time, to estimate what the rest of a network costs.
+
+A stub takes the place of such a layer, as a native kernel would: it gives arrays of zeros. So a layer can be
+weighed before it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from anylayer.compile.nodes import Definitions, trace_nodes
+from anylayer.errors import InputError, LayerError, nearest, need, wording
+from anylayer.inspect.costs import Steered
+from anylayer.layer import Definition
+from anylayer.layer.native import Program
+from anylayer.network import ABSENT, Array, Network, Node, Shape, TensorType
+from anylayer.source import TracedNode
+
+if TYPE_CHECKING:
+    from anylayer.api import Net
+
+SAME = "same"
+"""In place of shapes: each output has the shape of the first input."""
+Shapes = Sequence[Shape] | str | None
+"""The shapes of a layer's outputs, SAME, or None where the layer or the file tells them."""
+
+_STEERED = {
+    "NonMaxSuppression": "the number of boxes that it keeps",
+    "TopK": "what it sorts",
+    "NonZero": "the size of its output",
+    "Compress": "the size of its output",
+    "Unique": "the size of its output",
+    "If": "a branch",
+    "Loop": "the number of its steps",
+    "Scan": "the number of its steps",
+}
+"""Operators whose work depends on values, and what it is that depends on them."""
+_PYTHON = "it runs in Python, and its time may depend on values"
+
+
+class FreeLayer:
+    """A layer that is assumed to take no time: see layer.native.NativeNode."""
+
+    def __init__(self, node: Node, outputs: Sequence[TensorType]) -> None:
+        self.node = node
+        self.outputs = list(outputs)
+        self.internals: list[TensorType] = []
+        self.configuration = "assumed free"
+        self.notes = [f"assumed free, with outputs {', '.join(map(str, outputs))} of zeros"]
+        self._arrays = [np.zeros(t.shape, t.dtype) for t in outputs]
+        for array in self._arrays:
+            array.setflags(write=False)
+
+    def program(self, threads: int | None = None) -> Program:
+        """Return a function that gives zeros."""
+
+        def call(inputs: Sequence[Any], out: Sequence[Array | None] | None = None) -> list[Array]:
+            return self._arrays
+
+        return call
+
+    def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """Return zeros."""
+        return list(self._arrays)
+
+    def error(self, text: str) -> LayerError:
+        """Return a LayerError."""
+        return LayerError(text, self.node.place)
+
+
+class FreeType:
+    """A layer type that is assumed free: see layer.native.Kernel. `known` are the type's definitions, if any."""
+
+    origin = "assumed free"
+
+    def __init__(self, network: Network, known: Sequence[Definition], shapes: Shapes) -> None:
+        self._network, self._known, self._shapes = network, known, shapes
+
+    def __call__(self, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None = None) -> FreeLayer:
+        """Make a stub for a node. Raises LayerError where the shapes of its outputs are not known."""
+        if self._shapes is None:
+            return FreeLayer(node, self._found(node, types))
+        first = next((t for t in types if t != ABSENT), None)
+        own = dtype or (first.dtype if first is not None else np.dtype(np.float32))
+        shapes = self._shapes
+        if isinstance(shapes, str):
+            need(first is not None, f"{SAME}: the layer has no input whose shape its output could have")
+            shapes = [first.shape if first is not None else ()] * len(node.outputs)
+        need(
+            len(shapes) == len(node.outputs),
+            f"is assumed free with {len(shapes)} output shapes; it has {len(node.outputs)} outputs "
+            f"({', '.join(node.outputs)})",
+        )
+        return FreeLayer(node, [TensorType(shape, own) for shape in shapes])
+
+    def _found(self, node: Node, types: Sequence[TensorType]) -> list[TensorType]:
+        """Return the output types that the layer's class tells, or else the file."""
+        network = self._network
+        inputs: dict[str, TensorType | None] = {**network.inputs, **dict(zip(node.inputs, types))}
+        (traced,) = trace_nodes(network, [node], {node.type: self._known}, inputs, lenient=True)
+        found = [t for t in traced.outputs if t is not None]
+        if len(found) < len(node.outputs):
+            t = node.type
+            python = f"assume_free(net, {{'{t}': [(1, 64, 28, 28)]}}), or '{SAME}' for the shape of the input"
+            option = f"--assume-free {t}=1,64,28,28, or {t}={SAME} for the shape of the input"
+            raise LayerError(
+                "is assumed free, but neither a class with getMemoryShapes nor the file tells the shapes of its "
+                f"outputs. Give them: {wording(python, option)}"
+            )
+        return found
+
+
+def assume_free(net: Net, types: Mapping[str, Shapes]) -> Net:
+    """Return the network with stubs in place of the layers of these types.
+
+    types: layer type -> the shapes of its outputs, SAME, or None to take those that the layer's class (its
+    getMemoryShapes is enough) or the file tells. Raises InputError for a type that no layer has.
+    """
+    known = {node.type for node in net.network.nodes}
+    for type_ in types:
+        need(
+            type_ in known,
+            f"{net.network.source}: there is no layer of type '{type_}'{nearest(type_, known)}",
+            InputError,
+        )
+    other = copy(net)
+    other.definitions = dict(net.definitions)
+    for type_, shapes in types.items():
+        stub = FreeType(net.network, net.definitions[type_], shapes)
+        other.definitions[type_] = [Definition(type_, stub, stub.origin, (), stub)]
+    return other
+
+
+def free_types(definitions: Definitions) -> list[str]:
+    """Return the types that are assumed free, sorted."""
+    return sorted(t for t, found in definitions.items() if any(isinstance(d.kernel, FreeType) for d in found))
+
+
+def steered_by(traced: Iterable[TracedNode]) -> list[Steered]:
+    """Return the nodes whose work depends on values that come from layers that are assumed free.
+
+    With any of them, the times of the network are no estimate, because stubs give other values than the layers.
+    """
+    source: dict[str, str] = {}
+    found = []
+    for t in traced:
+        node = t.node
+        after = next((source[name] for name in node.inputs if name in source), "")
+        if isinstance(t.kernel, FreeLayer):
+            after = node.name
+        elif after:
+            found += [Steered(after, node.name, node.type, why) for why in _reasons(t)]
+        if after:
+            source.update(dict.fromkeys(node.outputs, after))
+    return found
+
+
+def _reasons(t: TracedNode) -> list[str]:
+    """Return how the work of a node depends on values."""
+    if t.is_host_call:
+        return [_PYTHON]
+    ops = t.body.ops if t.body is not None and t.kernel is None else []
+    named = [f"{o.op}: {_STEERED[o.op]}" for o in ops if o.op in _STEERED]
+    sized = any(not isinstance(d, int) for o in ops for v in o.outputs for d in v.shape)
+    return list(dict.fromkeys(named)) or (["the size of an array"] if sized else [])
