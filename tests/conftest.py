@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -17,8 +19,22 @@ settings.register_profile("fresh", database=None, print_blob=True)
 settings.load_profile("fixed")  # --hypothesis-profile=fresh draws new examples; see `make test-fresh`
 
 
+_home: TemporaryDirectory[str] | None = None
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # workers inherit the environment
+        global _home
+        _home = TemporaryDirectory(prefix="anylayer-home-")
+        os.environ["XDG_CONFIG_HOME"] = f"{_home.name}/config"  # no file of the user's own configuration is read
+        os.environ["POCL_CACHE_DIR"] = f"{_home.name}/pocl"
+        os.environ["PYOPENCL_NO_CACHE"] = "1"
     config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _home is not None:
+        _home.cleanup()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

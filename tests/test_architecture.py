@@ -51,7 +51,7 @@ MAY_IMPORT = {
 }
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 
-HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL"]
+HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL", "pyopencl"]
 """Packages that exactly one file imports."""
 
 FACES = ["click", "rich"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from anylayer.errors import FileError, InputError, nearest, need, need_name, reading, within, wording
 from anylayer.kernels.files import split
+from anylayer.kernels.opencl.files import OpenCL, opencl_of, user_file
 from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.native import Kernel
 from anylayer.layer.registry import registered
@@ -297,6 +298,7 @@ def read(
     *,
     layers: LayerSources | None = None,
     isolate: bool = False,
+    kernels: PathLike | Iterable[PathLike] | OpenCL | None = None,
     **options: Unpack[ReadOptions],
 ) -> Net:
     """Read a network of any format; its content decides which.
@@ -306,7 +308,8 @@ def read(
     .bin). layers: Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs,
     or a mapping of types to classes; they replace built-in layers of the same types. Libraries of native layers
     ("lib.so", or "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so
-    that a crash of its code becomes an error of the layer; calls are then slower.
+    that a crash of its code becomes an error of the layer; calls are then slower. kernels: configurations of
+    OpenCL kernels (.xml), or an OpenCL, which also names the device.
 
     options: those that the file's format has; None stands for an option that is not given. Caffe networks have
     dialect (the fork of Caffe the file was written for, where its layers mean different things in different
@@ -322,28 +325,41 @@ def read(
             raise FileError("there is no such file", str(path))
         sources, libraries = split(layers)
         own = load_layers(sources)
-        kernels: Mapping[str, Kernel] = _kernels(libraries, isolate)
+        given, personal = _kernels(libraries, isolate, opencl_of(kernels))
         users = {**registered(), **own}
-        bare = {type_.rpartition(">")[2] for type_ in [*users, *kernels]}
-        reader, network = _network(path, file, frozenset(bare.union(users, kernels)), options)
-    net = Net(network, users, kernels)
-    net.note_unused([*own, *kernels])
+        found = {**personal, **given}
+        defined = {*users, *(type_ for type_, kernel in found.items() if kernel.constants_are_blobs)}
+        defined |= {type_.rpartition(">")[2] for type_ in defined}
+        computed = frozenset(found).difference(defined)
+        reader, network = _network(path, file, frozenset(defined), computed, options)
+    types = {node.type for node in network.nodes}
+    net = Net(network, users, {**{t: k for t, k in personal.items() if t in types}, **given})
+    net.note_unused([*own, *given])
     if hasattr(reader, "complete"):
         reader.complete(network, net.definitions)
     return net
 
 
-def _kernels(libraries: Sequence[str], isolate: bool) -> Mapping[str, Kernel]:
-    """Load libraries of native layers; nothing of `kernels` is imported where there are none."""
-    if not libraries:
-        return {}
-    from anylayer.kernels.sources import load_kernels
+def _kernels(
+    libraries: Sequence[str], isolate: bool, opencl: OpenCL
+) -> tuple[Mapping[str, Kernel], Mapping[str, Kernel]]:
+    """Load libraries of native layers and configurations of OpenCL kernels. Return the kernels that they have, and
+    those of the user's own configuration. The rest of `kernels` is imported only where there are any."""
+    if not libraries and not opencl.files and not (opencl.user_file and user_file()):
+        return {}, {}
+    from anylayer.kernels.opencl.files import Settings
+    from anylayer.kernels.sources import load_kernels, load_user_kernels
 
-    return load_kernels(libraries, isolate)
+    settings = Settings(opencl)
+    return load_kernels(libraries, isolate, settings), load_user_kernels(settings)
 
 
 def _network(
-    path: Path, weights: Path | None, user_types: frozenset[str], options: Mapping[str, Any]
+    path: Path,
+    weights: Path | None,
+    user_types: frozenset[str],
+    kernel_types: frozenset[str],
+    options: Mapping[str, Any],
 ) -> tuple[Reader, Network]:
     """Read the network of a file, and return it with its reader. Refuse an option that the reader does not
     have."""
@@ -356,6 +372,8 @@ def _network(
             f"its options: {', '.join(map(_option, reader.OPTIONS)) or 'none'}",
             InputError,
         )
+    if kernel_types and getattr(reader, "KERNEL_TYPES", False):
+        given["kernel_types"] = kernel_types
     network = reader.read(path, weights, user_types=user_types, **given)
     with within(str(path)):
         need_produced(network)

@@ -96,13 +96,15 @@ class Node:
     `{"convolution_param": {"num_output": 64, "kernel_size": 3}}`; for TensorFlow it is `{"attr": {...}}`, for
     Keras `{"config": {...}}`, for ONNX `{"attribute": {...}}`, for OpenVINO `{"data": {...}}`. `blobs` are the
     weights, and `blob_names` their names, where the file names them. `lines` maps a dotted path in params
-    ("convolution_param.kernel_size") to its line in the file. `defaults` are values that a schema given with
-    the network (--proto) declares for absent fields. `in_place` says that the file overwrites input 0.
-    `settings` are the layer's fields besides `params` that change what it computes, as the file spells them: for
-    Caffe {"phase": "TRAIN"} and {"loss_weight": [1.0]}. `layout` is the order of axes of the node's values of rank
-    4: "NHWC", "NCHW", "" where the file does not say it, or "mixed" where the layers around it differ.
-    `opencv_layout` is the order in which OpenCV gives them to a layer's class, where that is not the file's.
-    `domain` and `version` are those of the operator set. `place` leads error messages:
+    ("convolution_param.kernel_size") to its line in the file, and `texts` maps one to the file's text of a value
+    that Python spells differently ("0.10"); a key without a dot is the name of an attribute of an IR of 2018.
+    `defaults` are values that a schema given with the network (--proto) declares for absent fields. `in_place`
+    says that the file overwrites input 0. `settings` are the layer's fields besides `params` that change what it
+    computes, as the file spells them: for Caffe {"phase": "TRAIN"} and {"loss_weight": [1.0]}. `layout` is the
+    order of axes of the node's values of rank 4: "NHWC", "NCHW", "" where the file does not say it, or "mixed"
+    where the layers around it differ. `opencv_layout` is the order in which OpenCV gives them to a layer's class,
+    where that is not the file's. `domain` and `version` are those of the operator set. `place` leads error
+    messages:
     "deploy.prototxt:41: layer 'conv1' (Convolution)".
     """
 
@@ -122,6 +124,7 @@ class Node:
     domain: str = ""
     version: int = 0
     blob_names: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from anylayer.errors import InputError
+from anylayer.errors import EngineError, InputError
 from anylayer.kernels.compiler import Build, compiler
 
 ROOT = Path(__file__).parent.parent.parent
@@ -56,3 +56,16 @@ def examples(built: Built) -> Path:
 def probe(built: Built) -> Path:
     """The library of probe.cpp: small layers, each of which shows one rule."""
     return built("probe", HERE / "probe.cpp")
+
+
+@pytest.fixture(scope="session")
+def opencl_device() -> str:
+    """The name of the OpenCL device of the tests; skips the test, with the reason, where there is none."""
+    reason = "pyopencl is not installed"
+    pytest.importorskip("pyopencl", reason=reason)
+    from anylayer.libraries.pyopencl import device
+
+    try:
+        return device("").name
+    except EngineError as error:
+        pytest.skip(str(error))

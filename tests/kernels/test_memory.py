@@ -11,7 +11,7 @@ import pytest
 
 import anylayer
 from anylayer.compile.plan import KernelStep
-from anylayer.kernels.call import _mark, _marks
+from anylayer.kernels.marks import mark, marks
 from anylayer.network import Array
 from anylayer.runtime.run import PlanRunner
 from anylayer.runtime.scratch import scratch_types
@@ -129,8 +129,8 @@ def test_plans_without_native_layers_have_no_such_memory(tmp_path: Path) -> None
 def test_marks_show_what_was_not_written(dtype: str, shape: tuple[int, ...]) -> None:
     array = np.empty(shape, dtype)
     for turn in (0, 1):
-        _mark(array, turn)
-        assert _marks(array, turn).shape == shape
-        assert _marks(array, turn).all()
+        mark(array, turn)
+        assert marks(array, turn).shape == shape
+        assert marks(array, turn).all()
         array[...] = 1
-        assert not _marks(array, turn).any()
+        assert not marks(array, turn).any()

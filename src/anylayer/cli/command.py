@@ -179,6 +179,27 @@ def network_options(function: F) -> F:
                 help="Your layers: FILE.py or a library (anylayer build); the file is executed.",
             ),
             click.option("--isolate", is_flag=True, help="Run libraries of layers in child processes."),
+            click.option(
+                "-c", "--kernels", multiple=True, metavar="FILE", help="OpenCL kernels of layers: FILE.xml."
+            ),
+            click.option("--device", default="", metavar="NAME", help="The OpenCL device: GPU, CPU or a name."),
+            click.option(
+                "--dump-kernels",
+                type=click.Path(path_type=Path),
+                metavar="DIR",
+                help="Write OpenCL programs to DIR.",
+            ),
+            click.option(
+                "--kernel-folder",
+                "kernel_folders",
+                multiple=True,
+                type=click.Path(path_type=Path),
+                metavar="DIR",
+                help="Another folder in which sources of OpenCL kernels may be.",
+            ),
+            click.option(
+                "--no-user-kernels", is_flag=True, help="Leave out the kernels of your configuration folder."
+            ),
             click.option("--dialect", metavar="NAME", help="The fork of Caffe that the file was written for."),
             click.option("--proto", type=click.Path(path_type=Path), help="The caffe.proto of that fork."),
             click.option(
@@ -193,7 +214,8 @@ def network_options(function: F) -> F:
     )
 
 
-NETWORK = ("model", "weights", "layers", "isolate", "dialect", "proto", "phase", "level", "stage")
+OPENCL = ("kernels", "device", "dump_kernels", "kernel_folders", "no_user_kernels")
+NETWORK = ("model", "weights", "layers", "isolate", *OPENCL, "dialect", "proto", "phase", "level", "stage")
 """The arguments of `read_net`: the names of the options of `network_options`."""
 
 
@@ -253,15 +275,22 @@ def read_net(
     level: int,
     stage: Sequence[str],
     isolate: bool,
+    kernels: Sequence[str],
+    device: str,
+    dump_kernels: Path | None,
+    kernel_folders: Sequence[Path],
+    no_user_kernels: bool,
 ) -> Net:
     """Read the network that the options of `network_options` describe."""
     import anylayer
+    from anylayer.kernels.opencl.files import OpenCL
 
     return anylayer.read(
         model,
         weights,
         layers=layers,
         isolate=isolate,
+        kernels=OpenCL(kernels, device, dump_kernels, kernel_folders, not no_user_kernels),
         dialect=dialect,
         proto=proto,
         phase=phase if phase != "TEST" else None,  # the defaults hold for every format

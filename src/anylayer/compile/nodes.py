@@ -323,7 +323,8 @@ def _take_kernel(traced: TracedNode, network: Network) -> None:
     if bound is None or kernel is None or traced.is_constant:
         return
     known = [t for t in traced.inputs if t is not None]
-    native = bound.instance if bound.definition.native_only else kernel(traced.node, known, network.dtype)
+    given = [t for t in traced.outputs if t is not None]
+    native = bound.instance if bound.definition.native_only else kernel(traced.node, known, network.dtype, given)
     need_memory(sum(map(size, [*known, *native.outputs, *native.internals])), "it")
     for i, (kind, wanted) in enumerate(zip(native.outputs, traced.outputs)):
         if wanted is not None and kind != wanted:

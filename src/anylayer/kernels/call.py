@@ -12,6 +12,7 @@ import numpy as np
 
 from anylayer.errors import LayerError
 from anylayer.kernels import abi
+from anylayer.kernels.marks import mark, marks
 from anylayer.kernels.params import Arena
 from anylayer.network import ABSENT, Array, TensorType
 
@@ -150,7 +151,7 @@ class Program:
     ) -> list[Array]:
         """Call the layer with conversions; the first time, with checks."""
         layer = self._layer
-        given = [None if x is None else _handed(slot, x) for slot, x in zip(layer.inputs, inputs)]
+        given = [None if x is None else handed(slot, x) for slot, x in zip(layer.inputs, inputs)]
         memory: list[Array] = []
         for i, slot in enumerate(layer.results):
             buffer = None if out is None or not slot.plain else out[i]
@@ -162,7 +163,7 @@ class Program:
         results = []
         for i, (slot, array) in enumerate(zip(layer.results, memory)):
             buffer = None if out is None or slot.plain else out[i]
-            results.append(_returned(slot, array, buffer))
+            results.append(returned(slot, array, buffer))
         return results
 
     def _call(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
@@ -192,18 +193,18 @@ class Program:
         for i, (x, copy) in enumerate(zip(given, copies)):
             if x is not None and copy is not None and x.tobytes() != copy.tobytes():
                 raise self._wrong(f"forward writes to input {i}, which other layers may read")
-        left = {i: _marks(memory[i], 0) for i in fresh}
-        if any(marks.any() for i, marks in left.items() if memory[i].dtype.kind != "f"):
+        left = {i: marks(memory[i], 0) for i in fresh}
+        if any(where.any() for i, where in left.items() if memory[i].dtype.kind != "f"):
             self._marked(frame, memory, 1)
             self._call(frame, [None if x is None else x.copy() for x in given], memory)
             for i in fresh:
                 if memory[i].dtype.kind != "f":
-                    left[i] &= _marks(memory[i], 1)
-        for i, marks in left.items():
-            count = int(np.count_nonzero(marks))
+                    left[i] &= marks(memory[i], 1)
+        for i, where in left.items():
+            count = int(np.count_nonzero(where))
             if count:
                 raise self._wrong(
-                    f"forward leaves {count} of {marks.size} values of output {i} without a value: it must write "
+                    f"forward leaves {count} of {where.size} values of output {i} without a value: it must write "
                     "all of them, and read nothing from outputs and internal arrays that it has not written"
                 )
         layer.checked = True
@@ -211,42 +212,19 @@ class Program:
     def _marked(self, frame: _Frame, memory: Sequence[Array], turn: int) -> None:
         for slot, array in zip(self._layer.results, memory):
             if slot.in_place < 0:
-                _mark(array, turn)
+                mark(array, turn)
         for array in frame.internals:
-            _mark(array, turn)
+            mark(array, turn)
 
     def _wrong(self, rule: str) -> LayerError:
         return LayerError(f"{self._layer.library.name}: {rule}", self._layer.node.place)
-
-
-_NANS = {2: 0x7E5A, 4: 0x7FE5A11A, 8: 0x7FF8A11AA11AA11A}
-"""Quiet NaNs of a payload that no computation gives, by the size of the type."""
-_BYTES = (0xA5, 0x5A)
-
-
-def _marker(array: Array, turn: int) -> int:
-    """Return the bits of an element that shows where nothing was written."""
-    if array.dtype.kind == "f":
-        return _NANS[array.itemsize]
-    return int.from_bytes([_BYTES[turn]] * array.itemsize)
-
-
-def _mark(array: Array, turn: int) -> None:
-    """Fill an array with a value that shows where nothing was written."""
-    array.view(f"u{array.itemsize}").fill(_marker(array, turn))
-
-
-def _marks(array: Array, turn: int) -> Array:
-    """Return where an array still has what `_mark` filled in."""
-    found: Array = np.asarray(array.view(f"u{array.itemsize}") == _marker(array, turn))
-    return found
 
 
 def _aligned(array: Array) -> Array:
     return np.array(array, order="C", copy=True)
 
 
-def _handed(slot: Slot, array: Array) -> Array:
+def handed(slot: Slot, array: Array) -> Array:
     """Return an input as the layer sees it."""
     if slot.seen == ABSENT:
         return array
@@ -255,7 +233,7 @@ def _handed(slot: Slot, array: Array) -> Array:
     return made if made.flags.aligned else _aligned(made)
 
 
-def _returned(slot: Slot, array: Array, buffer: Array | None) -> Array:
+def returned(slot: Slot, array: Array, buffer: Array | None) -> Array:
     """Return an output as the network has it, in `buffer` where there is one."""
     turned = array if slot.back is None else array.transpose(slot.back)
     if buffer is not None and buffer is not array:

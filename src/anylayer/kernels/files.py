@@ -35,6 +35,11 @@ def is_library(source: object) -> bool:
     return name.endswith(SUFFIXES) or ".so." in name
 
 
+def is_configuration(source: object) -> bool:
+    """Return whether a file is named like a configuration of OpenCL kernels."""
+    return str(source).lower().endswith(".xml")
+
+
 def split(sources: Any) -> tuple[list[Any] | Mapping[str, Any], list[str]]:
     """Return the sources of layers that are no libraries, and the libraries ("lib.so" or "Type=lib.so")."""
     if isinstance(sources, Mapping):

@@ -20,7 +20,7 @@ import numpy as np
 from anylayer import errors
 from anylayer.errors import AnyLayerError, FileError, LayerError, TraceError
 from anylayer.kernels.files import need_library
-from anylayer.network import Array, Node, TensorType
+from anylayer.network import Array, Network, Node, TensorType
 
 _COMMAND = (sys.executable, "-m", "anylayer.kernels.child")
 
@@ -101,12 +101,22 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 class IsolatedType:
     """A layer type of an isolated library. Calling it makes an IsolatedNode."""
 
+    constants_are_blobs = True
+
     def __init__(self, library: IsolatedLibrary, name: str) -> None:
         self.library, self.type, self.origin = library, name, library.path
         self.__doc__ = library.types[name]
 
+    def within(self, network: Network) -> IsolatedType:
+        """Return this type: a library states the shapes of outputs itself."""
+        return self
+
     def __call__(
-        self, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None = None
+        self,
+        node: Node,
+        types: Sequence[TensorType],
+        dtype: np.dtype[Any] | None = None,
+        outputs: Sequence[TensorType] | None = None,
     ) -> IsolatedNode:
         """Make an instance in the child process. Raises LayerError."""
         return IsolatedNode(self, node, types, dtype)

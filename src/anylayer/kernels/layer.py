@@ -17,7 +17,7 @@ from anylayer.kernels.library import Library
 from anylayer.kernels.negotiation import Edge, Negotiation, is_turned
 from anylayer.kernels.params import Arena, need_known, node_of
 from anylayer.layer.order import permutation, permuted
-from anylayer.network import ABSENT, Array, Node, Shape, TensorType
+from anylayer.network import ABSENT, Array, Network, Node, Shape, TensorType
 
 _INTERNAL_LIMIT = 1000
 """The number of internal arrays that a layer may have at most."""
@@ -28,13 +28,25 @@ _VALUES_LIMIT = 2**31 - 1
 class NativeType:
     """A layer type that a library defines. Calling it makes a NativeLayer."""
 
+    constants_are_blobs = True
+
     def __init__(self, library: Library, name: str) -> None:
         self.library, self.type = library, name
         self.origin = library.path
         self.functions = library.types[name]
         self.__doc__ = (self.functions.description or b"").decode("utf-8", "replace")
 
-    def __call__(self, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None = None) -> NativeLayer:
+    def within(self, network: Network) -> NativeType:
+        """Return this type: a library states the shapes of outputs itself."""
+        return self
+
+    def __call__(
+        self,
+        node: Node,
+        types: Sequence[TensorType],
+        dtype: np.dtype[Any] | None = None,
+        outputs: Sequence[TensorType] | None = None,
+    ) -> NativeLayer:
         """Make an instance for a node and these input types. `dtype` is the one element type that the network's
         values have, where its format knows only one. Raises LayerError."""
         return NativeLayer(self, node, types, dtype)

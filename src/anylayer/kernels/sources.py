@@ -1,4 +1,4 @@
-"""Tell the libraries among the sources of layers from the rest, and which kernel computes which layer type."""
+"""Load libraries of layers and configurations of OpenCL kernels; say which kernel computes which layer type."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anylayer.errors import DialectError, InputError, nearest, need, wording
+from anylayer.errors import AnyLayerError, DialectError, InputError, nearest, need, wording
+from anylayer.kernels.files import is_configuration
 from anylayer.kernels.isolated import IsolatedLibrary, IsolatedType
 from anylayer.kernels.layer import NativeType
 from anylayer.kernels.library import Library, load_library
+from anylayer.kernels.opencl.files import OpenCL, Settings, user_file
+from anylayer.kernels.opencl.layer import Configuration, OpenCLType
 from anylayer.layer import Definition
 from anylayer.layer.bound import choose
 from anylayer.layer.native import Kernel
@@ -18,20 +21,25 @@ from anylayer.network import Network, Node
 
 _CONSTANTS_AS_BLOBS = ("onnx", "openvino", "tensorflow")
 """The formats whose readers make blobs of the constant inputs of a user's layer."""
-AnyType = NativeType | IsolatedType
+AnyType = NativeType | IsolatedType | OpenCLType
+AnyLibrary = Library | IsolatedLibrary | Configuration
 
 
-def load_kernels(sources: Sequence[str], isolate: bool = False) -> dict[str, AnyType]:
-    """Load libraries and return the kernel of each layer type. "Type=lib.so" chooses the library of a type.
+def load_kernels(
+    libraries: Sequence[str], isolate: bool = False, settings: Settings | None = None
+) -> dict[str, AnyType]:
+    """Load libraries and the configurations that `settings` name. Return the kernel of each layer type.
+    "Type=lib.so" and "Type=kernels.xml" choose the file of a type.
 
     With `isolate` each library is loaded in a child process, so that a crash of its code is an error of the layer.
 
-    Raises FileError for a file that is no library of layers, InputError where two libraries have the same type and
-    none is chosen.
+    Raises FileError for a file that is neither, InputError where two files have the same type and none is chosen.
     """
     found: dict[str, AnyType] = {}
     chosen: dict[str, AnyType] = {}
-    open_ = _Opener(isolate)
+    settings = settings or Settings(OpenCL())
+    open_ = _Opener(isolate, settings)
+    sources = [*libraries, *map(str, settings.asked.files)]
     for source in sources:
         type_, _, rest = source.partition("=")
         if rest and not Path(source).exists():
@@ -41,23 +49,47 @@ def load_kernels(sources: Sequence[str], isolate: bool = False) -> dict[str, Any
         for name in library.types:
             other = found.get(name)
             if other is not None and other.library is not library and name not in _named(sources):
-                raise InputError(
-                    f"two libraries have layer type '{name}': {other.origin} and {source}. Choose one: "
-                    + wording(f"layers=[..., '{name}={source}']", f"-l {name}={source}")
-                )
+                raise _ambiguous(name, other.origin, source)
             found[name] = open_.kernel(library, name)
     return {**found, **chosen}
 
 
+def _ambiguous(name: str, one: str, other: str) -> InputError:
+    """Return the error for two files that have the same layer type."""
+    opencl = is_configuration(other)
+    argument, option = ("kernels", "-c") if opencl else ("layers", "-l")
+    what = "files" if opencl else "libraries"
+    return InputError(
+        f"two {what} have layer type '{name}': {one} and {other}. Choose one: "
+        + wording(f"{argument}=[..., '{name}={other}']", f"{option} {name}={other}")
+    )
+
+
+def load_user_kernels(settings: Settings) -> dict[str, OpenCLType]:
+    """Return the kernels of the user's own configuration; none where there is no such file or it is not wanted."""
+    path = user_file() if settings.asked.user_file else None
+    if path is None:
+        return {}
+    try:
+        return Configuration(str(path), settings).kernels
+    except AnyLayerError as error:
+        remedy = wording("kernels=OpenCL(user_file=False)", "--no-user-kernels")
+        error.message += f". To do without the kernels of your configuration folder: {remedy}"
+        raise
+
+
 class _Opener:
-    """Opens libraries, in this process or each in a child process."""
+    """Opens libraries, in this process or each in a child process, and configurations."""
 
-    def __init__(self, isolate: bool) -> None:
-        self._isolate = isolate
+    def __init__(self, isolate: bool, settings: Settings) -> None:
+        self._isolate, self._settings = isolate, settings
         self._opened: dict[Path, IsolatedLibrary] = {}
+        self._read: dict[Path, Configuration] = {}
 
-    def __call__(self, path: str) -> Library | IsolatedLibrary:
-        """Open a library."""
+    def __call__(self, path: str) -> AnyLibrary:
+        """Open a library or a configuration, once."""
+        if is_configuration(path):
+            return self._read.setdefault(Path(path).resolve(), Configuration(path, self._settings))
         if not self._isolate:
             return load_library(path)
         place = Path(path).resolve()
@@ -65,8 +97,10 @@ class _Opener:
             self._opened[place] = IsolatedLibrary(path)
         return self._opened[place]
 
-    def kernel(self, library: Library | IsolatedLibrary, name: str) -> AnyType:
+    def kernel(self, library: AnyLibrary, name: str) -> AnyType:
         """Return the kernel of a layer type."""
+        if isinstance(library, Configuration):
+            return library.kernels[name]
         if isinstance(library, IsolatedLibrary):
             return IsolatedType(library, name)
         return NativeType(library, name)
@@ -93,6 +127,7 @@ def with_kernels(
     made: dict[str, list[Definition]] = {}
     for type_, found in definitions.items():
         kernel = kernel_of(type_, kernels)
+        kernel = None if kernel is None else kernel.within(network)
         known = [d for d in found if not d.is_code]
         if any(d.built_in for d in known) and not _fits(type_, known, network):
             known = []

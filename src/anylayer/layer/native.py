@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from anylayer.network import Array, Node, TensorType
+from anylayer.network import Array, Network, Node, TensorType
 
 
 class Program(Protocol):
@@ -40,9 +40,23 @@ class NativeNode(Protocol):
 
 
 class Kernel(Protocol):
-    """A layer type of a library. `origin` is the library's file."""
+    """A layer type of a library or of a configuration of OpenCL kernels. `origin` is its file.
+
+    `constants_are_blobs` says that constant inputs of its nodes are blobs, in formats that have no blobs.
+    """
 
     origin: str
+    constants_are_blobs: bool
 
-    def __call__(self, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None = None) -> NativeNode:
-        """Make an instance. Raises LayerError where the layer refuses the node."""
+    def within(self, network: Network) -> Kernel:
+        """Return the kernel for nodes of a network."""
+
+    def __call__(
+        self,
+        node: Node,
+        types: Sequence[TensorType],
+        dtype: np.dtype[Any] | None = None,
+        outputs: Sequence[TensorType] | None = None,
+    ) -> NativeNode:
+        """Make an instance. `outputs` are the types that the NumPy class of the type gives, None where there is
+        no class. Raises LayerError where the layer refuses the node."""

@@ -45,7 +45,8 @@ class Reader(Protocol):
     A reader may define two more functions. `complete(network, definitions)` is called after `read` with the
     definitions of each layer type, and sets params that the layer classes compute from the network. `prove(files,
     params)` compares the parameters in files that the format's writer has written (see
-    anylayer.source.Written.params).
+    anylayer.source.Written.params). With KERNEL_TYPES = True `read` also takes `kernel_types`, the layer types
+    that OpenCL kernels compute, and keeps the attributes of their layers.
     """
 
     WHAT: str

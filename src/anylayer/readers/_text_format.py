@@ -68,13 +68,14 @@ class _Parser:
     """A parser that reads the text in one pass.
 
     `kind` and `token` are the current token: kind "word", "number", "quote" or "sign", or "end" after the last
-    one.
+    one. `spelled` is the text of the last number.
     """
 
     def __init__(self, text: str, file: str, raw: bool = False) -> None:
         self.source, self.file, self.raw = text, file, raw
         self.position, self.line = 0, 1
         self.kind, self.token, self.token_line = "", "", 1
+        self.spelled = ""
         self.next()
 
     def fail(self, rule: str, line: int | None = None) -> FileError:
@@ -133,7 +134,12 @@ class _Parser:
         if self.kind == "sign" and self.token == "[":
             self.list(block, name, colon, depth)
         else:
-            block.add(name, self.value(name, colon, depth), line)
+            self.add(block, name, self.value(name, colon, depth), line)
+
+    def add(self, block: Block, name: str, value: Value, line: int) -> None:
+        """Add a value to a block, with its text if it is a float that Python spells differently."""
+        text = self.spelled if type(value) is float and self.spelled and self.spelled != str(value) else ""
+        block.add(name, value, line, text)
 
     def name(self) -> str:
         if self.kind == "word":
@@ -166,7 +172,7 @@ class _Parser:
             return
         while True:
             line = self.token_line
-            block.add(name, self.value(name, colon, depth), line)
+            self.add(block, name, self.value(name, colon, depth), line)
             if self.kind == "sign" and self.token == "]":
                 self.next()
                 return
@@ -196,7 +202,7 @@ class _Parser:
         raise self.fail(f"expected a value after '{name}:', got {self.found()}")
 
     def word(self) -> Value:
-        word = self.token
+        word, self.spelled = self.token, ""
         self.next()
         if word in ("true", "false", "True", "False"):
             return Flag(word.lower() == "true")
@@ -206,7 +212,7 @@ class _Parser:
         if self.kind == "number":
             return self.number("-")
         if self.kind == "word" and self.token.lower() in _SPECIALS:
-            special = _SPECIALS[self.token.lower()]
+            special, self.spelled = _SPECIALS[self.token.lower()], ""
             self.next()
             return -special
         raise self.fail(f"expected a number after '-', got {self.found()}")
@@ -219,9 +225,11 @@ class _Parser:
         if _INTEGER.fullmatch(token):
             octal = token.startswith("0") and token.isdigit()
             value = int(sign + token, 8 if octal else 16 if token[:2] in ("0x", "0X") else 10)
+            self.spelled = ""
             return value if -(2**63) <= value < 2**64 else _float(value)
         if _DECIMAL.fullmatch(token) and not (token.isdigit() and token.startswith("0")):
-            return float(sign + token.rstrip("fF"))
+            self.spelled = sign + token.rstrip("fF")
+            return float(self.spelled)
         raise self.fail(f"'{shown(Word(token))}' is not a number", line)
 
     def strings(self) -> str:

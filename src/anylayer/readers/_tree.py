@@ -23,11 +23,15 @@ Value = Union[int, float, str, "Block", StoredBlob]
 
 @dataclass(slots=True)
 class Entry:
-    """One occurrence of a field in a message, and its line in the file."""
+    """One occurrence of a field in a message, and its line in the file.
+
+    `text` is the file's spelling of a float that Python spells differently ("0.10"), else "".
+    """
 
     name: str
     value: Value
     line: int
+    text: str = ""
 
 
 @dataclass(slots=True)
@@ -60,9 +64,9 @@ class Block:
         """Return a FileError at `line`, by default at the first line of this block."""
         return FileError(rule, self.place(line))
 
-    def add(self, name: str, value: Value, line: int | None = None) -> None:
+    def add(self, name: str, value: Value, line: int | None = None, text: str = "") -> None:
         """Append one occurrence of a field, by default at the line of this block."""
-        self.entries.append(Entry(name, value, self.line if line is None else line))
+        self.entries.append(Entry(name, value, self.line if line is None else line, text))
 
     def all(self, name: str) -> list[Value]:
         """Return every value of a field."""
@@ -158,6 +162,19 @@ class Block:
             if isinstance(e.value, Block):
                 for inner, line in e.value.lines(path + ".").items():
                     found.setdefault(inner, line)
+        return found
+
+    def spellings(self, prefix: str = "") -> dict[str, str]:
+        """Return the file's spelling of floats that Python spells differently, by dotted path. The values of a
+        repeated field are separated by commas."""
+        found: dict[str, str] = {}
+        spelled = {e.name for e in self.entries if e.text}
+        for name in spelled:
+            found[prefix + name] = ",".join(e.text or str(e.value) for e in self.entries if e.name == name)
+        for e in self.entries:
+            if isinstance(e.value, Block):
+                for inner, text in e.value.spellings(f"{prefix}{e.name}.").items():
+                    found.setdefault(inner, text)
         return found
 
 

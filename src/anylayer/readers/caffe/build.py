@@ -145,6 +145,7 @@ def _node(layer: Draft, options: Options) -> Node:
         defaults=absent(block, definitions, options.schema),
         place=layer.place,
         lines=block.lines() if block.line else {},
+        texts=block.spellings() if block.line else {},
         in_place=bool(layer.tops and layer.bottoms and layer.tops[0] == layer.bottoms[0]),
         settings=_settings(block, options.state.phase),
         layout="NCHW",

@@ -25,6 +25,7 @@ from anylayer.readers.openvino.weights import Weights
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 OPTIONS: dict[str, Option] = {}
+KERNEL_TYPES = True
 _IR = "an OpenVINO model (IR)"
 _NEWEST_VERSION = 11
 _VERSIONS = "versions 2 to 7, 10 and 11 are supported"
@@ -35,10 +36,17 @@ def match(path: Path) -> bool:
     return path.is_file() and describe(path) == _IR
 
 
-def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str] = frozenset()) -> Network:
+def read(
+    model: Path,
+    weights: Path | None = None,
+    *,
+    user_types: frozenset[str] = frozenset(),
+    kernel_types: frozenset[str] = frozenset(),
+) -> Network:
     """Read an IR. `weights` is its .bin file, by default the file of the same name in the same folder.
 
     The constant inputs of layers whose types the user defines (`user_types`) become their blobs.
+    Layers of `kernel_types` in an IR of 2018 keep their attributes and blobs.
     Raise FileError, NetworkError or LayerError. Each names the file and, if known, the line.
     """
     with within(str(model)):
@@ -52,7 +60,7 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
         if int(version) >= 10:
             return read_ir(root, str(model), file, user_types)
         need(2 <= int(version) <= 7, f"its version is {version}; {_VERSIONS}", FileError)
-        return read_legacy(root, str(model), file, user_types)
+        return read_legacy(root, str(model), file, user_types, kernel_types)
 
 
 def _weights(model: Path, weights: Path | None) -> Weights:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Union
 
 from anylayer.network import Flag
@@ -33,6 +34,11 @@ def typed(text: str) -> AttributeValue:
     values = [_scalar(part.strip()) for part in text.split(",")]
     numbers = [value for value in values if value is not None]
     return numbers if len(numbers) == len(values) else text
+
+
+def other_texts(values: Mapping[str, AttributeValue], data: Mapping[str, str]) -> dict[str, str]:
+    """Return the file's texts of the values in params' message "data" that Python spells differently."""
+    return {f"data.{name}": data[name] for name, value in values.items() if data[name] != str(value)}
 
 
 def _scalar(text: str) -> int | float | None:

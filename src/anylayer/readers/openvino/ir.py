@@ -8,11 +8,11 @@ from typing import Any
 
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Definition, Registry
+from anylayer.libraries.markup import Element
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._names import unique
-from anylayer.readers.openvino.attributes import typed
+from anylayer.readers.openvino.attributes import other_texts, typed
 from anylayer.readers.openvino.layers import IrLayer, OpenShape, Port, read_layers, size, split_names
-from anylayer.readers.openvino.markup import Element
 from anylayer.readers.openvino.weights import Weights, dtype_of, has_dtype
 
 _STORED = ("offset", "size", "element_type", "shape")
@@ -139,6 +139,7 @@ def _node(reading: _Reading, layer: IrLayer) -> Node:
         params={"data": values, "version": layer.version} if layer.version else {"data": values},
         blobs=blobs,
         place=layer.place,
+        texts=other_texts(values, data),
     )
 
 

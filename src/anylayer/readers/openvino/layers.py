@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.libraries.markup import Element
 from anylayer.readers._limits import MAX_NODES, MAX_RANK
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._order import computing_order
-from anylayer.readers.openvino.markup import Element
 
 OpenShape = tuple["int | None", ...]
 """A shape in which a dynamic size is None."""

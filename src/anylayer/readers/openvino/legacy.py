@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 
-from anylayer.errors import FileError, LayerError, NetworkError, at, need
+from anylayer.errors import AnyLayerError, FileError, LayerError, NetworkError, at, need
 from anylayer.layer import Registry
+from anylayer.libraries.markup import Element
 from anylayer.network import Array, Network, Preprocess, Shape, TensorType
+from anylayer.readers.openvino.attributes import other_texts
 from anylayer.readers.openvino.layers import IrLayer, read_layers, size
 from anylayer.readers.openvino.legacy_layer import LegacyLayer, attributes_of, blobs_of
 from anylayer.readers.openvino.legacy_types import TYPES, ambiguous_type, translate
-from anylayer.readers.openvino.markup import Element
 from anylayer.readers.openvino.weights import Weights
 
 _DIALECT = "openvino"
 _INPUT = "input"
 
 
-def read_legacy(root: Element, file: str, weights: Weights, user_types: frozenset[str]) -> Network:
+def read_legacy(
+    root: Element, file: str, weights: Weights, user_types: frozenset[str], kernel_types: frozenset[str]
+) -> Network:
     """Return the network of an IR of version 2 to 7, translated to Caffe's layers.
 
-    A layer of an unknown type keeps its attributes, as {"data": {...}}, and its blobs, each with one axis.
+    A layer of an unknown type keeps its attributes, as {"data": {...}}, and its blobs, each with one axis. So does
+    one of `kernel_types`, unless it has no blobs and is a single layer of the same type in Caffe.
     """
     network = Network(
         name=root.attributes.get("name", ""), format="caffe", inputs={}, nodes=[], outputs={}, dialect=_DIALECT,
@@ -41,7 +46,9 @@ def read_legacy(root: Element, file: str, weights: Weights, user_types: frozense
                 _input(network, layer)
                 continue
             legacy = _legacy_layer(layer, weights, precision)
-            if layer.type in user_types or layer.type not in TYPES:
+            if layer.type in kernel_types:
+                legacy = _translated_alone(legacy)
+            elif layer.type in user_types or layer.type not in TYPES:
                 if layer.type in known and layer.type not in user_types:
                     raise ambiguous_type(legacy)
                 _keep(legacy)
@@ -72,6 +79,21 @@ def _keep(layer: LegacyLayer) -> None:
     data = {name: layer.value(name) for name in layer.attributes}
     layer.add(layer.type, {"data": data} if data else {}, blobs=list(layer.blobs.values()))
     layer.nodes[-1].blob_names = list(layer.blobs)
+    layer.nodes[-1].texts = other_texts(data, layer.attributes)
+
+
+def _translated_alone(layer: LegacyLayer) -> LegacyLayer:
+    """Return the layer as one Caffe node of the same type, with the file's texts of attributes where it is one and
+    has no blobs; otherwise as a node that is kept."""
+    if not layer.blobs and layer.type in TYPES:
+        made = LegacyLayer(layer.layer, layer.attributes, layer.blobs, layer.inputs)
+        with suppress(AnyLayerError):
+            _translate(made)
+            if [node.type for node in made.nodes] == [layer.type] and made.nodes[0].inputs == layer.inputs:
+                made.nodes[0].texts = dict(layer.attributes)
+                return made
+    _keep(layer)
+    return layer
 
 
 def _translate(layer: LegacyLayer) -> None:

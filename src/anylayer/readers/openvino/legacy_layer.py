@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import FileError, LayerError, need
+from anylayer.libraries.markup import Element
 from anylayer.network import Array, Flag, Node, Shape
 from anylayer.readers.openvino.attributes import typed
 from anylayer.readers.openvino.layers import IrLayer, OpenShape, size
-from anylayer.readers.openvino.markup import Element
 from anylayer.readers.openvino.weights import Weights
 
 _NO_DATA = frozenset({"input", "output", "blobs", "weights", "biases", "port", "body", "port_map", "back_edges"})

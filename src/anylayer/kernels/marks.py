@@ -1,0 +1,30 @@
+"""Marks in memory that show where a kernel has written nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anylayer.network import Array
+
+_NANS = {2: 0x7E5A, 4: 0x7FE5A11A, 8: 0x7FF8A11AA11AA11A}
+"""Quiet NaNs of a payload that no computation gives, by the size of the type."""
+_BYTES = (0xA5, 0x5A)
+
+
+def _marker(array: Array, turn: int) -> int:
+    """Return the bits of an element that shows where nothing was written."""
+    if array.dtype.kind == "f":
+        return _NANS[array.itemsize]
+    return int.from_bytes([_BYTES[turn]] * array.itemsize)
+
+
+def mark(array: Array, turn: int) -> None:
+    """Fill an array with a value that shows where nothing was written. Turns 0 and 1 have different values for
+    integers, which may be results."""
+    array.view(f"u{array.itemsize}").fill(_marker(array, turn))
+
+
+def marks(array: Array, turn: int) -> Array:
+    """Return where an array still has what `mark` filled in."""
+    found: Array = np.asarray(array.view(f"u{array.itemsize}") == _marker(array, turn))
+    return found

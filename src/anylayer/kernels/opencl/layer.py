@@ -1,0 +1,277 @@
+"""A layer type of a configuration of OpenCL kernels, and an instance of it for one node and set of input types."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from anylayer.errors import AnyLayerError, EngineError, LayerError, TraceError, need
+from anylayer.kernels import abi
+from anylayer.kernels.call import Slot
+from anylayer.kernels.opencl.configuration import Argument, CustomLayer, read_configuration
+from anylayer.kernels.opencl.defines import TYPES, Tensor, built_ins, user_defines
+from anylayer.kernels.opencl.files import Settings
+from anylayer.kernels.opencl.text import ProgramText
+from anylayer.layer.order import ORDERS
+from anylayer.network import ABSENT, Array, Network, Node, TensorType
+
+if TYPE_CHECKING:
+    from anylayer.kernels.opencl.call import OpenCLProgram
+    from anylayer.libraries.pyopencl import Device
+
+_AXES = {"B": "N", "F": "C", "Y": "H", "X": "W"}
+_VALUES_LIMIT = 2**31 - 1
+"""The number of values of a tensor: its pitches are ints in the kernel."""
+_BLOB_NAMES = ("weights", "biases")
+"""The names of the first blobs of a node whose file has no names for them. Blob i is "blob<i>" then."""
+
+
+class Configuration:
+    """A configuration that was read, with the kernels of its layer types."""
+
+    def __init__(self, path: str, settings: Settings) -> None:
+        self.path = path
+        self.types = read_configuration(Path(path), [Path(folder) for folder in settings.asked.folders])
+        self.kernels = {name: OpenCLType(self, layer, settings) for name, layer in self.types.items()}
+
+
+class OpenCLType:
+    """A layer type that a configuration defines. Calling it makes an OpenCLLayer."""
+
+    constants_are_blobs = False
+
+    def __init__(
+        self, library: Configuration, layer: CustomLayer, settings: Settings, network: Network | None = None
+    ) -> None:
+        self.library, self.layer, self.settings, self.network = library, layer, settings, network
+        self.type, self.origin = layer.type, layer.file
+        self.notes: list[str] = []
+        self.__doc__ = f"OpenCL kernel {layer.entry} in {', '.join(s.name for s in layer.sources)}"
+
+    def within(self, network: Network) -> OpenCLType:
+        """Return the type for nodes of a network, whose file may declare the shapes of their outputs."""
+        made = OpenCLType(self.library, self.layer, self.settings, network)
+        made.notes = self.notes
+        return made
+
+    def __call__(
+        self,
+        node: Node,
+        types: Sequence[TensorType],
+        dtype: np.dtype[Any] | None = None,
+        outputs: Sequence[TensorType] | None = None,
+    ) -> OpenCLLayer:
+        """Make an instance for a node and these input types. `outputs` are the types that the NumPy class gives,
+        None where there is no class: then the file must declare them. Raises LayerError."""
+        return OpenCLLayer(self, node, types, outputs if outputs is not None else self._declared(node, types))
+
+    def _declared(self, node: Node, types: Sequence[TensorType]) -> list[TensorType]:
+        """Return the types that the file declares for a node's outputs. They hold for its own input types."""
+        remedy = f"Give a NumPy class of type '{self.type}' beside {Path(self.origin).name}, which has them"
+        declared = {} if self.network is None else {**self.network.inputs, **self.network.declared}
+        found = [kind for name in node.outputs if (kind := declared.get(name)) is not None]
+        rule = f"an OpenCL kernel states no shapes of outputs, and neither does the file. {remedy}"
+        need(len(found) == len(node.outputs), rule)
+        for i, (name, kind) in enumerate(zip(node.inputs, types)):
+            own = declared.get(name)
+            rule = f"input {i} is {kind}, and the file states the shapes of outputs for {own} only. {remedy}"
+            need(own == kind, rule)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<OpenCL layer type {self.type!r} of {self.layer.file}>"
+
+
+class OpenCLLayer:
+    """An instance of an OpenCL layer type: one node, one set of input types.
+
+    `inputs` and `results` say how the arguments of the network are passed: by port, those that are bound.
+    `arguments` are the kernel's, in order, `blobs` the arrays of data arguments by argument. `whole` and `local`
+    are the work sizes; `whole` is empty where the outputs have no values. `text` is the program.
+    """
+
+    def __init__(
+        self, kernel: OpenCLType, node: Node, types: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> None:
+        self.kernel, self.node, self.types = kernel, node, tuple(types)
+        self.layer, self.outputs, self.internals = kernel.layer, list(outputs), list[TensorType]()
+        self.arguments = self.layer.arguments
+        self.name = Path(self.layer.file).name
+        self.notes = list(kernel.notes)
+        self.checked = False
+        self._run: OpenCLProgram | None = None
+        try:
+            self._need_known()
+            self._prepare()
+        except LayerError as error:
+            if not error.places:
+                error.message = f"{self.name}: {error.message}"
+            raise
+        if kernel.settings.dump is not None:
+            kernel.settings.dump.write(self.text.shown(node.name), self.text.compiled)
+
+    def error(self, text: str) -> LayerError:
+        """Return a LayerError that names the configuration."""
+        return LayerError(f"{self.name}: {text}")
+
+    def _need_known(self) -> None:
+        for i, kind in enumerate([*self.types, *self.outputs]):
+            what = f"input {i}" if i < len(self.types) else f"output {i - len(self.types)}"
+            need(
+                all(isinstance(d, int) for d in kind.shape),
+                f"{what} is {kind}, whose size depends on data. A native layer needs all sizes in advance",
+            )
+            if kind != ABSENT:
+                need(kind.dtype.name in TYPES, f"{what} is {kind.dtype}, which an OpenCL kernel cannot be given")
+                need(math.prod(kind.shape) <= _VALUES_LIMIT, f"{what} is {kind}, which is too large for a kernel")
+                need(len(kind.shape) <= 4, f"{what} has {len(kind.shape)} axes, a kernel has B, F, Y and X")
+
+    def _prepare(self) -> None:
+        """Find how arguments are passed, the work sizes and the program's text."""
+        ports = self._ports()
+        given = {i: a for (kind, i), a in ports.items() if kind == "input"}
+        made = {i: a for (kind, i), a in ports.items() if kind == "output"}
+        self.inputs = {i: self._slot(self.types[i], a) for i, a in given.items()}
+        self.results = {i: self._slot(self.outputs[i], a) for i, a in made.items()}
+        inputs = [self._tensor(f"INPUT{i}", a, self.types[i], self.inputs[i]) for i, a in given.items()]
+        outputs = [self._tensor(f"OUTPUT{i}", a, self.outputs[i], self.results[i]) for i, a in made.items()]
+        self.blobs = {i: self._blob(a) for i, a in enumerate(self.arguments) if a.kind == "data"}
+        for at, (index, blob) in enumerate(self.blobs.items(), len(self.types)):
+            kind = TensorType(blob.shape, blob.dtype)
+            slot = Slot(kind, blob.dtype, -1, None, abi.ANY)
+            inputs.append(self._tensor(f"INPUT{at}", self.arguments[index], kind, slot))
+        source = inputs[self._dim()] if self.layer.dim is not None else outputs[0]
+        self._work_sizes(dict(zip("BFYX", source.sizes)), outputs[0])
+        lines = built_ins([*inputs, *outputs], self.whole, self.local)
+        self.text = ProgramText(self.layer, lines, user_defines(self.layer, self.node))
+        self._note()
+
+    def _ports(self) -> dict[tuple[str, int], Argument]:
+        """Return the argument of each bound port, in order. Raise LayerError for a port that the layer does not
+        have, for one that is bound in two formats, and for an output that is not bound."""
+        counts = {"input": len(self.types), "output": len(self.outputs)}
+        found: dict[tuple[str, int], Argument] = {}
+        for argument in self.arguments:
+            if argument.kind not in counts:
+                continue
+            count, where = counts[argument.kind], f"{self.layer.file}:{argument.line}"
+            what = f"{argument.kind} {argument.port}"
+            if argument.port >= count:
+                raise LayerError(f"the kernel has {what}, the layer has {count} {argument.kind}s", where)
+            other = found.setdefault((argument.kind, argument.port), argument)
+            if other.format != argument.format:
+                raise LayerError(f"{what} is {argument.format}, and {other.format} in line {other.line}", where)
+            if argument.kind == "input" and self.types[argument.port] == ABSENT:
+                raise LayerError(f"{what} is left out in the network, and the kernel reads it", where)
+        for i in range(len(self.outputs)):
+            need(("output", i) in found, f"output {i} of the layer is not bound to an argument of the kernel")
+        return dict(sorted(found.items()))
+
+    def _file_axes(self, rank: int) -> str:
+        """Return the axes of a value in the file's order, in the letters of NCHW."""
+        return self.node.layout if rank == 4 and self.node.layout in ORDERS else "NCHW"[:rank]
+
+    def _slot(self, kind: TensorType, argument: Argument) -> Slot:
+        """Return how a port is passed: the axes in the format's order, half as float where the device lacks it."""
+        rank, dtype, what = len(kind.shape), kind.dtype, f"{argument.kind} {argument.port}"
+        if dtype == np.float16 and not self._has_half():
+            dtype = np.dtype(np.float32)
+            self.notes.append(f"{self.name} has {what} as float32: the device has no half")
+        if argument.format == "ANY":
+            return Slot(TensorType(kind.shape, dtype), kind.dtype, -1, None, abi.ANY)
+        mixed = self.node.layout == "mixed" and rank == 4
+        need(not mixed, "the network has channels-first and channels-last layers; only format ANY is possible")
+        file = self._file_axes(rank)
+        order = tuple(file.index(_AXES[a]) for a in argument.format if _AXES[a] in file)
+        shape = tuple(kind.shape[i] for i in order)
+        turned = None if order == tuple(range(rank)) else order
+        if turned is not None:
+            seen = f"{argument.format} {list(shape)}"
+            rule = f"the file has {file}: it is transposed in each call"
+            self.notes.append(f"{self.name} sees {what} as {seen}, {rule}")
+        return Slot(TensorType(shape, dtype), kind.dtype, -1, turned, abi.ANY)
+
+    def _has_half(self) -> bool:
+        try:
+            return self.device().half
+        except EngineError:  # a report is possible without a device
+            return True
+
+    def _tensor(self, name: str, argument: Argument, kind: TensorType, slot: Slot) -> Tensor:
+        """Return a tensor as the defines describe it. Axes that it does not have are of size 1."""
+        file = self._file_axes(len(kind.shape))
+        size = {a: kind.shape[file.index(_AXES[a])] if _AXES[a] in file else 1 for a in _AXES}
+        order = [a for f in file for a in _AXES if _AXES[a] == f]
+        memory = [*order, *(a for a in _AXES if a not in order)] if argument.format == "ANY" else argument.format
+        pitch = {a: math.prod(size[b] for b in memory[i + 1 :]) for i, a in enumerate(memory)}
+        sizes, pitches = tuple(size.values()), tuple(pitch[a] for a in _AXES)
+        return Tensor(name, TYPES[slot.seen.dtype.name], argument.format, sizes, pitches)
+
+    def _blob(self, argument: Argument) -> Array:
+        """Return the blob of a data argument, floats as float32. Raise LayerError where there is none."""
+        names = self.node.blob_names or [
+            _BLOB_NAMES[i] if i < len(_BLOB_NAMES) else f"blob{i}" for i in range(len(self.node.blobs))
+        ]
+        where = f"{self.layer.file}:{argument.line}"
+        if argument.blob not in names:
+            known = ", ".join(names) or "none"
+            raise LayerError(f"the layer has no blob '{argument.blob}'; it has: {known}", where)
+        blob = self.node.blobs[names.index(argument.blob)]
+        need(blob.dtype.name in TYPES, f"blob '{argument.blob}' is {blob.dtype}, which a kernel cannot be given")
+        need(blob.ndim <= 4, f"blob '{argument.blob}' has {blob.ndim} axes, a kernel has B, F, Y and X")
+        return np.array(blob, np.float32 if blob.dtype.kind == "f" else blob.dtype, order="C")
+
+    def _dim(self) -> int:
+        """Return the place among the bound inputs of the input whose sizes the formulas have."""
+        bound = list(self.inputs)
+        need(self.layer.dim in bound, f"dim is input {self.layer.dim}, which the kernel does not read")
+        return bound.index(self.layer.dim or 0)
+
+    def _work_sizes(self, sizes: dict[str, int], output: Tensor) -> None:
+        count = math.prod(output.sizes)
+        self.sizes = sizes
+        self.whole: tuple[int, ...] = ()
+        self.local: tuple[int, ...] = ()
+        if any(math.prod(kind.shape) for kind in self.outputs):
+            self.whole = tuple(f.size(sizes) for f in self.layer.whole) or (count,)
+            self.local = tuple(f.size(sizes) for f in self.layer.local)
+        given = f"{len(self.local)} local and {len(self.whole)} global work sizes, expected the same number"
+        need(len(self.local) in (0, len(self.whole)), given)
+
+    def scratch_bytes(self, argument: Argument) -> int:
+        """Return the bytes of an internal argument."""
+        return argument.size.size(self.sizes) if argument.size is not None else 0
+
+    def _note(self) -> None:
+        formats = " and ".join(dict.fromkeys(a.format for a in self.arguments if a.kind in ("input", "output")))
+        sizes = f"global {' x '.join(map(str, self.whole)) or 'none'}"
+        local = f", local {' x '.join(map(str, self.local))}" if self.local else ""
+        self.configuration = f"OpenCL, {formats}, {sizes}{local}"
+        left = [i for i, kind in enumerate(self.types) if i not in self.inputs and kind != ABSENT]
+        self.notes += [f"{self.name} does not read input {i}" for i in left]
+
+    def device(self) -> Device:
+        """Return the device that the user names. Raises EngineError where there is none."""
+        return self.kernel.settings.find_device()
+
+    def program(self, threads: int | None = None) -> OpenCLProgram:
+        """Return a function that computes the layer on the device, which decides on the number of threads."""
+        from anylayer.kernels.opencl.call import OpenCLProgram
+
+        return OpenCLProgram(self)
+
+    def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """Compute the outputs, in the file's order of axes. Raises TraceError for traced arrays."""
+        if not all(x is None or type(x) is np.ndarray for x in inputs):
+            raise TraceError("a native kernel computes it")
+        if self._run is None:
+            self._run = self.program()
+        return self._run(inputs)
+
+    def failed(self, text: str) -> AnyLayerError:
+        """Return the error of a call or of a build, with the node's place."""
+        return LayerError(f"{self.name}: {text}", self.node.place)

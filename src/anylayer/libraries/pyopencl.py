@@ -1,0 +1,132 @@
+"""OpenCL through pyopencl: devices, programs, buffers. This is the only file that imports pyopencl.
+
+Importing this file raises ImportError where pyopencl is not installed.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import pyopencl
+
+from anylayer.errors import EngineError, nearest, need, wording
+from anylayer.network import Array
+
+cl: Any = pyopencl
+Error: type[Exception] = cl.Error
+_lock = threading.RLock()
+_devices: dict[str, Device] = {}
+_KINDS = ("GPU", "CPU", "ACCELERATOR", "CUSTOM")
+
+
+class Device:
+    """An OpenCL device with a context and the programs that were built for it."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self.name: str = handle.name.strip()
+        self.platform: str = handle.platform.name.strip()
+        extensions = handle.extensions.split()
+        self.half, self.double = "cl_khr_fp16" in extensions, "cl_khr_fp64" in extensions
+        self.context = cl.Context([handle])
+        self._programs: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.platform})"
+
+    def program(self, text: str, options: Sequence[str]) -> Any:
+        """Return a built program, which is kept. Raise pyopencl's error with the compiler's log."""
+        key = (text, tuple(options))
+        with _lock:
+            if key not in self._programs:
+                program = cl.Program(self.context, text)
+                with warnings.catch_warnings():  # pyopencl warns where the compiler says anything
+                    warnings.simplefilter("ignore")
+                    self._programs[key] = program.build(list(options), [self._handle], cache_dir=False)
+            return self._programs[key]
+
+    def log(self, error: Exception) -> str:
+        """Return the compiler's messages from an error of `program`."""
+        text = str(error)
+        after = text.partition("\n\nBuild on ")[2].partition("\n")[2]
+        return (after or text).rpartition("\n(options: ")[0].strip() or after.strip() or text
+
+    def queue(self) -> Any:
+        """Return a queue that runs one command after the other and measures them."""
+        return cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+
+    def buffer(self, size: int) -> Any:
+        """Return a buffer of this many bytes in the device's memory."""
+        return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(size, 1))
+
+
+def kernel(program: Any, entry: str) -> Any:
+    """Return a kernel of a program, with arguments of its own. Raise pyopencl's error where there is none."""
+    return cl.Kernel(program, entry)
+
+
+def upload(queue: Any, buffer: Any, array: Array) -> None:
+    """Copy an array to a buffer, some time before the queue has finished."""
+    cl.enqueue_copy(queue, buffer, array, is_blocking=False)
+
+
+def download(queue: Any, array: Array, buffer: Any) -> None:
+    """Copy a buffer to an array, some time before the queue has finished."""
+    cl.enqueue_copy(queue, array, buffer, is_blocking=False)
+
+
+def run(queue: Any, kernel: Any, whole: Sequence[int], local: Sequence[int] | None) -> Any:
+    """Enqueue a kernel and return its event."""
+    return cl.enqueue_nd_range_kernel(queue, kernel, whole, local)
+
+
+def _listed() -> list[Any]:
+    try:
+        platforms = cl.get_platforms()
+    except Error:  # no driver is installed
+        return []
+    found = []
+    for platform in platforms:
+        try:
+            found += platform.get_devices()
+        except Error:  # a platform without a device
+            continue
+    return found
+
+
+def device(name: str = "") -> Device:
+    """Return the device whose kind (CPU, GPU, ACCELERATOR) is `name`, or whose name or platform contains it; the
+    first GPU, else the first device, for "".
+
+    Raise EngineError where there is none.
+    """
+    with _lock:
+        if name not in _devices:
+            handle = _chosen(name)
+            same = (d for d in _devices.values() if d._handle == handle)
+            _devices[name] = next(same, None) or Device(handle)
+        return _devices[name]
+
+
+def _chosen(name: str) -> Any:
+    found = _listed()
+    need(
+        found,
+        "there is no OpenCL device. Install a driver; the CPU is one with PoCL (Debian: apt-get install "
+        "pocl-opencl-icd)",
+        EngineError,
+    )
+    kinds = [next((k for k in _KINDS if d.type & getattr(cl.device_type, k)), "other") for d in found]
+    if not name:
+        return found[kinds.index("GPU") if "GPU" in kinds else 0]
+    lower = name.lower()
+    for handle, kind in zip(found, kinds):
+        if lower == kind.lower() or lower in handle.name.lower() or lower in handle.platform.name.lower():
+            return handle
+    names = [d.name.strip() for d in found]
+    option = wording("device", "--device")
+    listed = ", ".join(f"{kind} {n}" for kind, n in zip(kinds, names))
+    raise EngineError(f"{option}: there is no OpenCL device '{name}'{nearest(name, names)}; devices: {listed}")

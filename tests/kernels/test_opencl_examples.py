@@ -1,0 +1,71 @@
+"""The OpenCL kernels of examples/opencl against the NumPy layers of the same types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.inspect.verify import verify
+from tests.kernels.test_examples import interp_net, noise
+
+ROOT = Path(__file__).parent.parent.parent
+KERNELS = ROOT / "examples/opencl/kernels.xml"
+pytestmark = pytest.mark.usefixtures("opencl_device")
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        ((1, 3, 4, 5), (9, 8)),
+        ((2, 3, 4, 5), (4, 5)),
+        ((3, 2, 7, 9), (3, 4)),
+        ((1, 4, 5, 6), (1, 1)),
+        ((2, 2, 1, 1), (3, 5)),
+        ((1, 1, 2, 2), (500, 3)),
+        ((4, 8, 33, 65), (129, 65)),
+    ],
+)
+def test_interp_matches_numpy(tmp_path: Path, shape: tuple[int, ...], size: tuple[int, int]) -> None:
+    path = interp_net(tmp_path, shape, *size)
+    x = noise(shape)
+    want = anylayer.read(path).compile("numpy")(x)["out"]
+    model = anylayer.read(path, kernels=KERNELS).compile("onnxruntime")
+    assert [name for name, _, _ in model.native_layers] == ["relu", "interp"]
+    for _ in range(3):
+        np.testing.assert_allclose(model(x)["out"], want, atol=1e-6)
+
+
+def test_one_model_takes_several_sizes_and_batches(tmp_path: Path) -> None:
+    path = interp_net(tmp_path, (1, 3, 4, 5), 9, 8)
+    model = anylayer.read(path, kernels=KERNELS).compile("onnxruntime")
+    reference = anylayer.read(path).compile("numpy")
+    for shape in [(1, 3, 4, 5), (2, 3, 6, 7), (5, 3, 4, 5), (1, 3, 4, 5)]:
+        x = noise(shape)
+        np.testing.assert_allclose(model(x)["out"], reference(x)["out"], atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 96, 55, 55), (3, 2, 5), (4, 7), (6,)])
+@pytest.mark.parametrize("slope", ["0.0", "0.10", "1e-2"])
+def test_relu_matches_numpy(tmp_path: Path, shape: tuple[int, ...], slope: str) -> None:
+    dims = " ".join(f"dim: {d}" for d in shape)
+    path = tmp_path / "relu.prototxt"
+    path.write_text(
+        f'layer {{ name: "data" type: "Input" top: "data" input_param {{ shape {{ {dims} }} }} }}\n'
+        'layer { name: "relu" type: "ReLU" bottom: "data" top: "out"\n'
+        f"  relu_param {{ negative_slope: {slope} }} }}\n"
+    )
+    x = noise(shape)
+    got = anylayer.read(path, kernels=[KERNELS]).compile("onnxruntime")(x)["out"]
+    np.testing.assert_allclose(got, np.where(x < 0, np.float32(slope) * x, x), rtol=1e-6)
+
+
+def test_verify_compares_the_kernel_with_its_numpy_class(tmp_path: Path) -> None:
+    net = anylayer.read(interp_net(tmp_path, (2, 3, 4, 5), 9, 8), kernels=KERNELS)
+    checks = {check.name: check for check in verify(net, {"data": noise((2, 3, 4, 5))})}
+    for name in ("relu", "interp"):
+        assert checks[name].ok
+        assert not checks[name].note
+        assert checks[name].scale > 0
