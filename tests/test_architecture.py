@@ -229,6 +229,7 @@ NAMES_TYPES = {
     "readers/tensorflow/structure.py": "a GraphDef spells inputs, constants, calls and control flow as operations",
     "readers/tensorflow/factors.py": "the sub-graphs that OpenCV hands to a custom layer as blobs",
     "caffe/transfer.py": "which of Caffe's layers gets the weights of which of Keras' layers",
+    "kernels/opencl/configuration.py": "elements of a configuration file, one of which is called Data",
     "engines/openvino.py": "operations of the model that OpenVINO has read, two of which get an attribute",
 }
 """Other files that name layer types, with the reason."""
