@@ -1,7 +1,7 @@
 # make demo    run the example network on the example picture
 # make test    run the tests
 # make test-fresh     run the property tests on examples that no run has seen
-# make test-opencv4   run the tests of Caffe files for OpenCV with OpenCV 4, which reads them
+# make test-opencv4   run the tests that compare with OpenCV 4, which reads Caffe files
 # make test-versions  run the tests with the lowest and the highest dependencies, on each Python found
 # make check   lint, formatting, types and the word list
 # make docs    write the generated parts of docs/ again
@@ -33,7 +33,7 @@ test-fresh: $(VENV)/dev.stamp
 	$(PY) -m pytest -n auto -m hypothesis --hypothesis-profile=fresh $(ARGS)
 
 test-opencv4: $(VENV)/dev.stamp $(VENV)-opencv4/stamp
-	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto tests/writers/caffe/test_opencv.py $(ARGS)
+	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto tests/writers/caffe/test_opencv.py tests/opencv $(ARGS)
 
 test-versions: $(VENV)/dev.stamp
 	$(PY) -m tests.versions $(ARGS)

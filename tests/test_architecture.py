@@ -45,6 +45,7 @@ MAY_IMPORT = {
     "export": {*_RUN, "convert", "inspect", "functions", "api"},
     "testing": {*_RUN, "api"},
     "caffe": {*_RUN, "convert", "inspect", "api"},
+    "opencv": {*_RUN, "convert", "inspect", "api"},
     "compat": {*_RUN, "convert", "inspect", "api"},
     "__main__": {"cli"},
     "cli": {*_RUN, "convert", "inspect", "api", "testing"},
@@ -230,6 +231,8 @@ NAMES_TYPES = {
     "readers/tensorflow/factors.py": "the sub-graphs that OpenCV hands to a custom layer as blobs",
     "caffe/transfer.py": "which of Caffe's layers gets the weights of which of Keras' layers",
     "kernels/opencl/configuration.py": "elements of a configuration file, one of which is called Data",
+    "opencv/table.py": "the layers of Caffe whose names, types and weights OpenCV spells in its own way",
+    "opencv/models.py": "the layer that a detector must end in",
     "engines/openvino.py": "operations of the model that OpenVINO has read, two of which get an attribute",
 }
 """Other files that name layer types, with the reason."""

@@ -1,0 +1,68 @@
+"""Shapes, operations and memory of a network's layers, and its graph as text."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+
+from anylayer import api
+from anylayer.errors import InputError, need_value
+from anylayer.network import Network, TensorType
+from anylayer.opencv.table import Table
+
+Shapes = Mapping[str, Sequence[int]]
+Row = tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
+
+
+def shapes_of(net: api.Net, table: Table, shapes: Shapes, layouts: Mapping[str, str]) -> list[Row]:
+    """Return (input shapes, output shapes) of each layer, as OpenCV has them: NCHW."""
+    types: dict[str, TensorType | None] = {k: TensorType.of(shape) for k, shape in shapes.items()}
+    for node in net.inspect(shapes).nodes:
+        types.update(node.inputs)
+        types.update(node.outputs)
+
+    def of(names: Sequence[str]) -> list[tuple[int, ...]]:
+        found = []
+        for name in names:
+            kind = need_value(types.get(name), f"the shape of '{name}' is not known for these inputs", InputError)
+            shape = tuple(d if isinstance(d, int) else int(d.maximum) for d in kind.shape)
+            last = len(shape) == 4 and layouts.get(name) == "NHWC"
+            found.append(tuple(shape[i] for i in (0, 3, 1, 2)) if last else shape)
+        return found
+
+    rows = []
+    for entry in table.entries:
+        inputs = entry.node.inputs if entry.node is not None else entry.values
+        rows.append((of([name for name in inputs if name]), of(entry.values)))
+    return rows
+
+
+def operations(net: api.Net, shapes: Shapes) -> int:
+    """Return twice the number of multiply-adds of one run."""
+    return 2 * net.inspect(shapes).totals["macs"]
+
+
+def consumption(net: api.Net, table: Table, shapes: Shapes, layouts: Mapping[str, str]) -> tuple[int, int]:
+    """Return the bytes of the weights, and of the outputs of all layers, the input layer among them."""
+    weights = sum(blob.nbytes for node in net.network.nodes for blob in node.blobs)
+    blobs = sum(4 * math.prod(shape) for _, outputs in shapes_of(net, table, shapes, layouts) for shape in outputs)
+    return weights, blobs
+
+
+def dot(network: Network, table: Table) -> str:
+    """Return a graph in DOT: a box for each layer with its name and type, an arrow for each value that is read."""
+    producers = {
+        value: entry.name for entry in table.entries for value in entry.values if entry.node or not entry.number
+    }
+    lines = [f"{_quoted(e.name)} [label={_quoted(f'{e.name}: {e.type}')} shape=box]" for e in table.entries[1:]]
+    for entry in table.entries[1:]:
+        inputs = entry.node.inputs if entry.node is not None else entry.values
+        lines += [f"{_quoted(producers[v])} -> {_quoted(entry.name)}" for v in inputs if v in producers]
+    return (
+        "\n".join([f"digraph {_quoted(network.name or 'net')} {{", *(f"\t{line}" for line in lines), "}"]) + "\n"
+    )
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,150 @@
+"""readNet and its kin: networks from files and buffers, by OpenCV's names and arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+from anylayer.errors import FileError, InputError, need
+from anylayer.opencv.errors import converted
+from anylayer.opencv.net import Net
+from anylayer.opencv.source import Content, Source, content
+
+DIALECT = "opencv"
+"""The dialect of Caffe: layers mean what they mean in OpenCV."""
+
+_WEIGHTS = (".caffemodel", ".h5", ".bin")
+"""Suffixes of files of weights, which readNet takes in either place."""
+_FRAMEWORKS = {
+    "caffe": ("caffe", True, (".prototxt", ".caffemodel")),
+    "tensorflow": ("tensorflow", False, (".pb", ".pbtxt")),
+    "onnx": ("onnx", False, (".onnx", "")),
+    "dldt": ("openvino", True, (".xml", ".bin")),
+    "openvino": ("openvino", True, (".xml", ".bin")),
+}
+"""The format of a framework, whether readNet's buffers are its weights and its network in this order, and the
+suffixes of its network and its weights."""
+
+
+@converted
+def readNet(model: Any, config: Any = "", framework: Any = "") -> Net:
+    """Read a network of any format; its content decides which.
+
+    readNet(model, config, framework) takes files, in either order. readNet(framework, bufferModel, bufferConfig)
+    takes buffers: "caffe", "tensorflow", "onnx" or "openvino", the weights (or the only file), and the network.
+    """
+    if not isinstance(config, (str, Path)) and config is not None:
+        return _from_buffers(str(model), config, framework)
+    network, weights = content(model, "model"), content(config, "config")
+    if isinstance(network, (str, Path)) and Path(network).suffix.lower() in _WEIGHTS and weights is not None:
+        network, weights = weights, network
+    if network is None:
+        raise InputError("readNet needs the file of a network")
+    _refuse_text_graph(weights)
+    return Net(Source(network, weights, options={"dialect": DIALECT}))
+
+
+def _from_buffers(framework: str, model: Any, config: Any) -> Net:
+    known = ", ".join(_FRAMEWORKS)
+    need(framework.lower() in _FRAMEWORKS, f"framework is one of {known}, got '{framework}'", InputError)
+    format, weights_first, suffixes = _FRAMEWORKS[framework.lower()]
+    first, second = content(model, "model"), content(config, "config")
+    if weights_first and second is not None:
+        first, second = second, first
+    return _net(first, second, suffixes, format)
+
+
+def _net(
+    model: Content | None, weights: Content | None, suffixes: tuple[str, str], format: str, **options: Any
+) -> Net:
+    if model is None:
+        raise InputError(f"the network is missing: give the path of a {suffixes[0]}, or its content")
+    return Net(Source(model, weights, suffixes, format, {"dialect": DIALECT, **options}))
+
+
+def _refuse_text_graph(config: Content | None) -> None:
+    """Refuse a text graph that was written for OpenCV, which stands for a TensorFlow graph with other nodes."""
+    name = "" if isinstance(config, bytes) or config is None else str(config)
+    need(
+        not name.lower().endswith(".pbtxt"),
+        f"{name}: a text graph (.pbtxt) beside the .pb is not read, because it replaces nodes of the graph; "
+        "read the frozen graph alone",
+        FileError,
+    )
+
+
+@converted
+def readNetFromCaffe(
+    prototxt: Any = None,
+    caffeModel: Any = None,
+    *,
+    bufferProto: Any = None,
+    bufferModel: Any = None,
+    dialect: str = DIALECT,
+) -> Net:
+    """Read a Caffe network: a prototxt and its weights, each a path or a buffer.
+
+    dialect: the fork of Caffe the file was written for, where it is not one that OpenCV 4 reads.
+    """
+    suffixes = _FRAMEWORKS["caffe"][2]
+    proto = content(prototxt if bufferProto is None else bufferProto, suffixes[0])
+    model = content(caffeModel if bufferModel is None else bufferModel, suffixes[1])
+    return _net(proto, model, suffixes, "caffe", dialect=dialect)
+
+
+@converted
+def readNetFromTensorflow(
+    model: Any = None,
+    config: Any = None,
+    *,
+    bufferModel: Any = None,
+    bufferConfig: Any = None,
+) -> Net:
+    """Read a TensorFlow network: the path or the content of a frozen graph, or the folder of a SavedModel.
+
+    A text graph (.pbtxt) that was written for OpenCV is refused.
+    """
+    suffixes = _FRAMEWORKS["tensorflow"][2]
+    text = content(config if bufferConfig is None else bufferConfig, suffixes[1])
+    _refuse_text_graph("config.pbtxt" if isinstance(text, bytes) else text)
+    return _net(content(model if bufferModel is None else bufferModel, suffixes[0]), text, suffixes, "tensorflow")
+
+
+@converted
+def readNetFromONNX(onnxFile: Any = None, *, buffer: Any = None) -> Net:
+    """Read an ONNX model: its path, or its content."""
+    suffixes = _FRAMEWORKS["onnx"][2]
+    return _net(content(onnxFile if buffer is None else buffer, suffixes[0]), None, suffixes, "onnx")
+
+
+@converted
+def readNetFromModelOptimizer(
+    xml: Any = None,
+    bin: Any = None,
+    *,
+    bufferModelConfig: Any = None,
+    bufferWeights: Any = None,
+) -> Net:
+    """Read an OpenVINO model: the .xml and the .bin, each a path or a buffer."""
+    suffixes = _FRAMEWORKS["openvino"][2]
+    network = content(xml if bufferModelConfig is None else bufferModelConfig, suffixes[0])
+    weights = content(bin if bufferWeights is None else bufferWeights, suffixes[1])
+    return _net(network, weights, suffixes, "openvino")
+
+
+@converted
+def readNetFromDarknet(*files: Any) -> NoReturn:
+    """Raise an error: Darknet networks are not read."""
+    raise FileError("Darknet networks (.cfg, .weights) are not read; convert the network to ONNX, or use OpenCV 4")
+
+
+@converted
+def readNetFromTorch(*files: Any) -> NoReturn:
+    """Raise an error: networks of Torch 7 are not read."""
+    raise FileError("networks of Torch 7 (.t7, .net) are not read; convert the network to ONNX, or use OpenCV 4")
+
+
+@converted
+def readNetFromTFLite(*files: Any) -> NoReturn:
+    """Raise an error: TensorFlow Lite networks are not read."""
+    raise FileError("TensorFlow Lite networks (.tflite) are not read; read the SavedModel they were made from")

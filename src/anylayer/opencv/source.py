@@ -1,0 +1,87 @@
+"""What a network is read from: files, or buffers with their contents."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer import api
+from anylayer.errors import AnyLayerError, InputError, need
+
+Content = str | Path | bytes
+"""A path, or what the file would hold."""
+
+
+def content(given: Any, suffix: str) -> Content | None:
+    """Return a path (str or Path) as it is, a buffer (bytes, bytearray, uint8 array) as bytes, and None for none.
+
+    suffix: of the file that a buffer stands for, for messages.
+    """
+    if given is None or isinstance(given, (str, Path, bytes)):
+        return given or None
+    if isinstance(given, (bytearray, memoryview)):
+        return bytes(given) or None
+    array = np.asarray(given)
+    need(
+        array.dtype in (np.uint8, np.int8) or array.size == 0,
+        f"a {suffix} is a path or a buffer of bytes (bytes, bytearray, numpy.uint8), got {type(given).__name__}",
+        InputError,
+    )
+    return array.tobytes() or None
+
+
+@dataclass(slots=True)
+class Source:
+    """The files of a network.
+
+    `model` and `weights` are what `anylayer.read` takes. `suffixes` are those of the files that buffers stand for.
+    `format` is the only format that the network may have, "" for any.
+    """
+
+    model: Content
+    weights: Content | None = None
+    suffixes: tuple[str, str] = (".model", ".weights")
+    format: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, layers: Mapping[str, Any]) -> api.Net:
+        """Read the network with these layer classes."""
+        with tempfile.TemporaryDirectory(prefix="anylayer-") as folder:
+            try:
+                files = [
+                    self._file(given, Path(folder) / f"buffer{suffix}")
+                    for given, suffix in zip((self.model, self.weights), self.suffixes)
+                ]
+                net = api.read(files[0] or "", files[1], layers=layers, **self._options(files[0]))
+            except AnyLayerError as error:
+                error.places = [place.replace(f"{folder}/", "") for place in error.places]
+                error.message = error.message.replace(f"{folder}/", "")
+                raise
+        found = net.network.format
+        need(
+            self.format in ("", found),
+            f"{self._name()} is a network of format {found}, not {self.format}; read it with readNet",
+            InputError,
+        )
+        return net
+
+    def _name(self) -> str:
+        return "the buffer" if isinstance(self.model, bytes) else str(self.model)
+
+    def _options(self, model: str | Path | None) -> dict[str, Any]:
+        """Return the options that the model's format has."""
+        known = api.read_options(model) if self.options and model and Path(model).exists() else {}
+        return {name: value for name, value in self.options.items() if name in known}
+
+    @staticmethod
+    def _file(given: Content | None, stand_in: Path) -> str | Path | None:
+        """Return the path of a file; a buffer is written to `stand_in`."""
+        if not isinstance(given, bytes):
+            return given
+        stand_in.write_bytes(given)
+        return stand_in

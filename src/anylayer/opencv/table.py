@@ -1,0 +1,173 @@
+"""A network's layers as OpenCV numbers and names them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anylayer.errors import InputError, nearest, need
+from anylayer.network import Array, Network, Node
+
+INPUT = "_input"
+"""The name of layer 0, whose outputs are the network's inputs."""
+
+_NAMED_BY_TOP = "Convolution"
+"""The type of the layers of Caffe that OpenCV names after their top."""
+_SPELLED = {"ConvolutionDepthwise": "Convolution"}
+"""Types of Caffe that OpenCV calls by another name."""
+_SPLIT = {"Axpy": ("Scale", "Eltwise")}
+"""Types of Caffe that OpenCV reads as two layers. The first one is called `name/scale`."""
+_MATRIX = "InnerProduct"
+"""The type whose weights are a matrix, and whose bias is a row."""
+_STATED = {"NHWC": "NHWC", "channels_last": "NHWC", "NCHW": "NCHW", "channels_first": "NCHW"}
+_RESULTS = {(0, 3, 1, 2): "NCHW", (0, 2, 3, 1): "NHWC"}
+"""The order of axes that a permutation results in."""
+_OTHER = {"NCHW": "NHWC", "NHWC": "NCHW"}
+
+
+@dataclass(slots=True)
+class Entry:
+    """A layer: its number, name and type, the values that it computes, and its node, None for the input layer."""
+
+    number: int
+    name: str
+    type: str
+    values: list[str]
+    node: Node | None = None
+
+    @property
+    def blobs(self) -> tuple[Array, ...]:
+        """The weights in the shapes that OpenCV gives them: one axis becomes a column, or a row for a bias of an
+        InnerProduct."""
+        if self.node is None:
+            return ()
+        return tuple(self._as_matrix(i, blob) for i, blob in enumerate(self.node.blobs))
+
+    def is_matrix(self, index: int) -> bool:
+        """Return whether a weight is a matrix, also if one of its sizes is 1."""
+        return self.type == _MATRIX and index == 0
+
+    def _as_matrix(self, index: int, blob: Array) -> Array:
+        if self.is_matrix(index) and blob.ndim > 1 and blob.size:
+            return blob.reshape(blob.shape[-2], -1)
+        if blob.ndim > 1:
+            return blob
+        return blob.reshape(1, -1) if self.type == _MATRIX else blob.reshape(-1, 1)
+
+
+@dataclass(slots=True)
+class Table:
+    """The layers of a network by number. `outputs` are those whose values no other layer reads."""
+
+    entries: list[Entry]
+    outputs: list[Entry]
+    by_name: dict[str, Entry] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.by_name = {entry.name: entry for entry in self.entries}
+
+    def find(self, layer: int | str) -> Entry:
+        """Return a layer by its number or name. Raises InputError where there is none."""
+        if isinstance(layer, (int, np.integer)):
+            last = len(self.entries) - 1
+            need(0 <= layer <= last, f"there is no layer {layer}; layers have the numbers 0 to {last}", InputError)
+            return self.entries[int(layer)]
+        name = str(layer)
+        need(name in self.by_name, f"there is no layer '{name}'{nearest(name, self.by_name)}", InputError)
+        return self.by_name[name]
+
+
+def table_of(network: Network) -> Table:
+    """Return the table of a network.
+
+    Caffe's layers have OpenCV's names, types and numbers. In networks of other formats, nodes that compute
+    constants are left out; types are the file's. Nodes of ONNX have OpenCV's names, and each output of the network
+    is one more layer.
+    """
+    entries = [Entry(0, INPUT, "", list(network.inputs))]
+    names: Counter[str] = Counter()
+    constants: set[str] = {""}
+    caffe, onnx = network.format == "caffe", network.format == "onnx"
+    for node in network.nodes:
+        if not caffe and constants.issuperset(node.inputs):
+            constants.update(node.outputs)
+            continue
+        name = _top(network, node) if caffe else f"onnx_node!{node.name}" if onnx else node.name
+        names[name] += 1
+        if names[name] > 1:
+            name = f"{name}_{names[name] - 1}"
+        type_ = _SPELLED.get(node.type, node.type) if caffe else node.type
+        if caffe and type_ in _SPLIT:
+            first, type_ = _SPLIT[type_]
+            entries.append(Entry(len(entries), f"{name}/scale", first, []))
+        entries.append(Entry(len(entries), name, type_, list(node.outputs), node))
+    if onnx:
+        outputs = [
+            Entry(len(entries) + i, name, "Identity", [value])
+            for i, (name, value) in enumerate(network.outputs.items())
+        ]
+        return Table([*entries, *outputs], outputs)
+    consumed = {name for node in network.nodes for name in node.inputs}
+    return Table(entries, [e for e in entries[1:] if e.values and consumed.isdisjoint(e.values)])
+
+
+def _top(network: Network, node: Node) -> str:
+    """Return OpenCV's name of a layer of Caffe: of a convolution the name of its top."""
+    if node.type != _NAMED_BY_TOP or len(node.outputs) != 1:
+        return node.name
+    return node.outputs[0].partition("@")[0]
+
+
+def layouts_of(network: Network) -> Mapping[str, str]:
+    """Return the order of axes, "NHWC" or "NCHW", that each value has where its rank is 4.
+
+    It is for the formats in which OpenCV's blobs are NCHW whatever the file has: TensorFlow and Keras. Networks of
+    other formats have none.
+    """
+    if network.format not in ("tensorflow", "keras"):
+        return {}
+    results = _transposed(network)
+    found = {name: _layout_of_input(network, name, results) for name in network.inputs}
+    for node in network.nodes:
+        before = next((found[name] for name in node.inputs if name in found), "")
+        layout = results.get(node.outputs[0] if node.outputs else "") or _stated(node) or before
+        if layout:
+            found.update(dict.fromkeys(node.outputs, layout))
+    return found
+
+
+def _layout_of_input(network: Network, name: str, results: Mapping[str, str]) -> str:
+    """Return the order of axes of an input: that of the first node after it that has one, or NHWC."""
+    reached = {name}
+    for node in network.nodes:
+        if reached.isdisjoint(node.inputs):
+            continue
+        result = results.get(node.outputs[0] if node.outputs else "")
+        stated = _stated(node) if result is None else _OTHER[result]
+        if stated:
+            return stated
+        reached.update(node.outputs)
+    return "NHWC"
+
+
+def _transposed(network: Network) -> dict[str, str]:
+    """Return the order of axes of each value that a Transpose of images computes."""
+    constants = {node.outputs[0]: node.blobs[0] for node in network.nodes if not node.inputs and node.blobs}
+    return {
+        node.outputs[0]: _RESULTS[permutation]
+        for node in network.nodes
+        if node.type == "Transpose" and len(node.inputs) > 1 and node.inputs[1] in constants
+        if (permutation := tuple(constants[node.inputs[1]].ravel().tolist())) in _RESULTS
+    }
+
+
+def _stated(node: Node) -> str:
+    """Return the order of axes that a node's params state, "" for none."""
+    for values in node.params.values():
+        text = str(values.get("data_format", "")) if isinstance(values, Mapping) else ""
+        if text in _STATED:
+            return _STATED[text]
+    return ""
