@@ -75,6 +75,15 @@ def write(source, path):
     path.write_text("mine: " + " ".join(o.op for o in source.graph.ops))
     return Written([path])
 """,
+    "generators/mine.py": """
+import sys
+from anylayer.generators import Project
+WHAT, OPTIONS = "a list of operators", frozenset()
+
+def generate(source, expected):
+    text = "print('generator:', '" + " ".join(o.op for o in source.graph.ops) + "')"
+    return Project({"test.py": text}, [[sys.executable, "test.py"]])
+""",
     "readers/mine.py": f"""
 WHAT, OPTIONS = "a list of operators (.mine)", frozenset()
 
@@ -114,6 +123,7 @@ graph = trace(lambda xs: [np.i0(xs[0]) + xs[0]], [TensorType((2,), np.dtype("flo
 simplify(graph, "mine")
 corrected(graph, "mine")
 net.write("net.mine")
+print(*net.generate("mine", "project").report)
 print(open("net.mine").read())
 """
 
@@ -150,6 +160,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
         "rewrite: Add",
         "tracing rule: i0",
         "mine: Add",
+        "generator: Add",
         "command: mine",
     ],
 )

@@ -20,6 +20,7 @@ from anylayer.readers._recognize import describe
 
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
+    from anylayer.convert.generation import Generation
     from anylayer.inspect.costs import Profile
     from anylayer.inspect.report import Report
     from anylayer.readers.caffe import CaffeOptions
@@ -196,6 +197,42 @@ class Net:
         job = job_of(self.network, self.definitions, shapes, writer, options)
         inputs = [] if verify is False else job.noise(0) if verify is True else [job.input_arrays(verify)]
         return convert(job, self.network.outputs, writer, format, path, inputs, self._reopen, _prove)
+
+    def generate(
+        self,
+        target: str,
+        folder: PathLike,
+        *,
+        batch: str | int | bool | None = None,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        test: bool = True,
+        force: bool = False,
+        **options: Any,
+    ) -> Generation:
+        """Write the network as a project in source code, which does not need anylayer.
+
+        The project contains its own test with inputs and the outputs that the layers compute in NumPy. The test is
+        run where its tools are installed, and the folder appears only if it passes.
+
+        target: "pytorch". folder: the project's folder. batch: the batch size; by default the code accepts any, if
+        the network allows it. shapes: as in `compile`. inputs: those of the test in place of seeded noise. test:
+        whether to run it. force: replace a folder whose files were edited since they were generated. options:
+        other options of the target.
+
+        Raises what `compile` raises, InputError, and ConversionError where the test fails. Then no folder is left.
+        """
+        from anylayer.compile.nodes import needed_nodes
+        from anylayer.convert.generation import generate
+        from anylayer.convert.job import job_of
+        from anylayer.generators import load_target
+
+        module = load_target(target)
+        need(self.network.outputs, "the network has no outputs", InputError)
+        self.require_known(needed_nodes(self.network, self.network.outputs))
+        job = job_of(self.network, self.definitions, shapes, module, {**options, "batch": batch})
+        given = None if inputs is None else job.input_arrays(inputs)
+        return generate(job, self.network.outputs, module, target, Path(folder), given, test=test, force=force)
 
     def _reopen(self, written: Written) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
         """Read a file that was written from this network, with this network's user layers, to run it in NumPy."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +41,11 @@ def whole(
     inputs: Mapping[str, TensorType | None],
     outputs: Mapping[str, str],
     calls: Calls = Calls(),
+    rewrite: Callable[[Graph], Graph] | None = None,
 ) -> Source:
     """Trace the nodes that `outputs` depend on into one graph: see anylayer.source.Source.
+
+    rewrite: a function of the graph of one node; the graph that it returns takes its place.
 
     Raises LayerError for a node that runs in Python, whose weights are missing, or whose params a kept layer
     cannot have; InputError for layer types in `calls` that no node has.
@@ -52,6 +55,9 @@ def whole(
     _require_types(nodes, calls)
     traced = list(trace_nodes(network, nodes, definitions, types, opaque=calls.keep))
     refuse_unfilled(network, [t for t in traced if t.node.type not in calls.keep])
+    for t in traced:
+        if rewrite is not None and t.body is not None:
+            t.body = rewrite(t.body)
     graph = _WholeGraph(network, types, calls).build(traced, outputs)
     users = frozenset(t for t, found in definitions.items() if any(not d.built_in for d in found))
     return Source(network, graph, types, dict(outputs), traced, users)

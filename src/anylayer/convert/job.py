@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from anylayer.compile.batch import with_symbolic_batch
 from anylayer.compile.nodes import Definitions, input_arrays, input_types
@@ -16,12 +17,18 @@ from anylayer.network import Array, Network, TensorType
 from anylayer.numerics import normal_noise
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source
-from anylayer.writers import Writer
 
 _TRACED_BATCHES = (2, 3)
 """The batch sizes of the two traces from which a graph with a symbolic batch is made."""
 _VERIFIED_BATCHES = (1, 2)
 """The batch sizes at which a file with a symbolic batch is verified."""
+
+
+class HasOptions(Protocol):
+    """A writer, or the target of a generator: WHAT it makes, and the names of its OPTIONS."""
+
+    WHAT: str
+    OPTIONS: Collection[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,8 @@ class Job:
 
     `types` are the types of the network's inputs. `calls` says which layers stay calls in the file. `options` are
     the writer's. `batch` is the name of the symbolic batch size, or "" where the batch is a number; it is the
-    first size of the inputs in `batched`.
+    first size of the inputs in `batched`. With `by_node`, the graph of each node is simplified on its own, and the
+    whole graph is not.
     """
 
     network: Network
@@ -40,19 +48,20 @@ class Job:
     options: Mapping[str, Any] = field(default_factory=dict)
     batch: str = ""
     batched: Collection[str] = ()
+    by_node: bool = False
 
     def source(self, outputs: Mapping[str, str]) -> Source:
         """Trace the network, and return it as a writer takes it, with these outputs (public name to value)."""
+        rewrite = partial(simplify, exact=True) if self.by_node else None
+        traced = partial(whole, self.network, self.definitions, outputs=outputs, calls=self.calls, rewrite=rewrite)
         if not self.batch:
-            return whole(self.network, self.definitions, self.types, outputs, self.calls)
+            return traced(self.types)
         advice = f"tracing with batch size {_TRACED_BATCHES[0]} failed, so the batch cannot be symbolic"
         with adding_advice(f"{advice}; give a number"):
-            two, three = (
-                whole(self.network, self.definitions, self.with_batch(n), outputs, self.calls)
-                for n in _TRACED_BATCHES
-            )
+            two, three = (traced(self.with_batch(n)) for n in _TRACED_BATCHES)
+        unify = with_symbolic_batch if self.by_node else _simplified_with_symbolic_batch
         with at(self.network.source):
-            graph = _simplified_with_symbolic_batch(two.graph, three.graph, self.batch)
+            graph = unify(two.graph, three.graph, self.batch)
         return replace(two, graph=graph, inputs={v.name: v.type for v in graph.inputs}, batch=self.batch)
 
     def with_batch(self, batch: int) -> dict[str, TensorType | None]:
@@ -73,7 +82,7 @@ def job_of(
     network: Network,
     definitions: Definitions,
     shapes: Mapping[str, Sequence[int]] | None,
-    writer: Writer,
+    writer: HasOptions,
     options: Mapping[str, Any],
 ) -> Job:
     """Return the job that the options of Net.write describe. An option that is None, False or empty is not given.

@@ -1,0 +1,131 @@
+"""Generate a project in source code from a network, and run the project's own test before its folder appears."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from anylayer.convert.folder import need_replaceable, new_folder
+from anylayer.convert.job import Job, adding_advice
+from anylayer.convert.verification import tolerance_of
+from anylayer.errors import AnyLayerError, ConversionError, need_name, wording
+from anylayer.generators import Expected, Project, Sample, Target
+from anylayer.network import Array
+from anylayer.runtime.run import NumpyRunner
+from anylayer.source import Source
+
+_LINES = 12
+"""The lines at the end of a failed test's output that the error shows."""
+_SECONDS = 1800
+"""Seconds that one command of a project's test may take."""
+
+
+@dataclass(slots=True)
+class Generation:
+    """What `Net.generate` did.
+
+    `files` are the paths of the project's files. `report` is what the project's test printed, by lines. Where the
+    test did not run it is empty, and `untested` says why. `notes` are for the user.
+    """
+
+    target: str
+    folder: Path
+    files: list[Path]
+    report: list[str] = field(default_factory=list)
+    untested: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the generation as plain values, for JSON."""
+        return {
+            "target": self.target,
+            "folder": str(self.folder),
+            "files": [str(f) for f in self.files],
+            "tested": not self.untested,
+            "not_tested": self.untested,
+            "report": self.report,
+            "notes": self.notes,
+        }
+
+
+def generate(
+    job: Job,
+    outputs: Mapping[str, str],
+    target: Target,
+    name: str,
+    folder: Path,
+    inputs: Mapping[str, Array] | None,
+    *,
+    test: bool = True,
+    force: bool = False,
+) -> Generation:
+    """Write the project of a network as `folder`, after its own test has passed.
+
+    outputs: public name to value. name: the target's. inputs: those that the test runs on; None stands for seeded
+    noise, at two batch sizes where the batch is symbolic. test: whether to run the test. force: replace a folder
+    that was edited.
+
+    Raises what tracing and the target raise, InputError, FileError, and ConversionError where the test fails. Then
+    no folder is left, and an older one stays as it was.
+    """
+    need_name(folder, utf8=True)
+    need_replaceable(folder, force)
+    job = replace(job, by_node=True)
+    job, source, notes = _source(job, outputs, "batch" in target.OPTIONS)
+    samples = _samples(job, outputs, [inputs] if inputs is not None else job.noise(0))
+    options = {k: v for k, v in job.options.items() if k != "batch"}
+    project = target.generate(source, Expected(samples, tolerance_of(source.graph)), **options)
+    with new_folder(folder, project.files, f"anylayer generate --for {name}", force) as made:
+        untested = "not asked for" if not test else f"this needs {project.missing}" if project.missing else ""
+        report = [] if untested else _tested(project, made, folder)
+    files = [folder / file for file in project.files]
+    return Generation(name, folder, files, report, untested, [*notes, *project.notes])
+
+
+def _source(job: Job, outputs: Mapping[str, str], symbolic: bool) -> tuple[Job, Source, list[str]]:
+    """Trace the network, with a symbolic batch size where it allows it and the caller gives none."""
+    if not symbolic or "batch" in job.options or not job.batched:
+        return job, job.source(outputs), []
+    try:
+        free = replace(job, batch="N")
+        return free, free.source(outputs), []
+    except AnyLayerError as error:
+        source = job.source(outputs)
+        return job, source, [f"the code is for one batch size: {error}"]
+
+
+def _samples(job: Job, outputs: Mapping[str, str], inputs: Sequence[Mapping[str, Array]]) -> list[Sample]:
+    """Return the inputs with the outputs of the layers in NumPy."""
+    runner = NumpyRunner(job.network, job.definitions, outputs)
+    with adding_advice(
+        "The inputs of the test do not suit the network; give other inputs: " + wording("inputs={...}", "-i")
+    ):
+        return [Sample(given, runner([given[name] for name in job.network.inputs], {})) for given in inputs]
+
+
+def _tested(project: Project, made: Path, folder: Path) -> list[str]:
+    """Run the test of a project in its temporary folder, and return the lines that it printed."""
+    printed: list[str] = []
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    for command in project.test:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=made,
+                env=environment,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            raise ConversionError(f"the project's own test took more than {_SECONDS} s", str(folder)) from None
+        printed = [*printed, *done.stdout.splitlines()]
+        if done.returncode:
+            last = [*done.stdout.splitlines(), *done.stderr.splitlines()][-_LINES:]
+            raise ConversionError("the project's own test fails:\n" + "\n".join(last), str(folder))
+    return printed

@@ -1,0 +1,92 @@
+"""Generators: one target per file or folder. `Net.generate` and `anylayer generate` find them by listing this
+folder.
+
+A target is a module `anylayer.generators.<name>` that meets the protocol `Target`: it turns a traced network into
+the files of a project in source code. The project contains its own test. Names that begin with "_" are shared
+code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+from anylayer.errors import InputError, nearest, need
+from anylayer.folders import load, modules
+from anylayer.network import Array
+from anylayer.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Inputs of the network, and the outputs that its layers compute from them in NumPy, by name."""
+
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the test of a project must check: the outputs of each sample.
+
+    `tolerance` is relative to the largest absolute value of an output. Outputs that are not floats must be equal.
+    """
+
+    samples: Sequence[Sample]
+    tolerance: float
+
+
+@dataclass(slots=True)
+class Project:
+    """The result of a target.
+
+    `files` maps a path inside the project's folder, with "/" between its parts, to a text, or to the pieces of a
+    binary file. `test` are the commands that build and run the project's test, each as a list of words; they run
+    one after the other, in the project's folder, and the files that they leave there are removed. A status other
+    than 0 means that the test failed; what they print is shown to the user. `missing` says what must be installed
+    for the commands, as the end of "needs ..."; it is "" where nothing is missing. `notes` are for the user.
+    """
+
+    files: dict[str, str | Sequence[bytes | memoryview]]
+    test: Sequence[Sequence[str]]
+    missing: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+class Target(Protocol):
+    """A module that generates projects for one target.
+
+    WHAT: what it generates, in words with an article: "a PyTorch module".
+    OPTIONS: the names of the options that `generate` accepts: its own, and of the common ones "batch".
+    Net.generate refuses other options by name.
+    """
+
+    WHAT: str
+    OPTIONS: Collection[str]
+
+    def generate(self, source: Source, expected: Expected, **options: Any) -> Project:
+        """Return the project of a network. `options` are those that the caller gave, without "batch".
+
+        In `source`, the graph of each node is simplified on its own, so operators do not cross the border between
+        two nodes. A target with the option "batch" gets a graph with a symbolic batch size where the network
+        allows it and the caller gives no number; `source.batch` is then its name.
+
+        Raises LayerError, which names the node and the simplest remedy, for what the target cannot express.
+        """
+
+
+def targets() -> list[str]:
+    """Return the names of the targets."""
+    return modules("generators")
+
+
+def load_target(name: str) -> Target:
+    """Return a target. Raises InputError if there is none of this name."""
+    known = targets()
+    need(
+        name in known,
+        f"there is no target '{name}'{nearest(name, known)}; targets: {', '.join(known)}",
+        InputError,
+    )
+    return cast(Target, load("generators", name))

@@ -1,0 +1,43 @@
+"""Text from files in source code: names that are safe identifiers, and comments that cannot end early.
+
+A network's file is untrusted. Its names and paths enter a project only as what these functions return.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_LONGEST = 64
+"""Characters of a name that an identifier keeps."""
+
+
+class Names:
+    """Identifiers of one scope, each of which is given once.
+
+    reserved: names that are never given: keywords, and names that the scope uses.
+    """
+
+    def __init__(self, reserved: Iterable[str]) -> None:
+        self._taken = set(reserved)
+
+    def new(self, wanted: str, otherwise: str = "value") -> str:
+        """Return an identifier that resembles `wanted`: ASCII letters, digits and single underscores.
+
+        otherwise: the identifier for a name without letters and digits, and the beginning of one that would begin
+        with a digit. A number is appended to a name that is reserved or given already.
+        """
+        plain = re.sub(r"[^A-Za-z0-9]+", "_", wanted).strip("_")[:_LONGEST].strip("_")
+        if not plain or plain[0].isdigit():
+            plain = f"{otherwise}_{plain}".strip("_")
+        name, count = plain, 1
+        while name in self._taken:
+            count += 1
+            name = f"{plain}_{count}"
+        self._taken.add(name)
+        return name
+
+
+def comment(text: str) -> str:
+    """Return text for a comment that ends with its line: characters that are not printable become "."."""
+    return "".join(c if c.isprintable() else "." for c in text).replace("\\", "/")
