@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import settings
 
-OPTIONAL = ("cv2", "h5py", "ncnn", "openvino", "pyfive")
+OPTIONAL = ("cv2", "h5py", "ncnn", "openvino", "pyfive", "safetensors", "torch")
 """The packages without which tests are skipped; the reason names the missing package."""
 
 settings.register_profile("fixed", derandomize=True, database=None)

@@ -53,6 +53,7 @@ MAY_IMPORT = {
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 
 HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL", "pyopencl"]
+HEAVY += ["torch", "safetensors"]
 """Packages that exactly one file imports."""
 
 FACES = ["click", "rich"]

@@ -1,0 +1,97 @@
+"""PyTorch: a readable nn.Module, its weights, and a test that compares it with the layers in NumPy."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import sys
+
+import numpy as np
+
+from anylayer.generators import Expected, Project
+from anylayer.generators.pytorch.module import write_module
+from anylayer.generators.pytorch.weights import to_safetensors
+from anylayer.source import Source
+
+WHAT = "a PyTorch module"
+OPTIONS = ("batch",)
+
+_PACKAGES = ("torch", "safetensors")
+
+
+def generate(source: Source, expected: Expected) -> Project:
+    """Return a project: model.py with the module, model.safetensors, and test_model.py with its data."""
+    written = write_module(source)
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    return Project(
+        files={
+            "model.py": written.text,
+            "model.safetensors": to_safetensors(written.state),
+            "test_model.py": _TEST.format(tolerance=expected.tolerance, samples=len(expected.samples)),
+            "test_data.npz": [_data(expected)],
+        },
+        test=[[sys.executable, "-B", "test_model.py"]],
+        missing=f"{' and '.join(missing)} (pip install {' '.join(missing)})" if missing else "",
+    )
+
+
+def _data(expected: Expected) -> bytes:
+    """Return the inputs and outputs of all samples, by number: names from files stay out of the archive."""
+    arrays = {}
+    for i, sample in enumerate(expected.samples):
+        arrays.update({f"sample_{i}_input_{j}": a for j, a in enumerate(sample.inputs.values())})
+        arrays.update({f"sample_{i}_output_{j}": a for j, a in enumerate(sample.outputs.values())})
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+_TEST = '''"""Compare the module with the network's layers in NumPy: `python test_model.py`, or pytest."""
+
+from pathlib import Path
+
+import model
+import numpy as np
+import torch
+
+TOLERANCE = {tolerance!r}
+"""The largest difference, relative to the largest absolute value of an output."""
+SAMPLES = {samples}
+
+
+def differences() -> list[tuple[str, float, float]]:
+    """Return (output, largest difference, largest value) for each sample and output."""
+    data = np.load(Path(__file__).with_name("test_data.npz"))
+    network = model.load()
+    found = []
+    for sample in range(SAMPLES):
+        inputs = [torch.from_numpy(data[f"sample_{{sample}}_input_{{i}}"]) for i in range(len(model.INPUTS))]
+        with torch.no_grad():
+            results = network(*inputs)
+        results = results if isinstance(results, tuple) else (results,)
+        for i, (name, result) in enumerate(zip(model.OUTPUTS, results, strict=True)):
+            found.append((name, *compared(result.numpy(), data[f"sample_{{sample}}_output_{{i}}"])))
+    return found
+
+
+def compared(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
+    """Return the largest difference and the largest value of two arrays. NaN equals NaN."""
+    assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, got.dtype, want.shape, want.dtype)
+    if want.dtype.kind != "f":
+        return float((got != want).sum()), 0.0
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    error = np.abs(np.where(same, 0, got.astype(np.float64) - np.where(same, 0, want)))
+    scale = np.abs(want[np.isfinite(want)]).max(initial=0.0)
+    return float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)), max(float(scale), 1e-6)
+
+
+def test_outputs_match_numpy() -> None:
+    for name, error, scale in differences():
+        assert error <= TOLERANCE * scale, f"{{name}}: off by {{error:.3g}} of {{scale:.3g}}"
+
+
+if __name__ == "__main__":
+    for name, error, scale in differences():
+        print(f"{{ascii(name)[1:-1]}}: off by {{error:.3g}} of {{scale:.3g}}")
+    test_outputs_match_numpy()
+'''

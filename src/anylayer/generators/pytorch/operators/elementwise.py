@@ -1,0 +1,228 @@
+"""Operators that compute each element on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, number, require
+from anylayer.generators.pytorch.operators import HANDLERS, UNREAD, writes
+from anylayer.graph import Op, Value
+
+_ROLES = {"Mul": "scale", "Add": "bias", "Sub": "bias", "Div": "scale"}
+_UNARY = {
+    **{
+        name: f"torch.{name.lower()}"
+        for name in ("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil")
+    },
+    **{name: f"torch.{name.lower()}" for name in ("Cos", "Cosh", "Exp", "Floor", "IsNaN", "Log", "Reciprocal")},
+    **{
+        name: f"torch.{name.lower()}"
+        for name in ("Round", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "Tanh")
+    },
+    **{name: f"F.{name.lower()}" for name in ("Mish", "Relu", "Softplus", "Softsign", "HardSwish")},
+    "HardSwish": "F.hardswish",
+    "Erf": "torch.erf",
+    "Not": "torch.logical_not",
+    "BitwiseNot": "torch.bitwise_not",
+    "Neg": "-",
+}
+_INFIX = {
+    "Add": "+",
+    "Sub": "-",
+    "Mul": "*",
+    "Equal": "==",
+    "Less": "<",
+    "LessOrEqual": "<=",
+    "Greater": ">",
+    "GreaterOrEqual": ">=",
+    "BitwiseAnd": "&",
+    "BitwiseOr": "|",
+    "BitwiseXor": "^",
+}
+_LOGICAL = {"And": "torch.logical_and", "Or": "torch.logical_or", "Xor": "torch.logical_xor"}
+
+
+def _unary(function: str) -> Callable[[Code, Op], str]:
+    def write(code: Code, op: Op) -> str:
+        x = code.tensor(first(op))
+        return f"-{x}" if function == "-" else f"{function}({x})"
+
+    return write
+
+
+for _name, _function in _UNARY.items():
+    HANDLERS[_name] = _unary(_function)
+    UNREAD[_name] = ()
+
+
+def operand(code: Code, op: Op, i: int) -> str:
+    """Return input `i` of an operator that broadcasts: as a number where it is one and the other input is not."""
+    value, other = op.inputs[i], op.inputs[1 - i]
+    text = None
+    if other is not None and other.const is None and other.dtype.kind != "b":
+        text = code.number(value, other.shape)
+    return text if text is not None else code.tensor(value, _ROLES.get(op.op, "constant"))
+
+
+@writes(*_INFIX)
+def _infix(code: Code, op: Op) -> str:
+    left, right = operand(code, op, 0), operand(code, op, 1)
+    return f"{left} {_INFIX[op.op]} {right}"
+
+
+@writes("Div")
+def _divide(code: Code, op: Op) -> str:
+    left, right = operand(code, op, 0), operand(code, op, 1)
+    if first(op).dtype.kind in "iu":
+        left = left if not left.lstrip("-").isdigit() else code.tensor(op.inputs[0])
+        return f'torch.div({left}, {right}, rounding_mode="trunc")'
+    return f"{left} / {right}"
+
+
+@writes("Mod")
+def _modulo(code: Code, op: Op) -> str:
+    left, right = code.tensor(op.inputs[0]), operand(code, op, 1)
+    return f"torch.{'fmod' if op.attrs.get('fmod') else 'remainder'}({left}, {right})"
+
+
+@writes("Pow")
+def _power(code: Code, op: Op) -> str:
+    base, exponent = op.inputs[0], op.inputs[1]
+    require(base is not None and exponent is not None, "an absent input")
+    text = f"torch.pow({operand(code, op, 0)}, {operand(code, op, 1)})"
+    same = base is not None and exponent is not None and base.dtype == exponent.dtype
+    return text if same else f"{text}.to({dtype_of(op.outputs[0].dtype)})"
+
+
+@writes(*_LOGICAL)
+def _logical(code: Code, op: Op) -> str:
+    return f"{_LOGICAL[op.op]}({code.tensor(op.inputs[0])}, {code.tensor(op.inputs[1])})"
+
+
+@writes("Max", "Min", "Sum", "Mean")
+def _several(code: Code, op: Op) -> str:
+    found = code.tensor(first(op))
+    for value in op.inputs[1:]:
+        other = code.tensor(value)
+        found = (
+            f"{found} + {other}" if op.op in ("Sum", "Mean") else f"torch.{op.op.lower()}imum({found}, {other})"
+        )
+    return f"({found}) / {len(op.inputs)}" if op.op == "Mean" else found
+
+
+@writes("Clip")
+def _clip(code: Code, op: Op) -> str:
+    x = first(op)
+    limits = [
+        None if v is None else code.number(v, x.shape) or code.tensor(v) for v in (*op.inputs[1:], None, None)[:2]
+    ]
+    if limits == [None, None]:
+        return code.tensor(x)
+    if any(text is not None and text.isidentifier() for text in limits):
+        found = code.tensor(x)
+        for text, function in zip(limits, ("maximum", "minimum")):
+            if text is not None:
+                limit = text if text.isidentifier() else f"torch.tensor({text}, dtype={dtype_of(x.dtype)})"
+                found = f"torch.{function}({found}, {limit})"
+        return found
+    named = [f"{name}={text}" for name, text in zip(("min", "max"), limits) if text is not None]
+    return f"torch.clamp({code.tensor(x)}, {', '.join(named)})"
+
+
+@writes("Where")
+def _where(code: Code, op: Op) -> str:
+    condition, a, b = op.inputs
+    texts = [code.tensor(condition)]
+    for value, other in ((a, b), (b, a)):
+        text = None
+        if other is not None and other.const is None and other.dtype.kind == "f":
+            text = code.number(value, other.shape)
+        texts.append(text if text is not None else code.tensor(value))
+    return f"torch.where({', '.join(texts)})"
+
+
+@writes("Cast")
+def _cast(code: Code, op: Op) -> str:
+    source, target = first(op).dtype, op.outputs[0].dtype
+    x = code.tensor(first(op))
+    if target == np.bool_ and source != np.bool_:
+        return f"{x} != 0"
+    return f"{x}.to({dtype_of(target)})"
+
+
+@writes("Identity", "Dropout")
+def _identity(code: Code, op: Op) -> str:
+    return code.tensor(first(op))
+
+
+@writes("IsInf")
+def _is_infinite(code: Code, op: Op) -> str:
+    positive, negative = op.attrs.get("detect_positive", 1), op.attrs.get("detect_negative", 1)
+    function = "isinf" if positive and negative else "isposinf" if positive else "isneginf"
+    require(positive or negative, "an IsInf that detects nothing")
+    return f"torch.{function}({code.tensor(first(op))})"
+
+
+def _given(op: Op, name: str, default: float) -> str:
+    """Return a float attribute as a number in code."""
+    return number(np.float32(op.attrs.get(name, default)))
+
+
+@writes("LeakyRelu")
+def _leaky_relu(code: Code, op: Op) -> str:
+    return f"F.leaky_relu({code.tensor(first(op))}, {_given(op, 'alpha', 0.01)})"
+
+
+@writes("Elu", "Celu")
+def _elu(code: Code, op: Op) -> str:
+    return f"F.{op.op.lower()}({code.tensor(first(op))}, {_given(op, 'alpha', 1.0)})"
+
+
+@writes("ThresholdedRelu")
+def _thresholded(code: Code, op: Op) -> str:
+    return f"F.threshold({code.tensor(first(op))}, {_given(op, 'alpha', 1.0)}, 0.0)"
+
+
+@writes("Selu")
+def _selu(code: Code, op: Op) -> str:
+    alpha, gamma = _given(op, "alpha", 1.67326319217681884765625), _given(op, "gamma", 1.05070102214813232421875)
+    return f"{gamma} * F.elu({code.tensor(first(op))}, {alpha})"
+
+
+@writes("HardSigmoid")
+def _hard_sigmoid(code: Code, op: Op) -> str:
+    alpha, beta = _given(op, "alpha", 0.2), _given(op, "beta", 0.5)
+    return f"torch.clamp({alpha} * {code.tensor(first(op))} + {beta}, 0.0, 1.0)"
+
+
+@writes("Gelu")
+def _gelu(code: Code, op: Op) -> str:
+    tanh = op.attrs.get("approximate", "none") in ("tanh", b"tanh")
+    return f"F.gelu({code.tensor(first(op))}{', approximate=' + repr('tanh') if tanh else ''})"
+
+
+@writes("PRelu")
+def _prelu(code: Code, op: Op) -> str:
+    x, slopes = first(op), op.inputs[1]
+    if slopes is None:
+        raise Unsupported("an absent input")
+    weights = _slopes(x, slopes)
+    if weights is not None:
+        text = f"nn.PReLU({weights.size})"
+        return f"{code.module(text, {'weight': weights}, [slopes])}({code.tensor(x)})"
+    data = code.tensor(x)
+    return f"torch.where({data} >= 0, {data}, {data} * {code.tensor(slopes, 'slopes')})"
+
+
+def _slopes(x: Value, slopes: Value) -> Any:
+    """Return constant slopes, one for all or one per channel, as nn.PReLU stores them; None for others."""
+    if slopes.const is None or slopes.dtype != np.float32 or len(x.shape) < 2:
+        return None
+    if slopes.const.size == 1:
+        return slopes.const.reshape(1)
+    shape = (1,) * (len(x.shape) - slopes.const.ndim) + slopes.const.shape
+    channels = shape[1] == x.shape[1] and slopes.const.size == shape[1]
+    return slopes.const.reshape(-1) if channels else None

@@ -1,0 +1,90 @@
+"""LSTM, GRU and RNN as nn modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from anylayer.generators.pytorch.code import Code, Unsupported, first, require
+from anylayer.generators.pytorch.operators import writes
+from anylayer.graph import Op
+from anylayer.network import Array
+
+_GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
+"""The place in ONNX's order of each gate of torch's: LSTM i, f, g, o of i, o, f, c; GRU r, z, n of z, r, h."""
+_FUNCTIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+
+
+@writes("LSTM", "GRU", "RNN")
+def _recurrent(code: Code, op: Op) -> list[str]:
+    _, w, r, b, lengths, *states = (*op.inputs, *[None] * 8)[:7]
+    require(lengths is None, f"a {op.op} with lengths of sequences")
+    require(not op.attrs.get("layout") and not op.attrs.get("clip"), f"a {op.op} with a layout or a clip")
+    if w is None or r is None or w.const is None or r.const is None or (b is not None and b.const is None):
+        raise Unsupported(f"a {op.op} with computed weights")
+    require(w.dtype == np.float32, f"a {op.op} of {w.dtype.name}")
+    direction = op.attrs.get("direction", "forward")
+    count, hidden = w.shape[0], int(op.attrs["hidden_size"])
+    options = (
+        _options(op, count)
+        + (", bidirectional=True" if count == 2 else "")
+        + ("" if b is not None else ", bias=False")
+    )
+    state = _state(op.op, w.const, r.const, None if b is None else b.const)
+    text = f"nn.{op.op}({w.shape[2]}, {hidden}{options})"
+    module = code.module(text, state, [w, r, b])
+    flips = direction == "reverse"
+    data = code.tensor(first(op))
+    data = f"torch.flip({data}, (0,))" if flips else data
+    used = [s for s in states[: 2 if op.op == "LSTM" else 1] if s is not None]
+    names = [code.new(stem) for stem in ("sequence", "hidden", "cell")[: 3 if op.op == "LSTM" else 2]]
+    found = f"{names[1]}, {names[2]}" if op.op == "LSTM" else names[1]
+    given = _initial(code, op, used)
+    code.line(f"{names[0]}, {f'({found})' if op.op == 'LSTM' else found} = {module}({data}{given})")
+    steps, batch = first(op).shape[:2]
+    shape = f"({code.size(steps)}, {code.size(batch)}, {count}, {hidden})"
+    sequence = f"torch.flip({names[0]}, (0,))" if flips else names[0]
+    return [f"{sequence}.reshape({shape}).permute(0, 2, 1, 3)", *names[1:]][: len(op.outputs)]
+
+
+def _initial(code: Code, op: Op, states: Sequence[object]) -> str:
+    """Return the argument with the initial state."""
+    if not states:
+        return ""
+    wanted = 2 if op.op == "LSTM" else 1
+    require(len(states) == wanted, f"a {op.op} with a part of its initial state")
+    texts = [code.tensor(v) for v in op.inputs[5 : 5 + wanted]]
+    return f", ({', '.join(texts)})" if op.op == "LSTM" else f", {texts[0]}"
+
+
+def _options(op: Op, count: int) -> str:
+    """Return further arguments of the module. Raises Unsupported for what nn.LSTM, nn.GRU and nn.RNN lack."""
+    given = [a.decode() if isinstance(a, bytes) else str(a) for a in op.attrs.get("activations") or []]
+    wanted = _FUNCTIONS[op.op] * count
+    if op.op == "RNN" and given and set(given) == {"Relu"}:
+        return ', nonlinearity="relu"'
+    require(not given or given == wanted, f"a {op.op} with the functions {', '.join(given)}")
+    if op.op == "GRU":
+        require(op.attrs.get("linear_before_reset"), "a GRU that applies the reset gate before the product")
+    require(not op.attrs.get("input_forget"), f"a {op.op} with coupled gates")
+    return ""
+
+
+def _state(kind: str, w: Array, r: Array, b: Array | None) -> dict[str, Array]:
+    """Return the weights by torch's names."""
+    state = {}
+    for i, suffix in enumerate(("_l0", "_l0_reverse")[: len(w)]):
+        state[f"weight_ih{suffix}"] = _ordered(kind, w[i])
+        state[f"weight_hh{suffix}"] = _ordered(kind, r[i])
+        if b is not None:
+            half = len(b[i]) // 2
+            state[f"bias_ih{suffix}"] = _ordered(kind, b[i][:half])
+            state[f"bias_hh{suffix}"] = _ordered(kind, b[i][half:])
+    return state
+
+
+def _ordered(kind: str, array: Array) -> Array:
+    """Return the blocks of gates in torch's order."""
+    gates = np.split(array, len(_GATES[kind]))
+    return np.ascontiguousarray(np.concatenate([gates[i] for i in _GATES[kind]]))

@@ -1,0 +1,103 @@
+"""Reductions, and operators that normalize over axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, in_tuple, number, require
+from anylayer.generators.pytorch.operators import writes
+from anylayer.graph import Op
+from anylayer.graph.facts import reduced_axes
+
+_REDUCTIONS = {
+    "ReduceSum": "torch.sum({x}, {how})",
+    "ReduceMean": "torch.mean({x}, {how})",
+    "ReduceMax": "torch.amax({x}, {how})",
+    "ReduceMin": "torch.amin({x}, {how})",
+    "ReduceL1": "torch.sum(torch.abs({x}), {how})",
+    "ReduceL2": "torch.sqrt(torch.sum(torch.square({x}), {how}))",
+    "ReduceSumSquare": "torch.sum(torch.square({x}), {how})",
+    "ReduceLogSum": "torch.log(torch.sum({x}, {how}))",
+    "ReduceLogSumExp": "torch.logsumexp({x}, {how})",
+}
+
+
+@writes(*_REDUCTIONS, unread=(1,))
+def _reduce(code: Code, op: Op) -> str:
+    x, axes = first(op), reduced_axes(op)
+    if axes is None:
+        require(op.attrs.get("noop_with_empty_axes"), "a reduction whose axes are computed")
+        return code.tensor(x)
+    how = f"dim={in_tuple(map(str, axes))}, keepdim={bool(op.attrs.get('keepdims', 1))}"
+    data = code.tensor(x)
+    if not axes:
+        return data
+    sums = op.op in ("ReduceSum", "ReduceL1", "ReduceSumSquare")
+    if x.dtype.kind in "iu":
+        require(sums or op.op in ("ReduceMax", "ReduceMin"), f"{op.op} of integers")
+        how += f", dtype={dtype_of(x.dtype)}" if sums else ""
+    return _REDUCTIONS[op.op].format(x=data, how=how)
+
+
+@writes("ReduceProd", unread=(1,))
+def _product(code: Code, op: Op) -> str:
+    x, axes = first(op), reduced_axes(op)
+    if axes is None:
+        raise Unsupported("a reduction whose axes are computed")
+    text = code.tensor(x)
+    how = f"keepdim={bool(op.attrs.get('keepdims', 1))}, dtype={dtype_of(x.dtype)}"
+    for axis in sorted(axes, reverse=True):
+        text = f"torch.prod({text}, dim={axis}, {how})"
+    return text
+
+
+@writes("Softmax", "LogSoftmax")
+def _softmax(code: Code, op: Op) -> str:
+    x = first(op)
+    function = "F.softmax" if op.op == "Softmax" else "F.log_softmax"
+    return f"{function}({code.tensor(x)}, dim={op.attrs.get('axis', -1) % len(x.shape)})"
+
+
+@writes("LRN")
+def _lrn(code: Code, op: Op) -> str:
+    x, size = first(op), int(op.attrs["size"])
+    alpha, beta, bias = (
+        number(np.float32(op.attrs.get(k, d))) for k, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1))
+    )
+    if size % 2:
+        return f"F.local_response_norm({code.tensor(x)}, {size}, alpha={alpha}, beta={beta}, k={bias})"
+    before = (size - 1) // 2
+    pads = in_tuple(map(str, [0, 0] * (len(x.shape) - 2) + [before, size - 1 - before]))
+    data = code.tensor(x)
+    sums = f"F.pad(torch.square({data}), {pads}).unfold(1, {size}, 1).sum(-1)"
+    return f"{data} / torch.pow({bias} + {alpha} / {size} * {sums}, {beta})"
+
+
+@writes("BatchNormalization")
+def _batch_norm(code: Code, op: Op) -> str:
+    x = first(op)
+    values = op.inputs[1:5]
+    arrays = [v.const for v in values if v is not None]
+    epsilon = number(np.float32(op.attrs.get("epsilon", 1e-5)))
+    rank = len(x.shape)
+    constant = [a for a in arrays if a is not None and a.dtype == np.float32]
+    if x.dtype == np.float32 and len(constant) == 4 and rank in (2, 3, 4, 5):
+        names = ("weight", "bias", "running_mean", "running_var")
+        state = {**dict(zip(names, constant)), "num_batches_tracked": np.array(0, np.int64)}
+        text = f"nn.BatchNorm{max(rank - 2, 1)}d({x.shape[1]}, eps={epsilon})"
+        return f"{code.module(text, state, values)}({code.tensor(x)})"
+    scale, bias, mean, variance = (_wide(code.tensor(v), rank) for v in values)
+    text = f"({code.tensor(x)} - {mean}) / torch.sqrt({variance} + {epsilon}) * {scale} + {bias}"
+    kinds = {v.dtype for v in values if v is not None} | {x.dtype}
+    return text if len(kinds) == 1 else f"({text}).to({dtype_of(x.dtype)})"
+
+
+def _wide(text: str, rank: int) -> str:
+    """Return a vector with one number per channel as an array that broadcasts to `rank` axes."""
+    return f"{text}.reshape({in_tuple(_shape(rank))})"
+
+
+def _shape(rank: int) -> Sequence[str]:
+    return ["-1", *["1"] * (rank - 2)]

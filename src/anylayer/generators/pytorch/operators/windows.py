@@ -1,0 +1,234 @@
+"""Operators with windows: convolutions, pooling, resizing, sampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, in_tuple, require
+from anylayer.generators.pytorch.operators import writes
+from anylayer.generators.pytorch.operators.movement import padded
+from anylayer.graph import Op, Value
+from anylayer.graph.facts import Window, window_of
+from anylayer.graph.sizes import is_static
+from anylayer.network import Array
+
+
+def _window(op: Op) -> Window:
+    found = window_of(op)
+    if found is None:
+        raise Unsupported("automatic padding")
+    require(len(found.kernel) in (1, 2, 3), f"windows with {len(found.kernel)} axes")
+    return found
+
+
+def _sizes(numbers: Sequence[int]) -> str:
+    """Return one number per axis, or a single number where all are equal."""
+    return str(numbers[0]) if len(set(numbers)) == 1 else str(tuple(numbers))
+
+
+def _options(**given: tuple[Sequence[int], int]) -> str:
+    """Return the keyword arguments whose numbers differ from the default: name=(numbers, default)."""
+    return "".join(f", {k}={_sizes(v)}" for k, (v, default) in given.items() if any(n != default for n in v))
+
+
+def _spatial(window: Window) -> list[tuple[int, int]]:
+    return [(0, 0), (0, 0), *zip(window.begins, window.ends)]
+
+
+@writes("Conv")
+def _conv(code: Code, op: Op) -> str:
+    x, weight, bias = (*op.inputs, None)[:3]
+    if x is None or weight is None:
+        raise Unsupported("an absent input")
+    window, group = _window(op), int(op.attrs.get("group", 1))
+    n = len(window.kernel)
+    data, pads = code.tensor(x), window.begins
+    if window.begins != window.ends:
+        data, pads = padded(data, _spatial(window)), [0] * n
+    options = _options(
+        stride=(window.strides, 1), padding=(pads, 0), dilation=(window.dilations, 1), groups=([group], 1)
+    )
+    channels = f"{int(weight.shape[1]) * group}, {weight.shape[0]}, {_sizes(window.kernel)}"
+    return _weighted(code, f"Conv{n}d", f"F.conv{n}d", channels, options, data, weight, bias)
+
+
+def _weighted(
+    code: Code,
+    module: str,
+    function: str,
+    channels: str,
+    options: str,
+    data: str,
+    weight: Value,
+    bias: Value | None,
+) -> str:
+    """Return a call of an nn module with constant weights, or of the function with computed ones."""
+    values = [weight] if bias is None else [weight, bias]
+    if any(v.const is None or v.dtype != np.float32 for v in values):
+        terms = ", ".join([data, *(code.tensor(v, role) for v, role in zip(values, ("weight", "bias")))])
+        return f"{function}({terms}{options})"
+    state = {name: np.asarray(v.const) for v, name in zip(values, ("weight", "bias"))}
+    text = f"nn.{module}({channels}{options}{', bias=False' if bias is None else ''})"
+    return f"{code.module(text, state, values)}({data})"
+
+
+@writes("ConvTranspose")
+def _conv_transpose(code: Code, op: Op) -> str:
+    """Let torch compute all cells, and cut what `pads` names, where its own padding cannot express it."""
+    x, weight, bias = (*op.inputs, None)[:3]
+    if x is None or weight is None:
+        raise Unsupported("an absent input")
+    window, group = _window(op), int(op.attrs.get("group", 1))
+    n = len(window.kernel)
+    require(is_static(x.shape[2:]), "a ConvTranspose of a dynamic size")
+    full = [(s - 1) * t + e for s, t, e in zip(x.shape[2:], window.strides, window.extents)]
+    extra = [y - f + b + e for y, f, b, e in zip(op.outputs[0].shape[2:], full, window.begins, window.ends)]
+    ends = [e - a for e, a in zip(window.ends, extra)]
+    own = window.begins == window.ends and all(
+        0 <= a < max(s, d) for a, s, d in zip(extra, window.strides, window.dilations)
+    )
+    require(
+        own or min(ends) >= 0 or bias is None, "a ConvTranspose with more output padding than it computes cells"
+    )
+    options = _options(
+        stride=(window.strides, 1),
+        padding=(window.begins if own else [0] * n, 0),
+        output_padding=(extra if own else [0] * n, 0),
+        groups=([group], 1),
+        dilation=(window.dilations, 1),
+    )
+    channels = f"{weight.shape[0]}, {int(weight.shape[1]) * group}, {_sizes(window.kernel)}"
+    names = f"ConvTranspose{n}d", f"F.conv_transpose{n}d"
+    found = _weighted(code, *names, channels, options, code.tensor(x), weight, bias)
+    if own:
+        return found
+    return padded(found, [(0, 0), (0, 0), *((-b, -e) for b, e in zip(window.begins, ends))])
+
+
+def _torch_sizes(x: Value, window: Window, ceil: bool) -> list[int]:
+    """Return the output sizes that torch computes for a pooling with equal padding at both ends."""
+    found = []
+    for size, extent, stride, pad in zip(x.shape[2:], window.extents, window.strides, window.begins):
+        span = size + 2 * pad - extent
+        out = -(-span // stride) + 1 if ceil else span // stride + 1
+        found.append(out - (ceil and (out - 1) * stride >= size + pad))
+    return found
+
+
+def _rounding(op: Op, window: Window) -> str | None:
+    """Return the option that rounds sizes as the operator does; None where torch's padding cannot express it."""
+    x, wanted = first(op), list(op.outputs[0].shape[2:])
+    require(is_static(x.shape[2:]), "a pooling of a dynamic size")
+    if window.begins != window.ends or any(2 * p > k for p, k in zip(window.begins, window.kernel)):
+        return None
+    if _torch_sizes(x, window, False) == wanted:
+        return ""
+    return ", ceil_mode=True" if _torch_sizes(x, window, True) == wanted else None
+
+
+def _overhang(op: Op, window: Window) -> list[tuple[int, int]]:
+    """Return the padding with which each window lies inside: (before, after) per spatial axis."""
+    sizes = zip(first(op).shape[2:], op.outputs[0].shape[2:], window.strides, window.extents, window.begins)
+    return [(begin, (out - 1) * stride + extent - size - begin) for size, out, stride, extent, begin in sizes]
+
+
+@writes("MaxPool")
+def _max_pool(code: Code, op: Op) -> str | list[str]:
+    x, window = first(op), _window(op)
+    require(x.dtype.kind == "f", "a MaxPool of integers")
+    n, rounding = len(window.kernel), _rounding(op, window)
+    data, pads = code.tensor(x), window.begins
+    several = len(op.outputs) > 1
+    if rounding is None:
+        require(not several, "the indices of a MaxPool with this padding")
+        data = padded(data, [(0, 0), (0, 0), *_overhang(op, window)], 'float("-inf")')
+        rounding, pads = "", [0] * n
+    options = _options(padding=(pads, 0), dilation=(window.dilations, 1)) + rounding
+    text = f"F.max_pool{n}d({data}, {_sizes(window.kernel)}, {_sizes(window.strides)}{options}"
+    if not several:
+        return f"{text})"
+    require(not op.attrs.get("storage_order"), "MaxPool indices in column-major order")
+    values, cells = code.new("values"), code.new("cells")
+    code.line(f"{values}, {cells} = {text}, return_indices=True)")
+    planes = code.size(x.shape[0]) + f" * {x.shape[1]}"
+    shape = in_tuple([code.size(x.shape[0]), str(x.shape[1]), *["1"] * n])
+    return [values, f"{cells} + torch.arange({planes}).reshape({shape}) * {math.prod(x.shape[2:])}"]
+
+
+@writes("AveragePool")
+def _average_pool(code: Code, op: Op) -> str:
+    x, window = first(op), _window(op)
+    n, rounding = len(window.kernel), _rounding(op, window)
+    counted = bool(op.attrs.get("count_include_pad", 0))
+    plain = all(d == 1 for d in window.dilations)
+    require(plain, "an AveragePool with dilations")
+    head = f"F.avg_pool{n}d("
+    if rounding is not None:
+        options = _options(padding=(window.begins, 0)) + rounding
+        options += "" if counted or not any(window.begins) else ", count_include_pad=False"
+        return f"{head}{code.tensor(x)}, {_sizes(window.kernel)}, {_sizes(window.strides)}{options})"
+    data = padded(code.tensor(x), [(0, 0), (0, 0), *_overhang(op, window)])
+    factors = code.array(_shares(op, window, counted).astype(x.dtype), "shares")
+    return f"{head}{data}, {_sizes(window.kernel)}, {_sizes(window.strides)}) * {factors}"
+
+
+def _shares(op: Op, window: Window, counted: bool) -> Array:
+    """Return, per window, the number of all cells divided by the number of cells that count."""
+    total = np.ones(())
+    outs = op.outputs[0].shape[2:]
+    for axis, size in enumerate(first(op).shape[2:]):
+        begin, end = window.begins[axis], window.ends[axis]
+        low, high = (-begin, size + end) if counted else (0, size)
+        starts = np.arange(outs[axis]) * window.strides[axis] - begin
+        inside = np.minimum(starts + window.kernel[axis], high) - np.maximum(starts, low)
+        total = total[..., None] * (window.kernel[axis] / np.maximum(inside, 1))
+    return total
+
+
+@writes("GlobalAveragePool", "GlobalMaxPool")
+def _global_pool(code: Code, op: Op) -> str:
+    axes = in_tuple(map(str, range(2, len(first(op).shape))))
+    function = "mean" if op.op == "GlobalAveragePool" else "amax"
+    return f"torch.{function}({code.tensor(first(op))}, dim={axes}, keepdim=True)"
+
+
+@writes("MaxUnpool", unread=(2,))
+def _max_unpool(code: Code, op: Op) -> str:
+    y = op.outputs[0]
+    total = " * ".join(map(code.size, y.shape))
+    zeros = f"torch.zeros({total}, dtype={dtype_of(y.dtype)})"
+    flat = f"{code.tensor(op.inputs[1])}.reshape(-1), {code.tensor(first(op))}.reshape(-1)"
+    return f"{zeros}.scatter(0, {flat}).reshape({code.sizes(y.shape)})"
+
+
+@writes("Resize", unread=(1, 2, 3))
+def _resize(code: Code, op: Op) -> str:
+    x, y = first(op), op.outputs[0]
+    mode, rule = op.attrs.get("mode", "nearest"), op.attrs.get("coordinate_transformation_mode", "half_pixel")
+    axes = [i for i, (a, b) in enumerate(zip(x.shape, y.shape)) if a is not b and a != b]
+    require(len(x.shape) in (3, 4, 5) and min(axes, default=2) >= 2, "a Resize of the batch or the channels")
+    size = in_tuple(map(code.size, y.shape[2:]))
+    if mode == "nearest":
+        require(all(b % a == 0 for a, b in zip(x.shape[2:], y.shape[2:])), "a Resize to no multiple of the size")
+        return f'F.interpolate({code.tensor(x)}, {size}, mode="nearest")'
+    require(mode == "linear" and len(x.shape) == 4, f"a Resize with mode '{mode}'")
+    if rule in ("half_pixel", "align_corners") or (rule == "pytorch_half_pixel" and 1 not in y.shape[2:]):
+        corners = rule == "align_corners"
+        return f'F.interpolate({code.tensor(x)}, {size}, mode="bilinear", align_corners={corners})'
+    raise Unsupported(f"a Resize with coordinates '{rule}'")
+
+
+@writes("GridSample")
+def _grid_sample(code: Code, op: Op) -> str:
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(
+        op.attrs.get("mode", "bilinear"), op.attrs.get("mode", "bilinear")
+    )
+    padding = op.attrs.get("padding_mode", "zeros")
+    require(mode in ("bilinear", "bicubic", "nearest"), f"the mode '{mode}'")
+    require(padding in ("zeros", "border", "reflection"), f"the padding '{padding}'")
+    terms = f"{code.tensor(first(op))}, {code.tensor(op.inputs[1])}"
+    corners = bool(op.attrs.get("align_corners", 0))
+    return f'F.grid_sample({terms}, mode="{mode}", padding_mode="{padding}", align_corners={corners})'
