@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,15 +62,20 @@ def target_options(function: F) -> F:
                 type=click.Choice(["float32", "float16"]),
                 help="The precision of the weights, and in ONNX files of most operators [float32].",
             ),
-            click.option(
-                "--set",
-                "settings",
-                multiple=True,
-                metavar="NAME=VALUE",
-                callback=_settings,
-                help="An option of the writer, for example external=true for ONNX.",
-            ),
+            settings_option("the writer, for example external=true for ONNX"),
         ],
+    )
+
+
+def settings_option(owner: str) -> Callable[[F], F]:
+    """Add --set. `owner` is what has the options."""
+    return click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_settings,
+        help=f"An option of {owner}.",
     )
 
 
@@ -140,13 +145,13 @@ def command(**given: Any) -> None:
         raise click.UsageError("--picture needs --preprocess: it is the size of the images that the file accepts")
     elif stray := [f"--{_IMAGE_OPTIONS[n]}" for n in _IMAGE_OPTIONS if given[n]]:
         raise click.UsageError(f"{stray[0]} needs --preprocess")
-    with _spinner(f"writing {given['out']}", given["quiet"]):
+    with spinner(f"writing {given['out']}", given["quiet"]):
         done = net.write(
             given["out"],
             fmt,
             functions=_functions(net, given),
             keep=given["keep"],
-            batch=_batch(given["batch"]),
+            batch=batch_of(given["batch"]),
             dialect=dialect,
             shapes=shapes,
             verify=_inputs(net, given, shapes) if verify is None else verify,
@@ -211,7 +216,7 @@ def _functions(net: Net, given: dict[str, Any]) -> bool | list[str]:
     return [*(net.user_layers if given["functions"] else ()), *given["types"]]
 
 
-def _batch(text: str | None) -> str | int | None:
+def batch_of(text: str | None) -> str | int | None:
     """Return --batch as a number, or as the name of a symbolic size."""
     return int(text) if text is not None and text.isdigit() else text
 
@@ -228,7 +233,7 @@ def _inputs(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]])
 
 
 @contextmanager
-def _spinner(text: str, quiet: bool) -> Iterator[None]:
+def spinner(text: str, quiet: bool) -> Iterator[None]:
     """Show a spinner with a text on stderr during the `with` block, if stderr is a terminal."""
     import sys
 
