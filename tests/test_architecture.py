@@ -52,8 +52,8 @@ MAY_IMPORT = {
 }
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 
-HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL", "pyopencl"]
-HEAVY += ["torch", "safetensors"]
+HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL"]
+HEAVY += ["pyopencl", "safetensors", "torch"]
 """Packages that exactly one file imports."""
 
 FACES = ["click", "rich"]
