@@ -15,7 +15,9 @@ from anylayer.cli.command import Command, TakesInputs, to_numbers, to_shapes, to
 from anylayer.inspect.tables import count, plural
 
 _RUN = "from anylayer.cli import main; main(prog_name='anylayer')"
-COMMANDS = ["bench", "build", "convert", "generate", "inspect", "layers", "profile", "run", "sdk", "stub", "verify"]
+COMMANDS = [
+    *("bench", "build", "convert", "generate", "inspect", "layers", "profile", "run", "sdk", "stub", "verify")
+]
 
 
 def test_help_lists_the_commands(anylayer_command):
