@@ -52,7 +52,8 @@ class Call:
 
 
 MEANINGS: Table[str, Meaning] = Table()
-"""The NumPy meanings by operator. Other operators mean what the reference implementation of onnx computes."""
+"""The NumPy meanings by operator, where the reference implementation of onnx is wrong or slow, or has no limit on
+memory. The other operators mean what it computes."""
 SPELLED_OUT: Table[str, Callable[[Call], None]] = Table()
 """Functions that make the attributes of a call explicit, in place, before it is computed or recorded."""
 ANY_SIZE = frozenset(("Transpose", "Dropout", "LRN"))

@@ -105,11 +105,6 @@ def _pow(call: Call, a: Any, b: Any) -> Any:
     return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
 
 
-@meaning("BitShift")
-def _shift(call: Call, a: Any, b: Any) -> Any:
-    return np.left_shift(a, b) if call["direction"] == "LEFT" else np.right_shift(a, b)
-
-
 @meaning("Where")
 def _where(call: Call, condition: Any, a: Any, b: Any) -> Any:
     return np.where(condition, a, b)
@@ -123,36 +118,14 @@ def _clip(call: Call, x: Any, low: Any = None, high: Any = None) -> Any:
     return x if high is None else np.minimum(x, high)
 
 
-@meaning("PRelu")
-def _prelu(call: Call, x: Any, slope: Any) -> Any:
-    return np.where(x < 0, x * slope, x).astype(x.dtype)
-
-
-@meaning("LeakyRelu")
-def _leaky(call: Call, x: Any) -> Any:
-    return np.where(x < 0, x * x.dtype.type(call["alpha"]), x)
-
-
-@meaning("ThresholdedRelu")
-def _thresholded(call: Call, x: Any) -> Any:
-    return np.where(x > x.dtype.type(call["alpha"]), x, x.dtype.type(0))
-
-
 @meaning("Elu")
 def _elu(call: Call, x: Any) -> Any:
-    return np.where(x < 0, x.dtype.type(call["alpha"]) * np.expm1(np.minimum(x, x.dtype.type(0))), x)
+    return ops.elu(x, call["alpha"])
 
 
-@meaning("Selu")
-def _selu(call: Call, x: Any) -> Any:
-    alpha, gamma = x.dtype.type(call["alpha"]), x.dtype.type(call["gamma"])
-    return gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, x.dtype.type(0))))
-
-
-@meaning("Celu")
-def _celu(call: Call, x: Any) -> Any:
-    alpha, zero = x.dtype.type(call["alpha"]), x.dtype.type(0)
-    return np.maximum(x, zero) + np.minimum(zero, alpha * np.expm1(x / alpha))
+@meaning("PRelu")
+def _prelu(call: Call, x: Any, slope: Any) -> Any:
+    return ops.prelu(x, slope)
 
 
 @meaning("Gelu")
@@ -160,31 +133,10 @@ def _gelu(call: Call, x: Any) -> Any:
     return ops.gelu(x, approximate=call["approximate"])
 
 
-@meaning("HardSigmoid")
-def _hard_sigmoid(call: Call, x: Any) -> Any:
-    kind = x.dtype.type
-    return np.clip(kind(call["alpha"]) * x + kind(call["beta"]), kind(0), kind(1))
-
-
-@meaning("Swish")
-def _swish(call: Call, x: Any) -> Any:
-    return x * ops.sigmoid(x * x.dtype.type(call["alpha"]))
-
-
 @meaning("Shrink", traceable=True)
 def _shrink(call: Call, x: Any) -> Any:
     bias, lambd = call["bias"], call["lambd"]
     return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0)).astype(x.dtype)
-
-
-@meaning("IsInf")
-def _is_inf(call: Call, x: Any) -> Any:
-    found = np.zeros(x.shape, bool)
-    if call["detect_positive"]:
-        found = found | (x == np.inf)
-    if call["detect_negative"]:
-        found = found | (x == -np.inf)
-    return found
 
 
 @meaning("Cast")

@@ -146,10 +146,7 @@ def _gather(call: Call, x: Any, indices: Any) -> Any:
 
 @meaning("GatherElements")
 def _gather_elements(call: Call, x: Any, indices: Any) -> Any:
-    axis = call["axis"]
-    grid = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
-    grid[axis] = indices
-    return x[tuple(grid)]
+    return ops.gather_elements(x, indices, call["axis"])
 
 
 @meaning("GatherND")
@@ -164,31 +161,14 @@ def _gather_nd(call: Call, x: Any, indices: Any) -> Any:
     return found.reshape(*indices.shape[:-1], *x.shape[b + last :])
 
 
-_REDUCE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-
-
 @meaning("ScatterElements")
 def _scatter_elements(call: Call, x: Any, indices: Any, updates: Any) -> Any:
-    axis, y = call["axis"], np.array(x)
-    grid = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
-    grid[axis] = indices
-    return _scattered(call, y, tuple(grid), updates)
+    return ops.scatter_elements(x, indices, updates, axis=call["axis"], reduction=call["reduction"] or "none")
 
 
 @meaning("ScatterND")
 def _scatter_nd(call: Call, x: Any, indices: Any, updates: Any) -> Any:
-    y = np.array(x)
-    return _scattered(call, y, tuple(np.moveaxis(indices, -1, 0)), updates)
-
-
-def _scattered(call: Call, y: Any, key: Any, updates: Any) -> Any:
-    reduction = call["reduction"] or "none"
-    if reduction == "none":
-        y[key] = updates
-    else:
-        need(reduction in _REDUCE, f"reduction must be one of none, {', '.join(_REDUCE)}, got {reduction!r}")
-        _REDUCE[reduction].at(y, key, updates)
-    return y
+    return ops.scatter_nd(x, indices, updates, reduction=call["reduction"] or "none")
 
 
 @meaning("Expand")
@@ -246,13 +226,6 @@ def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
     return (first + np.arange(count).astype(first.dtype) * step).astype(first.dtype)
 
 
-@meaning("NonZero")
-def _non_zero(call: Call, x: Any) -> Any:
-    if not x.shape:
-        return np.zeros((0, int(bool(x))), np.int64)
-    return np.stack(np.nonzero(x)).astype(np.int64)
-
-
 @meaning("OneHot")
 def _one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
     count, axis = int(np.asarray(depth).reshape(())), call["axis"]
@@ -261,28 +234,6 @@ def _one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
     found = np.where(whole < 0, whole + count, whole)[..., None] == np.arange(count)
     where = axis if axis >= 0 else axis + found.ndim
     return np.where(np.moveaxis(found, -1, where), values[1], values[0])
-
-
-@meaning("DepthToSpace")
-def _depth_to_space(call: Call, x: Any) -> Any:
-    return ops.depth_to_space(x, call["blocksize"], mode=call["mode"])
-
-
-@meaning("Trilu")
-def _trilu(call: Call, x: Any, k: Any = None) -> Any:
-    by = 0 if k is None else int(np.asarray(k).reshape(()))
-    by = max(-(1 << 31), min(by, 1 << 31))
-    return np.triu(x, by) if call["upper"] else np.tril(x, by)
-
-
-@meaning("Compress")
-def _compress(call: Call, x: Any, condition: Any) -> Any:
-    return np.compress(condition, x, call["axis"])
-
-
-@meaning("ReverseSequence")
-def _reverse_sequence(call: Call, x: Any, lengths: Any) -> Any:
-    return ops.reverse_sequence(x, lengths, time_axis=call["time_axis"], batch_axis=call["batch_axis"])
 
 
 def _no_training(call: Call) -> None:

@@ -81,16 +81,6 @@ def _batch_norm(call: Call, x: Any, scale: Any, bias: Any, mean: Any, var: Any) 
     return ops.batch_normalization(x, scale, bias, mean, var, epsilon=call["epsilon"]).astype(x.dtype)
 
 
-@meaning("InstanceNormalization")
-def _instance_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
-    axes, wide = tuple(range(2, len(x.shape))), (-1, *(1,) * (len(x.shape) - 2))
-    need(scale.shape == bias.shape == x.shape[1:2], f"scale and bias must have shape ({x.shape[1]},)")
-    mean = x.mean(axis=axes, keepdims=True)
-    variance = np.square(x - mean).mean(axis=axes, keepdims=True)
-    y = (x - mean) / np.sqrt(variance + x.dtype.type(call["epsilon"]))
-    return (y * scale.reshape(wide) + bias.reshape(wide)).astype(x.dtype)
-
-
 @meaning("GroupNormalization")
 def _group_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
     """Scale and bias have one number per channel, as since operator set 21."""

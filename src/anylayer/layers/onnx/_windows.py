@@ -130,7 +130,8 @@ def _max_pool(call: Call, x: Any) -> Any:
 
 
 @meaning("AveragePool")
-def _average_pool(call: Call, x: Any) -> Any:
+def average_pool(call: Call, x: Any) -> Any:
+    """Return the mean of each window of a call whose window is explicit."""
     if any(d != 1 for d in call["dilations"] or (1,)):
         return dilated_mean(call, x)
     return ops.average_pool(
@@ -182,7 +183,7 @@ def _lp_pool(call: Call, x: Any) -> Any:
     mean = Call("AveragePool", call.version, [powers], {**call.attrs, "count_include_pad": 1, "ceil_mode": 0})
     if call["ceil_mode"]:
         raise Uncovered
-    total = _average_pool(mean, powers) * x.dtype.type(math.prod(call["kernel_shape"]))
+    total = average_pool(mean, powers) * x.dtype.type(math.prod(call["kernel_shape"]))
     return (total ** x.dtype.type(1 / p)).astype(x.dtype)
 
 

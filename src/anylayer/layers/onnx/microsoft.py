@@ -18,7 +18,7 @@ from anylayer.layer.fields import attribute
 from anylayer.layers.onnx._call import Call
 from anylayer.layers.onnx._quantized import dequantize, dynamic, product, quantize, rescaled
 from anylayer.layers.onnx._record import recorded
-from anylayer.layers.onnx._windows import explicit
+from anylayer.layers.onnx._windows import average_pool, explicit
 from anylayer.network import Node
 from anylayer.tracing import is_traced
 
@@ -85,25 +85,30 @@ class QuantizeLinear(_Quantized):
 # -------------------------------------------------------------------------------------------------- elementwise
 
 
+def _of_two(
+    function: Any,
+    a: Any,
+    a_scale: Any,
+    a_zero: Any,
+    b: Any,
+    b_scale: Any,
+    b_zero: Any,
+    y_scale: Any,
+    y_zero: Any = None,
+) -> Any:
+    """Return a function of two quantized arrays, computed on real numbers and quantized again."""
+    y = function(dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero))
+    return quantize(y, y_scale, y_zero, dtype=a.dtype)
+
+
 class _Binary(_Quantized):
     """An elementwise function of two quantized inputs, computed on real numbers."""
 
     least = 7
     compute: ClassVar[Any]
 
-    def forward(
-        self,
-        a: Any,
-        a_scale: Any,
-        a_zero: Any,
-        b: Any,
-        b_scale: Any,
-        b_zero: Any,
-        y_scale: Any,
-        y_zero: Any = None,
-    ) -> Any:
-        y = type(self).compute(dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero))
-        return quantize(y, y_scale, y_zero, dtype=a.dtype)
+    def forward(self, *given: Any) -> Any:
+        return _of_two(type(self).compute, *given)
 
 
 @layer("com.microsoft.QLinearAdd")
@@ -198,20 +203,8 @@ class QLinearWhere(_Quantized):
 
     least = 8
 
-    def forward(
-        self,
-        which: Any,
-        a: Any,
-        a_scale: Any,
-        a_zero: Any,
-        b: Any,
-        b_scale: Any,
-        b_zero: Any,
-        y_scale: Any,
-        y_zero: Any = None,
-    ) -> Any:
-        y = np.where(which, dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero))
-        return quantize(y, y_scale, y_zero, dtype=a.dtype)
+    def forward(self, which: Any, *given: Any) -> Any:
+        return _of_two(lambda a, b: np.where(which, a, b), *given)
 
 
 @layer("com.microsoft.QLinearConcat")
@@ -275,15 +268,7 @@ class QLinearAveragePool(_Unary):
         names = ("kernel_shape", "strides", "pads", "auto_pad", "ceil_mode", "count_include_pad")
         call = Call("AveragePool", 18, [x], {name: getattr(self, name) or None for name in names})
         explicit(call)
-        y = ops.average_pool(
-            x,
-            call["kernel_shape"],
-            strides=call["strides"],
-            pads=call["pads"],
-            ceil_mode=bool(self.ceil_mode),
-            count_include_pad=bool(self.count_include_pad),
-        )
-        return restored(y, data_format)
+        return restored(average_pool(call, x), data_format)
 
 
 # ----------------------------------------------------------------------------------------------------- products
