@@ -19,7 +19,7 @@ _COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether reference counts say that an array is unused. Without the global interpreter lock they do not."""
 
 
-class Slot:
+class ArrayHolder:
     """A holder of one array."""
 
     __slots__ = ("array",)
@@ -32,7 +32,7 @@ class Slot:
         return sys.getrefcount(self.array)
 
 
-_UNUSED = Slot(np.empty(0)).references()
+_UNUSED = ArrayHolder(np.empty(0)).references()
 
 
 class Recycled:
@@ -44,14 +44,14 @@ class Recycled:
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
         self._shape, self._dtype = shape, dtype
-        self._slots: list[Slot] = []
+        self._slots: list[ArrayHolder] = []
 
-    def take(self) -> tuple[Array, Slot | None]:
+    def take(self) -> tuple[Array, ArrayHolder | None]:
         """Return an array with undefined values, and its slot: None where the array is not kept for reuse."""
         for slot in self._slots:
             if slot.references() == _UNUSED:
                 return slot.array, slot
-        slot = Slot(np.empty(self._shape, self._dtype))
+        slot = ArrayHolder(np.empty(self._shape, self._dtype))
         if not _COUNTS_ARE_EXACT or len(self._slots) == _MAX_ARRAYS or slot.array.nbytes > _MAX_BYTES:
             return slot.array, None
         self._slots.append(slot)

@@ -18,7 +18,7 @@ from anylayer.engines._counting import TimedProgram
 from anylayer.engines._narrowing import narrowed, need_range
 from anylayer.engines._openvino_profile import PerformanceCounts
 from anylayer.engines._outputs import need_shapes, output_shapes
-from anylayer.engines._recycling import Recycled, Slot
+from anylayer.engines._recycling import ArrayHolder, Recycled
 from anylayer.errors import EngineError, need
 from anylayer.graph import Graph, Value
 from anylayer.graph.sizes import is_static
@@ -194,7 +194,7 @@ class _Request:
             np.zeros(shape[0], dtype) if shape is not None and shape[1] < _DIRECT_BYTES else None
             for shape, dtype in zip(shapes, self._dtypes)
         ]
-        self._filled: list[Array | Slot | None] = [None] * len(shapes)
+        self._filled: list[Array | ArrayHolder | None] = [None] * len(shapes)
         self._pools = [None if s is None else Recycled(s, d) for s, d in zip(self._shapes, self._dtypes)]
         for i, own in enumerate(self._own):
             if own is not None:
@@ -248,7 +248,7 @@ class _Request:
         for i, pool in enumerate(self._pools):
             array = out[i] if out is not None else None
             if pool is not None and self._own[i] is None:
-                key: Array | Slot | None = array
+                key: Array | ArrayHolder | None = array
                 if array is None:
                     array, key = pool.take()
                 if key is None or key is not self._filled[i]:

@@ -16,7 +16,7 @@ from anylayer.compile.nodes import Definitions, trace_nodes
 from anylayer.errors import InputError, LayerError, nearest, need, wording
 from anylayer.inspect.costs import Steered
 from anylayer.layer import Definition
-from anylayer.layer.native import Program
+from anylayer.layer.native import NativeProgram
 from anylayer.network import ABSENT, Array, Network, Node, Shape, TensorType
 from anylayer.source import TracedNode
 
@@ -55,7 +55,7 @@ class FreeLayer:
         for array in self._arrays:
             array.setflags(write=False)
 
-    def program(self, threads: int | None = None) -> Program:
+    def program(self, threads: int | None = None) -> NativeProgram:
         """Return a function that gives zeros."""
 
         def call(inputs: Sequence[Any], out: Sequence[Array | None] | None = None) -> list[Array]:
@@ -80,7 +80,13 @@ class FreeType:
     def __init__(self, network: Network, known: Sequence[Definition], shapes: Shapes) -> None:
         self._network, self._known, self._shapes = network, known, shapes
 
-    def __call__(self, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None = None) -> FreeLayer:
+    def __call__(
+        self,
+        node: Node,
+        types: Sequence[TensorType],
+        dtype: np.dtype[Any] | None = None,
+        outputs: Sequence[TensorType] | None = None,
+    ) -> FreeLayer:
         """Make a stub for a node. Raises LayerError where the shapes of its outputs are not known."""
         if self._shapes is None:
             return FreeLayer(node, self._found(node, types))

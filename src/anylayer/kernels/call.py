@@ -90,7 +90,7 @@ def _address(array: Array) -> int:
     return at
 
 
-class Program:
+class LibraryCall:
     """A native layer as a step of a plan: one array per input gives one array per output.
 
     Several threads may call it. They take turns in the library unless the layer is reentrant. The first call

@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import LayerError, TraceError, need
 from anylayer.kernels import abi
-from anylayer.kernels.call import Program, Slot
+from anylayer.kernels.call import LibraryCall, Slot
 from anylayer.kernels.library import Library
 from anylayer.kernels.negotiation import Edge, Negotiation, is_turned
 from anylayer.kernels.params import Arena, need_known, node_of
@@ -75,7 +75,7 @@ class NativeLayer:
         with self.library.turn:
             self.handle = self._created()
             self._try(self._prepare, dtype)
-        self._run: Program | None = None
+        self._run: LibraryCall | None = None
 
     def _need_sizes(self) -> None:
         for i, kind in enumerate(self.types):
@@ -211,10 +211,10 @@ class NativeLayer:
                         "it is cast in each call"
                     )
 
-    def program(self, threads: int | None = None) -> Program:
+    def program(self, threads: int | None = None) -> LibraryCall:
         """Return a function that computes the layer: one array per input gives a list with one array per output.
         It uses at most `threads` threads; None leaves the number to the layer."""
-        return Program(self, threads)
+        return LibraryCall(self, threads)
 
     def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
         """Compute the outputs, in the file's order of axes. Raises TraceError for traced arrays."""

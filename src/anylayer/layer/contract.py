@@ -25,7 +25,7 @@ MAX_WEIGHT_VALUES = 1 << 28
 IDENTITY: PixelMap = ((Fraction(1), Fraction(0)), (Fraction(1), Fraction(0)))
 
 
-class Initializer(Protocol):
+class InitialValues(Protocol):
     """The values of a weight where no weights file gives them."""
 
     def fill(self, shape: Shape) -> Array | None:
@@ -143,7 +143,9 @@ class Layer(Message):
         if text not in self.notes:
             self.notes.append(text)
 
-    def blob(self, index: int, shape: Shape, filler: Initializer | None = None, *, what: str = "weights") -> Array:
+    def blob(
+        self, index: int, shape: Shape, filler: InitialValues | None = None, *, what: str = "weights"
+    ) -> Array:
         """Return weight number `index`, read-only; the values of its filler where there is no weights file.
 
         Raises LayerError where the file's blob has another shape. Leading sizes of 1 do not count (Caffe's legacy
@@ -198,7 +200,7 @@ class Wanted:
 
     shape: Shape
     what: str
-    filler: Initializer | None
+    filler: InitialValues | None
 
     def values(self) -> Array | None:
         """Return the filler's values, or None where there is no filler or it is random."""

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.network import Array, Network, Node, TensorType
 
 
-class Program(Protocol):
+class NativeProgram(Protocol):
     """Computes a layer."""
 
     def __call__(self, inputs: Sequence[Any], out: Sequence[Array | None] | None = None) -> list[Array]:
@@ -29,7 +29,7 @@ class NativeNode(Protocol):
     configuration: Any
     notes: list[str]
 
-    def program(self, threads: int | None = None) -> Program:
+    def program(self, threads: int | None = None) -> NativeProgram:
         """Return a function that computes the layer with at most `threads` threads."""
 
     def forward(self, inputs: Sequence[Array | None]) -> list[Array]:

@@ -58,13 +58,13 @@ def parse(data: bytes, file: str, *, raw: bool = False) -> Block:
     "surrogateescape"). Without `raw` they are refused.
     """
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-    parser = _Parser(text, file, raw)
+    parser = _TextParser(text, file, raw)
     root = Block(file, 1)
     parser.fields(root, "", 0)
     return root
 
 
-class _Parser:
+class _TextParser:
     """A parser that reads the text in one pass.
 
     `kind` and `token` are the current token: kind "word", "number", "quote" or "sign", or "end" after the last

@@ -17,7 +17,7 @@ from anylayer.engines import Program, load_engine
 from anylayer.errors import EngineError, TraceError, at, within
 from anylayer.graph import Graph
 from anylayer.layer import Bound, bind
-from anylayer.layer.native import Program as Kernel
+from anylayer.layer.native import NativeProgram
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.host import HostCall
@@ -42,7 +42,7 @@ class PlanRunner:
         self.plan = plan
         compile_ = load_engine(engine).compile
         self._places: dict[str, int] = {name: i for i, name in enumerate(plan.inputs)}
-        self._steps: list[tuple[Program | HostCall | Kernel, list[int], list[int]]] = []
+        self._steps: list[tuple[Program | HostCall | NativeProgram, list[int], list[int]]] = []
 
         def compiled(graph: Graph) -> Program:
             return compile_(simplify(graph, engine, exact=exact), threads, precision)
@@ -96,7 +96,7 @@ class PlanRunner:
 
 def step_programs(
     plan: Plan, compile_: Callable[[Graph], Program], threads: int | None
-) -> Iterator[tuple[Program | HostCall | Kernel, list[str], list[str]]]:
+) -> Iterator[tuple[Program | HostCall | NativeProgram, list[str], list[str]]]:
     """Yield what runs each step of a plan, with the names of the values that it reads and gives.
 
     compile_: compiles the graph of a step. Raises what it raises, in the plan's file.

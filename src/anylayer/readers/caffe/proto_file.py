@@ -42,13 +42,13 @@ def read_proto(path: Path) -> Schema:
 
 def parse_proto(text: str, file: str) -> Schema:
     """Return the schema of a .proto file's text. `file` names it in errors."""
-    parser = _Parser(text, file)
+    parser = _ProtoParser(text, file)
     parser.declarations("", 0)
     parser.schema.resolve()
     return parser.schema
 
 
-class _Parser:
+class _ProtoParser:
     """A parser of the tokens of one file. `incomplete` are the messages of which the file leaves parts out."""
 
     def __init__(self, text: str, file: str) -> None:

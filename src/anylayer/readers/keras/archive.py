@@ -21,7 +21,7 @@ from anylayer.errors import FileError, at, need, wording
 from anylayer.libraries import hdf5
 from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import FREE_UNPACKED_BYTES, MAX_JSON_BYTES, MAX_UNPACK_RATIO
-from anylayer.readers.keras.weights import NamedWeights, NoWeights, ObjectWeights, Weights
+from anylayer.readers.keras.weights import NamedWeights, NoWeights, ObjectWeights, WeightGroup
 
 CONFIG = "config.json"
 METADATA = "metadata.json"
@@ -30,11 +30,11 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 @dataclass
-class Model:
+class KerasModel:
     """A model's configuration and its weights, which can be read while the file is open."""
 
     config: dict[str, Any]
-    weights: Weights
+    weights: WeightGroup
     version: str = ""
     """Keras' version if the file states it."""
 
@@ -50,7 +50,7 @@ def parse(text: bytes, what: str) -> dict[str, Any]:
 
 
 @contextmanager
-def opened(path: Path, weights: Path | None) -> Iterator[Model]:
+def opened(path: Path, weights: Path | None) -> Iterator[KerasModel]:
     """Open the model at `path`, with the weights of the file `weights` if it is given."""
     with at(str(path)):
         if path.is_dir() or _is_zip(path):
@@ -64,7 +64,7 @@ def opened(path: Path, weights: Path | None) -> Iterator[Model]:
                 yield model
             else:
                 with weights_file(weights) as given:
-                    yield Model(model.config, given, model.version)
+                    yield KerasModel(model.config, given, model.version)
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -79,12 +79,12 @@ def _json_file(path: Path, what: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _json_model(config: dict[str, Any]) -> Iterator[Model]:
-    yield Model(config, NoWeights(), str(config.get("keras_version", "")))
+def _json_model(config: dict[str, Any]) -> Iterator[KerasModel]:
+    yield KerasModel(config, NoWeights(), str(config.get("keras_version", "")))
 
 
 @contextmanager
-def _folder(path: Path) -> Iterator[Model]:
+def _folder(path: Path) -> Iterator[KerasModel]:
     config, weights, metadata = path / CONFIG, path / WEIGHTS, path / METADATA
     need(config.is_file(), f"the folder has no {CONFIG}", FileError)
     parsed = _json_file(config, CONFIG)
@@ -93,11 +93,11 @@ def _folder(path: Path) -> Iterator[Model]:
         if file.is_file():
             need_in_folder(file, path, file.name)
     with weights_file(weights) as given:
-        yield Model(parsed, given, _version(metadata.read_bytes() if metadata.is_file() else b"{}"))
+        yield KerasModel(parsed, given, _version(metadata.read_bytes() if metadata.is_file() else b"{}"))
 
 
 @contextmanager
-def _hdf5_model(path: Path) -> Iterator[Model]:
+def _hdf5_model(path: Path) -> Iterator[KerasModel]:
     with hdf5.opened(path) as file:
         config = file.text("model_config")
         need(
@@ -109,11 +109,11 @@ def _hdf5_model(path: Path) -> Iterator[Model]:
         inner = file.member("model_weights")
         if not isinstance(inner, hdf5.Group):
             raise FileError("the file has no group 'model_weights'")
-        yield Model(parse(config.encode(), "model_config"), _legacy(inner), file.text("keras_version"))
+        yield KerasModel(parse(config.encode(), "model_config"), _legacy(inner), file.text("keras_version"))
 
 
 @contextmanager
-def weights_file(path: Path) -> Iterator[Weights]:
+def weights_file(path: Path) -> Iterator[WeightGroup]:
     """Open the weights of a file of Keras 3 (.weights.h5) or Keras 2, or of a whole model (.keras or HDF5)."""
     with at(str(path)):
         need(path.is_file(), "there is no such file", FileError)
@@ -130,7 +130,7 @@ def weights_file(path: Path) -> Iterator[Weights]:
                 yield ObjectWeights(file, "")
 
 
-def _legacy(group: hdf5.Group) -> Weights:
+def _legacy(group: hdf5.Group) -> WeightGroup:
     backend, version = group.text("backend"), group.text("keras_version")
     need(
         backend in ("", "tensorflow", "jax", "torch", "numpy", "openvino"),
@@ -155,7 +155,7 @@ def _is_zip(path: Path) -> bool:
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[Model]:
+def _archive(path: Path) -> Iterator[KerasModel]:
     """Open a .keras file: a zip archive with config.json and model.weights.h5."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -186,7 +186,7 @@ def _archive(path: Path) -> Iterator[Model]:
     ) as error:
         raise FileError(f"this is not a readable zip archive: {error}") from None
     with hdf5.opened(path, data, info.compress_size) as file:
-        yield Model(config, ObjectWeights(file, ""), version)
+        yield KerasModel(config, ObjectWeights(file, ""), version)
 
 
 def _version(metadata: bytes) -> str:

@@ -24,7 +24,7 @@ Argument = Any
 
 
 @dataclass(slots=True)
-class Call:
+class LayerCall:
     """The arguments of one call."""
 
     args: list[Argument] = field(default_factory=list)
@@ -73,16 +73,16 @@ def own_kind(item: Mapping[str, Any], kind: str) -> str:
     return registered if Registry.of("keras").find(kind) else kind
 
 
-def calls_of(nodes: Any, layers: Collection[str]) -> list[Call]:
+def calls_of(nodes: Any, layers: Collection[str]) -> list[LayerCall]:
     """Return the calls that a layer's `inbound_nodes` list. `layers` are the names of the model's layers."""
     need(isinstance(nodes, list), f"inbound_nodes must be a list, got {type(nodes).__name__}", FileError)
     return [_keras3_call(node) if isinstance(node, dict) else _keras2_call(node, layers) for node in nodes]
 
 
-def _keras3_call(node: dict[str, Any]) -> Call:
+def _keras3_call(node: dict[str, Any]) -> LayerCall:
     args, kwargs = _resolved(node.get("args", [])), _resolved(node.get("kwargs", {}))
     need(isinstance(args, list) and isinstance(kwargs, dict), "inbound_nodes must have args and kwargs", FileError)
-    return Call(args, {key: value for key, value in kwargs.items() if not _is_none(value)})
+    return LayerCall(args, {key: value for key, value in kwargs.items() if not _is_none(value)})
 
 
 def _is_none(value: Any) -> bool:
@@ -148,15 +148,15 @@ def refs_of(spec: Any) -> list[Ref]:
     raise FileError(f"a tensor must be [layer, call, output], got {_shown(spec)}")
 
 
-def _keras2_call(node: Any, layers: Collection[str]) -> Call:
+def _keras2_call(node: Any, layers: Collection[str]) -> LayerCall:
     need(isinstance(node, (list, dict)), f"an inbound node must be a list, got {_shown(node)}", FileError)
     if _is_history(node):
-        return Call([_constant_or_ref(node)], _options([node], layers))
+        return LayerCall([_constant_or_ref(node)], _options([node], layers))
     items = [item for item in node if item != []]
     rule = f"an inbound node must list tensors, got {_shown(node)}"
     need(all(_is_history(item) for item in items), rule, FileError)
     found = [_constant_or_ref(item) for item in items]
-    return Call([found[0] if len(found) == 1 else found] if found else [], _options(items, layers))
+    return LayerCall([found[0] if len(found) == 1 else found] if found else [], _options(items, layers))
 
 
 def _is_history(item: Any) -> bool:

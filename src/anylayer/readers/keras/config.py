@@ -8,7 +8,7 @@ from typing import Any
 
 from anylayer.errors import FileError, at, need
 from anylayer.readers._names import layer_place
-from anylayer.readers.keras.calls import Call, calls_of, own_kind
+from anylayer.readers.keras.calls import LayerCall, calls_of, own_kind
 
 Json = dict[str, Any]
 """A JSON object."""
@@ -22,7 +22,7 @@ class LayerConfig:
     kind: str
     module: str
     config: Json
-    calls: list[Call]
+    calls: list[LayerCall]
     keras3: bool = False
     """Return whether its calls are written in Keras 3's form."""
 

@@ -16,7 +16,7 @@ from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_KERAS_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._order import computing_order
-from anylayer.readers.keras.calls import Call, Ref, refs_of, replaced, tensors
+from anylayer.readers.keras.calls import LayerCall, Ref, refs_of, replaced, tensors
 from anylayer.readers.keras.config import (
     Json,
     LayerConfig,
@@ -25,11 +25,11 @@ from anylayer.readers.keras.config import (
     with_dtype_name,
     wrapped_model,
 )
-from anylayer.readers.keras.weights import NoWeights, Weights
+from anylayer.readers.keras.weights import NoWeights, WeightGroup
 
 _TRAINING = ("training",)
 """Arguments of calls that do not matter for inference."""
-_NO_WEIGHTS: Weights = NoWeights()
+_NO_WEIGHTS: WeightGroup = NoWeights()
 _MASK = Ref("", -1, 0)
 """Stands for the implicit mask in the arguments of a call."""
 CallKey = tuple[str, int]
@@ -48,7 +48,7 @@ class _Building:
     """The network under construction.
 
     `names` are the names of nodes and values that are taken; `formats` the values of data_format that layers
-    state. `arrays_of` holds the weights that have been read, by the identity of their Weights. `masks` maps a
+    state. `arrays_of` holds the weights that have been read, by the identity of their WeightGroup. `masks` maps a
     value to the mask that Keras passes on with it.
     """
 
@@ -60,7 +60,7 @@ class _Building:
     names: dict[str, int] = field(default_factory=dict)
     blobs: dict[str, str] = field(default_factory=dict)
     formats: set[str] = field(default_factory=set)
-    arrays_of: dict[int, tuple[Weights, list[Array]]] = field(default_factory=dict)
+    arrays_of: dict[int, tuple[WeightGroup, list[Array]]] = field(default_factory=dict)
     masks: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -70,7 +70,7 @@ class _Building:
             return "mixed"
         return "NCHW" if "channels_first" in self.formats else "NHWC"
 
-    def arrays(self, weights: Weights | None) -> list[Array]:
+    def arrays(self, weights: WeightGroup | None) -> list[Array]:
         """Return a layer's weights. They are read once for all calls of the layer."""
         if weights is None:
             return []
@@ -85,7 +85,9 @@ class _Building:
         return len(shape) == 4 and shape[-1] in (1, 3, 4) and "channels_first" not in self.formats
 
 
-def network_of(config: Json, weights: Weights, version: str, source: str, user_types: frozenset[str]) -> Network:
+def network_of(
+    config: Json, weights: WeightGroup, version: str, source: str, user_types: frozenset[str]
+) -> Network:
     """Return the network of a model's JSON: {"class_name", "config": {"name", "layers", ...}}.
 
     The dialect is "keras2" if `version`, Keras' version, begins with 2. Raise FileError or NetworkError.
@@ -128,7 +130,7 @@ def network_of(config: Json, weights: Weights, version: str, source: str, user_t
 
 
 def _add_model(
-    building: _Building, model: LayerConfig, weights: Weights, prefix: str, given: list[str] | None, depth: int
+    building: _Building, model: LayerConfig, weights: WeightGroup, prefix: str, given: list[str] | None, depth: int
 ) -> list[tuple[str, str]]:
     """Add a model's layers. Return its outputs: the layer's name and the value of each.
 
@@ -157,7 +159,7 @@ class _AddingModel:
 
     building: _Building
     layers: dict[str, LayerConfig]
-    weights: dict[str, Weights]
+    weights: dict[str, WeightGroup]
     prefix: str
     depth: int
     keras3: bool
@@ -184,7 +186,7 @@ class _AddingModel:
             with at(layer.place):
                 need(not layer.is_input, "only the first layer of a sequential model is an input", NetworkError)
                 self.values[tensor] = value
-                value = self.add_call(layer, 0, Call([tensor]), 1)[0]
+                value = self.add_call(layer, 0, LayerCall([tensor]), 1)[0]
         return [(listed[-1].name, value)]
 
     def functional(self, model: LayerConfig, given: list[str] | None) -> list[tuple[str, str]]:
@@ -223,7 +225,7 @@ class _AddingModel:
                 raise NetworkError(self._missing(ref, calls, done))
             self.value(ref)
 
-    def _missing(self, ref: Ref, calls: dict[CallKey, Call], done: set[CallKey]) -> str:
+    def _missing(self, ref: Ref, calls: dict[CallKey, LayerCall], done: set[CallKey]) -> str:
         """Return the rule that makes an output impossible: a cycle, or a call that does not exist."""
         seen: list[Ref] = []
         while ref[:2] in calls and ref not in seen:
@@ -234,13 +236,13 @@ class _AddingModel:
         consumer = f"layer '{seen[-1].layer}'" if seen else "the list of the model's outputs"
         return f"{consumer} reads call {ref.call} of layer '{ref.layer}', which does not exist"
 
-    def _calls(self) -> dict[CallKey, Call]:
+    def _calls(self) -> dict[CallKey, LayerCall]:
         """Return the calls of all layers."""
-        found: dict[CallKey, Call] = {}
+        found: dict[CallKey, LayerCall] = {}
         for layer in self.layers.values():
             for i, call in enumerate(layer.calls):
                 if not self.keras3:
-                    call = Call(*(replaced(given, self._renumbered) for given in (call.args, call.kwargs)))
+                    call = LayerCall(*(replaced(given, self._renumbered) for given in (call.args, call.kwargs)))
                 found[layer.name, i] = call
         return found
 
@@ -259,7 +261,7 @@ class _AddingModel:
         need(ref in self.values, f"layer '{ref.layer}' has no output {ref.output}", NetworkError)
         return self.values[ref]
 
-    def add_call(self, layer: LayerConfig, number: int, call: Call, outputs: int) -> list[str]:
+    def add_call(self, layer: LayerConfig, number: int, call: LayerCall, outputs: int) -> list[str]:
         """Add one call of a layer, as a node or as the nodes of a nested model. Return the values of its outputs.
 
         `number` counts the calls of the layer, and `outputs` is the number of outputs that are read.
@@ -281,7 +283,7 @@ class _AddingModel:
         cls = _class(kind) if self.passes_masks and kind not in building.user_types else None
         mask = self._passed_mask(cls, [self.value(ref) for ref in call.refs()], call)
         if mask and cls is not None and cls.masks == "takes":
-            call = Call(call.args, {**call.kwargs, "mask": _MASK})
+            call = LayerCall(call.args, {**call.kwargs, "mask": _MASK})
         makes = cls is not None and cls.masks == "makes" and cls.makes_mask(layer.config)
         more = range(1, max(outputs, 1 + makes))
         node = Node(
@@ -298,9 +300,9 @@ class _AddingModel:
             building.masks[name] = node.outputs[1] if makes else mask
         return node.outputs
 
-    def _add_nested(self, layer: LayerConfig, label: str, call: Call) -> list[str]:
+    def _add_nested(self, layer: LayerConfig, label: str, call: LayerCall) -> list[str]:
         """Add the nodes of a nested model. Return the values of its outputs."""
-        given = Call(call.args, {k: v for k, v in call.kwargs.items() if k not in _TRAINING and k != "mask"})
+        given = LayerCall(call.args, {k: v for k, v in call.kwargs.items() if k not in _TRAINING and k != "mask"})
         need(
             not given.kwargs,
             f"a nested model is called with {', '.join(given.kwargs)}, which is not supported",
@@ -315,13 +317,13 @@ class _AddingModel:
         self.building.blobs.setdefault(label, found[0][1])
         return [value for _, value in found]
 
-    def _add_per_step(self, layer: LayerConfig, inner: LayerConfig, label: str, call: Call) -> list[str]:
+    def _add_per_step(self, layer: LayerConfig, inner: LayerConfig, label: str, call: LayerCall) -> list[str]:
         """Add a wrapper that applies a model to each step of a sequence. Return the values of its outputs.
 
         A layer of its own ("join") makes the steps items of the batch before the model, and another one ("part")
         separates them again after it.
         """
-        inputs = [self.value(ref) for ref in Call(call.args).refs()]
+        inputs = [self.value(ref) for ref in LayerCall(call.args).refs()]
         need(len(inputs) == 1, f"it has {len(inputs)} inputs, expected 1", NetworkError)
 
         def add_node(part: str, inputs: list[str]) -> str:
@@ -336,7 +338,7 @@ class _AddingModel:
         found = _add_model(self.building, inner, weights, f"{label}/", [joined], self.depth + 1)
         return [add_node("part", [value, *inputs]) for _, value in found]
 
-    def _passed_mask(self, cls: Any, inputs: list[str], call: Call) -> str:
+    def _passed_mask(self, cls: Any, inputs: list[str], call: LayerCall) -> str:
         """Return the mask that is passed on with a layer's inputs, or "" if there is none or the call
         names one.
         """
@@ -410,7 +412,7 @@ class _AddingModel:
         self.building.inputs[name] = None if None in sizes else TensorType.of(sizes, _DTYPES[dtype])
 
 
-def _output_counts(calls: Iterable[Call], outputs: list[Ref]) -> dict[CallKey, int]:
+def _output_counts(calls: Iterable[LayerCall], outputs: list[Ref]) -> dict[CallKey, int]:
     """Return the number of outputs of each call that are read, by calls or as outputs of the model.
 
     Raise FileError if they are more than MAX_KERAS_NODES.
@@ -429,7 +431,7 @@ def _class(kind: str) -> Any:
     return found[0].cls if found and found[0].typed else None
 
 
-def _params(layer: LayerConfig, call: Call) -> dict[str, Any]:
+def _params(layer: LayerConfig, call: LayerCall) -> dict[str, Any]:
     """Return a node's params: the layer's configuration, and its call unless the arguments are only tensors.
 
     In the call, a tensor is {"input": index}.

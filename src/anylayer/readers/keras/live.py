@@ -12,20 +12,20 @@ from anylayer.errors import FileError, InputError
 from anylayer.network import Array, Network
 from anylayer.readers.keras.archive import parse
 from anylayer.readers.keras.graph import network_of
-from anylayer.readers.keras.weights import LayerName, NoWeights, Weights
+from anylayer.readers.keras.weights import LayerName, NoWeights, WeightGroup
 
 
 class LiveWeights:
-    """The weights of a layer or a model in memory: see Weights."""
+    """The weights of a layer or a model in memory: see WeightGroup."""
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
 
-    def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+    def layers(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
         own = {layer.name: layer for layer in getattr(self._layer, "layers", ())}
         return {name: LiveWeights(own[name]) if name in own else NoWeights() for name, _ in layers}
 
-    def wrapped(self) -> Weights:
+    def wrapped(self) -> WeightGroup:
         return LiveWeights(self._layer.layer)
 
     def arrays(self) -> list[Array]:

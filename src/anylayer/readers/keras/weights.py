@@ -29,13 +29,13 @@ _RANDOM_STATE = ("seed_generator", "random_generator", "_random_generator")
 """Parts that hold the state of random number generators."""
 
 
-class Weights(Protocol):
+class WeightGroup(Protocol):
     """The weights of a model or a layer."""
 
-    def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+    def layers(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
         """Return the weights of a model's layers by name. `layers` lists all layers in the model's order."""
 
-    def wrapped(self) -> Weights:
+    def wrapped(self) -> WeightGroup:
         """Return the weights of the layer that a wrapper contains."""
 
     def arrays(self) -> list[Array]:
@@ -45,10 +45,10 @@ class Weights(Protocol):
 class NoWeights:
     """The weights of a model without weights."""
 
-    def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+    def layers(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
         return {name: self for name, _ in layers}
 
-    def wrapped(self) -> Weights:
+    def wrapped(self) -> WeightGroup:
         return self
 
     def arrays(self) -> list[Array]:
@@ -71,7 +71,7 @@ class ObjectWeights:
         path = f"{self._path}/{name}" if self._path else name
         return ObjectWeights(member, path, self._depth + 1) if isinstance(member, hdf5.Group) else None
 
-    def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+    def layers(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
         listed = self._child("layers") or self._child("_layer_checkpoint_dependencies")
         if listed is None:
             need(not self.arrays(), f"the weights have no group '{self._path or '/'}layers'", FileError)
@@ -83,7 +83,7 @@ class ObjectWeights:
             need(not unused, f"the weights in '{listed._path}/{key}' belong to no layer of the model", FileError)
         return {name: child for key, name in keys.items() if (child := listed._child(key)) is not None}
 
-    def wrapped(self) -> Weights:
+    def wrapped(self) -> WeightGroup:
         return self._child("layer") or NoWeights()
 
     def arrays(self) -> list[Array]:
@@ -159,7 +159,7 @@ class NamedWeights:
             groups[name] = member
         return cls(groups, [])
 
-    def layers(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+    def layers(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
         if self._groups is None:
             return self._split(layers)
         by_layer = {name: self._weights(name, group) for name, group in self._groups.items()}
@@ -178,7 +178,7 @@ class NamedWeights:
             found.append((name, member))
         return NamedWeights(None, found)
 
-    def _split(self, layers: Sequence[LayerName]) -> dict[str, Weights]:
+    def _split(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
         """Return a nested model's weights by the layer whose name is in theirs."""
         names = set(_names(layers))
         found: dict[str, NamedWeights] = {}
@@ -192,7 +192,7 @@ class NamedWeights:
             found.setdefault(owner, NamedWeights(None, []))._named.append((rest, member))
         return dict(found)
 
-    def wrapped(self) -> Weights:
+    def wrapped(self) -> WeightGroup:
         return self
 
     def arrays(self) -> list[Array]:

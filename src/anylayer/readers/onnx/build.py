@@ -16,7 +16,7 @@ from anylayer.network import Array, Network, Node, Subgraph, TensorType, as_writ
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_RANK
 from anylayer.readers._names import layer_place
 from anylayer.readers._order import computing_order
-from anylayer.readers.onnx.file import Model
+from anylayer.readers.onnx.file import OnnxModel
 from anylayer.readers.onnx.functions import Functions, Scope, bound_attributes, domain_of, opsets
 from anylayer.readers.onnx.tensors import Tensors, tensor_dtype
 
@@ -29,7 +29,7 @@ Values = Mapping[str, "Array | None"]
 """The values that nodes may read, by name: the array of a constant, None for any other value."""
 
 
-def build(model: Model, user_types: frozenset[str]) -> Network:
+def build(model: OnnxModel, user_types: frozenset[str]) -> Network:
     """Return the network of a model. Raise FileError or NetworkError."""
     proto = model.proto
     versions = opsets(proto)
@@ -42,7 +42,7 @@ def build(model: Model, user_types: frozenset[str]) -> Network:
         NetworkError,
     )
     tensors = Tensors(model)
-    builder = _Builder(tensors, Functions(proto, user_types), user_types)
+    builder = _OnnxBuilder(tensors, Functions(proto, user_types), user_types)
     constants = {i.proto.name: tensors.initializer(i) for i in model.initializers if i.proto.name}
     network = builder.network(proto.graph, Scope(versions), constants, str(model.path), {})
     for entry in proto.metadata_props:  # anylayer's ONNX writer states the layout of pictures there
@@ -54,7 +54,7 @@ def build(model: Model, user_types: frozenset[str]) -> Network:
     return network
 
 
-class _Builder:
+class _OnnxBuilder:
     """A builder of the network of a graph and of the subgraphs inside its nodes."""
 
     def __init__(self, tensors: Tensors, functions: Functions, user_types: frozenset[str]) -> None:

@@ -33,7 +33,7 @@ class Initializer:
 
 
 @dataclass(slots=True)
-class Model:
+class OnnxModel:
     """A model. Its initializers are not in `proto`."""
 
     path: Path
@@ -42,7 +42,7 @@ class Model:
     initializers: list[Initializer]
 
 
-def load(path: Path) -> Model:
+def load(path: Path) -> OnnxModel:
     """Map a file and parse it without its large arrays. Raise FileError if it is not an ONNX model."""
     buffer = Buffer(path)
     try:
@@ -64,7 +64,7 @@ def load(path: Path) -> Model:
     model.graph.CopyFrom(_parsed(onnx.GraphProto, graph.bytes()))
     _need_utf8(_model_names(model))
     _need_utf8(name for i in initializers for name in _tensor_names(i.proto))
-    return Model(path, buffer, model, initializers)
+    return OnnxModel(path, buffer, model, initializers)
 
 
 class _Runs:

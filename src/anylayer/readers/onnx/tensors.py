@@ -16,7 +16,7 @@ from anylayer.network import Array, Shape
 from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import MAX_RANK, MAX_SPARSE_VALUES
 from anylayer.readers._protobuf import Buffer
-from anylayer.readers.onnx.file import Initializer, Model
+from anylayer.readers.onnx.file import Initializer, OnnxModel
 
 _PACKED = ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
 """Data types of which one byte holds several values."""
@@ -70,7 +70,7 @@ class _Type:
 class Tensors:
     """The arrays of one model. Each external data file is mapped once."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: OnnxModel) -> None:
         self._model = model
         self._folder = model.path.parent
         self._external_files: dict[Path, Buffer] = {}

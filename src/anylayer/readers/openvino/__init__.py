@@ -21,7 +21,7 @@ from anylayer.readers._recognize import describe
 from anylayer.readers.openvino.ir import read_ir
 from anylayer.readers.openvino.legacy import read_legacy
 from anylayer.readers.openvino.markup import parse
-from anylayer.readers.openvino.weights import Weights
+from anylayer.readers.openvino.weights import BinFile
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 OPTIONS: dict[str, Option] = {}
@@ -63,16 +63,16 @@ def read(
         return read_legacy(root, str(model), file, user_types, kernel_types)
 
 
-def _weights(model: Path, weights: Path | None) -> Weights:
+def _weights(model: Path, weights: Path | None) -> BinFile:
     """Map the given weights file, or the file with the model's name and the suffix .bin if there is one."""
     if weights is not None:
         need(weights.is_file(), f"there is no weights file {weights}", FileError)
-        return Weights(weights)
+        return BinFile(weights)
     default = model.with_suffix(".bin")
     if not default.is_file():
-        return Weights(default, exists=False)
+        return BinFile(default, exists=False)
     remedy = wording(f"anylayer.read('{model}', '{default}')", f"{model} {default}")
     need_in_folder(
         default, model, f"its weights file {default.name}", f". If it is the right file, name it: {remedy}"
     )
-    return Weights(default)
+    return BinFile(default)

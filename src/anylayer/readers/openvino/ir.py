@@ -13,7 +13,7 @@ from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._names import unique
 from anylayer.readers.openvino.attributes import other_texts, typed
 from anylayer.readers.openvino.layers import IrLayer, OpenShape, Port, read_layers, size, split_names
-from anylayer.readers.openvino.weights import Weights, dtype_of, has_dtype
+from anylayer.readers.openvino.weights import BinFile, dtype_of, has_dtype
 
 _STORED = ("offset", "size", "element_type", "shape")
 """Attributes that locate a constant's values in the weights file."""
@@ -24,7 +24,7 @@ class _Reading:
     """The state while a file is read. `constants` maps the names of constant values to their arrays."""
 
     network: Network
-    weights: Weights
+    weights: BinFile
     user_types: frozenset[str]
     constants: dict[str, Array] = field(default_factory=dict)
     output_names: dict[str, int] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class _Reading:
         return str(getattr(found[0].cls, "role", "")) if found else ""
 
 
-def read_ir(root: Element, file: str, weights: Weights, user_types: frozenset[str]) -> Network:
+def read_ir(root: Element, file: str, weights: BinFile, user_types: frozenset[str]) -> Network:
     """Return the network of an IR of version 10 or 11."""
     network = Network(
         name=root.attributes.get("name", ""), format="openvino", inputs={}, nodes=[], outputs={}, source=file,
@@ -143,7 +143,7 @@ def _node(reading: _Reading, layer: IrLayer) -> Node:
     )
 
 
-def _stored(weights: Weights, data: dict[str, str]) -> Array:
+def _stored(weights: BinFile, data: dict[str, str]) -> Array:
     """Return the values of a constant, which `data` locates in the weights file."""
     numbers = []
     for name in ("offset", "size"):

@@ -15,14 +15,14 @@ from anylayer.readers.openvino.attributes import other_texts
 from anylayer.readers.openvino.layers import IrLayer, read_layers, size
 from anylayer.readers.openvino.legacy_layer import LegacyLayer, attributes_of, blobs_of
 from anylayer.readers.openvino.legacy_types import TYPES, ambiguous_type, translate
-from anylayer.readers.openvino.weights import Weights
+from anylayer.readers.openvino.weights import BinFile
 
 _DIALECT = "openvino"
 _INPUT = "input"
 
 
 def read_legacy(
-    root: Element, file: str, weights: Weights, user_types: frozenset[str], kernel_types: frozenset[str]
+    root: Element, file: str, weights: BinFile, user_types: frozenset[str], kernel_types: frozenset[str]
 ) -> Network:
     """Return the network of an IR of version 2 to 7, translated to Caffe's layers.
 
@@ -69,7 +69,7 @@ def _input(network: Network, layer: IrLayer) -> None:
     network.inputs[port.value] = TensorType(shape)
 
 
-def _legacy_layer(layer: IrLayer, weights: Weights, precision: str) -> LegacyLayer:
+def _legacy_layer(layer: IrLayer, weights: BinFile, precision: str) -> LegacyLayer:
     inputs = [p.source[0].outputs[p.source[1]].value for p in layer.inputs if p.source is not None]
     return LegacyLayer(layer, attributes_of(layer.element), blobs_of(layer, weights, precision), inputs)
 
@@ -115,7 +115,7 @@ def _outputs(network: Network, layers: list[IrLayer]) -> None:
     need(network.outputs, f"{network.source}: the network has no outputs", NetworkError)
 
 
-def _preprocess(network: Network, element: Element, weights: Weights) -> None:
+def _preprocess(network: Network, element: Element, weights: BinFile) -> None:
     """Enter the mean and the scale of an input's channels. An input that is not a picture is passed over."""
     given = element.attributes.get("reference-layer-name", "")
     name = given or next(iter(network.inputs), "")
@@ -152,7 +152,7 @@ def _preprocess(network: Network, element: Element, weights: Weights) -> None:
     )
 
 
-def _mean(mean: Element | None, shape: Shape, element: Element, weights: Weights) -> float | Array:
+def _mean(mean: Element | None, shape: Shape, element: Element, weights: BinFile) -> float | Array:
     """Return the mean of one channel: a number, or an array (H, W) from the weights file."""
     if mean is None:
         return 0.0

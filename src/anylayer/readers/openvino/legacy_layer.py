@@ -14,7 +14,7 @@ from anylayer.libraries.markup import Element
 from anylayer.network import Array, Flag, Node, Shape
 from anylayer.readers.openvino.attributes import typed
 from anylayer.readers.openvino.layers import IrLayer, OpenShape, size
-from anylayer.readers.openvino.weights import Weights
+from anylayer.readers.openvino.weights import BinFile
 
 _NO_DATA = frozenset({"input", "output", "blobs", "weights", "biases", "port", "body", "port_map", "back_edges"})
 """Children of <layer> that hold no attributes of the layer."""
@@ -174,7 +174,7 @@ def attributes_of(element: Element) -> dict[str, str]:
     return found
 
 
-def blobs_of(layer: IrLayer, weights: Weights, default: str) -> dict[str, Array]:
+def blobs_of(layer: IrLayer, weights: BinFile, default: str) -> dict[str, Array]:
     """Return a layer's blobs by name, flat and as float32. There are none without a weights file.
 
     `default` is the network's precision. Raise LayerError for quantized weights.

@@ -50,7 +50,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     return np.dtype(found)
 
 
-class Weights:
+class BinFile:
     """The memory-mapped .bin file at `path`. If `exists` is false, there is no file, and reading raises FileError.
 
     The map is private and writable, because OpenVINO shares weights only from writable memory. What is written to

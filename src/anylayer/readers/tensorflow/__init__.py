@@ -24,7 +24,7 @@ from anylayer.readers._limits import MAX_TEXT_BYTES
 from anylayer.readers._protobuf import Buffer
 from anylayer.readers._recognize import describe
 from anylayer.readers._text_format import parse, read_limited
-from anylayer.readers.tensorflow.build import Graph, build, by_name, unconsumed_outputs
+from anylayer.readers.tensorflow.build import InlinedGraph, build, by_name, unconsumed_outputs
 from anylayer.readers.tensorflow.functions import Inliner, functions_of
 from anylayer.readers.tensorflow.graph import nodes_of
 from anylayer.readers.tensorflow.messages import Record, decode, from_text
@@ -86,7 +86,7 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
         inliner = Inliner(functions, file)
         flat = by_name(inliner.graph(nodes))
         return build(
-            Graph(file, flat, outputs={o: inliner.resolved(o) for o in outputs}, weights=file), user_types
+            InlinedGraph(file, flat, outputs={o: inliner.resolved(o) for o in outputs}, weights=file), user_types
         )
 
 

@@ -32,7 +32,7 @@ from anylayer.readers.tensorflow.tensors import READABLE
 
 
 @dataclass(slots=True)
-class Graph:
+class InlinedGraph:
     """A graph whose functions are inlined, with its operations by name.
 
     `inputs` and `outputs` map public names to values. An input that is not in `inputs` has the name of its
@@ -57,7 +57,7 @@ def by_name(nodes: Iterable[GraphNode]) -> dict[str, GraphNode]:
     return found
 
 
-def build(graph: Graph, user_types: frozenset[str]) -> Network:
+def build(graph: InlinedGraph, user_types: frozenset[str]) -> Network:
     """Return the Network of the operations that the outputs depend on.
 
     Raise NetworkError for a graph without outputs, a missing input, a cycle, and operations that are not
@@ -70,10 +70,10 @@ def build(graph: Graph, user_types: frozenset[str]) -> Network:
         _need_operation(graph, parse_name(name)[0], f"output '{name}'")
     nodes = _ordered(graph, outputs.values())
     _refuse_unsupported(graph, nodes)
-    return _Builder(graph, nodes, user_types).network(outputs)
+    return _NetworkBuilder(graph, nodes, user_types).network(outputs)
 
 
-def _need_operation(graph: Graph, name: str, what: str) -> None:
+def _need_operation(graph: InlinedGraph, name: str, what: str) -> None:
     if name not in graph.nodes:
         raise NetworkError(f"{what}: there is no operation '{name}'{nearest(name, graph.nodes)}")
 
@@ -110,7 +110,7 @@ def _output_count(node: GraphNode, cls: Any) -> int:
     return int(count)
 
 
-def _ordered(graph: Graph, wanted: Iterable[str]) -> list[GraphNode]:
+def _ordered(graph: InlinedGraph, wanted: Iterable[str]) -> list[GraphNode]:
     """Return the operations that the wanted values depend on, each after its producers.
 
     Raise NetworkError for a cycle and for a missing operation.
@@ -143,7 +143,7 @@ def _ordered(graph: Graph, wanted: Iterable[str]) -> list[GraphNode]:
     return order
 
 
-def _cycle(graph: Graph, names: Sequence[str]) -> NetworkError:
+def _cycle(graph: InlinedGraph, names: Sequence[str]) -> NetworkError:
     frames = [n for n in names if graph.nodes[n].op in CONTROL_FLOW]
     if frames:
         return _no_control_flow(graph, [n for n in graph.nodes.values() if n.op in CONTROL_FLOW])
@@ -151,7 +151,7 @@ def _cycle(graph: Graph, names: Sequence[str]) -> NetworkError:
     return NetworkError(f"the operations depend on each other in a cycle: {few}")
 
 
-def _refuse_unsupported(graph: Graph, nodes: Sequence[GraphNode]) -> None:
+def _refuse_unsupported(graph: InlinedGraph, nodes: Sequence[GraphNode]) -> None:
     """Raise NetworkError for control flow, variables without values, and quantized operations."""
     flow = [n for n in nodes if n.op in CONTROL_FLOW]
     if flow:
@@ -172,7 +172,7 @@ def _refuse_unsupported(graph: Graph, nodes: Sequence[GraphNode]) -> None:
     )
 
 
-def _no_control_flow(graph: Graph, nodes: Sequence[GraphNode]) -> NetworkError:
+def _no_control_flow(graph: InlinedGraph, nodes: Sequence[GraphNode]) -> NetworkError:
     return NetworkError(
         f"{len(nodes)} operations of control flow are not supported: {_listed(nodes)}. Freeze the graph for "
         "inference (training=False) and unroll its recurrent layers (Keras: unroll=True), or read the Keras file "
@@ -185,10 +185,10 @@ def _listed(nodes: Sequence[GraphNode]) -> str:
     return listed + (", ..." if len(nodes) > 5 else "")
 
 
-class _Builder:
+class _NetworkBuilder:
     """A builder of a Network from GraphNodes in computing order."""
 
-    def __init__(self, graph: Graph, nodes: Sequence[GraphNode], user_types: frozenset[str]) -> None:
+    def __init__(self, graph: InlinedGraph, nodes: Sequence[GraphNode], user_types: frozenset[str]) -> None:
         self.graph, self.nodes, self.user_types = graph, nodes, user_types
         self.renamed = {value: name for name, value in graph.inputs.items() if value != name}
         self.data_layouts = Layouts(graph.nodes, self._constant_values)

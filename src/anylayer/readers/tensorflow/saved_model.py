@@ -15,7 +15,7 @@ from pathlib import Path
 from anylayer.errors import FileError, NetworkError, need
 from anylayer.network import Array
 from anylayer.readers._limits import MAX_RESTORED_NAMES
-from anylayer.readers.tensorflow.build import Graph, by_name, unconsumed_outputs
+from anylayer.readers.tensorflow.build import InlinedGraph, by_name, unconsumed_outputs
 from anylayer.readers.tensorflow.bundle import Bundle
 from anylayer.readers.tensorflow.functions import Inliner, functions_of, normalized, parse_name
 from anylayer.readers.tensorflow.graph import GraphNode, Tensor, nodes_of
@@ -27,7 +27,7 @@ _INTERNAL = "__saved_model"
 """How the names of signatures begin that are not for users."""
 
 
-def saved_model_graph(record: Record, folder: Path, file: str) -> Graph:
+def saved_model_graph(record: Record, folder: Path, file: str) -> InlinedGraph:
     """Return the graph of a SavedModel for inference, with the values of its variables."""
     meta = _meta(record)
     notes: list[str] = []
@@ -36,7 +36,7 @@ def saved_model_graph(record: Record, folder: Path, file: str) -> Graph:
     inliner = Inliner(functions_of(definition.record("library")), file)
     nodes = by_name(inliner.graph(nodes_of(definition.all("node"), file)))
     values = _variables(nodes, folder / "variables" / "variables", Path(file))
-    return Graph(
+    return InlinedGraph(
         file,
         nodes,
         inputs={public: normalized(name) for public, name in inputs.items() if public not in nodes},
@@ -77,7 +77,7 @@ def _signature(meta: Record, notes: list[str]) -> tuple[dict[str, str], dict[str
     return inputs, dict(sorted(outputs.items()))
 
 
-def checkpoint_graph(meta: Record, prefix: Path, file: str, user_types: frozenset[str]) -> Graph:
+def checkpoint_graph(meta: Record, prefix: Path, file: str, user_types: frozenset[str]) -> InlinedGraph:
     """Return the graph of a checkpoint's MetaGraphDef, with the values of its variables.
 
     `prefix` is the path of the checkpoint's files without suffix. The graph's outputs are those without consumers,
@@ -93,7 +93,7 @@ def checkpoint_graph(meta: Record, prefix: Path, file: str, user_types: frozense
     ]
     inliner = Inliner(functions, file)
     flat = by_name(inliner.graph(nodes))
-    return Graph(
+    return InlinedGraph(
         file,
         flat,
         outputs={o: inliner.resolved(o) for o in outputs},

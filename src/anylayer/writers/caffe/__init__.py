@@ -35,7 +35,7 @@ from anylayer.source import Source, Written
 from anylayer.writers._notes import renamed_output_notes
 from anylayer.writers.caffe.caffemodel import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
-from anylayer.writers.caffe.from_source import CaffeOptions, kept_types, net_from_source
+from anylayer.writers.caffe.from_source import CaffeWriteOptions, kept_types, net_from_source
 from anylayer.writers.caffe.layers import CaffeNet
 from anylayer.writers.caffe.opencv_runtime import add_opencv_runtime
 from anylayer.writers.caffe.proto import proto_text
@@ -74,7 +74,7 @@ def write(
     need(not (fold and blog_compat), "fold and blog_compat exclude each other", InputError)
     own = source.network.dialect if source.network.format == "caffe" else "bvlc"
     chosen = dialect_of(dialect or own)
-    result = net_from_source(source, CaffeOptions(chosen, frozenset(keep), fold, blog_compat))
+    result = net_from_source(source, CaffeWriteOptions(chosen, frozenset(keep), fold, blog_compat))
     files = save(result.net, path)
     notes = (
         ["batch normalization differs from the source: its epsilon is added twice (blog_compat)"]

@@ -43,7 +43,7 @@ class CaffeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class CaffeOptions:
+class CaffeWriteOptions:
     """The options of anylayer.writers.caffe.write."""
 
     dialect: Dialect
@@ -52,7 +52,7 @@ class CaffeOptions:
     blog_compat: bool = False
 
 
-def net_from_source(source: Source, options: CaffeOptions) -> CaffeResult:
+def net_from_source(source: Source, options: CaffeWriteOptions) -> CaffeResult:
     """Return the source as Caffe layers. Raises LayerError for what the dialect cannot express."""
     if source.network.format != "caffe":
         return _from_operators(source, options)
@@ -68,7 +68,7 @@ def net_from_source(source: Source, options: CaffeOptions) -> CaffeResult:
     return _node_by_node(source, options, own)
 
 
-def _empty_net(source: Source, options: CaffeOptions) -> CaffeNet:
+def _empty_net(source: Source, options: CaffeWriteOptions) -> CaffeNet:
     """Return a net without layers that has the types and fields which the user declares."""
     return CaffeNet(
         source.network.name,
@@ -88,7 +88,7 @@ def _user_classes(source: Source) -> dict[str, type[Message] | None]:
     return found
 
 
-def _user_fields(source: Source, options: CaffeOptions) -> Mapping[str, Field]:
+def _user_fields(source: Source, options: CaffeWriteOptions) -> Mapping[str, Field]:
     """Return LayerParameter's fields in the schema that was given with the source.
 
     For a dialect other than the source's, leave out the fields that built-in layers have.
@@ -100,7 +100,7 @@ def _user_fields(source: Source, options: CaffeOptions) -> Mapping[str, Field]:
     return {name: field for name, field in fields.items() if name not in built_in}
 
 
-def _dialect_node(t: TracedNode, options: CaffeOptions, source: Source) -> Node | None:
+def _dialect_node(t: TracedNode, options: CaffeWriteOptions, source: Source) -> Node | None:
     """Return the node as the dialect spells it, with its weights; None where the dialect has no such layer."""
     if t.bound is not None and t.bound.definition.is_function:
         return None
@@ -111,7 +111,7 @@ def _dialect_node(t: TracedNode, options: CaffeOptions, source: Source) -> Node 
     return None if node is None else replace(node, blobs=_weights(t))
 
 
-def _unchanged_node(t: TracedNode, options: CaffeOptions, user_defined: bool) -> Node:
+def _unchanged_node(t: TracedNode, options: CaffeWriteOptions, user_defined: bool) -> Node:
     """Return the node unchanged. Raises LayerError where the dialect gives it another meaning."""
     other = None if user_defined else _dialect_definition(t, options.dialect)
     if other is not None and _translated(t, t.node, other, options.dialect) is None:
@@ -121,7 +121,7 @@ def _unchanged_node(t: TracedNode, options: CaffeOptions, user_defined: bool) ->
     return t.node
 
 
-def _built_in_node(t: TracedNode, options: CaffeOptions) -> Node | None:
+def _built_in_node(t: TracedNode, options: CaffeWriteOptions) -> Node | None:
     """Return the node of a built-in layer; None where the dialect lacks its type or one of its fields."""
     node: Node | None = _without_unwritten_fields(t, options.dialect)
     if options.dialect.name == "opencv" and options.dialect.has(t.node.type):
@@ -230,7 +230,7 @@ def _dialect_definition(t: TracedNode, dialect: Dialect) -> Definition | None:
     return named[0] if named and own is not None and named[0].cls is not own else None
 
 
-def _from_operators(source: Source, options: CaffeOptions) -> CaffeResult:
+def _from_operators(source: Source, options: CaffeWriteOptions) -> CaffeResult:
     """Return the layers of the source's whole graph."""
     net = _empty_net(source, options)
     places = {t.node.name: t.node.place for t in source.nodes}
@@ -256,7 +256,7 @@ def _from_operators(source: Source, options: CaffeOptions) -> CaffeResult:
 # ---- a layer for each node that the dialect has, operators for the others
 
 
-def _node_by_node(source: Source, options: CaffeOptions, own: Sequence[Node | None]) -> CaffeResult:
+def _node_by_node(source: Source, options: CaffeWriteOptions, own: Sequence[Node | None]) -> CaffeResult:
     """Return the layers of each node in turn: the node's own layer, or those of its operators.
 
     Values are blobs of the same name. An output that has consumers is copied.
