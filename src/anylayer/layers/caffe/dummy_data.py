@@ -26,10 +26,13 @@ class DummyData(Layer):
     width: tuple[int, ...] = field(5, "uint32", repeated=True, doc="older spelling of shape: axis 3")
     shape: tuple[BlobShape, ...] = field(6, BlobShape, repeated=True, doc="one for all outputs, or one each")
 
+    def fillers(self) -> list[tuple[Filler, tuple[int, ...]]]:
+        """Return the filler and the shape of each output."""
+        return list(zip(self._each("data_filler", self.data_filler or (constant(0),)), self._shapes()))
+
     def forward(self) -> Any:
-        fillers = self._each("data_filler", self.data_filler or (constant(0),))
         outputs = []
-        for i, (filler, shape) in enumerate(zip(fillers, self._shapes())):
+        for i, (filler, shape) in enumerate(self.fillers()):
             values = filler.fill(shape)
             need(
                 values is not None,

@@ -34,7 +34,7 @@ from anylayer.readers._text_format import read_text
 from anylayer.readers._tree import Block
 from anylayer.readers.caffe.alignment import align
 from anylayer.readers.caffe.blobs import StoredLayer
-from anylayer.readers.caffe.build import Options, build
+from anylayer.readers.caffe.build import Built, Options, build
 from anylayer.readers.caffe.decode import read_binary
 from anylayer.readers.caffe.hdf5 import read_hdf5
 from anylayer.readers.caffe.proto_file import core, read_proto
@@ -101,6 +101,20 @@ def read(
     Raise FileError, NetworkError or LayerError, each with the file and, if known, the line. Raise InputError for a
     phase or a dialect that does not exist.
     """
+    return built(model, weights, dialect, proto, phase, level, stages, user_types).network
+
+
+def built(
+    model: Path,
+    weights: Path | None = None,
+    dialect: str | None = None,
+    proto: str | Path | None = None,
+    phase: str = "TEST",
+    level: int = 0,
+    stages: str | Sequence[str] = (),
+    user_types: frozenset[str] = frozenset(),
+) -> Built:
+    """Read a network as `read` does. Return it with the layers of the file, also those that it leaves out."""
     need(phase in PHASES, f"phase must be TEST or TRAIN, got {phase!r}", InputError)
     if dialect is not None:
         _require_dialect(dialect)
@@ -116,7 +130,7 @@ def read(
     net = upgrade(net, known)
     if not net.line:
         net = remove_splits(net)
-    stored = _weights(_file(Path(weights), "weights")) if weights is not None else []
+    stored = read_stored(Path(weights)) if weights is not None else []
     state = network_state(net, phase, level, (stages,) if isinstance(stages, str) else tuple(stages))
     options = Options(state, dialect, user_types, schema)
     return build(net, stored, str(weights) if weights is not None else "", options)
@@ -199,8 +213,9 @@ def _no_network(net: Block) -> FileError:
     return FileError(f"this is not a network: it has no layer, only {', '.join(sorted(names)[:5])}")
 
 
-def _weights(path: Path) -> Sequence[StoredLayer]:
+def read_stored(path: Path) -> Sequence[StoredLayer]:
     """Return the layers of a weights file: a .caffemodel of any age, a .caffemodel.h5, or a text with blobs."""
+    _file(path, "weights")
     if describe(path) == "an HDF5 file":
         return read_hdf5(path)
     if _is_binary(path, "weights (.caffemodel or .caffemodel.h5)", "a .caffemodel"):

@@ -107,7 +107,7 @@ class _Shared:
     array: Array | None = None
 
 
-def _shared_parameters(layer: Draft) -> list[tuple[int, str, bool]]:
+def shared_parameters(layer: Draft) -> list[tuple[int, str, bool]]:
     """Return the named parameters of a layer: the index of the blob, the name, and whether it is permissive.
 
     A permissive parameter needs the same number of values in all layers, any other one the same shape.
@@ -128,7 +128,7 @@ def _share(layers: list[Draft], written: list[Draft], found: _Arrays) -> None:
     has some.
     """
     storage: dict[str, _Shared] = {}
-    parameters = {layer: _shared_parameters(layer) for layer in layers}
+    parameters = {layer: shared_parameters(layer) for layer in layers}
     for layer in layers:
         for _, name, _ in parameters[layer]:
             storage.setdefault(name, _Shared(layer))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Definition, Registry
-from anylayer.network import Network, Node, TensorType
+from anylayer.network import Array, Network, Node, TensorType
 from anylayer.readers._limits import MAX_NODES
 from anylayer.readers._names import unique
 from anylayer.readers._tree import Block
-from anylayer.readers.caffe.blobs import StoredLayer, assign_blobs
+from anylayer.readers.caffe.blobs import StoredLayer, assign_blobs, shared_parameters
 from anylayer.readers.caffe.fields import GENERIC, absent, check_net, params
 from anylayer.readers.caffe.preprocess import preprocess
 from anylayer.readers.caffe.rules import State, phase_of, takes_part
@@ -43,7 +43,49 @@ class Options:
     schema: Schema | None = None
 
 
-def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Options) -> Network:
+@dataclass(slots=True)
+class FileLayer:
+    """A layer of a file, which may be one that the network leaves out.
+
+    `node` has its name, type, params, weights and values. It is the network's own node where there is one.
+    `bottoms` and `tops` are the file's names of the node's inputs and outputs. `types` are the types of an input's
+    or data layer's tops. `shared` maps the index of a weight to the name under which layers share it.
+    """
+
+    node: Node
+    bottoms: list[str]
+    tops: list[str]
+    role: str = ""
+    types: list[TensorType | None] = field(default_factory=list)
+    shared: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Built:
+    """A network, and the layers of the file that it was built from. `nodes` are the network's, `weights` those of
+    the layers that have some."""
+
+    network: Network
+    drafts: list[Draft]
+    nodes: dict[Draft, Node]
+    weights: Mapping[Draft, list[Array]]
+    options: Options
+
+    def layers(self) -> list[FileLayer]:
+        """Return every layer of the file that takes part, in computing order."""
+        return [self._layer(draft) for draft in self.drafts]
+
+    def _layer(self, draft: Draft) -> FileLayer:
+        node = self.nodes.get(draft)
+        if node is None:
+            node = _node(draft, self.options)
+            node.blobs = self.weights.get(draft, [])
+        types = _input_types(draft, self.options) if draft.is_input else []
+        shared = {index: name for index, name, _ in shared_parameters(draft)}
+        return FileLayer(node, draft.bottoms, draft.tops, draft.role, types, shared)
+
+
+def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Options) -> Built:
     """Return the network of a file's top-level block, with the weights of `stored`.
 
     `weights` is the name of the weights file. Raise FileError, NetworkError or LayerError.
@@ -65,16 +107,17 @@ def build(net: Block, stored: Sequence[StoredLayer], weights: str, options: Opti
     name_versions(blobs)
     arrays = assign_blobs(layers, stored, weights or net.file)
     names: dict[str, int] = {}
+    nodes: dict[Draft, Node] = {}
     for layer in layers:
         if layer.is_input:
             _add_inputs(network, layer, options)
         elif not layer.dropped and layer.role != "sink":
-            node = _node(layer, options)
+            node = nodes[layer] = _node(layer, options)
             node.name = unique(layer.name or layer.type, names)
             node.blobs = arrays.get(layer, [])
-            network.nodes.append(node)
+    network.nodes = list(nodes.values())
     _add_outputs(network, blobs, by_layer=options.dialect in _OUTPUTS_OF_LAYERS)
-    return network
+    return Built(network, layers, nodes, arrays, options)
 
 
 def _drafts(net: Block, options: Options) -> tuple[list[Draft], list[Draft]]:

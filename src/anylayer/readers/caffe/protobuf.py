@@ -195,5 +195,14 @@ def _add_field(message: Any, declared: FieldType) -> None:
         is_message = isinstance(declared.type, MessageType)
         field.type = kinds.TYPE_MESSAGE if is_message else kinds.TYPE_ENUM
         field.type_name = f".caffe.{declared.type.name}"
-        return
-    field.type = getattr(kinds, f"TYPE_{declared.kind.upper()}")
+    else:
+        field.type = getattr(kinds, f"TYPE_{declared.kind.upper()}")
+    if declared.default is not None and not isinstance(declared.type, MessageType):
+        field.default_value = _default(declared)
+
+
+def _default(declared: FieldType) -> str:
+    """Return a default as a descriptor spells it."""
+    if declared.kind == "bool":
+        return "true" if declared.default in (1, *_TRUE) else "false"
+    return str(declared.default)
