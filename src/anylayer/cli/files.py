@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -13,35 +11,12 @@ import numpy as np
 
 from anylayer.errors import InputError, need
 from anylayer.network import Array, Flag
-
-
-def write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
-    """Write a file by `fill(file)` under a temporary name in the same folder, then rename it to `path`.
-
-    Missing folders are created. Raises InputError if `path` is a folder.
-    """
-    need(not path.is_dir(), f"{path} is a folder; the output must be a file", InputError)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:32]}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            fill(file)
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+from anylayer.writers._whole import write_whole
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, atomically."""
-    write(path, lambda file: file.write(text.encode()))
+    write_whole(path, lambda file: file.write(text.encode()))
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
@@ -54,7 +29,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
             InputError,
         )
         (array,) = arrays.values()
-        write(path, lambda file: np.save(file, array))
+        write_whole(path, lambda file: np.save(file, array))
     elif path.suffix == ".npz":
         from zipfile import ZipFile
 
@@ -64,7 +39,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                         np.lib.format.write_array(entry, np.asanyarray(array))
 
-        write(path, fill)
+        write_whole(path, fill)
     else:
         write_text(path, to_json({name: array.tolist() for name, array in arrays.items()}) + "\n")
 

@@ -1,18 +1,17 @@
-"""Read and write image files. This is the only file that imports Pillow."""
+"""Read and write image files."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont, ImageOps, UnidentifiedImageError
 
 from anylayer.cli.drawing import Box
-from anylayer.cli.files import write
 from anylayer.errors import FileError, at
+from anylayer.libraries.pillow import Image, ImageDraw, ImageFont, ImageOps, opened
 from anylayer.network import Array
+from anylayer.writers._whole import write_whole
 
 
 def suffixes() -> frozenset[str]:
@@ -33,23 +32,11 @@ def read_image(path: Path) -> Array:
     The image is rotated as its EXIF data say, transparency is dropped, and only the first frame of an animation
     and the upper 8 of 16 bits are kept. Raises FileError for a file that cannot be read or has too many pixels.
     """
-    with at(str(path)), warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        warnings.simplefilter("ignore", UserWarning)
-        try:
-            with Image.open(path) as file:
-                image: Image.Image = ImageOps.exif_transpose(file)
-                if image.mode.startswith("I;16"):
-                    image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-                rgb = np.asarray(image.convert("RGB"))
-        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-            raise FileError(f"the image has more than {Image.MAX_IMAGE_PIXELS} pixels") from None
-        except UnidentifiedImageError:
-            raise FileError("this is not an image that Pillow can read") from None
-        except FileNotFoundError:
-            raise FileError("there is no such file") from None
-        except (OSError, SyntaxError, ValueError, EOFError, MemoryError) as error:
-            raise FileError(f"the image cannot be read: {error}") from None
+    with opened(path) as file:
+        image: Image.Image = ImageOps.exif_transpose(file)
+        if image.mode.startswith("I;16"):
+            image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        rgb = np.asarray(image.convert("RGB"))
     return np.ascontiguousarray(rgb[:, :, ::-1])
 
 
@@ -96,7 +83,7 @@ def _save(path: Path, image: Image.Image) -> None:
         raise FileError(f"Pillow cannot write images with the suffix '{path.suffix}'; use .png", str(path))
     with at(str(path)):
         try:
-            write(path, lambda file: image.save(file, format=name))
+            write_whole(path, lambda file: image.save(file, format=name))
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise

@@ -1,0 +1,46 @@
+"""Pillow. This is the only file that imports it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont, ImageOps, UnidentifiedImageError
+
+from anylayer.errors import FileError, at
+from anylayer.network import Array
+
+__all__ = ["Image", "ImageDraw", "ImageFont", "ImageOps", "opened", "stored_values"]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Image.Image]:
+    """Open an image. Raises FileError for a file that cannot be read or has too many pixels, also where the error
+    occurs inside."""
+    with at(str(path)), warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            with Image.open(path) as file:
+                yield file
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+            raise FileError(f"the image has more than {Image.MAX_IMAGE_PIXELS} pixels") from None
+        except UnidentifiedImageError:
+            raise FileError("this is not an image that Pillow can read") from None
+        except FileNotFoundError:
+            raise FileError("there is no such file") from None
+        except (OSError, SyntaxError, ValueError, EOFError, MemoryError) as error:
+            raise FileError(f"the image cannot be read: {error}") from None
+
+
+def stored_values(path: Path) -> Array:
+    """Return the pixels of an image as the file stores them: gray (H, W), RGB (H, W, 3) or RGBA (H, W, 4), as
+    bool, uint8 or uint16. Raises FileError."""
+    with opened(path) as image:
+        if image.mode in ("1", "L") or image.mode.startswith("I;16"):
+            return np.asarray(image)
+        transparent = "transparency" in image.info or image.mode in ("LA", "PA", "La", "RGBA", "RGBa")
+        return np.asarray(image.convert("RGBA" if transparent else "RGB"))

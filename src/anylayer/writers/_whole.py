@@ -1,0 +1,35 @@
+"""Write a file so that it appears complete or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from anylayer.errors import InputError, need
+
+
+def write_whole(path: Path, fill: Callable[[BinaryIO], object]) -> None:
+    """Write a file by `fill(file)` under a temporary name in the same folder, then rename it to `path`.
+
+    Missing folders are created. Raises InputError if `path` is a folder.
+    """
+    need(not path.is_dir(), f"{path} is a folder; the output must be a file", InputError)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:32]}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w+b") as file:
+            fill(file)
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
