@@ -53,7 +53,7 @@ MAY_IMPORT = {
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 
 HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL"]
-HEAVY += ["pyopencl", "safetensors", "torch"]
+HEAVY += ["h5py", "pyopencl", "safetensors", "torch"]
 """Packages that exactly one file imports."""
 
 FACES = ["click", "rich"]
@@ -234,6 +234,7 @@ NAMES_TYPES = {
     "kernels/opencl/configuration.py": "elements of a configuration file, one of which is called Data",
     "opencv/table.py": "the layers of Caffe whose names, types and weights OpenCV spells in its own way",
     "opencv/models.py": "the layer that a detector must end in",
+    "caffe/coord_map.py": "pycaffe's rules say which layers map pixels to pixels, and how",
     "engines/openvino.py": "operations of the model that OpenVINO has read, two of which get an attribute",
 }
 """Other files that name layer types, with the reason."""

@@ -113,7 +113,7 @@ def test_values_of_enums_are_numbers() -> None:
             "FillerParameter has no field 'typ'; did you mean 'type'",
         ),
         (lambda: text_of(p=L.Pooling(pool=7)), "'pool': must be one of MAX, AVE, STOCHASTIC, got 7"),
-        (lambda: L.ReLU("data"), "ReLU: input 0 must be a top of another layer, got str"),
+        (lambda: L.ReLU("data"), r"^ReLU input 0 is not a Top \(type is <class 'str'>\)$"),
         (lambda: text_of(d=L.Data(ntop=2)), "'d' must be a top, got tuple. A layer with several tops returns"),
     ],
 )  # fmt: skip

@@ -1,21 +1,42 @@
-"""pycaffe's ways to define networks and to set weights, without Caffe: NetSpec, Net, transfer_weights.
+"""pycaffe without Caffe: Net, Layer, NetSpec, io, Classifier, Detector, caffe_pb2, and weights by layer names.
 
-    from anylayer.caffe import NetSpec, layers as L, params as P
+    import anylayer.caffe as caffe
 
-    n = NetSpec()
-    n.data = L.Input(shape=[dict(dim=[1, 3, 32, 32])])
-    n.conv1 = L.Convolution(n.data, num_output=8, kernel_size=3, pad=1)
-    n.pool1 = L.Pooling(n.conv1, kernel_size=2, stride=2, pool=P.Pooling.MAX)
-    print(n.to_proto())
+    net = caffe.Net("deploy.prototxt", "deploy.caffemodel", caffe.TEST)
+    net.blobs["data"].data[...] = image
+    prob = net.forward()["prob"]
 
-A script written for pycaffe works with its import changed: `import anylayer.caffe as caffe`.
+A script written for pycaffe works with its import changed. docs/pycaffe.md says what differs.
 """
 
 from __future__ import annotations
 
-from anylayer.caffe.net import TEST, TRAIN, Blob, Net
+import importlib
+from typing import Any
+
+from anylayer.caffe.alias import install
+from anylayer.caffe.blob import Blob
+from anylayer.caffe.fillers import set_random_seed
+from anylayer.caffe.modes import (
+    AdaDeltaSolver,
+    AdaGradSolver,
+    AdamSolver,
+    NesterovSolver,
+    RMSPropSolver,
+    SGDSolver,
+    get_solver,
+    has_nccl,
+    init_log,
+    layer_type_list,
+    log,
+    set_device,
+    set_mode_cpu,
+    set_mode_gpu,
+)
+from anylayer.caffe.net import TEST, TRAIN, Net, TrainingError
 from anylayer.caffe.net_parameter import LayerParameter, NetParameter
 from anylayer.caffe.net_spec import Layers, NetSpec, Parameters, Top, to_proto
+from anylayer.caffe.python_layer import Layer
 from anylayer.caffe.transfer import Transfer, transfer_weights
 
 layers = Layers()
@@ -24,18 +45,57 @@ layers = Layers()
 params = Parameters()
 """`params.Pooling.MAX` is the number of a value of an enum."""
 
+_LATER = {
+    "Classifier": "classifier",
+    "Detector": "detector",
+    **{name: name for name in ("classifier", "coord_map", "detector", "draw", "io", "proto")},
+}
+"""Names that are imported when they are read for the first time, and the modules that have them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'anylayer.caffe' has no attribute '{name}'")
+    module = importlib.import_module(f"anylayer.caffe.{_LATER[name]}")
+    found = getattr(module, name) if name in ("Classifier", "Detector") else module
+    globals()[name] = found
+    return found
+
+
 __all__ = [
     "TEST",
     "TRAIN",
+    "AdaDeltaSolver",
+    "AdaGradSolver",
+    "AdamSolver",
     "Blob",
+    "Classifier",
+    "Detector",
+    "Layer",
     "LayerParameter",
+    "NesterovSolver",
     "Net",
     "NetParameter",
     "NetSpec",
+    "RMSPropSolver",
+    "SGDSolver",
     "Top",
+    "TrainingError",
     "Transfer",
+    "get_solver",
+    "has_nccl",
+    "init_log",
+    "install",
+    "io",
+    "layer_type_list",
     "layers",
+    "log",
     "params",
+    "proto",
+    "set_device",
+    "set_mode_cpu",
+    "set_mode_gpu",
+    "set_random_seed",
     "to_proto",
     "transfer_weights",
 ]

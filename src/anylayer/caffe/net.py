@@ -1,67 +1,75 @@
-"""Net: a Caffe network whose weights are set by layer names, as in pycaffe."""
+"""Net: a Caffe network with pycaffe's interface (BVLC/caffe python/caffe/pycaffe.py, _caffe.cpp)."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from anylayer import api
-from anylayer.compile.nodes import trace_nodes
-from anylayer.errors import InputError, nearest, need
-from anylayer.layer import Bound
+from anylayer.caffe.assembly import Assembly, LayerView, Stage, need_versions, outputs_of, store_needed
+from anylayer.caffe.blob import Activation, Weight
+from anylayer.caffe.files import load, save, save_hdf5
+from anylayer.caffe.python_layer import Layer
+from anylayer.caffe.reading import TEST, TRAIN, Given, read_given
+from anylayer.caffe.stages import Choice, EngineStage
+from anylayer.errors import AnyLayerError, InputError, nearest, need
 from anylayer.network import Array, Node
 from anylayer.runtime.model import Model
-from anylayer.writers.caffe.caffemodel import write_caffemodel
-from anylayer.writers.caffe.dialects import dialect_of
-from anylayer.writers.caffe.from_nodes import net_from_nodes
-from anylayer.writers.caffe.layers import CaffeNet
 
-TRAIN, TEST = 0, 1
-"""The numbers of the phases, for `include=dict(phase=TRAIN)`."""
+NO_GRADIENTS = (
+    "anylayer computes no gradients. To train or to differentiate, write the network as a PyTorch module: "
+    "anylayer generate deploy.prototxt --for pytorch"
+)
 
 
-@dataclass(slots=True)
-class Blob:
-    """An array that is read and written in place: `blob.data[...] = array`."""
+class TrainingError(AnyLayerError, NotImplementedError):
+    """A script asks for gradients or for a solver."""
 
-    data: Array
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of `data`."""
-        return self.data.shape
-
-    def reshape(self, *shape: int) -> None:
-        """Replace `data` by zeros of another shape, unless it has this shape already."""
-        if shape != self.data.shape:
-            self.data = np.zeros(shape, self.data.dtype)
+class MissingName(InputError, KeyError):
+    """A network has no layer or blob of this name."""
 
 
 class _ByName(dict[str, Any]):
-    """A dict that raises an InputError with its keys for a missing key. `what` says what the keys are."""
+    """A dict that raises MissingName with its keys for a missing key. `what` says what the keys are."""
 
-    def __init__(self, what: str, values: dict[str, Any]) -> None:
+    def __init__(self, what: str, values: Mapping[str, Any]) -> None:
         super().__init__(values)
         self._what = what
 
     def __missing__(self, name: str) -> Any:
-        raise InputError(
+        raise MissingName(
             f"there is no {self._what} '{name}'{nearest(str(name), self)}; there are: {', '.join(self)}"
         )
 
 
-class Net(api.Net):
-    """A Caffe network with pycaffe's interface, `caffe.Net("deploy.prototxt", caffe.TEST)`. It is an anylayer.Net,
-    too.
+class LayerVec(Sequence[Any]):
+    """The layers of a network. A layer in Python that a script takes out runs in Python from then on, because the
+    script may change it."""
 
-    `params["conv1"][0].data[...] = array` sets a weight. Without a weights file, weights have the values of their
-    fillers, or zeros where a filler is random. `blobs["data"].data[...] = array` sets an input for `forward()`.
-    `save` writes the weights as a .caffemodel.
+    def __init__(self, net: Net) -> None:
+        self._net = net
+
+    def __len__(self) -> int:
+        return len(self._net.assembly.parts)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._net.layer_at(index)
+
+
+class Net(api.Net):
+    """A Caffe network with pycaffe's interface: `caffe.Net("deploy.prototxt", "deploy.caffemodel", caffe.TEST)`.
+
+    It is an anylayer.Net, too: compile, write and inspect use the current weights. `engine` and `threads` are
+    those of anylayer.Net.compile.
+
+    `blobs["data"].data[...] = array` sets an input for `forward()`, and `params["conv1"][0].data[...] = array` a
+    weight. Weights that no file holds have the values of their fillers.
     """
 
     def __init__(
@@ -71,111 +79,296 @@ class Net(api.Net):
         weights: str | Path | None = None,
         phase: int = TEST,
         level: int = 0,
-        stages: Sequence[str] = (),
+        stages: Sequence[str] | None = None,
         layers: Any = (),
         dialect: str | None = None,
+        engine: str = "auto",
+        threads: int | None = None,
     ) -> None:
-        files = [a for a in args if isinstance(a, (str, Path))]
-        numbers = [a for a in args if isinstance(a, int)]
-        need(
-            len(files) <= 1 and len(numbers) <= 1 and len(files) + len(numbers) == len(args),
-            f"Net takes a network's file, its weights' file and TRAIN or TEST, got {args}",
-            InputError,
+        given = read_given(Given(network_file, args, weights, phase, level, stages, layers, dialect))
+        super().__init__(given.network, given.users, given.kernels)
+        given.complete(self.definitions)
+        self.assembly = Assembly(given.network, dict(self.definitions), Choice(engine, threads), given.phase)
+        self.assembly.add_layers(given.layers, given.classes)
+        parts = self.assembly.parts
+        self.blobs: dict[str, Activation] = _ByName("blob", self.assembly.blobs)
+        self.params: dict[str, list[Weight]] = _ByName(
+            "layer with weights", {part.name: part.view.blobs for part in parts if part.view.blobs}
         )
-        phase = numbers[0] if numbers else phase
-        need(phase in (TRAIN, TEST), f"phase is TRAIN (0) or TEST (1), got {phase}", InputError)
-        found = api.read(
-            network_file,
-            files[0] if files else weights,
-            layers=layers,
-            dialect=dialect,
-            phase="TRAIN" if phase == TRAIN else None,  # another format has none of these options
-            level=level or None,
-            stages=stages or None,
-        )
-        need(
-            found.network.format == "caffe",
-            f"{network_file} is not a Caffe network; read it with anylayer.read",
-            InputError,
-        )
-        super().__init__(found.network, found.user_layers, found.kernels)
-        self.params: dict[str, list[Blob]] = _ByName("layer with weights", self._weights())
-        inputs = {name: np.zeros(t.shape, t.dtype) for name, t in self.network.inputs.items() if t is not None}
-        self.blobs: dict[str, Blob] = _ByName("blob", {name: Blob(array) for name, array in inputs.items()})
-        self._compiled: tuple[str, Model] | None = None
+        self._input_names = [top for part in parts if part.layer.role == "input" for top in part.layer.tops]
+        self._output_names = outputs_of(parts)
+        self._ranges: dict[tuple[int, int], list[Stage]] = {}
+        self._last: list[Stage] | None = None
+        self._nodes_of: dict[int, list[tuple[Node, int]]] = {}
+        self._index_weights()
+        self._build()
 
-    def _weights(self) -> dict[str, list[Blob]]:
-        """Return the weights of each layer by its name. The network's nodes have the same arrays.
+    # ---- what the network consists of
 
-        Weights that no file holds have the values of their fillers.
-        """
-        found = {}
-        types = self.network.inputs
-        for traced in trace_nodes(self.network, self.network.nodes, self.definitions, types, lenient=True):
-            node = traced.node
-            given = node.blobs or _wanted(traced.bound)
-            if given:
-                node.blobs = [np.array(b, b.dtype, order="C") for b in given]
-                found[node.name] = [Blob(b) for b in node.blobs]
-        return found
+    @property
+    def inputs(self) -> list[str]:  # type: ignore[override]
+        """The names of the input blobs."""
+        return list(self._input_names)
 
-    def refresh(self) -> None:
-        """Set `params` from weights that were set on the network's nodes."""
-        for node in self.network.nodes:
-            if node.blobs:
-                self.params[node.name] = [Blob(np.array(b, b.dtype, order="C")) for b in node.blobs]
+    @property
+    def outputs(self) -> list[str]:  # type: ignore[override]
+        """The names of the blobs that no layer reads, in alphabetical order."""
+        return list(self._output_names)
 
     @property
     def _layer_names(self) -> list[str]:
         """The names of the layers, including those that give inputs."""
-        return [*self.network.inputs, *(node.name for node in self.network.nodes)]
+        return [part.name for part in self.assembly.parts]
 
-    def _update_nodes(self) -> str:
-        """Set the weights of the network's nodes from `params`, and return a digest of their values."""
-        digest = hashlib.blake2b()
-        nodes: dict[str, Node] = {}
-        for node in self.network.nodes:
-            nodes.setdefault(node.name, node)
-        for name, blobs in self.params.items():
-            node = nodes[name]
-            node.blobs = [blob.data for blob in blobs]
-            for blob in node.blobs:
-                digest.update(np.ascontiguousarray(blob).tobytes())
-        return digest.hexdigest()
+    @property
+    def _blob_names(self) -> list[str]:
+        return list(self.blobs)
+
+    @property
+    def layers(self) -> LayerVec:
+        """The layers, each with `type` and `blobs`. For a layer of type "Python" it is the instance of its
+        class."""
+        return LayerVec(self)
+
+    @property
+    def layer_dict(self) -> dict[str, Any]:
+        """The layers by name."""
+        return dict(zip(self._layer_names, self.layers))
+
+    @property
+    def bottom_names(self) -> dict[str, list[str]]:
+        """The names of the blobs that each layer reads."""
+        return {part.name: list(part.layer.bottoms) for part in self.assembly.parts}
+
+    @property
+    def top_names(self) -> dict[str, list[str]]:
+        """The names of the blobs that each layer writes."""
+        return {part.name: list(part.layer.tops) for part in self.assembly.parts}
+
+    def layer_at(self, index: int) -> LayerView | Layer:
+        """Return layer number `index`. See LayerVec."""
+        part = self.assembly.parts[index]
+        if part.traced is not None:
+            part.traced = None
+            self._build()
+        return part.view
+
+    # ---- stages and weights
+
+    def _build(self) -> None:
+        """Make the stages of the whole network."""
+        self._ranges.clear()
+        self._last = None
+        self._stages = self._made(0, len(self.assembly.parts) - 1, self._output_names)
+
+    def _made(self, first: int, last: int, outputs: Sequence[str]) -> list[Stage]:
+        """Return the stages of the layers `first` to `last`, which store `outputs`."""
+        if (first, last) not in self._ranges:
+            stages = self.assembly.stages(first, last)
+            store_needed(stages, outputs)
+            need_versions(
+                stages, {v: p.layer.node.place for p in self.assembly.parts for v in p.layer.node.inputs}
+            )
+            self._ranges[first, last] = stages
+        return self._ranges[first, last]
+
+    def _index_weights(self) -> None:
+        """Enter the nodes that have each weight, and listen to reads of the weights."""
+        self._nodes_of.clear()
+        for part in self.assembly.parts:
+            for i, weight in enumerate(part.view.blobs):
+                weight.listeners.add(self.assembly.exposed)
+                self._nodes_of.setdefault(id(weight), []).append((part.layer.node, i))
+
+    def _update_weights(self, running: Sequence[Stage] = ()) -> None:
+        """Give the nodes the values that were written to `params`. The stages that have other weights than before
+        are compiled again in their next run; what they still have to compute, except for the stages `running`,
+        they compute before."""
+        exposed = self.assembly.exposed.weights
+        changed: dict[int, Node] = {}
+        renewed: list[tuple[Node, int, Array]] = []
+        for key, weight in list(exposed.items()):
+            array = weight.frozen()
+            if not weight.is_held:
+                del exposed[key]
+            for node, i in self._nodes_of.get(key, ()):
+                if i >= len(node.blobs) or node.blobs[i] is not array:
+                    changed[id(node)] = node
+                    renewed.append((node, i, array))
+        if not changed:
+            return
+        for stage in {id(s): s for stages in self._ranges.values() for s in stages}.values():
+            if isinstance(stage, EngineStage) and any(id(node) in changed for node in stage.nodes):
+                if stage not in running:
+                    stage.materialize()
+                stage.forget()
+        for node, i, array in renewed:
+            node.blobs[i:] = [array, *node.blobs[i + 1 :]]
+
+    def refresh(self) -> None:
+        """Set `params` from weights that were set on the network's nodes."""
+        for part in self.assembly.parts:
+            node = part.layer.node
+            for i, (weight, array) in enumerate(zip(part.view.blobs, node.blobs)):
+                if weight.frozen() is not array:
+                    weight.data[...] = array.reshape(weight.shape)
+                    node.blobs[i] = weight.frozen()
+                    self._forget(node)
+
+    def _forget(self, node: Node) -> None:
+        for stages in self._ranges.values():
+            for stage in stages:
+                if isinstance(stage, EngineStage) and node in stage.nodes:
+                    stage.forget()
 
     def compile(self, *args: Any, **options: Any) -> Model:
         """Compile with the current weights: see anylayer.Net.compile."""
-        self._update_nodes()
+        self._update_weights()
         return super().compile(*args, **options)
 
     def write(self, *args: Any, **options: Any) -> Any:
         """Write the network with the current weights: see anylayer.Net.write."""
-        self._update_nodes()
+        self._update_weights()
         return super().write(*args, **options)
 
-    def forward(self, **inputs: Any) -> dict[str, Array]:
-        """Compute the outputs, and return them by name. An input that is not given is taken from `blobs`."""
-        digest = self._update_nodes()
-        if self._compiled is None or self._compiled[0] != digest:
-            self._compiled = digest, super().compile()
-        fed = {name: self.blobs[name].data for name in self.network.inputs if name not in inputs}
-        results = self._compiled[1]({**fed, **inputs})
-        self.blobs.update({name: Blob(array) for name, array in results.items()})
-        return results
+    # ---- running
+
+    def forward(
+        self, blobs: Sequence[str] | None = None, start: str | None = None, end: str | None = None, **inputs: Any
+    ) -> dict[str, Array]:
+        """Compute the network, or its layers from `start` to `end`. Return the outputs by name.
+
+        blobs: names of further blobs to return. inputs: arrays by the names of the input blobs; an input that is
+        not given has the values of `blobs`. With `end`, the result has the tops of that layer in place of the
+        outputs. The arrays are those of `blobs`: the next run writes into them, as in Caffe.
+        """
+        stages, names = self._stages, self._output_names
+        if start is not None or end is not None:
+            stages, names = self._range(start, end)
+        if blobs:
+            names = list(dict.fromkeys([*names, *blobs]))
+            for stage in stages:
+                if isinstance(stage, EngineStage):
+                    stage.ask(blobs)
+        if inputs:
+            self._feed(inputs)
+        if self.assembly.fed and start is None:
+            self.assembly.need_fed()
+        if self.assembly.exposed.weights:
+            self._update_weights(stages)
+        claim = stages is not self._last
+        for stage in stages:
+            stage.run(claim)
+        self._last = stages
+        return {name: self.blobs[name].data for name in names}
+
+    def _range(self, start: str | None, end: str | None) -> tuple[list[Stage], list[str]]:
+        """Return the stages of the layers from `start` to `end`, and the blobs that they return."""
+        names = self._layer_names
+        for name in (start, end):
+            need(
+                name is None or name in names,
+                f"there is no layer '{name}'{nearest(str(name), names)}; there are: {', '.join(names)}",
+                InputError,
+            )
+        first = 0 if start is None else names.index(start)
+        last = len(names) - 1 if end is None else names.index(end)
+        outputs = self._output_names if end is None else self.assembly.parts[last].layer.tops
+        return self._made(first, last, outputs), list(outputs)
+
+    def _feed(self, inputs: Mapping[str, Any]) -> None:
+        """Write the inputs of a call into their blobs."""
+        for name, array in inputs.items():
+            need(
+                name in self._input_names,
+                f"the network has no input '{name}'{nearest(name, self._input_names)}; its inputs: "
+                f"{', '.join(self._input_names) or 'none'}",
+                InputError,
+            )
+            blob, array = self.blobs[name], np.asarray(array)
+            need(
+                array.shape == blob.shape,
+                f"input '{name}' must have shape {blob.shape}, got {array.shape}; to change it: "
+                f"net.blobs['{name}'].reshape({', '.join(map(str, array.shape))})",
+                InputError,
+            )
+            blob.data[...] = array
+
+    def forward_all(self, blobs: Sequence[str] | None = None, **inputs: Any) -> dict[str, Array]:
+        """Compute any number of samples, in batches of the network's size. Return the outputs of all of them.
+
+        blobs and inputs are those of `forward`, where inputs have one entry per sample on axis 0.
+        """
+        need(inputs, f"forward_all needs arrays for the inputs: {', '.join(self._input_names)}", InputError)
+        count = len(next(iter(inputs.values())))
+        found: dict[str, list[Array]] = {}
+        for batch in self._batch(inputs):
+            self._feed(batch)
+            for name, array in self.forward(blobs).items():
+                found.setdefault(name, []).append(array.copy())
+        return {name: np.concatenate(arrays)[:count] for name, arrays in found.items()}
+
+    def _batch(self, inputs: Mapping[str, Any]) -> Iterator[dict[str, Array]]:
+        """Yield the batches of samples. The last one is padded with zeros."""
+        size = self.blobs[next(iter(inputs))].shape[0]
+        count = len(next(iter(inputs.values())))
+        for start in range(0, count, size):
+            batch = {name: np.asarray(array[start : start + size]) for name, array in inputs.items()}
+            missing = size - min(size, count - start)
+            yield {
+                name: np.concatenate([a, np.zeros((missing, *a.shape[1:]), a.dtype)]) if missing else a
+                for name, a in batch.items()
+            }
+
+    def reshape(self) -> None:
+        """Give all blobs the shapes that follow from those of the inputs. `forward` does it, too."""
+        self._update_weights()
+        self._last = None
+        self.assembly.reshape()
+
+    def backward(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise TrainingError: anylayer computes no gradients."""
+        raise TrainingError(NO_GRADIENTS)
+
+    forward_backward_all = clear_param_diffs = backward
+
+    # ---- weights in files
+
+    def copy_from(self, weights: str | Path) -> None:
+        """Set the weights of the layers that a .caffemodel or .caffemodel.h5 has, by name."""
+        load(self.params, self.layer_types(), weights)
+
+    load_hdf5 = copy_from
+
+    def layer_types(self) -> dict[str, str]:
+        """Return the type of each layer by its name."""
+        return {part.name: part.layer.node.type for part in self.assembly.parts}
+
+    def share_with(self, other: Net) -> None:
+        """Use the weights of another network for the layers of the same names. A write to one holds for both."""
+        for name, blobs in self.params.items():
+            theirs = other.params.get(name)
+            if theirs is None:
+                continue
+            for i, (own, taken) in enumerate(zip(blobs, theirs, strict=True)):
+                need(
+                    own.shape == taken.shape,
+                    f"layer '{name}': blob {i} has shape {own.shape} here, {taken.shape} in the other network",
+                    InputError,
+                )
+            blobs[:] = theirs
+        self._index_weights()
+        self.assembly.exposed.weights.update({id(w): w for blobs in self.params.values() for w in blobs})
 
     def save(self, path: str | Path) -> Path:
         """Write the layers with their weights as a .caffemodel, and return its path."""
-        self._update_nodes()
-        net = net_from_nodes(self.network, CaffeNet(self.network.name, dialect=dialect_of(self.network.dialect)))
-        with Path(path).open("wb") as handle:
-            write_caffemodel(net, handle)
-        return Path(path)
+        self._update_weights()
+        return save(self.network, {p.name: [w.frozen() for w in p.view.blobs] for p in self.assembly.parts}, path)
+
+    def save_hdf5(self, path: str | Path, write_diff: bool = False) -> Path:
+        """Write the weights as a .caffemodel.h5, and return its path. It needs the package h5py."""
+        need(not write_diff, NO_GRADIENTS, TrainingError)
+        return save_hdf5({name: [w.frozen() for w in blobs] for name, blobs in self.params.items()}, path)
 
 
-def _wanted(bound: Bound | None) -> list[Array]:
-    """Return the weights that a layer asks for, with the values of their fillers; zeros for random fillers."""
-    if bound is None or not bound.definition.typed:
-        return []
-    wanted = bound.instance.wanted
-    values = [(wanted[i].shape, wanted[i].values()) for i in sorted(wanted)]
-    return [np.zeros(shape, np.float32) if given is None else np.array(given) for shape, given in values]
+__all__ = ["NO_GRADIENTS", "TEST", "TRAIN", "LayerVec", "MissingName", "Net", "TrainingError"]

@@ -22,6 +22,10 @@ from anylayer.writers.caffe.messages import LAYER_FIELDS, MESSAGE_CLASSES, title
 from anylayer.writers.caffe.schema import own_message
 
 
+class NoTopError(InputError, TypeError):
+    """An input of a layer is not a top."""
+
+
 class Top:
     """Output number `n` of a layer."""
 
@@ -38,11 +42,7 @@ class Function:
 
     def __init__(self, type_name: str, inputs: tuple[Any, ...], params: dict[str, Any]) -> None:
         for i, top in enumerate(inputs):
-            need(
-                isinstance(top, Top),
-                f"{type_name}: input {i} must be a top of another layer, got {type(top).__name__}",
-                InputError,
-            )
+            need(isinstance(top, Top), f"{type_name} input {i} is not a Top (type is {type(top)})", NoTopError)
         self.type_name, self.inputs = type_name, inputs
         self.ntop = int(params.pop("ntop", 1))
         self.in_place = bool(params.pop("in_place", False))

@@ -7,7 +7,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.message import DecodeError
 
-__all__ = ["DecodeError", "descriptor_pb2", "message_class", "parse_text"]
+__all__ = ["DecodeError", "descriptor_pb2", "message_class", "message_classes", "parse_text"]
 
 _NO_SUCH_TYPE = (TypeError, KeyError)
 
@@ -23,6 +23,18 @@ def message_class(file: Any, name: str) -> Any:
         return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
     except _NO_SUCH_TYPE as error:
         raise ValueError(str(error)) from None
+
+
+def message_classes(file: Any) -> dict[str, Any]:
+    """Return the classes of all messages that a FileDescriptorProto declares outside of other messages, by
+    name."""
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    package = f"{file.package}." if file.package else ""
+    names = [message.name for message in file.message_type]
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}{name}")) for name in names
+    }
 
 
 def parse_text(text: str, message: Any) -> None:

@@ -26,7 +26,7 @@ class DummyData(Layer):
     width: tuple[int, ...] = field(5, "uint32", repeated=True, doc="older spelling of shape: axis 3")
     shape: tuple[BlobShape, ...] = field(6, BlobShape, repeated=True, doc="one for all outputs, or one each")
 
-    def fillers(self) -> list[tuple[Filler, tuple[int, ...]]]:
+    def fillers(self) -> list[tuple[FillerParameter, tuple[int, ...]]]:
         """Return the filler and the shape of each output."""
         return list(zip(self._each("data_filler", self.data_filler or (constant(0),)), self._shapes()))
 

@@ -19,7 +19,7 @@ _HEAD = """\
 syntax = "proto2";
 package caffe;
 """
-_PACKED = {("BlobShape", "dim"), ("BlobProto", "data"), ("BlobProto", "diff")} | {
+PACKED = {("BlobShape", "dim"), ("BlobProto", "data"), ("BlobProto", "diff")} | {
     ("BlobProto", "double_data"),
     ("BlobProto", "double_diff"),
 }
@@ -143,7 +143,7 @@ class _Writer:
         scalar = not isinstance(kind, type)
         if scalar and not declared.repeated and default is not MISSING and default is not None:
             options.append(f"default = {_default(default, declared)}")
-        if (message, name) in _PACKED:
+        if (message, name) in PACKED:
             options.append("packed = true")
         tail = f" [{', '.join(options)}]" if options else ""
         return f"  {label} {spelled} {name} = {declared.number}{tail};"

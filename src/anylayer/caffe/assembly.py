@@ -1,0 +1,281 @@
+"""Make the blobs, weights and stages of a pycaffe network from the layers of its file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from anylayer.caffe.blob import Activation, Exposed, Fed, Weight
+from anylayer.caffe.fillers import draw
+from anylayer.caffe.net_parameter import LayerParameter
+from anylayer.caffe.python_layer import BlobVec, Layer, make_layer, traceable
+from anylayer.caffe.stages import Choice, EngineStage, FilledStage, PythonStage
+from anylayer.compile.nodes import trace_nodes
+from anylayer.errors import InputError, LayerError, at, need
+from anylayer.layer import Bound, Definition, Registry
+from anylayer.network import Array, Network, Node, Shape, TensorType
+from anylayer.readers.caffe.build import FileLayer
+
+Stage = EngineStage | PythonStage | FilledStage
+Definitions = dict[str, Sequence[Definition]]
+
+
+@dataclass(slots=True, eq=False)
+class LayerView:
+    """A layer of the network: its type and its weights."""
+
+    type: str
+    blobs: BlobVec
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """A layer of the file in the network. `stage` is its own stage, None for a layer that an engine computes or
+    that computes nothing. `traced` is the node that stands for a Python layer which can be traced."""
+
+    layer: FileLayer
+    view: LayerView | Layer
+    stage: PythonStage | FilledStage | None = None
+    traced: Node | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the layer."""
+        return self.layer.node.name
+
+    @property
+    def node(self) -> Node | None:
+        """The node for an engine, None where the layer runs otherwise or computes nothing."""
+        if self.traced is not None:
+            return self.traced
+        idle = self.stage is not None or self.layer.role in ("input", "data", "sink")
+        return None if idle else self.layer.node
+
+
+@dataclass(slots=True)
+class Assembly:
+    """A network's layers and blobs. `blob_of` maps values to blobs, `blobs` names of blobs."""
+
+    network: Network
+    definitions: Definitions
+    choice: Choice
+    phase: int
+    parts: list[Part] = field(default_factory=list)
+    blobs: dict[str, Activation] = field(default_factory=dict)
+    blob_of: dict[str, Activation] = field(default_factory=dict)
+    fed: dict[str, tuple[Fed, FileLayer]] = field(default_factory=dict)
+    exposed: Exposed = field(default_factory=Exposed)
+    _shared: dict[str, Weight] = field(default_factory=dict)
+
+    def add_layers(self, layers: Sequence[FileLayer], classes: Mapping[str, type[Layer]]) -> None:
+        """Make the blobs and the layers, in computing order. `classes` are those of the Python layers, by type."""
+        waiting: list[Part] = []
+        for layer in layers:
+            node = layer.node
+            self._add_blobs(layer)
+            cls = classes.get(node.type) if "python_param" in node.params else None
+            if cls is not None:
+                self._trace(waiting, lenient=True)
+                waiting = []
+                self.parts.append(self._python(layer, cls))
+                continue
+            if node.type not in self.definitions:
+                self.definitions[node.type] = Registry.of("caffe").find(node.type)
+            part = Part(layer, LayerView(node.type, BlobVec()), self._filled(node))
+            self.parts.append(part)
+            if part.node is not None:
+                waiting.append(part)
+        self._trace(waiting, lenient=True)
+
+    def _filled(self, node: Node) -> FilledStage | None:
+        """Return a stage for a layer without inputs whose outputs fillers give, None for any other layer."""
+        found = self.definitions[node.type]
+        if len(found) != 1 or not hasattr(found[0].cls, "fillers"):
+            return None
+        cls: Any = found[0].cls
+        with at(node.place):
+            instance = cls.__new__(cls)
+            instance.prepare(node, self.network.dialect)
+            return FilledStage(instance.fillers(), node, self.blob_of)
+
+    def _add_blobs(self, layer: FileLayer) -> None:
+        """Make the blobs of the layer's tops that do not exist yet."""
+        types = layer.types or [None] * len(layer.tops)
+        for top, value, kind in zip(layer.tops, layer.node.outputs, types):
+            if top not in self.blobs:
+                shape = (0,) if kind is None else tuple(kind.shape)
+                array = np.zeros(shape, np.float32)
+                if layer.role == "data":
+                    fed = Fed(top, array)
+                    self.fed[top] = fed, layer
+                    self.blobs[top] = fed
+                else:
+                    self.blobs[top] = Activation(top, array)
+            self.blob_of[value] = self.blobs[top]
+
+    def _python(self, layer: FileLayer, cls: type[Layer]) -> Part:
+        """Make and set up a layer in Python, and trace it where that is possible."""
+        node = layer.node
+        unknown = [b for b, v in zip(layer.bottoms, node.inputs) if self.blob_of[v].shape == (0,)]
+        with at(node.place):
+            need(not unknown, f"its setup needs the shape of '{''.join(unknown[:1])}', which is not known")
+        given = LayerParameter(node.name, "Python", layer.bottoms, layer.tops, dict(node.params))
+        made = make_layer(cls, node.params["python_param"], self.phase, given)
+        made.blobs.extend(Weight(b) for b in node.blobs)
+        stage = PythonStage(made, node, self.blob_of)
+        stage.set_up()
+        for weight, array in zip(made.blobs, node.blobs):
+            weight.data[...] = array
+        part = Part(layer, made, stage)
+        definition = traceable(made, f"{node.name} (Python)", len(node.outputs)) if node.inputs else None
+        if definition is not None:
+            self._try_trace(part, definition)
+        return part
+
+    def _try_trace(self, part: Part, definition: Definition) -> None:
+        """Let an engine compute a Python layer where it can be traced to the shapes that its reshape gave."""
+        node = replace(part.layer.node, type=definition.type, blobs=[])
+        definitions = {definition.type: [definition]}
+        types = {v: TensorType.of(self.blob_of[v].shape) for v in node.inputs}
+        (traced,) = trace_nodes(self.network, [node], definitions, types, lenient=True)
+        wanted = [TensorType.of(self.blob_of[v].shape) for v in node.outputs]
+        if traced.body is not None and not traced.constants and traced.outputs == wanted:
+            part.traced = node
+            self.definitions.update(definitions)
+
+    def _trace(self, parts: Sequence[Part], *, lenient: bool) -> None:
+        """Give the blobs of consecutive layers their shapes, and their weights to layers that have none yet."""
+        by_node = {id(part.node): part for part in parts}
+        nodes = [part.node for part in parts if part.node is not None]
+        produced = {v for node in nodes for v in node.outputs}
+        types: dict[str, TensorType | None] = {
+            v: self._type(v) for node in nodes for v in node.inputs if v and v not in produced
+        }
+        for traced in trace_nodes(self.network, nodes, self.definitions, types, lenient=lenient):
+            part = by_node[id(traced.node)]
+            for value, kind in zip(traced.node.outputs, traced.outputs):
+                if kind is not None and part.stage is None:
+                    self._shape(self.blob_of[value], fixed(kind.shape))
+            if lenient and part.traced is None:
+                self._fill(part, traced.bound)
+
+    def _type(self, value: str) -> TensorType | None:
+        shape = self.blob_of[value].shape
+        return None if shape == (0,) else TensorType.of(shape)
+
+    @staticmethod
+    def _shape(blob: Activation, shape: Shape) -> None:
+        """Give a blob that is computed its shape, with zeros as values."""
+        blob.producer = None
+        blob.reshape(*shape)
+
+    def _fill(self, part: Part, bound: Bound | None) -> None:
+        """Give a layer its weights: those of the file in the shapes that the layer asks for, or else those of its
+        fillers."""
+        node = part.layer.node
+        typed = bound is not None and bound.definition.typed
+        wanted = bound.instance.wanted if bound is not None and typed else {}
+        arrays = list(node.blobs)
+        if not arrays:
+            with at(node.place):
+                arrays = [draw(wanted[i].filler, wanted[i].shape) for i in sorted(wanted)]
+        for i, array in enumerate(arrays):
+            shape = wanted[i].shape if i in wanted else array.shape
+            fits = math.prod(shape) == array.size
+            part.view.blobs.append(self._weight(array.reshape(shape) if fits else array, part, i))
+        node.blobs = [weight.frozen() for weight in part.view.blobs]
+
+    def _weight(self, array: Array, part: Part, index: int) -> Weight:
+        """Return the weight of these values, or the one of another layer that shares it."""
+        name = part.layer.shared.get(index)
+        shared = self._shared.get(name) if name is not None else None
+        if shared is not None and shared.shape == array.shape:
+            return shared
+        made = Weight(array)
+        if name is not None:
+            self._shared.setdefault(name, made)
+        return made
+
+    def reshape(self) -> None:
+        """Give every blob the shape that follows from the shapes of the inputs."""
+        waiting: list[Part] = []
+        for part in self.parts:
+            if part.node is not None:
+                waiting.append(part)
+            if isinstance(part.stage, PythonStage):
+                self._trace(waiting, lenient=False)
+                waiting = []
+                part.stage.reshape()
+        self._trace(waiting, lenient=False)
+
+    def stages(self, first: int, last: int) -> list[Stage]:
+        """Return the stages of layers `first` to `last`. Blobs that later stages read, and outputs, are stored."""
+        found: list[Stage] = []
+        run: list[Node] = []
+        for part in self.parts[first : last + 1]:
+            if part.node is not None:
+                run.append(part.node)
+            elif part.stage is not None:
+                if run:
+                    found.append(self._engine_stage(run))
+                    run = []
+                found.append(part.stage)
+        if run:
+            found.append(self._engine_stage(run))
+        return found
+
+    def _engine_stage(self, nodes: Sequence[Node]) -> EngineStage:
+        return EngineStage(self.network, nodes, self.blob_of, self.definitions, self.choice)
+
+    def need_fed(self) -> None:
+        """Raise InputError for the blob of a data layer that the script has not written."""
+        for name, (blob, layer) in self.fed.items():
+            need(
+                blob.given,
+                f"{layer.node.place}: anylayer reads no training data, so blob '{name}' has no values. Write "
+                f"them: net.blobs['{name}'].reshape(...); net.blobs['{name}'].data[...] = array",
+                InputError,
+            )
+
+
+def fixed(shape: Sequence[Any]) -> Shape:
+    """Return a shape with the maximum of each size that depends on data."""
+    return tuple(d if isinstance(d, int) else int(d.maximum) for d in shape)
+
+
+def outputs_of(parts: Sequence[Part]) -> list[str]:
+    """Return the blobs that no layer reads, in alphabetical order (Caffe's net.cpp, Init)."""
+    left: set[str] = set()
+    for part in parts:
+        left.difference_update(part.layer.bottoms)
+        left.update(part.layer.tops)
+    return sorted(left)
+
+
+def store_needed(stages: Sequence[Stage], outputs: Sequence[str]) -> None:
+    """Let each engine stage store the outputs, and the blobs that later stages read or that it rewrites."""
+    needed = set(outputs)
+    for stage in reversed(stages):
+        reads = {blob.name for _, blob in stage.inputs}
+        if isinstance(stage, EngineStage):
+            stage.always = frozenset((needed | reads).intersection(stage.blobs))
+        needed |= reads
+
+
+def need_versions(stages: Sequence[Stage], places: Mapping[str, str]) -> None:
+    """Raise LayerError where a stage reads a version of a blob that a layer before it has rewritten: a blob holds
+    only its last version. Caffe refuses such a network. `places` are the places of the layers by their inputs."""
+    written: dict[str, str] = {}
+    for stage in stages:
+        for value, blob in stage.inputs:
+            if written.get(blob.name, value) != value:
+                raise LayerError(
+                    f"reads '{blob.name}' as it was before a layer rewrote it in place. Caffe refuses that; give "
+                    "the rewriting layer a top of another name",
+                    places.get(value, ""),
+                )
+        written.update(stage.values)

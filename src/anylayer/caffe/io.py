@@ -1,0 +1,280 @@
+"""caffe.io: images and their preprocessing, and arrays as messages of caffe.proto (BVLC/caffe
+python/caffe/io.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.caffe.proto import caffe_pb2
+from anylayer.errors import InputError, nearest, need
+from anylayer.libraries.pillow import stored_values
+from anylayer.network import Array
+
+_LUMINANCE = (0.2125, 0.7154, 0.0721)
+"""The weights of red, green and blue in gray (ITU-R BT.709, as scikit-image has them)."""
+
+
+class ShapeError(InputError, ValueError):
+    """An array has another shape than what it is for."""
+
+
+# ---- messages
+
+
+def blobproto_to_array(blob: Any, return_diff: bool = False) -> Array:
+    """Return the values of a BlobProto (its `diff` with `return_diff`) as float64, in the shape that it states."""
+    values = np.array(blob.diff if return_diff else blob.data)
+    older = any(blob.HasField(name) for name in ("num", "channels", "height", "width"))
+    shape = (blob.num, blob.channels, blob.height, blob.width) if older else tuple(blob.shape.dim)
+    size = int(np.prod(shape, dtype=object))
+    need(size == values.size, f"a BlobProto of shape {shape} has {values.size} values", ShapeError)
+    return values.reshape(shape)
+
+
+def array_to_blobproto(arr: Array, diff: Array | None = None) -> Any:
+    """Return an array as a BlobProto, with `diff` as its gradients."""
+    blob = caffe_pb2.BlobProto()
+    blob.shape.dim.extend(arr.shape)
+    blob.data.extend(arr.astype(float).flat)
+    if diff is not None:
+        need(diff.shape == arr.shape, f"diff must have shape {arr.shape}, got {diff.shape}", ShapeError)
+        blob.diff.extend(diff.astype(float).flat)
+    return blob
+
+
+def arraylist_to_blobprotovector_str(arraylist: Iterable[Array]) -> bytes:
+    """Return arrays as the bytes of a BlobProtoVector."""
+    vector = caffe_pb2.BlobProtoVector()
+    vector.blobs.extend([array_to_blobproto(array) for array in arraylist])
+    found: bytes = vector.SerializeToString()
+    return found
+
+
+arraylist_to_blobprotovecor_str = arraylist_to_blobprotovector_str
+"""pycaffe's spelling."""
+
+
+def blobprotovector_str_to_arraylist(text: bytes) -> list[Array]:
+    """Return the arrays of a BlobProtoVector from its bytes."""
+    vector = caffe_pb2.BlobProtoVector()
+    vector.ParseFromString(text)
+    return [blobproto_to_array(blob) for blob in vector.blobs]
+
+
+def array_to_datum(arr: Array, label: int | None = None) -> Any:
+    """Return an array (channels, height, width) as a Datum: uint8 as bytes, other types as floats."""
+    need(arr.ndim == 3, f"a Datum has 3 axes (channels, height, width), got shape {arr.shape}", ShapeError)
+    datum = caffe_pb2.Datum()
+    datum.channels, datum.height, datum.width = arr.shape
+    if arr.dtype == np.uint8:
+        datum.data = arr.tobytes()
+    else:
+        datum.float_data.extend(arr.astype(float).flat)
+    if label is not None:
+        datum.label = label
+    return datum
+
+
+def datum_to_array(datum: Any) -> Array:
+    """Return the array (channels, height, width) of a Datum, without its label: uint8, or float64."""
+    need(not datum.encoded, "the Datum holds an encoded image; decode its data with an image library", InputError)
+    values = np.frombuffer(datum.data, np.uint8) if datum.data else np.array(datum.float_data, float)
+    shape = (datum.channels, datum.height, datum.width)
+    need(values.size == np.prod(shape), f"a Datum of shape {shape} has {values.size} values", ShapeError)
+    return values.reshape(shape).copy()
+
+
+# ---- images
+
+
+def load_image(filename: str | Path, color: bool = True) -> Array:
+    """Return an image as float32 (H, W, 3) in RGB order, from 0 to 1; with color=False as gray, (H, W, 1).
+
+    Transparency is dropped. Raises FileError for a file that cannot be read.
+    """
+    stored = stored_values(Path(filename))
+    most = {"b": 1.0, "u": float(np.iinfo(stored.dtype).max) if stored.dtype.kind == "u" else 1.0}
+    image = (stored[..., :3] if stored.ndim == 3 else stored).astype(float) / most[stored.dtype.kind]
+    if image.ndim == 3 and not color:
+        image = image @ np.array(_LUMINANCE)
+    if image.ndim == 2:
+        image = np.repeat(image[:, :, None], 3 if color else 1, axis=2)
+    return np.asarray(image, np.float32)
+
+
+def resize_image(im: Array, new_dims: Sequence[int] | Array, interp_order: int = 1) -> Array:
+    """Return an image (H, W, K) resized to `new_dims` (height, width), as float32.
+
+    interp_order: 0 for the nearest pixel, 1 for linear interpolation. Without antialiasing, as pycaffe does it:
+    with 1 or 3 channels pixel centers are aligned and the image is surrounded by its minimum (scikit-image up to
+    0.14); with another number of channels the corner pixels are aligned (scipy.ndimage.zoom).
+    """
+    need(interp_order in (0, 1), f"interp_order must be 0 (nearest) or 1 (linear), got {interp_order}", InputError)
+    height, width = (int(d) for d in new_dims)
+    image = np.asarray(im, float)
+    if image.shape[-1] not in (1, 3):
+        rows = _aligned_corners(image.shape[0], height, interp_order)
+        columns = _aligned_corners(image.shape[1], width, interp_order)
+        return np.asarray(_interpolated(image, rows, columns), np.float32)
+    low = image.min()
+    rows = _aligned_centers(image.shape[0], height, interp_order)
+    columns = _aligned_centers(image.shape[1], width, interp_order)
+    return np.asarray(_interpolated(image - low, rows, columns) + low, np.float32)
+
+
+def _aligned_centers(size: int, wanted: int, order: int) -> Array:
+    """Return a matrix (wanted, size) that interpolates between pixel centers; beyond the image there are zeros."""
+    return _matrix((np.arange(wanted) + 0.5) * (size / wanted) - 0.5, size, order)
+
+
+def _aligned_corners(size: int, wanted: int, order: int) -> Array:
+    """Return a matrix (wanted, size) that interpolates between the first and the last pixel."""
+    return _matrix(np.arange(wanted) * ((size - 1) / max(wanted - 1, 1)), size, order)
+
+
+def _matrix(positions: Array, size: int, order: int) -> Array:
+    before = np.floor(positions + (0.5 if order == 0 else 0)).astype(int)
+    part = positions - before if order else np.zeros(len(positions))
+    matrix = np.zeros((len(positions), size))
+    for at, weight in ((before, 1 - part), (before + 1, part)):
+        inside = (at >= 0) & (at < size)
+        matrix[np.nonzero(inside)[0], at[inside]] += weight[inside]
+    return matrix
+
+
+def _interpolated(image: Array, rows: Array, columns: Array) -> Array:
+    found: Array = np.einsum("ih,hwk,jw->ijk", rows, image, columns, optimize=True)
+    return found
+
+
+def oversample(images: Sequence[Array], crop_dims: Sequence[int] | Array) -> Array:
+    """Return ten crops of each image (H, W, K): its corners and its center, and then the same mirrored.
+
+    crop_dims: (height, width) of the crops. All images have the same size. The result is float32 (10 * N, h, w,
+    K).
+    """
+    height, width = (int(d) for d in crop_dims)
+    full = np.asarray(images[0]).shape
+    need(
+        height <= full[0] and width <= full[1],
+        f"crops of {height} x {width} pixels do not fit images of {full[0]} x {full[1]}",
+        InputError,
+    )
+    corners = [(y, x) for y in (0, full[0] - height) for x in (0, full[1] - width)]
+    center = (int(full[0] / 2 - height / 2), int(full[1] / 2 - width / 2))
+    crops = []
+    for image in images:
+        five = [image[y : y + height, x : x + width] for y, x in [*corners, center]]
+        crops += [*five, *(crop[:, ::-1] for crop in five)]
+    return np.array(crops, np.float32)
+
+
+class Transformer:
+    """The preprocessing of images to inputs of a network.
+
+    inputs: the shape of each input, by name, for example {"data": net.blobs["data"].data.shape}. Steps that are
+    not set are left out.
+    """
+
+    def __init__(self, inputs: Mapping[str, Sequence[int]]) -> None:
+        self.inputs = inputs
+        self.transpose: dict[str, Sequence[int]] = {}
+        self.channel_swap: dict[str, Sequence[int]] = {}
+        self.raw_scale: dict[str, float] = {}
+        self.mean: dict[str, Array] = {}
+        self.input_scale: dict[str, float] = {}
+
+    def _check(self, in_: str) -> None:
+        need(
+            in_ in self.inputs,
+            f"there is no input '{in_}'{nearest(in_, self.inputs)}; the inputs are: {', '.join(self.inputs)}",
+            InputError,
+        )
+
+    def preprocess(self, in_: str, data: Array) -> Array:
+        """Return an image (H, W, K) as an input, float32: resized, transposed, with its channels in another order,
+        times raw_scale, minus the mean, times input_scale, in this order. `data` is not changed."""
+        self._check(in_)
+        image = np.asarray(data, np.float32)
+        size = tuple(self.inputs[in_][2:])
+        if image.shape[:2] != size:
+            image = resize_image(image, size)
+        if in_ in self.transpose:
+            image = image.transpose(self.transpose[in_])
+        if in_ in self.channel_swap:
+            image = image[np.asarray(self.channel_swap[in_])]
+        if in_ in self.raw_scale:
+            image = image * np.float32(self.raw_scale[in_])
+        if in_ in self.mean:
+            image = (image - self.mean[in_]).astype(np.float32)
+        if in_ in self.input_scale:
+            image = image * np.float32(self.input_scale[in_])
+        return image
+
+    def deprocess(self, in_: str, data: Array) -> Array:
+        """Return an input as an image: the inverse of `preprocess`, except that it does not resize."""
+        self._check(in_)
+        image = np.array(data).squeeze()
+        if in_ in self.input_scale:
+            image = image / np.float32(self.input_scale[in_])
+        if in_ in self.mean:
+            image = image + self.mean[in_]
+        if in_ in self.raw_scale:
+            image = image / np.float32(self.raw_scale[in_])
+        if in_ in self.channel_swap:
+            image = image[np.argsort(self.channel_swap[in_])]
+        if in_ in self.transpose:
+            image = image.transpose(np.argsort(self.transpose[in_]))
+        return image
+
+    def set_transpose(self, in_: str, order: Sequence[int]) -> None:
+        """Set the order of the axes, for example (2, 0, 1) for images (H, W, K)."""
+        self._check(in_)
+        axes = len(self.inputs[in_]) - 1
+        need(len(order) == axes, f"the order must have {axes} axes, got {tuple(order)}", InputError)
+        self.transpose[in_] = order
+
+    def set_channel_swap(self, in_: str, order: Sequence[int]) -> None:
+        """Set the order of the channels, for example (2, 1, 0) from RGB to BGR."""
+        self._check(in_)
+        channels = self.inputs[in_][1]
+        need(len(order) == channels, f"the order must have {channels} channels, got {tuple(order)}", InputError)
+        self.channel_swap[in_] = order
+
+    def set_raw_scale(self, in_: str, scale: float) -> None:
+        """Set the factor before the mean is subtracted, for example 255."""
+        self._check(in_)
+        self.raw_scale[in_] = scale
+
+    def set_mean(self, in_: str, mean: Array) -> None:
+        """Set the mean: one value per channel, or an array (K, H, W), which is resized to the input."""
+        self._check(in_)
+        shape = tuple(self.inputs[in_][1:])
+        mean = np.asarray(mean)
+        if mean.ndim == 1:
+            need(
+                mean.shape[0] == shape[0],
+                f"the mean must have {shape[0]} channels, got {mean.shape[0]}",
+                ShapeError,
+            )
+            self.mean[in_] = mean[:, None, None]
+            return
+        mean = mean[None] if mean.ndim == 2 else mean
+        need(mean.ndim == 3, f"the mean must have 1, 2 or 3 axes, got shape {mean.shape}", ShapeError)
+        need(
+            mean.shape[0] in (1, shape[0]),
+            f"the mean must have {shape[0]} channels, got {mean.shape[0]}",
+            ShapeError,
+        )
+        if mean.shape[1:] != shape[1:]:
+            mean = resize_image(mean.transpose(1, 2, 0), shape[1:]).transpose(2, 0, 1)
+        self.mean[in_] = mean
+
+    def set_input_scale(self, in_: str, scale: float) -> None:
+        """Set the factor after the mean is subtracted."""
+        self._check(in_)
+        self.input_scale[in_] = scale

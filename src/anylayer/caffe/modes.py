@@ -1,0 +1,74 @@
+"""Functions of the module caffe: modes, the list of layer types, logging, and solvers, which are refused."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any, NoReturn
+
+from anylayer.caffe.net import NO_GRADIENTS, TrainingError
+from anylayer.layer import Registry
+
+
+def set_mode_cpu() -> None:
+    """Do nothing: networks run on the CPU."""
+
+
+def set_mode_gpu() -> None:
+    """Warn that networks run on the CPU. The results are the same."""
+    warnings.warn("set_mode_gpu has no effect: anylayer.caffe runs networks on the CPU", stacklevel=2)
+
+
+def set_device(device: int) -> None:
+    """Do nothing: there is one device."""
+
+
+def has_nccl() -> bool:
+    """Return False: there is no training on several devices."""
+    return False
+
+
+def init_log(level: int = 0) -> None:
+    """Do nothing: anylayer writes no log."""
+
+
+def log(text: str) -> None:
+    """Write a line to the logger "anylayer.caffe" of Python's logging."""
+    logging.getLogger("anylayer.caffe").info(text)
+
+
+def layer_type_list() -> list[str]:
+    """Return the layer types that a network may have, in alphabetical order."""
+    return sorted({*Registry.of("caffe").types(), "Python"})
+
+
+def get_solver(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise TrainingError: anylayer computes no gradients."""
+    raise TrainingError(NO_GRADIENTS)
+
+
+class SGDSolver:
+    """A solver, which is refused: anylayer computes no gradients."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TrainingError(NO_GRADIENTS)
+
+
+class NesterovSolver(SGDSolver):
+    """A solver, which is refused."""
+
+
+class AdaGradSolver(SGDSolver):
+    """A solver, which is refused."""
+
+
+class RMSPropSolver(SGDSolver):
+    """A solver, which is refused."""
+
+
+class AdaDeltaSolver(SGDSolver):
+    """A solver, which is refused."""
+
+
+class AdamSolver(SGDSolver):
+    """A solver, which is refused."""

@@ -1,0 +1,202 @@
+"""caffe.Layer: layers of type "Python", as pycaffe runs them (BVLC/caffe include/caffe/layers/python_layer.hpp).
+
+A network finds the class by `python_param { module: ... layer: ... }` and imports the module, as pycaffe does.
+Where `forward` can be traced, it becomes a part of the compiled network; otherwise it is called between two parts
+of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.caffe.blob import Blob, Weight
+from anylayer.caffe.net_parameter import LayerParameter
+from anylayer.errors import LayerError, need
+from anylayer.layer import Definition
+from anylayer.layer.registry import origin_of
+from anylayer.layer.state import copied
+from anylayer.network import Array
+from anylayer.tracing import call_user, is_traced
+
+
+class BlobVec(list[Weight]):
+    """The weights of a layer."""
+
+    def add_blob(self, *shape: int) -> None:
+        """Append a weight of zeros."""
+        self.append(Weight(np.zeros(shape, np.float32)))
+
+
+class Layer:
+    """The base class of layers in Python. A subclass has setup, reshape and forward, each with the bottoms and
+    tops.
+
+    `setup(bottom, top)` is called once, `reshape(bottom, top)` before each forward: it gives each top its shape by
+    `top[0].reshape(*shape)`. `forward(bottom, top)` writes `top[0].data[...]`. `param_str` is the text of the
+    layer in the network, `phase` is TRAIN or TEST, `blobs` are the layer's weights.
+    """
+
+    param_str: str = ""
+    param_str_: str = ""
+    phase: int = 1
+    type: str = "Python"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Ignore the LayerParameter that a subclass passes on."""
+
+    @property
+    def blobs(self) -> BlobVec:
+        """The layer's weights."""
+        if "_blobs" not in vars(self):
+            self._blobs = BlobVec()
+        return self._blobs
+
+    def setup(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
+        """Check the layer, once."""
+
+    def reshape(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
+        """Give the tops their shapes."""
+
+    def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
+        """Compute the tops."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
+        """Do nothing: anylayer computes no gradients."""
+
+
+def layer_class(params: Mapping[str, Any]) -> type[Layer]:
+    """Return the class that python_param names. Its module is imported.
+
+    Raises LayerError where there is no such module or class. An exception of the module itself is raised as it is.
+    """
+    module, name = str(params.get("module", "")), str(params.get("layer", ""))
+    need(module and name, "python_param needs 'module' and 'layer'", LayerError)
+    need(
+        all(part.isidentifier() for part in module.split(".")) and name.isidentifier(),
+        f"python_param must name a module and a class, got module '{module}', layer '{name}'",
+    )
+    found: Any = getattr(_module(module), name, None)
+    need(found is not None, f"module '{module}' has no class '{name}'")
+    need(
+        isinstance(found, type) and issubclass(found, Layer),
+        f"{module}.{name} must be a subclass of caffe.Layer (import anylayer.caffe as caffe)",
+    )
+    made: type[Layer] = found
+    return made
+
+
+def _module(name: str) -> Any:
+    """Import a module. An `import caffe` inside it gets anylayer.caffe where Caffe is not installed."""
+    if "caffe" not in sys.modules and importlib.util.find_spec("caffe") is None:
+        from anylayer.caffe.alias import install
+
+        install()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise LayerError(
+            f"there is no module '{error.name}'. Add its folder to sys.path, or give the layer: "
+            "layers=[(type, class)]"
+        ) from None
+
+
+def has_module(name: str) -> bool:
+    """Return whether a module can be found on sys.path."""
+    try:
+        return name in sys.modules or importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def make_layer(cls: type[Layer], params: Mapping[str, Any], phase: int, layer: LayerParameter) -> Layer:
+    """Return an instance of a layer's class with the attributes that pycaffe sets."""
+    made = cls(layer)
+    made.param_str = made.param_str_ = str(params.get("param_str", ""))
+    made.phase = phase
+    return made
+
+
+class Traceable:
+    """A pycaffe layer in OpenCV's form: `forward(inputs)` returns a list of arrays.
+
+    `tops` is the number of outputs. The layer is set up already.
+    """
+
+    def __init__(self, layer: Layer, tops: int) -> None:
+        self.layer, self._tops = layer, tops
+
+    def forward(self, inputs: Sequence[Array]) -> list[Array]:
+        """Call the layer's reshape and forward on blobs of these inputs."""
+        traced = next((x for x in inputs if is_traced(x)), None)
+        bottom = [Blob(x) for x in inputs]
+        top = [_Top(traced) for _ in range(self._tops)]
+        call_user(self.layer.reshape, bottom, top)
+        call_user(self.layer.forward, bottom, top)
+        return [blob.data for blob in top]
+
+
+class _Top(Blob):
+    """A top whose array is a traced one where an input is traced."""
+
+    def __init__(self, like: Array | None) -> None:
+        super().__init__(_zeros((), like))
+        self._like = like
+
+    def _resize(self, shape: tuple[int, ...]) -> None:
+        self._array = _zeros(shape, self._like)
+
+
+def _zeros(shape: tuple[int, ...], like: Array | None) -> Array:
+    return np.zeros(shape, np.float32) if like is None else np.zeros(shape, np.float32, like=like)
+
+
+def traceable(layer: Layer, type_: str, tops: int) -> Definition | None:
+    """Return a definition that traces a layer which is set up, or None where its state cannot be copied.
+
+    The layer itself is not called: each instance gets a copy.
+    """
+    if vars(layer).get("_blobs") or copied(layer) is None:
+        return None
+
+    def make(params: Any, blobs: Any) -> Traceable:
+        copy = copied(layer)
+        if copy is None:
+            raise LayerError("its state cannot be copied any more")
+        return Traceable(copy, tops)
+
+    return Definition(type_, make, origin_of(type(layer)))
+
+
+def definition_of(cls: type[Layer], tops: int) -> Definition:
+    """Return the definition of a layer's class for networks that anylayer compiles and writes as a whole."""
+
+    def make(params: Mapping[str, Any], blobs: Sequence[Array]) -> Traceable:
+        layer = make_layer(cls, params, 1, LayerParameter(type="Python"))
+        layer.blobs.extend(Weight(b) for b in blobs)
+        return _SetUp(layer, tops)
+
+    return Definition(cls.__name__, make, origin_of(cls))
+
+
+class _SetUp(Traceable):
+    """A layer that is set up when its inputs are known."""
+
+    def __init__(self, layer: Layer, tops: int) -> None:
+        super().__init__(layer, tops)
+        self._done = False
+
+    def forward(self, inputs: Sequence[Array]) -> list[Array]:
+        if not self._done:
+            self._done = True
+            like = next((x for x in inputs if is_traced(x)), None)
+            call_user(self.layer.setup, [Blob(x) for x in inputs], [_Top(like) for _ in range(self._tops)])
+        return super().forward(inputs)
