@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from anylayer import functions
 from anylayer.errors import FileError, InputError, nearest, need, need_name, reading, within, wording
 from anylayer.kernels.files import split
 from anylayer.kernels.opencl.files import OpenCL, opencl_of, user_file
@@ -250,7 +251,6 @@ class Net:
 
         Raises TraceError with the line that cannot be recorded, and InputError.
         """
-        from anylayer import functions
 
         network, definition = functions.before(self.network, function, inputs)
         return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
@@ -264,7 +264,6 @@ class Net:
 
         Raises TraceError with the line that cannot be recorded, and InputError.
         """
-        from anylayer import functions
 
         types: dict[str, TensorType] = {}
         for public, kind in self._output_types(shapes).items():

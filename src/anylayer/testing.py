@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.engines import load_engine
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from anylayer.numerics import TOLERANCE, absolute_errors, scale_of
@@ -73,6 +74,5 @@ def check_function(
 
 def run_graph(graph: Graph, inputs: Sequence[Array], engine: str) -> list[Array]:
     """Compile a traced graph on an engine, run it once on one thread, and return its outputs."""
-    from anylayer.engines import load_engine
 
     return load_engine(engine).compile(graph, threads=1)(list(inputs))

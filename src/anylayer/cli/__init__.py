@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from anylayer import __version__
 from anylayer.errors import nearest
 from anylayer.folders import load, modules
 
@@ -34,8 +35,6 @@ class _Commands(click.Group):
 
 def _version(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
     if given and not ctx.resilient_parsing:
-        from anylayer import __version__
-
         click.echo(f"anylayer {__version__}")
         ctx.exit()
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import anylayer
 from anylayer.cli.signals import Terminated, raising_terminated
 from anylayer.errors import AnyLayerError, command_line
 from anylayer.folders import modules
 from anylayer.inspect.tables import Column, clean, table
+from anylayer.kernels.opencl.files import OpenCL
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -282,8 +284,6 @@ def read_net(
     no_user_kernels: bool,
 ) -> Net:
     """Read the network that the options of `network_options` describe."""
-    import anylayer
-    from anylayer.kernels.opencl.files import OpenCL
 
     return anylayer.read(
         model,

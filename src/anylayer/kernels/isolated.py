@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import pickle
 import signal
 import subprocess
@@ -77,7 +78,6 @@ class IsolatedLibrary:
 
 def _environment() -> dict[str, str]:
     """Return the environment in which the child process finds this package."""
-    import os
 
     root = str(Path(__file__).parent.parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]

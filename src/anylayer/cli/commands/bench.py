@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,12 +29,13 @@ from anylayer.cli.command import (
     talk_options,
     threads_option,
 )
+from anylayer.cli.files import to_json
 from anylayer.cli.free import Assumed, assume_free_option, assumed
+from anylayer.errors import AnyLayerError
 from anylayer.inspect.tables import Column, plural
 
 if TYPE_CHECKING:
     from anylayer import Net
-    from anylayer.errors import AnyLayerError
     from anylayer.network import Array
     from anylayer.runtime.model import Model
 
@@ -94,8 +97,6 @@ def command(
     times = interleaved_times({n: partial(m, arrays) for n, m in models.items()}, runs, seconds * len(models))
     engine_of = {n: m.engine for n, m in models.items()}
     if as_json:
-        from anylayer.cli.files import to_json
-
         shown = _json_data(times, engine_of, models, arrays, threads)
         shown["engines"].update({name: {"engine": name, "error": str(error)} for name, error in refused.items()})
         click.echo(to_json(shown))
@@ -112,7 +113,6 @@ def _models(
 
     Raises the first error where all engines refuse.
     """
-    from anylayer.errors import AnyLayerError
 
     models: dict[str, Model] = {}
     refused: dict[str, AnyLayerError] = {}
@@ -127,7 +127,6 @@ def _models(
 
 
 def _compile(net: Net, engine: str, arrays: dict[str, Array], threads: int | None, quiet: bool) -> Model:
-    import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about host calls, which are printed below
@@ -168,7 +167,6 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def _statistics(values: Sequence[float]) -> dict[str, float]:
     """Return the number of runs and, in milliseconds, the median, 95th percentile and minimum."""
-    from statistics import median
 
     return {
         "runs": len(values),

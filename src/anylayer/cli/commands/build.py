@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from anylayer.cli.command import Command, say, talk_options
+from anylayer.errors import InputError, need
+from anylayer.kernels.files import is_library
 
 
 @click.command(
@@ -36,10 +38,8 @@ def command(
     The command that is run is printed, so that a build system can run it without anylayer. With CMake,
     find_package(anylayer) does the same: see `anylayer sdk`.
     """
-    from anylayer.errors import InputError, need
     from anylayer.kernels.compiler import Build
     from anylayer.kernels.compiler import compiler as find_compiler
-    from anylayer.kernels.files import is_library
 
     need(is_library(out), f"{out}: a library is named .so, .dylib or .dll, such as liblayer.so", InputError)
     made = Build(sources, out, find_compiler(compiler), native, flags)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anylayer.api import read_options
 from anylayer.cli.command import (
     NETWORK,
     F,
     TakesInputs,
     apply,
+    console,
     input_option,
     json_option,
     network_options,
@@ -27,6 +31,8 @@ from anylayer.cli.command import (
     to_size,
 )
 from anylayer.cli.commands.run import image_options, pixels
+from anylayer.cli.files import to_json
+from anylayer.errors import InputError, need
 from anylayer.inspect.tables import plural
 
 if TYPE_CHECKING:
@@ -81,7 +87,6 @@ def settings_option(owner: str) -> Callable[[F], F]:
 
 def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, Any]:
     """Return `external=true` as {"external": True}. A value that is not JSON is a string."""
-    import json
 
     settings = {}
     for value in values:
@@ -170,7 +175,6 @@ def _read(given: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
 
     --dialect applies to the file that is read and to the file that is written, if their formats have dialects.
     """
-    from anylayer.api import read_options
 
     network = {k: given[k] for k in NETWORK}
     if has_dialects and given["dialect"] and "dialect" not in read_options(given["model"]):
@@ -188,7 +192,6 @@ def _preprocessed(
     from anylayer.cli.inputs import ImageOptions, Loader, images_to_compare
     from anylayer.cli.preprocess import image_function
     from anylayer.compile.nodes import input_types
-    from anylayer.errors import InputError, need
 
     types = input_types(net.network, shapes)
     need(types, "the network has no inputs", InputError)
@@ -235,12 +238,10 @@ def _inputs(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]])
 @contextmanager
 def spinner(text: str, quiet: bool) -> Iterator[None]:
     """Show a spinner with a text on stderr during the `with` block, if stderr is a terminal."""
-    import sys
 
     if quiet or not sys.stderr.isatty():
         yield
         return
-    from anylayer.cli.command import console
 
     with console(stderr=True).status(text):
         yield
@@ -249,8 +250,6 @@ def spinner(text: str, quiet: bool) -> Iterator[None]:
 def _show(done: Conversion, given: dict[str, Any]) -> None:
     """Print the comparison of each output to stdout, and notes and files to stderr."""
     if given["as_json"]:
-        from anylayer.cli.files import to_json
-
         click.echo(to_json({"model": str(given["model"]), **done.to_dict()}))
         return
     for note in done.notes:

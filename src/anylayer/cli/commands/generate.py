@@ -22,6 +22,7 @@ from anylayer.cli.command import (
     talk_options,
 )
 from anylayer.cli.commands.convert import batch_of, settings_option, spinner
+from anylayer.cli.files import to_json
 from anylayer.folders import modules
 
 if TYPE_CHECKING:
@@ -87,8 +88,6 @@ def command(**given: Any) -> None:
 def _show(done: Generation, given: dict[str, Any]) -> None:
     """Print what the project's test printed to stdout, and notes and files to stderr."""
     if given["as_json"]:
-        from anylayer.cli.files import to_json
-
         click.echo(to_json({"model": str(given["model"]), **done.to_dict()}))
         return
     for note in done.notes:

@@ -18,6 +18,7 @@ from anylayer.cli.command import (
     talk_options,
     terminal_width,
 )
+from anylayer.cli.files import to_json
 
 if TYPE_CHECKING:
     from anylayer.inspect.report import Report
@@ -47,8 +48,6 @@ def command(
     net = read_net(**network)
     report = net.inspect(shapes_of(net, shapes) or None)
     if as_json:
-        from anylayer.cli.files import to_json
-
         click.echo(to_json(report.to_dict()))
         return
     width = terminal_width()

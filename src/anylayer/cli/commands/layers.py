@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import Command, json_option, show, talk_options
+from anylayer.cli.files import to_json
+from anylayer.errors import InputError, nearest, need
+from anylayer.folders import modules
 from anylayer.inspect.tables import Column, plural
+from anylayer.kernels.files import is_library
+from anylayer.layer import Registry
+from anylayer.layer.fields import MISSING
 
 if TYPE_CHECKING:
     from anylayer.layer import Definition, Field, Registry
@@ -46,11 +53,6 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
 
     For a library of native layers (anylayer build), list the layer types that it holds. The library is loaded.
     """
-    from anylayer.cli.files import to_json
-    from anylayer.errors import InputError, nearest, need
-    from anylayer.folders import modules
-    from anylayer.kernels.files import is_library
-    from anylayer.layer import Registry
 
     libraries = [t for t in types if is_library(t)]
     if libraries:
@@ -78,7 +80,6 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
 
 def _show_libraries(paths: list[str], as_json: bool) -> None:
     """Print the layers in libraries of native layers."""
-    from anylayer.cli.files import to_json
     from anylayer.kernels.abi import VERSION
     from anylayer.kernels.library import load_library
 
@@ -109,7 +110,6 @@ def _show_libraries(paths: list[str], as_json: bool) -> None:
 
 
 def _find(registry: Registry, types: tuple[str, ...]) -> list[Definition]:
-    from anylayer.errors import InputError, nearest
 
     known = registry.types()
     by_lower = {name.lower(): name for name in known}
@@ -129,7 +129,6 @@ def _first_sentence(definition: Definition) -> str:
 
 
 def _doc(definition: Definition) -> str:
-    import inspect
 
     return inspect.getdoc(definition.cls) or ""
 
@@ -162,7 +161,6 @@ def _kind(field: Field) -> str:
 
 
 def _default(field: Field) -> str:
-    from anylayer.layer.fields import MISSING
 
     if isinstance(field.kind, type) or (field.repeated and field.default is MISSING):
         return ""
@@ -184,7 +182,6 @@ def _json_data(definition: Definition) -> dict[str, Any]:
 
 
 def _json_fields(message: Any, depth: int) -> list[dict[str, Any]]:
-    from anylayer.layer.fields import MISSING
 
     rows = []
     for name, field in message.fields.items():

@@ -24,6 +24,7 @@ from anylayer.cli.command import (
     terminal_width,
     threads_option,
 )
+from anylayer.cli.files import to_json, write_text
 from anylayer.cli.free import Assumed, assume_free_option, assumed
 
 
@@ -75,7 +76,6 @@ def command(
     The times are the engine's own counters, where it has them. Layers that the engine computes together are one
     row. Multiply-adds and bytes per second are compared with the peaks of the machine, which are measured first.
     """
-    from anylayer.cli.files import to_json, write_text
     from anylayer.cli.inputs import feed
     from anylayer.inspect.profile import profile
     from anylayer.inspect.profile_listing import lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from anylayer.cli.command import (
     F,
     TakesInputs,
     apply,
+    console,
     engine_option,
     input_option,
     json_option,
@@ -28,6 +30,7 @@ from anylayer.cli.command import (
     to_numbers,
     to_size,
 )
+from anylayer.cli.files import to_json
 from anylayer.inspect.tables import plural
 
 if TYPE_CHECKING:
@@ -224,8 +227,6 @@ class Presenter:
             written += target.write_all(kept) if kept else []
         self._report(written)
         if self.as_json:
-            from anylayer.cli.files import to_json
-
             click.echo(to_json(self._json_data(data, written)))
         if skipped:
             say(f"{skipped} of {plural(len(items), 'input')} could not be read and {_were(skipped)} skipped")
@@ -319,14 +320,11 @@ def progress(
     Yield three functions: one counts an item, one prints a line to stdout (above the bar, if stdout is the
     terminal too), and one prints a line to stderr.
     """
-    import sys
 
     if quiet or total < 2 or not sys.stderr.isatty():
         yield (lambda: None), click.echo, say
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    from anylayer.cli.command import console
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     screen = console(stderr=True)

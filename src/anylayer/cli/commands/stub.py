@@ -17,6 +17,8 @@ from anylayer.cli.command import (
     shapes_of,
     talk_options,
 )
+from anylayer.cli.files import write_text
+from anylayer.errors import InputError, nearest, need
 from anylayer.inspect.tables import plural
 
 
@@ -48,9 +50,7 @@ def command(
     params with their values, the shapes of its inputs, and the consumers of its outputs. Only `forward` is
     missing.
     """
-    from anylayer.cli.files import write_text
     from anylayer.cli.stubs import stub_file
-    from anylayer.errors import InputError, nearest, need
 
     net = read_net(**network)
     if out is not None:

@@ -23,6 +23,8 @@ from anylayer.cli.command import (
     talk_options,
     terminal_width,
 )
+from anylayer.cli.files import to_json
+from anylayer.errors import EngineError
 from anylayer.inspect.tables import Column, clean, plural, wrapped
 
 if TYPE_CHECKING:
@@ -66,7 +68,6 @@ def command(
     memory.
     """
     from anylayer.cli.inputs import feed
-    from anylayer.errors import EngineError
     from anylayer.inspect.verify import verify
 
     net = read_net(**network)
@@ -83,8 +84,6 @@ def command(
     if not checks:
         raise next(iter(refused.values()))
     if as_json:
-        from anylayer.cli.files import to_json
-
         shown = {name: _json_data(found) for name, found in checks.items()}
         click.echo(to_json({**shown, **{name: {"ok": False, "error": str(e)} for name, e in refused.items()}}))
     else:
@@ -98,7 +97,6 @@ def command(
 def _engines(given: tuple[str, ...], quiet: bool) -> list[str]:
     """Return the engines to compare with NumPy; "all" means all installed ones. Raises EngineError for none."""
     from anylayer.engines import engines, load_engine
-    from anylayer.errors import EngineError
 
     if given != ("all",):
         for name in given:

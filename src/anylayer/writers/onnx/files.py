@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from anylayer import __version__
 from anylayer.corrections import corrected
 from anylayer.errors import FileError, InputError, need
 from anylayer.graph import Graph, Op, Value
@@ -148,7 +149,6 @@ def _check(path: Path) -> None:
 
 def _describe(model: onnx.ModelProto, source: Source) -> None:
     """Record the source in the model's metadata. Paths of folders and the time are left out."""
-    from anylayer import __version__
 
     network = source.network
     model.producer_version = __version__
