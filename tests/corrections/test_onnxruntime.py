@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -73,6 +75,47 @@ def test_resize_attributes_without_effect_are_removed(attrs: dict[str, object]) 
     got = run("onnxruntime", lambda x: resized(x, **given), x)[0]
     want = run("onnxruntime", lambda x: resized(x, mode=attrs["mode"]), x)[0]
     assert np.array_equal(got, want)
+
+
+ZEROS = (
+    np.array([0, -0.0, 0, -0.0, 1, -2, np.nan, 0], np.float32),
+    np.array([0, 0, -0.0, -0.0, -3, 4, 5, 1], np.float32),
+)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: np.signbit(np.copysign(x, y)),
+        lambda x, y: 1 / np.where(y >= 0, -x, x),
+        lambda x, y: y / np.where(np.arange(8) % 2 == 0, np.abs(x), -x),
+        lambda x, y: 1 / np.where(y > 1, np.float32(-0.0), np.float32(0)),
+        lambda x, y: 1 / (np.where(y >= 0, x, np.float32(1)) * np.float32(2)).reshape(2, 4),
+    ],
+    ids=["copysign", "both branches", "one branch", "constants", "through others"],
+)
+def test_sign_of_selected_zero_is_kept(function: Callable[..., Any]) -> None:
+    with np.errstate(all="ignore"):
+        want = function(*ZEROS)
+        (got,) = run("onnxruntime", function, *ZEROS)
+    assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f")
+
+
+def test_where_is_not_corrected_if_nothing_divides_by_it() -> None:
+    graph = traced(lambda x, y: np.where(y > 0, -x, x) / 3 + x, *ZEROS)
+    assert [o.op for o in corrected(graph, "onnxruntime").graph.ops] == [o.op for o in graph.ops]
+
+
+def test_onnx_runtime_still_loses_the_sign_of_zero() -> None:
+    """If this fails, ONNX Runtime has fixed the fault, and the correction can be removed."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    condition = helper.make_tensor_value_info("c", TensorProto.BOOL, [1])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+    graph = helper.make_graph([helper.make_node("Where", ["c", "x", "x"], ["y"])], "g", [condition, x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    got = session.run(None, {"c": np.array([True]), "x": np.array([-0.0], np.float32)})[0]
+    assert got == 0 and not np.signbit(got).any()
 
 
 def test_onnx_runtime_still_crashes_without_correction() -> None:

@@ -1,4 +1,4 @@
-"""Operators that ONNX Runtime (1.31) computes wrongly, or refuses."""
+"""Operators that ONNX Runtime (1.32) computes wrongly, or refuses."""
 
 from __future__ import annotations
 
@@ -49,3 +49,34 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
         without_effect = ["exclude_outside"]
     kept = {name: value for name, value in o.attrs.items() if name not in without_effect}
     return new.emit(o, "Resize", o.inputs, **kept) if len(kept) < len(o.attrs) else None
+
+
+@correction("onnxruntime", "Where")
+def _zeros_of_where(new: Corrector, o: Op) -> list[Value] | None:
+    """Keep the sign of zeros that Where selects from its first branch: ONNX Runtime returns 0 for -0 there.
+
+    The zeros of the second branch keep their sign, so the branches are exchanged if one has no -0.
+    """
+    _, first, second = o.inputs
+    if new.old.outputs[0] not in new.before_divisors or not _has_negative_zero(new, first):
+        return None
+
+    def exchange(condition: Array, x: Array, y: Array) -> Any:
+        return np.where(condition ^ True, y, x)  # ONNX Runtime exchanges the branches back if it finds Not
+
+    def mark(condition: Array, x: Array, y: Array) -> Any:
+        selected = np.where(condition, x, y)
+        is_negative = np.where(condition, np.signbit(x), np.signbit(y))
+        return np.where((selected != 0) | ~is_negative, selected, selected.dtype.type(-0.0))
+
+    return respelled(new, o, mark if _has_negative_zero(new, second) else exchange)
+
+
+def _has_negative_zero(new: Corrector, value: Value | None) -> bool:
+    """Return whether a value can contain -0."""
+    if value is None:
+        return False
+    if value.const is not None:
+        return bool((np.signbit(value.const) & (value.const == 0)).any())
+    before = new.producer(value)
+    return before is None or before.op not in ("Abs", "Exp")

@@ -30,7 +30,12 @@ def producer(producers: Producers, value: Value | None, op: str = "") -> Op | No
 
 
 def values_before(
-    ops: Sequence[Op], is_end: Callable[[Op], bool], passes: Callable[[Op], bool], *, kind: str = ""
+    ops: Sequence[Op],
+    is_end: Callable[[Op], bool],
+    passes: Callable[[Op], bool],
+    *,
+    kind: str = "",
+    index: int | None = None,
 ) -> set[Value]:
     """Return the inputs of all operators that are an end, and of those that lead to one.
 
@@ -38,11 +43,15 @@ def values_before(
     is_end: tells whether an operator is an end.
     passes: tells whether the search goes through an operator from its outputs to its inputs.
     kind: the kind of the dtypes of the values that count, for example "f"; "" counts all.
+    index: which input of an end counts; None counts all.
     """
     found: set[Value] = set()
     for o in reversed(ops):
-        if is_end(o) or (passes(o) and any(v in found for v in o.outputs)):
-            found.update(v for v in o.inputs if v is not None and kind in ("", v.dtype.kind))
+        leads = passes(o) and any(v in found for v in o.outputs)
+        inputs: Sequence[Value | None] = ()
+        if leads or is_end(o):
+            inputs = o.inputs if leads or index is None else o.inputs[index : index + 1]
+        found.update(v for v in inputs if v is not None and kind in ("", v.dtype.kind))
     return found
 
 
