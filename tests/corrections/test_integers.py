@@ -101,7 +101,6 @@ def test_negative_input_beyond_32_bits_is_refused() -> None:
         lambda x: x * 3,
         lambda x: x + x,
         lambda x: x - (-x),
-        lambda x: x.sum() * 2,
         lambda x: np.cumsum(x),
         lambda x: x**3,
         lambda x: (x.astype(np.float32) * np.float32(100)).astype(np.int64),

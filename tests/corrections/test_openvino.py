@@ -11,6 +11,7 @@ import pytest
 import anylayer
 from anylayer import ops
 from anylayer.compile.batch import with_symbolic_batch
+from anylayer.corrections import corrected
 from anylayer.engines import load_engine
 from anylayer.engines._narrowing import need_range
 from anylayer.engines._outputs import need_shapes
@@ -281,3 +282,40 @@ def test_permuted_channels_before_conv(order: list[int], symbolic: bool) -> None
     graph = with_symbolic_batch(*graphs) if symbolic else graphs[1]
     x = noise(3, 4, 6, 6)
     same(load_engine("openvino").compile(graph, 1)([x])[0], function(x), 1e-4)
+
+
+# ------------------------------------------------------------------------- range
+
+
+def ranged(dtype: Any) -> Any:
+    def function(start: Any, limit: Any, delta: Any) -> Any:
+        return record("Range", [start, limit, delta], (Dim("n", 100),), dtype)
+
+    return function
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+@pytest.mark.parametrize("limits", [(0, 5, 1), (5, 0, -2), (0, 5, -1), (-3, 4, 3)])
+def test_range_of_computed_numbers(limits: tuple[int, int, int], dtype: Any) -> None:
+    (got,) = run("openvino", ranged(dtype), *(np.array(v, dtype) for v in limits))
+    assert np.array_equal(got, np.arange(*limits).astype(dtype)) and got.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("limits", "dtype"),
+    [
+        *(((0, 0, 0), dtype) for dtype in (np.float32, np.int64)),
+        *(((0, 5, 0), dtype) for dtype in (np.float32, np.int64)),
+        *((v, np.float32) for v in [(np.nan, 1, 1), (0, np.nan, 1), (0, 1, np.nan), (0, np.inf, 1), (0, 1e30, 1)]),
+    ],
+)
+def test_range_whose_length_is_no_number_is_refused(limits: Any, dtype: Any) -> None:
+    with pytest.raises(
+        EngineError, match=r"'Range': its length, \(limit - start\) / delta, must be a number below 2"
+    ):
+        run("openvino", ranged(dtype), *(np.array(v, dtype) for v in limits))
+
+
+def test_range_that_leads_to_its_limit_is_not_corrected() -> None:
+    graph = traced(lambda n: ranged(np.int64)(np.array(0), np.clip(n, 0, 9), np.array(2)), np.array(4))
+    assert [o.op for o in corrected(graph, "openvino", checking=True).graph.ops][-1:] == ["Range"]

@@ -50,6 +50,24 @@ def test_steps_match_numpy(function: Callable[..., Any], inputs: tuple[Any, ...]
     assert np.array_equal(run_graph(graph, inputs, "openvino")[0], function(*inputs))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.ldexp(x, 255),
+        lambda x: x * F(1e30) * F(1e30),
+        lambda x: F(1e30) * (x * np.array([1e30, 1, 0], F)),
+    ],
+)
+@pytest.mark.parametrize("simplified", [False, True])
+def test_product_of_factors_beyond_float32(function: Callable[..., Any], simplified: bool) -> None:
+    x = np.array([[0, 1, -1], [1e-30, 3, 1e-30]], F)
+    with np.errstate(all="ignore"):
+        want = function(x)
+    graph = traced(function, x)
+    graph = simplify(graph, "openvino") if simplified else graph
+    assert np.allclose(run_graph(graph, [x], "openvino")[0], want, 1e-5, 0, equal_nan=True)
+
+
 def test_arithmetic_without_a_step_stays_fused() -> None:
     graph = traced(lambda a, b: a * b + b, A, B)
     assert [o.op for o in corrected(graph, "openvino").graph.ops] == ["Mul", "Add"]

@@ -128,6 +128,21 @@ class Corrector(Rewriter):
         return values_before(self._old.ops, is_step, lambda o: not o.domain and o.op in _ELEMENTWISE, kind="f")
 
     @cached_property
+    def before_divisors(self) -> set[Value]:
+        """The float values of the old graph of which the sign of zero can decide the sign of an infinity.
+
+        They are divisors, or lead to one through operators that keep each element apart.
+        """
+
+        def is_division(o: Op) -> bool:
+            return not o.domain and o.op == "Div"
+
+        def passes(o: Op) -> bool:
+            return not o.domain and o.op in _ELEMENTWISE
+
+        return values_before(self._old.ops, is_division, passes, kind="f", index=1)
+
+    @cached_property
     def has_infinity(self) -> bool:
         """Whether a constant of the old graph with at most 4096 elements has an infinite one."""
         constants = (v.const for o in self._old.ops for v in o.inputs if v is not None and v.const is not None)
@@ -160,6 +175,14 @@ class Corrector(Rewriter):
             lowest = max(np.iinfo(value.dtype).min, np.iinfo(np.int32).min)
         constant = self.constant(np.array(lowest, value.dtype))
         return self.step(o, "Max", [constant, value], value.shape, value.dtype)
+
+    def as_float32(self, o: Op, value: Value) -> Value:
+        """Return a value in float32, for the correction of `o`."""
+        if value.dtype == np.float32:
+            return value
+        if value.const is not None:
+            return self.constant(np.asarray(value.const, np.float32))
+        return self.step(o, "Cast", [value], value.shape, np.float32, to=1)
 
     def check(self, o: Op, flag: Value, message: str) -> None:
         """Add a check: the engine raises an error with this message if an element of a boolean array is true."""

@@ -31,14 +31,6 @@ _DATA = {"Where": (1, 2), "Add": (0, 1), "Sub": (0, 1), "Mul": (0, 1)}
 _CHECKED = ("Cast", "Gather", "Abs", "Pow")
 
 
-def _cast(new: Corrector, o: Op, value: Value) -> Value:
-    if value.dtype == _F4:
-        return value
-    if value.const is not None:
-        return new.constant(np.asarray(value.const, _F4))
-    return new.step(o, "Cast", [value], value.shape, _F4, to=1)
-
-
 @correction("openvino", *sorted(_MODULAR))
 def _modular(new: Corrector, o: Op) -> list[Value] | None:
     """Compute a result of 64 bits also in float32, if the intervals of the inputs allow more than 32 bits."""
@@ -77,7 +69,7 @@ def _approximate(new: Corrector, o: Op, data: Sequence[int]) -> Value:
     for i in data:
         value = inputs[i]
         if value is not None:
-            inputs[i] = new.approximate.get(value) or _cast(new, o, value)
+            inputs[i] = new.approximate.get(value) or new.as_float32(o, value)
     return new.step(o, o.op, inputs, o.outputs[0].shape, _F4, **o.attrs)
 
 
@@ -133,7 +125,7 @@ def _sixteen_bits(new: Corrector, o: Op) -> list[Value] | None:
     def wrap(x: Array) -> Any:
         wide = x.astype(np.int32)
         shifted = wide - np.int32(lowest) if lowest else wide
-        rest = record("Mod", [shifted, np.array(1 << 16, np.int32)], x.shape, np.int32)
+        rest = record("BitwiseAnd", [shifted, np.array((1 << 16) - 1, np.int32)], x.shape, np.int32)
         return (rest + np.int32(lowest) if lowest else rest).astype(to)
 
     return respelled(new, o, wrap)

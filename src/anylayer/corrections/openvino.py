@@ -182,6 +182,39 @@ def _einsum(new: Corrector, o: Op) -> list[Value] | None:
     return respelled(new, o, product)
 
 
+@correction("openvino", "Range")
+def _range(new: Corrector, o: Op) -> list[Value] | None:
+    """Return nothing where delta leads away from limit, and check that the length is a number.
+
+    OpenVINO takes the absolute value of the length. For NaN, or a delta of 0 and an empty range, it computes a
+    negative length, and a later network can end the process.
+    """
+    start, limit, delta = o.inputs
+    if start is None or limit is None or delta is None or _leads_to_limit(new, start.dtype):
+        return None
+    first, last, step = (new.as_float32(o, v) for v in (start, limit, delta))
+    length = new.step(o, "Div", [new.step(o, "Sub", [last, first], (), np.float32), step], (), np.float32)
+    size = new.step(o, "Abs", [length], (), np.float32)
+    good = new.step(o, "Less", [size, new.constant(np.float32(2**31))], (), bool)
+    if new.checking:
+        bad = new.step(o, "Not", [good], (), bool)
+        new.check(o, bad, "its length, (limit - start) / delta, must be a number below 2**31")
+    some = new.step(o, "Greater", [length, new.constant(np.float32(0))], (), bool)
+    some = new.step(o, "And", [some, good], (), bool)
+    safe = [
+        new.step(o, "Where", [some, v, new.constant(np.array(number, v.dtype))], (), v.dtype)
+        for v, number in ((start, 0), (limit, 0), (delta, 1))
+    ]
+    return new.emit(o, o.op, safe, **o.attrs)
+
+
+def _leads_to_limit(new: Corrector, dtype: np.dtype[Any]) -> bool:
+    """Return whether the start, limit and delta of a Range are integers, and delta leads from start to limit."""
+    start, limit, delta = (new.interval(i) for i in range(3))
+    rises = delta[0] > 0 and start[1] <= limit[0]
+    return dtype.kind != "f" and (rises or (delta[1] < 0 and start[0] >= limit[1]))
+
+
 @correction("openvino", "RoiAlign")
 def _roi_align(new: Corrector, o: Op) -> list[Value] | None:
     """Refuse mode="max": OpenVINO returns the largest sample, ONNX the largest weighted cell."""

@@ -128,11 +128,11 @@ ROWS = (
         "wide",
     ),
     Row(
-        "integer powers with a computed exponent, beyond 2**24",
+        "powers, quotients, remainders, sums and extremes of integers beyond 2**24",
         "j**k",
         "exact, or modulo 2**bits",
-        {"openvino": "as in float32"},
-        r"\*\*|power|//|%",
+        {"openvino": "refused"},
+        NEVER,
         "wide",
     ),
     Row(

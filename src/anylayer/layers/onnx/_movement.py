@@ -221,6 +221,8 @@ def _constant_of_shape(call: Call, shape: Any) -> Any:
 def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
     first, last, step = (np.asarray(v).reshape(()) for v in (start, limit, delta))
     need(step != 0, "delta must not be 0")
+    limits = [float(v) for v in (first, last, step)]
+    need(np.isfinite(limits).all(), f"its limits must be finite, got {', '.join(f'{v:g}' for v in limits)}")
     count = max(0, math.ceil((float(last) - float(first)) / float(step)))
     _need_room((count,), first.dtype)
     return (first + np.arange(count).astype(first.dtype) * step).astype(first.dtype)

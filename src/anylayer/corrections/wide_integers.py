@@ -1,0 +1,106 @@
+"""Integers beyond 2**24 in operators that OpenVINO (2026.4) computes in float32.
+
+Where the intervals allow such integers, comparisons and limits are computed by operators on 32 bits. For the other
+operators a check raises an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.corrections._machinery import BEFORE, Corrector, correction, respelled
+from anylayer.graph import Op, Value
+from anylayer.graph.intervals import Interval, inside
+from anylayer.network import Array
+from anylayer.tracing import record
+
+_EXACT: Interval = (-(2**24), 2**24)
+_ELEMENTS = frozenset(("Div", "Mod", "ReduceMax", "ReduceMin", "Resize"))
+"""Operators that are exact if each number that they read is small."""
+_SUMS = frozenset(("ReduceSum", "ReduceL1", "ReduceSumSquare", "MatMul", "Einsum", "Pow"))
+"""Operators that are exact if the result for the absolute values is small."""
+_TEXT = "an integer is beyond 2**24, and OpenVINO computes this operator in float32"
+
+
+def _wide(value: Value | None) -> bool:
+    return value is not None and value.dtype in (np.int32, np.int64)
+
+
+def _numbers(o: Op) -> list[int]:
+    """Return which inputs are numbers, not axes or sizes."""
+    every = o.op in ("Div", "Mod", "MatMul", "Einsum", "Pow")
+    return [i for i in range(len(o.inputs) if every else 1) if _wide(o.inputs[i])]
+
+
+def _check(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
+    """Check the integers of an operator that is computed in float32."""
+    if o is None or o.domain or not new.checking or not _wide(o.outputs[0]):
+        return
+    numbers = _numbers(o)
+    intervals = [new.interval(i) for i in numbers]
+    if o.op in _ELEMENTS:
+        for i, interval in zip(numbers, intervals):
+            value = o.inputs[i]
+            if value is not None and not inside(interval, _EXACT):
+                _need_small(new, o, new.step(o, "Abs", [new.as_float32(o, value)], value.shape, np.float32))
+    elif o.op in _SUMS and not (
+        inside(new.old_intervals.before(new.old.outputs[0]), _EXACT) and all(i[0] >= 0 for i in intervals)
+    ):
+        inputs = list(o.inputs)
+        for i in numbers:
+            value = inputs[i]
+            if value is not None:
+                inputs[i] = new.step(o, "Abs", [new.as_float32(o, value)], value.shape, np.float32)
+        if o.op == "Pow":
+            inputs[1] = o.inputs[1]
+        _need_small(new, o, new.step(o, o.op, inputs, o.outputs[0].shape, np.float32, **o.attrs))
+
+
+def _need_small(new: Corrector, o: Op, size: Value) -> None:
+    limit = new.constant(np.float32(_EXACT[1]))
+    new.check(o, new.step(o, "Greater", [size, limit], size.shape, bool), _TEXT)
+
+
+BEFORE.setdefault("openvino", []).append(_check)
+
+
+def _is_exact(new: Corrector, o: Op) -> bool:
+    """Return whether an operator reads only floats, integers of at most 16 bits, or small integers."""
+    return not _wide(o.inputs[0]) or all(inside(new.interval(i), _EXACT) for i in range(len(o.inputs)))
+
+
+def _is_zero(x: Array) -> Any:
+    return record("Equal", [x, np.array(0, x.dtype)], x.shape, bool)
+
+
+_COMPARED: dict[str, Callable[[Array, Array], Any]] = {
+    "Equal": lambda x, y: _is_zero(x - y),
+    "Less": lambda x, y: ~_is_zero(np.maximum(x, y) - x),
+    "LessOrEqual": lambda x, y: _is_zero(np.maximum(x, y) - y),
+    "Greater": lambda x, y: ~_is_zero(np.maximum(x, y) - y),
+    "GreaterOrEqual": lambda x, y: _is_zero(np.maximum(x, y) - x),
+}
+"""Comparisons by a difference. It is 0 only for equal numbers, even if it does not fit the dtype."""
+
+
+@correction("openvino", *_COMPARED)
+def _comparison(new: Corrector, o: Op) -> list[Value] | None:
+    """Compare integers beyond 2**24 by their difference: OpenVINO compares them in float32."""
+    return None if _is_exact(new, o) else respelled(new, o, _COMPARED[o.op])
+
+
+@correction("openvino", "Clip", "Relu")
+def _limited(new: Corrector, o: Op) -> list[Value] | None:
+    """Limit integers beyond 2**24 by Max and Min: OpenVINO's Clip and Relu compute in float32."""
+    if _is_exact(new, o):
+        return None
+
+    def limited(x: Array, low: Array | None = None, high: Array | None = None) -> Any:
+        low = np.array(0, x.dtype) if o.op == "Relu" else low
+        x = x if low is None else np.maximum(x, low)
+        return x if high is None else ~np.maximum(~x, ~high)  # OpenVINO makes a Clip of Max and Min
+
+    return respelled(new, o, limited)
