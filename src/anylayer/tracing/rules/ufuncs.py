@@ -411,9 +411,13 @@ def _logaddexp2(a: Array, b: Array) -> Any:
 
 @ufunc_rule(np.ldexp)
 def _ldexp(x: Array, n: Array) -> Any:
-    half = n // 2  # in two steps, so that neither is infinite where the result is finite
-    two = x.dtype.type(2)
-    return x * np.power(two, cast(half, x.dtype)) * np.power(two, cast(n - half, x.dtype))
+    limits = np.finfo(x.dtype)
+    rest, two = cast(n, np.int64), x.dtype.type(2)
+    for _ in range(3):  # no factor is infinite or 0; together they shift any number out of the dtype
+        part = np.clip(rest, limits.minexp, limits.maxexp - 1)
+        x = x * np.power(two, cast(part, x.dtype))
+        rest = rest - part
+    return x
 
 
 def where(mask: Array, a: Array, b: Array) -> Array:
