@@ -84,7 +84,9 @@ def operand(r: Random, v: Variables, like: Any) -> str:
 
 def unary(r: Random, v: Variables) -> str | None:
     x = name(r, v)
-    return f"{r.choice(UNARY)}({x})"
+    function = r.choice(UNARY)
+    stable = ", kind='stable'" if function == "np.argsort" else ""  # the default orders equal values as it likes
+    return f"{function}({x}{stable})"
 
 
 def infix(r: Random, v: Variables) -> str | None:
