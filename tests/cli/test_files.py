@@ -10,9 +10,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from anylayer import AnyLayerError
-from anylayer.cli.files import to_json, write, write_arrays
+from anylayer.cli.files import to_json, write_arrays
 from anylayer.cli.inputs import read_npy, read_npz
 from anylayer.network import Flag
+from anylayer.writers._whole import write_whole
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -41,14 +42,14 @@ def test_failed_write_keeps_old_file(tmp_path):
         raise RuntimeError("stop")
 
     with pytest.raises(RuntimeError, match="stop"):
-        write(tmp_path / "a", fill)
+        write_whole(tmp_path / "a", fill)
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_bytes() == b"old"
 
 
 def test_folder_is_not_overwritten(tmp_path):
     with pytest.raises(AnyLayerError, match="is a folder; the output must be a file"):
-        write(tmp_path, lambda file: None)
+        write_whole(tmp_path, lambda file: None)
 
 
 def test_json_of_nan_and_infinity():
