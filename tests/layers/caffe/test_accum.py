@@ -55,15 +55,17 @@ def rejected(params: dict[str, Any], text: str, *shapes: tuple[int, ...]) -> Any
     return rejects("Accum", params, inputs=[noise(*s) for s in shapes], text=text)
 
 
-test_rejects_step = rejected({"size_divisible_by": 0}, "size_divisible_by must be at least 1, got 0", (1, 1, 2, 2))
+test_rejects_size_divisible_by_below_1 = rejected(
+    {"size_divisible_by": 0}, "size_divisible_by must be at least 1, got 0", (1, 1, 2, 2)
+)
 test_reference_is_missing = rejected(REFERENCE, "takes 2 inputs or more, got 1", (1, 1, 2, 2))
-test_rejects_images = rejected(
+test_rejects_different_numbers_of_images = rejected(
     {}, "inputs must have as many images: input 0 has 1, input 1 2", (1, 1, 2, 2), (2, 1, 2, 2)
 )
-test_rejects_one_row_of_several = rejected(
+test_rejects_one_output_row_for_several_input_rows = rejected(
     REFERENCE,
     "an output of 1 row is not defined for an input of 4, because the reference divides by 0",
     (1, 1, 4, 4),
     (1, 1, 1, 4),
 )
-test_rejects_rank = rejected({}, "input 0 must be of shape (N, C, H, W), got (2, 3)", (2, 3))
+test_rejects_input_without_4_axes = rejected({}, "input 0 must be of shape (N, C, H, W), got (2, 3)", (2, 3))

@@ -25,10 +25,10 @@ test_by_label = case(
 test_axis_0_with_pixels = case(
     "Accuracy", {"axis": 0}, inputs=[[[1, 5], [2, 3]], [[1, 0]]], outputs=[np.float32(1)]
 )
-test_rejects_count_of_labels = rejects(
+test_rejects_one_label_less_than_scores = rejects(
     "Accuracy", inputs=[ramp(4, 3), ramp(3)], text="scores (4, 3) need 4 labels, got 3"
 )
-test_rejects_top_k_bound = rejects(
+test_rejects_top_k_above_number_of_labels = rejects(
     "Accuracy",
     {"top_k": 4},
     inputs=[ramp(4, 3), ramp(4)],

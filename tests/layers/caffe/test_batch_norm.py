@@ -45,10 +45,10 @@ test_one_axis_is_one_channel = case(
 test_two_axes = case(
     "BatchNorm", {"eps": 0}, inputs=[[[3, 5]]], blobs=[[1.0, 1.0], [4.0, 1.0], [1.0]], outputs=[[[1, 4]]]
 )
-test_rejects_blob_shape = rejects(
+test_rejects_statistics_for_other_number_of_channels = rejects(
     "BatchNorm", inputs=[X], blobs=[MEAN[:2], VARIANCE, ramp(1)], text="blob 0 (mean) has shape (2,)"
 )
-test_rejects_blob_count = rejects(
+test_rejects_missing_factor_blob = rejects(
     "BatchNorm", inputs=[X], blobs=[MEAN, VARIANCE], text="blob 2 (factor) is missing"
 )
 test_rejects_unknown_field = rejects(

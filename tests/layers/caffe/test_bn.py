@@ -30,7 +30,9 @@ test_segnet_learn = case(
 test_ambiguous = rejects(
     "BN", inputs=[X], blobs=[A, B], text="'BN' can mean 2 things, give dialect=...: pspnet or synopsys: "
 )
-test_rejects_neither = rejects("BN", {"gamma": 1}, inputs=[X], text="bn_param has no field 'gamma'")
-test_rejects_rank = rejects(
+test_rejects_field_of_neither_dialect = rejects(
+    "BN", {"gamma": 1}, inputs=[X], text="bn_param has no field 'gamma'"
+)
+test_rejects_input_without_4_axes = rejects(
     "BN", {"bn_mode": 1}, inputs=[ramp(2, 3)], text="needs an input (N, C, H, W), got shape (2, 3)"
 )

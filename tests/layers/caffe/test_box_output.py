@@ -102,18 +102,18 @@ def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
     return rejects("BoxOutput", {"box_output_param": {**P, **params}}, inputs=maps(), text=text, **given)
 
 
-test_rejects_kind_of_overlap = rejected({"nms_type": "IOMU"}, "nms_type 'IOMU' is not supported, only IOU")
-test_rejects_negative_threshold = rejected({"iou_thr": -1.0}, "iou_thr must not be negative, got -1")
-test_rejects_growth = rejected({"field_whr": 0.0}, "field_whr must be positive, got 0")
-test_rejects_sizes = rejected({"field_h": [40]}, "2 maps need 2 values of field_h, got 1")
-test_rejects_three_outputs = rejected({}, "has at most 2 outputs (regions, regions with scores), got 3", tops=3)
-test_rejects_means = rejects(
+test_rejects_nms_type_other_than_iou = rejected({"nms_type": "IOMU"}, "nms_type 'IOMU' is not supported, only IOU")
+test_rejects_negative_iou_thr = rejected({"iou_thr": -1.0}, "iou_thr must not be negative, got -1")
+test_rejects_field_whr_of_0 = rejected({"field_whr": 0.0}, "field_whr must be positive, got 0")
+test_rejects_one_field_size_for_two_maps = rejected({"field_h": [40]}, "2 maps need 2 values of field_h, got 1")
+test_rejects_third_output = rejected({}, "has at most 2 outputs (regions, regions with scores), got 3", tops=3)
+test_rejects_bbox_mean_without_4_values = rejects(
     "BoxOutput",
     {"box_output_param": P, "bbox_reg_param": {"bbox_mean": [0.0], "bbox_std": STD}},
     inputs=maps(),
     text="bbox_mean must have 4 values (x, y, width, height), got 1",
 )
-test_rejects_channels = rejects(
+test_rejects_maps_with_different_numbers_of_channels = rejects(
     "BoxOutput",
     {"box_output_param": P},
     inputs=[noise(1, 7, 8, 12), noise(1, 6, 4, 6)],

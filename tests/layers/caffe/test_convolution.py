@@ -158,46 +158,58 @@ def _rejects(text: str, inputs: list | None = None, tops: int = 1, **params: obj
     )
 
 
-test_rejects_kernel_both = _rejects("give kernel_size, or kernel_h and kernel_w, not both", kernel_h=3, kernel_w=3)
-test_rejects_stride_both = _rejects("give stride, or stride_h and stride_w, not both", stride=2, stride_h=1)
-test_rejects_pad_both = _rejects("give pad, or pad_h and pad_w, not both", pad=2, pad_w=1)
+test_rejects_kernel_size_and_kernel_h_together = _rejects(
+    "give kernel_size, or kernel_h and kernel_w, not both", kernel_h=3, kernel_w=3
+)
+test_rejects_stride_and_stride_h_together = _rejects(
+    "give stride, or stride_h and stride_w, not both", stride=2, stride_h=1
+)
+test_rejects_pad_and_pad_w_together = _rejects("give pad, or pad_h and pad_w, not both", pad=2, pad_w=1)
 test_kernel_missing = _rejects(
     "kernel_size must be given once, or once for each of the 2 spatial axes, got 0", kernel_size=None
 )
-test_rejects_kernel_half = _rejects("kernel sizes must be positive, got (3, 0)", kernel_size=None, kernel_h=3)
-test_rejects_kernel_count = _rejects(
+test_rejects_kernel_h_without_kernel_w = _rejects(
+    "kernel sizes must be positive, got (3, 0)", kernel_size=None, kernel_h=3
+)
+test_rejects_more_kernel_sizes_than_spatial_axes = _rejects(
     "kernel_size must be given once, or once for each of the 2 spatial axes, got 3", kernel_size=[1, 2, 3]
 )
-test_rejects_kernel_2d_only = _rejects(
+test_rejects_kernel_h_for_one_spatial_axis = _rejects(
     "kernel_h and kernel_w need two spatial axes, the input has 1",
     [ramp(1, 4, 5)],
     kernel_size=None,
     kernel_h=1,
     kernel_w=1,
 )
-test_rejects_stride_0 = _rejects("strides must be positive, got (0, 0)", stride=0)
+test_rejects_stride_of_0 = _rejects("strides must be positive, got (0, 0)", stride=0)
 test_num_output_missing = _rejects("num_output must be positive; it is missing", num_output=None)
-test_rejects_group_outputs = _rejects("group=3 does not divide num_output=4", group=3)
-test_rejects_group_channels = _rejects("group=4 does not divide 6 channels", [ramp(1, 6, 5, 5)], group=4)
-test_rejects_kernel_too_large = _rejects(
+test_rejects_group_that_does_not_divide_num_output = _rejects("group=3 does not divide num_output=4", group=3)
+test_rejects_group_that_does_not_divide_channels = _rejects(
+    "group=4 does not divide 6 channels", [ramp(1, 6, 5, 5)], group=4
+)
+test_rejects_kernel_larger_than_map = _rejects(
     "a kernel with an extent of 7 cells and stride 1 does not fit spatial axis 0 of 5 cells with pad 0",
     kernel_size=7,
 )
-test_rejects_huge_pad = _rejects(
+test_rejects_pad_that_makes_huge_map = _rejects(
     "pad (1000000, 1000000) turns a map of (5, 5) into (2000005, 2000005)", pad=1000000, stride=1000000
 )
-test_rejects_shapes_differ = _rejects("inputs must have one shape", [ramp(1, 4, 5, 5), ramp(1, 4, 5, 4)], tops=2)
-test_rejects_outputs = _rejects("2 inputs need as many outputs, got 1", [ramp(1, 4, 5, 5), ramp(1, 4, 5, 5)])
-test_rejects_axis = _rejects("axis must lie in -4..3", axis=4)
-test_rejects_unknown = _rejects("convolution_param has no field 'kernel'", kernel=3)
-test_rejects_blob_shape = rejects(
+test_rejects_inputs_of_different_shapes = _rejects(
+    "inputs must have one shape", [ramp(1, 4, 5, 5), ramp(1, 4, 5, 4)], tops=2
+)
+test_rejects_fewer_outputs_than_inputs = _rejects(
+    "2 inputs need as many outputs, got 1", [ramp(1, 4, 5, 5), ramp(1, 4, 5, 5)]
+)
+test_rejects_axis_beyond_rank = _rejects("axis must lie in -4..3", axis=4)
+test_rejects_unknown_field = _rejects("convolution_param has no field 'kernel'", kernel=3)
+test_rejects_weights_of_other_shape = rejects(
     "Convolution",
     {"num_output": 1, "kernel_size": 2},
     inputs=[X],
     blobs=[ONES, ramp(1)],
     text="expected (1, 1, 2, 2)",
 )
-test_rejects_hole_and_dilation = _rejects("give hole or dilation, not both", hole=2, dilation=2)
+test_rejects_hole_and_dilation_together = _rejects("give hole or dilation, not both", hole=2, dilation=2)
 test_read = reads(
     'layer { name: "c" type: "Convolution" bottom: "in0" top: "y" '
     "convolution_param { num_output: 8 kernel_size: 3 pad: 1 pad: 2 engine: CUDNN } }",

@@ -24,7 +24,7 @@ test_stride_is_required = rejects(
     inputs=[ramp(1, 2, 5, 5)],
     text="stride is missing, and Caffe's layer has no default for it",
 )
-test_rejects_rank = rejects(
+test_rejects_input_without_4_axes = rejects(
     "ConvolutionDepthwise",
     {"kernel_size": 1, "stride": 1},
     inputs=[ramp(2, 3)],

@@ -60,16 +60,18 @@ def rejected(p: dict[str, Any], text: str, *shapes: tuple[int, ...]) -> Any:
     return rejects("Correlation", p, inputs=[noise(*s) for s in shapes], text=text)
 
 
-test_rejects_even = rejected({"kernel_size": 2, "max_displacement": 1}, "kernel_size must be odd, got 2")
-test_rejects_no_kernel = rejected({"max_displacement": 1}, "parameter 'kernel_size' is missing")
-test_rejects_stride = rejected(
+test_rejects_even_kernel_size = rejected(
+    {"kernel_size": 2, "max_displacement": 1}, "kernel_size must be odd, got 2"
+)
+test_rejects_missing_kernel_size = rejected({"max_displacement": 1}, "parameter 'kernel_size' is missing")
+test_rejects_stride_2_below_1 = rejected(
     {"kernel_size": 1, "max_displacement": 1, "stride_2": 0}, "stride_2 must be at least 1, got 0"
 )
-test_rejects_room = rejected(
+test_rejects_displacement_beyond_map = rejected(
     {"kernel_size": 1, "max_displacement": 2},
     "kernel_size=1 and max_displacement=2 do not fit a map of 4 x 4 with pad=0",
 )
-test_rejects_shapes = rejected(
+test_rejects_inputs_of_different_shapes = rejected(
     {"kernel_size": 1, "max_displacement": 1},
     "inputs must have the same shape, got (1, 2, 4, 4) and (1, 3, 4, 4)",
     (1, 2, 4, 4),

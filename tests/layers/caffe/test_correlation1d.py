@@ -59,10 +59,10 @@ def rejected(p: dict[str, Any], text: str) -> Any:
     return rejects("Correlation1D", p, inputs=[noise(1, 2, 4, 9)] * 2, text=text)
 
 
-test_rejects_direction = rejected(
+test_rejects_single_direction_outside_minus_1_to_1 = rejected(
     {"kernel_size": 1, "max_displacement": 1, "single_direction": 2}, "single_direction must be -1, 0 or 1, got 2"
 )
-test_rejects_left_of_the_row = rejected(
+test_rejects_displacement_left_of_padded_row = rejected(
     {"kernel_size": 1, "max_displacement": 2, "stride_2": 2, "single_direction": -1, "pad": 1},
     "single_direction=-1 reads 2 columns before the padded row, where the reference reads the row above; pad must "
     "be at least 2, got 1",

@@ -59,10 +59,16 @@ def rejected(p: dict[str, Any], text: str, inputs: list[Array], tops: int = 1) -
     return rejects("CTCGreedyDecoder", p, inputs=inputs, text=text, tops=tops)
 
 
-test_rejects_targets = rejected(
+test_rejects_targets_as_third_input = rejected(
     {}, "takes 2 inputs (probabilities, indicators), got 3; accuracy is not computed", [X, GOING, GOING]
 )
-test_rejects_three_outputs = rejected({}, "has at most 2 outputs (sequences, scores), got 3", [X, GOING], tops=3)
-test_rejects_rank = rejected({}, "probabilities must be of shape (T, N, C), got (9, 4)", [GOING, GOING])
-test_rejects_indicators = rejected({}, "indicators must be of shape (9, 4), got (4, 9)", [X, GOING.T.copy()])
-test_rejects_blank = rejected({"blank_index": 3}, "blank_index=3 must be less than the 3 labels", [X, GOING])
+test_rejects_third_output = rejected({}, "has at most 2 outputs (sequences, scores), got 3", [X, GOING], tops=3)
+test_rejects_probabilities_without_3_axes = rejected(
+    {}, "probabilities must be of shape (T, N, C), got (9, 4)", [GOING, GOING]
+)
+test_rejects_indicators_with_axes_exchanged = rejected(
+    {}, "indicators must be of shape (9, 4), got (4, 9)", [X, GOING.T.copy()]
+)
+test_rejects_blank_index_beyond_labels = rejected(
+    {"blank_index": 3}, "blank_index=3 must be less than the 3 labels", [X, GOING]
+)

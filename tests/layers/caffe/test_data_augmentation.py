@@ -81,25 +81,25 @@ def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
     return rejects("DataAugmentation", params, inputs=[X], text=text, **given)
 
 
-test_rejects_two_outputs = rejected({}, "has 1 output in phase TEST, got 2", tops=2)
-test_rejects_at_random = rejected(
+test_rejects_second_output_in_phase_test = rejected({}, "has 1 output in phase TEST, got 2", tops=2)
+test_rejects_augmentation_during_test = rejected(
     {"augment_during_test": 1, "crop_height": 3, "crop_width": 3}, "augment_during_test: true is not supported"
 )
-test_rejects_too_large = rejected(
+test_rejects_crop_larger_than_input = rejected(
     {"crop_height": 10, "crop_width": 3}, "a crop of 10 x 3 does not fit an input of 9 x 12", blobs=[ITERATIONS]
 )
-test_rejects_mean_that_changes = rejected(
+test_rejects_mean_that_is_still_being_recomputed = rejected(
     {"recompute_mean": 2000, "mean_per_pixel": 0},
     "recompute_mean=2000 is not reached: the weights file counts 1200 iterations, so the mean would still change "
     "with every image",
     blobs=[ITERATIONS, PIXELS, EACH],
 )
-test_rejects_shape_of_the_mean = rejected(
+test_rejects_mean_of_pixels_of_other_shape = rejected(
     {"recompute_mean": 2},
     "blob 1 (mean of each pixel) has shape (1, 2, 9, 12), (1, 3, h, w) is needed",
     blobs=[ITERATIONS, noise(1, 2, 9, 12), EACH],
 )
-test_rejects_three_means = rejects(
+test_rejects_three_means_for_two_channels = rejects(
     "DataAugmentation",
     {"mean": [1.0, 2.0, 3.0], "mean_per_pixel": 0},
     inputs=[noise(1, 2, 3, 3)],

@@ -40,16 +40,16 @@ test_without_normalization = case(
     inputs=[MOVES, REGIONS[:, :, None, None]],
     outputs=[reference(MOVES, REGIONS, [0] * 4, [1] * 4)],
 )
-test_rejects_channels = rejects(
+test_rejects_moves_without_8_values = rejects(
     "DecodeBBox", inputs=[noise(4, 4), REGIONS], text="moves must be of shape (R, 8), got (4, 4)"
 )
-test_rejects_regions = rejects(
+test_rejects_regions_without_5_values = rejects(
     "DecodeBBox", inputs=[MOVES, noise(4, 6)], text="regions must be of shape (R, 5), got (4, 6)"
 )
-test_rejects_counts = rejects(
+test_rejects_different_numbers_of_moves_and_regions = rejects(
     "DecodeBBox", inputs=[MOVES, REGIONS[:3]], text="there are moves for 4 regions, but 3 regions"
 )
-test_rejects_deviations = rejects(
+test_rejects_bbox_std_of_0 = rejects(
     "DecodeBBox",
     {"bbox_reg_param": {"bbox_mean": MEAN, "bbox_std": [0.0, 1.0, 1.0, 1.0]}},
     inputs=[MOVES, REGIONS],

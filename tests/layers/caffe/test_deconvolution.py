@@ -52,7 +52,7 @@ test_bilinear_filler = case(
     inputs=[[[[[16]]]]],
     outputs=[[[[[9, 9], [9, 9]]]]],
 )
-test_rejects_pad_too_large = rejects(
+test_rejects_pad_that_leaves_no_output = rejects(
     "Deconvolution",
     {"num_output": 1, "kernel_size": 2, "pad": 1},
     inputs=[ramp(1, 1, 1, 1)],

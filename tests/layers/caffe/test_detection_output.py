@@ -89,7 +89,7 @@ test_no_background = agrees({**CENTER, "background_label_id": 3, "confidence_thr
 test_no_background_own_boxes = agrees(
     {**CENTER, "background_label_id": -1, "share_location": 0, "confidence_threshold": 0.5}
 )
-test_rejects_no_background_of_shared_boxes = rejects(
+test_rejects_missing_background_with_shared_boxes = rejects(
     "DetectionOutput",
     {**CENTER, "background_label_id": -1},
     inputs=inputs(CENTER),
@@ -159,57 +159,57 @@ def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
     return rejects("DetectionOutput", {"num_classes": 2, **params}, inputs=xs, text=text, **given)
 
 
-test_rejects_eta = rejected(
+test_rejects_eta_that_lowers_threshold_too_often = rejected(
     {"nms_param": {"nms_threshold": 0.9, "eta": 0.999}},
     "nms_param.eta=0.999 with nms_threshold=0.9 lowers the threshold from box to box more than 64 times",
 )
-test_rejects_eta_range = rejected({"nms_param": {"eta": 1.5}}, "nms_param.eta must lie in (0, 1], got 1.5")
+test_rejects_eta_above_1 = rejected({"nms_param": {"eta": 1.5}}, "nms_param.eta must lie in (0, 1], got 1.5")
 test_rejects_negative_threshold = rejected({"nms_param": {"nms_threshold": -1}}, "must not be negative, got -1")
-test_rejects_top_k_of_none = rejected({"nms_param": {"top_k": 0}}, "nms_param.top_k=0 keeps no box; -1 keeps all")
-test_rejects_keep_none = rejected({"keep_top_k": 0}, "keep_top_k=0 keeps no box; -1 keeps all")
-test_rejects_no_class = rejected({"num_classes": 0}, "num_classes must be at least 1, got 0")
-test_rejects_only_background = rejected(
+test_rejects_top_k_of_0 = rejected({"nms_param": {"top_k": 0}}, "nms_param.top_k=0 keeps no box; -1 keeps all")
+test_rejects_keep_top_k_of_0 = rejected({"keep_top_k": 0}, "keep_top_k=0 keeps no box; -1 keeps all")
+test_rejects_num_classes_of_0 = rejected({"num_classes": 0}, "num_classes must be at least 1, got 0")
+test_rejects_background_as_only_class = rejected(
     {"num_classes": 1}, "num_classes=1 leaves no class but background_label_id=0"
 )
-test_rejects_location_size = rejected(
+test_rejects_fewer_locations_than_priors_need = rejected(
     {},
     "3 priors and num_classes=2 need locations of shape (1, 12), got (1, 8)",
     inputs=[np.zeros((1, 8), F), np.zeros((1, 6), F), PRIORS],
 )
-test_rejects_confidence_size = rejected(
+test_rejects_fewer_confidences_than_priors_need = rejected(
     {"share_location": 0},
     "3 priors and num_classes=2 need confidences of shape (1, 6), got (1, 5)",
     inputs=[np.zeros((1, 24), F), np.zeros((1, 5), F), PRIORS],
 )
-test_rejects_prior_shape = rejected(
+test_rejects_priors_that_are_not_groups_of_4 = rejected(
     {},
     "priors must be of shape (1, 2, 4 * number of priors), got (1, 2, 13)",
     inputs=[np.zeros((1, 12), F), np.zeros((1, 6), F), np.zeros((1, 2, 13), F)],
 )
-test_rejects_prior_without_variances = rejected(
+test_rejects_priors_without_variances = rejected(
     {},
     "priors (1, 1, 12) hold no variances, which variance_encoded_in_target: false needs",
     inputs=[np.zeros((1, 12), F), np.zeros((1, 6), F), PRIORS[:, :1]],
 )
-test_rejects_two_inputs = rejected(
+test_rejects_missing_priors = rejected(
     {},
     "takes 3 inputs (locations, confidences, priors), got 2",
     inputs=[np.zeros((1, 12), F), np.zeros((1, 6), F)],
 )
-test_rejects_two_outputs = rejected({}, "has 1 output, got 2", tops=2)
-test_rejects_objectness = rejected({"objectness_score": 0.01}, "objectness_score", dialect="ssd")
-test_rejects_ascend_boxes = rejected({"boxes": 3}, "boxes must be 1 in a DetectionOutput, got 3")
-test_rejects_ascend_twice = rejected(
+test_rejects_second_output = rejected({}, "has 1 output, got 2", tops=2)
+test_rejects_objectness_score = rejected({"objectness_score": 0.01}, "objectness_score", dialect="ssd")
+test_rejects_ascend_with_several_boxes = rejected({"boxes": 3}, "boxes must be 1 in a DetectionOutput, got 3")
+test_rejects_ascend_fields_given_twice = rejected(
     {"nms_threshold": 0.5, "nms_param": {"top_k": 5}},
     "nms_threshold and top_k are given both in nms_param and besides it",
 )
-test_rejects_intel_unnormalized = rejected(
+test_rejects_intel_priors_in_pixels = rejected(
     {"normalized": 0}, "normalized: false (priors in pixels, of 5 values each)"
 )
-test_rejects_opencv_keeps_a_number = rejected(
+test_rejects_opencv_without_limit_on_kept_boxes = rejected(
     {"normalized_bbox": 1}, "keep_top_k must be at least 1 for OpenCV's layer"
 )
-test_rejects_opencv_corner_size = rejected(
+test_rejects_opencv_with_code_type_corner_size = rejected(
     {"normalized_bbox": 1, "keep_top_k": 3, "code_type": "CORNER_SIZE"},
     "code_type must be CORNER or CENTER_SIZE",
 )
@@ -346,19 +346,19 @@ test_refinedet_is_told_by_five_inputs = refinedet_case(REFINE)
 test_refinedet_priors_may_stay = refinedet_case({**REFINE, "objectness_score": 0.5}, moved=False)
 test_refinedet_own_boxes = refinedet_case({**REFINE, "share_location": 0}, moved=False, dialect="refinedet")
 test_refinedet_filtered_scores_count_without_a_threshold = refinedet_case({**CENTER, "objectness_score": 0.7})
-test_rejects_refinedet_shares_boxes = rejects(
+test_rejects_refinedet_without_shared_boxes = rejects(
     "DetectionOutput",
     {"num_classes": 2, "share_location": 0},
     inputs=[np.zeros((1, 24), F), np.zeros((1, 6), F), PRIORS, np.zeros((1, 6), F), np.zeros((1, 12), F)],
     text="share_location must be true when the first stage moves the priors",
 )
-test_rejects_refinedet_chances = rejects(
+test_rejects_refinedet_with_too_few_probabilities = rejects(
     "DetectionOutput",
     {"num_classes": 2},
     inputs=[np.zeros((1, 12), F), np.zeros((1, 6), F), PRIORS, np.zeros((1, 5), F), np.zeros((1, 12), F)],
     text="3 priors need the first stage's probabilities of shape (1, 6), got (1, 5)",
 )
-test_rejects_refinedet_three_inputs = rejects(
+test_rejects_refinedet_with_3_inputs = rejects(
     "DetectionOutput",
     {"num_classes": 2},
     inputs=[np.zeros((1, 12), F), np.zeros((1, 6), F), PRIORS],
@@ -405,22 +405,22 @@ def yolo_case(p: dict[str, Any], **given: Any) -> Any:
 test_yolov2_is_told_by_one_input = yolo_case(YOLO)
 test_yolov2_dialect = yolo_case(YOLO, dialect="yolov2")
 test_yolov2_nothing_found = yolo_case({**YOLO, "confidence_threshold": 0.999})
-test_rejects_yolov2_side = rejects(
+test_rejects_yolov2_side_that_differs_from_map = rejects(
     "DetectionOutput", {**YOLO, "side": 5}, inputs=[noise(1, 16, 4, 4)], text="side=5 does not fit a map of 4 x 4"
 )
-test_rejects_yolov2_channels = rejects(
+test_rejects_yolov2_with_too_few_channels = rejects(
     "DetectionOutput",
     YOLO,
     inputs=[noise(1, 15, 4, 4)],
     text="2 boxes of 5 + num_classes=3 values need 16 channels, got 15",
 )
-test_rejects_yolov2_batch = rejects(
+test_rejects_yolov2_with_two_images = rejects(
     "DetectionOutput", YOLO, inputs=[noise(2, 16, 4, 4)], text="takes one image, got a batch of 2"
 )
-test_rejects_yolov2_biases = rejects(
+test_rejects_yolov2_with_too_few_biases = rejects(
     "DetectionOutput", {**YOLO, "num_box": 3}, inputs=[noise(1, 24, 4, 4)], text="num_box=3 needs 6 biases, got 4"
 )
-test_rejects_yolov2_coords = rejects(
+test_rejects_yolov2_with_5_coords = rejects(
     "DetectionOutput", {**YOLO, "coords": 5}, inputs=[noise(1, 16, 4, 4)], text="coords must be 4, got 5"
 )
 test_yolov2_needs_num_classes = rejects(

@@ -19,20 +19,20 @@ test_older_spelling = case(
     {"num": [1, 2], "channels": 3, "height": 1, "width": 1},
     outputs=[np.zeros((1, 3, 1, 1)), np.zeros((2, 3, 1, 1))],
 )
-test_rejects_random = rejects(
+test_rejects_random_filler = rejects(
     "DummyData",
     {"shape": {"dim": 2}, "data_filler": {"type": "gaussian"}},
     text="data_filler 0 of type 'gaussian' draws random values",
 )
-test_rejects_counts = rejects(
+test_rejects_two_shapes_for_three_outputs = rejects(
     "DummyData",
     {"shape": [{"dim": 1}, {"dim": 1}]},
     tops=3,
     text="shape must be given once, or once for each of the 3 outputs, got 2",
 )
-test_rejects_both = rejects(
+test_rejects_shape_and_num_together = rejects(
     "DummyData", {"shape": {"dim": 1}, "num": 1}, text="give shape, or num, channels, height and width, not both"
 )
-test_rejects_negative = rejects(
+test_rejects_negative_dimension = rejects(
     "DummyData", {"shape": {"dim": -1}}, text="dimensions must be 0 or more, got (-1,)"
 )

@@ -29,12 +29,12 @@ test_maximum_in_place_leaves_input_0_out = case(
     outputs=[B],
     notes=["MAX in place leaves input 0 out"],
 )
-test_rejects_no_broadcasting = rejects(
+test_rejects_inputs_that_would_broadcast = rejects(
     "Eltwise",
     inputs=[ramp(1, 4, 3, 3), ramp(1, 4, 1, 1)],
     text="inputs must have one shape: input 0 is (1, 4, 3, 3), input 1 is (1, 4, 1, 1). Eltwise does not",
 )
-test_rejects_coefficient_count = rejects(
+test_rejects_fewer_coefficients_than_inputs = rejects(
     "Eltwise", {"coeff": 2}, inputs=[A, B], text="coeff must be given once for each of the 2 inputs, got 1"
 )
 test_rejects_coefficients_of_a_product = rejects(
@@ -43,8 +43,8 @@ test_rejects_coefficients_of_a_product = rejects(
     inputs=[A, B],
     text="coeff goes with operation SUM only, got PROD",
 )
-test_rejects_one_input = rejects("Eltwise", inputs=[A], text="takes 2 inputs or more, got 1")
-test_rejects_operation = rejects(
+test_rejects_single_input = rejects("Eltwise", inputs=[A], text="takes 2 inputs or more, got 1")
+test_rejects_unknown_operation = rejects(
     "Eltwise",
     {"operation": "MIN"},
     inputs=[A, B],

@@ -49,6 +49,6 @@ test_a_flow_that_is_not_a_number_points_outside = case(
     inputs=[ramp(1, 2, 2, 2, start=1), np.full((1, 2, 2, 2), np.nan, F)],
     outputs=[np.zeros((1, 2, 2, 2), F)],
 )
-test_rejects_flow = rejects(
+test_rejects_flow_without_2_channels = rejects(
     "FlowWarp", inputs=[IMAGE, IMAGE], text="the flow must be of shape (2, 2, 7, 9), got (2, 3, 7, 9)"
 )

@@ -66,27 +66,27 @@ def test_rows_whose_number_only_the_data_tell() -> None:
     check_function(some, case_.inputs[0], np.array(2))
 
 
-test_rejects_axis = rejects(
+test_rejects_axis_beyond_rank = rejects(
     "InnerProduct",
     {"num_output": 3, "axis": 2},
     inputs=[ramp(2, 3)],
     text="axis must lie in -2..1 for an input of shape (2, 3), got 2",
 )
-test_rejects_blob = rejects(
+test_rejects_weights_of_other_shape = rejects(
     "InnerProduct",
     {"num_output": 2},
     inputs=[ramp(1, 5)],
     blobs=[W, ramp(2)],
     text="blob 0 (weights) has shape (2, 4) in the weights file, expected (2, 5)",
 )
-test_rejects_too_many_blobs = rejects(
+test_rejects_blob_that_no_field_asks_for = rejects(
     "InnerProduct",
     {"num_output": 2, "bias_term": False},
     inputs=[ramp(1, 4)],
     blobs=[W, ramp(2)],
     text="the weights file has 2 blobs, expected 1",
 )
-test_rejects_num_output = rejects(
+test_rejects_num_output_of_0 = rejects(
     "InnerProduct", {"num_output": 0}, inputs=[ramp(1, 4)], text="num_output must be positive, got 0"
 )
 test_read = reads(

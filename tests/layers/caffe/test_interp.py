@@ -111,13 +111,13 @@ test_needs_a_size = rejects(
     "Interp", inputs=[SMALL], text="the size is missing: give height and width, zoom_factor or"
 )
 test_needs_both_sides = rejects("Interp", {"height": 3}, inputs=[SMALL], text="the size is missing")
-test_rejects_pad = rejects(
+test_rejects_positive_pad = rejects(
     "Interp",
     {"pad_beg": 1, "height": 3, "width": 3},
     inputs=[SMALL],
     text="pad_beg must be 0 or negative (it crops), got 1",
 )
-test_rejects_pads_leave_something = rejects(
+test_rejects_pads_that_leave_no_input = rejects(
     "Interp",
     {"pad_end": -2, "zoom_factor": 2},
     inputs=[SMALL],
@@ -135,22 +135,22 @@ test_rejects_empty_output = rejects(
     inputs=[SMALL],
     text="the output must have 1..32768 rows and columns, got 0 x 3",
 )
-test_rejects_huge_output = rejects(
+test_rejects_output_with_too_many_rows = rejects(
     "Interp",
     {"height": 2000000000, "width": 2},
     inputs=[SMALL],
     text="1..32768 rows and columns, got 2000000000 x 2",
 )
-test_rejects_huge_plane = rejects(
+test_rejects_output_with_too_many_pixels = rejects(
     "Interp",
     {"height": 32768, "width": 32768},
     inputs=[SMALL],
     text="the output must have at most 134217728 pixels, got 32768 x 32768",
 )
-test_rejects_rank = rejects(
+test_rejects_input_without_4_axes = rejects(
     "Interp", {"zoom_factor": 2}, inputs=[[[1, 2]]], text="must be of shape (N, C, H, W), got (1, 2)"
 )
-test_rejects_rank_of_size = rejects(
+test_rejects_size_input_without_4_axes = rejects(
     "Interp", inputs=[SMALL, [1, 2]], text="input 1 must be of shape (N, C, H, W), got (2,)"
 )
 test_opencv_has_no_shrink = rejects(

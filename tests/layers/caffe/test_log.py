@@ -7,6 +7,6 @@ test_base = case("Log", {"base": 10.0, "scale": 10.0, "shift": 100.0}, inputs=[[
 test_rejects_negative_base = rejects(
     "Log", {"base": -2.0}, inputs=[ramp(2)], text="base must be positive and not 1, or -1 for e, got -2.0"
 )
-test_rejects_base_1 = rejects(
+test_rejects_base_of_1 = rejects(
     "Log", {"base": 1.0}, inputs=[ramp(2)], text="base must be positive and not 1, or -1 for e, got 1.0"
 )

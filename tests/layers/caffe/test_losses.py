@@ -30,4 +30,4 @@ test_not_computed = rejects(
     inputs=[ramp(2), ramp(2)],
     text="EuclideanLoss is a layer for training and is not computed",
 )
-test_rejects_fields = rejects("HingeLoss", {"norm": "L3"}, inputs=[], text="must be one of L1, L2, got L3")
+test_rejects_unknown_norm = rejects("HingeLoss", {"norm": "L3"}, inputs=[], text="must be one of L1, L2, got L3")

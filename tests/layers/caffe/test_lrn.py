@@ -31,5 +31,7 @@ test_within_leaves_k_out = case(
     inputs=[X],
     outputs=[within(X, 3, 2, 0.75)],
 )
-test_rejects_even = rejects("LRN", {"local_size": 4}, inputs=[X], text="local_size must be odd, got 4")
-test_rejects_rank = rejects("LRN", inputs=[ramp(2, 3)], text="needs an input (N, C, H, W), got shape (2, 3)")
+test_rejects_even_local_size = rejects("LRN", {"local_size": 4}, inputs=[X], text="local_size must be odd, got 4")
+test_rejects_input_without_4_axes = rejects(
+    "LRN", inputs=[ramp(2, 3)], text="needs an input (N, C, H, W), got shape (2, 3)"
+)

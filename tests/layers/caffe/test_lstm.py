@@ -95,27 +95,29 @@ def rejected(params: dict[str, Any], text: str, inputs: list[Array] | None = Non
     return rejects("LSTM", {"num_output": D, **params}, inputs=inputs or [X, CONT], text=text, **given)
 
 
-test_rejects_num_output = rejected({"num_output": 0}, "num_output must be at least 1, got 0")
-test_rejects_one_input = rejected({}, "takes 2 or 3 inputs (x, cont, a static input), got 1", [X])
-test_rejects_exposed_inputs = rejected(
+test_rejects_num_output_of_0 = rejected({"num_output": 0}, "num_output must be at least 1, got 0")
+test_rejects_missing_cont = rejected({}, "takes 2 or 3 inputs (x, cont, a static input), got 1", [X])
+test_rejects_missing_state_with_expose_hidden = rejected(
     {"expose_hidden": 1}, "takes 4 or 5 inputs (x, cont, a static input, the state), got 2", tops=3
 )
-test_rejects_exposed_outputs = rejected(
+test_rejects_missing_state_outputs_with_expose_hidden = rejected(
     {"expose_hidden": 1}, "has 3 outputs with expose_hidden: true, got 1", [X, CONT, *FIRST]
 )
-test_rejects_two_outputs = rejected({}, "has 1 output with expose_hidden: false, got 2", tops=2)
-test_rejects_cont_shape = rejected({}, "cont must be of shape (4, 3), got (3, 4)", [X, CONT.T])
-test_rejects_x_rank = rejected({}, "x must be of shape (T, N, ...), got (4,)", [X[:, 0, 0], CONT])
-test_rejects_static_batch = rejected(
+test_rejects_second_output_without_expose_hidden = rejected(
+    {}, "has 1 output with expose_hidden: false, got 2", tops=2
+)
+test_rejects_cont_with_axes_exchanged = rejected({}, "cont must be of shape (4, 3), got (3, 4)", [X, CONT.T])
+test_rejects_input_without_batch = rejected({}, "x must be of shape (T, N, ...), got (4,)", [X[:, 0, 0], CONT])
+test_rejects_static_input_of_other_batch_size = rejected(
     {}, "the static input must be of shape (3, ...), got (2, 6)", [X, CONT, STATIC[:2]]
 )
-test_rejects_state_shape = rejected(
+test_rejects_state_without_time_axis = rejected(
     {"expose_hidden": 1},
     "the initial state must be of shape (1, 3, 2), got (3, 2)",
     [X, CONT, FIRST[0][0], FIRST[1]],
     tops=3,
 )
-test_rejects_weights = rejected(
+test_rejects_weights_of_other_shape = rejected(
     {}, "blob 0 (W of x) has shape (8, 5) in the weights file, expected (8, 15)", [np.tile(X, 3), CONT]
 )
 test_missing_weights = rejected({}, "blob 2 (W of h) is missing: the weights file has 2 blobs", blobs=[W, B])

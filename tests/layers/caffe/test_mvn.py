@@ -21,7 +21,7 @@ test_mean_only = case(
 test_fewer_axes_become_four = case(
     "MVN", {"across_channels": True}, inputs=[[[1, 3]]], outputs=[np.float32([-1, 1]).reshape(1, 2, 1, 1)]
 )
-test_rejects_rank = rejects(
+test_rejects_input_with_5_axes = rejects(
     "MVN",
     inputs=[ramp(1, 1, 1, 1, 2)],
     text="needs an input of at most 4 axes (N, C, H, W), got shape (1, 1, 1, 1, 2)",

@@ -43,15 +43,17 @@ test_filler = case(
 test_eps_is_inside = case("Normalize", {"eps": 16}, inputs=[[[3]]], outputs=[[[0.6]]])
 test_rank_2 = case("Normalize", {"across_spatial": False}, inputs=[[[3, 4]]], outputs=[[[0.6, 0.8]]])
 
-test_rejects_rank = rejects("Normalize", inputs=[[1, 2]], text="input 0 must be of shape (N, C, H, W), got (2,)")
-test_rejects_scale_shape = rejects(
+test_rejects_input_without_4_axes = rejects(
+    "Normalize", inputs=[[1, 2]], text="input 0 must be of shape (N, C, H, W), got (2,)"
+)
+test_rejects_scale_for_other_number_of_channels = rejects(
     "Normalize",
     {"channel_shared": False},
     blobs=[EACH],
     inputs=[X],
     text="blob 0 (scale) has shape (3,) in the weights file, expected (2,)",
 )
-test_rejects_blob_count = rejects(
+test_rejects_second_blob = rejects(
     "Normalize", blobs=[np.float32(1), EACH], inputs=[X], text="the weights file has 2 blobs, expected 1"
 )
 

@@ -16,6 +16,6 @@ test_factor_is_required = rejects("PixelShuffle", inputs=[X], text="parameter 'u
 test_factor_is_2 = rejects(
     "PixelShuffle", {"upscale_factor": 1}, inputs=[X], text="upscale_factor must be at least 2, got 1"
 )
-test_rejects_groups = rejects(
+test_rejects_channels_that_factor_squared_does_not_divide = rejects(
     "PixelShuffle", {"upscale_factor": 3}, inputs=[X], text="upscale_factor=3 squared does not divide 8 channels"
 )

@@ -111,40 +111,48 @@ def _rejects(text: str, shape: tuple[int, ...] = (1, 2, 6, 6), tops: int = 1, **
     return rejects("Pooling", params, inputs=[ramp(*shape)], tops=tops, text=text)
 
 
-test_rejects_global_and_kernel = _rejects(
+test_rejects_global_pooling_with_kernel_size = _rejects(
     "global_pooling uses the size of the map as kernel, so remove kernel_size", global_pooling=True, kernel_size=6
 )
-test_rejects_global_stride = _rejects(
+test_rejects_global_pooling_with_stride = _rejects(
     "global_pooling needs stride 1 and pad 0, got stride (2, 2) and pad (0, 0)", global_pooling=True, stride=2
 )
-test_rejects_rank = _rejects(
+test_rejects_input_without_4_axes = _rejects(
     "needs an input of 4 axes (N, C, H, W), got shape (2, 6, 6)", (2, 6, 6), kernel_size=2
 )
-test_rejects_stochastic = _rejects("pool STOCHASTIC selects random cells", pool="STOCHASTIC", kernel_size=2)
+test_rejects_stochastic_pooling = _rejects(
+    "pool STOCHASTIC selects random cells", pool="STOCHASTIC", kernel_size=2
+)
 test_kernel_missing = _rejects(
     "the kernel is missing: give kernel_size, or kernel_h and kernel_w, or global_pooling: true"
 )
-test_rejects_kernel_both = _rejects(
+test_rejects_kernel_size_and_kernel_h_together = _rejects(
     "give kernel_size, or kernel_h and kernel_w, not both", kernel_size=2, kernel_h=2, kernel_w=2
 )
-test_rejects_kernel_half = _rejects("kernel_h and kernel_w go together, kernel_w is missing", kernel_h=2)
-test_rejects_stride_both = _rejects(
+test_rejects_kernel_h_without_kernel_w = _rejects(
+    "kernel_h and kernel_w go together, kernel_w is missing", kernel_h=2
+)
+test_rejects_stride_and_stride_h_together = _rejects(
     "give stride, or stride_h and stride_w, not both", kernel_size=2, stride=2, stride_h=2, stride_w=2
 )
-test_rejects_pad_half = _rejects("pad_h and pad_w go together, pad_h is missing", kernel_size=2, pad_w=1)
-test_rejects_pad = _rejects(
+test_rejects_pad_w_without_pad_h = _rejects(
+    "pad_h and pad_w go together, pad_h is missing", kernel_size=2, pad_w=1
+)
+test_rejects_pad_as_large_as_kernel = _rejects(
     "pad must be less than the kernel, got pad (2, 2) and kernel (2, 2)", kernel_size=2, pad=2
 )
-test_rejects_stride_0 = _rejects("strides must be positive, got (0, 0)", kernel_size=2, stride=0)
-test_rejects_kernel_0 = _rejects("kernel sizes must be positive, got (0, 0)", kernel_size=0)
-test_rejects_no_window = _rejects("a kernel of 9 with stride 1 does not fit 6 cells with pad 0", kernel_size=9)
-test_rejects_huge_pad = _rejects(
+test_rejects_stride_of_0 = _rejects("strides must be positive, got (0, 0)", kernel_size=2, stride=0)
+test_rejects_kernel_of_0 = _rejects("kernel sizes must be positive, got (0, 0)", kernel_size=0)
+test_rejects_kernel_larger_than_map = _rejects(
+    "a kernel of 9 with stride 1 does not fit 6 cells with pad 0", kernel_size=9
+)
+test_rejects_pad_that_makes_huge_map = _rejects(
     "turns a map of (6, 6) into (2000004, 2000004)", kernel_size=1000000, pad=999999, stride=1000000
 )
-test_rejects_mask_of_a_mean = _rejects(
+test_rejects_mask_of_mean_pooling = _rejects(
     "only pool MAX has a second output, the mask; got pool AVE", tops=2, pool="AVE", kernel_size=2
 )
-test_rejects_modes_contradict = _rejects(
+test_rejects_round_mode_that_contradicts_ceil_mode = _rejects(
     "round_mode FLOOR and ceil_mode true contradict each other", kernel_size=2, round_mode="FLOOR", ceil_mode=True
 )
 test_read = reads(

@@ -11,7 +11,9 @@ test_one_slope = case(
 test_default_slope = case("PReLU", inputs=[X], outputs=[[[[-0.25, 2], [-0.75, 4]]]])
 test_filler = case("PReLU", {"filler": {"value": 2.0}}, inputs=[X], outputs=[[[[-2, 2], [-6, 4]]]])
 test_two_axes = case("PReLU", inputs=[[[-1, -1]]], blobs=[[0.5, 10]], outputs=[[[-0.5, -10]]])
-test_rejects_rank = rejects(
+test_rejects_input_without_channels = rejects(
     "PReLU", inputs=[ramp(3)], text="needs an input of 2 axes or more (N, C, ...), got shape (3,)"
 )
-test_rejects_blob = rejects("PReLU", inputs=[ramp(1, 3)], blobs=[[1, 2]], text="blob 0 (slope) has shape (2,)")
+test_rejects_slope_for_other_number_of_channels = rejects(
+    "PReLU", inputs=[ramp(1, 3)], blobs=[[1, 2]], text="blob 0 (slope) has shape (2,)"
+)

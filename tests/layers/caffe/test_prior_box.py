@@ -149,29 +149,31 @@ def refused(text, dialect=None, **changes):
 
 test_min_size_is_required = refused("parameter 'min_size' is missing", min_size=None, max_size=None)
 test_min_size_is_positive = refused("min_size must be positive, got 0", min_size=0)
-test_rejects_max_size_count = refused(
+test_rejects_more_max_sizes_than_min_sizes = refused(
     "max_size must be given 0 or 1 times, once per min_size, got 2", max_size=[9, 10]
 )
-test_rejects_max_size_exceeds = refused("max_size must exceed its min_size 4, got 3", max_size=3)
+test_rejects_max_size_below_min_size = refused("max_size must exceed its min_size 4, got 3", max_size=3)
 test_ratio_is_positive = refused("aspect_ratio must be positive, got 2, 0", aspect_ratio=[2, 0])
-test_rejects_variance_count = refused("variance must be given 0, 1 or 4 times, got 2", variance=[0.1, 0.2])
+test_rejects_two_variances = refused("variance must be given 0, 1 or 4 times, got 2", variance=[0.1, 0.2])
 test_variance_is_positive = refused("variance must be positive, got 0", variance=0)
-test_rejects_img_size_or_sides = refused(
+test_rejects_img_size_and_img_h_together = refused(
     "give img_size, or img_h and img_w, not both", img_size=8, img_h=8, img_w=8
 )
-test_rejects_img_sides = refused("img_h and img_w go together, got img_h=8 and img_w=0", img_h=8)
-test_rejects_step_or_sides = refused("give step, or step_h and step_w, not both", step=8, step_h=8, step_w=8)
-test_rejects_step_sides = refused("step_h and step_w go together, got step_h=0 and step_w=8", step_w=8)
+test_rejects_img_h_without_img_w = refused("img_h and img_w go together, got img_h=8 and img_w=0", img_h=8)
+test_rejects_step_and_step_h_together = refused(
+    "give step, or step_h and step_w, not both", step=8, step_h=8, step_w=8
+)
+test_rejects_step_w_without_step_h = refused("step_h and step_w go together, got step_h=0 and step_w=8", step_w=8)
 test_step_is_not_negative = refused("step must not be negative, got -1", step=-1)
-test_rejects_opencv_variance = refused(
+test_rejects_opencv_without_variance = refused(
     "parameter 'variance' is missing; OpenCV has no default", "opencv", variance=None
 )
-test_rejects_opencv_lists = refused("width is not supported", "opencv", width=3, height=4)
+test_rejects_opencv_with_list_of_widths = refused("width is not supported", "opencv", width=3, height=4)
 test_rejects_unknown_field = refused("prior_box_param has no field 'box_width'", box_width=3)
-test_rejects_feature_rank = rejects(
+test_rejects_feature_map_without_4_axes = rejects(
     "PriorBox", BASIC, inputs=[ramp(2, 2), IMAGE], text="input 0 must be of shape (N, C, H, W)"
 )
-test_rejects_image_rank = rejects(
+test_rejects_image_without_4_axes = rejects(
     "PriorBox", BASIC, inputs=[CELL, ramp(2, 2)], text="input 1 must be of shape (N, C, H, W), got (2, 2)"
 )
 test_from_text = reads(

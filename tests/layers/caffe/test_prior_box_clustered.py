@@ -30,7 +30,7 @@ test_img_sides = case(
 test_width_is_required = rejects(
     "PriorBoxClustered", {"height": 2}, inputs=[CELL, IMAGE], text="parameter 'width' is missing"
 )
-test_rejects_height_count = rejects(
+test_rejects_fewer_heights_than_widths = rejects(
     "PriorBoxClustered",
     {"width": [1, 2], "height": 3},
     inputs=[CELL, IMAGE],

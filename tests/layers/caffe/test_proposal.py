@@ -110,34 +110,34 @@ def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
     return rejects("Proposal", {**P, **params}, inputs=xs, text=text, **given)
 
 
-test_rejects_no_ratio = rejected({"ratio": []}, "needs at least one ratio and one scale")
+test_rejects_missing_ratio = rejected({"ratio": []}, "needs at least one ratio and one scale")
 test_rejects_negative_ratio = rejected({"ratio": [-1.0, 1.0, 2.0]}, "ratio must be positive, got -1")
-test_rejects_threshold = rejected({"nms_thresh": 1.5}, "nms_thresh must lie in 0..1, got 1.5")
-test_rejects_stride_of_zero = rejected({"feat_stride": 0}, "feat_stride must be at least 1, got 0")
-test_rejects_none_before = rejected({"pre_nms_topn": 0}, "pre_nms_topn must be at least 1, got 0")
-test_rejects_batch = rejected(
+test_rejects_nms_thresh_above_1 = rejected({"nms_thresh": 1.5}, "nms_thresh must lie in 0..1, got 1.5")
+test_rejects_feat_stride_of_0 = rejected({"feat_stride": 0}, "feat_stride must be at least 1, got 0")
+test_rejects_pre_nms_topn_of_0 = rejected({"pre_nms_topn": 0}, "pre_nms_topn must be at least 1, got 0")
+test_rejects_batch_of_two_images = rejected(
     {}, "takes one image, got a batch of 2", inputs=[np.repeat(x, 2, axis=0) for x in inputs()]
 )
-test_rejects_scores = rejected(
+test_rejects_scores_for_other_number_of_anchors = rejected(
     {"scale": [1.0]}, "3 anchors (ratio x scale) need scores of shape (1, 6, 5, 6), got (1, 12, 5, 6)"
 )
-test_rejects_deltas = rejected(
+test_rejects_deltas_for_other_number_of_anchors = rejected(
     {},
     "6 anchors (ratio x scale) need box deltas of shape (1, 24, 5, 6), got (1, 20, 5, 6)",
     inputs=[inputs()[0], noise(1, 20, 5, 6), inputs()[2]],
 )
-test_rejects_info = rejected(
+test_rejects_image_info_without_scale = rejected(
     {}, "needs image height, width and scale, got 2 values", inputs=[*inputs()[:2], np.array([[80, 96]], F)]
 )
-test_rejects_three_outputs = rejected({}, "has at most 2 outputs (rois, scores), got 3", tops=3)
-test_rejects_ascend_field = rejects(
+test_rejects_third_output = rejected({}, "has at most 2 outputs (rois, scores), got 3", tops=3)
+test_rejects_field_of_ascends_layer = rejects(
     "Proposal",
     {"ratio": [1.0], "scale": [1.0], "iou_threshold": 0.7},
     inputs=inputs(),
     text="Ascend's Proposal, with rois of shape (N, 5, post_nms_topn), is not supported",
 )
-test_rejects_ascend_dialect = rejected({}, "Ascend's Proposal", dialect="ascend")
-test_rejects_synopsys = rejects(
+test_rejects_dialect_ascend = rejected({}, "Ascend's Proposal", dialect="ascend")
+test_rejects_dialect_synopsys = rejects(
     "Proposal",
     {"feat_stride": 16, "anchor_base_size": 16, "max_rois": 300},
     inputs=inputs(),

@@ -108,22 +108,26 @@ def rejected(param_str: str, text: str, **given: Any) -> Any:
     return rejects("ProposalLayer", {**P, "param_str": param_str, **given}, inputs=inputs(), text=text)
 
 
-test_rejects_no_stride = rejected("", "param_str must give feat_stride, got ''")
-test_rejects_unknown_key = rejected(
+test_rejects_missing_feat_stride = rejected("", "param_str must give feat_stride, got ''")
+test_rejects_misspelt_key = rejected(
     "'feat_stride': 16, 'scale': [8]", "param_str has no 'scale'; did you mean 'scales'?"
 )
-test_rejects_another_unknown_key = rejected(
+test_rejects_unknown_key = rejected(
     "'feat_stride': 16, 'k': 8", "param_str has no 'k'; it has: feat_stride, scales,"
 )
-test_rejects_no_scale = rejected(
+test_rejects_empty_list_of_scales = rejected(
     "'feat_stride': 16, 'scales': []", "scales must be a list of positive numbers, got []"
 )
-test_rejects_no_number = rejected("'feat_stride': x", "feat_stride must be an integer of at least 1, got 'x'")
-test_rejects_threshold = rejected("'feat_stride': 16, 'nms_thresh': 2", "nms_thresh must lie in 0..1, got 2")
-test_rejects_block_list = rejected(
+test_rejects_feat_stride_that_is_not_a_number = rejected(
+    "'feat_stride': x", "feat_stride must be an integer of at least 1, got 'x'"
+)
+test_rejects_nms_thresh_above_1 = rejected(
+    "'feat_stride': 16, 'nms_thresh': 2", "nms_thresh must lie in 0..1, got 2"
+)
+test_rejects_list_in_block_style = rejected(
     "feat_stride: 16\nscales:\n- 8\n- 16", "param_str must be a mapping of numbers and lists of numbers, got"
 )
-test_rejects_module = rejected(
+test_rejects_class_of_unknown_module = rejected(
     "'feat_stride': 16",
     "the class ProposalLayer of module 'my.layers' is not known, only that of rpn.proposal_layer; define it in a "
     "layers file, registered as ProposalLayer",
@@ -201,13 +205,13 @@ def test_a_class_of_another_module_is_named(tmp_path: Path) -> None:
         anylayer.read(path).compile(engine="onnxruntime")
 
 
-test_rejects_a_batch = rejects(
+test_rejects_batch_of_two_images = rejects(
     "ProposalLayer",
     {**P, "param_str": SMALL},
     inputs=[np.repeat(x, 2, axis=0) for x in inputs()],
     text="takes one image, got a batch of 2",
 )
-test_rejects_two_values = rejects(
+test_rejects_image_info_without_scale = rejects(
     "ProposalLayer",
     {**P, "param_str": SMALL},
     inputs=[*inputs()[:2], ramp(1, 2)],

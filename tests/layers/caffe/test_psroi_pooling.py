@@ -64,11 +64,15 @@ def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
     return rejects("PSROIPooling", params, inputs=given.get("inputs", [ramp(1, 4, 2, 2), ROIS[:1]]), text=text)
 
 
-test_rejects_channels = rejected({"output_dim": 2}, "output_dim=2 with group_size=2 needs 8 channels, got 4")
-test_rejects_group_size = rejected({"group_size": 0}, "group_size must be at least 1, got 0")
-test_rejects_output_dim = rejected({"output_dim": -1}, "output_dim must be at least 1, got -1")
-test_rejects_rois = rejected({}, "rois must be of shape (R, 5), got (1, 7)", inputs=[ramp(1, 4, 2, 2), ramp(1, 7)])
-test_rejects_divide_type = rejected({"divide_type": 1}, "psroi_pooling_param has no field 'divide_type'")
+test_rejects_too_few_channels_for_groups = rejected(
+    {"output_dim": 2}, "output_dim=2 with group_size=2 needs 8 channels, got 4"
+)
+test_rejects_group_size_of_0 = rejected({"group_size": 0}, "group_size must be at least 1, got 0")
+test_rejects_negative_output_dim = rejected({"output_dim": -1}, "output_dim must be at least 1, got -1")
+test_rejects_regions_without_5_values = rejected(
+    {}, "rois must be of shape (R, 5), got (1, 7)", inputs=[ramp(1, 4, 2, 2), ramp(1, 7)]
+)
+test_rejects_unknown_field = rejected({"divide_type": 1}, "psroi_pooling_param has no field 'divide_type'")
 test_scale_is_needed = rejects(
     "PSROIPooling",
     {"output_dim": 1, "group_size": 2},

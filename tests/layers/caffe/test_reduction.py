@@ -11,7 +11,7 @@ test_absolute_sum = case("Reduction", {"operation": "ASUM", "axis": 1}, inputs=[
 test_sum_of_squares = case("Reduction", {"operation": "SUMSQ", "axis": 1}, inputs=[X], outputs=[[30, 6]])
 test_mean = case("Reduction", {"operation": "MEAN", "axis": -1}, inputs=[X], outputs=[[[-0.5, 3.5], [0.5, 0.5]]])
 test_coefficient = case("Reduction", {"coeff": 0.5, "axis": 1}, inputs=[X], outputs=[[3, 1]])
-test_rejects_axis = rejects("Reduction", {"axis": 3}, inputs=[X], text="axis must lie in -3..2")
-test_rejects_operation = rejects(
+test_rejects_axis_beyond_rank = rejects("Reduction", {"axis": 3}, inputs=[X], text="axis must lie in -3..2")
+test_rejects_unknown_operation = rejects(
     "Reduction", {"operation": "MAX"}, inputs=[ramp(2)], text="must be one of SUM, ASUM, SUMSQ, MEAN, got MAX"
 )

@@ -45,30 +45,30 @@ test_ambiguous = rejects(
     inputs=[X],
     text="'Region' can mean 2 things, give dialect=...: darknet: Apply Darknet's region activations",
 )
-test_rejects_tree = rejects(
+test_rejects_softmax_tree = rejects(
     "Region",
     {**ASCEND, "softmax_tree": "tree.txt"},
     inputs=[X],
     text="softmax_tree is not supported, got 'tree.txt'",
 )
-test_rejects_coords = rejects(
+test_rejects_5_coords = rejects(
     "Region",
     {**ASCEND, "coords": 5},
     inputs=[X],
     text="coords must be 4, got 5: with more, Darknet's CPU and GPU disagree",
 )
-test_rejects_darknet_coords = rejects(
+test_rejects_5_coords_of_darknet = rejects(
     "Region", {**DARKNET, "coords": 5}, inputs=[X], text="coords must be 4, got 5"
 )
-test_rejects_intel_coords = rejects(
+test_rejects_1_coordinate_of_intel = rejects(
     "Region", {"num": 2, "coords": 1}, dialect="openvino", inputs=[X], text="coords must be at least 2, got 1"
 )
-test_rejects_channels = rejects(
+test_rejects_too_few_channels_for_boxes = rejects(
     "Region",
     {"boxes": 3, "classes": 3},
     inputs=[X],
     text="3 boxes of 4 coordinates, the objectness and 3 classes make 24 channels, got 16",
 )
-test_rejects_one_output = rejects(
+test_rejects_3_outputs = rejects(
     "Region", ASCEND, inputs=[X], tops=3, text="Region has 1 output, got 3; the layer with 3 outputs is Yolo"
 )

@@ -24,16 +24,16 @@ test_mask_is_required = rejects(
     inputs=[X],
     text="parameter 'mask' is missing: without do_softmax it gives",
 )
-test_rejects_coords = rejects(
+test_rejects_coords_of_0 = rejects(
     "RegionYolo", {**TWO, "coords": 0}, inputs=[X], text="coords must be at least 2, got 0"
 )
-test_rejects_axis = rejects(
+test_rejects_flatten_axis_beyond_rank = rejects(
     "RegionYolo",
     {"region_yolo_param": TWO, "flatten_param": {"axis": 4}},
     inputs=[X],
     text="flatten_param's axis must lie in -4..3 for an input of shape (2, 16, 3, 4), got 4",
 )
-test_rejects_axes_in_order = rejects(
+test_rejects_flatten_axis_after_end_axis = rejects(
     "RegionYolo",
     {"region_yolo_param": TWO, "flatten_param": {"axis": 3, "end_axis": 1}},
     inputs=[X],

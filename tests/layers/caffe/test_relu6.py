@@ -9,7 +9,7 @@ test_slope = case("ReLU6", {"negative_slope": 0.1}, inputs=[X], outputs=[[-0.2, 
 test_slope_of_relu_param = case(
     "ReLU6", {"relu_param": {"negative_slope": 0.1}}, inputs=[X], outputs=[[-0.2, 0, 3, 6]]
 )
-test_rejects_both = rejects(
+test_rejects_slope_in_two_messages = rejects(
     "ReLU6",
     {"relu_param": {"negative_slope": 0.1}, "relu6_param": {"negative_slope": 0.1}},
     inputs=[X],

@@ -59,35 +59,35 @@ test_stride_is_required = rejects("Reorg", dialect="darknet", inputs=[X], text="
 test_stride_is_positive = rejects(
     "Reorg", {"stride": 0}, dialect="darknet", inputs=[X], text="stride must be at least 1, got 0"
 )
-test_rejects_blocks = rejects(
+test_rejects_stride_that_does_not_divide_map = rejects(
     "Reorg",
     {"stride": 2},
     dialect="ascend",
     inputs=[ramp(1, 4, 2, 3)],
     text="stride=2 does not divide 2 x 3 pixels",
 )
-test_rejects_darknet_blocks = rejects(
+test_rejects_darknet_stride_that_does_not_divide_map = rejects(
     "Reorg",
     {"stride": 2},
     dialect="darknet",
     inputs=[ramp(1, 4, 5, 2)],
     text="stride=2 does not divide 5 x 2 pixels",
 )
-test_rejects_groups = rejects(
+test_rejects_channels_that_stride_squared_does_not_divide = rejects(
     "Reorg",
     {"stride": 2},
     dialect="darknet",
     inputs=[ramp(1, 6, 2, 2)],
     text="stride=2 squared does not divide 6 channels",
 )
-test_rejects_reverse_groups = rejects(
+test_rejects_reversed_channels_that_stride_squared_does_not_divide = rejects(
     "Reorg",
     {"stride": 2, "reverse": True},
     dialect="ascend",
     inputs=[ramp(1, 6, 2, 2)],
     text="stride=2 squared does not divide 6 channels",
 )
-test_rejects_rank = rejects(
+test_rejects_input_without_4_axes = rejects(
     "Reorg", {"stride": 2}, dialect="darknet", inputs=[ramp(4, 2, 2)], text="must be of shape (N, C, H, W)"
 )
 test_ascend_text = reads(

@@ -82,19 +82,19 @@ test_factor = case("Resample", {"factor": 2}, inputs=[X], outputs=[filtered(X, 1
 test_needs_a_size = rejects(
     "Resample", inputs=[X], text="the size is missing: give height and width, or a second input"
 )
-test_rejects_whole_size = rejects(
+test_rejects_factor_that_gives_fractional_size = rejects(
     "Resample", {"factor": 1.5}, inputs=[X], text="factor=1.5 must give whole sizes, got 7.5 x 9 for 5 x 6"
 )
-test_rejects_area = rejects(
+test_rejects_type_area = rejects(
     "Resample",
     {"type": "AREA", "height": 2, "width": 2},
     inputs=[X],
     text="type AREA is not defined by the reference",
 )
-test_rejects_half_a_size = rejects(
+test_rejects_height_without_width = rejects(
     "Resample", {"height": 2}, inputs=[X], text="the output must have 1..32768 rows and columns, got 2 x 0"
 )
-test_rejects_nearest_outside = rejects(
+test_rejects_factors_that_differ_too_much_for_nearest = rejects(
     "Resample",
     {"type": "NEAREST", "height": 1, "width": 12},
     inputs=[X],

@@ -23,17 +23,21 @@ test_last_axis = _case([2, 2], (2, 3, 2, 2), axis=-2)
 test_zero_counts_from_the_axis = _case([0, 4, 1], (2, 3, 4, 1), axis=1)
 test_scalar = case("Reshape", {"shape": {}}, inputs=[ramp(1, 1)], outputs=[ramp(1).reshape(())])
 test_does_not_divide = _rejects("the 24 elements of (2, 3, 4) do not divide by the sizes [5, -1]", [5, -1])
-test_rejects_count = _rejects("shape [2, 5] has 10 elements, the input's (2, 3, 4) has 24", [2, 5])
-test_rejects_two_inferred = _rejects("shape may have one -1, got [-1, -1]", [-1, -1])
-test_rejects_negative = _rejects("sizes must be positive, 0 or -1, got [-2]", [-2])
-test_rejects_nothing_to_copy = _rejects(
+test_rejects_shape_with_other_number_of_elements = _rejects(
+    "shape [2, 5] has 10 elements, the input's (2, 3, 4) has 24", [2, 5]
+)
+test_rejects_two_inferred_sizes = _rejects("shape may have one -1, got [-1, -1]", [-1, -1])
+test_rejects_negative_size = _rejects("sizes must be positive, 0 or -1, got [-2]", [-2])
+test_rejects_copied_size_beyond_rank = _rejects(
     "shape has a 0 at place 3, but the input (2, 3, 4) has no axis 3 to copy", [2, 3, 4, 0]
 )
-test_rejects_axis = _rejects("axis must lie in -4..3 for an input of shape (2, 3, 4), got 4", [1], axis=4)
-test_rejects_num_axes = _rejects(
+test_rejects_axis_beyond_rank = _rejects(
+    "axis must lie in -4..3 for an input of shape (2, 3, 4), got 4", [1], axis=4
+)
+test_rejects_num_axes_beyond_rank = _rejects(
     "axis=1 and num_axes=3 reach past the input's shape (2, 3, 4)", [1], axis=1, num_axes=3
 )
-test_rejects_in_place = _rejects("cannot work in place", [-1], in_place=True)
+test_rejects_work_in_place = _rejects("cannot work in place", [-1], in_place=True)
 test_read = reads(
     'layer { name: "r" type: "Reshape" bottom: "in0" top: "y" reshape_param { shape { dim: 0 dim: -1 } } }',
     axis=0,

@@ -21,13 +21,13 @@ test_needs_an_axis = rejects(
     "Reverse", inputs=[ramp(3)], text="axis is missing: forks of Caffe take axis 0, refuse, or"
 )
 test_synopsys_needs_an_axis = rejects("Reverse", dialect="synopsys", inputs=[ramp(3)], text="axis is missing")
-test_rejects_range = rejects(
+test_rejects_axis_beyond_rank = rejects(
     "Reverse", {"axis": 2}, inputs=[ramp(2, 3)], text="axis=2 must lie in -2..1 for shape (2, 3)"
 )
-test_rejects_negative_range = rejects(
+test_rejects_negative_axis_beyond_rank = rejects(
     "Reverse", {"axis": -3}, inputs=[ramp(2, 3)], text="axis=-3 must lie in -2..1"
 )
-test_rejects_twice = rejects(
+test_rejects_repeated_axis = rejects(
     "Reverse", {"axis": [1, -1]}, inputs=[ramp(2, 3)], text="axis names an axis twice: 1, -1"
 )
 test_from_text = reads(

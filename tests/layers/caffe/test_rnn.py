@@ -64,7 +64,7 @@ def test_known_cont_of_whole_sequences_is_one_operator() -> None:
     assert sum(o.op == "RNN" for o in graph.ops) == 1
 
 
-test_rejects_exposed_outputs = rejects(
+test_rejects_missing_state_output_with_expose_hidden = rejects(
     "RNN",
     {"num_output": D, "expose_hidden": 1},
     inputs=[X, CONT, FIRST],

@@ -119,45 +119,45 @@ test_ambiguous = rejects(
     inputs=[X, WHOLE],
     text="'ROIAlign' can mean 3 things, give dialect=...: ascend: Compute the mean of interpolated",
 )
-test_rejects_synopsys = rejects(
+test_rejects_dialect_synopsys = rejects(
     "ROIAlign",
     POOL,
     dialect="synopsys",
     inputs=[X, WHOLE],
     text="synopsys-caffe's ROIAlign (the maximum of four fixed samples",
 )
-test_rejects_mode_range = rejects(
+test_rejects_roi_end_mode_above_3 = rejects(
     "ROIAlign", {**POOL, "roi_end_mode": 4}, inputs=[X, WHOLE], text="roi_end_mode must lie in 0..3, got 4"
 )
-test_rejects_pooled = rejects(
+test_rejects_pooled_w_of_0 = rejects(
     "ROIAlign",
     {"pooled_h": 2},
     dialect="ascend",
     inputs=[X, WHOLE],
     text="pooled_h and pooled_w must be positive, got 2 and 0",
 )
-test_rejects_scale = rejects(
+test_rejects_spatial_scale_of_0 = rejects(
     "ROIAlign",
     {**POOL, "spatial_scale": 0},
     dialect="ascend",
     inputs=[X, WHOLE],
     text="spatial_scale must be positive, got 0",
 )
-test_rejects_rois_of_four = rejects(
+test_rejects_regions_without_image_index = rejects(
     "ROIAlign",
     POOL,
     dialect="ascend",
     inputs=[X, [[0, 0, 3, 3]]],
     text="input 1 must be of shape (K, 5): image, x1, y1, x2, y2, got (1, 4)",
 )
-test_rejects_rois_of_a_proposal = rejects(
+test_rejects_regions_as_ascends_proposal_returns_them = rejects(
     "ROIAlign",
     POOL,
     dialect="ascend",
     inputs=[X, ramp(1, 5, 3)],
     text="got (1, 5, 3); bring it there with Permute and Reshape",
 )
-test_rejects_map_rank = rejects(
+test_rejects_map_without_4_axes = rejects(
     "ROIAlign", POOL, dialect="ascend", inputs=[X[0], WHOLE], text="must be of shape (N, C, H, W)"
 )
 test_from_text = reads(

@@ -72,15 +72,15 @@ def rejected(params: dict[str, Any], text: str, rois: Array = ROIS, x: Array | N
     return rejects("ROIPooling", params, inputs=[ramp(2, 1, 4, 4) if x is None else x, rois], text=text, **given)
 
 
-test_rejects_pooled_size = rejects(
+test_rejects_pooled_w_of_0 = rejects(
     "ROIPooling", {"pooled_h": 2}, inputs=[ramp(1, 1, 4, 4), ROIS], text="pooled_w must be at least 1, got 0"
 )
-test_rejects_roi_shape = rejected({}, "rois must be of shape (R, 5), got (7, 4)", ROIS[:, :4])
-test_rejects_map_shape = rejected({}, "needs an input (N, C, H, W), got shape (4, 4)", x=ramp(4, 4))
-test_rejects_one_of_two_scales = rejected(
+test_rejects_regions_without_image_index = rejected({}, "rois must be of shape (R, 5), got (7, 4)", ROIS[:, :4])
+test_rejects_map_without_4_axes = rejected({}, "needs an input (N, C, H, W), got shape (4, 4)", x=ramp(4, 4))
+test_rejects_spatial_scale_h_without_spatial_scale_w = rejected(
     {"spatial_scale_h": 0.5}, "spatial_scale_h and spatial_scale_w must be given together"
 )
-test_rejects_scales_that_contradict = rejected(
+test_rejects_spatial_scales_that_contradict = rejected(
     {"spatial_scale": 1.0, "spatial_scale_h": 0.5, "spatial_scale_w": 0.25},
     "spatial_scale=1 contradicts spatial_scale_h=0.5 and spatial_scale_w=0.25",
 )
@@ -106,6 +106,6 @@ test_pad_ratio_of_zero = case(
     inputs=[_X, ROIS[:, :, None, None]],
     outputs=[reference(_X, ROIS, 3, 2, (0.5, 0.5))],
 )
-test_rejects_mscnn_bins = rejects(
+test_rejects_pooled_h_of_0_in_mscnn = rejects(
     "ROIPooling", {"pad_ratio": 0.25, "pooled_w": 2}, inputs=[_X, ROIS], text="pooled_h must be at least 1, got 0"
 )

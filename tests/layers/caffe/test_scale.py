@@ -30,10 +30,12 @@ test_fillers = case(
     inputs=[X],
     outputs=[X * 2 + 1],
 )
-test_rejects_shape = rejects(
+test_rejects_scale_that_does_not_fit_axis = rejects(
     "Scale",
     inputs=[X, ramp(2)],
     text="a scale of shape (2,) does not fit the input (2, 3, 2) from axis 1 on, which needs (3,)",
 )
-test_rejects_num_axes = rejects("Scale", {"num_axes": -2}, inputs=[X], text="num_axes must be -1 or more, got -2")
+test_rejects_num_axes_below_minus_1 = rejects(
+    "Scale", {"num_axes": -2}, inputs=[X], text="num_axes must be -1 or more, got -2"
+)
 test_bias_missing = rejects("Scale", {"bias_term": True}, inputs=[X], blobs=[S], text="blob 1 (bias) is missing")

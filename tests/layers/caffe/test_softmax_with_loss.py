@@ -26,10 +26,10 @@ test_axis = case(
     inputs=[[[0, 0]], [1]],
     outputs=[np.float32(np.log(2))],
 )
-test_rejects_labels = rejects(
+test_rejects_fewer_labels_than_scores = rejects(
     "SoftmaxWithLoss", {"loss_param": {}}, inputs=[X, ramp(2)], text="scores (2, 3, 4) need 8 labels, got 2"
 )
-test_rejects_weights = rejects(
+test_rejects_second_output_without_loss_weights = rejects(
     "SoftmaxWithLoss",
     {"loss_param": {}},
     inputs=[X, LABELS],

@@ -20,7 +20,7 @@ test_border_mixes = case(
     inputs=[ramp(1, 1, 3, 4)],
     outputs=[[[[[2, 3, 4, 5], [6, 7, 8, 9], [9, 9.5, 10, 10.5]]]]],
 )
-test_rejects_count = rejects(
+test_rejects_affine_transform_without_6_values = rejects(
     "SpatialTransform",
     {"affine_transform": MAP[:4]},
     inputs=[X],

@@ -82,26 +82,30 @@ def refused(text, fields, *inputs):
 test_theta_is_required = refused(
     "input 1 is missing: it contains the 2 values of theta that the file does not give", FIXED, X
 )
-test_rejects_theta_count = refused(
+test_rejects_more_parameters_than_are_not_fixed = refused(
     "input 1 must have 2 values for each of 2 images (6 less those given), got shape (2, 6)", FIXED, X, T
 )
-test_rejects_theta_batch = refused("input 1 must have 6 values for each of 1 images", {}, X[:1], T)
-test_rejects_empty = refused("the output must have 1..32768 rows and columns, got 0 x 8", {"output_H": 0}, X, T)
-test_rejects_affine_only = refused(
+test_rejects_parameters_for_other_number_of_images = refused(
+    "input 1 must have 6 values for each of 1 images", {}, X[:1], T
+)
+test_rejects_empty_output = refused(
+    "the output must have 1..32768 rows and columns, got 0 x 8", {"output_H": 0}, X, T
+)
+test_rejects_projective_transformation = refused(
     "transform_type must be 'affine', got 'projective'", {"transform_type": "projective"}, X, T
 )
-test_rejects_bilinear_only = refused(
+test_rejects_nearest_neighbour_sampling = refused(
     "sampler_type must be 'bilinear', got 'nearest'", {"sampler_type": "nearest"}, X, T
 )
-test_rejects_rank = refused("input 0 must be of shape (N, C, H, W)", {}, X[0], T)
+test_rejects_input_without_4_axes = refused("input 0 must be of shape (N, C, H, W)", {}, X[0], T)
 test_rejects_unknown_field = refused("st_param has no field 'de_transform'", {"de_transform": "x"}, X, T)
-test_rejects_one_message = rejects(
+test_rejects_both_parameter_messages = rejects(
     "SpatialTransformer",
     {"st_param": {"output_H": 4}, "spatial_transform_param": {"output_h": 4}},
     inputs=[X, T],
     text="st_param and spatial_transform_param mean the same: give only one of them",
 )
-test_rejects_ascend_field = rejects(
+test_rejects_field_spelt_as_in_the_other_message = rejects(
     "SpatialTransformer",
     {"spatial_transform_param": {"output_H": 3}},
     inputs=[X, T],

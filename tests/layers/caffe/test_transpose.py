@@ -8,7 +8,9 @@ test_rank_2 = case("Transpose", {"dim": [1, 0]}, inputs=[X[0, 0]], outputs=[X[0,
 test_missing = rejects(
     "Transpose", inputs=[X], text="dim must name each axis of shape (2, 3, 4, 5) once, 0..3, got []"
 )
-test_rejects_twice = rejects("Transpose", {"dim": [0, 1, 1, 2]}, inputs=[X], text="once, 0..3, got [0, 1, 1, 2]")
-test_rejects_in_place = rejects(
+test_rejects_repeated_axis = rejects(
+    "Transpose", {"dim": [0, 1, 1, 2]}, inputs=[X], text="once, 0..3, got [0, 1, 1, 2]"
+)
+test_rejects_work_in_place = rejects(
     "Transpose", {"dim": [0, 1, 2, 3]}, inputs=[X], in_place=True, text="cannot work in place"
 )

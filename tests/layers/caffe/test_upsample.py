@@ -93,10 +93,10 @@ test_two_bare_inputs_are_ambiguous = rejects(
     inputs=[X, X],
     text="'Upsample' can mean 2 things, give dialect=...: segnet or synopsys: Undo a maximum pooling",
 )
-test_rejects_fits_none = rejects(
+test_rejects_field_of_no_dialect = rejects(
     "Upsample", {"factor": 2}, inputs=[X], text="upsample_param has no field 'factor'"
 )
-test_rejects_darknet_scale_alone = rejects(
+test_rejects_scale_without_stride_that_two_dialects_read_differently = rejects(
     "Upsample",
     {"scale": 2},
     dialect="darknet",
@@ -110,10 +110,10 @@ test_ascend_has_no_negative_stride = rejects(
 test_darknet_stride_divides = rejects(
     "Upsample", {"stride": -2}, dialect="darknet", inputs=[X], text="stride=-2 does not divide 2 x 3"
 )
-test_rejects_ascend_rank = rejects(
+test_rejects_ascend_input_without_4_axes = rejects(
     "Upsample", {"stride": 2}, inputs=[[1, 2]], text="input 0 must be of shape (N, C, H, W), got (2,)"
 )
-test_rejects_huge = rejects(
+test_rejects_huge_output = rejects(
     "Upsample", {"stride": 100000}, inputs=[X], text="1..32768 rows and columns, got 200000 x 300000"
 )
 test_spatial_scale_is_whole = rejects(
@@ -124,20 +124,20 @@ test_spatial_scale_is_whole = rejects(
     text="scale must be an integer of at least 1, got 1.5",
 )
 test_caffe2onnx_needs_a_scale = rejects("Upsample", dialect="caffe2onnx", inputs=[X], text="of at least 1, got 0")
-test_rejects_spatial_rank = rejects(
+test_rejects_input_without_spatial_axes = rejects(
     "Upsample",
     {"scale": 2},
     dialect="mobilenet-yolo",
     inputs=[[1, 2]],
     text="must be of shape (..., H, W), got (2,)",
 )
-test_rejects_mask_shape = rejects(
+test_rejects_mask_of_other_shape = rejects(
     "Upsample",
     {"scale": 2},
     inputs=[POOLED, X],
     text="the mask (input 1) must have the shape of input 0, (1, 2, 2, 2), got (1, 2, 2, 3)",
 )
-test_rejects_unpool_scale = rejects(
+test_rejects_unpooling_scale_of_1 = rejects(
     "Upsample", {"scale": 1}, inputs=[POOLED, MASK], text="the scale must be at least 2, got 1 x 1"
 )
 test_unpool_pad_out_needs_2 = rejects(
@@ -146,7 +146,7 @@ test_unpool_pad_out_needs_2 = rejects(
     inputs=[POOLED, MASK],
     text="pad_out_h and pad_out_w go with a scale of 2, got 3 x 3",
 )
-test_rejects_unpool_one_scale = rejects(
+test_rejects_unpooling_with_scale_h_alone = rejects(
     "Upsample",
     {"scale_h": 2},
     inputs=[POOLED, MASK],

@@ -8,6 +8,6 @@ test_default_is_identity = case("UpsampleDarknet", inputs=[X], outputs=[X])
 test_stride_is_positive = rejects(
     "UpsampleDarknet", {"stride": 0}, inputs=[X], text="stride must be at least 1, got 0"
 )
-test_rejects_rank = rejects(
+test_rejects_input_without_4_axes = rejects(
     "UpsampleDarknet", {"stride": 2}, inputs=[[1]], text="input 0 must be of shape (N, C, H, W), got (1,)"
 )

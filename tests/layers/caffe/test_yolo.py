@@ -81,22 +81,22 @@ def test_length_of_buffers() -> None:
     assert shapes == [(1, 12, 192), (1, 528), (1, 80, 528)]
 
 
-test_rejects_channels = rejects(
+test_rejects_too_few_channels_for_boxes = rejects(
     "Yolo",
     {**SMALL, "classes": 4},
     inputs=[X],
     tops=3,
     text="2 boxes of 4 coordinates, the objectness and 4 classes make 18 channels, got 16",
 )
-test_rejects_outputs = rejects(
+test_rejects_missing_outputs = rejects(
     "Yolo", SMALL, inputs=[X], tops=1, text="three outputs (coordinates, objectness, classes), got 1"
 )
-test_rejects_coords = rejects("Yolo", {**SMALL, "coords": 5}, inputs=[X], tops=3, text="coords must be 4, got 5")
-test_rejects_classes = rejects(
+test_rejects_5_coords = rejects("Yolo", {**SMALL, "coords": 5}, inputs=[X], tops=3, text="coords must be 4, got 5")
+test_rejects_too_many_classes = rejects(
     "Yolo", {"classes": 1025}, inputs=[X], tops=3, text="classes must lie in 1..1024, got 1025"
 )
-test_rejects_boxes = rejects("Yolo", {"boxes": 0}, inputs=[X], tops=3, text="boxes must be at least 1, got 0")
-test_rejects_version = rejects(
+test_rejects_boxes_of_0 = rejects("Yolo", {"boxes": 0}, inputs=[X], tops=3, text="boxes must be at least 1, got 0")
+test_rejects_unknown_yolo_version = rejects(
     "Yolo", {"yolo_version": "V5"}, inputs=[X], tops=3, text="yolo_version must be 'V2' or 'V3', got 'V5'"
 )
 test_from_text = reads(

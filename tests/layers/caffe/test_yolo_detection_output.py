@@ -64,17 +64,19 @@ test_num_classes_is_needed = rejects(
     inputs=[noise(1, 125, 2, 2)],
     text="parameter 'num_classes' is missing",
 )
-test_rejects_no_class = rejected({"num_classes": 0}, "num_classes must be at least 1, got 0")
-test_rejects_no_box = rejected({"num_box": 0}, "num_box must be at least 1, got 0")
-test_rejects_coords = rejected({"coords": 5}, "coords must be 4, got 5")
-test_rejects_threshold_of_zero = rejected({"nms_threshold": 0.0}, "nms_threshold must lie between 0 and 1, got 0")
-test_rejects_threshold_of_one = rejected({"nms_threshold": 1.0}, "nms_threshold must lie between 0 and 1, got 1")
-test_rejects_odd_biases = rejected({"biases": [1, 2, 3]}, "biases must be pairs of width and height, got 3 values")
-test_rejects_few_biases = rejected({"biases": [1, 2]}, "num_box=2 needs 4 biases, got 2")
-test_rejects_batch = rejected({}, "takes one image, got a batch of 2", noise(2, 16, 4, 4))
-test_rejects_channels = rejected(
+test_rejects_num_classes_of_0 = rejected({"num_classes": 0}, "num_classes must be at least 1, got 0")
+test_rejects_num_box_of_0 = rejected({"num_box": 0}, "num_box must be at least 1, got 0")
+test_rejects_5_coords = rejected({"coords": 5}, "coords must be 4, got 5")
+test_rejects_nms_threshold_of_0 = rejected({"nms_threshold": 0.0}, "nms_threshold must lie between 0 and 1, got 0")
+test_rejects_nms_threshold_of_1 = rejected({"nms_threshold": 1.0}, "nms_threshold must lie between 0 and 1, got 1")
+test_rejects_odd_number_of_biases = rejected(
+    {"biases": [1, 2, 3]}, "biases must be pairs of width and height, got 3 values"
+)
+test_rejects_fewer_biases_than_boxes = rejected({"biases": [1, 2]}, "num_box=2 needs 4 biases, got 2")
+test_rejects_batch_of_two_images = rejected({}, "takes one image, got a batch of 2", noise(2, 16, 4, 4))
+test_rejects_channels_that_do_not_fit_boxes = rejected(
     {}, "2 boxes of 5 + num_classes=3 values need 16 channels, got 17", noise(1, 17, 4, 4)
 )
-test_rejects_rank = rejected({}, "needs an input (1, C, H, W), got shape (16, 4)", noise(16, 4))
-test_rejects_square = rejected({}, "needs square maps, got 4 x 5", noise(1, 16, 4, 5))
-test_rejects_three_maps = rejected({}, "takes one or two maps, got 3", *[noise(1, 16, 4, 4)] * 3)
+test_rejects_input_without_batch = rejected({}, "needs an input (1, C, H, W), got shape (16, 4)", noise(16, 4))
+test_rejects_map_that_is_not_square = rejected({}, "needs square maps, got 4 x 5", noise(1, 16, 4, 5))
+test_rejects_third_map = rejected({}, "takes one or two maps, got 3", *[noise(1, 16, 4, 4)] * 3)

@@ -73,16 +73,22 @@ test_num_classes_is_needed = rejects(
     inputs=[noise(1, 16, 2, 2)],
     text="parameter 'num_classes' is missing",
 )
-test_rejects_no_group = rejected({"mask_group_num": 0}, "mask_group_num must be at least 1, got 0")
-test_rejects_mask_size = rejected(
+test_rejects_mask_group_num_of_0 = rejected({"mask_group_num": 0}, "mask_group_num must be at least 1, got 0")
+test_rejects_mask_values_for_other_number_of_boxes = rejected(
     {"mask": [0, 1, 2]}, "mask_group_num=1 groups of num_box=2 need 2 mask values, got 3"
 )
-test_rejects_mask_beyond_the_biases = rejected({"mask": [0, 4]}, "mask 4 needs 10 biases, got 8")
-test_rejects_few_scales = rejected({"anchors_scale": []}, "mask_group_num=1 needs as many anchors_scale, got 0")
-test_rejects_maps = rejected({}, "mask_group_num=1 needs as many inputs, got 2", *[noise(1, 16, 4, 4)] * 2)
-test_rejects_batch = rejected({}, "takes one image, got a batch of 3", noise(3, 16, 4, 4))
-test_rejects_channels = rejected(
+test_rejects_mask_beyond_biases = rejected({"mask": [0, 4]}, "mask 4 needs 10 biases, got 8")
+test_rejects_missing_anchors_scale = rejected(
+    {"anchors_scale": []}, "mask_group_num=1 needs as many anchors_scale, got 0"
+)
+test_rejects_more_maps_than_groups = rejected(
+    {}, "mask_group_num=1 needs as many inputs, got 2", *[noise(1, 16, 4, 4)] * 2
+)
+test_rejects_batch_of_three_images = rejected({}, "takes one image, got a batch of 3", noise(3, 16, 4, 4))
+test_rejects_too_many_channels_for_boxes = rejected(
     {}, "2 boxes of 5 + num_classes=3 values need 16 channels, got 24", noise(1, 24, 4, 4)
 )
-test_rejects_threshold = rejected({"nms_threshold": 1.0}, "nms_threshold must lie between 0 and 1, got 1")
-test_rejects_gaussian = rejected({"gaussian_box": 1}, "yolov3_detection_output_param has no field 'gaussian_box'")
+test_rejects_nms_threshold_of_1 = rejected({"nms_threshold": 1.0}, "nms_threshold must lie between 0 and 1, got 1")
+test_rejects_gaussian_box = rejected(
+    {"gaussian_box": 1}, "yolov3_detection_output_param has no field 'gaussian_box'"
+)
