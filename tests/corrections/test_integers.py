@@ -219,7 +219,7 @@ def test_numpy_and_engines_refuse_the_same_index(tmp_path: Path) -> None:
     (tmp_path / "n.onnx").write_bytes(model.SerializeToString())
     net = anylayer.read(tmp_path / "n.onnx")
     for engine in ALL:
-        with pytest.raises(anylayer.AnyLayerError, match="out of|is outside"):
+        with pytest.raises(anylayer.AnyLayerError, match=r"out of|is outside"):
             net.compile(engine)({"x": noise(3), "i": np.array([0, 1, -4])})
 
 
