@@ -13,8 +13,11 @@ from onnx import TensorProto, helper
 
 import anylayer
 from anylayer.corrections import corrected
+from anylayer.optimize.simplify import simplify
+from anylayer.testing import run_graph
 from anylayer.tracing import record
 from tests.corrections.harness import in_process, noise, run, traced, whole
+from tests.engine_names import GENERAL
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
@@ -99,6 +102,20 @@ def test_sign_of_selected_zero_is_kept(function: Callable[..., Any]) -> None:
         want = function(*ZEROS)
         (got,) = run("onnxruntime", function, *ZEROS)
     assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f")
+
+
+@pytest.mark.parametrize("engine", GENERAL)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("simplified", [False, True])
+def test_sign_of_zero_in_a_sum_that_begins_with_zero(engine: str, dtype: Any, simplified: bool) -> None:
+    x = np.array([[0, -0.0, 1, 0], [0, -0.0, 1, -0.0]], dtype)
+
+    def function(x: Any) -> Any:
+        return np.signbit(sum(row * -2 for row in x))
+
+    graph = traced(function, x)
+    (got,) = run_graph(simplify(graph, engine) if simplified else graph, [x], engine)
+    assert np.array_equal(got, function(x))
 
 
 def test_where_is_not_corrected_if_nothing_divides_by_it() -> None:

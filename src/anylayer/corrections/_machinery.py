@@ -128,21 +128,6 @@ class Corrector(Rewriter):
         return values_before(self._old.ops, is_step, lambda o: not o.domain and o.op in _ELEMENTWISE, kind="f")
 
     @cached_property
-    def before_divisors(self) -> set[Value]:
-        """The float values of the old graph of which the sign of zero can decide the sign of an infinity.
-
-        They are divisors, or lead to one through operators that keep each element apart.
-        """
-
-        def is_division(o: Op) -> bool:
-            return not o.domain and o.op == "Div"
-
-        def passes(o: Op) -> bool:
-            return not o.domain and o.op in _ELEMENTWISE
-
-        return values_before(self._old.ops, is_division, passes, kind="f", index=1)
-
-    @cached_property
     def has_infinity(self) -> bool:
         """Whether a constant of the old graph with at most 4096 elements has an infinite one."""
         constants = (v.const for o in self._old.ops for v in o.inputs if v is not None and v.const is not None)

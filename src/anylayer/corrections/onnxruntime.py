@@ -51,6 +51,22 @@ def _resize(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Resize", o.inputs, **kept) if len(kept) < len(o.attrs) else None
 
 
+@correction("onnxruntime", "Add")
+@correction("openvino", "Add")
+def _zero_added(new: Corrector, o: Op) -> list[Value] | None:
+    """Turn -0 into 0 by Where where x + 0 does so before a division: the engine removes the addition."""
+    if new.old.outputs[0] not in new.before_divisors:
+        return None
+    for x, zeros in (o.inputs, o.inputs[::-1]):
+        if x is None or zeros is None or zeros.const is None or zeros.const.any() or zeros.const.size == 0:
+            continue
+        if x.shape == o.outputs[0].shape:
+            zero = new.constant(np.zeros((), x.dtype))
+            is_zero = new.step(o, "Equal", [x, zero], x.shape, bool)
+            return new.emit(o, "Where", [is_zero, zero, x])
+    return None
+
+
 @correction("onnxruntime", "Where")
 def _zeros_of_where(new: Corrector, o: Op) -> list[Value] | None:
     """Keep the sign of zeros that Where selects from its first branch: ONNX Runtime returns 0 for -0 there.

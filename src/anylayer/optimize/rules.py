@@ -135,6 +135,18 @@ class Rewriter:
 
         return values_before(self._old.ops, is_step, lambda o: o.op not in _MIXES)
 
+    @cached_property
+    def before_divisors(self) -> set[Value]:
+        """The float values of the old graph of which the sign of a zero can decide the sign of an infinity.
+
+        They are divisors, or lead to one. The search ends at operators that sum many elements.
+        """
+
+        def is_division(o: Op) -> bool:
+            return not o.domain and o.op == "Div"
+
+        return values_before(self._old.ops, is_division, lambda o: o.op not in _MIXES, kind="f", index=1)
+
     def feeds_step(self, o: Op) -> bool:
         """Return whether a last bit of the operator's result can decide a floor, a comparison or the like.
 
