@@ -91,9 +91,10 @@ class Net:
         self._changes = registry.changes()
         net = self._net = source.read(registry.registered())
         self._table, self._layouts = table_of(net.network), layouts_of(net.network)
-        self._default = tuple(self._table.entries[-1].values[:1])
+        last = self._table.last
+        self._default = tuple(last.values[:1]) if last is not None and last.number else ()
         inputs = net.network.inputs
-        self._names = {name: name for name in inputs}
+        self._names = dict(zip(self._names or inputs, inputs))
         self._dtypes = {
             name: kind.dtype if kind is not None else net.network.dtypes.get(name, np.dtype(np.float32))
             for name, kind in inputs.items()
@@ -281,7 +282,7 @@ class Net:
         return names[name]
 
     @converted
-    def setInput(self, blob: Any, name: str = "", scalefactor: float = 1.0, mean: Numbers = ()) -> None:
+    def setInput(self, blob: Any, name: str = "", scalefactor: float = 1.0, mean: Numbers | None = None) -> None:
         """Set an input, the first one by default, to (blob - mean) * scalefactor. `mean` is per channel."""
         if self._source is not None or self._net is None:
             self._checked()
@@ -289,8 +290,8 @@ class Net:
         array = np.asarray(blob)
         if array.dtype.kind not in "biuf":
             raise InputError(f"input '{key}' must be an array of numbers, got {array.dtype}")
-        if scalefactor != 1.0 or np.any(mean):
-            array = _scaled(array, scalefactor, scalar(mean))
+        if scalefactor != 1.0 or mean is not None:
+            array = _scaled(array, scalefactor, scalar(() if mean is None else mean))
         if array.ndim == 4 and self._layouts.get(key) == "NHWC":
             array = array.transpose(_TO_FILE)
         own = self._given.get(key)
@@ -319,6 +320,7 @@ class Net:
             named = rest.pop(0)
         elif rest:
             blobs = rest.pop(0)
+            blobs = () if blobs is None else blobs
             name = rest.pop(0) if rest else name
         names = named if named is not None else name if name is not None else ""
         if isinstance(names, str):
@@ -345,7 +347,9 @@ class Net:
     def _find(self, name: str) -> Entry:
         """Return a layer whose output is asked for: by its name, or the last one for ""."""
         self._checked()
-        entry = self._table.find(name) if name else self._table.entries[-1]
+        entry = (
+            self._table.find(name) if name else need_value(self._table.last, "the network is empty", InputError)
+        )
         need(entry.number > 0, "the input layer has no output to compute", InputError)
         need(entry.values, f"layer '{entry.name}' has no outputs", InputError)
         return entry
@@ -380,6 +384,13 @@ class Net:
         return model
 
     # How it is built
+
+    @staticmethod
+    def readFromModelOptimizer(xml: Any, bin: Any) -> Net:
+        """Read an OpenVINO model; see readNetFromModelOptimizer."""
+        from anylayer.opencv.read import readNetFromModelOptimizer
+
+        return readNetFromModelOptimizer(xml, bin)
 
     @converted
     def addLayer(self, *args: Any) -> NoReturn:

@@ -60,14 +60,18 @@ class Entry:
 
 @dataclass(slots=True)
 class Table:
-    """The layers of a network by number. `outputs` are those whose values no other layer reads."""
+    """The layers of a network by number. `outputs` are those whose values are the network's outputs. `last` is the
+    layer whose output a plain forward() returns: the last one by default."""
 
     entries: list[Entry]
     outputs: list[Entry]
+    last: Entry | None = None
     by_name: dict[str, Entry] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.by_name = {entry.name: entry for entry in self.entries}
+        if self.last is None and self.entries:
+            self.last = self.entries[-1]
 
     def find(self, layer: int | str) -> Entry:
         """Return a layer by its number or name. Raises InputError where there is none."""
@@ -84,18 +88,36 @@ def table_of(network: Network) -> Table:
     """Return the table of a network.
 
     Caffe's layers have OpenCV's names, types and numbers. In networks of other formats, nodes that compute
-    constants are left out; types are the file's. Nodes of ONNX have OpenCV's names, and each output of the network
-    is one more layer.
+    constants are left out; types are the file's. Nodes of ONNX have OpenCV's names. An output of the network whose
+    name is not that of its node is one more layer, as in OpenCV.
     """
+    entries = _entries(network)
+    if network.format in ("caffe", "tensorflow"):
+        consumed = {name for node in network.nodes for name in node.inputs}
+        return Table(entries, [e for e in entries[1:] if e.values and consumed.isdisjoint(e.values)])
+    outputs = []
+    producers = {value: entry for entry in entries[1:] for value in entry.values}
+    for name, value in network.outputs.items():
+        entry = producers.get(value)
+        if entry is None or entry.name != name:
+            entry = Entry(len(entries), name, "Identity", [value])
+            entries.append(entry)
+        outputs.append(entry)
+    return Table(entries, outputs, outputs[-1] if outputs else None)
+
+
+def _entries(network: Network) -> list[Entry]:
+    """Return the layers of a network's nodes, after the input layer."""
     entries = [Entry(0, INPUT, "", list(network.inputs))]
     names: Counter[str] = Counter()
     constants: set[str] = {""}
-    caffe, onnx = network.format == "caffe", network.format == "onnx"
-    for node in network.nodes:
+    caffe = network.format == "caffe"
+    prefix = "onnx_node!" if network.format == "onnx" else ""
+    for node in _depth_first(network) if network.format == "tensorflow" else network.nodes:
         if not caffe and constants.issuperset(node.inputs):
             constants.update(node.outputs)
             continue
-        name = _top(network, node) if caffe else f"onnx_node!{node.name}" if onnx else node.name
+        name = _top(node) if caffe else prefix + node.name
         names[name] += 1
         if names[name] > 1:
             name = f"{name}_{names[name] - 1}"
@@ -104,21 +126,41 @@ def table_of(network: Network) -> Table:
             first, type_ = _SPLIT[type_]
             entries.append(Entry(len(entries), f"{name}/scale", first, []))
         entries.append(Entry(len(entries), name, type_, list(node.outputs), node))
-    if onnx:
-        outputs = [
-            Entry(len(entries) + i, name, "Identity", [value])
-            for i, (name, value) in enumerate(network.outputs.items())
-        ]
-        return Table([*entries, *outputs], outputs)
-    consumed = {name for node in network.nodes for name in node.inputs}
-    return Table(entries, [e for e in entries[1:] if e.values and consumed.isdisjoint(e.values)])
+    return entries
 
 
-def _top(network: Network, node: Node) -> str:
+def _top(node: Node) -> str:
     """Return OpenCV's name of a layer of Caffe: of a convolution the name of its top."""
     if node.type != _NAMED_BY_TOP or len(node.outputs) != 1:
         return node.name
-    return node.outputs[0].partition("@")[0]
+    return node.outputs[0].removesuffix(f"@{node.name}")
+
+
+def _depth_first(network: Network) -> list[Node]:
+    """Return the nodes of a TensorFlow graph in the order in which OpenCV numbers them.
+
+    Each node follows its inputs; among the nodes whose inputs are there, the one that became ready last is next.
+    """
+    consumers: dict[str, list[Node]] = {}
+    waiting: dict[int, int] = {}
+    ready: list[Node | str] = list(network.inputs)
+    for node in network.nodes:
+        waiting[id(node)] = len(node.inputs)
+        for name in node.inputs:
+            consumers.setdefault(name, []).append(node)
+        if not node.inputs:
+            ready.append(node)
+    ordered = []
+    while ready:
+        done = ready.pop()
+        if isinstance(done, Node):
+            ordered.append(done)
+        for name in [done] if isinstance(done, str) else done.outputs:
+            for node in consumers.get(name, ()):
+                waiting[id(node)] -= 1
+                if not waiting[id(node)]:
+                    ready.append(node)
+    return ordered
 
 
 def layouts_of(network: Network) -> Mapping[str, str]:
