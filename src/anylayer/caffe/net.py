@@ -97,6 +97,8 @@ class Net(api.Net):
         )
         self._input_names = [top for part in parts if part.layer.role == "input" for top in part.layer.tops]
         self._output_names = outputs_of(parts)
+        self._returned = [(name, self.blobs[name]) for name in self._output_names]
+        self._exposed = self.assembly.exposed.weights
         self._ranges: dict[tuple[int, int], list[Stage]] = {}
         self._last: list[Stage] | None = None
         self._nodes_of: dict[int, list[tuple[Node, int]]] = {}
@@ -184,7 +186,7 @@ class Net(api.Net):
         """Give the nodes the values that were written to `params`. The stages that have other weights than before
         are compiled again in their next run; what they still have to compute, except for the stages `running`,
         they compute before."""
-        exposed = self.assembly.exposed.weights
+        exposed = self._exposed
         changed: dict[int, Node] = {}
         renewed: list[tuple[Node, int, Array]] = []
         for key, weight in list(exposed.items()):
@@ -242,27 +244,28 @@ class Net(api.Net):
         not given has the values of `blobs`. With `end`, the result has the tops of that layer in place of the
         outputs. The arrays are those of `blobs`: the next run writes into them, as in Caffe.
         """
-        stages, names = self._stages, self._output_names
+        stages, returned = self._stages, self._returned
         if start is not None or end is not None:
-            stages, names = self._range(start, end)
-        if blobs:
-            names = list(dict.fromkeys([*names, *blobs]))
-            for stage in stages:
-                if isinstance(stage, EngineStage):
-                    stage.ask(blobs)
+            stages, returned = self._range(start, end)
+        for stage in stages if blobs else ():
+            if isinstance(stage, EngineStage):
+                stage.ask(blobs or ())
         if inputs:
             self._feed(inputs)
         if self.assembly.fed and start is None:
             self.assembly.need_fed()
-        if self.assembly.exposed.weights:
+        if self._exposed:
             self._update_weights(stages)
         claim = stages is not self._last
         for stage in stages:
             stage.run(claim)
         self._last = stages
-        return {name: self.blobs[name].data for name in names}
+        found = {name: blob.current() for name, blob in returned}
+        if blobs:
+            found.update({name: self.blobs[name].data for name in blobs})
+        return found
 
-    def _range(self, start: str | None, end: str | None) -> tuple[list[Stage], list[str]]:
+    def _range(self, start: str | None, end: str | None) -> tuple[list[Stage], list[tuple[str, Activation]]]:
         """Return the stages of the layers from `start` to `end`, and the blobs that they return."""
         names = self._layer_names
         for name in (start, end):
@@ -274,7 +277,7 @@ class Net(api.Net):
         first = 0 if start is None else names.index(start)
         last = len(names) - 1 if end is None else names.index(end)
         outputs = self._output_names if end is None else self.assembly.parts[last].layer.tops
-        return self._made(first, last, outputs), list(outputs)
+        return self._made(first, last, outputs), [(name, self.blobs[name]) for name in outputs]
 
     def _feed(self, inputs: Mapping[str, Any]) -> None:
         """Write the inputs of a call into their blobs."""
@@ -358,7 +361,7 @@ class Net(api.Net):
                 )
             blobs[:] = theirs
         self._index_weights()
-        self.assembly.exposed.weights.update({id(w): w for blobs in self.params.values() for w in blobs})
+        self._exposed.update({id(w): w for blobs in self.params.values() for w in blobs})
 
     def save(self, path: str | Path) -> Path:
         """Write the layers with their weights as a .caffemodel, and return its path."""

@@ -25,6 +25,13 @@ from anylayer.network import Array
 from anylayer.tracing import call_user, is_traced
 
 
+class Phase(int):
+    """The phase of a layer, an int whose text is "TRAIN" or "TEST", as in py-faster-rcnn's Caffe."""
+
+    def __str__(self) -> str:
+        return "TEST" if self else "TRAIN"
+
+
 class BlobVec(list[Weight]):
     """The weights of a layer."""
 
@@ -44,11 +51,16 @@ class Layer:
 
     param_str: str = ""
     param_str_: str = ""
-    phase: int = 1
+    _phase: int = 1
     type: str = "Python"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Ignore the LayerParameter that a subclass passes on."""
+
+    @property
+    def phase(self) -> Phase:
+        """TRAIN or TEST."""
+        return Phase(self._phase)
 
     @property
     def blobs(self) -> BlobVec:
@@ -121,7 +133,7 @@ def make_layer(cls: type[Layer], params: Mapping[str, Any], phase: int, layer: L
     """Return an instance of a layer's class with the attributes that pycaffe sets."""
     made = cls(layer)
     made.param_str = made.param_str_ = str(params.get("param_str", ""))
-    made.phase = phase
+    made._phase = phase
     return made
 
 
@@ -164,16 +176,26 @@ def traceable(layer: Layer, type_: str, tops: int) -> Definition | None:
 
     The layer itself is not called: each instance gets a copy.
     """
-    if vars(layer).get("_blobs") or copied(layer) is None:
+    if _copy(layer) is None:
         return None
 
     def make(params: Any, blobs: Any) -> Traceable:
-        copy = copied(layer)
+        copy = _copy(layer)
         if copy is None:
-            raise LayerError("its state cannot be copied any more")
+            raise LayerError("its state can no longer be copied")
         return Traceable(copy, tops)
 
     return Definition(type_, make, origin_of(type(layer)))
+
+
+def _copy(layer: Layer) -> Layer | None:
+    """Return a copy of a layer without weights, None where it has some or is not plain data."""
+    if layer.blobs:
+        return None
+    shell = object.__new__(type(layer))
+    vars(shell).update({name: value for name, value in vars(layer).items() if name != "_blobs"})
+    made: Layer | None = copied(shell)
+    return made
 
 
 def definition_of(cls: type[Layer], tops: int) -> Definition:

@@ -72,33 +72,23 @@ class EngineStage:
     def run(self, claim: bool) -> None:
         """Compute the stage from the current values of its inputs. Without `claim` it was the last to compute its
         blobs."""
-        given = {}
         for value, blob in self.inputs:
             array, kept = blob.current(), self._given.get(value)
             if kept is None or kept.shape != array.shape:
-                kept = np.empty_like(array)
+                self._given[value] = kept = np.empty_like(array)
             np.copyto(kept, array)
-            given[value] = kept
-        self._given = given
         wanted = self.always
         if self._handed:
             wanted = wanted.union(self._handed)
             self._handed = {name: blob for name, blob in self._handed.items() if blob.is_held}
-        self.generation = next(_RUNS)
+        self.generation = generation = next(_RUNS)
         if claim:
             for blob in self.blobs.values():
                 blob.producer = self
         if wanted:
-            self._compute(wanted)
-
-    def _compute(self, wanted: frozenset[str], blobs: Sequence[Activation] = ()) -> None:
-        """Compute the blobs in `wanted`. Store the values of all of them, or of `blobs` only."""
-        model = self._models.get(wanted)
-        if model is None:
-            model = self._compiled(wanted)
-        results = model(self._given)
-        for blob in blobs or map(self.blobs.__getitem__, results):
-            blob.store(results[blob.name], self.generation)
+            model = self._models.get(wanted) or self._compiled(wanted)
+            for name, array in model(self._given).items():
+                self.blobs[name].store(array, generation)
 
     def _compiled(self, wanted: frozenset[str]) -> Model:
         """Compile the stage for the blobs in `wanted`, in the order of the layers."""
@@ -128,7 +118,11 @@ class EngineStage:
 
     def fill(self, blob: Activation) -> None:
         """Compute every blob of the last run that is not computed yet."""
-        self._compute(frozenset(self.values), [b for b in self.blobs.values() if b.producer is self and b.pending])
+        pending = [b for b in self.blobs.values() if b.producer is self and b.pending]
+        every = frozenset(self.values)
+        results = (self._models.get(every) or self._compiled(every))(self._given)
+        for one in pending:
+            one.store(results[one.name], self.generation)
 
     def handed_out(self, blob: Activation) -> None:
         """Note that a script has read the values of the last run."""
