@@ -285,7 +285,7 @@ def test_class_that_is_no_layer_is_refused(tmp_path: Path, module: str, layer: s
 
 
 def test_module_that_is_not_found_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    rule = r"layer 'gone' \(Gone\): there is no module 'no_such_module'. Add its folder to sys.path, or give the layer"
+    rule = r"layer 'gone' \(Gone\): there is no module 'no_such_module'. Add its folder to sys.path, or give"
     with pytest.raises(LayerError, match=rule):
         made(tmp_path, INPUT + python("no_such_module", "Gone"))
 

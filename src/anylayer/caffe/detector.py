@@ -42,12 +42,13 @@ class Detector(Net):
         in_ = self.inputs[0]
         channels, height, width = self.blobs[in_].shape[1:]
         self.crop_dims = np.array((height, width, channels))
-        self.context_pad = context_pad or 0
+        pad = context_pad or 0
         need(
-            2 * self.context_pad < width,
-            f"context_pad must be less than half of the input's width {width}, got {self.context_pad}",
+            2 * pad < width,
+            f"context_pad must be less than half of the input's width {width}, got {pad}",
             InputError,
         )
+        self.context_pad = pad
         mean = np.zeros((channels, 1, 1), np.float32)
         if in_ in self.transformer.mean:
             mean = np.broadcast_to(self.transformer.mean[in_], (channels, height, width)).astype(np.float32)
