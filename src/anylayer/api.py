@@ -240,7 +240,8 @@ class Net:
         *others, main = [written.stand_in] if written.stand_in else written.files
         weights = others[-1] if others else None
         layers = [(type_, definition.cls) for type_, definition in self.user_layers.items()]
-        return read(main, weights, layers=layers, **written.reading).compile("numpy")
+        own = OpenCL(user_file=False)
+        return read(main, weights, layers=layers, kernels=own, **written.reading).compile("numpy")
 
     def before(self, function: Callable[..., Any], *inputs: Any) -> Net:
         """Return a network whose inputs are computed by a NumPy function, for example from a picture.
@@ -384,10 +385,11 @@ def _kernels(
     if not libraries and not opencl.files and not (opencl.user_file and user_file()):
         return {}, {}
     from anylayer.kernels.opencl.files import Settings
-    from anylayer.kernels.sources import load_kernels, load_user_kernels
+    from anylayer.kernels.sources import load_kernels, load_user_kernels, without_given
 
     settings = Settings(opencl)
-    return load_kernels(libraries, isolate, settings), load_user_kernels(settings)
+    given, personal = load_kernels(libraries, isolate, settings), load_user_kernels(settings)
+    return given, without_given(personal, given)
 
 
 def _network(

@@ -151,7 +151,7 @@ class LibraryCall:
     ) -> list[Array]:
         """Call the layer with conversions; the first time, with checks."""
         layer = self._layer
-        given = [None if x is None else handed(slot, x) for slot, x in zip(layer.inputs, inputs)]
+        given = [None if x is None else _handed(slot, x) for slot, x in zip(layer.inputs, inputs)]
         memory: list[Array] = []
         for i, slot in enumerate(layer.results):
             buffer = None if out is None or not slot.plain else out[i]
@@ -163,7 +163,7 @@ class LibraryCall:
         results = []
         for i, (slot, array) in enumerate(zip(layer.results, memory)):
             buffer = None if out is None or slot.plain else out[i]
-            results.append(returned(slot, array, buffer))
+            results.append(_returned(slot, array, buffer))
         return results
 
     def _call(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
@@ -224,7 +224,7 @@ def _aligned(array: Array) -> Array:
     return np.array(array, order="C", copy=True)
 
 
-def handed(slot: Slot, array: Array) -> Array:
+def _handed(slot: Slot, array: Array) -> Array:
     """Return an input as the layer sees it."""
     if slot.seen == ABSENT:
         return array
@@ -233,7 +233,7 @@ def handed(slot: Slot, array: Array) -> Array:
     return made if made.flags.aligned else _aligned(made)
 
 
-def returned(slot: Slot, array: Array, buffer: Array | None) -> Array:
+def _returned(slot: Slot, array: Array, buffer: Array | None) -> Array:
     """Return an output as the network has it, in `buffer` where there is one."""
     turned = array if slot.back is None else array.transpose(slot.back)
     if buffer is not None and buffer is not array:

@@ -21,6 +21,7 @@ import numpy as np
 from anylayer import errors
 from anylayer.errors import AnyLayerError, FileError, LayerError, TraceError
 from anylayer.kernels.files import need_library
+from anylayer.layer import Definition
 from anylayer.network import Array, Network, Node, TensorType
 
 _COMMAND = (sys.executable, "-m", "anylayer.kernels.child")
@@ -102,12 +103,13 @@ class IsolatedType:
     """A layer type of an isolated library. Calling it makes an IsolatedNode."""
 
     constants_are_blobs = True
+    states_shapes = True
 
     def __init__(self, library: IsolatedLibrary, name: str) -> None:
         self.library, self.type, self.origin = library, name, library.path
         self.__doc__ = library.types[name]
 
-    def within(self, network: Network) -> IsolatedType:
+    def within(self, network: Network, shapes: Definition | None = None) -> IsolatedType:
         """Return this type: a library states the shapes of outputs itself."""
         return self
 

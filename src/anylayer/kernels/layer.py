@@ -16,6 +16,7 @@ from anylayer.kernels.call import LibraryCall, Slot
 from anylayer.kernels.library import Library
 from anylayer.kernels.negotiation import Edge, Negotiation, is_turned
 from anylayer.kernels.params import Arena, need_known, node_of
+from anylayer.layer import Definition
 from anylayer.layer.order import permutation, permuted
 from anylayer.network import ABSENT, Array, Network, Node, Shape, TensorType
 
@@ -29,6 +30,7 @@ class NativeType:
     """A layer type that a library defines. Calling it makes a NativeLayer."""
 
     constants_are_blobs = True
+    states_shapes = True
 
     def __init__(self, library: Library, name: str) -> None:
         self.library, self.type = library, name
@@ -36,7 +38,7 @@ class NativeType:
         self.functions = library.types[name]
         self.__doc__ = (self.functions.description or b"").decode("utf-8", "replace")
 
-    def within(self, network: Network) -> NativeType:
+    def within(self, network: Network, shapes: Definition | None = None) -> NativeType:
         """Return this type: a library states the shapes of outputs itself."""
         return self
 

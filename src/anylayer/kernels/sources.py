@@ -78,6 +78,16 @@ def load_user_kernels(settings: Settings) -> dict[str, OpenCLType]:
         raise
 
 
+def without_given(personal: Mapping[str, OpenCLType], given: Mapping[str, AnyType]) -> dict[str, OpenCLType]:
+    """Return the kernels of the user's own configuration whose types no given file has. A given OpenCL kernel
+    notes the one that it replaces."""
+    for name, kernel in personal.items():
+        other = given.get(name)
+        if isinstance(other, OpenCLType):
+            other.notes.append(f"{kernel.origin} has a kernel of type '{name}', too; {other.origin} is used")
+    return {name: kernel for name, kernel in personal.items() if name not in given}
+
+
 class _Opener:
     """Opens libraries, in this process or each in a child process, and configurations."""
 
@@ -127,8 +137,11 @@ def with_kernels(
     made: dict[str, list[Definition]] = {}
     for type_, found in definitions.items():
         kernel = kernel_of(type_, kernels)
-        kernel = None if kernel is None else kernel.within(network)
         known = [d for d in found if not d.is_code]
+        if kernel is not None:
+            shapes = None if kernel.states_shapes else _shapes_only(known)
+            kernel = kernel.within(network, shapes)
+            known = [] if shapes is not None else known
         if any(d.built_in for d in known) and not _fits(type_, known, network):
             known = []
         if kernel is None:
@@ -138,6 +151,11 @@ def with_kernels(
         else:
             made[type_] = [replace(d, kernel=kernel) for d in known]
     return made
+
+
+def _shapes_only(known: Sequence[Definition]) -> Definition | None:
+    """Return a user's class that states shapes and computes nothing."""
+    return next((d for d in known if not d.typed and not hasattr(d.cls, "forward")), None)
 
 
 def _fits(type_: str, known: list[Definition], network: Network) -> bool:

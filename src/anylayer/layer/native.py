@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from anylayer.network import Array, Network, Node, TensorType
+
+if TYPE_CHECKING:
+    from anylayer.layer.registry import Definition
 
 
 class NativeProgram(Protocol):
@@ -43,13 +46,15 @@ class Kernel(Protocol):
     """A layer type of a library or of a configuration of OpenCL kernels. `origin` is its file.
 
     `constants_are_blobs` says that constant inputs of its nodes are blobs, in formats that have no blobs.
+    `states_shapes` says that it states the shapes of outputs itself.
     """
 
     origin: str
     constants_are_blobs: bool
+    states_shapes: bool
 
-    def within(self, network: Network) -> Kernel:
-        """Return the kernel for nodes of a network."""
+    def within(self, network: Network, shapes: Definition | None = None) -> Kernel:
+        """Return the kernel for nodes of a network. `shapes` is a user's class that has getMemoryShapes only."""
 
     def __call__(
         self,

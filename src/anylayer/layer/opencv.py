@@ -85,8 +85,9 @@ def make(call: CallUser, node: Node, definition: Definition, types: Sequence[Ten
                 f"the class sees arrays of rank 4 as {seen}, as in OpenCV, and the file has {node.layout}; to see "
                 f'those, write layout = "{node.layout}" in the class'
             )
-    need(_method(call, made.instance, "forward") is not None, "the class has no forward(inputs)")
     shapes_of = _method(call, made.instance, "getMemoryShapes")
+    if definition.kernel is None or shapes_of is None:
+        need(_method(call, made.instance, "forward") is not None, "the class has no forward(inputs)")
     if shapes_of is not None:
         made.declared = _declared(call, shapes_of, made.order, node, types)
     finalize = _method(call, made.instance, "finalize")

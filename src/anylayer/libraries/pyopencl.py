@@ -5,20 +5,24 @@ Importing this file raises ImportError where pyopencl is not installed.
 
 from __future__ import annotations
 
+import math
 import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyopencl
 
 from anylayer.errors import EngineError, nearest, need, wording
-from anylayer.network import Array
+from anylayer.network import Array, Shape
 
 cl: Any = pyopencl
 Error: type[Exception] = cl.Error
 _lock = threading.RLock()
 _devices: dict[str, Device] = {}
+_ALIGNMENT = 128
+"""Bytes at which shared memory begins: the size of OpenCL's largest vectors."""
 _KINDS = ("GPU", "CPU", "ACCELERATOR", "CUSTOM")
 
 
@@ -31,6 +35,7 @@ class Device:
         self.platform: str = handle.platform.name.strip()
         extensions = handle.extensions.split()
         self.half, self.double = "cl_khr_fp16" in extensions, "cl_khr_fp64" in extensions
+        self.shared = _shares_memory(handle)
         self.context = cl.Context([handle])
         self._programs: dict[tuple[str, tuple[str, ...]], Any] = {}
 
@@ -58,9 +63,42 @@ class Device:
         """Return a queue that runs one command after the other and measures them."""
         return cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
 
-    def buffer(self, size: int) -> Any:
-        """Return a buffer of this many bytes in the device's memory."""
-        return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(size, 1))
+    def memory(self, shape: Shape, dtype: np.dtype[Any]) -> Memory:
+        """Return memory for an array that a kernel reads or writes."""
+        if not self.shared:
+            return _Buffer(self.context, np.empty(shape, dtype))
+        count = max(1, math.prod(shape))
+        array = cl.fsvm_empty(self.context, (count,), dtype, alignment=_ALIGNMENT)
+        return Memory(array[: math.prod(shape)].reshape(shape), cl.SVM(array))
+
+
+class Memory:
+    """Memory that host and device share. `array` is the host's view, `argument` stands for it in a kernel's
+    arguments."""
+
+    def __init__(self, array: Array, argument: Any) -> None:
+        self.array, self.argument = array, argument
+
+    def upload(self, queue: Any) -> None:
+        """Let the device see what was written to `array`, before the queue's next command."""
+
+    def download(self, queue: Any) -> None:
+        """Let `array` have what the device wrote, when the queue has finished."""
+
+
+class _Buffer(Memory):
+    """A buffer of a device without shared memory, which is copied from and to an array."""
+
+    def __init__(self, context: Any, array: Array) -> None:
+        super().__init__(array, cl.Buffer(context, cl.mem_flags.READ_WRITE, max(array.nbytes, 1)))
+
+    def upload(self, queue: Any) -> None:
+        if self.array.size:
+            cl.enqueue_copy(queue, self.argument, self.array, is_blocking=False)
+
+    def download(self, queue: Any) -> None:
+        if self.array.size:
+            cl.enqueue_copy(queue, self.array, self.argument, is_blocking=False)
 
 
 def kernel(program: Any, entry: str) -> Any:
@@ -68,19 +106,22 @@ def kernel(program: Any, entry: str) -> Any:
     return cl.Kernel(program, entry)
 
 
-def upload(queue: Any, buffer: Any, array: Array) -> None:
-    """Copy an array to a buffer, some time before the queue has finished."""
-    cl.enqueue_copy(queue, buffer, array, is_blocking=False)
-
-
-def download(queue: Any, array: Array, buffer: Any) -> None:
-    """Copy a buffer to an array, some time before the queue has finished."""
-    cl.enqueue_copy(queue, array, buffer, is_blocking=False)
-
-
 def run(queue: Any, kernel: Any, whole: Sequence[int], local: Sequence[int] | None) -> Any:
     """Enqueue a kernel and return its event."""
     return cl.enqueue_nd_range_kernel(queue, kernel, whole, local)
+
+
+def seconds(event: Any) -> float:
+    """Return how long the command of an event has run on the device."""
+    return float(event.profile.end - event.profile.start) * 1e-9
+
+
+def _shares_memory(handle: Any) -> bool:
+    """Return whether host and device may use the same memory without commands between (fine-grained SVM)."""
+    try:
+        return bool(handle.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
+    except Error:  # OpenCL 1
+        return False
 
 
 def _listed() -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,16 +15,19 @@ from anylayer.cli.files import to_json
 from anylayer.errors import InputError, nearest, need
 from anylayer.folders import modules
 from anylayer.inspect.tables import Column, plural
-from anylayer.kernels.files import is_library
+from anylayer.kernels.files import is_configuration, is_library
 from anylayer.layer import Registry
 from anylayer.layer.fields import MISSING
 
 if TYPE_CHECKING:
+    from anylayer.kernels.library import Library
+    from anylayer.kernels.opencl.configuration import CustomLayer
     from anylayer.layer import Definition, Field, Registry
 
 
 _TYPES = (Column("type"), Column("dialects", 14, "wrap"), Column("what it does", 30, "wrap", worth=40))
 _NATIVE = (Column("type"), Column("what it does", 30, "wrap", worth=40))
+_KERNELS = (Column("type"), Column("kernel"), Column("sources", 12, "wrap"), Column("params", 12, "wrap"))
 _FIELDS = (
     Column("field"),
     Column("number", right=True),
@@ -38,7 +42,7 @@ _FIELDS = (
     short_help="List the built-in layer types, or one type's fields.",
     epilog="\b\nExample:\n  anylayer layers Interp",
 )
-@click.argument("types", metavar="[TYPE | LIBRARY.so]...", nargs=-1)
+@click.argument("types", metavar="[TYPE | LIBRARY.so | KERNELS.xml]...", nargs=-1)
 @click.option(
     "--format",
     "fmt",
@@ -52,12 +56,13 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
     """List the built-in layer types; for each TYPE given, its fields with their types, defaults and meaning.
 
     For a library of native layers (anylayer build), list the layer types that it holds. The library is loaded.
+    For a configuration of OpenCL kernels (.xml), list its layer types.
     """
-
     libraries = [t for t in types if is_library(t)]
-    if libraries:
-        _show_libraries(libraries, as_json)
-        types = tuple(t for t in types if t not in libraries)
+    configurations = [t for t in types if is_configuration(t)]
+    if libraries or configurations:
+        _show_files(libraries, configurations, as_json)
+        types = tuple(t for t in types if t not in libraries and t not in configurations)
         if not types:
             return
     formats = modules("layers")
@@ -78,35 +83,55 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
             click.echo(f"{number}; anylayer layers TYPE{chosen} shows its fields")
 
 
-def _show_libraries(paths: list[str], as_json: bool) -> None:
-    """Print the layers in libraries of native layers."""
+def _show_files(libraries: list[str], configurations: list[str], as_json: bool) -> None:
+    """Print the layers in libraries of native layers and in configurations of OpenCL kernels."""
     from anylayer.kernels.abi import VERSION
     from anylayer.kernels.library import load_library
+    from anylayer.kernels.opencl.configuration import read_configuration
 
-    libraries = [load_library(path) for path in paths]
-    described = [
-        [(name, (t.description or b"").decode("utf-8", "replace")) for name, t in sorted(x.types.items())]
-        for x in libraries
-    ]
+    loaded = [load_library(path) for path in libraries]
+    read = {path: list(read_configuration(Path(path)).values()) for path in configurations}
     if as_json:
-        plain = [
-            {
-                "library": x.path,
-                "interface": VERSION,
-                "version": x.version,
-                "description": x.description,
-                "layers": [{"type": name, "description": text} for name, text in found],
-            }
-            for x, found in zip(libraries, described)
-        ]
-        click.echo(to_json(plain))
+        kernels = [{"configuration": path, "layers": [*map(_kernel_data, found)]} for path, found in read.items()]
+        click.echo(to_json([*map(_library_data, loaded), *kernels]))
         return
-    for library, found in zip(libraries, described):
+    for library in loaded:
         about = ", ".join(
             filter(None, [f"version {library.version}" if library.version else "", library.description])
         )
         click.echo(f"{library.path}: {about or 'no version is stated'} (interface {VERSION})")
-        show(_NATIVE, found)
+        show(_NATIVE, _described(library))
+    for path, found in read.items():
+        click.echo(f"{path}: OpenCL kernels")
+        show(_KERNELS, [*map(_kernel_row, found)])
+
+
+def _described(library: Library) -> list[tuple[str, str]]:
+    """Return the layer types of a library with their descriptions."""
+    return [(name, (t.description or b"").decode("utf-8", "replace")) for name, t in sorted(library.types.items())]
+
+
+def _library_data(library: Library) -> dict[str, Any]:
+    from anylayer.kernels.abi import VERSION
+
+    return {
+        "library": library.path,
+        "interface": VERSION,
+        "version": library.version,
+        "description": library.description,
+        "layers": [{"type": name, "description": text} for name, text in _described(library)],
+    }
+
+
+def _kernel_data(layer: CustomLayer) -> dict[str, Any]:
+    defines = [{"name": d.name, "param": d.param, "type": d.type, "default": d.value} for d in layer.defines]
+    sources = [source.name for source in layer.sources]
+    return {"type": layer.type, "entry": layer.entry, "sources": sources, "defines": defines}
+
+
+def _kernel_row(layer: CustomLayer) -> tuple[str, ...]:
+    params = [f"{d.param}={d.value}" if d.value else d.param for d in layer.defines if d.param]
+    return layer.type, layer.entry, ", ".join(s.name for s in layer.sources), ", ".join(params)
 
 
 def _find(registry: Registry, types: tuple[str, ...]) -> list[Definition]:

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anylayer.errors import AnyLayerError, at
-from anylayer.kernels.call import handed, returned
 from anylayer.kernels.marks import mark, marks
 from anylayer.libraries import pyopencl
 from anylayer.network import Array
 
 if TYPE_CHECKING:
     from anylayer.kernels.opencl.layer import OpenCLLayer
+    from anylayer.libraries.pyopencl import Memory
 
 
 class _Frame:
-    """A queue, a kernel and buffers for one call at a time."""
+    """A queue, a kernel and memory for one call at a time.
+
+    `inputs` and `outputs` have the memory of each bound port with its index, and the permutation from the
+    network's order of axes to the kernel's or back, None where they are the same.
+    """
 
     __slots__ = ("inputs", "kept", "kernel", "outputs", "queue")
 
@@ -31,32 +35,31 @@ class _Frame:
         device = layer.device()
         self.queue = device.queue()
         self.kernel = pyopencl.kernel(program, layer.layer.entry)
-        self.inputs = {i: device.buffer(_size(slot.seen)) for i, slot in layer.inputs.items()}
-        self.outputs = {i: device.buffer(_size(slot.seen)) for i, slot in layer.results.items()}
-        self.kept: list[Any] = []
+        self.inputs = {i: (device.memory(s.seen.shape, s.seen.dtype), i, s.order) for i, s in layer.inputs.items()}
+        self.outputs = {
+            i: (device.memory(s.seen.shape, s.seen.dtype), i, s.back) for i, s in layer.results.items()
+        }
+        self.kept: list[Memory] = []
         for index, argument in enumerate(layer.arguments):
             if argument.kind in ("input", "output"):
-                buffer = (self.inputs if argument.kind == "input" else self.outputs)[argument.port]
+                memory = (self.inputs if argument.kind == "input" else self.outputs)[argument.port][0]
             elif argument.kind == "data":
-                buffer = device.buffer(layer.blobs[index].nbytes)
-                pyopencl.upload(self.queue, buffer, layer.blobs[index])
+                blob = layer.blobs[index]
+                memory = device.memory(blob.shape, blob.dtype)
+                memory.array[...] = blob
+                memory.upload(self.queue)
             else:
-                buffer = device.buffer(layer.scratch_bytes(argument))
-            self.kernel.set_arg(index, buffer)
-            self.kept.append(buffer)
+                memory = device.memory((layer.scratch_bytes(argument),), np.dtype(np.uint8))
+            self.kernel.set_arg(index, memory.argument)
+            self.kept.append(memory)
         self.queue.finish()
-
-
-def _size(kind: Any) -> int:
-    count = int(np.prod(kind.shape, dtype=np.int64))
-    return count * int(kind.dtype.itemsize)
 
 
 class OpenCLProgram:
     """An OpenCL layer as a step of a plan: one array per input gives one array per output.
 
-    Several threads may call it; each has a queue and buffers of its own. The first call checks that the kernel
-    writes all outputs. `device_seconds` is the time of the kernel itself in the last call.
+    Several threads may call it; each has a queue and memory of its own. The first call checks that the kernel
+    writes all outputs and no input.
     """
 
     def __init__(self, layer: OpenCLLayer) -> None:
@@ -64,16 +67,20 @@ class OpenCLProgram:
         self._frames: list[_Frame] = []
         self._whole, self._local = layer.whole, layer.local or None
         self._redirected = layer.text.prints
-        self._plain = all(slot.plain for slot in [*layer.inputs.values(), *layer.results.values()])
-        self.device_seconds = 0.0
+        self._types = [(kind.shape, kind.dtype) for kind in layer.outputs]
+        self._event: Any = None
         with at(layer.node.place):
             self._program = _built(layer)
             self._frames.append(self._frame())
 
+    @property
+    def device_seconds(self) -> float:
+        """The time of the kernel itself in the last call, as the device measured it."""
+        return pyopencl.seconds(self._event) if self._event is not None else 0.0
+
     def _frame(self) -> _Frame:
-        layer = self._layer
         try:
-            return _Frame(layer, self._program)
+            return _Frame(self._layer, self._program)
         except pyopencl.Error as error:
             raise self._refused(error) from error
 
@@ -84,65 +91,73 @@ class OpenCLProgram:
         return layer.failed(f"{layer.device()} refuses kernel '{layer.layer.entry}' ({sizes}): {text}")
 
     def __call__(self, inputs: Sequence[Any], out: Sequence[Array | None] | None = None) -> list[Array]:
-        """Compute the outputs. An array in `out` of an output's type is written and returned for it."""
-        layer = self._layer
+        """Compute the outputs. An array in `out` is written and returned for its output."""
         results: list[Array] = []
-        for i, kind in enumerate(layer.outputs):
+        for i, (shape, dtype) in enumerate(self._types):
             buffer = None if out is None else out[i]
-            results.append(np.empty(kind.shape, kind.dtype) if buffer is None else buffer)
+            results.append(np.empty(shape, dtype) if buffer is None else buffer)
         if not self._whole:
             return results
-        if self._plain:
-            given = {i: np.ascontiguousarray(inputs[i]) for i in layer.inputs}
-            memory = {i: results[i] for i in layer.results}
-        else:
-            given = {i: handed(slot, inputs[i]) for i, slot in layer.inputs.items()}
-            memory = {i: np.empty(slot.seen.shape, slot.seen.dtype) for i, slot in layer.results.items()}
         frame = self._frames.pop() if self._frames else self._frame()
         try:
-            (self._run if layer.checked else self._checked)(frame, given, memory)
+            for memory, i, order in frame.inputs.values():
+                x = inputs[i]
+                np.copyto(memory.array, x if order is None else x.transpose(order), casting="unsafe")
+            if self._layer.checked:
+                self._run(frame)
+            else:
+                self._checked(frame)
+            for memory, i, back in frame.outputs.values():
+                y = memory.array
+                np.copyto(results[i], y if back is None else y.transpose(back), casting="unsafe")
         finally:
             self._frames.append(frame)
-        if self._plain:
-            return results
-        return [returned(layer.results[i], memory[i], results[i]) for i in range(len(results))]
+        return results
 
-    def _run(self, frame: _Frame, given: dict[int, Array], memory: dict[int, Array]) -> None:
-        """Run the kernel on arrays as it sees them."""
+    def _run(self, frame: _Frame) -> None:
+        """Run the kernel on the memory of a frame."""
+        if self._redirected:
+            with _stdout_to_stderr():
+                self._enqueue(frame)
+        else:
+            self._enqueue(frame)
+
+    def _enqueue(self, frame: _Frame) -> None:
         queue = frame.queue
-        with _stdout_to_stderr() if self._redirected else contextlib.nullcontext():
-            try:
-                for i, array in given.items():
-                    pyopencl.upload(queue, frame.inputs[i], array)
-                event = pyopencl.run(queue, frame.kernel, self._whole, self._local)
-                for i, array in memory.items():
-                    pyopencl.download(queue, array, frame.outputs[i])
-                queue.finish()
-            except pyopencl.Error as error:
-                raise self._refused(error) from error
-        self.device_seconds = (event.profile.end - event.profile.start) * 1e-9
+        try:
+            for memory, _, _ in frame.inputs.values():
+                memory.upload(queue)
+            self._event = pyopencl.run(queue, frame.kernel, self._whole, self._local)
+            for memory, _, _ in frame.outputs.values():
+                memory.download(queue)
+            queue.finish()
+        except pyopencl.Error as error:
+            raise self._refused(error) from error
 
-    def _checked(self, frame: _Frame, given: dict[int, Array], memory: dict[int, Array]) -> None:
-        """Run the kernel on outputs whose values show where nothing was written."""
-        layer = self._layer
-        left: dict[int, Array] = {}
-        whole = {i: array for i, array in memory.items() if array.size}
+    def _checked(self, frame: _Frame) -> None:
+        """Run the kernel with marks in the outputs, which show where nothing was written."""
+        layer, entry = self._layer, self._layer.layer.entry
+        given = {i: memory.array.copy() for memory, i, _ in frame.inputs.values()}
+        made = {i: memory for memory, i, _ in frame.outputs.values() if memory.array.size}
+        left = {i: np.ones(memory.array.shape, np.bool_) for i, memory in made.items()}
         for turn in (0, 1):
-            for i, array in whole.items():
-                mark(array, turn)
-                pyopencl.upload(frame.queue, frame.outputs[i], array)
-            self._run(frame, given, memory)
-            for i, array in whole.items():
-                here = marks(array, turn)
-                left[i] = left[i] & here if turn else here
-            if not any(left[i].any() for i in whole if whole[i].dtype.kind != "f"):
+            for memory in made.values():
+                mark(memory.array, turn)
+                memory.upload(frame.queue)
+            self._run(frame)
+            for i, memory in made.items():
+                left[i] &= marks(memory.array, turn)
+            if not any(left[i].any() for i, memory in made.items() if memory.array.dtype.kind != "f"):
                 break
+        for memory, i, _ in frame.inputs.values():
+            if memory.array.tobytes() != given[i].tobytes():
+                raise layer.failed(f"kernel '{entry}' writes to input {i}")
         for i, where in left.items():
             count = int(np.count_nonzero(where))
             if count:
                 raise layer.failed(
-                    f"kernel '{layer.layer.entry}' leaves {count} of {where.size} values of output {i} without a "
-                    f"value (global work sizes {layer.whole})"
+                    f"kernel '{entry}' leaves {count} of {where.size} values of output {i} without a value "
+                    f"(global work sizes {layer.whole})"
                 )
         layer.checked = True
 
@@ -172,7 +187,7 @@ _redirecting = threading.Lock()
 @contextlib.contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
     """Let what C code writes to stdout, such as a kernel's printf, go to stderr: stdout is for results."""
-    flush = ctypes.CDLL(None).fflush
+    flush = (ctypes.CDLL("msvcrt") if sys.platform == "win32" else ctypes.CDLL(None)).fflush
     with _redirecting:
         sys.stdout.flush()
         flush(None)

@@ -16,6 +16,7 @@ from anylayer.kernels.opencl.configuration import Argument, CustomLayer, read_co
 from anylayer.kernels.opencl.defines import TYPES, Tensor, built_ins, user_defines
 from anylayer.kernels.opencl.files import Settings
 from anylayer.kernels.opencl.text import ProgramText
+from anylayer.layer import Bound, Definition
 from anylayer.layer.order import ORDERS
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 
@@ -43,19 +44,21 @@ class OpenCLType:
     """A layer type that a configuration defines. Calling it makes an OpenCLLayer."""
 
     constants_are_blobs = False
+    states_shapes = False
 
-    def __init__(
-        self, library: Configuration, layer: CustomLayer, settings: Settings, network: Network | None = None
-    ) -> None:
-        self.library, self.layer, self.settings, self.network = library, layer, settings, network
+    def __init__(self, library: Configuration, layer: CustomLayer, settings: Settings) -> None:
+        self.library, self.layer, self.settings = library, layer, settings
         self.type, self.origin = layer.type, layer.file
         self.notes: list[str] = []
+        self._network: Network | None = None
+        self._shapes: Definition | None = None
         self.__doc__ = f"OpenCL kernel {layer.entry} in {', '.join(s.name for s in layer.sources)}"
 
-    def within(self, network: Network) -> OpenCLType:
-        """Return the type for nodes of a network, whose file may declare the shapes of their outputs."""
-        made = OpenCLType(self.library, self.layer, self.settings, network)
-        made.notes = self.notes
+    def within(self, network: Network, shapes: Definition | None = None) -> OpenCLType:
+        """Return the type for nodes of a network. The shapes of their outputs are those of `shapes`, a class that
+        has getMemoryShapes only, else those that the network's file declares."""
+        made = OpenCLType(self.library, self.layer, self.settings)
+        made.notes, made._network, made._shapes = self.notes, network, shapes
         return made
 
     def __call__(
@@ -66,13 +69,23 @@ class OpenCLType:
         outputs: Sequence[TensorType] | None = None,
     ) -> OpenCLLayer:
         """Make an instance for a node and these input types. `outputs` are the types that the NumPy class gives,
-        None where there is no class: then the file must declare them. Raises LayerError."""
+        None where there is none: then a class with getMemoryShapes or the file has them. Raises LayerError."""
+        if outputs is None and self._shapes is not None:
+            outputs = self._of_class(self._shapes, node, types, dtype)
         return OpenCLLayer(self, node, types, outputs if outputs is not None else self._declared(node, types))
+
+    def _of_class(
+        self, shapes: Definition, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None
+    ) -> list[TensorType]:
+        """Return the types of outputs whose shapes a class states. They are floats, as the inputs are."""
+        found = Bound(node, shapes, types, dtype=dtype).declared or ()
+        base = next((t.dtype for t in types if t.dtype.kind == "f"), np.dtype(np.float32))
+        return [TensorType(shape, dtype or base) for shape in found]
 
     def _declared(self, node: Node, types: Sequence[TensorType]) -> list[TensorType]:
         """Return the types that the file declares for a node's outputs. They hold for its own input types."""
-        remedy = f"Give a NumPy class of type '{self.type}' beside {Path(self.origin).name}, which has them"
-        declared = {} if self.network is None else {**self.network.inputs, **self.network.declared}
+        remedy = f"Give a NumPy class of type '{self.type}', or one that has getMemoryShapes only"
+        declared = {} if self._network is None else {**self._network.inputs, **self._network.declared}
         found = [kind for name in node.outputs if (kind := declared.get(name)) is not None]
         rule = f"an OpenCL kernel states no shapes of outputs, and neither does the file. {remedy}"
         need(len(found) == len(node.outputs), rule)
