@@ -13,7 +13,7 @@ from anylayer.errors import FileError, InputError, nearest, need, need_name, rea
 from anylayer.kernels.files import split
 from anylayer.kernels.opencl.files import OpenCL, opencl_of, user_file
 from anylayer.layer import Definition, Registry, load_layers
-from anylayer.layer.native import Kernel
+from anylayer.layer.native import LoadedKernel
 from anylayer.layer.registry import registered
 from anylayer.network import Array, Network, Node, Shape, TensorType, need_produced
 from anylayer.readers import Option, Reader, load_reader, readers
@@ -46,7 +46,7 @@ class Net:
     """
 
     def __init__(
-        self, network: Network, users: Mapping[str, Definition], kernels: Mapping[str, Kernel] | None = None
+        self, network: Network, users: Mapping[str, Definition], kernels: Mapping[str, LoadedKernel] | None = None
     ) -> None:
         self.network = network
         self._registry = Registry.of(network.format)
@@ -379,7 +379,7 @@ def read(
 
 def _kernels(
     libraries: Sequence[str], isolate: bool, opencl: OpenCL
-) -> tuple[Mapping[str, Kernel], Mapping[str, Kernel]]:
+) -> tuple[Mapping[str, LoadedKernel], Mapping[str, LoadedKernel]]:
     """Load libraries of native layers and configurations of OpenCL kernels. Return the kernels that they have, and
     those of the user's own configuration. The rest of `kernels` is imported only where there are any."""
     if not libraries and not opencl.files and not (opencl.user_file and user_file()):

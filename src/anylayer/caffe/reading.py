@@ -12,7 +12,7 @@ from anylayer.errors import FileError, InputError, at, need, need_name, reading
 from anylayer.kernels.files import split
 from anylayer.kernels.sources import load_kernels
 from anylayer.layer import Definition, Registry, load_layers
-from anylayer.layer.native import Kernel
+from anylayer.layer.native import LoadedKernel
 from anylayer.layer.registry import registered
 from anylayer.network import Network
 from anylayer.readers import caffe as reader
@@ -56,7 +56,7 @@ class Found:
     network: Network
     layers: list[FileLayer]
     users: dict[str, Definition]
-    kernels: Mapping[str, Kernel]
+    kernels: Mapping[str, LoadedKernel]
     phase: int
     classes: dict[str, type[Layer]] = field(default_factory=dict)
 

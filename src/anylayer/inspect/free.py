@@ -76,14 +76,9 @@ class FreeType:
     """A layer type that is assumed free: see layer.native.Kernel. `known` are the type's definitions, if any."""
 
     origin = "assumed free"
-    constants_are_blobs = False
 
     def __init__(self, network: Network, known: Sequence[Definition], shapes: Shapes) -> None:
         self._network, self._known, self._shapes = network, known, shapes
-
-    def within(self, network: Network) -> FreeType:
-        """Return the stub itself: it holds for one network."""
-        return self
 
     def __call__(
         self,

@@ -16,7 +16,7 @@ from anylayer.kernels.opencl.files import OpenCL, Settings, user_file
 from anylayer.kernels.opencl.layer import Configuration, OpenCLType
 from anylayer.layer import Definition
 from anylayer.layer.bound import choose
-from anylayer.layer.native import Kernel
+from anylayer.layer.native import LoadedKernel
 from anylayer.network import Network, Node
 
 _CONSTANTS_AS_BLOBS = ("onnx", "openvino", "tensorflow")
@@ -125,7 +125,7 @@ class _Opener:
 
 
 def with_kernels(
-    definitions: Mapping[str, list[Definition]], kernels: Mapping[str, Kernel], network: Network
+    definitions: Mapping[str, list[Definition]], kernels: Mapping[str, LoadedKernel], network: Network
 ) -> dict[str, list[Definition]]:
     """Return the definitions of a network's layer types, with the kernels that compute them.
 
@@ -136,20 +136,18 @@ def with_kernels(
     """
     made: dict[str, list[Definition]] = {}
     for type_, found in definitions.items():
-        kernel = kernel_of(type_, kernels)
-        known = [d for d in found if not d.is_code]
-        if kernel is not None:
-            shapes = None if kernel.states_shapes else _shapes_only(known)
-            kernel = kernel.within(network, shapes)
-            known = [] if shapes is not None else known
-        if any(d.built_in for d in known) and not _fits(type_, known, network):
-            known = []
-        if kernel is None:
+        loaded = kernel_of(type_, kernels)
+        if loaded is None:
             made[type_] = list(found)
-        elif not known:
-            made[type_] = [Definition(type_, kernel, kernel.origin, kernel=kernel)]
-        else:
-            made[type_] = [replace(d, kernel=kernel) for d in known]
+            continue
+        known = [d for d in found if not d.is_code]
+        shapes = None if loaded.states_shapes else _shapes_only(known)
+        kernel = loaded.within(network, shapes)
+        if shapes is not None or (any(d.built_in for d in known) and not _fits(type_, known, network)):
+            known = []
+        made[type_] = [replace(d, kernel=kernel) for d in known] or [
+            Definition(type_, kernel, kernel.origin, kernel=kernel)
+        ]
     return made
 
 
@@ -175,7 +173,7 @@ def _reads(definition: Definition, node: Node) -> bool:
     return all(name == cls.message or name in cls.also for name in node.params)
 
 
-def kernel_of(type_: str, kernels: Mapping[str, Kernel]) -> Kernel | None:
+def kernel_of(type_: str, kernels: Mapping[str, LoadedKernel]) -> LoadedKernel | None:
     """Return the kernel of a layer type; Keras may lead the type with its package ("my>Gate")."""
     return kernels.get(type_) or kernels.get(type_.rpartition(">")[2])
 

@@ -43,18 +43,9 @@ class NativeNode(Protocol):
 
 
 class Kernel(Protocol):
-    """A layer type of a library or of a configuration of OpenCL kernels. `origin` is its file.
-
-    `constants_are_blobs` says that constant inputs of its nodes are blobs, in formats that have no blobs.
-    `states_shapes` says that it states the shapes of outputs itself.
-    """
+    """A layer type that is computed natively. `origin` is the file that has it."""
 
     origin: str
-    constants_are_blobs: bool
-    states_shapes: bool
-
-    def within(self, network: Network, shapes: Definition | None = None) -> Kernel:
-        """Return the kernel for nodes of a network. `shapes` is a user's class that has getMemoryShapes only."""
 
     def __call__(
         self,
@@ -65,3 +56,17 @@ class Kernel(Protocol):
     ) -> NativeNode:
         """Make an instance. `outputs` are the types that the NumPy class of the type gives, None where there is
         no class. Raises LayerError where the layer refuses the node."""
+
+
+class LoadedKernel(Kernel, Protocol):
+    """A layer type of a library or of a configuration of OpenCL kernels.
+
+    `constants_are_blobs` says that constant inputs of its nodes are blobs, in formats that have no blobs.
+    `states_shapes` says that it states the shapes of outputs itself.
+    """
+
+    constants_are_blobs: bool
+    states_shapes: bool
+
+    def within(self, network: Network, shapes: Definition | None = None) -> Kernel:
+        """Return the kernel for nodes of a network. `shapes` is a user's class that has getMemoryShapes only."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,8 @@ class OpenCLType:
         """Return the type for nodes of a network. The shapes of their outputs are those of `shapes`, a class that
         has getMemoryShapes only, else those that the network's file declares."""
         made = OpenCLType(self.library, self.layer, self.settings)
-        made.notes, made._network, made._shapes = self.notes, network, shapes
+        made.notes, made._network = self.notes, network
+        made._shapes = None if shapes is None else replace(shapes, kernel=made)
         return made
 
     def __call__(
@@ -86,12 +88,13 @@ class OpenCLType:
         """Return the types that the file declares for a node's outputs. They hold for its own input types."""
         remedy = f"Give a NumPy class of type '{self.type}', or one that has getMemoryShapes only"
         declared = {} if self._network is None else {**self._network.inputs, **self._network.declared}
-        found = [kind for name in node.outputs if (kind := declared.get(name)) is not None]
-        rule = f"an OpenCL kernel states no shapes of outputs, and neither does the file. {remedy}"
+        found = [kind for value in node.outputs if (kind := declared.get(value)) is not None]
+        name = Path(self.origin).name
+        rule = f"{name}: an OpenCL kernel states no shapes of outputs, and neither does the file. {remedy}"
         need(len(found) == len(node.outputs), rule)
-        for i, (name, kind) in enumerate(zip(node.inputs, types)):
-            own = declared.get(name)
-            rule = f"input {i} is {kind}, and the file states the shapes of outputs for {own} only. {remedy}"
+        for i, (value, kind) in enumerate(zip(node.inputs, types)):
+            own = declared.get(value)
+            rule = f"{name}: input {i} is {kind}, and the file states the shapes of outputs for {own} only. {remedy}"
             need(own == kind, rule)
         return found
 
