@@ -242,7 +242,7 @@ def test_a_kernel_without_shapes_is_refused(tmp_path: Path) -> None:
     rule = "kernels.xml: an OpenCL kernel states no shapes of outputs, and neither does the file"
     with pytest.raises(LayerError, match=rule):
         anylayer.read(net, kernels=kernels).compile("onnxruntime")
-    with pytest.raises(LayerError, match=r"input 0 is float32\[2, 3, 4, 5\], and the file states the shapes"):
+    with pytest.raises(LayerError, match=r"input 0 is float32\[2, 3, 4, 5\], the file states the shapes"):
         anylayer.read(ir_2018(tmp_path, "It"), kernels=kernels).compile("onnxruntime", {"data": (2, 3, 4, 5)})
 
 

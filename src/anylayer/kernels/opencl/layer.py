@@ -94,7 +94,7 @@ class OpenCLType:
         need(len(found) == len(node.outputs), rule)
         for i, (value, kind) in enumerate(zip(node.inputs, types)):
             own = declared.get(value)
-            rule = f"{name}: input {i} is {kind}, and the file states the shapes of outputs for {own} only. {remedy}"
+            rule = f"{name}: input {i} is {kind}, the file states the shapes of outputs for {own} only. {remedy}"
             need(own == kind, rule)
         return found
 
