@@ -164,12 +164,12 @@ class _Unifier:
         first, second = _const(a), _const(b)
         sizes = [self.size(x, y) for x, y in zip(first, second)] if len(first) == len(second) else []
         symbolic = [i for i, d in enumerate(sizes) if isinstance(d, Dim)]
-        if not symbolic or -1 in sizes:
-            raise self.refuse(f"Reshape to {tuple(first)}, then to {tuple(second)}")
+        kept = len(symbolic) == 1 and symbolic[0] < len(old) and old[symbolic[0]] is sizes[symbolic[0]]
+        if not symbolic or (-1 in sizes and not kept):
+            raise self.refuse(f"Reshape to {tuple(first.tolist())}, then to {tuple(second.tolist())}")
         if len(symbolic) > 1:
             return self.computed(a, b)
         at = symbolic[0]
-        kept = at < len(old) and old[at] is sizes[at]
         return self.graph.constant(np.array([d if i != at else 0 if kept else -1 for i, d in enumerate(sizes)]))
 
     def emit(self, op: str, inputs: Sequence[Value], shape: Sequence[int], **attrs: Any) -> Value:

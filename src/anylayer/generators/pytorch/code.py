@@ -12,14 +12,16 @@ import numpy as np
 
 from anylayer.errors import LayerError
 from anylayer.generators._names import Names
+from anylayer.generators.pytorch.helpers import HELPERS
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import Producers
 from anylayer.graph.sizes import Dim
 from anylayer.network import Array, as_written
 
 INDENT = "    "
 _WIDTH = 110
 _GLOBALS = ("F", "Path", "Tensor", "load", "load_file", "network", "nn", "torch", "self", "n", "INPUTS", "OUTPUTS")
-RESERVED = frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_GLOBALS))
+RESERVED = frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_GLOBALS, *HELPERS))
 """Names that no function and no variable gets."""
 MODULE_ATTRIBUTES = frozenset(
     (
@@ -37,12 +39,10 @@ MODULE_ATTRIBUTES = frozenset(
 """Attributes of every nn.Module, which no layer may replace."""
 DTYPES = {
     np.dtype(name): f"torch.{name}"
-    for name in (
-        *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),
-        *("bool", "uint8", "uint16", "uint32", "uint64"),
-    )
+    for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "bool", "uint8")
 }
-"""The torch dtype of each NumPy dtype, as it is written in code."""
+"""The torch dtype of each NumPy dtype, as it is written in code. For larger unsigned integers, torch lacks most
+operators."""
 
 
 class Unsupported(Exception):
@@ -59,14 +59,15 @@ def require(condition: object, why: str) -> None:
 class Attributes:
     """The attributes of the module: `lines` create them in `__init__`, and `state` holds their arrays.
 
-    `trainable` are the ids of the arrays that are weights. A module or tensor that is asked for twice is one
-    attribute.
+    A module or tensor that is asked for twice is one attribute. `helpers` are the names of the functions of
+    HELPERS that the code calls.
     """
 
     lines: list[str] = field(default_factory=list)
     state: dict[str, Array] = field(default_factory=dict)
     names: Names = field(default_factory=lambda: Names({*RESERVED, *MODULE_ATTRIBUTES}))
     known: dict[Any, str] = field(default_factory=dict)
+    helpers: dict[str, None] = field(default_factory=dict)
 
     def module(self, stem: str, text: str, state: Mapping[str, Array], key: Sequence[Value | None]) -> str:
         """Return the attribute of an nn module. `key` are the values of its weights, for modules that share
@@ -100,7 +101,7 @@ class Code:
     that the function takes to the names of its parameters. `scope` is the name of the node that is written.
     `batch` is the variable of the symbolic batch size, "" without one; `batch_used` tells whether the code reads
     it. `position` is the index of the operator that is written, and `last_use` maps a value to the index of the
-    last operator that reads it.
+    last operator that reads it. `producers` maps a value to the operator that computes it.
     """
 
     def __init__(self, attributes: Attributes, weights: Weights, parent: Code | None = None) -> None:
@@ -116,6 +117,7 @@ class Code:
         self.batch_used = False
         self.position = 0
         self.last_use: dict[Value, float] = {}
+        self.producers: Producers = parent.producers if parent else {}
         self._in_use: dict[str, float] = {}
         self._versions: dict[str, str] = {}
 
@@ -167,9 +169,9 @@ class Code:
 
     def size(self, size: Any) -> str:
         """Return a size in code. Raises Unsupported for a size that depends on data."""
-        if not isinstance(size, Dim):
+        if not is_dynamic(size):
             return str(int(size))
-        require(self.batch, "a size that depends on data")
+        require(self.batch and isinstance(size, Dim), "a size that depends on data")
         if self.parent is not None:
             self.outer(self.batch, "n")
             self.parent.batch_used = True
@@ -179,10 +181,14 @@ class Code:
 
     def sizes(self, shape: Sequence[Any], inferred: bool = False) -> str:
         """Return a shape in code. `inferred`: torch computes a single dynamic size (-1)."""
-        dynamic = [d for d in shape if isinstance(d, Dim)]
-        if inferred and len(dynamic) == 1 and 0 not in shape:
-            return in_tuple("-1" if isinstance(d, Dim) else str(int(d)) for d in shape)
+        if inferred and sum(map(is_dynamic, shape)) == 1 and 0 not in shape:
+            return in_tuple("-1" if is_dynamic(d) else str(int(d)) for d in shape)
         return in_tuple(self.size(d) for d in shape)
+
+    def helper(self, name: str) -> str:
+        """Return the name of a function of HELPERS, which the module will contain."""
+        self.attributes.helpers[name] = None
+        return name
 
     # ---------------------------------------------------------------- statements
 
@@ -242,6 +248,11 @@ class Weights:
 
 def _content(array: Array) -> tuple[int, int]:
     return array.size, hash(np.ascontiguousarray(array).tobytes())
+
+
+def is_dynamic(size: Any) -> bool:
+    """Return whether a size is no number: a symbolic batch size, or one that depends on data."""
+    return not isinstance(size, (int, np.integer))
 
 
 def dtype_of(dtype: np.dtype[Any]) -> str:

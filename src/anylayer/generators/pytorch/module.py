@@ -18,8 +18,10 @@ from anylayer.generators.pytorch.code import (
     Unsupported,
     Weights,
     call,
+    dtype_of,
     in_tuple,
 )
+from anylayer.generators.pytorch.helpers import HELPERS
 from anylayer.generators.pytorch.operators import HANDLERS, UNREAD
 from anylayer.generators.pytorch.recognize import recognized
 from anylayer.graph import Graph, Op
@@ -82,6 +84,7 @@ class _Module:
         name = self.names.new(_class_name(self.source.network.name), "Network")
         arguments = [self.code.new(v.name) for v in graph.inputs]
         self.code.known.update(zip(graph.inputs, arguments))
+        self.code.producers = graph.producers
         self.bind_batch(graph, arguments)
         live = _live(graph)
         self.code.last_use = {v: i for i, op in enumerate(live) for v in op.inputs if v is not None}
@@ -161,6 +164,7 @@ class _Module:
         kinds = [comment(f"{name}: {self.described(kind)}") for name, kind in self.source.inputs.items()]
         returned = "Tensor" if results == 1 else "tuple[Tensor, ...]"
         init = ["super().__init__()", *self.attributes.lines]
+        helpers = [HELPERS[name].strip("\n") for name in self.attributes.helpers]
         blocks = [
             '"""A neural network as a PyTorch module, written by anylayer. It needs torch and safetensors."""',
             "",
@@ -177,7 +181,7 @@ class _Module:
             f"OUTPUTS = {in_tuple(map(ascii, self.source.outputs))}",
             "",
             "",
-            *(line for block in self.blocks for line in (block, "", "")),
+            *(line for block in [*helpers, *self.blocks] for line in (block, "", "")),
             f"class {name}(nn.Module):",
             f'{INDENT}"""The network. `forward` takes INPUTS and returns OUTPUTS, in their order."""',
             "",
@@ -220,6 +224,8 @@ def _write(code: Code, op: Op, traced: TracedNode | None) -> None:
     try:
         if handler is None:
             raise Unsupported(f"the operator {op.op}")
+        for value in op.outputs:
+            dtype_of(value.dtype)
         found = handler(code, op)
     except Unsupported as error:
         raise LayerError(

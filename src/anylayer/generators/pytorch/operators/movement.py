@@ -7,10 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, in_tuple, number, require
+from anylayer.generators.pytorch.code import (
+    Code,
+    Unsupported,
+    dtype_of,
+    first,
+    in_tuple,
+    is_dynamic,
+    number,
+    require,
+)
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.graph.facts import integers, padding_of
+from anylayer.graph.facts import number as number_of
 from anylayer.graph.sizes import Dim, is_static
 
 
@@ -68,9 +78,10 @@ def _times(code: Code, new: Any, old: Any) -> Any:
 
 @writes("Shape")
 def _shape(code: Code, op: Op) -> str:
-    shape = first(op).shape
-    sizes = shape[slice(op.attrs.get("start", 0), op.attrs.get("end", len(shape)))]
-    return f"torch.tensor([{', '.join(map(code.size, sizes))}])"
+    shape, x = first(op).shape, code.tensor(first(op))
+    axes = range(len(shape))[slice(op.attrs.get("start", 0), op.attrs.get("end", len(shape)))]
+    sizes = [f"{x}.shape[{a}]" if is_dynamic(shape[a]) else str(int(shape[a])) for a in axes]
+    return f"torch.tensor([{', '.join(sizes)}])"
 
 
 @writes("Size")
@@ -78,10 +89,12 @@ def _size(code: Code, op: Op) -> str:
     return f"torch.tensor({code.tensor(first(op))}.numel())"
 
 
-@writes("Slice", unread=(1, 2, 3, 4))
+@writes("Slice")
 def _slice(code: Code, op: Op) -> str:
     x = first(op)
     starts, ends, axes, steps = (*map(integers, op.inputs[1:]), None, None)[:4]
+    if starts == [0] and ends is None and steps is None and axes is not None:
+        return f"{code.tensor(x)}.narrow({axes[0]}, 0, int({code.tensor(op.inputs[2])}))"
     if starts is None or ends is None:
         raise Unsupported("a Slice whose bounds are computed")
     axes = list(range(len(starts))) if axes is None else [a % len(x.shape) for a in axes]
@@ -124,7 +137,7 @@ _MODES = {"edge": "replicate", "reflect": "reflect", "wrap": "circular"}
 def _pad(code: Code, op: Op) -> str:
     x, found = first(op), padding_of(op)
     if found is None:
-        raise Unsupported("a Pad whose amounts are computed")
+        return _padded_to_shape(code, op)
     mode = op.attrs.get("mode", "constant")
     amounts = list(zip(found.begins, found.ends))
     if mode == "constant":
@@ -137,6 +150,19 @@ def _pad(code: Code, op: Op) -> str:
         flat = [str(n) for begin, end in amounts[:1:-1] for n in (begin, end)]
         return f'F.pad({code.tensor(x)}, {in_tuple(flat)}, mode="{_MODES[mode]}")'
     return _selected(code, op, amounts, mode)
+
+
+def _padded_to_shape(code: Code, op: Op) -> str:
+    """Pad the end of the axes whose sizes depend on data, up to the sizes of the output, which do not."""
+    x, y, value = first(op), op.outputs[0].shape, number_of(op.inputs[2]) if len(op.inputs) > 2 else 0.0
+    producer = code.producers.get(op.inputs[1]) if op.inputs[1] is not None else None
+    begins = producer.inputs[0].const if producer is not None and producer.inputs[0] is not None else None
+    known = begins is not None and begins.size >= len(x.shape) and not begins.any()
+    require(known and value is not None and not any(map(is_dynamic, y)), "a Pad whose amounts are computed")
+    data = code.tensor(x)
+    amounts = [f"{int(new)} - {data}.shape[{a}]" if is_dynamic(x.shape[a]) else "0" for a, new in enumerate(y)]
+    flat = [part for end in amounts[::-1] for part in ("0", end)]
+    return f"F.pad({data}, {in_tuple(flat)}, value={number(np.dtype(x.dtype).type(value))})"
 
 
 def padded(x: str, amounts: Sequence[tuple[int, int]], value: str = "0.0") -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, Unsupported, first, require
+from anylayer.generators.pytorch.code import Code, Unsupported, first, in_tuple, require
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.network import Array
@@ -24,6 +24,8 @@ def _recurrent(code: Code, op: Op) -> list[str]:
     if w is None or r is None or w.const is None or r.const is None or (b is not None and b.const is None):
         raise Unsupported(f"a {op.op} with computed weights")
     require(w.dtype == np.float32, f"a {op.op} of {w.dtype.name}")
+    if op.op == "GRU" and not op.attrs.get("linear_before_reset"):
+        return _gru(code, op)
     direction = op.attrs.get("direction", "forward")
     count, hidden = w.shape[0], int(op.attrs["hidden_size"])
     options = (
@@ -65,8 +67,6 @@ def _options(op: Op, count: int) -> str:
     if op.op == "RNN" and given and set(given) == {"Relu"}:
         return ', nonlinearity="relu"'
     require(not given or given == wanted, f"a {op.op} with the functions {', '.join(given)}")
-    if op.op == "GRU":
-        require(op.attrs.get("linear_before_reset"), "a GRU that applies the reset gate before the product")
     require(not op.attrs.get("input_forget"), f"a {op.op} with coupled gates")
     return ""
 
@@ -88,3 +88,28 @@ def _ordered(kind: str, array: Array) -> Array:
     """Return the blocks of gates in torch's order."""
     gates = np.split(array, len(_GATES[kind]))
     return np.ascontiguousarray(np.concatenate([gates[i] for i in _GATES[kind]]))
+
+
+def _gru(code: Code, op: Op) -> list[str]:
+    """Write a GRU that applies the reset gate before the product, direction by direction."""
+    x, w, r, b, lengths, state = (*op.inputs, None, None, None)[:6]
+    if w is None or r is None or w.const is None or r.const is None or (b is not None and b.const is None):
+        raise Unsupported("a GRU with computed weights")
+    require(lengths is None, "a GRU with lengths of sequences")
+    _options(op, w.shape[0])
+    hidden = int(op.attrs["hidden_size"])
+    biases = np.zeros((w.shape[0], 6 * hidden), np.float32) if b is None else np.asarray(b.const)
+    sequences, lasts = [], []
+    for i in range(w.shape[0]):
+        flips = op.attrs.get("direction") == "reverse" or i == 1
+        data = f"torch.flip({code.tensor(x)}, (0,))" if flips else code.tensor(x)
+        zeros = f"torch.zeros({code.size(first(op).shape[1])}, {hidden})"
+        start = zeros if state is None else f"{code.tensor(state)}[{i}]"
+        weights = (w.const[i], r.const[i], biases[i, : 3 * hidden] + biases[i, 3 * hidden :])
+        names = [code.array(np.ascontiguousarray(a), role) for a, role in zip(weights, ("w", "r", "bias"))]
+        sequence, last = code.new("sequence"), code.new("hidden")
+        code.line(f"{sequence}, {last} = {code.helper('gru')}({data}, {start}, {', '.join(names)})")
+        sequences.append(f"torch.flip({sequence}, (0,))" if flips else sequence)
+        lasts.append(last)
+    found = [f"torch.stack({in_tuple(sequences)}, 1)", f"torch.stack({in_tuple(lasts)})"]
+    return found[: len(op.outputs)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from anylayer import ops
 from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, in_tuple, require
 from anylayer.generators.pytorch.operators import writes
 from anylayer.generators.pytorch.operators.movement import padded
@@ -218,7 +219,23 @@ def _resize(code: Code, op: Op) -> str:
     if rule in ("half_pixel", "align_corners") or (rule == "pytorch_half_pixel" and 1 not in y.shape[2:]):
         corners = rule == "align_corners"
         return f'F.interpolate({code.tensor(x)}, {size}, mode="bilinear", align_corners={corners})'
-    raise Unsupported(f"a Resize with coordinates '{rule}'")
+    return _times_matrices(code, op, rule)
+
+
+def _times_matrices(code: Code, op: Op, rule: str) -> str:
+    """Resize rows and columns by matrices of weights, for positions that torch's interpolation does not have."""
+    x, y = first(op), op.outputs[0]
+    text = code.tensor(x)
+    for axis in (2, 3):
+        old, new = x.shape[axis], y.shape[axis]
+        if old == new:
+            continue
+        weights = ops.resize(np.eye(old, dtype=x.dtype), new, axes=[0], mode="linear", coordinates=rule)
+        if axis == 2:
+            text = f"({code.array(weights, 'rows')} @ {text})"
+        else:
+            text = f"({text} @ {code.array(np.ascontiguousarray(weights.T), 'columns')})"
+    return text
 
 
 @writes("GridSample")

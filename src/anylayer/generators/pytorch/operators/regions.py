@@ -1,0 +1,42 @@
+"""Regions of images: NMS, RoiAlign and MaxRoiPool, by functions that the module contains."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anylayer.generators.pytorch.code import Code, Unsupported, first, number, require
+from anylayer.generators.pytorch.operators import writes
+from anylayer.graph import Op
+from anylayer.graph.facts import number as number_of
+
+
+@writes("NonMaxSuppression", unread=(2, 3, 4))
+def _nms(code: Code, op: Op) -> str:
+    limit, overlap, least = (None if v is None else number_of(v) for v in (*op.inputs[2:], None, None, None)[:3])
+    require(not op.attrs.get("center_point_box"), "an NMS of boxes with centers")
+    if limit is None or overlap is None:
+        raise Unsupported("an NMS whose limits are computed")
+    lowest = number(np.float32(-np.inf if least is None else least))
+    arguments = f"{int(limit)}, {number(np.float32(overlap))}, {lowest}"
+    boxes, scores = code.tensor(op.inputs[0]), code.tensor(op.inputs[1])
+    return f"{code.helper('non_max_suppression')}({boxes}, {scores}, {arguments})"
+
+
+@writes("RoiAlign")
+def _roi_align(code: Code, op: Op) -> str:
+    mode = op.attrs.get("mode", "avg")
+    require(mode == "avg", f"the mode '{mode}'")
+    x, rois, images = map(code.tensor, op.inputs)
+    half = op.attrs.get("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+    size = f"({int(op.attrs.get('output_height', 1))}, {int(op.attrs.get('output_width', 1))})"
+    scale = number(np.float32(op.attrs.get("spatial_scale", 1.0)))
+    ratio = int(op.attrs.get("sampling_ratio", 0))
+    return f"{code.helper('roi_align')}({x}, {rois}, {images}, {size}, {ratio}, {scale}, {0.5 if half else 0.0})"
+
+
+@writes("MaxRoiPool")
+def _max_roi_pool(code: Code, op: Op) -> str:
+    height, width = (int(n) for n in op.attrs["pooled_shape"])
+    scale = number(np.float32(op.attrs.get("spatial_scale", 1.0)))
+    x, rois = code.tensor(first(op)), code.tensor(op.inputs[1])
+    return f"{code.helper('max_roi_pool')}({x}, {rois}, ({height}, {width}), {scale})"
