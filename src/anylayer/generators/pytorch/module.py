@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import linecache
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anylayer.errors import LayerError
+from anylayer.errors import LayerError, at
 from anylayer.folders import load_all
 from anylayer.generators._names import comment
 from anylayer.generators.pytorch.code import (
@@ -93,7 +94,8 @@ class _Module:
         for scope, ops in _groups(live):
             self.group(scope, ops)
         self.code.scope = ""
-        results = [self.code.tensor(v) for v in graph.outputs]
+        with at(self.source.network.source), _refusing(" (a constant output)"):
+            results = [self.code.tensor(v) for v in graph.outputs]
         self.code.finish(results)
         return Written(self.text(name, arguments, len(results)), name, self.attributes.state)
 
@@ -216,23 +218,28 @@ def _forward(arguments: Sequence[str], returned: str) -> list[str]:
     return call("def forward", ["self", *(f"{a}: Tensor" for a in arguments)], f") -> {returned}:")
 
 
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """Raise LayerError, which names the operator `what`, in place of Unsupported."""
+    try:
+        yield
+    except Unsupported as error:
+        raise LayerError(
+            f"PyTorch code cannot express {error}{what}. Write the layer in other NumPy operations, or convert "
+            "the network to ONNX"
+        ) from None
+
+
 def _write(code: Code, op: Op, traced: TracedNode | None) -> None:
     """Write one operator. Raises LayerError, with the place of its node, where torch cannot express it."""
-    place = traced.node.place if traced else ""
     handler = HANDLERS.get(op.op) if not op.domain else None
     line = f", which {op.place} computes" if op.place else ""
-    try:
+    with at(traced.node.place if traced else ""), _refusing(f" ({op.op}{line})"):
         if handler is None:
             raise Unsupported(f"the operator {op.op}")
         for value in op.outputs:
             dtype_of(value.dtype)
         found = handler(code, op)
-    except Unsupported as error:
-        raise LayerError(
-            f"PyTorch code cannot express {error} ({op.op}{line}). Write the layer in other NumPy operations, or "
-            "convert the network to ONNX",
-            *([place] if place else []),
-        ) from None
     found = [found] if isinstance(found, str) else found
     for value, expression in zip(op.outputs, found):
         code.define(value, expression, op.op.lower(), alone=len(found) == 1)
