@@ -1,7 +1,8 @@
 """python -m benchmarks PART...: measure, print the tables and save the figures.
 
-Parts: networks operators layers loading overhead tensorflow keras, or all. `report` prints what was measured
-before, and with --docs writes it to docs/performance.md, without measuring.
+Parts: networks operators layers native loading overhead tensorflow keras, or all. `report` prints what was
+measured before, and with --docs writes it to docs/performance.md, without measuring. Where not all parts were
+measured, the page keeps its tables of the others.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from benchmarks.processes import ROOT
 from benchmarks.setup import Setup
 from benchmarks.table import Table
 
-PARTS = ("networks", "operators", "layers", "loading", "overhead", "tensorflow", "keras")
+PARTS = ("networks", "operators", "layers", "native", "loading", "overhead", "tensorflow", "keras")
 _PEERS = ROOT / ".venv-peers"
 _RESULTS = ROOT / "benchmarks" / "results.json"
 _DOCS = ROOT / "docs" / "performance.md"
@@ -127,7 +128,8 @@ def main() -> None:
         show([*made, report.behind_table(behind)], options.plain)
         print(report.machine(found))
         if options.docs:
-            _DOCS.write_text(report.document(found))
+            whole = set(PARTS) <= {row["part"] for row in found["rows"]}
+            _DOCS.write_text(report.document(found) if whole else report.updated(_DOCS.read_text(), found))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,14 @@ _VARIATION = (
     "the same operators in the same engine: single figures of the fast mode vary by 5 % and more, and the target "
     "is the fastest of up to eight ways of calling an engine"
 )
+_CUT_ONNXRUNTIME = (
+    "the cut: a second call of the engine, the call of the library, and for larger arrays copies and the conversion "
+    "between the engine's blocks and plain order; an operator inside the engine needs only a part of them"
+)
+_CUT_OPENVINO = (
+    "the cut: a second call of the engine takes 10 us; for larger arrays the engine converts between its blocks and"
+    " plain order, which an operator inside the engine needs as well"
+)
 _OUR_CALL = (
     "the engine's operator is the same; 2 us per call are anylayer's (checking the inputs, finding the program of"
     " the shape, a dict of outputs), and 1.5 us more with out=; the fastest direct call binds its buffers once "
@@ -27,6 +35,8 @@ REASONS: dict[str, str] = {
         ),
         _OUR_CALL,
     ),
+    **{f"middle_onnxruntime_{shape}": _CUT_ONNXRUNTIME for shape in ("1x4x8x8", "1x16x32x32", "1x32x56x56")},
+    **{f"middle_openvino_{shape}": _CUT_OPENVINO for shape in ("1x4x8x8", "1x16x32x32", "1x32x56x56")},
     "interp_1x64x65x65_to_129": (
         "the same Interpolate; if the caller still holds the last result, the next one needs another 4 MB of "
         "memory"

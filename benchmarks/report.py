@@ -148,6 +148,55 @@ def layers(results: Results) -> tuple[Table, list[Behind]]:
     return table, behind
 
 
+def native(results: Results) -> tuple[Table, list[Behind]]:
+    """Return the table of one loop in three hosts, and of a layer in the middle of a network."""
+    heads = ["Interp in C++", "anylayer us", "OpenCV", "OpenVINO", "/ faster"]
+    table, behind = Table("Layers in C++", heads), list[Behind]()
+    found = rows(results, "native")
+    for row in found:
+        value = ratio(seconds(row, "anylayer"), least(row, ("opencv", "openvino")))
+        late = value is not None and value > OPERATOR
+        cells = [cell(row, c, 1e-6) for c in ("anylayer", "opencv", "openvino")]
+        table.rows.append([row["name"], *cells, factor(value, late)])
+        if late:
+            text = f"{value:.2f} x the faster of OpenCV and OpenVINO ({OPERATOR}){doubt(row)}"
+            behind.append(("native", row["name"], text))
+    table.notes = [modes(found)]
+    return table, behind
+
+
+def middle(results: Results) -> tuple[Table, list[Behind]]:
+    """Return the table of a layer in the middle of a network: what it costs besides its kernel, as a cut of the
+    graph and as an operator of the engine.
+    """
+    heads = [
+        "a C++ layer between two convolutions",
+        "network us",
+        "without it",
+        "kernel",
+        "cost",
+        "as an operator",
+    ]
+    table, behind = Table("A layer in C++ in the middle of a network", heads), list[Behind]()
+    found = rows(results, "middle")
+    for row in found:
+        whole, alone, kernel = (seconds(row, c) for c in ("whole", "alone", "kernel"))
+        wrapped, bare = seconds(row, "wrapped"), seconds(row, "bare")
+        if whole is None or alone is None or kernel is None:
+            continue
+        cost = whole - alone - kernel
+        late = cost > HOST
+        inside = "-" if wrapped is None or bare is None else f"{(wrapped - bare - kernel) * 1e6:.1f}"
+        shown = f"{cost * 1e6:.1f}" + (" !" if late else "")
+        cells = [cell(row, c, 1e-6) for c in ("whole", "alone", "kernel")]
+        table.rows.append([row["name"], *cells, shown, inside])
+        if late:
+            text = f"a layer in C++ costs {cost * 1e6:.1f} us besides its kernel ({HOST * 1e6:g} us){doubt(row)}"
+            behind.append(("middle", row["name"], text))
+    table.notes = [modes(found)]
+    return table, behind
+
+
 def loading(results: Results) -> tuple[Table, list[Behind]]:
     """Return the table of large files: the seconds of each step, and the memory owned after the first frame."""
     heads = ["file", "engine", "read s", "compile s", "first frame s", "all s", "next frame ms"]
@@ -265,6 +314,8 @@ PARTS: Mapping[str, Callable[[Results], tuple[Table, list[Behind]]]] = {
     "networks": networks,
     "operators": operators,
     "layers": layers,
+    "native": native,
+    "middle": middle,
     "loading": loading,
     "overhead": overhead,
     "tensorflow": tensorflow,
@@ -316,6 +367,26 @@ def document(results: Results) -> str:
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "never"
     parts = [table.markdown() for table in [*made, behind_table(behind)]]
     return "\n".join([_PREFACE.format(machine=machine(results), when=when), *parts])
+
+
+def updated(page: str, results: Results) -> str:
+    """Return the text of docs/performance.md with the tables of the parts that have rows in place of their older
+    ones; new ones come before the last section, which lists what is behind.
+    """
+    made, behind = tables(results)
+    head, *sections = page.split("\n## ")
+    *sections, last = [f"## {section.rstrip()}\n" for section in sections]
+    days = sorted({row["day"] for row in results["rows"]})
+    for table in made:
+        table.notes.append(f"Measured {' to '.join(dict.fromkeys((days[0], days[-1])))}. {machine(results)}")
+        text = table.markdown().rstrip() + "\n"
+        titles = [section.splitlines()[0] for section in sections]
+        place = titles.index(f"## {table.title}") if f"## {table.title}" in titles else len(sections)
+        sections[place : place + 1] = [text]
+    measured = {f"| {row['name']} |" for row in results["rows"]}
+    kept = [line for line in last.rstrip().splitlines() if not line.startswith(tuple(measured))]
+    kept += behind_table(behind).markdown().splitlines()[4:] if behind else []
+    return "\n".join([head.rstrip() + "\n", *sections, "\n".join(kept) + "\n"])
 
 
 _PREFACE = """# Performance

@@ -299,6 +299,35 @@ class TestReport:
             "0.62 x the file in anonymous memory (0.4)",
         ]
 
+    def test_layer_in_the_middle_is_a_difference(self) -> None:
+        times = {"whole": 30e-6, "alone": 12e-6, "kernel": 2e-6, "bare": 10e-6, "wrapped": 15e-6}
+        table, behind = report.middle(results.merge(results.empty(), [row("middle", "m", **times)]))
+        assert list(table.rows[0]) == ["m", "30", "12", "2", "16.0 !", "3.0"]
+        assert behind == [("middle", "m", "a layer in C++ costs 16.0 us besides its kernel (10 us)")]
+        del times["wrapped"]
+        table, _ = report.middle(results.merge(results.empty(), [row("middle", "m", **times)]))
+        assert table.rows[0][-1] == "-"
+
+    def test_native_loop_is_compared_with_the_faster_host(self) -> None:
+        made = row("native", "i", anylayer=11e-6, opencv=10e-6, openvino="absent")
+        table, behind = report.native(results.merge(results.empty(), [made]))
+        assert list(table.rows[0]) == ["i", "11", "10", "-", "1.10 !"]
+        assert behind == [("native", "i", "1.10 x the faster of OpenCV and OpenVINO (1.05)")]
+
+    def test_page_keeps_the_tables_of_parts_that_were_not_measured(self) -> None:
+        late = row("networks", "squeeze", anylayer=2e-3, onnxruntime=1e-3)
+        native = row("native", "i", anylayer=11e-6, opencv=10e-6)
+        first = report.document(results.merge(results.empty(), [late]))
+        page = report.updated(first, results.merge(results.empty(), [native]))
+        titles = [line for line in page.splitlines() if line.startswith("#")]
+        assert titles == ["# Performance", "## Whole networks", "## Layers in C++", "## Still behind"]
+        assert "| squeeze | 2.00 x" in page and "| i | 1.10 x" in page
+        better = row("native", "i", anylayer=9e-6, opencv=10e-6)
+        again = report.updated(page, results.merge(results.empty(), [better]))
+        assert [line for line in again.splitlines() if line.startswith("#")] == titles
+        assert "| squeeze | 2.00 x" in again and "| i | 1.10 x" not in again
+        assert "| i | 9 | 10 | - | 0.90 |" in again
+
     def test_page_names_machine_and_missed_targets(self) -> None:
         made = row("networks", "squeeze", anylayer=2e-3, onnxruntime=1e-3)
         text = report.document(results.merge(results.empty(), [made]))

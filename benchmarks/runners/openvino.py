@@ -1,7 +1,8 @@
 """Call OpenVINO directly, in float32.
 
 spec: forms {name: .onnx or .xml}, inputs (.npz), order (the input names in the model's order), outputs (the output
-names in the model's order), threads; python (a file of layer classes that the model's Python operators call).
+names in the model's order), threads; extension (a library that the models need); python (a file of layer classes
+that the model's Python operators call).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ def load(spec: dict[str, Any]) -> Loaded:
     """Compile a model for each form. A call infers with shared inputs and reads shared outputs."""
     inputs = read_inputs(spec["inputs"])
     core = ov.Core()
+    if spec.get("extension"):
+        core.add_extension(spec["extension"])
     troubles: dict[str, str] = {}
     calls: dict[str, Callable[[], Any]] = {}
     for form, path in spec["forms"].items():

@@ -86,3 +86,20 @@ def test_assume_free_without_shape_names_the_remedy(anylayer_command, small):
     every = ("--assume-free", "Times", "--assume-free", "Means", "--assume-free", "Flat")
     shown = anylayer_command("profile", "net.prototxt", *every, status=1).stderr
     assert "Give them: --assume-free Times=1,64,28,28, or Times=same for the shape of the input" in shown
+
+
+STEERED = """
+input: "x" input_shape { dim: 1 dim: 6 }
+layer { name: "new" type: "NotWritten" bottom: "x" top: "new" }
+layer { name: "best" type: "ArgMax" bottom: "new" top: "best" argmax_param { top_k: 2 } }
+"""
+
+
+@pytest.mark.parametrize("command", ["profile", "bench"])
+def test_void_estimate_is_said(anylayer_command, small, command):
+    (small / "steered.prototxt").write_text(STEERED)
+    words = ("--assume-free", "NotWritten=same", "-e", "onnxruntime", "--seconds", 0.01)
+    shown = anylayer_command(command, "steered.prototxt", *words)
+    assert "void, because the values of a free layer decide about work: 'new' steers 'best'" in (
+        shown.stdout + shown.stderr
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,8 +45,8 @@ class Profiler:
     def prepare(self, graph: Graph, options: Any) -> None:
         """Let a session of `graph` be profiled. Called with its options before it is created."""
         self.graph = graph
-        self._folder = tempfile.TemporaryDirectory(prefix="anylayer-")
-        folder = Path(self._folder.name)
+        folder = Path(tempfile.mkdtemp(prefix="anylayer-"))
+        self._removed = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._model = folder / "optimized.onnx"
         self._skipped = 0
         options.enable_profiling = True
@@ -60,8 +62,9 @@ class Profiler:
         that pauses of the machine do not count."""
         nodes = _nodes(json.loads(Path(self.session.end_profiling()).read_text()), self._skipped)
         held = _held(self.graph, onnx.load(str(self._model), load_external_data=False).graph)
-        self._folder.cleanup()
-        kept = [i for i, seconds in enumerate(times) if seconds <= median(times)]
+        self._removed()
+        limit = median(times)
+        kept = [i for i, seconds in enumerate(times) if seconds <= limit]
         counters = [
             Counter(
                 n.name,

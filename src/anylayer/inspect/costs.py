@@ -87,6 +87,9 @@ class Steered:
     type: str
     why: str
 
+    def __str__(self) -> str:
+        return f"'{self.free}' steers '{self.layer}' ({self.type}): {self.why}"
+
 
 @dataclass(slots=True)
 class Profile:

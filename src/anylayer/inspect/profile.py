@@ -103,7 +103,8 @@ def _timed(call: Callable[[], object], seconds: float) -> list[float]:
 
 def _usual(times: Sequence[float]) -> float:
     """Return the mean of the times that do not exceed the median, so that pauses of the machine do not count."""
-    return fmean(t for t in times if t <= median(times))
+    limit = median(times)
+    return fmean(t for t in times if t <= limit)
 
 
 class _Costs:

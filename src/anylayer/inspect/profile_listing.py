@@ -17,6 +17,7 @@ _COLUMNS = (
     Column("limit"),
 )
 _WHERE = {"native": "a native kernel", "python": "in Python", "free": "assumed free"}
+VOID = "the estimate is void, because the values of a free layer decide about work"
 _TYPES = 6
 """The number of layer types whose shares are listed."""
 _LISTED = 4
@@ -118,10 +119,7 @@ def _about_free(profile: Profile) -> list[str]:
         return []
     found = [f"assumed free: {', '.join(profile.free)}. The times are those of the other layers"]
     if profile.steered:
-        reasons = [f"'{s.free}' steers '{s.layer}' ({s.type}): {s.why}" for s in profile.steered]
-        found.append(
-            f"the estimate is void, because the values of a free layer decide about work: {_listed(reasons)}"
-        )
+        found.append(f"{VOID}: {_listed([*map(str, profile.steered)])}")
     else:
         found.append("no work depends on their values, so the estimate holds")
     return found

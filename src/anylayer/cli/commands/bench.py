@@ -128,12 +128,17 @@ def _models(
 
 def _compile(net: Net, engine: str, arrays: dict[str, Array], threads: int | None, quiet: bool) -> Model:
 
+    from anylayer.inspect.free import steered_by
+    from anylayer.inspect.profile_listing import VOID
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about host calls, which are printed below
         model = net.compile(engine, {n: a.shape for n, a in arrays.items()}, threads)
         model(arrays)
     for name, kind, reason in model.host_calls:
         say(f"layer '{name}' ({kind}) runs in Python: {reason}", quiet)
+    for steered in steered_by(model.plan.nodes if model.plan is not None else ()):
+        say(f"{VOID}: {steered}", quiet)
     return model
 
 
