@@ -5,12 +5,12 @@ _VARIATION = (
     "is the fastest of up to eight ways of calling an engine"
 )
 _CUT_ONNXRUNTIME = (
-    "the cut: a second call of the engine, the call of the library, and for larger arrays copies and the conversion "
-    "between the engine's blocks and plain order; an operator inside the engine needs only a part of them"
+    "the cut: a second call of the engine, the call of the library, and for larger arrays copies and the "
+    "conversion between the engine's blocks and plain order; an operator inside the engine needs only a part of it"
 )
 _CUT_OPENVINO = (
-    "the cut: a second call of the engine takes 10 us; for larger arrays the engine converts between its blocks and"
-    " plain order, which an operator inside the engine needs as well"
+    "the cut: a second call of the engine takes 10 us; for larger arrays the engine converts between its blocks "
+    "and plain order, which an operator inside the engine needs as well"
 )
 _OUR_CALL = (
     "the engine's operator is the same; 2 us per call are anylayer's (checking the inputs, finding the program of"
