@@ -110,16 +110,20 @@ def leading(path: Path, inputs: list[np.ndarray], rows: int) -> None:
     assert np.abs(got - want[:count]).max() < 1e-4 * np.abs(want).max()
 
 
-def test_proposal_matches_leading_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("clip_after", [False, True])
+@pytest.mark.parametrize("clip_before", [False, True])
+def test_proposal_matches_leading_rows(tmp_path: Path, clip_before: bool, clip_after: bool) -> None:
     whole = {"base_size": 16, "pre_nms_topn": 60, "post_nms_topn": 8, "feat_stride": 16, "min_size": 4}
     options = {
         **{name: np.uint64(value) for name, value in whole.items()},
         "nms_thresh": F(0.5),
         "ratio": np.array([0.5, 1, 2], F),
         "scale": np.array([2, 4], F),
+        "clip_before_nms": clip_before,
+        "clip_after_nms": clip_after,
     }
     random = np.random.default_rng(0)
-    inputs = [random.random((1, 12, 5, 6)).astype(F), noise(1, 24, 5, 6) * F(0.1), np.array([80, 96, 1], F)]
+    inputs = [random.random((1, 12, 5, 6)).astype(F), noise(1, 24, 5, 6) * F(0.3), np.array([80, 96, 1], F)]
     save(lambda s, d, i: [o4.proposal(s, d, i, options).outputs()[0]], inputs, tmp_path / "net.xml")
     leading(tmp_path / "net.xml", inputs, 5)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
-from anylayer.layers.caffe._detections import below, for_overlap, output, rows
+from anylayer.layers._detections import below, for_overlap, output, rows
 
 
 def cells(x: Any, anchors: int, classes: int) -> Any:

@@ -8,8 +8,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
+from anylayer.layers._detections import LOWEST, among_best, for_overlap
 from anylayer.layers.caffe._bbox_reg import BBoxReg
-from anylayer.layers.caffe._detections import LOWEST, among_best, for_overlap
 from anylayer.layers.caffe._resampling import plane_of
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, Message, field, layer, need
-from anylayer.layers.caffe._detections import (
+from anylayer.layers._detections import (
     LOWEST,
     adaptive,
     among_best,

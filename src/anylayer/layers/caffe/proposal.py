@@ -7,9 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._proposals import anchors, best, boxes, check_shapes, clipped, foreground, large
+from anylayer.layers._proposals import (
+    anchors,
+    best,
+    boxes,
+    check_fields,
+    check_shapes,
+    clipped,
+    foreground,
+    proposals,
+)
 from anylayer.network import Node
 
 
@@ -37,22 +45,11 @@ class Proposal(Layer):
     nms_thresh: float = field(8, "float", 0.7, doc="boxes whose IoU with a better one exceeds it are dropped")
 
     def setup(self) -> None:
-        for name in ("feat_stride", "base_size", "pre_nms_topn", "post_nms_topn"):
-            need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
-        need(self.ratio and self.scale, "needs at least one ratio and one scale")
-        need(min(self.ratio) > 0, f"ratio must be positive, got {min(self.ratio):g}")
-        need(0 <= self.nms_thresh <= 1, f"nms_thresh must lie in 0..1, got {self.nms_thresh:g}")
+        check_fields(self)
         need(self.outputs <= 2, f"has at most 2 outputs (rois, scores), got {self.outputs}")
 
     def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
-        first = anchors(self.base_size, self.ratio, self.scale)
-        check_shapes(scores, deltas, info, len(first))
-        info = info.reshape(-1)
-        found = clipped(boxes(deltas, first, self.feat_stride), info)
-        least = info[[3, 2] if info.shape[0] >= 4 else [2, 2]] * np.float32(self.min_size)
-        score = foreground(scores) * large(found, least).astype(np.float32)
-        at, count, rois = best(found, score, (self.pre_nms_topn, self.post_nms_topn), self.nms_thresh)
-        return [ops.head(rois, count), ops.head(score[at], count)][: self.outputs]
+        return proposals(self, scores, deltas, info, clip_before=True, clip_after=False)[: self.outputs]
 
 
 @layer("Proposal", dialects=("opencv",))

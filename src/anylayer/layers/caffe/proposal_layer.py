@@ -9,9 +9,9 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import nearest
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._detections import LOWEST
+from anylayer.layers._detections import LOWEST
+from anylayer.layers._proposals import anchors, best, boxes, check_shapes, clipped, foreground, large
 from anylayer.layers.caffe._param_str import read_param_str
-from anylayer.layers.caffe._proposals import anchors, best, boxes, check_shapes, clipped, foreground, large
 
 _DEFAULTS: dict[str, Any] = {
     "feat_stride": None,

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Layer, field, layer, need
-from anylayer.layers.caffe._detections import below
+from anylayer.layers._detections import below
 from anylayer.layers.caffe._yolo import cells, check, corners, decode, detections
 
 

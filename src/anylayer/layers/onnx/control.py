@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError, at, need
+from anylayer.graph import TooManyOperators
 from anylayer.layer import Bound, Definition, Layer, Registry, bind, layer
 from anylayer.layer.fields import attribute
 from anylayer.layer.registry import registered
 from anylayer.layers.onnx._record import is_static
 from anylayer.libraries.onnx import latest
-from anylayer.network import ABSENT, Node, Subgraph, TensorType
+from anylayer.network import ABSENT, Network, Node, Subgraph, TensorType
 from anylayer.tracing import is_traced
+from anylayer.tracing.record import graph_of
 
 _MAX_STEPS = 30_000
 """Limit on the steps of a Loop or a Scan."""
@@ -69,6 +71,35 @@ def _truth(x: Any, what: str) -> bool:
     return bool(np.asarray(x).reshape(()))
 
 
+def _keeps_condition(network: Network) -> bool:
+    """Return whether the body of a Loop returns the condition that it gets."""
+    producers = {name: node for node in network.nodes for name in node.outputs}
+    name = next(iter(network.outputs.values()))
+    while (node := producers.get(name)) is not None and node.type == "Identity":
+        name = node.inputs[0]
+    return name == list(network.inputs)[1]
+
+
+class _Growth:
+    """The number of operators that the steps of a loop record.
+
+    The second step counts, because later steps share with the first what does not depend on the step.
+    """
+
+    def __init__(self, inputs: Sequence[Any]) -> None:
+        self._graph = graph_of(inputs)
+        self._first = 0
+
+    def need_room(self, step: int, steps: int) -> None:
+        """Refuse the loop after step 2, if as many operators in each of its steps exceed the limit of the graph."""
+        if self._graph is None or step > 2:
+            return
+        count, limit = len(self._graph.ops), self._graph.limit
+        if step == 2 and count + (count - self._first) * (steps - 2) > limit:
+            raise TooManyOperators(f"its {steps} steps record more than {limit} operators")
+        self._first = count
+
+
 @layer("If")
 class If(_Control):
     """Run one of two networks, which the condition selects.
@@ -116,7 +147,12 @@ class Loop(_Control):
             raise TraceError("its number of steps is known only when the network runs")
         count = None if limit is None else int(np.asarray(limit).reshape(()))
         go = condition is None or _truth(condition, "its condition")
-        step = 0
+        step, growth = 0, _Growth(rest)
+        runs_on = _keeps_condition(self.body.network)
+        need(
+            not (go and runs_on) or (count is not None and count <= _MAX_STEPS),
+            f"its loop exceeds the limit of {_MAX_STEPS} steps",
+        )
         while go and (count is None or step < count):
             state: list[Any] = [np.array(step, np.int64), np.array(True), *states]
             again, *results = self.inside(self.body, [*state, *outer])
@@ -129,6 +165,8 @@ class Loop(_Control):
                 row.append(value)
             go = _truth(again, "its condition")
             step += 1
+            if runs_on and count is not None:
+                growth.need_room(step, count)
             need(step <= _MAX_STEPS, f"its loop exceeds the limit of {_MAX_STEPS} steps")
         need(step or not rows, "its loop runs 0 steps, so the sizes of its rows are unknown")
         return [*states, *(_stack(row) for row in rows)]
@@ -169,6 +207,7 @@ class Scan(_Control):
         steps = int(lengths.pop())
         need(steps <= _MAX_STEPS, f"it takes {steps} steps, at most {_MAX_STEPS} are supported")
         rows: list[list[Any]] = [[] for _ in range(self.outputs - len(states))]
+        growth = _Growth(inputs)
         for t in range(steps):
             slices = [
                 np.moveaxis(x, a, 0)[steps - 1 - t if b else t] if a else x[steps - 1 - t if b else t]
@@ -178,6 +217,7 @@ class Scan(_Control):
             states = results[: len(states)]
             for row, value in zip(rows, results[len(states) :]):
                 row.append(value)
+            growth.need_room(t + 1, steps)
         return [*states, *self._stacked(rows)]
 
     def _stacked(self, rows: list[list[Any]]) -> list[Any]:

@@ -11,6 +11,7 @@ from anylayer import ops
 from anylayer.layer import Enum, Registry, bind, layer, need
 from anylayer.layer.arguments import axis_of, integers
 from anylayer.layer.fields import attribute
+from anylayer.layers._proposals import check_fields, proposals
 from anylayer.layers.openvino._base import Operation
 from anylayer.network import Node, TensorType
 
@@ -229,12 +230,13 @@ class DetectionOutput(FromCaffe):
 
 
 @layer("Proposal")
-class Proposal(FromCaffe):
+class Proposal(Operation):
     """Return Faster R-CNN's regions of interest, best first, and their scores.
 
     Inputs: scores (1, 2 * A, H, W), box offsets (1, 4 * A, H, W), image (height, width, scale). Rows are (0, x1,
-    y1, x2, y2). OpenVINO writes N * post_nms_topn rows and marks the first unused row by -1; this layer returns
-    the rows before.
+    y1, x2, y2). clip_before_nms clips boxes to 0..width - 1 and 0..height - 1, clip_after_nms clips regions to
+    0..width and 0..height. OpenVINO writes N * post_nms_topn rows and marks the first unused row by -1; this layer
+    returns the rows before.
     Source: OpenVINO operation specification, Proposal-1 and Proposal-4.
     """
 
@@ -254,15 +256,13 @@ class Proposal(FromCaffe):
     framework: str = attribute("string", "")
 
     def forward(self, scores: Any, deltas: Any, info: Any) -> Any:
-        for name, value in (("clip_before_nms", True), ("clip_after_nms", False), ("normalize", False)):
-            need(getattr(self, name) == value, f"{name}: {str(not value).lower()} is not supported")
+        need(not self.normalize, "normalize: true is not supported")
         for name in ("box_size_scale", "box_coordinate_scale"):
             need(getattr(self, name) == 1, f"a {name} other than 1 is not supported, got {getattr(self, name):g}")
         need(not self.framework, f"framework '{self.framework}' is not supported")
-        names = ("base_size", "pre_nms_topn", "post_nms_topn", "nms_thresh", "feat_stride", "min_size")
-        params = {name: getattr(self, name) for name in names}
-        params.update(ratio=list(self.ratio), scale=list(self.scale))
-        return self.by_caffe("Proposal", {"proposal_param": params}, [scores, deltas, info])
+        check_fields(self)
+        before, after = self.clip_before_nms, self.clip_after_nms
+        return proposals(self, scores, deltas, info, clip_before=before, clip_after=after)[: self.outputs]
 
 
 @layer("PSROIPooling")

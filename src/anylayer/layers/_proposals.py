@@ -4,14 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
-from anylayer.layers.caffe._detections import LOWEST, among_best, for_overlap
+from anylayer.layers._detections import LOWEST, among_best, for_overlap
 from anylayer.network import Array
+
+
+class Fields(Protocol):
+    """The fields of a layer that makes proposals: see layers/caffe/proposal.py."""
+
+    base_size: int
+    feat_stride: int
+    min_size: int
+    ratio: tuple[float, ...]
+    scale: tuple[float, ...]
+    pre_nms_topn: int
+    post_nms_topn: int
+    nms_thresh: float
+
+
+def check_fields(layer: Fields) -> None:
+    """Refuse fields without anchors, boxes or a threshold in 0..1."""
+    for name in ("feat_stride", "base_size", "pre_nms_topn", "post_nms_topn"):
+        need(getattr(layer, name) > 0, f"{name} must be at least 1, got {getattr(layer, name)}")
+    need(layer.ratio and layer.scale, "needs at least one ratio and one scale")
+    need(min(layer.ratio) > 0, f"ratio must be positive, got {min(layer.ratio):g}")
+    need(0 <= layer.nms_thresh <= 1, f"nms_thresh must lie in 0..1, got {layer.nms_thresh:g}")
+
+
+def proposals(layer: Fields, scores: Any, deltas: Any, info: Any, *, clip_before: bool, clip_after: bool) -> Any:
+    """Return the regions (R, 5) and their scores (R,), best first. R is a dynamic size.
+
+    clip_before: whether the boxes are clipped to the image before NMS, with their ends included.
+    clip_after: whether the regions are clipped to the image's width and height after NMS.
+    """
+    first = anchors(layer.base_size, layer.ratio, layer.scale)
+    check_shapes(scores, deltas, info, len(first))
+    info = info.reshape(-1)
+    found = boxes(deltas, first, layer.feat_stride)
+    if clip_before:
+        found = clipped(found, info)
+    least = info[[3, 2] if info.shape[0] >= 4 else [2, 2]] * np.float32(layer.min_size)
+    score = foreground(scores) * large(found, least).astype(np.float32)
+    at, count, rois = best(found, score, (layer.pre_nms_topn, layer.post_nms_topn), layer.nms_thresh)
+    if clip_after:
+        rois = np.concatenate([rois[:, :1], clipped(rois[:, 1:], info, 0)], axis=1)
+    return [ops.head(rois, count), ops.head(score[at], count)]
 
 
 def check_shapes(scores: Any, deltas: Any, info: Any, anchors: int) -> None:
@@ -65,9 +107,9 @@ def boxes(deltas: Any, first: Array, stride: int) -> Any:
     return np.concatenate([centre - half, centre + half], axis=1)
 
 
-def clipped(found: Any, info: Any) -> Any:
-    """Return the boxes, clipped to an image of the height and width with which `info` begins."""
-    return np.maximum(np.minimum(found, info[[1, 0, 1, 0]] - np.float32(1)), np.float32(0))
+def clipped(found: Any, info: Any, beyond: float = 1.0) -> Any:
+    """Return the boxes, clipped to an image of the height and width with which `info` begins, less `beyond`."""
+    return np.maximum(np.minimum(found, info[[1, 0, 1, 0]] - np.float32(beyond)), np.float32(0))
 
 
 def large(found: Any, least: Any) -> Any:
