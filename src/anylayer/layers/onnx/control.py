@@ -91,7 +91,7 @@ class _Growth:
         self._first = 0
 
     def need_room(self, step: int, steps: int) -> None:
-        """Refuse the loop after step 2, if as many operators in each of its steps exceed the limit of the graph."""
+        """Refuse the loop after step 2, if as many operators in each step exceed the limit of the graph."""
         if self._graph is None or step > 2:
             return
         count, limit = len(self._graph.ops), self._graph.limit
