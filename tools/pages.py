@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from anylayer import ops
+from anylayer import errors, ops
 from anylayer.corrections._machinery import CORRECTIONS
 from anylayer.folders import load, modules
 from anylayer.layer import Definition, Registry
@@ -106,6 +106,29 @@ def layers(format: str, *prefixes: str) -> str:
     return "\n\n".join(", ".join(f"`{t}`" for t in group) + f" ({len(group)} types)" for group in groups)
 
 
+def groups(format: str) -> str:
+    """Return a table of a format's layer types, one row per source file, whose docstring names the group.
+
+    For a file whose types all have a dot in their names, it has their number.
+    """
+    found: dict[Any, list[str]] = {}
+    for definition in Registry.of(format).definitions():
+        found.setdefault(inspect.getmodule(definition.cls), []).append(definition.type)
+    rows = []
+    for module, types in found.items():
+        own = sorted(t for t in types if "." not in t)
+        shown = ", ".join(f"`{t}`" for t in own) or f"{len(types)} types: see [layers](layers.md)"
+        rows.append((first_paragraph(module).rstrip("."), shown))
+    return markdown_table(("group", "layers"), sorted(rows))
+
+
+def error_classes() -> str:
+    """Return a table of the subclasses of AnyLayerError, from their docstrings."""
+    found = [c for c in vars(errors).values() if inspect.isclass(c) and issubclass(c, errors.AnyLayerError)]
+    rows = ((f"`{c.__name__}`", first_paragraph(c).rstrip(".")) for c in found if c is not errors.AnyLayerError)
+    return markdown_table(("class (`anylayer.errors`)", "meaning"), rows)
+
+
 def dialects() -> str:
     """Return a table of Caffe's layer types that have several definitions: one row per definition."""
     found: dict[str, list[Definition]] = {}
@@ -138,7 +161,19 @@ def corrections() -> str:
 _MAX_NAMES = 8
 
 GENERATORS: dict[str, Callable[..., str]] = {
-    f.__name__: f for f in (operators, differences, commands, writers, readers, layers, dialects, corrections)
+    f.__name__: f
+    for f in (
+        operators,
+        differences,
+        commands,
+        writers,
+        readers,
+        layers,
+        dialects,
+        corrections,
+        groups,
+        error_classes,
+    )
 }
 
 

@@ -1,16 +1,5 @@
 """Errors for mistakes of a user or of a file. Any other exception that reaches the user is a bug.
 
-    AnyLayerError
-    ├── FileError          a file is missing or broken, or is not of the expected format
-    ├── NetworkError       the nodes do not fit together: unknown bottom, a blob produced twice
-    ├── LayerError         one layer's rule is broken: a parameter, a weight, an input shape
-    │   ├── UnknownLayers  some layer types have no definition (the message lists all of them)
-    │   └── DialectError   a layer's fields mean different things in different forks
-    ├── TraceError         a layer's forward does something that cannot be recorded
-    ├── InputError         an argument does not fit: an input of a model, an option, a file name
-    ├── EngineError        an engine is not installed, or refuses the network
-    └── ConversionError    a written file does not compute what its source computes
-
 The code that finds a mistake states the rule only. `at(place)` puts the file and the layer in front of it:
 
 >>> try:
@@ -49,19 +38,19 @@ class AnyLayerError(Exception):
 
 
 class FileError(AnyLayerError):
-    """A file is missing or broken, or is not of the expected format."""
+    """A file is missing or damaged, or has another format than the expected one."""
 
 
 class NetworkError(AnyLayerError):
-    """The nodes of a network do not fit together."""
+    """The nodes of a network do not fit together: a bottom is unknown, a blob is produced twice."""
 
 
 class LayerError(AnyLayerError):
-    """One layer's rule is broken."""
+    """A rule of one layer is broken: by a parameter, a weight or an input shape."""
 
 
 class UnknownLayers(LayerError):
-    """Some layer types have no definition. `types` lists them."""
+    """Some layer types have no definition. The message names all of them, and `types` lists them."""
 
     def __init__(self, message: str, *places: str, types: Iterable[str] = ()) -> None:
         super().__init__(message, *places)
@@ -82,11 +71,11 @@ class InputError(AnyLayerError):
 
 
 class EngineError(AnyLayerError):
-    """An engine is not installed, or refuses the network."""
+    """An engine is not installed, or it refuses the network."""
 
 
 class ConversionError(AnyLayerError):
-    """A written file does not compute what its source computes."""
+    """A written file computes something else than its source, so it is deleted."""
 
 
 @contextmanager
