@@ -124,10 +124,23 @@ def has_compiler() -> bool:
         return False
 
 
+def need_opencl() -> None:
+    """Skip the test, with the reason, where there is no OpenCL device."""
+    pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+    from anylayer.libraries.pyopencl import device
+
+    try:
+        device("")
+    except errors.EngineError as error:
+        pytest.skip(str(error))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_snippets_run(page: Path, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if any(line.startswith("$ anylayer build ") for line in page.read_text().splitlines()) and not has_compiler():
         pytest.skip("there is no C++ compiler")
+    if page.name == "opencl-layers.md":
+        need_opencl()
     folder = tmp_path / "page"
     shutil.copytree(examples, folder)
     monkeypatch.chdir(folder)

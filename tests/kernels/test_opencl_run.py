@@ -51,6 +51,17 @@ def formats(first: str, second: str) -> str:
     return IN.replace("/>", f' format="{first}"/>') + OUT.replace("/>", f' format="{second}"/>')
 
 
+@pytest.fixture(params=[True, False], ids=["shared", "buffers"])
+def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the device use memory that it shares with the host, and buffers of its own."""
+    from anylayer.libraries.pyopencl import device
+
+    if request.param and not device("").shared:
+        pytest.skip("the device does not share memory with the host")
+    monkeypatch.setattr(device(""), "shared", request.param)
+
+
+@pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("first", ["BFYX", "BYXF", "YXFB", "FYXB", "ANY"])
 @pytest.mark.parametrize("second", ["BFYX", "YXFB"])
 def test_a_kernel_sees_the_formats_that_it_asks_for(tmp_path: Path, first: str, second: str) -> None:
@@ -84,6 +95,7 @@ def test_axes_have_their_names_in_a_channels_last_network(tmp_path: Path, format
     assert all(check.ok for check in verify(net, {given: x}))
 
 
+@pytest.mark.usefixtures("memory")
 def test_data_are_blobs_by_their_names(tmp_path: Path) -> None:
     source = """__kernel void run(const __global INPUT0_TYPE* x, __global OUTPUT0_TYPE* y,
                                   const __global float* shift, const __global float* factor) {
@@ -259,6 +271,28 @@ def test_kernels_that_cannot_be_used_are_refused(
     text = failing(tmp_path, source, **parts)
     assert text.startswith("net.xml:1: layer 'it' (It): kernels.xml")
     assert rule in text
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_kernel_that_writes_to_an_input_or_leaves_values_is_refused(tmp_path: Path) -> None:
+    text = failing(tmp_path / "left", COPY.replace("y[i]", "if (i != 7) y[i]"))
+    assert "kernel 'run' leaves 1 of 120 values of output 0 without a value" in text
+    from anylayer.libraries.pyopencl import device
+
+    if device("").shared:  # a buffer of the device is not the network's array
+        text = failing(
+            tmp_path / "in", COPY.replace("const __global", "__global").replace("y[i]", "x[5] = 1; y[i]")
+        )
+        assert "kernel 'run' writes to input 0" in text
+
+
+def test_profile_shows_what_the_device_measured(tmp_path: Path) -> None:
+    net = anylayer.read(ir_2018(tmp_path, "It", (1, 8, 64, 64)), kernels=configuration(tmp_path, "It"))
+    (cost,) = net.profile({"data": noise((1, 8, 64, 64))}, "onnxruntime", seconds=0.05).costs
+    call, kernel = cost.parts
+    assert (cost.where, call.operation) == ("native", "call of the device, with copies")
+    assert 0 < kernel.seconds < cost.seconds
+    assert kernel.bytes == 2 * 4 * 8 * 64 * 64
 
 
 def test_a_device_is_chosen_by_name(tmp_path: Path, opencl_device: str) -> None:

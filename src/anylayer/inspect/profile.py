@@ -198,7 +198,8 @@ class _Measured:
         for i, (step, planned) in enumerate(zip(self._steps, self._plan.steps)):
             seconds = _usual(step.times)
             if not isinstance(planned, GraphStep):
-                _add_layer(costs, i, planned, seconds, step.bytes)
+                device = getattr(step.program, "device_seconds", None)  # OpenCL measures the kernel itself
+                _add_layer(costs, i, planned, seconds, step.bytes, device)
             elif self._counts(step):
                 self._add_counters(costs, i, step.program, planned.graph)
             else:
@@ -228,8 +229,10 @@ def _constant_bytes(graph: Graph) -> int:
     return sum(v.const.nbytes for v in read if v.const is not None)
 
 
-def _add_layer(costs: _Costs, i: int, step: HostStep | KernelStep, seconds: float, size: int) -> None:
-    """Add a layer that runs between graphs."""
+def _add_layer(
+    costs: _Costs, i: int, step: HostStep | KernelStep, seconds: float, size: int, device: float | None = None
+) -> None:
+    """Add a layer that runs between graphs. `device` is how long a device computed, as it measured itself."""
     t = step.traced
     where, operation = "python", "Python"
     if isinstance(step, KernelStep):
@@ -238,6 +241,10 @@ def _add_layer(costs: _Costs, i: int, step: HostStep | KernelStep, seconds: floa
         seconds = 0.0 if free else seconds
     size += sum(blob.nbytes for blob in t.node.blobs)
     macs = multiply_adds(t.body.ops) if t.body is not None and where != "free" else 0
+    if device is not None:
+        call = max(seconds - device, 0.0)
+        costs.add([t.node.name], where, i, (t.node.name, "call of the device, with copies", call, 0))
+        seconds -= call
     costs.add([t.node.name], where, i, (t.node.name, operation, seconds, 0 if where == "free" else size), macs)
 
 
