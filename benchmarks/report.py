@@ -277,7 +277,7 @@ def _costs(row: Row) -> list[tuple[str, float, float, str]]:
     parts = [seconds(row, c) for c in ("with", "without", "forward")]
     if None in parts:
         return []
-    return [(f"a host call on {_HEADS[engine]}", parts[0] - parts[1] - parts[2], HOST, "us")]  # type: ignore[operator]
+    return [(f"a host call on {_HEADS[engine]}", parts[0] - parts[1] - parts[2], HOST, "us")]
 
 
 def tensorflow(results: Results) -> tuple[Table, list[Behind]]:

@@ -70,7 +70,7 @@ class TestGuard:
 
 class TestTurns:
     def field(self, *times: tuple[str, str, list[float]]) -> list[measure.Contestant]:
-        return [measure.Contestant(c, call, None, [sample(s) for s in seconds]) for c, call, seconds in times]  # type: ignore[arg-type]
+        return [measure.Contestant(c, call, None, [sample(s) for s in seconds]) for c, call, seconds in times]
 
     def test_each_round_begins_with_another_contestant(self) -> None:
         a, b, c = self.field(("a", "", []), ("b", "", []), ("c", "", []))

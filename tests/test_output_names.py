@@ -90,7 +90,7 @@ NETWORKS = [(caffe, name) for name in CAFFE] + [(onnx, name) for name in ONNX]
 def test_written_file_keeps_output_names(
     tmp_path: Path, source: object, name: str, writer: str, dialect: str | None
 ) -> None:
-    net = source(tmp_path, name)  # type: ignore[operator]
+    net = source(tmp_path, name)
     if dialect == "opencv" and name == "a constant":
         with pytest.raises(anylayer.AnyLayerError, match="has no layer that gives a constant"):
             net.write(tmp_path / "out.prototxt", dialect=dialect)
@@ -110,7 +110,7 @@ def test_written_file_keeps_output_names(
 @pytest.mark.parametrize("engine", [*ALL, "auto"])
 @pytest.mark.parametrize(("source", "name"), NETWORKS, ids=lambda v: v if isinstance(v, str) else "")
 def test_model_keeps_output_names(tmp_path: Path, source: object, name: str, engine: str) -> None:
-    net = source(tmp_path, name)  # type: ignore[operator]
+    net = source(tmp_path, name)
     compiled = net.compile(engine, threads=1)
     given = {name: np.ones(kind.shape, np.float32) for name, kind in net.inputs.items() if kind is not None}
     assert list(compiled(given)) == list(net.outputs)

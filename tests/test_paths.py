@@ -27,7 +27,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def unreadable(model: str, weights: str | None = None, **options: str) -> str:
     with pytest.raises(FileError) as caught:
-        anylayer.read(model, weights, **options)  # type: ignore[arg-type]
+        anylayer.read(model, weights, **options)
     return str(caught.value)
 
 

@@ -325,7 +325,7 @@ def _prove(written: Written) -> None:
     """Compare the parameters in written files with the source's, where the format's reader can."""
     if written.params is not None:
         _, reader = _reader_of(written.files[-1])
-        prove: Callable[..., None] = getattr(reader, "prove")  # noqa: B009
+        prove: Callable[..., None] = getattr(reader, "prove")  # noqa: B009 (not every reader has it)
         prove(written.files, written.params)
 
 

@@ -52,7 +52,7 @@ class Table(dict[K, V]):
         for key in keys:
             self[key] = value
 
-    def __ior__(self, other: Mapping[K, V]) -> Table[K, V]:  # type: ignore[override, misc]
+    def __ior__(self, other: Mapping[K, V]) -> Table[K, V]:  # type: ignore[override, misc]  # dict allows lists of pairs, too
         for key, value in other.items():
             self[key] = value
         return self

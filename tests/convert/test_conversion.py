@@ -129,7 +129,7 @@ def test_file_with_other_names_and_permuted_axes_is_verified(tmp_path: Path, use
         return lambda feed: {"out": feed["data"] * 2 + feed["k"][:, None, None]}
 
     subject = net()
-    subject._reopen = reopened  # type: ignore[method-assign]
+    subject._reopen = reopened
     use(writer(write, RUNS="numpy"))
     done = subject.write(tmp_path / "n.test", "test")
     assert done.checks[0].ok and done.notes == ["turned"] and done.files == [tmp_path / "n.test"]
@@ -257,13 +257,13 @@ def test_deep_networks_have_a_larger_tolerance(tmp_path: Path) -> None:
 def test_engine_refuses_to_open_a_broken_file(engine: str, tmp_path: Path) -> None:
     (tmp_path / "n.onnx").write_bytes(b"nothing")
     with pytest.raises(EngineError, match=f"n.onnx: engine '{engine}' refuses the file: "):
-        load_engine(engine).open_file(tmp_path / "n.onnx")  # type: ignore[attr-defined]
+        load_engine(engine).open_file(tmp_path / "n.onnx")
 
 
 @pytest.mark.parametrize("engine", GENERAL)
 def test_engine_opens_a_file_as_a_function(engine: str, tmp_path: Path) -> None:
     net().write(tmp_path / "n.onnx")
-    run = load_engine(engine).open_file(tmp_path / "n.onnx")  # type: ignore[attr-defined]
+    run = load_engine(engine).open_file(tmp_path / "n.onnx")
     x, k = np.ones((1, 4, 5, 3), np.float32), np.arange(3, dtype=np.float32)
     np.testing.assert_array_equal(run({"x": x, "k": k})["b"], 2 * x + k)
     with pytest.raises(EngineError, match=f"n.onnx: engine '{engine}' stops: "):

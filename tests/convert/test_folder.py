@@ -15,7 +15,7 @@ FILES = {"main.py": "print(1)\n", "data/weights.bin": [b"\x00\x01", memoryview(b
 
 
 def make(folder: Path, files: dict[str, object] = FILES, force: bool = False) -> None:
-    with new_folder(folder, files, "test", force):  # type: ignore[arg-type]
+    with new_folder(folder, files, "test", force):
         pass
 
 

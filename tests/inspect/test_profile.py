@@ -278,7 +278,7 @@ def test_openvino_means_leave_out_the_runs_before_the_reset(monkeypatch: pytest.
     seconds: dict[str, float] = {}
     monkeypatch.setattr("anylayer.engines._openvino_profile._counters", lambda *given: seconds.update(given[2]))
     counts = PerformanceCounts()
-    counts.model = counts.graph = None  # type: ignore[assignment]
+    counts.model = counts.graph = None
     monkeypatch.setattr(counts, "_means", lambda: {"n": 0.010})
     counts.reset(2)  # 2 runs of 10 ms
     monkeypatch.setattr(counts, "_means", lambda: {"n": 0.004})

@@ -120,7 +120,7 @@ def test_memory_is_undefined_between_calls(tmp_path: Path, probe: Path) -> None:
     assert model.plan is not None
     (traced,) = [t for t in model.plan.nodes if t.kernel is not None]
     for _ in range(3):
-        traced.kernel.checked = False  # type: ignore[union-attr]  # fills the memory with NaN again
+        traced.kernel.checked = False  # fills the memory with NaN again
         np.testing.assert_array_equal(next(iter(model(X).values())), 3 * X)
 
 

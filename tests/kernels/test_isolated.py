@@ -149,7 +149,7 @@ def test_threads_share_the_child_process(tmp_path: Path, probe: Path) -> None:
 
 def test_the_child_process_ends_with_the_network(tmp_path: Path, probe: Path) -> None:
     net = isolated(net_of(tmp_path, "First", "", probe), probe)
-    process = next(iter(net.kernels.values())).library._process  # type: ignore[attr-defined]
+    process = next(iter(net.kernels.values())).library._process
     out(net)
     assert process.poll() is None
     del net

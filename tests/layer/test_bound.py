@@ -135,9 +135,9 @@ def contract(forward: Any, shapes: Any = None) -> list[Definition]:
         def __init__(self, params: Any, blobs: Any) -> None:
             self.params, self.blobs = params, blobs
 
-    User.forward = forward  # type: ignore[attr-defined]
+    User.forward = forward
     if shapes is not None:
-        User.getMemoryShapes = shapes  # type: ignore[attr-defined]
+        User.getMemoryShapes = shapes
     return [Definition("Some", User, "user.py")]
 
 

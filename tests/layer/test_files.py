@@ -120,7 +120,7 @@ def test_registration_with_opencv_defines_a_layer(tmp_path: Path, opencv: str, h
     if opencv == "absent" and "cv2.error" in tail:
         tail = tail.replace("cv2.error", "RuntimeError")
     found = load_layers([written(tmp_path, f"{head}\n{MIDDLE}\n{tail}\n")])
-    assert "Crop" in found and found["Crop"].cls.__name__ == "Middle"  # type: ignore[attr-defined]
+    assert "Crop" in found and found["Crop"].cls.__name__ == "Middle"
     assert Path(found["Crop"].origin).name == "mine.py"
 
 

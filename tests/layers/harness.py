@@ -124,7 +124,7 @@ def case(type: str, params: Mapping[str, Any] | None = None, **given: Any) -> Ca
     def test() -> None:
         made.run()
 
-    test.case = made  # type: ignore[attr-defined]
+    test.case = made
     return test
 
 

@@ -66,7 +66,7 @@ def test_number_of_samples_may_be_dynamic(type: str) -> None:
         types = [TensorType((rows, *x.shape[1:]), x.dtype) for x in case.inputs]
         definitions = Registry.of("caffe").find(case.type)
         graph = trace(
-            lambda xs, c=case, d=definitions, t=types: bind(c.node(), d, t, c.dialect)(xs),  # type: ignore[misc]
+            lambda xs, c=case, d=definitions, t=types: bind(c.node(), d, t, c.dialect)(xs),
             types,
         )
         for got, wanted in zip(run_graph(graph, list(case.inputs), "onnxruntime"), case.outputs):

@@ -356,7 +356,7 @@ def test_registration_holds_for_networks_that_have_not_run(networks: Path) -> No
     dnn.dnn_unregisterLayer("Mine")
     assert before.forward().tolist() == [[2, -4]], "a network that has run keeps its classes"
     with pytest.raises(TypeError, match="class must be callable"):
-        dnn.dnn_registerLayer("Mine", "Negative")  # type: ignore[arg-type]
+        dnn.dnn_registerLayer("Mine", "Negative")
 
 
 @pytest.mark.parametrize(

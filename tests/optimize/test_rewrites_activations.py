@@ -130,7 +130,7 @@ def test_mish_needs_one_exponential(function: Function) -> None:
 
 
 def test_tanh_of_other_logarithm_stays() -> None:
-    def function(x):  # type: ignore[no-untyped-def]
+    def function(x):
         return x * np.tanh(np.log(2 + np.exp(x)))
 
     assert "Tanh" in rewritten(function, X, engine="openvino")

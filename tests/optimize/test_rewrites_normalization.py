@@ -13,7 +13,7 @@ from .rewriting import check, noise, rewritten
 @pytest.mark.parametrize("size", [1, 3, 5, 9])
 @pytest.mark.parametrize("bias", [1.0, 2.0])
 def test_lrn_becomes_convolution_on_onnx_runtime(size: int, beta: float, bias: float) -> None:
-    def function(x):  # type: ignore[no-untyped-def]
+    def function(x):
         return ops.lrn(x, size, alpha=0.3, beta=beta, bias=bias)
 
     x = noise(2, 6, 4, 3)
@@ -27,7 +27,7 @@ def test_lrn_becomes_convolution_on_onnx_runtime(size: int, beta: float, bias: f
 @pytest.mark.parametrize("size", [3, 4])
 @pytest.mark.parametrize("bias", [1.5, 0.5, 1.0, -1.0])
 def test_lrn_of_any_bias_and_rank(size: int, bias: float) -> None:
-    def function(x):  # type: ignore[no-untyped-def]
+    def function(x):
         return ops.lrn(x, size, alpha=0.3, beta=2.0, bias=bias)
 
     for shape in [(2, 6), (1, 6, 5), (2, 6, 4, 3)]:

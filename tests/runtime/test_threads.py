@@ -37,7 +37,7 @@ def network(tmp_path: Path, *classes: type) -> anylayer.api.Net:
 def compiled(net: Any, engine: str, **options: Any) -> anylayer.Model:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return net.compile(engine, threads=1, **options)  # type: ignore[no-any-return]
+        return net.compile(engine, threads=1, **options)
 
 
 def together(*jobs: Callable[[], Any]) -> list[BaseException]:

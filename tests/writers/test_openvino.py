@@ -26,10 +26,10 @@ layer { name: "r" type: "ReLU" bottom: "n" top: "r" }
 class Mine:
     """Multiply by `scale` and add 1."""
 
-    def __init__(self, params, blobs):  # type: ignore[no-untyped-def]
+    def __init__(self, params, blobs):
         self.scale = np.float32(params["scale"])
 
-    def forward(self, inputs):  # type: ignore[no-untyped-def]
+    def forward(self, inputs):
         return [inputs[0] * self.scale + np.float32(1)]
 
 
@@ -130,24 +130,24 @@ def test_runtime_with_extension_runs_kept_layer(tmp_path: Path) -> None:
     source = net(tmp_path)
     source.write(tmp_path / "net.xml", keep=["Mine"])
 
-    class Mine(ov.Op):  # type: ignore[misc]
-        def __init__(self, inputs=None):  # type: ignore[no-untyped-def]
+    class Mine(ov.Op):
+        def __init__(self, inputs=None):
             super().__init__(self, inputs)
             self.attributes = {"scale": "0"}
 
         def validate_and_infer_types(self) -> None:
             self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
 
-        def clone_with_new_inputs(self, inputs):  # type: ignore[no-untyped-def]
+        def clone_with_new_inputs(self, inputs):
             made = Mine(inputs)
             made.attributes = self.attributes
             return made
 
-        def visit_attributes(self, visitor) -> bool:  # type: ignore[no-untyped-def]
+        def visit_attributes(self, visitor) -> bool:
             visitor.on_attributes(self.attributes)
             return True
 
-        def evaluate(self, outputs, inputs) -> bool:  # type: ignore[no-untyped-def]
+        def evaluate(self, outputs, inputs) -> bool:
             outputs[0].data[:] = inputs[0].data * np.float32(self.attributes["scale"]) + 1
             return True
 

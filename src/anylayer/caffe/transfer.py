@@ -111,10 +111,9 @@ def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> 
 
 def _network(net: Any) -> Network:
     found = getattr(net, "network", net)
-    need(
-        isinstance(found, Network), f"expected a network from anylayer.read, got {type(net).__name__}", InputError
-    )
-    return found  # type: ignore[no-any-return]
+    if not isinstance(found, Network):
+        raise InputError(f"expected a network from anylayer.read, got {type(net).__name__}")
+    return found
 
 
 def _shapes(net: Any) -> dict[str, Shape]:

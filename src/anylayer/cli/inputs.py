@@ -362,8 +362,9 @@ def _mean_file(path: Path) -> Array:
         return mean
     with at(str(path)):
         found = with_mean(Preprocess(), mean).mean
-    need(found is not None, "no mean")
-    return found  # type: ignore[return-value]
+    if found is None:
+        raise FileError("no mean")
+    return found
 
 
 def _with_mean_file(own: Preprocess | None, model: Path) -> Preprocess | None:

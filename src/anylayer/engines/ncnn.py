@@ -61,7 +61,7 @@ _address = ctypes.pythonapi.PyCapsule_GetPointer
 _address.restype, _address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
 
-class _WeightReader(ncnn.DataReader):  # type: ignore[misc]
+class _WeightReader(ncnn.DataReader):  # type: ignore[misc]  # ncnn has no types
     """Copies weights from NumPy's memory to ncnn, in the order in which ncnn asks for them."""
 
     def __init__(self, arrays: Sequence[Array]) -> None:

@@ -53,11 +53,12 @@ class IsolatedLibrary:
         """Return the child's answer. Raise the error that it reports, or LayerError if it has ended."""
         with self._turn:
             try:
-                if self._ended:
+                stdin, stdout = self._process.stdin, self._process.stdout
+                if self._ended or stdin is None or stdout is None:
                     raise EOFError
-                pickle.dump((request, arguments), self._process.stdin, pickle.HIGHEST_PROTOCOL)  # type: ignore[arg-type]
-                self._process.stdin.flush()  # type: ignore[union-attr]
-                fine, answer = pickle.load(self._process.stdout)  # type: ignore[arg-type]
+                pickle.dump((request, arguments), stdin, pickle.HIGHEST_PROTOCOL)
+                stdin.flush()
+                fine, answer = pickle.load(stdout)
             except (EOFError, OSError, pickle.UnpicklingError):
                 self._ended = self._ended or self._end(request)
                 raise LayerError(f"{self.name}: {self._ended}") from None

@@ -70,7 +70,8 @@ class Offer:
     struct: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.edges = tuple([abi.Edge(0, 0, -1) for _ in range(n)] for n in (self.inputs, self.outputs))  # type: ignore[assignment]
+        inputs, outputs = ([abi.Edge(0, 0, -1) for _ in range(n)] for n in (self.inputs, self.outputs))
+        self.edges = inputs, outputs
         at = [self.arena.structures(edges) for edges in self.edges]
         self.struct = abi.Configuration(0, 0, self.inputs, self.outputs, 0, *at, b"")
 

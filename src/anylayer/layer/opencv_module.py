@@ -35,7 +35,7 @@ def registering(register: Callable[[str, Any], None], unregister: Callable[[str]
 
     Where OpenCV is not installed, a stand-in for the module cv2 is imported in its place.
     """
-    before = {name: sys.modules.get(name, _ABSENT) for name in _NAMES}
+    before: dict[str, Any] = {name: sys.modules.get(name, _ABSENT) for name in _NAMES}
     module = _installed()
     if module is None:
         module = StandIn("cv2")
@@ -61,7 +61,7 @@ def registering(register: Callable[[str, Any], None], unregister: Callable[[str]
                 if found is _ABSENT:
                     sys.modules.pop(name, None)
                 else:
-                    sys.modules[name] = found  # type: ignore[assignment]
+                    sys.modules[name] = found
 
 
 def _installed() -> ModuleType | None:

@@ -18,7 +18,7 @@ _loaded = "onnxruntime" in sys.modules
 _chosen = _VARIABLE in os.environ
 os.environ.setdefault(_VARIABLE, "1")
 
-import onnxruntime  # noqa: E402
+import onnxruntime  # noqa: E402 (reads the variable on import)
 
 ort: Any = onnxruntime
 

@@ -37,7 +37,7 @@ def _without_telemetry() -> contextlib.AbstractContextManager[None]:
 @contextlib.contextmanager
 def _hidden(module: str) -> Iterator[None]:
     """Make every import of a module raise ImportError until the context ends."""
-    sys.modules[module] = None  # type: ignore[assignment]
+    sys.modules[module] = None  # type: ignore[assignment]  # None makes imports fail
     try:
         yield
     finally:

@@ -262,7 +262,7 @@ class TracedArray(_Base):
             f"network runs; {remedy}"
         )
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # type: ignore[override]
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # type: ignore[override]  # NumPy's has overloads
         const = self._const()
         if const is None:
             raise causes.array_refusal(self)

@@ -37,7 +37,7 @@ class MaskSelection:
     """
 
     __slots__ = ("mask", "whole")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # unhashable, as NumPy's arrays are
 
     def __init__(self, whole: Array, mask: TracedArray) -> None:
         self.whole, self.mask = whole, mask

@@ -278,7 +278,7 @@ def pad(x: Array, before: Sequence[int], after: Sequence[int], value: Any = 0, m
     """Record Pad with mode "constant", "edge" or "reflect". `value` has the dtype of the array."""
     if is_constant(x):
         widths = list(zip(before, after))
-        return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)  # type: ignore[call-overload]
+        return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)  # type: ignore[call-overload]  # `mode` is a str
     if not any(before) and not any(after):
         return x
     dtype = x.dtype

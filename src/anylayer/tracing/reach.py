@@ -171,7 +171,7 @@ class Reach:
         for base in cls.__mro__:
             if base not in self._classes and is_users_class(base):
                 self._classes.append(base)
-                self.getters.setdefault(base.__name__, lambda base=base: _class_state(base))  # type: ignore[misc]
+                self.getters.setdefault(base.__name__, functools.partial(_class_state, base))
 
     # -------------------------------------------------------------- functions
 
@@ -186,7 +186,7 @@ class Reach:
         for reference in found.references:
             self._reference(reference, found, f, space, cells)
         for name, cell in cells.items():
-            self.getters.setdefault(f"{name} of {f.__name__}", lambda cell=cell: _cell(cell))  # type: ignore[misc]
+            self.getters.setdefault(f"{name} of {f.__name__}", functools.partial(_cell, cell))
         for default in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
             self._visit(default, f"a default of {f.__name__}()")
         if hasattr(f, "__wrapped__"):

@@ -172,7 +172,7 @@ class CallCounter:
     """A substitute for a number that changes in every call: it can be incremented, but not read."""
 
     __slots__ = ("_name", "_value")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # unhashable, as NumPy's arrays are
 
     def __init__(self, value: Any, name: str) -> None:
         self._value, self._name = value, name

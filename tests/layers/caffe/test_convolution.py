@@ -150,7 +150,7 @@ def test_every_field_has_its_own_number() -> None:
         assert sorted(numbers) == list(range(1, 19))
 
 
-def _rejects(text: str, inputs: list | None = None, tops: int = 1, **params: object):  # type: ignore[no-untyped-def]
+def _rejects(text: str, inputs: list | None = None, tops: int = 1, **params: object):
     params = {"num_output": 4, "kernel_size": 3, **params}
     given = {k: v for k, v in params.items() if v is not None}
     return rejects(

@@ -107,7 +107,7 @@ test_kernel_larger_than_the_map = case(
 )
 
 
-def _rejects(text: str, shape: tuple[int, ...] = (1, 2, 6, 6), tops: int = 1, **params: object):  # type: ignore[no-untyped-def]
+def _rejects(text: str, shape: tuple[int, ...] = (1, 2, 6, 6), tops: int = 1, **params: object):
     return rejects("Pooling", params, inputs=[ramp(*shape)], tops=tops, text=text)
 
 

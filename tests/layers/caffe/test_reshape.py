@@ -5,11 +5,11 @@ from tests.layers.harness import case, ramp, reads, rejects
 X = ramp(2, 3, 4)
 
 
-def _case(shape: list[int], result: tuple[int, ...], **params: int):  # type: ignore[no-untyped-def]
+def _case(shape: list[int], result: tuple[int, ...], **params: int):
     return case("Reshape", {"shape": {"dim": shape}, **params}, inputs=[X], outputs=[X.reshape(result)])
 
 
-def _rejects(text: str, shape: list[int], in_place: bool = False, **params: int):  # type: ignore[no-untyped-def]
+def _rejects(text: str, shape: list[int], in_place: bool = False, **params: int):
     return rejects("Reshape", {"shape": {"dim": shape}, **params}, inputs=[X], in_place=in_place, text=text)
 
 

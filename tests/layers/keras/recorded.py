@@ -56,5 +56,5 @@ def _test(made: KerasCase) -> Callable[[], None]:
     def test() -> None:
         made.run()
 
-    test.case = made  # type: ignore[attr-defined]
+    test.case = made
     return test

@@ -28,7 +28,7 @@ def spell(net: Net, version: int, half: bool = False) -> Ir:
             raise CannotSpell("an input without a shape")
         ir.input(name, *known.shape)
     for node in net.network.nodes:
-        shapes = [tuple(getattr(d, "maximum", d) for d in types[name].shape) for name in node.outputs]  # type: ignore[union-attr]
+        shapes = [tuple(getattr(d, "maximum", d) for d in types[name].shape) for name in node.outputs]
         given = [ir.shape(name) for name in node.inputs]
         type_, data, blobs = _spelled(node.type, node.params, node.blobs, given, version)
         key = node.outputs[0] if len(node.outputs) == 1 else node.name

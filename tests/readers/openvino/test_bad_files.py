@@ -187,10 +187,10 @@ def test_unknown_operations_are_all_named(tmp_path: Path) -> None:
 class Mine:
     """Adds a scaled blob to its input."""
 
-    def __init__(self, params, blobs):  # type: ignore[no-untyped-def]
+    def __init__(self, params, blobs):
         self.blob, self.scale = blobs[0], params["scale"]
 
-    def forward(self, inputs):  # type: ignore[no-untyped-def]
+    def forward(self, inputs):
         return [inputs[0] + self.blob * np.float32(self.scale)]
 
 

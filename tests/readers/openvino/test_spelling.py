@@ -230,10 +230,10 @@ def test_mean_values_are_read(tmp_path: Path) -> None:
 class Mine:
     """Multiplies its input by an attribute and adds a blob."""
 
-    def __init__(self, params, blobs):  # type: ignore[no-untyped-def]
+    def __init__(self, params, blobs):
         self.scale, self.blob = params["scale"], blobs[0]
 
-    def forward(self, inputs):  # type: ignore[no-untyped-def]
+    def forward(self, inputs):
         return [inputs[0] * np.float32(self.scale) + self.blob.reshape(-1, 1, 1)]
 
 

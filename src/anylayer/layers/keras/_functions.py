@@ -106,7 +106,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
         pairs *= len(x.shape)
     if mode == "constant":
         return np.pad(x, pairs, constant_values=0 if constant_values is None else constant_values)
-    return np.pad(x, pairs, mode=mode)  # type: ignore[call-overload]
+    return np.pad(x, pairs, mode=mode)  # type: ignore[call-overload]  # `mode` is a str
 
 
 def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = None) -> Any:

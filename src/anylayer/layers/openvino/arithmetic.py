@@ -104,6 +104,6 @@ class Select(Binary):
     Source: OpenVINO operation specification, Select-1.
     """
 
-    def forward(self, condition: Any, a: Any, b: Any) -> Any:  # type: ignore[override]
+    def forward(self, condition: Any, a: Any, b: Any) -> Any:  # type: ignore[override]  # one input more
         self.agree(a, b)
         return np.where(condition, a, b)

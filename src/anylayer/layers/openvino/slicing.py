@@ -219,7 +219,7 @@ class Pad(Operation):
         need_sizes([max(a, 0) + n + max(b, 0) for a, b, n in zip(low, high, x.shape)])
         pairs = [(max(a, 0), max(b, 0)) for a, b in zip(low, high)]
         if self.pad_mode != "constant":
-            return np.pad(x, pairs, mode=self.pad_mode)  # type: ignore[call-overload]
+            return np.pad(x, pairs, mode=self.pad_mode)  # type: ignore[call-overload]  # `mode` is a str
         fill = x.dtype.type(0 if value is None else number(value, "pad_value"))
         return np.pad(x, pairs, constant_values=fill)
 

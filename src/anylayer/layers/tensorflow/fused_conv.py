@@ -24,7 +24,7 @@ class FusedPadConv2D(Conv2D):
     mode: str = attribute(Enum("REFLECT", "SYMMETRIC"))
     padding: str = attribute(Enum("SAME", "VALID"))
 
-    def forward(self, x: Any, paddings: Any, w: Any) -> Any:  # type: ignore[override]
+    def forward(self, x: Any, paddings: Any, w: Any) -> Any:  # type: ignore[override]  # other inputs
         return super().forward(mirrored(x, paddings, self.mode), w)
 
 
@@ -39,7 +39,7 @@ class FusedResizeAndPadConv2D(FusedPadConv2D):
 
     resize_align_corners: bool = attribute("bool", False)
 
-    def forward(self, x: Any, size: Any, paddings: Any, w: Any) -> Any:  # type: ignore[override]
+    def forward(self, x: Any, size: Any, paddings: Any, w: Any) -> Any:  # type: ignore[override]  # other inputs
         rule = "align_corners" if self.resize_align_corners else "asymmetric"
         wanted = resized(x, size)
         y = ops.resize(channels_first(x, "NHWC"), wanted, mode="linear", coordinates=rule)

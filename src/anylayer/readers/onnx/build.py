@@ -132,7 +132,7 @@ class _OnnxBuilder:
             for name in draft.outputs:
                 need(name not in own, f"value '{name}' is produced twice", NetworkError)
                 own[name] = None
-        values = ChainMap(own, outer)  # type: ignore[arg-type]
+        values = ChainMap(own, outer)  # type: ignore[arg-type]  # it writes to its first mapping only
         nodes = []
         for draft in drafts:
             with at(layer_place(draft.name, draft.proto.op_type)):

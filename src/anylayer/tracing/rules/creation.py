@@ -185,14 +185,14 @@ def copy_as_array(a: TracedArray, order: str) -> TracedArray:
 
 
 @implements(np.copyto, raw=True)
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if type(dst) is not TracedArray:
         raise refusal(
             "np.copyto (also np.full, np.full_like) writes a traced array into a NumPy array; make that array "
             "with np.zeros_like(x) or np.zeros(shape, dtype, like=x), or use np.broadcast_to(x, shape)"
         )
     dtype = None if weak(src) else src.dtype if hasattr(src, "dtype") else np.asarray(src).dtype
-    if dtype is not None and not np.can_cast(dtype, dst.dtype, casting):  # type: ignore[arg-type]
+    if dtype is not None and not np.can_cast(dtype, dst.dtype, casting):
         raise TypeError(
             f"Cannot cast array data from {dtype!r} to {dst.dtype!r} according to the rule '{casting}'"
         )

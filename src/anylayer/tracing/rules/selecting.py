@@ -20,7 +20,7 @@ from anylayer.tracing.rules.concatenation import array_like
 from anylayer.tracing.rules.writing import converted
 
 _NONE: Any = np._NoValue
-_clip_ufunc = np._core.umath.clip  # type: ignore[attr-defined]
+_clip_ufunc = np._core.umath.clip  # type: ignore[attr-defined]  # absent from NumPy's types
 
 
 @implements(np.where)
@@ -159,7 +159,7 @@ def put_along_axis(arr: Array, indices: Any, values: Any, axis: AxisArg) -> None
             "np.put_along_axis writes a traced array into a NumPy array; make that array with np.zeros_like(x) or "
             "np.zeros(shape, dtype, like=x)"
         )
-    target: TracedArray = arr.reshape(-1) if axis is None else arr  # type: ignore[assignment]
+    target: Any = arr.reshape(-1) if axis is None else arr
     axis = axis_of(0 if axis is None else axis, target.ndim)
     content = target._resolved()
     indices = cast(indices._resolved() if type(indices) is TracedArray else array_like(indices), I8)

@@ -368,7 +368,7 @@ ufunc_rule(np.fmax)(_ignoring_nan(np.maximum))
 ufunc_rule(np.fmin)(_ignoring_nan(np.minimum))
 
 
-@ufunc_rule(np._core.umath.clip)  # type: ignore[attr-defined]
+@ufunc_rule(np._core.umath.clip)  # type: ignore[attr-defined]  # absent from NumPy's types
 def _clip(x: Array, low: Array, high: Array) -> Any:
     if x.dtype in NATIVE and is_constant(low) and is_constant(high) and low.ndim == high.ndim == 0 and low <= high:
         return record("Clip", [x, low, high], x.shape, x.dtype)

@@ -27,9 +27,9 @@ def materialize(b: Emitter, view: BlobView) -> BlobView:
         step = steps.pop(0)
         if isinstance(step, AxisProduct):
             matrices = {step.axis: step.matrix}
-            while steps and isinstance(steps[0], AxisProduct) and steps[0].axis not in matrices:
-                following = steps.pop(0)
-                matrices[following.axis] = following.matrix  # type: ignore[union-attr]
+            while steps and isinstance(after := steps[0], AxisProduct) and after.axis not in matrices:
+                matrices[after.axis] = after.matrix
+                steps.pop(0)
             done = _axis_products(b, done, matrices)
         elif isinstance(step, Arrangement):
             done = _reorder_channels(b, done, step) or _arrange(b, done, step)
