@@ -2,8 +2,8 @@
 
 Columns, in microseconds of CPU time, which other programs on the machine do not change: `model`, a call of the
 compiled model; `forward`, a call of net.forward() on the same engine, with one thread and the same weights;
-`extra`, their difference; `ratio`. All are called in turns; a figure is the lowest of the rounds. Without arguments the
-networks of ../shared/models are measured that state the shapes of their inputs.
+`extra`, their difference; `ratio`. All are called in turns; a figure is the lowest of the rounds. Without
+arguments the networks of ../shared/models are measured that state the shapes of their inputs.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import anylayer.caffe as caffe
-from anylayer.errors import AnyLayerError, FileError, InputError
+from anylayer.errors import AnyLayerError, FileError, InputError, UnknownLayers
 from tests.layers.harness import noise
 
 NET = """
@@ -297,6 +297,43 @@ layer { name: "relu" type: "ReLU" bottom: "data" top: "relu" }
     net.blobs["data"].data[...] = [[-1, 1]]
     net.blobs["label"].data[...] = 0
     assert net.forward()["relu"].tolist() == [[0, 1]]
+
+
+def test_input_without_a_shape_needs_one(tmp_path: Path) -> None:
+    text = """
+layer { name: "data" type: "Input" top: "data" }
+layer { name: "relu" type: "ReLU" bottom: "data" top: "relu" }
+"""
+    net = made(tmp_path, text)
+    with pytest.raises(
+        InputError, match=r"the shape of input 'data' is not in the file\. Give it: net\.blobs\['data'\]"
+    ):
+        net.forward()
+    net.blobs["data"].reshape(1, 2)
+    assert net.forward(data=np.array([[-1, 1]]))["relu"].tolist() == [[0, 1]]
+
+
+def test_unknown_layers_are_named_when_they_are_needed(tmp_path: Path) -> None:
+    net = made(tmp_path, NET + 'layer { name: "m" type: "Mystery" bottom: "ip" top: "m" }')
+    with pytest.raises(UnknownLayers, match=r"1 unknown layer type: 'Mystery' \(layer 'm'\)"):
+        net.forward()
+    assert net.forward(end="ip")["ip"].shape == (2, 5)
+
+
+def test_losses_for_training_only_are_refused_when_they_are_needed(tmp_path: Path) -> None:
+    net = made(tmp_path, NET + 'layer { name: "l" type: "EuclideanLoss" bottom: "ip" bottom: "prob" top: "l" }')
+    with pytest.raises(AnyLayerError, match=r"layer 'l' \(EuclideanLoss\): EuclideanLoss is a layer for training"):
+        net.forward()
+    assert net.forward(end="prob")["prob"].sum() == pytest.approx(2)
+
+
+def test_layers_that_the_weights_file_lacks_are_named(tmp_path: Path) -> None:
+    net = made(tmp_path)
+    net.save(tmp_path / "net.caffemodel")
+    with pytest.warns(
+        UserWarning, match=r"net\.caffemodel has no weights of layers 'other'; they have the values of"
+    ):
+        made(tmp_path, NET.replace('"ip" type', '"other" type'), str(tmp_path / "net.caffemodel"), caffe.TEST)
 
 
 def test_gradients_and_solvers_are_refused_with_a_way_out(tmp_path: Path) -> None:

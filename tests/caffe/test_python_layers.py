@@ -284,6 +284,18 @@ def test_class_that_is_no_layer_is_refused(tmp_path: Path, module: str, layer: s
         made(tmp_path, INPUT + python(module, layer))
 
 
+def test_module_is_never_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "outside.py").write_text("raise SystemExit('executed')")
+    (tmp_path / "inside").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path / "inside"))
+    for layer in ("ProposalLayer", "Gone"):
+        with pytest.raises(LayerError, match=r"the class ProposalLayer of module|python_param must name a module"):
+            net = made(
+                tmp_path, INPUT + python("../outside.x", layer, "data data data", param_str="'feat_stride': 2")
+            )
+            net.forward()
+
+
 def test_module_that_is_not_found_is_refused_with_a_remedy(tmp_path: Path) -> None:
     rule = r"layer 'gone' \(Gone\): there is no module 'no_such_module'. Add its folder to sys.path, or give"
     with pytest.raises(LayerError, match=rule):

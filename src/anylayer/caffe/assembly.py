@@ -58,7 +58,11 @@ class Part:
 
 @dataclass(slots=True)
 class Assembly:
-    """A network's layers and blobs. `blob_of` maps values to blobs, `blobs` names of blobs."""
+    """A network's layers and blobs. `blob_of` maps values to blobs, `blobs` names of blobs.
+
+    `fed` are the blobs of data layers, and `unshaped` the inputs for which the file gives no shape. `unfilled` are
+    the layers whose weights are neither in the file nor constants.
+    """
 
     network: Network
     definitions: Definitions
@@ -68,6 +72,8 @@ class Assembly:
     blobs: dict[str, Activation] = field(default_factory=dict)
     blob_of: dict[str, Activation] = field(default_factory=dict)
     fed: dict[str, tuple[Fed, FileLayer]] = field(default_factory=dict)
+    unshaped: dict[str, Activation] = field(default_factory=dict)
+    unfilled: list[str] = field(default_factory=list)
     exposed: Exposed = field(default_factory=Exposed)
     _shared: dict[str, Weight] = field(default_factory=dict)
 
@@ -115,6 +121,8 @@ class Assembly:
                     self.blobs[top] = fed
                 else:
                     self.blobs[top] = Activation(top, array)
+                if layer.role == "input" and kind is None:
+                    self.unshaped[top] = self.blobs[top]
             self.blob_of[value] = self.blobs[top]
 
     def _python(self, layer: FileLayer, cls: type[Layer]) -> Part:
@@ -183,6 +191,8 @@ class Assembly:
         if not arrays:
             with at(node.place):
                 arrays = [draw(wanted[i].filler, wanted[i].shape) for i in sorted(wanted)]
+            if any(one.values() is None for one in wanted.values()):
+                self.unfilled.append(node.name)
         for i, array in enumerate(arrays):
             shape = wanted[i].shape if i in wanted else array.shape
             fits = math.prod(shape) == array.size
@@ -232,7 +242,15 @@ class Assembly:
         return EngineStage(self.network, nodes, self.blob_of, self.definitions, self.choice)
 
     def need_fed(self) -> None:
-        """Raise InputError for the blob of a data layer that the script has not written."""
+        """Raise InputError for an input without a shape, and for the blob of a data layer that the script has not
+        written."""
+        for name, unshaped in self.unshaped.items():
+            need(
+                unshaped.shape != (0,),
+                f"{self.network.source}: the shape of input '{name}' is not in the file. Give it: "
+                f"net.blobs['{name}'].reshape(1, 3, 224, 224)",
+                InputError,
+            )
         for name, (blob, layer) in self.fed.items():
             need(
                 blob.given,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -99,6 +100,13 @@ class Net(api.Net):
         self._output_names = outputs_of(parts)
         self._returned = [(name, self.blobs[name]) for name in self._output_names]
         self._exposed = self.assembly.exposed.weights
+        self._needs_feeding = bool(self.assembly.fed or self.assembly.unshaped)
+        if self.assembly.unfilled and self.network.weights:
+            listed = ", ".join(f"'{name}'" for name in self.assembly.unfilled)
+            warnings.warn(
+                f"{self.network.weights} has no weights of layers {listed}; they have the values of their fillers",
+                stacklevel=2,
+            )
         self._ranges: dict[tuple[int, int], list[Stage]] = {}
         self._last: list[Stage] | None = None
         self._nodes_of: dict[int, list[tuple[Node, int]]] = {}
@@ -252,7 +260,7 @@ class Net(api.Net):
                 stage.ask(blobs or ())
         if inputs:
             self._feed(inputs)
-        if self.assembly.fed and start is None:
+        if self._needs_feeding and start is None:
             self.assembly.need_fed()
         if self._exposed:
             self._update_weights(stages)

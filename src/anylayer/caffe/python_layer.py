@@ -91,7 +91,7 @@ def layer_class(params: Mapping[str, Any]) -> type[Layer]:
     module, name = str(params.get("module", "")), str(params.get("layer", ""))
     need(module and name, "python_param needs 'module' and 'layer'", LayerError)
     need(
-        all(part.isidentifier() for part in module.split(".")) and name.isidentifier(),
+        _is_module(module) and name.isidentifier(),
         f"python_param must name a module and a class, got module '{module}', layer '{name}'",
     )
     found: Any = getattr(_module(module), name, None)
@@ -122,11 +122,16 @@ def _module(name: str) -> Any:
 
 
 def has_module(name: str) -> bool:
-    """Return whether a module can be found on sys.path."""
+    """Return whether a module can be found on sys.path. The packages around it are imported."""
     try:
-        return name in sys.modules or importlib.util.find_spec(name) is not None
+        return _is_module(name) and (name in sys.modules or importlib.util.find_spec(name) is not None)
     except (ImportError, ValueError):
         return False
+
+
+def _is_module(name: str) -> bool:
+    """Return whether a text is the name of a module, which is no path of a file."""
+    return all(part.isidentifier() for part in name.split("."))
 
 
 def make_layer(cls: type[Layer], params: Mapping[str, Any], phase: int, layer: LayerParameter) -> Layer:

@@ -12,8 +12,9 @@ import numpy as np
 from anylayer.caffe.blob import Activation
 from anylayer.caffe.fillers import Filler, draw, is_random
 from anylayer.caffe.python_layer import Layer
-from anylayer.compile.nodes import Definitions
+from anylayer.compile.nodes import Definitions, needed_nodes, unknown_layers
 from anylayer.errors import EngineError
+from anylayer.layer import Registry
 from anylayer.network import Array, Network, Node, Shape, TensorType
 from anylayer.runtime.model import Model
 
@@ -94,6 +95,8 @@ class EngineStage:
         """Compile the stage for the blobs in `wanted`, in the order of the layers."""
         self._network.inputs = {value: TensorType.of(array.shape) for value, array in self._given.items()}
         outputs = {name: value for name, value in self.values.items() if name in wanted}
+        needed = needed_nodes(self._network, outputs)
+        unknown_layers(self._network, needed, self._definitions, Registry.of("caffe").types())
         model = self._choice.compile(self._network, self._definitions, outputs)
         while len(self._models) >= _MODELS_KEPT:
             del self._models[next(iter(self._models))]
