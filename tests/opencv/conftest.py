@@ -32,6 +32,12 @@ input_shape { dim: 1 dim: 2 dim: 9 dim: 11 } input_shape { dim: 1 dim: 2 dim: 4 
 layer { name: "cut" type: "Crop" bottom: "data" bottom: "other" top: "cut" }
 """
 
+COLUMN = """
+name: "column" input: "data" input_shape { dim: 2 dim: 3 dim: 4 }
+layer { name: "power" type: "Power" bottom: "data" top: "data" power_param { shift: 1 } }
+layer { name: "flat" type: "Flatten" bottom: "data" top: "flat" flatten_param { axis: 0 } }
+"""
+
 MODELS = ("lenet", "squeezenet_v1.1", "mobilenet_ssd", "mtcnn_det2")
 
 
@@ -39,7 +45,7 @@ MODELS = ("lenet", "squeezenet_v1.1", "mobilenet_ssd", "mtcnn_det2")
 def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder of Caffe networks with weights: small.prototxt and small.caffemodel, and so on."""
     folder = tmp_path_factory.mktemp("networks")
-    for name, text in {"small": SMALL, "crop": CROP}.items():
+    for name, text in {"small": SMALL, "crop": CROP, "column": COLUMN}.items():
         (folder / f"{name}.prototxt").write_text(text)
         net = Net(folder / f"{name}.prototxt")
         rng = np.random.default_rng(1)

@@ -21,6 +21,7 @@ Results = dict[str, Any]
 SIZES = {
     "small": (1, 3, 16, 20),
     "crop": (1, 2, 9, 11),
+    "column": (2, 3, 4),
     "lenet": (2, 1, 28, 28),
     "squeezenet_v1.1": (1, 3, 227, 227),
     "mobilenet_ssd": (1, 3, 300, 300),
@@ -163,6 +164,7 @@ def models(dnn: Any, folder: Path) -> Results:
     classes.setEnableSoftmaxPostProcessing(True)
     found: Results = {"class": number, "score": score, "softmax": classes.classify(frame)[1]}
     found["prediction"] = list(classes.predict(frame))
+    found["size of the file"] = list(dnn.ClassificationModel(*texts["small"]).predict(frame))
     pixels = dnn.SegmentationModel(*texts["small"])
     pixels.setOutputNames(["conv"])
     pixels.setInputSize((20, 16)).setInputScale(0.02).setInputSwapRB(True)

@@ -74,6 +74,7 @@ class Net:
         self._net: api.Net | None = None
         self._table = Table([], [])
         self._layouts: Mapping[str, str] = {}
+        self._is_caffe = False
         self._names: dict[str, str] = {}
         self._dtypes: dict[str, np.dtype[Any]] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
@@ -93,6 +94,7 @@ class Net:
         self._table, self._layouts = table_of(net.network), layouts_of(net.network)
         last = self._table.last
         self._default = tuple(last.values[:1]) if last is not None and last.number else ()
+        self._is_caffe = net.network.format == "caffe"
         inputs = net.network.inputs
         self._names = dict(zip(self._names or inputs, inputs))
         self._dtypes = {
@@ -360,13 +362,13 @@ class Net:
         start = time.perf_counter_ns()
         results = model(self._given if given is None else given)
         self._ticks = time.perf_counter_ns() - start
-        if not self._layouts:
-            return tuple([results[value] for value in values])
-        return tuple(self._as_nchw(value, results[value]) for value in values)
+        return tuple([self._as_opencv(value, results[value]) for value in values])
 
-    def _as_nchw(self, value: str, array: Array) -> Array:
-        last = array.ndim == 4 and self._layouts.get(value) == "NHWC"
-        return np.ascontiguousarray(array.transpose(_FROM_FILE)) if last else array
+    def _as_opencv(self, value: str, array: Array) -> Array:
+        """Return an output as OpenCV does: images as NCHW, and as in OpenCV 4 a column for one axis in Caffe."""
+        if array.ndim == 4 and self._layouts and self._layouts.get(value) == "NHWC":
+            return np.ascontiguousarray(array.transpose(_FROM_FILE))
+        return array.reshape(-1, 1) if array.ndim < 2 and self._is_caffe else array
 
     def _compile(self, values: tuple[str, ...]) -> Model:
         """Compile the network for values, for the shapes that the inputs have now."""
