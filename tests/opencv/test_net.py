@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -398,3 +399,11 @@ def test_mistakes_in_calls_are_refused(networks: Path) -> None:
         net.getFLOPS([[1, 3, 4, 4], [1, 3, 4, 4]])
     with pytest.raises(dnn.error, match="layer 'relu' has 0 weights, there is no 0"):
         net.getParam("relu")
+
+
+def test_page_names_what_exists() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "opencv.md").read_text("utf-8")
+    table = page.split("## Functions and classes")[1].split("Not there:")[0]
+    named = {name for name in re.findall(r"`(\w+)`", table) if not name.isupper()}
+    known = {*dir(dnn), *dir(dnn.Net), *dir(dnn.Layer), "name", "type", "scalefactor", "mean"}
+    assert len(named) > 40 and named <= known
