@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 import anylayer
-from anylayer.errors import AnyLayerError, FileError, InputError, LayerError
+from anylayer.errors import AnyLayerError, EngineError, FileError, InputError, LayerError
 from anylayer.kernels.opencl.configuration import read_configuration
 from anylayer.kernels.opencl.files import OpenCL
 from tests.kernels.opencl import COPY, IN, OUT, configuration, ir_2018
@@ -244,6 +245,19 @@ def test_a_kernel_without_shapes_is_refused(tmp_path: Path) -> None:
         anylayer.read(net, kernels=kernels).compile("onnxruntime")
     with pytest.raises(LayerError, match=r"input 0 is float32\[2, 3, 4, 5\], the file states the shapes"):
         anylayer.read(ir_2018(tmp_path, "It"), kernels=kernels).compile("onnxruntime", {"data": (2, 3, 4, 5)})
+
+
+def test_without_pyopencl_a_report_is_possible_and_a_run_names_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    monkeypatch.delitem(sys.modules, "anylayer.libraries.pyopencl", raising=False)
+    monkeypatch.delitem(sys.modules, "anylayer.kernels.opencl.call", raising=False)
+    net = anylayer.read(ir_2018(tmp_path, "It"), kernels=configuration(tmp_path, "It"))
+    assert [row.where for row in net.inspect().nodes] == ["native"]
+    rule = r"net.xml:1: layer 'it' \(It\): OpenCL kernels need pyopencl: pip install 'anylayer\[opencl\]'"
+    with pytest.raises(EngineError, match=rule):
+        net.compile("onnxruntime")
 
 
 def test_a_class_without_forward_gives_the_shapes(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from anylayer.errors import FileError, InputError, reading
+from anylayer.errors import FileError, InputError, reading, wording
 
 SUFFIXES = (".so", ".dylib", ".dll")
 _ELF = b"\x7fELF"
@@ -52,6 +52,9 @@ def split(sources: Any) -> tuple[list[Any] | Mapping[str, Any], list[str]]:
         path, _, name = text.rpartition(":")
         if path and name.isidentifier() and is_library(path):
             raise InputError(f"'{text}': a library has layer types, not classes. Write {path}")
+        if text and is_configuration(text):
+            option = wording(f"kernels={text!r}", f"-c {text}")
+            raise InputError(f"'{text}' is a configuration of OpenCL kernels, which is given as {option}")
         (libraries if text and is_library(text) else others).append(source)
     return others, [str(path) for path in libraries]
 

@@ -42,16 +42,20 @@ class Device:
     def __str__(self) -> str:
         return f"{self.name} ({self.platform})"
 
-    def program(self, text: str, options: Sequence[str]) -> Any:
-        """Return a built program, which is kept. Raise pyopencl's error with the compiler's log."""
+    def program(self, text: str, options: Sequence[str], kept: bool = True) -> Any:
+        """Return a built program, which is `kept` for the next call with this text and these options. Raise
+        pyopencl's error with the compiler's log."""
         key = (text, tuple(options))
         with _lock:
-            if key not in self._programs:
-                program = cl.Program(self.context, text)
+            found = self._programs.get(key)
+            if found is None:
+                found = cl.Program(self.context, text)
                 with warnings.catch_warnings():  # pyopencl warns where the compiler says anything
                     warnings.simplefilter("ignore")
-                    self._programs[key] = program.build(list(options), [self._handle], cache_dir=False)
-            return self._programs[key]
+                    found = found.build(list(options), [self._handle], cache_dir=False)
+                if kept:
+                    self._programs[key] = found
+            return found
 
     def log(self, error: Exception) -> str:
         """Return the compiler's messages from an error of `program`."""

@@ -44,7 +44,7 @@ class Model:
     `inputs` and `outputs` map names to types for the shapes that it was first compiled for; a type is None before
     the first call where the file gives no shape. `engine` is the engine in use. `timings` holds the seconds per
     call that "auto" measured on each engine. `host_calls` lists the layers that run in Python,
-    `native_layers` those that run in libraries.
+    `native_layers` those that native kernels compute.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ class _Frame:
                 memory.array[...] = blob
                 memory.upload(self.queue)
             else:
-                memory = device.memory((layer.scratch_bytes(argument),), np.dtype(np.uint8))
+                memory = device.memory((layer.scratch[index],), np.dtype(np.uint8))
             self.kernel.set_arg(index, memory.argument)
             self.kept.append(memory)
         self.queue.finish()
@@ -166,7 +166,8 @@ def _built(layer: OpenCLLayer) -> Any:
     """Return the built program of a layer. Raise LayerError with the compiler's messages."""
     device, text = layer.device(), layer.text
     try:
-        program = device.program(text.compiled if device.half else text.without_half(), layer.layer.options)
+        code = text.compiled if device.half else text.without_half()
+        program = device.program(code, layer.layer.options, kept=not text.includes)
     except pyopencl.Error as error:
         files = ", ".join(source.name for source in layer.layer.sources)
         raise layer.error(f"{files} does not compile on {device}:\n{device.log(error)}") from None

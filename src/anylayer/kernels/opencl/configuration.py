@@ -198,7 +198,10 @@ class _Reading:
 
     def _inside(self, name: str, what: str) -> Path:
         """Return the path of a file or folder that the configuration names."""
-        path = (self.home / name).resolve()
+        try:
+            path = (self.home / name).resolve()
+        except RuntimeError:  # a loop of symbolic links
+            raise FileError(f"{what} is a loop of links") from None
         remedy = wording(f"OpenCL(..., folders=['{path.parent}'])", f"--kernel-folder {path.parent}")
         need(
             any(path.is_relative_to(folder) for folder in self.folders),

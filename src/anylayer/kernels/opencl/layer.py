@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.errors import AnyLayerError, EngineError, LayerError, TraceError, need
+from anylayer.errors import AnyLayerError, EngineError, LayerError, TraceError, at, need
 from anylayer.kernels import abi
 from anylayer.kernels.call import Slot
 from anylayer.kernels.opencl.configuration import Argument, CustomLayer, read_configuration
@@ -106,15 +106,16 @@ class OpenCLLayer:
     """An instance of an OpenCL layer type: one node, one set of input types.
 
     `inputs` and `results` say how the arguments of the network are passed: by port, those that are bound.
-    `arguments` are the kernel's, in order, `blobs` the arrays of data arguments by argument. `whole` and `local`
-    are the work sizes; `whole` is empty where the outputs have no values. `text` is the program.
+    `arguments` are the kernel's, in order, `blobs` the arrays of data arguments by argument, `scratch` the bytes
+    of internal ones. `whole` and `local` are the work sizes; `whole` is empty where the outputs have no values.
+    `text` is the program.
     """
 
     def __init__(
         self, kernel: OpenCLType, node: Node, types: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> None:
         self.kernel, self.node, self.types = kernel, node, tuple(types)
-        self.layer, self.outputs, self.internals = kernel.layer, list(outputs), list[TensorType]()
+        self.layer, self.outputs = kernel.layer, list(outputs)
         self.arguments = self.layer.arguments
         self.name = Path(self.layer.file).name
         self.notes = list(kernel.notes)
@@ -156,12 +157,14 @@ class OpenCLLayer:
         inputs = [self._tensor(f"INPUT{i}", a, self.types[i], self.inputs[i]) for i, a in given.items()]
         outputs = [self._tensor(f"OUTPUT{i}", a, self.outputs[i], self.results[i]) for i, a in made.items()]
         self.blobs = {i: self._blob(a) for i, a in enumerate(self.arguments) if a.kind == "data"}
-        for at, (index, blob) in enumerate(self.blobs.items(), len(self.types)):
+        for place, (index, blob) in enumerate(self.blobs.items(), len(self.types)):
             kind = TensorType(blob.shape, blob.dtype)
             slot = Slot(kind, blob.dtype, -1, None, abi.ANY)
-            inputs.append(self._tensor(f"INPUT{at}", self.arguments[index], kind, slot))
+            inputs.append(self._tensor(f"INPUT{place}", self.arguments[index], kind, slot))
         source = inputs[self._dim()] if self.layer.dim is not None else outputs[0]
         self._work_sizes(dict(zip("BFYX", source.sizes)), outputs[0])
+        self.scratch = {i: a.size.size(self.sizes) for i, a in enumerate(self.arguments) if a.size is not None}
+        self.internals = [TensorType((size,), np.dtype(np.uint8)) for size in self.scratch.values()]
         lines = built_ins([*inputs, *outputs], self.whole, self.local)
         self.text = ProgramText(self.layer, lines, user_defines(self.layer, self.node))
         self._note()
@@ -258,10 +261,6 @@ class OpenCLLayer:
         given = f"{len(self.local)} local and {len(self.whole)} global work sizes, expected the same number"
         need(len(self.local) in (0, len(self.whole)), given)
 
-    def scratch_bytes(self, argument: Argument) -> int:
-        """Return the bytes of an internal argument."""
-        return argument.size.size(self.sizes) if argument.size is not None else 0
-
     def _note(self) -> None:
         formats = " and ".join(dict.fromkeys(a.format for a in self.arguments if a.kind in ("input", "output")))
         sizes = f"global {' x '.join(map(str, self.whole)) or 'none'}"
@@ -276,6 +275,8 @@ class OpenCLLayer:
 
     def program(self, threads: int | None = None) -> OpenCLProgram:
         """Return a function that computes the layer on the device, which decides on the number of threads."""
+        with at(self.node.place):
+            self.device()  # first, because the next line imports pyopencl
         from anylayer.kernels.opencl.call import OpenCLProgram
 
         return OpenCLProgram(self)

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from anylayer.kernels.opencl.configuration import CustomLayer
 
 _HALF = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+OPENCL[ \t]+EXTENSION[ \t]+cl_khr_fp16[ \t]*:.*$", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 
 
 class ProgramText:
     """The program of a kernel for one set of parameters.
 
     `compiled` has #line directives, so that the compiler's messages name the user's files and lines, and no
-    name of a layer, so that layers with equal parameters share a program.
+    name of a layer, so that layers with equal parameters share a program. `prints` says that a source has printf,
+    `includes` that one includes other files.
     """
 
     def __init__(self, layer: CustomLayer, built_ins: Sequence[str], defines: Sequence[tuple[int, str]]) -> None:
@@ -27,6 +29,7 @@ class ProgramText:
             text += f"#line 1 {_quoted(source.name)}\n{_closed(source.text)}"
         self.compiled = text
         self.prints = any(re.search(r"\bprintf\b", source.text) for source in layer.sources)
+        self.includes = any(_INCLUDE.search(source.text) for source in layer.sources)
 
     def shown(self, name: str) -> str:
         """Return the text as the documents show it, with the name of a layer that has these parameters."""
@@ -49,6 +52,7 @@ def _closed(text: str) -> str:
 
 
 def _quoted(name: str) -> str:
+    name = "".join(c if c.isprintable() else "?" for c in name)
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
