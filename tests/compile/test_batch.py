@@ -44,26 +44,27 @@ def last(x: Any) -> Any:
     return (y * gate).reshape(y.shape[0], -1) @ DENSE
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: ops.conv(x, W).reshape(x.shape[0], -1),
-        lambda x: x.reshape(x.shape[0], 3, 5, 6).mean((2, 3)),
-        lambda x: x.reshape(-1, 5) @ noise(5, 2),
-        lambda x: x.transpose(2, 3, 0, 1).reshape(6, 5, -1),
-        lambda x: x.reshape(-1, 6 * 5).reshape(-1, 3, 6, 5),
-        lambda x: x + np.zeros(x.shape, np.float32) + np.arange(5, dtype=np.float32),
-        lambda x: np.concatenate([x, np.ones((x.shape[0], 1, 6, 5), np.float32)], axis=1),
-        lambda x: np.concatenate([x, x * f(2)], axis=0)[: x.shape[0]],
-        lambda x: np.tile(x, (1, 2, 1, 1)),
-        lambda x: np.broadcast_to(x.mean((2, 3), keepdims=True), x.shape),
-        lambda x: ops.resize(x, (12, 10), mode="nearest"),
-        lambda x: np.where(x > 0, x, np.zeros_like(x)),
-        lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 0))),
-        lambda x: ops.softmax(x.reshape(x.shape[0], -1)),
-        lambda x: x.reshape(2 * x.shape[0], -1).max(1),
-    ],
-)
+FUNCTIONS: list[Function] = [
+    lambda x: ops.conv(x, W).reshape(x.shape[0], -1),
+    lambda x: x.reshape(x.shape[0], 3, 5, 6).mean((2, 3)),
+    lambda x: x.reshape(-1, 5) @ noise(5, 2),
+    lambda x: x.transpose(2, 3, 0, 1).reshape(6, 5, -1),
+    lambda x: x.reshape(-1, 6 * 5).reshape(-1, 3, 6, 5),
+    lambda x: x + np.zeros(x.shape, np.float32) + np.arange(5, dtype=np.float32),
+    lambda x: np.concatenate([x, np.ones((x.shape[0], 1, 6, 5), np.float32)], axis=1),
+    lambda x: np.concatenate([x, x * f(2)], axis=0)[: x.shape[0]],
+    lambda x: np.tile(x, (1, 2, 1, 1)),
+    lambda x: np.broadcast_to(x.mean((2, 3), keepdims=True), x.shape),
+    lambda x: ops.resize(x, (12, 10), mode="nearest"),
+    lambda x: np.where(x > 0, x, np.zeros_like(x)),
+    lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 0))),
+    lambda x: ops.softmax(x.reshape(x.shape[0], -1)),
+    lambda x: x.reshape(2 * x.shape[0], -1).max(1),
+]
+"""Functions of an array (N, 3, 6, 5) that compute the same for each sample, whatever N is."""
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_graph_matches_numpy_at_every_batch_size(function: Function) -> None:
     runs(function, 3, 6, 5)
 
@@ -83,6 +84,16 @@ def test_shapes_keep_fixed_sizes() -> None:
     assert target.const.tolist() == [0, 12]
     graph = unified(lambda x: x.reshape(-1, 2), 3, 4)
     assert [d if isinstance(d, int) else d.name for d in graph.outputs[0].shape] == ["6*N", 2]
+
+
+def test_inferred_size_beside_the_batch_stays_inferred() -> None:
+    target = unified(lambda x: ops.relu(x).reshape(x.shape[0], -1), 3, 4).ops[1].inputs[1]
+    assert target is not None and target.const is not None and target.const.tolist() == [0, 12]
+
+
+def test_multiple_of_the_batch_divides_back() -> None:
+    graph = unified(lambda x: x.reshape(-1, 2), 3, 4)
+    assert graph.outputs[0].shape[0] // 6 is graph.inputs[0].shape[0]
 
 
 def test_input_without_batch_keeps_its_shape() -> None:

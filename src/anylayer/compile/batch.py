@@ -93,7 +93,8 @@ class _Unifier:
         if isinstance(a, Dim) or isinstance(b, Dim):
             raise self.refuse(f"a dynamic size, {a!r} and {b!r}")
         factor = self.factor(int(a), int(b))
-        return self.sizes.setdefault(factor, Dim(f"{factor}*{self.name}", MAX_VALUES))
+        name, one = f"{factor}*{self.name}", self.sizes[1]
+        return self.sizes.setdefault(factor, Dim(name, MAX_VALUES, base=one, factor=factor))
 
     def factor(self, a: int, b: int) -> int:
         """Return the factor by which both sizes are multiples of the batch size."""

@@ -15,11 +15,11 @@ from anylayer.source import Source
 from anylayer.tracing import trace
 
 
-def module_of(graph: Graph) -> Written:
-    """Return the module of a graph without a network around it."""
+def module_of(graph: Graph, batch: str | None = None) -> Written:
+    """Return the module of a graph without a network around it. `batch` names a symbolic batch size."""
     inputs = {v.name: v.type for v in graph.inputs}
     outputs = {f"output {i}": f"output {i}" for i in range(len(graph.outputs))}
-    return write_module(Source(Network("tested", "caffe", {}, [], {}), graph, inputs, outputs, []))
+    return write_module(Source(Network("tested", "caffe", {}, [], {}), graph, inputs, outputs, [], batch=batch))
 
 
 def network_of(written: Written) -> Any:

@@ -93,8 +93,9 @@ def _size(code: Code, op: Op) -> str:
 def _slice(code: Code, op: Op) -> str:
     x = first(op)
     starts, ends, axes, steps = (*map(integers, op.inputs[1:]), None, None)[:4]
-    if starts == [0] and ends is None and steps is None and axes is not None:
-        return f"{code.tensor(x)}.narrow({axes[0]}, 0, int({code.tensor(op.inputs[2])}))"
+    if starts is not None and ends is None and axes is not None and steps in (None, [1]) and len(axes) == 1:
+        before = ":, " * (axes[0] % len(x.shape))
+        return f"{code.tensor(x)}[{before}{starts[0] or ''}:int({code.tensor(op.inputs[2])})]"
     if starts is None or ends is None:
         raise Unsupported("a Slice whose bounds are computed")
     axes = list(range(len(starts))) if axes is None else [a % len(x.shape) for a in axes]

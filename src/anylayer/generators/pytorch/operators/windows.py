@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer import ops
 from anylayer.generators.pytorch.code import Code, Unsupported, dtype_of, first, in_tuple, require
 from anylayer.generators.pytorch.operators import writes
 from anylayer.generators.pytorch.operators.movement import padded
@@ -15,6 +14,7 @@ from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, window_of
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
+from anylayer.ops._interpolation import interpolation, positions
 
 
 def _window(op: Op) -> Window:
@@ -216,25 +216,28 @@ def _resize(code: Code, op: Op) -> str:
         require(all(b % a == 0 for a, b in zip(x.shape[2:], y.shape[2:])), "a Resize to no multiple of the size")
         return f'F.interpolate({code.tensor(x)}, {size}, mode="nearest")'
     require(mode == "linear" and len(x.shape) == 4, f"a Resize with mode '{mode}'")
-    if rule in ("half_pixel", "align_corners") or (rule == "pytorch_half_pixel" and 1 not in y.shape[2:]):
-        corners = rule == "align_corners"
-        return f'F.interpolate({code.tensor(x)}, {size}, mode="bilinear", align_corners={corners})'
-    return _times_matrices(code, op, rule)
+    if rule == "half_pixel" and all(math.frexp(b / a)[0] == 0.5 for a, b in zip(x.shape[2:], y.shape[2:])):
+        return f'F.interpolate({code.tensor(x)}, {size}, mode="bilinear")'
+    return _interpolated(code, op, rule)
 
 
-def _times_matrices(code: Code, op: Op, rule: str) -> str:
-    """Resize rows and columns by matrices of weights, for positions that torch's interpolation does not have."""
+def _interpolated(code: Code, op: Op, rule: str) -> str:
+    """Resize rows and columns by the same cells and weights as NumPy; torch rounds positions to float32 early."""
     x, y = first(op), op.outputs[0]
     text = code.tensor(x)
     for axis in (2, 3):
         old, new = x.shape[axis], y.shape[axis]
         if old == new:
             continue
-        weights = ops.resize(np.eye(old, dtype=x.dtype), new, axes=[0], mode="linear", coordinates=rule)
-        if axis == 2:
-            text = f"({code.array(weights, 'rows')} @ {text})"
-        else:
-            text = f"({text} @ {code.array(np.ascontiguousarray(weights.T), 'columns')})"
+        cells, weights = interpolation(positions(old, new, rule), old, new, "linear", 0.0, False, False)
+        shape = (-1, 1) if axis == 2 else (-1,)
+        terms = []
+        for i, side in enumerate(("low", "high")):
+            at = code.array(np.ascontiguousarray(cells[:, i]), f"{side}_cells")
+            share = code.array(weights[:, i].reshape(shape).astype(x.dtype), f"{side}_weights")
+            terms.append(f"{text}.index_select({axis}, {at}) * {share}")
+        text = code.new("resized")
+        code.line(f"{text} = {' + '.join(terms)}")
     return text
 
 

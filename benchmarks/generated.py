@@ -1,0 +1,89 @@
+"""How exact generated code is: `python -m benchmarks.generated` prints the tables of docs/generate.md.
+
+Each row generates a project for PyTorch, runs the project's own test, and states the largest difference from the
+layers in NumPy, relative to the largest value of the output. `--only NAME` chooses rows, `--layers` leaves out the
+networks. It needs torch and safetensors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.test_examples_layers import CASES, FOLDER, node_of
+
+import anylayer
+from anylayer.convert.generation import Generation
+from anylayer.layer import load_layers
+from benchmarks.networks import NETWORKS, Source
+
+_LINE = re.compile(r"off by (\S+) of (\S+)$")
+
+
+def error_of(done: Generation) -> float:
+    """Return the largest relative difference that a project's test printed."""
+    found = [match for line in done.report if (match := _LINE.search(line))]
+    if len(found) != len(done.report) or not found:
+        raise RuntimeError(f"the test of {done.folder} printed {done.report}, {done.untested}")
+    return max(float(error) / float(scale) for error, scale in (match.groups() for match in found))
+
+
+def layer_rows(only: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield (layer, error) for each class of examples/layers."""
+    for name, (type_, params, dialect, inputs) in CASES.items():
+        if " " in name or not chosen(type_, only):
+            continue
+        with TemporaryDirectory() as folder:
+            node_of(Path(folder), type_, params, dialect, inputs)
+            file = next(p for p in FOLDER.glob("*.py") if type_ in load_layers([p]))
+            net = anylayer.read(Path(folder) / "deploy.prototxt", layers=[file], dialect=dialect)
+            given = dict(zip(net.inputs, inputs))
+            yield type_, f"{error_of(net.generate('pytorch', Path(folder) / 'project', inputs=given)):.1e}"
+
+
+def network_rows(only: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield (network, error) for each network of the benchmark."""
+    for source in NETWORKS:
+        if chosen(source.name, only):
+            with TemporaryDirectory() as folder:
+                yield source.name, f"{network_error(source, Path(folder)):.1e}"
+
+
+def network_error(source: Source, folder: Path) -> float:
+    """Return the error of a network, with random weights where it has none."""
+    path = source.path
+    if source.make is not None:
+        path = folder / f"{source.name}.prototxt"
+        path.write_text(source.make())
+    net = anylayer.read(path, path.parent / source.weights if source.weights else None, dialect=source.dialect)
+    shapes = dict.fromkeys(net.inputs, source.shape) if source.shape else None
+    net.fill(0, shapes)
+    if source.outputs:
+        net.network.outputs = {name: net.network.blobs[name] for name in source.outputs}
+    return error_of(net.generate("pytorch", folder / "project", shapes=shapes, batch=1))
+
+
+def chosen(name: str, only: Sequence[str]) -> bool:
+    """Return whether a row is asked for."""
+    return not only or any(part in name for part in only)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.generated", description=__doc__)
+    parser.add_argument("--only", action="append", default=[], help="a part of the name of a row; may be repeated")
+    parser.add_argument("--layers", action="store_true", help="leave out the networks")
+    options = parser.parse_args()
+    for kind, rows in (("layer", layer_rows), ("network", network_rows)):
+        if kind == "layer" or not options.layers:
+            print(f"| {kind} | PyTorch |\n|---|---:|", flush=True)
+            for name, error in rows(options.only):
+                print(f"| {name} | {error} |", flush=True)
+            print()
+
+
+if __name__ == "__main__":
+    main()
