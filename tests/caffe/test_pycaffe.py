@@ -383,3 +383,22 @@ def test_module_has_the_functions_of_pycaffe() -> None:
         caffe.set_mode_gpu()
     with pytest.raises(AttributeError, match=r"module 'anylayer\.caffe' has no attribute 'Sgd'"):
         _ = caffe.Sgd
+
+
+SHARED = Path(__file__).parents[3] / "shared" / "models"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared with the blobs that Caffe computed")
+@pytest.mark.parametrize(("model", "case"), [("mtcnn_det1", "patch12"), ("mtcnn_det2", "batch6")])
+def test_every_blob_is_what_caffe_computed(model: str, case: str) -> None:
+    folder = SHARED / model
+    net = caffe.Net(folder / "deploy.prototxt", folder / "weights.caffemodel", caffe.TEST, engine="onnxruntime")
+    x = np.load(folder / case / "input_data.npy")
+    net.blobs["data"].reshape(*x.shape)
+    net.forward(data=x)
+    wanted = {name: folder / case / f"blob_{name}.npy" for name in net.blobs}
+    assert all(path.exists() for path in wanted.values())
+    for name, path in wanted.items():
+        want = np.load(path)
+        assert net.blobs[name].data.shape == want.shape
+        assert np.allclose(net.blobs[name].data, want, rtol=1e-4, atol=1e-4), name

@@ -160,7 +160,7 @@ class Activation(Blob):
     def store(self, array: Array, generation: int) -> None:
         """Take the values of a run. An array of the same shape is overwritten, as in Caffe."""
         if self._array.shape == array.shape:
-            np.copyto(self._array, array)
+            self._array[...] = array
         else:
             self._array = np.array(array, np.float32, order="C")
         self._seen = generation

@@ -77,7 +77,7 @@ class EngineStage:
             array, kept = blob.current(), self._given.get(value)
             if kept is None or kept.shape != array.shape:
                 self._given[value] = kept = np.empty_like(array)
-            np.copyto(kept, array)
+            kept[...] = array
         wanted = self.always
         if self._handed:
             wanted = wanted.union(self._handed)
