@@ -23,9 +23,11 @@ def test_operator_has_a_meaning_a_form_and_a_docstring(name: str) -> None:
     operator = getattr(ops, name)
     assert isinstance(operator, Operator)
     assert operator._form is not None
-    assert list(inspect.signature(operator.meaning).parameters) == list(
-        inspect.signature(operator._form).parameters
-    )
+    declared = inspect.signature(operator.meaning).parameters.values()
+    arrays = [p.name for p in declared if p.kind is not p.KEYWORD_ONLY]
+    named = {p.name: p.name for p in declared if p.kind is p.KEYWORD_ONLY}
+    received = inspect.signature(operator._form).bind(*arrays, **named)  # raises TypeError where they do not fit
+    assert sorted([*received.args, *received.kwargs.values()]) == sorted([*arrays, *named])
     assert operator.__doc__ and operator.__name__ == name
 
 

@@ -7,16 +7,17 @@
         return e / e.sum(axis, keepdims=True)
 
     @softmax.form
-    def _(x, *, axis=-1):
+    def _(x, *, axis):
         return record("Softmax", [x], x.shape, x.dtype, axis=axis)
 
 A call with NumPy arrays runs the meaning. A call with at least one traced array runs the form, which records ONNX
-operators. Both receive the arguments as the caller passed them, positional or by keyword.
+operators. The form receives all arguments, with the defaults that the meaning declares.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -34,6 +35,10 @@ class Operator(Generic[P, R]):
         self._form: Callable[..., Any] | None = None
         functools.update_wrapper(self, meaning)
 
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.meaning)
+
     def form(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Set the ONNX form. Used as a decorator."""
         self._form = function
@@ -41,7 +46,9 @@ class Operator(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._form is not None and (any(map(is_traced, args)) or any(map(is_traced, kwargs.values()))):
-            return cast(R, self._form(*args, **kwargs))
+            given = self._signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            return cast(R, self._form(*given.args, **given.kwargs))
         return self.meaning(*args, **kwargs)
 
 

@@ -180,31 +180,7 @@ def _unshared_input(x: Array, others: Sequence[Array]) -> Array:
 
 
 def one_state(
-    gates: int,
-    default: Sequence[str],
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None,
-    lens: Array | None,
-    h: Array | None,
-    hidden: int,
-    direction: str,
-    names: Sequence[str] | None,
-    clip: float | None,
+    gates: int, default: Sequence[str], x: Array, w: Array, r: Array, b: Any, lens: Any, h: Any, **how: Any
 ) -> Recurrent:
     """Return the layer of an operator with one state, h, from the operator's arguments. See Recurrent."""
-    return Recurrent(
-        x,
-        w,
-        r,
-        b,
-        gates=gates,
-        hidden_size=hidden,
-        direction=direction,
-        activations=names,
-        default=default,
-        clip=clip,
-        states=[h],
-        sequence_lens=lens,
-    )
+    return Recurrent(x, w, r, b, gates=gates, default=default, states=[h], sequence_lens=lens, **how)

@@ -49,15 +49,7 @@ def _divisors(sizes: Sequence[int], plan: Pooling, count_include_pad: bool) -> A
 
 
 @average_pool.form
-def _(
-    x: Array,
-    kernel: Ints,
-    *,
-    strides: Ints = 1,
-    pads: Ints = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = False,
-) -> Array:
+def _(x: Array, kernel: Ints, *, strides: Ints, pads: Ints, ceil_mode: bool, count_include_pad: bool) -> Array:
     """Record AveragePool with explicit pads, because engines disagree on the rounding mode.
 
     If a window both counts padding and extends past the end, the mean over the whole kernel is multiplied by a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,17 +115,8 @@ def _grouped(data: Array, w: Array, plan: _Plan) -> Array:
 
 
 @conv.form
-def _(
-    x: Array,
-    w: Array,
-    b: Array | None = None,
-    *,
-    strides: Ints = 1,
-    pads: Ints = 0,
-    dilations: Ints = 1,
-    group: int = 1,
-) -> Array:
-    plan = _plan(x, w, b, strides, pads, dilations, group)
+def _(x: Array, w: Array, b: Array | None, **how: Any) -> Array:
+    plan = _plan(x, w, b, **how)
     return record(
         "Conv",
         [x, w] if b is None else [x, w, b],

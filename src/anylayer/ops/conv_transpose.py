@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -114,18 +114,8 @@ def conv_transpose(
 
 
 @conv_transpose.form
-def _(
-    x: Array,
-    w: Array,
-    b: Array | None = None,
-    *,
-    strides: Ints = 1,
-    pads: Ints = 0,
-    dilations: Ints = 1,
-    group: int = 1,
-    output_padding: Ints = 0,
-) -> Array:
-    plan = _plan(x, w, b, strides, pads, dilations, group, output_padding)
+def _(x: Array, w: Array, b: Array | None, **how: Any) -> Array:
+    plan = _plan(x, w, b, **how)
     return record(
         "ConvTranspose",
         [x, w] if b is None else [x, w, b],

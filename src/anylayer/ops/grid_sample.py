@@ -96,14 +96,7 @@ def _taps(at: Array, cells: int, mode: str, padding: str, align_corners: bool) -
 
 
 @grid_sample.form
-def _(
-    x: Array,
-    grid: Array,
-    *,
-    mode: Literal["linear", "nearest", "cubic"] = "linear",
-    padding: Literal["zeros", "border", "reflection"] = "zeros",
-    align_corners: bool = False,
-) -> Array:
+def _(x: Array, grid: Array, *, mode: str, padding: str, align_corners: bool) -> Array:
     _check(x, grid, mode, padding)
     return record(
         "GridSample",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,8 @@ def lstm(
     0. Raises LayerError for wrong shapes and unknown names.
     """
     states = [initial_h, initial_c]
-    plan = _plan(x, w, r, b, sequence_lens, states, peepholes, hidden_size, direction, activations, clip)
+    how = {"hidden_size": hidden_size, "direction": direction, "activations": activations, "clip": clip}
+    plan = _plan(x, w, r, b, sequence_lens, states, peepholes, **how)
     return plan.run(_step(plan, w, r, b, peepholes, input_forget), states)
 
 
@@ -71,32 +73,10 @@ def _step(
 
 
 def _plan(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None,
-    lens: Array | None,
-    states: Sequence[Array | None],
-    peepholes: Array | None,
-    hidden: int,
-    direction: str,
-    names: Sequence[str] | None,
-    clip: float | None,
+    x: Array, w: Array, r: Array, b: Any, lens: Any, states: Sequence[Any], peepholes: Any, **how: Any
 ) -> Recurrent:
-    plan = Recurrent(
-        x,
-        w,
-        r,
-        b,
-        gates=4,
-        hidden_size=hidden,
-        direction=direction,
-        activations=names,
-        default=["Sigmoid", "Tanh", "Tanh"],
-        clip=clip,
-        states=states,
-        sequence_lens=lens,
-    )
+    default = ["Sigmoid", "Tanh", "Tanh"]
+    plan = Recurrent(x, w, r, b, gates=4, default=default, states=states, sequence_lens=lens, **how)
     if peepholes is not None:
         shape = (plan.directions, 3 * plan.hidden)
         need(
@@ -111,21 +91,18 @@ def _(
     x: Array,
     w: Array,
     r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-    initial_c: Array | None = None,
-    peepholes: Array | None = None,
+    b: Any,
+    lens: Any,
+    h: Any,
+    c: Any,
+    peepholes: Any,
     *,
-    hidden_size: int,
-    direction: str = "forward",
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    input_forget: bool = False,
+    input_forget: bool,
+    **how: Any,
 ) -> tuple[Array, ...]:
     """Record the steps one by one where OpenVINO's LSTM differs: it ignores peepholes and input_forget."""
-    states = [initial_h, initial_c]
-    plan = _plan(x, w, r, b, sequence_lens, states, peepholes, hidden_size, direction, activations, clip)
+    states = [h, c]
+    plan = _plan(x, w, r, b, lens, states, peepholes, **how)
     if plan.native and peepholes is None and not input_forget:
-        return plan.record("LSTM", [x, w, r, b, sequence_lens, *states], 3)
+        return plan.record("LSTM", [x, w, r, b, lens, *states], 3)
     return plan.run(_step(plan, w, r, b, peepholes, input_forget), states)

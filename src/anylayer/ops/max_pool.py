@@ -61,7 +61,5 @@ def pad_with_lowest(x: Array, plan: Pooling) -> Array:
 
 
 @max_pool.form
-def _(
-    x: Array, kernel: Ints, *, strides: Ints = 1, pads: Ints = 0, dilations: Ints = 1, ceil_mode: bool = False
-) -> Array:
-    return record_max_pool(x, pooling(x, kernel, strides, pads, dilations, ceil_mode, "max_pool"))
+def _(x: Array, kernel: Ints, **how: Any) -> Array:
+    return record_max_pool(x, pooling(x, kernel, what="max_pool", **how))

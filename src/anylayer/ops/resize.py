@@ -138,18 +138,18 @@ def _outside(x: Array, wanted: Sequence[_Axis], coordinates: str) -> Array | Non
 @resize.form
 def _(
     x: Array,
-    size: Sequence[int] | int,
+    size: Ints,
     *,
-    axes: Sequence[int] | None = None,
-    mode: Literal["nearest", "linear", "cubic"] = "linear",
-    coordinates: str = "half_pixel",
-    nearest: str = "floor",
-    cubic_a: float = -0.75,
-    exclude_outside: bool = False,
-    antialias: bool = False,
-    roi: Sequence[float] | None = None,
-    extrapolation: float = 0.0,
-    scales: Sequence[float] | None = None,
+    axes: Sequence[int] | None,
+    mode: str,
+    coordinates: str,
+    nearest: str,
+    cubic_a: float,
+    exclude_outside: bool,
+    antialias: bool,
+    roi: Sequence[float] | None,
+    extrapolation: float,
+    scales: Sequence[float] | None,
 ) -> Array:
     """Compute cells and weights here, so that every engine uses the same ones.
 

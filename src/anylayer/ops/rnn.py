@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,8 @@ def rnn(
     the sequences: Y is 0 past the end of a sequence. `initial_h` is (D, B, H), default 0. Raises LayerError for
     wrong shapes and unknown names.
     """
-    plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
+    how = {"hidden_size": hidden_size, "direction": direction, "activations": activations, "clip": clip}
+    plan = _plan(x, w, r, b, sequence_lens, initial_h, **how)
     return plan.run(_step(plan, w, r, b), [initial_h])
 
 
@@ -54,20 +56,9 @@ _plan = partial(one_state, 1, ["Tanh"])
 
 
 @rnn.form
-def _(
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-    *,
-    hidden_size: int,
-    direction: str = "forward",
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-) -> tuple[Array, ...]:
-    plan = _plan(x, w, r, b, sequence_lens, initial_h, hidden_size, direction, activations, clip)
+def _(*inputs: Any, **how: Any) -> tuple[Array, ...]:
+    plan = _plan(*inputs, **how)
     if plan.native:
-        return plan.record("RNN", [x, w, r, b, sequence_lens, initial_h], 2)
+        return plan.record("RNN", inputs, 2)
+    _, w, r, b, _, initial_h = inputs
     return plan.run(_step(plan, w, r, b), [initial_h])

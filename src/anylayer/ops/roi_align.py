@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def roi_align(
 
 
 def _check(
-    x: Array, rois: Array, batch: Array, size: Ints, scale: float, ratio: int, mode: str
+    x: Array, rois: Array, batch: Array, size: Ints, spatial_scale: float, sampling_ratio: int, mode: str
 ) -> tuple[int, int, int]:
     need(len(x.shape) == 4, f"roi_align needs an input (N, C, H, W), got shape {tuple(x.shape)}")
     need(
@@ -75,8 +75,8 @@ def _check(
     need(mode in ("avg", "max"), f"mode must be 'avg' or 'max', got {mode!r}")
     height, width = per_axis(size, 2, "size")
     need_room((rois.shape[0], x.shape[1], height, width), "the result")
-    need(scale > 0, f"spatial_scale must be more than 0, got {scale}")
-    return height, width, integer(ratio, "sampling_ratio", 0)
+    need(spatial_scale > 0, f"spatial_scale must be more than 0, got {spatial_scale}")
+    return height, width, integer(sampling_ratio, "sampling_ratio", 0)
 
 
 def _samples(
@@ -118,21 +118,13 @@ def _samples(
 
 @roi_align.form
 def _(
-    x: Array,
-    rois: Array,
-    batch: Array,
-    *,
-    size: Sequence[int] | int,
-    spatial_scale: float = 1.0,
-    sampling_ratio: int = 0,
-    mode: Literal["avg", "max"] = "avg",
-    half_pixel: bool = True,
+    x: Array, rois: Array, batch: Array, *, mode: str, half_pixel: bool, spatial_scale: float, **how: Any
 ) -> Array:
     """Record RoiAlign. For mode "max", record one sample per bin of a finer grid, and MaxPool.
 
     The mode "max" of the engines' RoiAlign is the maximum over the weighted taps, not over the samples.
     """
-    height, width, ratio = _check(x, rois, batch, size, spatial_scale, sampling_ratio, mode)
+    height, width, ratio = _check(x, rois, batch, mode=mode, spatial_scale=spatial_scale, **how)
     fine = 1
     if mode == "max":
         need(
