@@ -13,6 +13,7 @@ from anylayer.errors import FileError
 _MAX_LEAF_TEXT = 4096
 """Characters of an element's text that are kept, apart from the last run of characters."""
 _DECLARATION = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<\?xml\s[^>]*\?>")
+_DTD = re.compile(rb"<!(DOCTYPE|ENTITY)")
 _ENCODING = re.compile(rb"encoding\s*=\s*[\"']([^\"']*)")
 
 
@@ -122,7 +123,12 @@ def parse_sequence(data: bytes, limits: Limits) -> list[Element]:
             parser.Parse(part)
         parser.Parse(b"", True)
 
-    return _parsed(parser, limits, feed).children
+    try:
+        return _parsed(parser, limits, feed).children
+    except FileError as error:
+        if error.message.startswith("line ") and _DTD.search(data):  # expat knows it before elements only
+            raise FileError(f"{error.message}. Document types (DTD) and entities are not supported") from None
+        raise
 
 
 def _parsed(parser: expat.XMLParserType, limits: Limits, feed: Callable[[], object]) -> Element:
