@@ -5,10 +5,11 @@ import importlib
 from anylayer.api import Net, read
 from anylayer.errors import AnyLayerError
 from anylayer.export import export
+from anylayer.kernels.opencl.files import OpenCL
 from anylayer.layer import Layer, field, layer, need
 
 __version__ = "0.1.0"
-__all__ = ["AnyLayerError", "Layer", "Net", "export", "field", "layer", "need", "ops", "read"]
+__all__ = ["AnyLayerError", "Layer", "Net", "OpenCL", "export", "field", "layer", "need", "ops", "read"]
 
 
 def __getattr__(name: str) -> object:

@@ -73,7 +73,7 @@ def load_user_kernels(settings: Settings) -> dict[str, OpenCLType]:
     try:
         return Configuration(str(path), settings).kernels
     except AnyLayerError as error:
-        remedy = wording("kernels=OpenCL(user_file=False)", "--no-user-kernels")
+        remedy = wording("kernels=anylayer.OpenCL(user_file=False)", "--no-user-kernels")
         error.message += f". To do without the kernels of your configuration folder: {remedy}"
         raise
 

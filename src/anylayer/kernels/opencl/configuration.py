@@ -202,7 +202,7 @@ class _Reading:
             path = (self.home / name).resolve()
         except RuntimeError:  # a loop of symbolic links
             raise FileError(f"{what} is a loop of links") from None
-        remedy = wording(f"OpenCL(..., folders=['{path.parent}'])", f"--kernel-folder {path.parent}")
+        remedy = wording(f"anylayer.OpenCL(..., folders=['{path.parent}'])", f"--kernel-folder {path.parent}")
         need(
             any(path.is_relative_to(folder) for folder in self.folders),
             f"{what} is outside of the configuration's folder. If it is the right one, allow its folder: {remedy}",
