@@ -99,6 +99,17 @@ def test_held_array_gets_the_values_of_the_next_run(tmp_path: Path) -> None:
     assert np.allclose(held, np.maximum(convolved(net, second), 0)[0], atol=1e-5)
 
 
+def test_array_held_from_before_is_written_by_any_run(tmp_path: Path) -> None:
+    net = made(tmp_path)
+    held = net.blobs["conv"].data
+    net.blobs["data"].data[...] = first = noise(2, 3, 6, 6)
+    net.forward()
+    assert np.allclose(held, np.maximum(convolved(net, first), 0), atol=1e-5)
+    net.blobs["data"].data[...] = second = noise(2, 3, 6, 6, seed=1)
+    net.forward(end="ip")
+    assert np.allclose(held, np.maximum(convolved(net, second), 0), atol=1e-5)
+
+
 def test_forward_of_a_range_reads_and_writes_blobs(tmp_path: Path) -> None:
     net = made(tmp_path)
     x = noise(2, 3, 6, 6)

@@ -237,7 +237,12 @@ def test_weights_of_a_python_layer_are_saved_copied_and_shared(tmp_path: Path, m
     x = noise(4, 3)
     assert np.array_equal(other.forward(data=x)["top"], x + np.float32([1, 2, 3]))
     again = made(tmp_path, text, str(tmp_path / "net.caffemodel"), caffe.TEST)
-    assert again.layers[1].blobs[0].data.tolist() == [1, 2, 3]
+    assert [blob.data.tolist() for blob in again.layers[1].blobs] == [[1, 2, 3]]
+    assert np.array_equal(again.compile("numpy")({"data": x})["top"], x + np.float32([1, 2, 3]))
+    with pytest.raises(
+        LayerError, match=r"blob 0 has shape \(3,\) in the weights file, and \(5,\) in the layer's setup"
+    ):
+        made(tmp_path, text.replace("dim: 3", "dim: 5"), str(tmp_path / "net.caffemodel"), caffe.TEST)
     other.share_with(net)
     net.layers[1].blobs[0].data[...] = 7
     assert np.array_equal(other.forward(data=x)["top"], x + 7)

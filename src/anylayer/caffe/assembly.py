@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.caffe.blob import Activation, Exposed, Fed, Weight
 from anylayer.caffe.fillers import draw
 from anylayer.caffe.net_parameter import LayerParameter
-from anylayer.caffe.python_layer import BlobVec, Layer, make_layer, traceable
+from anylayer.caffe.python_layer import BlobVec, Layer, make_layer, take_weights, traceable
 from anylayer.caffe.stages import Choice, EngineStage, FilledStage, PythonStage
 from anylayer.compile.nodes import trace_nodes
 from anylayer.errors import InputError, LayerError, at, need
@@ -133,11 +133,10 @@ class Assembly:
             need(not unknown, f"its setup needs the shape of '{''.join(unknown[:1])}', which is not known")
         given = LayerParameter(node.name, "Python", layer.bottoms, layer.tops, dict(node.params))
         made = make_layer(cls, node.params["python_param"], self.phase, given)
-        made.blobs.extend(Weight(b) for b in node.blobs)
         stage = PythonStage(made, node, self.blob_of)
         stage.set_up()
-        for weight, array in zip(made.blobs, node.blobs):
-            weight.data[...] = array
+        with at(node.place):
+            take_weights(made, node.blobs)
         part = Part(layer, made, stage)
         definition = traceable(made, f"{node.name} (Python)", len(node.outputs)) if node.inputs else None
         if definition is not None:

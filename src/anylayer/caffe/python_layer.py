@@ -142,6 +142,23 @@ def make_layer(cls: type[Layer], params: Mapping[str, Any], phase: int, layer: L
     return made
 
 
+def take_weights(layer: Layer, arrays: Sequence[Array]) -> None:
+    """Give a layer that is set up the weights of a file. Raises LayerError where its setup made others."""
+    if not layer.blobs:
+        layer.blobs.extend(Weight(array) for array in arrays)
+        return
+    need(
+        len(arrays) in (0, len(layer.blobs)),
+        f"the weights file has {len(arrays)} blobs, and the layer's setup makes {len(layer.blobs)}",
+    )
+    for i, (weight, array) in enumerate(zip(layer.blobs, arrays)):
+        need(
+            array.size == weight.count,
+            f"blob {i} has shape {array.shape} in the weights file, and {weight.shape} in the layer's setup",
+        )
+        weight.data[...] = array.reshape(weight.shape)
+
+
 class Traceable:
     """A pycaffe layer in OpenCV's form: `forward(inputs)` returns a list of arrays.
 
@@ -208,8 +225,7 @@ def definition_of(cls: type[Layer], tops: int) -> Definition:
 
     def make(params: Mapping[str, Any], blobs: Sequence[Array]) -> Traceable:
         layer = make_layer(cls, params, 1, LayerParameter(type="Python"))
-        layer.blobs.extend(Weight(b) for b in blobs)
-        return _SetUp(layer, tops)
+        return _SetUp(layer, tops, blobs)
 
     return Definition(cls.__name__, make, origin_of(cls))
 
@@ -217,8 +233,9 @@ def definition_of(cls: type[Layer], tops: int) -> Definition:
 class _SetUp(Traceable):
     """A layer that is set up when its inputs are known."""
 
-    def __init__(self, layer: Layer, tops: int) -> None:
+    def __init__(self, layer: Layer, tops: int, weights: Sequence[Array]) -> None:
         super().__init__(layer, tops)
+        self._weights = weights
         self._done = False
 
     def forward(self, inputs: Sequence[Array]) -> list[Array]:
@@ -226,4 +243,5 @@ class _SetUp(Traceable):
             self._done = True
             like = next((x for x in inputs if is_traced(x)), None)
             call_user(self.layer.setup, [Blob(x) for x in inputs], [_Top(like) for _ in range(self._tops)])
+            take_weights(self.layer, self._weights)
         return super().forward(inputs)

@@ -78,6 +78,8 @@ class EngineStage:
             if kept is None or kept.shape != array.shape:
                 self._given[value] = kept = np.empty_like(array)
             kept[...] = array
+        if claim:
+            self.ask(name for name, blob in self.blobs.items() if blob.is_held)
         wanted = self.always
         if self._handed:
             wanted = wanted.union(self._handed)
