@@ -319,6 +319,8 @@ def test_graph_in_dot_names_each_layer_and_value(networks: Path, tmp_path: Path)
     net = small(networks)
     net.dumpToFile(tmp_path / "net.dot")
     text = (tmp_path / "net.dot").read_text()
+    with pytest.raises(dnn.error, match="is a folder; the output must be a file"):
+        net.dumpToFile(tmp_path)
     assert text == net.dump() and text.startswith('digraph "small" {') and text.count(" -> ") == 9
     assert '"conv" [label="conv: Convolution" shape=box]' in text and '"bn" -> "scale"' in text
 

@@ -25,6 +25,7 @@ from anylayer.opencv.measures import consumption, dot, operations, shapes_of
 from anylayer.opencv.source import Source
 from anylayer.opencv.table import Entry, Table, layouts_of, table_of
 from anylayer.runtime.model import Model
+from anylayer.writers._whole import write_whole
 
 _ENGINES = {c.DNN_BACKEND_INFERENCE_ENGINE: "openvino"}
 """The engine for a backend; "auto" for each other one."""
@@ -416,7 +417,7 @@ class Net:
         """Write the network as a graph in DOT."""
         text = self.dump()
         with writing(str(path)):
-            Path(path).write_text(text, "utf-8")
+            write_whole(Path(path), lambda file: file.write(text.encode()))
 
 
 def _is_names(value: Any) -> bool:
