@@ -319,3 +319,22 @@ def test_range_whose_length_is_no_number_is_refused(limits: Any, dtype: Any) -> 
 def test_range_that_leads_to_its_limit_is_not_corrected() -> None:
     graph = traced(lambda n: ranged(np.int64)(np.array(0), np.clip(n, 0, 9), np.array(2)), np.array(4))
     assert [o.op for o in corrected(graph, "openvino", checking=True).graph.ops][-1:] == ["Range"]
+
+
+# -------------------------------------------------------------------- reductions
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("reduce", [np.mean, np.sum, np.max, np.prod, np.std])
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda v: v * np.arange(1, 1 + v.shape[1], dtype=np.float32),
+        lambda v: np.maximum(v, 0) + np.arange(1, 1 + v.shape[0], dtype=np.float32)[:, None],
+        lambda v: np.arange(1, 1 + v.shape[1], dtype=np.float32) - np.sqrt(np.abs(v)),
+    ],
+    ids=["columns", "rows", "after a root"],
+)
+def test_constant_after_a_reduction_of_three_axes(then: Any, reduce: Any, axis: int) -> None:
+    x = noise(4, 4, 4)
+    same(run("openvino", lambda x: then(reduce(x, axis=axis)), x)[0], then(reduce(x, axis=axis)))

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.corrections._machinery import Corrector, correction, refused, respelled
 from anylayer.graph import Op, Value
-from anylayer.graph.facts import gathered
+from anylayer.graph.facts import gathered, reduced_axes
 from anylayer.network import Array
 
 _ACTIVATIONS = frozenset(("Sigmoid", "Tanh", "Relu"))
@@ -144,6 +144,21 @@ def _extreme(new: Corrector, o: Op) -> list[Value] | None:
     compare = "LessOrEqual" if sign < 0 else "GreaterOrEqual"
     beyond = new.step(o, compare, [extreme, new.constant(largest)], out.shape, bool)
     return new.emit(o, "Where", [beyond, new.constant(np.array(sign * np.inf, out.dtype)), extreme])
+
+
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+
+
+@correction("openvino", *(f"Reduce{name}" for name in _REDUCTIONS))
+def _reduced(new: Corrector, o: Op) -> list[Value] | None:
+    """Remove the reduced axis of three by Squeeze: OpenVINO applies a following constant per column per row."""
+    x, out = o.inputs[0], o.outputs[0]
+    axes = None if x is None else reduced_axes(o)
+    if x is None or axes is None or len(x.shape) != 3 or len(axes) != 1 or len(out.shape) != 2:
+        return None
+    shape = [1 if i in axes else d for i, d in enumerate(x.shape)]
+    kept = new.step(o, o.op, o.inputs, shape, out.dtype, **{**o.attrs, "keepdims": 1})
+    return new.emit(o, "Squeeze", [kept, new.constant(np.array(sorted(axes)))])
 
 
 @correction("openvino", "NonMaxSuppression")
