@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino as ov
 import pytest
 
 import anylayer
+from anylayer import ops
 from anylayer.errors import InputError, LayerError
 from anylayer.network import Array
+from tests.engine_names import ALL
 
 NET = """
 input: "data" input_shape { dim: 1 dim: 4 dim: 6 dim: 5 }
@@ -187,3 +190,23 @@ def test_layout_of_input_is_written(tmp_path: Path) -> None:
     parameter = ov.Core().read_model(tmp_path / "net.xml").get_parameters()[0]
     assert parameter.get_layout() == ov.Layout("NHWC")
     assert anylayer.read(tmp_path / "net.xml").network.layouts == {"data": "NHWC"}
+
+
+@pytest.mark.parametrize("engine", ALL)
+def test_data_dependent_nms_is_read_back(tmp_path: Path, engine: str) -> None:
+    def regions(boxes: Any, scores: Any) -> Any:
+        selected, count = ops.nms(
+            boxes[None], scores[None, None], max_per_class=5, iou_threshold=0.5, score_threshold=0.2
+        )
+        return ops.head(boxes[np.maximum(selected[:, 2], 0)], count)
+
+    random = np.random.default_rng(0)
+    low = random.random((20, 2)).astype(np.float32)
+    boxes, scores = np.concatenate([low, low + np.float32(0.3)], axis=1), random.random(20).astype(np.float32)
+    anylayer.export(regions, boxes, scores, path=tmp_path / "regions.xml")
+    model = anylayer.read(tmp_path / "regions.xml").compile(engine)
+    assert not model.host_calls
+    for given in (scores, scores * (scores > 0.97), scores * 0):
+        (got,) = model({"boxes": boxes, "scores": given}).values()
+        want = regions(boxes, given)
+        assert got.shape == want.shape and np.allclose(got, want)

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph.sizes import is_static
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import Operation, need_sizes
 from anylayer.layers.openvino.casting import dtype_of
+from anylayer.tracing import record
 
 
 @layer("Reshape")
@@ -37,6 +39,8 @@ class Reshape(Operation):
             wanted.count(-1) <= 1 and min(wanted, default=0) >= -1,
             f"the shape {wanted} must have sizes of 0 or more, and at most one -1",
         )
+        if not is_static(x.shape) and is_static(wanted) and min(wanted, default=1) > 0:
+            return record("Reshape", [x, np.array(wanted, np.int64)], tuple(wanted), x.dtype)
         return x.reshape(tuple(wanted))
 
 
@@ -154,9 +158,8 @@ class VariadicSplit(Operation):
 
 @layer("ShapeOf")
 class ShapeOf(Operation):
-    """Return the shape of the input as integers (rank,).
+    """Return the shape of the input as integers (rank,). It is a constant, unless a size is dynamic.
 
-    The output is a constant, since shapes are static.
     Source: OpenVINO operation specification, ShapeOf-1 and ShapeOf-3.
     """
 
@@ -164,7 +167,10 @@ class ShapeOf(Operation):
 
     def forward(self, x: Any) -> Any:
         need(self.output_type in ("i32", "i64"), f"output_type must be i32 or i64, got '{self.output_type}'")
-        return np.array([int(d) for d in x.shape], dtype_of(self.output_type, "output_type"))
+        dtype = dtype_of(self.output_type, "output_type")
+        if is_static(x.shape):
+            return np.array(x.shape, dtype)
+        return record("Shape", [x], (len(x.shape),), np.int64).astype(dtype)
 
 
 @layer("Broadcast")

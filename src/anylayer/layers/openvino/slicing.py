@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from anylayer import ops
+from anylayer.graph.sizes import Dim, is_static
 from anylayer.layer import Enum, layer, need
 from anylayer.layer.arguments import axes_of, axis_of, constant, integers
 from anylayer.layer.fields import attribute
 from anylayer.layers.openvino._base import Operation, need_sizes
 from anylayer.layers.openvino.activations import number
+from anylayer.tracing import is_traced, record
+
+_LARGEST_SIZE = 2**31 - 1
+_fresh = itertools.count()
+
+
+def _dynamic(limit: Any = _LARGEST_SIZE) -> Dim:
+    """Return a new dynamic size of at most `limit`, a size."""
+    return Dim(f"size{next(_fresh)}", limit.maximum if isinstance(limit, Dim) else limit)
 
 
 @layer("StridedSlice")
@@ -61,12 +72,19 @@ class StridedSlice(Operation):
 class Slice(Operation):
     """Compute x[start:stop:step] along the given axes, or along the leading axes.
 
-    start, stop, step and axes are constants of one length.
+    start, stop, step and axes have one length, and the axes are constants. If x has a dynamic size there, or the
+    others are computed, the result has dynamic sizes.
     Source: OpenVINO operation specification, Slice-8.
     """
 
     def forward(self, x: Any, start: Any, stop: Any, step: Any, axes: Any = None) -> Any:
-        bounds = [integers(v, what) for v, what in ((start, "start"), (stop, "stop"), (step, "step"))]
+        limits = [start, stop, step]
+        if any(map(is_traced, limits)) or not is_static(x.shape):
+            named = list(range(start.shape[0])) if axes is None else axes_of(integers(axes, "axes"), len(x.shape))
+            if any(map(is_traced, limits)) or not is_static([x.shape[a] for a in named]):
+                shape = [_dynamic(d) if i in named else d for i, d in enumerate(x.shape)]
+                return record("Slice", [x, start, stop, np.array(named), step], shape, x.dtype)
+        bounds = [integers(v, what) for v, what in zip(limits, ("start", "stop", "step"))]
         count = len(bounds[0])
         named = list(range(count)) if axes is None else axes_of(integers(axes, "axes"), len(x.shape))
         need(
@@ -202,14 +220,19 @@ class ScatterElementsUpdate(Operation):
 class Pad(Operation):
     """Pad an array with a constant, with its edge, or with its mirrored elements.
 
-    pads_begin and pads_end are constants with one number per axis; negative ones, from opset12 on, crop. reflect
-    does not repeat the edge element, symmetric does.
+    pads_begin and pads_end have one number per axis; negative ones, from opset12 on, crop. reflect does not repeat
+    the edge element, symmetric does. With pads that are computed, all sizes of the result are dynamic.
     Source: OpenVINO operation specification, Pad-1 and Pad-12.
     """
 
     pad_mode: str = attribute(Enum("constant", "edge", "reflect", "symmetric"))
 
     def forward(self, x: Any, begin: Any, end: Any, value: Any = None) -> Any:
+        fill = x.dtype.type(0 if value is None else number(value, "pad_value"))
+        if is_traced(begin) or is_traced(end) or not is_static(x.shape):
+            need(self.pad_mode == "constant", f"computed pads with pad_mode '{self.pad_mode}' are not supported")
+            pads = np.concatenate([v.astype(np.int64) for v in (begin, end)])
+            return record("Pad", [x, pads, np.array(fill)], [_dynamic() for _ in x.shape], x.dtype)
         low, high = integers(begin, "pads_begin"), integers(end, "pads_end")
         need(len(low) == len(high) == len(x.shape), f"pads must have {len(x.shape)} numbers, got {low} and {high}")
         keys = tuple(slice(max(-a, 0), n - max(-b, 0)) for a, b, n in zip(low, high, x.shape))
@@ -220,7 +243,6 @@ class Pad(Operation):
         pairs = [(max(a, 0), max(b, 0)) for a, b in zip(low, high)]
         if self.pad_mode != "constant":
             return np.pad(x, pairs, mode=self.pad_mode)  # type: ignore[call-overload]  # `mode` is a str
-        fill = x.dtype.type(0 if value is None else number(value, "pad_value"))
         return np.pad(x, pairs, constant_values=fill)
 
 
