@@ -30,7 +30,7 @@ from anylayer.cli.command import (
     talk_options,
     to_size,
 )
-from anylayer.cli.commands.run import image_options, pixels
+from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.files import to_json
 from anylayer.errors import InputError, need
 from anylayer.inspect.tables import plural
@@ -189,15 +189,13 @@ def _preprocessed(
 
     Return the new network, the shapes of its other inputs, and the inputs for the comparison (see `_inputs`).
     """
-    from anylayer.cli.inputs import ImageOptions, Loader, images_to_compare
+    from anylayer.cli.inputs import Loader, images_to_compare
     from anylayer.cli.preprocess import image_function
     from anylayer.compile.nodes import input_types
 
     types = input_types(net.network, shapes)
     need(types, "the network has no inputs", InputError)
-    loader = Loader(
-        net, types, ImageOptions(given["size"], **pixels(given), cover=given["cover"], gray=given["gray"])
-    )
+    loader = Loader(net, types, preprocessing_of(given))
     name = next(iter(types))
     recipe, channels_last = loader.recipe(name), loader.channels_last(name)
     size = given["picture"] if isinstance(given["picture"], tuple) else recipe.size

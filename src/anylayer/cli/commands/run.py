@@ -35,7 +35,7 @@ from anylayer.inspect.tables import plural
 
 if TYPE_CHECKING:
     from anylayer import Net
-    from anylayer.cli.inputs import Item, Loaded
+    from anylayer.cli.inputs import ImageOptions, Item, Loaded
     from anylayer.cli.results import ShowOptions
     from anylayer.cli.running import Runner
     from anylayer.cli.targets import Target
@@ -157,7 +157,7 @@ def command(**given: Any) -> None:
     transform_param is used unless one of --mean, --scale, --swap-rb, --crop or --gray is given. A line on stderr
     says what was done. Results go to stdout, everything else to stderr.
     """
-    from anylayer.cli.inputs import ImageOptions, Loader, items_of
+    from anylayer.cli.inputs import Loader, items_of
     from anylayer.cli.results import ShowOptions, read_labels
     from anylayer.cli.running import Runner
     from anylayer.cli.targets import Target
@@ -165,9 +165,8 @@ def command(**given: Any) -> None:
 
     net = read_net(**{k: given[k] for k in NETWORK})
     labels = read_labels(given["labels"]) if given["labels"] else ()
-    preprocessing = ImageOptions(given["size"], **pixels(given), cover=given["cover"], gray=given["gray"])
     types = input_types(net.network, shapes_of(net, given["shapes"]))
-    loader = Loader(net, types, preprocessing)
+    loader = Loader(net, types, preprocessing_of(given))
     channels_last = any(map(loader.channels_last, types))
     options = ShowOptions(given["show"], given["top"], given["threshold"], labels, channels_last)
     items = items_of(given["inputs"], list(types))
@@ -180,7 +179,14 @@ def command(**given: Any) -> None:
         click.get_current_context().exit(1)
 
 
-def pixels(given: dict[str, Any]) -> dict[str, Any]:
+def preprocessing_of(given: dict[str, Any]) -> ImageOptions:
+    """Return the preprocessing that the options for images state."""
+    from anylayer.cli.inputs import ImageOptions
+
+    return ImageOptions(given["size"], **_pixels(given), cover=given["cover"], gray=given["gray"])
+
+
+def _pixels(given: dict[str, Any]) -> dict[str, Any]:
     """Return mean, scale and order of channels, from --pixels or from the single options."""
     own = {name: given[name] for name in ("mean", "scale", "swap")}
     if given["pixels"] is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ class Reduction(Operation):
     def compute(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
         """Return `x`, reduced over `axes`."""
         raise NotImplementedError
+
+
+def _by(function: Callable[..., Any]) -> Callable[[Any, tuple[int, ...], bool], Any]:
+    return lambda x, axes, keep: function(x, axis=axes, keepdims=keep)
 
 
 def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
@@ -53,28 +58,16 @@ family(
         "ReduceSum": (_sum, "the sum over the given axes", "ReduceSum-1"),
         "ReduceMean": (_mean, "the mean over the given axes", "ReduceMean-1"),
         "ReduceProd": (_prod, "the product over the given axes", "ReduceProd-1"),
-        "ReduceMax": (
-            lambda x, a, k: np.max(x, axis=a, keepdims=k),
-            "the maximum over the given axes",
-            "ReduceMax-1",
-        ),
-        "ReduceMin": (
-            lambda x, a, k: np.min(x, axis=a, keepdims=k),
-            "the minimum over the given axes",
-            "ReduceMin-1",
-        ),
+        "ReduceMax": (_by(np.max), "the maximum over the given axes", "ReduceMax-1"),
+        "ReduceMin": (_by(np.min), "the minimum over the given axes", "ReduceMin-1"),
         "ReduceL1": (_norm1, "the sum of absolute values over the given axes", "ReduceL1-4"),
         "ReduceL2": (_norm2, "the square root of the sum of squares over the given axes", "ReduceL2-4"),
         "ReduceLogicalAnd": (
-            lambda x, a, k: np.all(x, axis=a, keepdims=k),
+            _by(np.all),
             "whether all elements along the given axes are true",
             "ReduceLogicalAnd-1",
         ),
-        "ReduceLogicalOr": (
-            lambda x, a, k: np.any(x, axis=a, keepdims=k),
-            "whether any element along the given axes is true",
-            "ReduceLogicalOr-1",
-        ),
+        "ReduceLogicalOr": (_by(np.any), "whether any element along the axes is true", "ReduceLogicalOr-1"),
     },
     Reduction,
     __name__,
