@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from anylayer.errors import AnyLayerError, InputError
+from anylayer.errors import AnyLayerError, InputError, UnknownLayers
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,7 +49,10 @@ def converted(function: Callable[P, R]) -> Callable[P, R]:
         except error:
             raise
         except AnyLayerError as found:
-            raised = _class(getattr(sys.modules.get("cv2"), "error", None))(found.message, *found.places)
+            message = found.message
+            if isinstance(found, UnknownLayers):
+                message += f", and register the class: dnn_registerLayer({found.types[0]!r}, Class)"
+            raised = _class(getattr(sys.modules.get("cv2"), "error", None))(message, *found.places)
             raised.code = _BAD_ARGUMENT if isinstance(found, InputError) else _UNSPECIFIED
             raised.func = function.__name__
             raise raised from found

@@ -27,9 +27,9 @@ class Layer:
 
     @property
     def blobs(self) -> tuple[Array, ...]:
-        """The weights, as arrays of at least two axes."""
+        """Copies of the weights."""
         if self._entry.node is not None and not self._entry.node.blobs:
-            return tuple(node.blobs[0] for node in _constants(self._network, self._entry))
+            return tuple(node.blobs[0].copy() for node in _constants(self._network, self._entry))
         return self._entry.blobs
 
     @blobs.setter

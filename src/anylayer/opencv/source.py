@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import numpy as np
 
 from anylayer import api
 from anylayer.errors import AnyLayerError, InputError, need
+from anylayer.network import Network
 
 Content = str | Path | bytes
 """A path, or what the file would hold."""
@@ -59,9 +61,10 @@ class Source:
                 ]
                 net = api.read(files[0] or "", files[1], layers=layers, **self._options(files[0]))
             except AnyLayerError as error:
-                error.places = [place.replace(f"{folder}/", "") for place in error.places]
-                error.message = error.message.replace(f"{folder}/", "")
+                error.places = [_without(folder, place) for place in error.places]
+                error.message = _without(folder, error.message)
                 raise
+        _rename(net.network, folder)
         found = net.network.format
         need(
             self.format in ("", found),
@@ -85,3 +88,15 @@ class Source:
             return given
         stand_in.write_bytes(given)
         return stand_in
+
+
+def _rename(network: Network, folder: str) -> None:
+    """Remove the folder of the buffers' stand-ins, which is deleted, from the names in messages."""
+    network.source, network.weights = _without(folder, network.source), _without(folder, network.weights)
+    network.notes[:] = [_without(folder, note) for note in network.notes]
+    for node in network.nodes:
+        node.place = _without(folder, node.place)
+
+
+def _without(folder: str, text: str) -> str:
+    return text.replace(folder + os.sep, "")

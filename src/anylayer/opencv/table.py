@@ -40,11 +40,11 @@ class Entry:
 
     @property
     def blobs(self) -> tuple[Array, ...]:
-        """The weights in the shapes that OpenCV gives them: one axis becomes a column, or a row for a bias of an
-        InnerProduct."""
+        """Copies of the weights in the shapes that OpenCV gives them: one axis becomes a column, or a row for a
+        bias of an InnerProduct."""
         if self.node is None:
             return ()
-        return tuple(self._as_matrix(i, blob) for i, blob in enumerate(self.node.blobs))
+        return tuple(self._as_matrix(i, blob.copy()) for i, blob in enumerate(self.node.blobs))
 
     def is_matrix(self, index: int) -> bool:
         """Return whether a weight is a matrix, also if one of its sizes is 1."""
