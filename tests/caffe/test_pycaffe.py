@@ -212,6 +212,19 @@ def test_copy_from_takes_layers_of_the_same_names(tmp_path: Path) -> None:
         strange.copy_from(tmp_path / "net.caffemodel")
 
 
+def test_layer_with_the_name_of_an_input_keeps_its_weights(tmp_path: Path) -> None:
+    text = """
+input: "x" input_shape { dim: 1 dim: 3 }
+layer { name: "x" type: "InnerProduct" bottom: "x" top: "y"
+  inner_product_param { num_output: 2 bias_term: false weight_filler { type: "xavier" } } }
+"""
+    net = made(tmp_path, text)
+    net.save(tmp_path / "net.caffemodel")
+    saved = caffe.proto.caffe_pb2.NetParameter.FromString((tmp_path / "net.caffemodel").read_bytes())
+    assert [len(layer.blobs) for layer in saved.layer] == [0, 1]
+    assert list(saved.layer[1].blobs[0].data) == net.params["x"][0].data.reshape(-1).tolist()
+
+
 def test_hdf5_weights_round_trip(tmp_path: Path) -> None:
     pytest.importorskip("h5py", reason="h5py is not installed")
     pytest.importorskip("pyfive", reason="pyfive is not installed")

@@ -137,6 +137,7 @@ class Assembly:
         stage.set_up()
         with at(node.place):
             take_weights(made, node.blobs)
+        node.blobs = [weight.frozen() for weight in made.blobs]
         part = Part(layer, made, stage)
         definition = traceable(made, f"{node.name} (Python)", len(node.outputs)) if node.inputs else None
         if definition is not None:

@@ -62,11 +62,9 @@ def _trimmed(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape[first:])
 
 
-def save(network: Network, weights: Mapping[str, Sequence[Array]], path: str | Path) -> Path:
+def save(network: Network, path: str | Path) -> Path:
     """Write the layers with their weights as a .caffemodel, and return its path."""
     net = net_from_nodes(network, CaffeNet(network.name, dialect=dialect_of(network.dialect)))
-    for layer in net.layers:
-        layer.blobs = list(weights.get(layer.name, layer.blobs))
     path = Path(path)
     write_whole(path, lambda file: write_caffemodel(net, file))
     return path

@@ -374,7 +374,7 @@ class Net(api.Net):
     def save(self, path: str | Path) -> Path:
         """Write the layers with their weights as a .caffemodel, and return its path."""
         self._update_weights()
-        return save(self.network, {p.name: [w.frozen() for w in p.view.blobs] for p in self.assembly.parts}, path)
+        return save(self.network, path)
 
     def save_hdf5(self, path: str | Path, write_diff: bool = False) -> Path:
         """Write the weights as a .caffemodel.h5, and return its path. It needs the package h5py."""
