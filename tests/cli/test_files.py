@@ -12,8 +12,8 @@ from numpy.testing import assert_array_equal
 from anylayer import AnyLayerError
 from anylayer.cli.files import to_json, write_arrays
 from anylayer.cli.inputs import read_npy, read_npz
+from anylayer.libraries.whole import write_whole
 from anylayer.network import Flag
-from anylayer.writers._whole import write_whole
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

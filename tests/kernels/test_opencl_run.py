@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,6 +147,35 @@ def test_nodes_with_other_parameters_have_programs_of_their_own(tmp_path: Path) 
     for name, slope in slopes.items():
         np.testing.assert_allclose(results[name], np.where(x < 0, slope * x, x), rtol=1e-6)
     assert len(list((tmp_path / "dump").iterdir())) == 2
+
+
+def test_a_program_is_compiled_once_unless_it_includes_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from anylayer.libraries.pyopencl import cl
+
+    built: list[str] = []
+    build = cl.Program.build
+
+    def counted(program: Any, *args: Any, **options: Any) -> Any:
+        built.append(program.get_info(cl.program_info.SOURCE))
+        return build(program, *args, **options)
+
+    monkeypatch.setattr(cl.Program, "build", counted)
+    net = ir_2018(tmp_path, "It", SHAPE, names=["a", "b"])
+    (tmp_path / "factor.h").write_text("#define FACTOR 2\n")
+    twice = configuration(tmp_path, "It", COPY.replace("= x[i]", "= x[i] * 2 /* once */"))
+    x = noise(SHAPE)
+    for _ in range(2):
+        np.testing.assert_array_equal(anylayer.read(net, kernels=twice).compile("onnxruntime")(x)["b"], 4 * x)
+    assert len(built) == 1
+    source = '#include "factor.h"\n' + COPY.replace("= x[i]", "= x[i] * FACTOR")
+    rest = '<CompilerOptions options="-I ."/>'
+    for factor in (2, 3):
+        (tmp_path / "factor.h").write_text(f"#define FACTOR {factor}\n")
+        including = configuration(tmp_path, "It", source, rest=rest)
+        got = anylayer.read(net, kernels=including).compile("onnxruntime")(x)["b"]
+        np.testing.assert_allclose(got, factor**2 * x, rtol=1e-6)
 
 
 def test_several_threads_may_call_a_model(tmp_path: Path) -> None:

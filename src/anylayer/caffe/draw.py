@@ -13,7 +13,7 @@ from typing import Any
 
 from anylayer.caffe.proto import caffe_pb2
 from anylayer.errors import FileError, InputError, need
-from anylayer.writers._whole import write_whole
+from anylayer.libraries.whole import write_whole
 
 _DIRECTIONS = ("LR", "TB", "BT", "RL")
 _BLOB = "shape=octagon, style=filled, fillcolor=lightgray"

@@ -8,9 +8,9 @@ from pathlib import Path
 from anylayer.caffe.blob import Weight
 from anylayer.errors import FileError, at, need
 from anylayer.libraries.h5py import write_hdf5
+from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network
 from anylayer.readers.caffe import read_stored
-from anylayer.writers._whole import write_whole
 from anylayer.writers.caffe.caffemodel import write_caffemodel
 from anylayer.writers.caffe.dialects import dialect_of
 from anylayer.writers.caffe.from_nodes import net_from_nodes

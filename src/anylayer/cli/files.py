@@ -10,8 +10,8 @@ from typing import IO
 import numpy as np
 
 from anylayer.errors import InputError, need
+from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Flag
-from anylayer.writers._whole import write_whole
 
 
 def write_text(path: Path, text: str) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from anylayer.cli.drawing import Box
 from anylayer.errors import FileError, at
 from anylayer.libraries.pillow import Image, ImageDraw, ImageFont, ImageOps, opened
+from anylayer.libraries.whole import write_whole
 from anylayer.network import Array
-from anylayer.writers._whole import write_whole
 
 
 def suffixes() -> frozenset[str]:

@@ -1,1 +1,1 @@
-"""Heavy packages that several rooms need. Each is imported in exactly one file of this folder."""
+"""What several rooms need: heavy packages, each imported in exactly one file of this folder, XML, whole files."""

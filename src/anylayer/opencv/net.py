@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from anylayer import api
 from anylayer.errors import EngineError, InputError, nearest, need, need_value, writing
+from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network
 from anylayer.opencv import constants as c
 from anylayer.opencv import registry
@@ -25,7 +26,6 @@ from anylayer.opencv.measures import consumption, dot, operations, shapes_of
 from anylayer.opencv.source import Source
 from anylayer.opencv.table import Entry, Table, layouts_of, table_of
 from anylayer.runtime.model import Model
-from anylayer.writers._whole import write_whole
 
 _ENGINES = {c.DNN_BACKEND_INFERENCE_ENGINE: "openvino"}
 """The engine for a backend; "auto" for each other one."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anylayer.errors import EngineError, writing
+from anylayer.libraries.whole import write_whole
 
 if TYPE_CHECKING:
     from anylayer.libraries.pyopencl import Device
@@ -71,10 +72,7 @@ class Dump:
             if key in self._known:
                 return
             path = self._folder / f"clDNN_program{len(self._known)}.cl"
-            self._folder.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(".cl.part")
-            part.write_bytes(text.encode())
-            part.replace(path)
+            write_whole(path, lambda file: file.write(text.encode()))
             self._known.add(key)
 
 
