@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.test_examples_layers import CASES, FOLDER, node_of
+from tests.generators.pytorch.test_examples import RUNS, example
 
 import anylayer
 from anylayer.convert.generation import Generation
-from anylayer.layer import load_layers
 from benchmarks.networks import NETWORKS, Source
 
 _LINE = re.compile(r"off by (\S+) of (\S+)$")
@@ -33,15 +32,11 @@ def error_of(done: Generation) -> float:
 
 def layer_rows(only: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield (layer, error) for each class of examples/layers."""
-    for name, (type_, params, dialect, inputs) in CASES.items():
-        if " " in name or not chosen(type_, only):
-            continue
-        with TemporaryDirectory() as folder:
-            node_of(Path(folder), type_, params, dialect, inputs)
-            file = next(p for p in FOLDER.glob("*.py") if type_ in load_layers([p]))
-            net = anylayer.read(Path(folder) / "deploy.prototxt", layers=[file], dialect=dialect)
-            given = dict(zip(net.inputs, inputs))
-            yield type_, f"{error_of(net.generate('pytorch', Path(folder) / 'project', inputs=given)):.1e}"
+    for name in RUNS:
+        if " " not in name and chosen(name, only):
+            with TemporaryDirectory() as folder:
+                tested = example(name, Path(folder))
+                yield tested.node.type, f"{error_of(tested.generate(test=True)):.1e}"
 
 
 def network_rows(only: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -251,7 +251,7 @@ def _content(array: Array) -> tuple[int, int]:
 
 
 def is_dynamic(size: Any) -> bool:
-    """Return whether a size is no number: a symbolic batch size, or one that depends on data."""
+    """Return whether a size is not a number: a symbolic batch size, or one that depends on data."""
     return not isinstance(size, (int, np.integer))
 
 
