@@ -70,7 +70,7 @@ def differences() -> list[tuple[str, float, float]]:
             results = network(*inputs)
         results = results if isinstance(results, tuple) else (results,)
         for i, (name, result) in enumerate(zip(model.OUTPUTS, results, strict=True)):
-            found.append((name, *compared(result.numpy(), data[f"sample_{{sample}}_output_{{i}}"])))
+            found.append((name, *compared(result.detach().numpy(), data[f"sample_{{sample}}_output_{{i}}"])))
     return found
 
 

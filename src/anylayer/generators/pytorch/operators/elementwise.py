@@ -144,7 +144,7 @@ def _where(code: Code, op: Op) -> str:
     return f"torch.where({', '.join(texts)})"
 
 
-@writes("Cast")
+@writes("Cast", "CastLike", unread=(1,))
 def _cast(code: Code, op: Op) -> str:
     source, target = first(op).dtype, op.outputs[0].dtype
     x = code.tensor(first(op))
@@ -153,7 +153,15 @@ def _cast(code: Code, op: Op) -> str:
     return f"{x}.to({dtype_of(target)})"
 
 
-@writes("Identity", "Dropout")
+@writes("Dropout", unread=(1, 2))
+def _dropout(code: Code, op: Op) -> str:
+    training = op.inputs[2] if len(op.inputs) > 2 else None
+    known = training is None or (training.const is not None and not training.const.any())
+    require(known and len(op.outputs) == 1, "a Dropout for training")
+    return code.tensor(first(op))
+
+
+@writes("Identity")
 def _identity(code: Code, op: Op) -> str:
     return code.tensor(first(op))
 

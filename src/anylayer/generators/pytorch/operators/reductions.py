@@ -78,6 +78,7 @@ def _lrn(code: Code, op: Op) -> str:
 @writes("BatchNormalization")
 def _batch_norm(code: Code, op: Op) -> str:
     x = first(op)
+    require(len(op.outputs) == 1 and not op.attrs.get("training_mode"), "a BatchNormalization for training")
     values = op.inputs[1:5]
     arrays = [v.const for v in values if v is not None]
     epsilon = number(np.float32(op.attrs.get("epsilon", 1e-5)))
@@ -92,6 +93,21 @@ def _batch_norm(code: Code, op: Op) -> str:
     text = f"({code.tensor(x)} - {mean}) / torch.sqrt({variance} + {epsilon}) * {scale} + {bias}"
     kinds = {v.dtype for v in values if v is not None} | {x.dtype}
     return text if len(kinds) == 1 else f"({text}).to({dtype_of(x.dtype)})"
+
+
+@writes("LayerNormalization")
+def _layer_norm(code: Code, op: Op) -> str:
+    x = first(op)
+    require(len(op.outputs) == 1, "the statistics of a LayerNormalization")
+    axis = op.attrs.get("axis", -1) % len(x.shape)
+    epsilon = number(np.float32(op.attrs.get("epsilon", 1e-5)))
+    axes = in_tuple(str(a) for a in range(axis, len(x.shape)))
+    data, scale = code.tensor(x), code.tensor(op.inputs[1], "scale")
+    centered = code.new("centered")
+    code.line(f"{centered} = {data} - torch.mean({data}, dim={axes}, keepdim=True)")
+    spread = f"torch.sqrt(torch.mean(torch.square({centered}), dim={axes}, keepdim=True) + {epsilon})"
+    shift = f" + {code.tensor(op.inputs[2], 'bias')}" if len(op.inputs) > 2 and op.inputs[2] is not None else ""
+    return f"{centered} / {spread} * {scale}{shift}"
 
 
 def _wide(text: str, rank: int) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, window_of
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
-from anylayer.ops._interpolation import interpolation, positions
+from anylayer.ops._interpolation import interpolation, nearest_cells, positions
 
 
 def _window(op: Op) -> Window:
@@ -207,38 +208,76 @@ def _max_unpool(code: Code, op: Op) -> str:
 
 @writes("Resize", unread=(1, 2, 3))
 def _resize(code: Code, op: Op) -> str:
-    x, y = first(op), op.outputs[0]
-    mode, rule = op.attrs.get("mode", "nearest"), op.attrs.get("coordinate_transformation_mode", "half_pixel")
+    """Resize axis by axis with the cells and weights of NumPy: torch rounds positions to float32 early. Whole
+    multiples by repetition and halving or doubling are exact in torch."""
+    x, y, given = first(op), op.outputs[0], op.attrs
+    mode = given.get("mode", "nearest")
+    rule = given.get("coordinate_transformation_mode", "half_pixel")
+    require(rule != "tf_crop_and_resize", f"a Resize with coordinates '{rule}'")
     axes = [i for i, (a, b) in enumerate(zip(x.shape, y.shape)) if a is not b and a != b]
-    require(len(x.shape) in (3, 4, 5) and min(axes, default=2) >= 2, "a Resize of the batch or the channels")
+    require(is_static([d for a in axes for d in (x.shape[a], y.shape[a])]), "a Resize of a dynamic size")
+    scales = _scales(op)
+    taps = {a: _taps(x.shape[a], y.shape[a], mode, rule, scales.get(a), given) for a in axes}
+    planar = len(x.shape) == 4 and min(axes, default=2) >= 2 and x.dtype.kind == "f"
     size = in_tuple(map(code.size, y.shape[2:]))
-    if mode == "nearest":
-        require(all(b % a == 0 for a, b in zip(x.shape[2:], y.shape[2:])), "a Resize to no multiple of the size")
+    if planar and mode == "nearest" and all(_repeats(cells, x.shape[a]) for a, (cells, _) in taps.items()):
         return f'F.interpolate({code.tensor(x)}, {size}, mode="nearest")'
-    require(mode == "linear" and len(x.shape) == 4, f"a Resize with mode '{mode}'")
-    if rule == "half_pixel" and all(math.frexp(b / a)[0] == 0.5 for a, b in zip(x.shape[2:], y.shape[2:])):
+    halves = all(math.frexp(y.shape[a] / x.shape[a])[0] == 0.5 for a in axes)
+    if (
+        planar
+        and mode == "linear"
+        and rule == "half_pixel"
+        and halves
+        and not scales
+        and not given.get("antialias")
+    ):
         return f'F.interpolate({code.tensor(x)}, {size}, mode="bilinear")'
-    return _interpolated(code, op, rule)
-
-
-def _interpolated(code: Code, op: Op, rule: str) -> str:
-    """Resize rows and columns by the same cells and weights as NumPy; torch rounds positions to float32 early."""
-    x, y = first(op), op.outputs[0]
     text = code.tensor(x)
-    for axis in (2, 3):
-        old, new = x.shape[axis], y.shape[axis]
-        if old == new:
-            continue
-        cells, weights = interpolation(positions(old, new, rule), old, new, "linear", 0.0, False, False)
-        shape = (-1, 1) if axis == 2 else (-1,)
-        terms = []
-        for i, side in enumerate(("low", "high")):
-            at = code.array(np.ascontiguousarray(cells[:, i]), f"{side}_cells")
-            share = code.array(weights[:, i].reshape(shape).astype(x.dtype), f"{side}_weights")
-            terms.append(f"{text}.index_select({axis}, {at}) * {share}")
-        text = code.new("resized")
-        code.line(f"{text} = {' + '.join(terms)}")
+    for axis, (cells, weights) in taps.items():
+        shares = None if weights is None else weights.astype(x.dtype)
+        text = _resampled(code, text, axis, len(x.shape), cells, shares)
     return text
+
+
+def _scales(op: Op) -> dict[int, float]:
+    """Return the scale of each axis for which the operator has one in place of sizes."""
+    value = op.inputs[2] if len(op.inputs) > 2 else None
+    if value is None or value.shape == (0,):
+        return {}
+    require(value.const is not None, "a Resize whose scales are computed")
+    named = op.attrs.get("axes") or range(len(first(op).shape))
+    return {int(a) % len(first(op).shape): float(s) for a, s in zip(named, np.asarray(value.const))}
+
+
+def _taps(
+    old: int, new: int, mode: str, rule: str, scale: float | None, given: Mapping[str, Any]
+) -> tuple[Array, Array | None]:
+    """Return the cells (new, taps) that each cell of the result reads, and their weights; None for a copy."""
+    at = positions(old, new, rule, None, scale)
+    if mode == "nearest":
+        return nearest_cells(at, old, given.get("nearest_mode", "round_prefer_floor"))[:, None], None
+    cubic_a, outside = float(given.get("cubic_coeff_a", -0.75)), bool(given.get("exclude_outside"))
+    return interpolation(at, old, new, mode, cubic_a, outside, bool(given.get("antialias")))
+
+
+def _repeats(cells: Array, old: int) -> bool:
+    """Return whether each cell is read by the same number of cells, in order."""
+    return len(cells) % old == 0 and bool((cells[:, 0] == np.arange(len(cells)) * old // len(cells)).all())
+
+
+def _resampled(code: Code, text: str, axis: int, rank: int, cells: Array, weights: Array | None) -> str:
+    """Return the weighted sum of cells along an axis."""
+    if weights is None:
+        return f"{text}.index_select({axis}, {code.array(np.ascontiguousarray(cells[:, 0]), 'cells')})"
+    shape = (-1, *(1,) * (rank - axis - 1))
+    terms = []
+    for tap in range(cells.shape[1]):
+        at = code.array(np.ascontiguousarray(cells[:, tap]), "cells")
+        share = code.array(np.ascontiguousarray(weights[:, tap]).reshape(shape), "weights")
+        terms.append(f"{text}.index_select({axis}, {at}) * {share}")
+    name = code.new("resized")
+    code.line(f"{name} = {' + '.join(terms)}")
+    return name
 
 
 @writes("GridSample")
