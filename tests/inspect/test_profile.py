@@ -20,6 +20,7 @@ from anylayer.inspect.free import assume_free
 from anylayer.inspect.profile import profile
 from anylayer.inspect.profile_listing import lines
 from tests.engine_names import ALL, GENERAL
+from tests.readers.openvino.ir import Ir
 
 NET = """
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 dim: 32 dim: 32 } } }
@@ -179,6 +180,14 @@ def test_free_layer_has_the_shapes_of_the_file(tmp_path: Path) -> None:
     net = anylayer.read(tmp_path / "n.onnx")
     (type_,) = [t for t in net.definitions if t.endswith("Missing")]
     assert assume_free(net, {type_: None}).compile("onnxruntime")({"x": X})["y"].shape == (3, 5)
+
+
+def test_free_layer_has_the_shapes_of_the_ports_of_an_ir_of_2018(tmp_path: Path) -> None:
+    ir = Ir()
+    ir.input("x", 1, 4, 32, 32)
+    ir.layer("mid", "Missing", ["x"], [(1, 7)])
+    net = anylayer.read(ir.save(tmp_path))
+    assert assume_free(net, {"Missing": None}).compile("onnxruntime")({"x": X})["mid"].shape == (1, 7)
 
 
 def test_free_layer_without_known_shape_is_refused_with_remedy(read: Read) -> None:

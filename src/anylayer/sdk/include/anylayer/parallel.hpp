@@ -24,6 +24,8 @@ namespace anylayer {
 
 namespace detail {
 
+constexpr int kPartsPerThread = 4;
+
 inline thread_local int wanted_threads = 0;
 inline thread_local bool inside_parallel = false;
 
@@ -42,7 +44,9 @@ class Pool {
     return *found;
   }
 
-  void run(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& body) {
+  // Run a loop in so many parts. Each thread takes the next part when it is done with one, so a thread whose core is
+  // busy takes fewer.
+  void run(int64_t count, int threads, int parts, const std::function<void(int64_t, int64_t)>& body) {
     std::unique_lock<std::mutex> turn(turn_, std::try_to_lock);
     if (!turn.owns_lock()) {  // another thread has the pool
       body(0, count);
@@ -53,9 +57,9 @@ class Pool {
       std::lock_guard<std::mutex> lock(mutex_);
       body_ = &body;
       count_ = count;
-      parts_ = threads;
+      parts_ = parts;
       next_ = 0;
-      left_ = threads;
+      left_ = parts;
       error_ = nullptr;
       ++round_;
     }
@@ -144,12 +148,14 @@ inline int threads() {
 template <typename Body>
 void parallel_for(int64_t count, int64_t grain, Body body) {
   if (count <= 0) return;
-  const int64_t parts = std::min<int64_t>(threads(), count / std::max<int64_t>(1, grain));
-  if (parts < 2 || detail::inside_parallel) {
+  const int64_t most = count / std::max<int64_t>(1, grain);
+  const int64_t wanted = std::min<int64_t>(threads(), most);
+  if (wanted < 2 || detail::inside_parallel) {
     body(static_cast<int64_t>(0), count);
     return;
   }
-  detail::Pool::instance().run(count, static_cast<int>(parts), body);
+  const int64_t parts = std::min<int64_t>(wanted * detail::kPartsPerThread, most);
+  detail::Pool::instance().run(count, static_cast<int>(wanted), static_cast<int>(parts), body);
 }
 
 }  // namespace anylayer
