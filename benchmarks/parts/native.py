@@ -34,13 +34,16 @@ class Absent(Exception):
 
 
 def run(setup: Setup) -> Iterator[Row]:
-    """Yield a row per size of Interp, and one per engine and size of the network with a layer in its middle."""
+    """Yield a row per size of Interp and number of threads, then one per engine and size of the network with a
+    layer in its middle.
+    """
     for shape, size in INTERPS:
-        name = f"interp_{_text(shape)}_to_{_text(size)}"
-        if setup.wants(name):
-            with Field(setup, name) as field:
-                row = _interp(setup, field, shape, size)
-            yield row
+        for threads in dict.fromkeys((1, setup.threads)):
+            name = f"interp_{_text(shape)}_to_{_text(size)}_threads_{threads}"
+            if setup.wants(name):
+                with Field(setup, name) as field:
+                    row = _interp(field, shape, size, threads)
+                yield row
     for engine in ENGINES:
         for shape in MIDDLES:
             name = f"middle_{engine}_{_text(shape)}"
@@ -54,7 +57,7 @@ def _text(sizes: Sequence[int]) -> str:
     return "x".join(map(str, sizes))
 
 
-def _interp(setup: Setup, field: Field, shape: tuple[int, ...], size: tuple[int, int]) -> Row:
+def _interp(field: Field, shape: tuple[int, ...], size: tuple[int, int], threads: int) -> Row:
     """Return a row: the same loop in three hosts, each called as its user calls it, with the same compiler."""
     height, width = size
     path = save_inputs(field.folder / "inputs.npz", {"x": np.random.default_rng(0).random(shape, np.float32)})
@@ -68,14 +71,14 @@ def _interp(setup: Setup, field: Field, shape: tuple[int, ...], size: tuple[int,
             model = field.folder / "deploy.prototxt"
             model.write_text(net.text())
             spec = {"model": str(model), "layers": [library], "inputs": path, "engine": "onnxruntime"}
-            field.load(column, "anylayer", spec)
+            field.load(column, "anylayer", {**spec, "threads": threads})
         elif column == "opencv":
             spec = {"library": library, "inputs": path, "size": size, "shape": shape}
-            field.load(column, "native_opencv", spec)
+            field.load(column, "native_opencv", {**spec, "threads": threads})
         else:
             form = _onnx(field.folder / "interp.onnx", shape, size)
             spec = {"forms": {"extension": form}, "inputs": path, "order": ["x"], "outputs": ["y"]}
-            field.load(column, "openvino", {**spec, "extension": library})
+            field.load(column, "openvino", {**spec, "extension": library, "threads": threads})
     field.compare("anylayer", _LIMIT)
     field.measure()
     return field.row(PART)
