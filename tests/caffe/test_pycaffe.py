@@ -362,7 +362,7 @@ def test_layers_that_the_weights_file_lacks_are_named(tmp_path: Path) -> None:
 
 def test_gradients_and_solvers_are_refused_with_a_way_out(tmp_path: Path) -> None:
     net = made(tmp_path)
-    way_out = "write the network as a PyTorch module: anylayer generate deploy.prototxt --for pytorch"
+    way_out = "a PyTorch module: anylayer generate deploy.prototxt deploy.caffemodel --for pytorch -o project"
     for call in (net.backward, net.clear_param_diffs, caffe.get_solver, caffe.SGDSolver, caffe.AdamSolver):
         with pytest.raises(NotImplementedError, match=way_out):
             call()

@@ -22,7 +22,7 @@ from anylayer.runtime.model import Model
 
 NO_GRADIENTS = (
     "anylayer computes no gradients. To train or to differentiate, write the network as a PyTorch module: "
-    "anylayer generate deploy.prototxt --for pytorch"
+    "anylayer generate deploy.prototxt deploy.caffemodel --for pytorch -o project"
 )
 
 
