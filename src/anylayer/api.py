@@ -168,7 +168,7 @@ class Net:
         keep: Sequence[str] = (),
         batch: str | int | bool | None = None,
         dialect: str | None = None,
-        shapes: Mapping[str, Sequence[int]] | None = None,
+        shapes: Mapping[str, Sequence[int | str]] | None = None,
         verify: bool | Mapping[str, Any] = True,
         **options: Any,
     ) -> Conversion:
@@ -178,7 +178,8 @@ class Net:
         format: "onnx", "openvino" or "caffe"; by default the one that the suffix of `path` means. functions: True,
         or layer types; the user's layers, or layers of these types, stay calls of functions in the file. keep:
         layers of these types stay as they are, for a runtime that has them. batch: the batch size, or a name for a
-        symbolic one (True: "N"). dialect: the fork of Caffe to write for. shapes: as in `compile`. verify: False,
+        symbolic one (True: "N"). dialect: the fork of Caffe to write for. shapes: as in `compile`; a size may be
+        open: a name, a sum or a multiple of names ("N", 3, "32*h", "W>=64"). verify: False,
         or inputs to compare on in place of seeded noise. options: other options of the writer.
 
         Raises what `compile` raises, InputError, and ConversionError where the file computes something else. Then
@@ -196,7 +197,7 @@ class Net:
         self.require_known(needed_nodes(self.network, self.network.outputs))
         options.update(functions=functions, keep=tuple(keep), batch=batch, dialect=dialect)
         job = job_of(self.network, self.definitions, shapes, writer, options)
-        inputs = [] if verify is False else job.noise(0) if verify is True else [job.input_arrays(verify)]
+        inputs = [] if verify is False else None if verify is True else [job.input_arrays(verify)]
         return convert(job, self.network.outputs, writer, format, path, inputs, self._reopen, _prove)
 
     def generate(

@@ -10,6 +10,7 @@ from typing import Any
 
 from anylayer.errors import AnyLayerError
 from anylayer.graph import Graph
+from anylayer.graph.open_sizes import OpenSizes
 from anylayer.layer import Bound
 from anylayer.layer.native import NativeNode
 from anylayer.network import Array, Network, Node, TensorType
@@ -74,8 +75,8 @@ class Source:
     inputs without the blobs, is what the target should compute; it is None where that is not known.
 
     `nodes` are those that the outputs depend on, in order. `user_types` are the layer types that a user defines.
-    `batch` is the name of a symbolic batch size: shapes have a Dim of that name, and the graph is simplified with
-    the rules that suit every engine. It is None where the batch is a number.
+    `sizes` are the open sizes of the inputs, with the guards of the layers: shapes have a Dim for each expression
+    of them, and the graph is simplified with the rules that suit every engine. None where all sizes are numbers.
     """
 
     network: Network
@@ -84,7 +85,7 @@ class Source:
     outputs: Mapping[str, str]
     nodes: Sequence[TracedNode]
     user_types: frozenset[str] = frozenset()
-    batch: str | None = None
+    sizes: OpenSizes | None = None
 
 
 @dataclass(slots=True)

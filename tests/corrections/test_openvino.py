@@ -10,7 +10,6 @@ import pytest
 
 import anylayer
 from anylayer import ops
-from anylayer.compile.batch import with_symbolic_batch
 from anylayer.corrections import corrected
 from anylayer.engines import load_engine
 from anylayer.engines._narrowing import need_range
@@ -18,6 +17,7 @@ from anylayer.engines._outputs import need_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Dim
 from anylayer.tracing import record, record_many
+from tests.compile.open_sizes import unified
 from tests.corrections.harness import noise, run, traced
 
 pytest.importorskip("openvino")
@@ -278,8 +278,9 @@ def test_permuted_channels_before_conv(order: list[int], symbolic: bool) -> None
     def function(x: Any) -> Any:
         return ops.conv(ops.relu(x[:, order]), weights)
 
-    graphs = [traced(function, noise(n, 4, 6, 6)) for n in (2, 3)]
-    graph = with_symbolic_batch(*graphs) if symbolic else graphs[1]
+    graph = traced(function, noise(3, 4, 6, 6))
+    if symbolic:
+        graph, _ = unified(function, ("N", 4, 6, 6), first={"N": 2}, second={"N": 3})
     x = noise(3, 4, 6, 6)
     same(load_engine("openvino").compile(graph, 1)([x])[0], function(x), 1e-4)
 

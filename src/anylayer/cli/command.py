@@ -134,6 +134,43 @@ def to_shapes(
     return shapes
 
 
+_OPEN_SIZE = r"[A-Za-z0-9_<>=+* -]{1,64}"
+
+
+def to_open_shapes(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> list[tuple[str, tuple[int | str, ...]]]:
+    """Return `data=N,3,32*h,W>=64` as ("data", ("N", 3, "32*h", "W>=64")): sizes that are not numbers stay
+    text."""
+    shapes: list[tuple[str, tuple[int | str, ...]]] = []
+    for value in values:
+        found = re.fullmatch(rf"(?:([^=<>,]+)=(?!=))?({_OPEN_SIZE}(?:,{_OPEN_SIZE})*)", value)
+        if found is None:
+            raise click.BadParameter(
+                f"a shape is INPUT=N,C,H,W with integers of at least 0 or names (N,3,32*h,W>=64), got '{value}'",
+                ctx,
+                param,
+            )
+        name, dims = found.groups()
+        sizes = [d.strip() for d in dims.split(",")]
+        if len(sizes) == 1 and re.fullmatch(r"\d+(x\d+)+", sizes[0]):
+            sizes = sizes[0].split("x")
+        shapes.append((name or "", tuple(int(d) if d.isdigit() else d for d in sizes)))
+    return shapes
+
+
+def open_shape_option(function: F) -> F:
+    """Add --shape, in which a size may stay open."""
+    return click.option(
+        "--shape",
+        "shapes",
+        multiple=True,
+        callback=to_open_shapes,
+        metavar="INPUT=N,C,H,W",
+        help="The shape of an input, instead of the file's. A size may stay open: data=N,3,32*h,W>=64.",
+    )(function)
+
+
 def shape_option(function: F) -> F:
     """Add --shape."""
     return click.option(
@@ -299,7 +336,7 @@ def read_net(
     )
 
 
-def shapes_of(net: Net, given: Iterable[tuple[str, tuple[int, ...]]]) -> dict[str, tuple[int, ...]]:
+def shapes_of(net: Net, given: Iterable[tuple[str, tuple[Any, ...]]]) -> dict[str, tuple[Any, ...]]:
     """Return the --shape options by input. A shape without a name belongs to the network's only input."""
     names = list(net.network.inputs)
     shapes = {}

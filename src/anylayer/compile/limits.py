@@ -83,13 +83,13 @@ class Budget:
 
 def size(type_: TensorType | Value) -> int:
     """Return the bytes of an array of this type. A dynamic size counts as 1."""
-    return math.prod(d for d in type_.shape if isinstance(d, int)) * type_.dtype.itemsize
+    return math.prod(int(d) for d in type_.shape if isinstance(d, int)) * type_.dtype.itemsize
 
 
 def need_countable(shape: Sequence[Any], what: str = "an array", error: type[AnyLayerError] = LayerError) -> None:
     """Refuse a shape of more than MAX_AXES axes or MAX_VALUES values. A dynamic size counts as 1."""
     need(len(shape) <= MAX_AXES, f"{what} would have {len(shape)} axes; the limit is {MAX_AXES}", error)
-    count = math.prod(d for d in shape if isinstance(d, int))
+    count = math.prod(int(d) for d in shape if isinstance(d, int))
     need(
         count <= MAX_VALUES,
         f"{what} of shape ({', '.join(map(str, shape))}) would have {count} values; the limit is {MAX_VALUES}",

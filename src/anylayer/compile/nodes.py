@@ -4,6 +4,7 @@ call."""
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,11 @@ from anylayer.errors import (
     need,
 )
 from anylayer.graph import Graph, TooManyOperators
+from anylayer.graph.guards import traces_symbolically, unguarded
 from anylayer.layer import Bound, Definition, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.source import TracedNode
-from anylayer.tracing import trace, trace_checked
+from anylayer.tracing import substitute_numpy, trace, trace_checked
 
 Definitions = Mapping[str, Sequence[Definition]]
 
@@ -208,7 +210,8 @@ def declared_types(network: Network, inputs: Mapping[str, TensorType | None]) ->
 
     The mapping is empty otherwise: declared types hold for the file's own input types only.
     """
-    same = all(inputs.get(name) == kind for name, kind in network.inputs.items() if kind is not None)
+    with unguarded():
+        same = all(inputs.get(name) == kind for name, kind in network.inputs.items() if kind is not None)
     return network.declared if same else {}
 
 
@@ -396,7 +399,8 @@ def _trace_built_in(
     """Return the trace of a built-in layer. Raises LayerError where it takes more operators than the limit."""
     limit = budget.layer_operators()
     try:
-        return trace(function, types, prefix=prefix, limit=limit)
+        with substitute_numpy() if traces_symbolically() else nullcontext():
+            return trace(function, types, prefix=prefix, limit=limit)
     except TooManyOperators as error:
         budget.operators -= limit
         raise LayerError(

@@ -46,7 +46,7 @@ class Conversion:
             "outputs": [
                 {
                     "name": c.name,
-                    "samples": c.samples,
+                    "sizes": None if c.sizes is None else {n: list(s) for n, s in c.sizes.items()},
                     "run_by": c.run_by or self.runs.split(", ")[0],
                     "error": c.error,
                     "scale": c.scale,
@@ -65,15 +65,16 @@ def convert(
     writer: Writer,
     format: str,
     path: Path,
-    inputs: Sequence[Mapping[str, Array]],
+    inputs: Sequence[Mapping[str, Array]] | None,
     reopen: Open,
     prove: Prove,
 ) -> Conversion:
     """Write the network as `path` and the files that belong to it, verify them, and move them into place.
 
     outputs: public name to value. inputs: the sets of inputs on which the file must compute what the source's
-    layers compute in NumPy; without any, nothing is verified. reopen: reads written files with anylayer.read, for
-    writers whose RUNS is "numpy". prove: compares the parameters in the files with the source's.
+    layers compute in NumPy; None for seeded noise; without any, nothing is verified. reopen: reads written files
+    with anylayer.read, for writers whose RUNS is "numpy". prove: compares the parameters in the files with the
+    source's.
 
     Raises what tracing and the writer raise, FileError where a file cannot be written, and ConversionError where
     an output differs. Then no file is left.
@@ -83,6 +84,7 @@ def convert(
         folder = _temporary_folder(path)
         try:
             source = job.source(outputs)
+            inputs = job.noise(0, source.sizes) if inputs is None else inputs
             try:
                 written = writer.write(source, folder / path.name, **job.options)
             except EngineError:

@@ -16,10 +16,11 @@ from anylayer.errors import AnyLayerError, ConversionError, need_name, wording
 from anylayer.generators import Expected, Project, Sample, Target
 from anylayer.network import Array
 from anylayer.runtime.run import NumpyRunner
-from anylayer.source import Source
 
 _LINES = 12
 """The lines at the end of a failed test's output that the error shows."""
+_SAMPLES = 2
+"""The most sets of inputs that a project's own test has."""
 _SECONDS = 1800
 """Seconds that one command of a project's test may take."""
 
@@ -75,10 +76,15 @@ def generate(
     need_name(folder, utf8=True)
     need_replaceable(folder, force)
     job = replace(job, by_node=True)
-    job, source, notes = _source(job, outputs, "batch" in target.OPTIONS)
-    samples = _samples(job, outputs, [inputs] if inputs is not None else job.noise(0))
-    options = {k: v for k, v in job.options.items() if k != "batch"}
-    project = target.generate(source, Expected(samples, tolerance_of(source.graph)), **options)
+    notes: list[str] = []
+    for candidate in _candidates(job, "batch" in target.OPTIONS):
+        try:
+            project = _project(candidate, outputs, target, inputs)
+            break
+        except AnyLayerError as error:
+            if candidate is job:
+                raise
+            notes.append(f"the code is for one batch size: {error}")
     with new_folder(folder, project.files, f"anylayer generate --for {name}", force) as made:
         untested = "not asked for" if not test else f"this needs {project.missing}" if project.missing else ""
         report = [] if untested else _tested(project, made, folder)
@@ -86,16 +92,21 @@ def generate(
     return Generation(name, folder, files, report, untested, [*notes, *project.notes])
 
 
-def _source(job: Job, outputs: Mapping[str, str], symbolic: bool) -> tuple[Job, Source, list[str]]:
-    """Trace the network, with a symbolic batch size where it allows it and the caller gives none."""
-    if not symbolic or "batch" in job.options or not job.batched:
-        return job, job.source(outputs), []
-    try:
-        free = replace(job, batch="N")
-        return free, free.source(outputs), []
-    except AnyLayerError as error:
-        source = job.source(outputs)
-        return job, source, [f"the code is for one batch size: {error}"]
+def _candidates(job: Job, symbolic: bool) -> list[Job]:
+    """Return the jobs to try: first with an open batch size, where the caller gives no sizes, then as it is."""
+    if not symbolic or "batch" in job.options or job.sizes is not None:
+        return [job]
+    free = job.with_open_batch()
+    return [free, job] if free.sizes is not None else [job]
+
+
+def _project(job: Job, outputs: Mapping[str, str], target: Target, inputs: Mapping[str, Array] | None) -> Project:
+    """Trace the network, and let the target write its project."""
+    source = job.source(outputs)
+    given = [inputs] if inputs is not None else job.noise(0, source.sizes)[:_SAMPLES]
+    options = {k: v for k, v in job.options.items() if k != "batch"}
+    expected = Expected(_samples(job, outputs, given), tolerance_of(source.graph))
+    return target.generate(source, expected, **options)
 
 
 def _samples(job: Job, outputs: Mapping[str, str], inputs: Sequence[Mapping[str, Array]]) -> list[Sample]:

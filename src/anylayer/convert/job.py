@@ -8,20 +8,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
-from anylayer.compile.batch import with_symbolic_batch
 from anylayer.compile.nodes import Definitions, input_arrays, input_types
+from anylayer.compile.symbolic import Trace, for_every_size, simplify_sized
 from anylayer.compile.whole import Calls, whole
-from anylayer.errors import InputError, LayerError, TraceError, at, nearest, need, wording
-from anylayer.graph import Graph
+from anylayer.convert.sizes import Symbols, first_sizes, second_sizes, verified_sizes
+from anylayer.errors import InputError, LayerError, at, nearest, need, wording
+from anylayer.graph.guards import symbolic_trace
+from anylayer.graph.open_sizes import OpenSizes, parse_sizes
 from anylayer.network import Array, Network, TensorType
 from anylayer.numerics import normal_noise
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source
-
-_TRACED_BATCHES = (2, 3)
-"""The batch sizes of the two traces from which a graph with a symbolic batch is made."""
-_VERIFIED_BATCHES = (1, 2)
-"""The batch sizes at which a file with a symbolic batch is verified."""
 
 
 class HasOptions(Protocol):
@@ -36,9 +33,8 @@ class Job:
     """What to write.
 
     `types` are the types of the network's inputs. `calls` says which layers stay calls in the file. `options` are
-    the writer's. `batch` is the name of the symbolic batch size, or "" where the batch is a number; it is the
-    first size of the inputs in `batched`. With `by_node`, the graph of each node is simplified on its own, and the
-    whole graph is not.
+    the writer's. `sizes` are the sizes that stay open in the file, or None where all are numbers. With `by_node`,
+    the graph of each node is simplified on its own, and the whole graph is not.
     """
 
     network: Network
@@ -46,42 +42,70 @@ class Job:
     types: Mapping[str, TensorType | None]
     calls: Calls = field(default_factory=Calls)
     options: Mapping[str, Any] = field(default_factory=dict)
-    batch: str = ""
-    batched: Collection[str] = ()
+    sizes: OpenSizes | None = None
     by_node: bool = False
 
     def source(self, outputs: Mapping[str, str]) -> Source:
-        """Trace the network, and return it as a writer takes it, with these outputs (public name to value)."""
-        rewrite = partial(simplify, exact=True) if self.by_node else None
-        traced = partial(whole, self.network, self.definitions, outputs=outputs, calls=self.calls, rewrite=rewrite)
-        if not self.batch:
-            return traced(self.types)
-        advice = f"tracing with batch size {_TRACED_BATCHES[0]} failed, so the batch cannot be symbolic"
-        with adding_advice(f"{advice}; give a number"):
-            two, three = (traced(self.with_batch(n)) for n in _TRACED_BATCHES)
-        unify = with_symbolic_batch if self.by_node else _simplified_with_symbolic_batch
-        with at(self.network.source):
-            graph = unify(two.graph, three.graph, self.batch)
-        return replace(two, graph=graph, inputs={v.name: v.type for v in graph.inputs}, batch=self.batch)
+        """Trace the network, and return it as a writer takes it, with these outputs (public name to value).
 
-    def with_batch(self, batch: int) -> dict[str, TensorType | None]:
-        """Return the types of the inputs with this batch size."""
-        return with_batch(self.types, batch, self.batched)
+        With open sizes, it is traced at two choices of sizes, and the source has the guards of both traces.
+        """
+        if self.sizes is None:
+            rewrite = partial(simplify, exact=True) if self.by_node else None
+            return whole(self.network, self.definitions, self.types, outputs, self.calls, rewrite)
+        advice = "With open sizes the network is also traced at other sizes: give numbers, or a range (H>=64)"
+        with adding_advice(advice):
+            first, a = self._first_trace(self.sizes, outputs)
+            sizes = replace(self.sizes, guards=tuple(a.guards), ranges=a.ranges)
+            with at(self.network.source):
+                other = second_sizes(sizes, dict(a.symbols))
+            _, b = self._trace(replace(sizes, guards=()), outputs, other)
+        guards, traced = tuple(dict.fromkeys((*a.guards, *b.guards))), (a.symbols, b.symbols)
+        sizes = replace(sizes, guards=guards, ranges=b.ranges, traced=traced)
+        with at(self.network.source):
+            graph = for_every_size(a, b, sizes.ranges, simplified=not self.by_node)
+        inputs = {v.name: v.type for v in graph.inputs}
+        return replace(first, graph=graph, inputs=inputs, sizes=sizes)
+
+    def _first_trace(self, sizes: OpenSizes, outputs: Mapping[str, str]) -> tuple[Source, Trace]:
+        *others, last = first_sizes(sizes, self.types)
+        for symbols in others:
+            try:
+                return self._trace(sizes, outputs, symbols)
+            except LayerError:  # it may need equal sizes
+                continue
+        return self._trace(sizes, outputs, last)
+
+    def _trace(self, sizes: OpenSizes, outputs: Mapping[str, str], symbols: Symbols) -> tuple[Source, Trace]:
+        types = sizes.symbolic_types(self.types, symbols)
+        with symbolic_trace(sizes.ranges) as recorded:
+            rewrite = partial(simplify_sized, exact=True) if self.by_node else None
+            source = whole(self.network, self.definitions, types, outputs, self.calls, rewrite)
+        return source, Trace(source.graph, symbols, tuple(recorded.guards), recorded.ranges)
+
+    def with_open_batch(self) -> Job:
+        """Return the job with an open batch size "N", where the inputs have a batch and no sizes are open."""
+        types, sizes = _with_batch(self.network, self.types, self.sizes, "N")
+        return replace(self, types=types, sizes=sizes)
 
     def input_arrays(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Return the inputs as arrays of the network's types. Raises InputError where one is missing."""
         return input_arrays(self.types, inputs)
 
-    def noise(self, seed: int) -> list[dict[str, Array]]:
-        """Return seeded inputs to verify on: one set, or one for each of two sizes of a symbolic batch."""
-        sets = [self.with_batch(n) for n in _VERIFIED_BATCHES] if self.batch else [dict(self.types)]
-        return [noise(types, seed) for types in sets]
+    def noise(self, seed: int, sizes: OpenSizes | None) -> list[dict[str, Array]]:
+        """Return seeded inputs to verify on: one set, or one for each of five choices of open sizes.
+
+        sizes: the open sizes with the guards of a source.
+        """
+        if sizes is None:
+            return [noise(dict(self.types), seed)]
+        return [noise(sizes.types(self.types, symbols), seed) for symbols in verified_sizes(sizes)]
 
 
 def job_of(
     network: Network,
     definitions: Definitions,
-    shapes: Mapping[str, Sequence[int]] | None,
+    shapes: Mapping[str, Sequence[int | str]] | None,
     writer: HasOptions,
     options: Mapping[str, Any],
 ) -> Job:
@@ -102,12 +126,38 @@ def job_of(
         functions = [t for t, found in definitions.items() if any(not d.built_in for d in found)]
     layout: str = getattr(writer, "LAYOUT", "")
     calls = Calls(frozenset(functions) - frozenset(keep), frozenset(keep), layout)
-    types = input_types(network, shapes)
+    given_shapes = dict(shapes or {})
+    sizes = parse_sizes(given_shapes)
+    opened = sizes.shapes if sizes is not None else {}
+    fixed: dict[str, Any] = {n: s for n, s in given_shapes.items() if n not in opened}
+    types = input_types(network, fixed)
+    for name in opened:
+        need(
+            name in types,
+            f"the network has no input '{name}'{nearest(name, types)}; its inputs: {', '.join(types)}",
+            InputError,
+        )
+    if batch is not None and batch is not False:
+        types, sizes = _with_batch(network, types, sizes, batch)
+    return Job(network, definitions, types, calls, given, sizes)
+
+
+def _with_batch(
+    network: Network, types: Mapping[str, TensorType | None], sizes: OpenSizes | None, batch: int | str
+) -> tuple[dict[str, TensorType | None], OpenSizes | None]:
+    """Return the types with a batch size, or the open sizes with an open batch (True: "N")."""
     batched = _batched_inputs(network, types)
-    if type(batch) is int:
-        types = with_batch(types, batch, batched)
-    name = "N" if batch is True else batch if isinstance(batch, str) else ""
-    return Job(network, definitions, types, calls, given, name, batched)
+    taken = [name for name in batched if sizes is not None and name in sizes.shapes]
+    need(not taken, f"the batch of input '{taken[0] if taken else ''}' is given by its shape already", InputError)
+    if batch is not True and isinstance(batch, int):
+        return with_batch(types, batch, batched), sizes
+    name = "N" if batch is True else str(batch)
+    shapes: dict[str, Sequence[Any]] = dict(sizes.shapes) if sizes is not None else {}
+    for own in batched:
+        known = types[own]
+        if known is not None and known.shape:
+            shapes[own] = (name, *known.shape[1:])
+    return dict(types), parse_sizes(shapes)
 
 
 _FLAGS = {"functions": "functions", "keep": "keep", "batch": "batch", "dialect": "to-dialect"}
@@ -136,17 +186,6 @@ def with_batch(
         if known is not None and known.shape:
             found[name] = TensorType((batch, *known.shape[1:]), known.dtype)
     return found
-
-
-def _simplified_with_symbolic_batch(two: Graph, three: Graph, name: str) -> Graph:
-    """Return one graph for every batch size from traces with 2 and 3 samples.
-
-    The traces are simplified first where that works, because rewrite rules know less about symbolic sizes.
-    """
-    try:
-        return with_symbolic_batch(simplify(two), simplify(three), name)
-    except TraceError:
-        return with_symbolic_batch(two, three, name)
 
 
 def noise(types: Mapping[str, TensorType | None], seed: int) -> dict[str, Array]:

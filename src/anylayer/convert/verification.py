@@ -38,7 +38,7 @@ class OutputCheck:
 
     `error` is the largest absolute difference, `scale` the largest absolute value of the source's output. `ok` is
     error <= tolerance * scale. `note` says what differs besides values: a shape, or that the output is missing.
-    `samples` is the batch size of this comparison where the batch is symbolic. `spread` is the difference of the
+    `sizes` are the shapes of the inputs of this comparison where sizes are open. `spread` is the difference of the
     source's largest and smallest value, None where it is not known. `run_by` names what ran the file, where that
     is not the writer's RUNS.
     """
@@ -49,7 +49,7 @@ class OutputCheck:
     tolerance: float
     ok: bool
     note: str = ""
-    samples: int | None = None
+    sizes: Mapping[str, tuple[int, ...]] | None = None
     spread: float | None = None
     run_by: str = ""
 
@@ -77,11 +77,11 @@ class Verification:
         for given in inputs:
             with adding_advice(f"The inputs to compare on do not suit the network; give other inputs: {others}"):
                 want = runner([given[name] for name in network.inputs], {})
-            samples = next(len(given[name]) for name in self.job.batched) if self.job.batch else None
+            sizes = {n: given[n].shape for n in self.job.sizes.shapes} if self.job.sizes is not None else None
             for run_by, run in runs.items():
                 tolerance = max(self.tolerance, written.tolerance, DEEP_TOLERANCE if run_by else 0.0)
                 found = _output_checks(want, _run_file(run, written, given), written, tolerance)
-                checks += [replace(check, samples=samples, run_by=run_by) for check in found]
+                checks += [replace(check, sizes=sizes, run_by=run_by) for check in found]
         return checks
 
     def require_equal(

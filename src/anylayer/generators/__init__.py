@@ -70,7 +70,7 @@ class Target(Protocol):
 
         In `source`, the graph of each node is simplified on its own, so operators do not cross the border between
         two nodes. A target with the option "batch" gets a graph with a symbolic batch size where the network
-        allows it and the caller gives no number; `source.batch` is then its name.
+        allows it and the caller gives no number; `source.sizes` has then its name.
 
         Raises LayerError, which names the node and the simplest remedy, for what the target cannot express.
         """

@@ -15,6 +15,7 @@ import numpy as np
 
 from anylayer.errors import TraceError
 from anylayer.graph.place import refusal, user_place
+from anylayer.graph.sized import SizedArray, copied, elements_of
 from anylayer.network import Array, TensorType
 
 OPSET = 18
@@ -26,8 +27,9 @@ _SMALL = 4096
 class Value:
     """A tensor of a graph.
 
-    A dimension of `shape` is an int, or a Dim where the size is dynamic. `const` holds the data of a constant, and
-    is None for an input and for the output of an operator.
+    A dimension of `shape` is an int (a Size where it is symbolic), or a Dim where the size is dynamic. `const`
+    holds the data of a constant (a SizedArray where it is computed from symbolic sizes), and is None for an input
+    and for the output of an operator.
     """
 
     name: str
@@ -133,17 +135,17 @@ class Graph:
         equal views of the same memory share a value. The digest of a larger array that is writeable is kept for
         `check_constants`, unless the array is `trusted` not to change.
         """
-        array = np.asarray(array)
+        array = array if type(array) is SizedArray else np.asarray(array)
         digest = None
-        if array.nbytes <= _SMALL:
-            key: Any = (array.dtype.str, array.shape, array.tobytes())
+        if array.nbytes <= _SMALL or type(array) is SizedArray:
+            key: Any = (array.dtype.str, array.shape, array.tobytes(), elements_of(array))
         else:
             if array.flags.writeable and not trusted:
                 digest = _digest(array)
             key = (array.ctypes.data, array.dtype.str, array.shape, array.strides, digest)
         found = self._constants.get(key)
         if found is None:
-            kept = array.copy() if array.nbytes <= _SMALL else array
+            kept = copied(array) if array.nbytes <= _SMALL else array
             if digest is not None:
                 self._digests.append((kept, digest))
             found = Value(self.name("const"), array.shape, array.dtype, kept)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.place import refusal
+from anylayer.graph.symbolic import Size
 
 
 class Dim:
@@ -49,7 +50,7 @@ class Dim:
         if factor < 0:
             return self._unknown()
         if factor not in base._multiples:
-            name, maximum = f"{base.name}*{factor}", base.maximum * factor
+            name, maximum = f"{factor}*{base.name}", base.maximum * factor
             base._multiples[factor] = Dim(name, maximum, base=base, factor=factor)
         return base._multiples[factor]
 
@@ -87,7 +88,7 @@ def is_static(shape: Sequence[Any]) -> bool:
 
 def size_of(shape: Sequence[Any]) -> int:
     """Return the number of elements of a shape. Raises TraceError if a size is dynamic."""
-    return math.prod(operator.index(d) for d in shape)
+    return math.prod(d.__index__() for d in shape)
 
 
 def product(shape: Sequence[Any]) -> tuple[int, list[Dim]]:
@@ -108,7 +109,7 @@ def broadcast(*shapes: Sequence[Any]) -> tuple[Any, ...]:
     Raises ValueError if the shapes do not broadcast.
     """
     first, *others = shapes
-    if all(s == first for s in others):
+    if not traces_symbolically() and all(s == first for s in others):
         return tuple(first)
     rank = max(map(len, shapes))
     result: list[Any] = []
@@ -122,8 +123,8 @@ def broadcast(*shapes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def is_one(size: Any) -> bool:
-    """Return whether a size is the number 1."""
-    return not isinstance(size, Dim) and size == 1
+    """Return whether a size is the number 1. A symbolic size is not, even where it is 1 at the traced size."""
+    return not isinstance(size, (Dim, Size)) and size == 1
 
 
 def axis_of(axis: Any, rank: int) -> int:

@@ -21,7 +21,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from anylayer.tracing import is_traced
+from anylayer.tracing import is_traced, substituted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,7 +48,7 @@ class Operator(Generic[P, R]):
         if self._form is not None and (any(map(is_traced, args)) or any(map(is_traced, kwargs.values()))):
             given = self._signature.bind(*args, **kwargs)
             given.apply_defaults()
-            return cast(R, self._form(*given.args, **given.kwargs))
+            return cast(R, substituted(self._form)(*given.args, **given.kwargs))
         return self.meaning(*args, **kwargs)
 
 

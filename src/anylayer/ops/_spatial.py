@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.graph.symbolic import as_int, extreme, is_symbolic, plain
 from anylayer.network import Array
+from anylayer.tracing import primitives
 
 Ints = int | Sequence[int]
 """One integer for all spatial axes, or one per spatial axis."""
@@ -22,7 +24,7 @@ def integer(value: Any, what: str, least: int = 1) -> int:
     """Return `value` as an int. Raises LayerError unless it is an integer of at least `least`."""
     valid = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
     need(valid, f"{what} must be an integer of at least {least}, got {value!r}")
-    return int(value)
+    return as_int(value)
 
 
 def per_axis(value: Ints, axes: int, what: str, least: int = 1) -> tuple[int, ...]:
@@ -42,7 +44,7 @@ def need_room(shape: Sequence[Any], what: str) -> None:
 
     Dynamic sizes are left out of the count. `what` names the array in the message.
     """
-    count = math.prod(n for n in shape if isinstance(n, (int, np.integer)))
+    count = math.prod(n for n in plain(shape) if isinstance(n, (int, np.integer)))
     need(
         count <= _ELEMENT_LIMIT,
         f"{what} of shape {tuple(shape)} would have {count} values, more than {_ELEMENT_LIMIT}",
@@ -106,8 +108,8 @@ def window_counts(
             f"a kernel of {k}{dilated} does not fit spatial axis {axis}: {n} cells and pads {begin} + {end}",
         )
         count = (-(-spare // s) if ceil_mode else spare // s) + 1
-        if ceil_mode and (count - 1) * s >= n + begin:
-            count -= 1
+        if ceil_mode:
+            count = extreme("min", count, (n + begin - 1) // s + 1)
         counts.append(count)
     return tuple(counts)
 
@@ -123,7 +125,7 @@ def grow_pads(
     """Return `pads` with each end enlarged until `counts` windows fit, so that no rounding mode is needed."""
     grown = []
     for n, k, s, (begin, end), d, count in zip(sizes, kernel, strides, pads, dilations, counts):
-        grown.append((begin, max(end, (count - 1) * s + extent(k, d) - n - begin)))
+        grown.append((begin, extreme("max", end, (count - 1) * s + extent(k, d) - n - begin)))
     return tuple(grown)
 
 
@@ -135,6 +137,14 @@ def padded(x: Array, pads: Pairs, value: float = 0) -> Array:
     out = np.full(shape, value, x.dtype)
     out[box([b for b, _ in pads], x.shape[2:])] = x
     return out
+
+
+def with_static_pads(x: Array, pads: Pairs, value: float = 0) -> tuple[Array, Pairs]:
+    """Return a traced array and pads that are numbers: symbolic pads are recorded as a Pad operator."""
+    if not any(map(is_symbolic, (p for pair in pads for p in pair))):
+        return x, pads
+    before, after = [0, 0, *(b for b, _ in pads)], [0, 0, *(e for _, e in pads)]
+    return primitives.pad(x, before, after, value), ((0, 0),) * len(pads)
 
 
 def box(starts: Sequence[int], sizes: Sequence[int]) -> tuple[Any, ...]:

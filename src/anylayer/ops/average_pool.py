@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
+from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._pooling import Pooling, pooling, reduce_windows
-from anylayer.ops._spatial import Ints, flat_pads, padded
+from anylayer.ops._spatial import Ints, flat_pads, padded, with_static_pads
 from anylayer.tracing import record
 
 
@@ -57,6 +60,8 @@ def _(x: Array, kernel: Ints, *, strides: Ints, pads: Ints, ceil_mode: bool, cou
     """
     plan = pooling(x, kernel, strides, pads, 1, ceil_mode, "average_pool")
     shape = (*x.shape[:2], *plan.counts)
+    if any(map(is_symbolic, chain(*plan.full_pads))):
+        return _with_symbolic_pads(x, plan, count_include_pad)
     include = count_include_pad and any(b or e for b, e in plan.pads)
     y = record(
         "AveragePool",
@@ -72,3 +77,15 @@ def _(x: Array, kernel: Ints, *, strides: Ints, pads: Ints, ceil_mode: bool, cou
         factor = np.prod(plan.kernel) / _divisors(x.shape[2:], plan, True)
         y = record("Mul", [y, factor.astype(x.dtype)], shape, x.dtype)
     return y
+
+
+def _with_symbolic_pads(x: Array, plan: Pooling, count_include_pad: bool) -> Array:
+    """Record the mean over the whole kernel of explicitly padded data, and correct its divisor."""
+    shape = (*x.shape[:2], *plan.counts)
+    padded_x, _ = with_static_pads(x, plan.full_pads)
+    means = record(
+        "AveragePool", [padded_x], shape, x.dtype, kernel_shape=list(plan.kernel), strides=list(plan.strides)
+    )
+    factor = math.prod(plan.kernel) / _divisors(x.shape[2:], plan, count_include_pad)
+    corrected: Array = means * factor.astype(x.dtype)
+    return corrected

@@ -22,6 +22,7 @@ from anylayer.ops._spatial import (
     spatial_rank,
     taps,
     window_counts,
+    with_static_pads,
 )
 from anylayer.tracing import record
 
@@ -117,6 +118,7 @@ def _grouped(data: Array, w: Array, plan: _Plan) -> Array:
 @conv.form
 def _(x: Array, w: Array, b: Array | None, **how: Any) -> Array:
     plan = _plan(x, w, b, **how)
+    x, static_pads = with_static_pads(x, plan.pads)
     return record(
         "Conv",
         [x, w] if b is None else [x, w, b],
@@ -124,7 +126,7 @@ def _(x: Array, w: Array, b: Array | None, **how: Any) -> Array:
         x.dtype,
         kernel_shape=list(plan.kernel),
         strides=list(plan.strides),
-        pads=flat_pads(plan.pads),
+        pads=flat_pads(static_pads),
         dilations=list(plan.dilations),
         group=plan.group,
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._pooling import Pooling, pooling, reduce_windows
-from anylayer.ops._spatial import Ints, flat_pads, padded
+from anylayer.ops._spatial import Ints, flat_pads, padded, with_static_pads
 from anylayer.tracing import record
 
 
@@ -36,6 +38,8 @@ def lowest(dtype: np.dtype[Any]) -> float:
 def record_max_pool(x: Array, plan: Pooling) -> Array:
     """Record MaxPool over the windows of `plan`, without a rounding mode."""
     pads = plan.full_pads
+    if any(map(is_symbolic, chain(*pads))):
+        x, pads = with_static_pads(x, pads, lowest(x.dtype))
     # engines refuse pads of the size of the undilated kernel
     if any(max(pair) >= k for pair, k in zip(pads, plan.kernel)):
         x, pads = pad_with_lowest(x, plan), ((0, 0),) * len(pads)

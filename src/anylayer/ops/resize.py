@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -9,11 +10,13 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.graph.sizes import is_static
+from anylayer.graph.symbolic import is_symbolic, plain, same
 from anylayer.network import Array
 from anylayer.ops._interpolation import COORDINATES, as_matrix, interpolation, nearest_cells, positions
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import Ints, need_room, per_axis
-from anylayer.tracing import record
+from anylayer.tracing import is_traced, record
+from anylayer.tracing.primitives import ints
 
 _LONG = 72
 """Axes longer than this are resized by the engine's Resize instead of a matrix."""
@@ -93,7 +96,7 @@ def _plan(
         parts = list(zip(roi[:count], roi[count:]))
     for axis in where:
         need(x.shape[axis] > 0, f"axis {axis} of {tuple(x.shape)} has no cells to resize")
-    return [(a, n, p) for a, n, p in zip(where, sizes, parts) if crop or x.shape[a] != n]
+    return [(a, n, p) for a, n, p in zip(where, sizes, parts) if crop or not same(x.shape[a], n)]
 
 
 def _factors(
@@ -166,12 +169,12 @@ def _(
     y = x
     if mode == "nearest":
         y = _nearest(x, wanted, coordinates, nearest, factors)
-    elif mode == "linear" and standard and planar and max(x.shape[axis] for axis, _, _ in wanted) > _LONG:
+    elif mode == "linear" and standard and planar and _prefers_resize(x, wanted):
         rule = "half_pixel" if coordinates == "half_pixel_symmetric" else coordinates
         y = _engines_resize(x, wanted, mode="linear", coordinate_transformation_mode=rule)
     else:
         # the axis that shrinks most first
-        for axis, new, part in sorted(wanted, key=lambda w: w[1] / x.shape[w[0]]):
+        for axis, new, part in sorted(wanted, key=lambda w: int(w[1]) / int(x.shape[w[0]])):
             old = x.shape[axis]
             at = positions(old, new, coordinates, part, factors.get(axis))
             cells, weights = interpolation(at, old, new, mode, cubic_a, exclude_outside, antialias)
@@ -190,7 +193,13 @@ def _engines_resize(x: Array, wanted: Sequence[_Axis], **attrs: Any) -> Array:
     if not is_static(shape):  # a dynamic axis is not resized
         attrs["axes"] = [axis for axis, _, _ in wanted]
         sizes = [new for _, new, _ in wanted]
-    return record("Resize", [x, None, None, np.array(sizes, np.int64)], shape, x.dtype, **attrs)
+    return record("Resize", [x, None, None, ints(sizes)], shape, x.dtype, **attrs)
+
+
+def _prefers_resize(x: Array, wanted: Sequence[_Axis]) -> bool:
+    """Return whether the engine's Resize is used instead of matrices: for long axes and for symbolic sizes."""
+    old = [x.shape[axis] for axis, _, _ in wanted]
+    return any(map(is_symbolic, (*old, *(new for _, new, _ in wanted)))) or max(old) > _LONG
 
 
 def _nearest(
@@ -200,19 +209,26 @@ def _nearest(
 
     Repeating 256 x 13 x 13 by 2 x 2 takes 0.03 ms as Resize and 0.36 ms as two Gathers.
     """
-    chosen = [
-        (axis, x.shape[axis], new, nearest_cells(at, x.shape[axis], rule))
-        for axis, new, part in wanted
-        for at in [positions(x.shape[axis], new, coordinates, part, factors.get(axis))]
-    ]
-    if all(new % old == 0 and (cells == np.arange(new) * old // new).all() for _, old, new, cells in chosen):
+    chosen = []
+    for axis, new, part in wanted:
+        old = x.shape[axis]
+
+        def cells_of(old: int, new: int, part: Any = part, scale: float | None = factors.get(axis)) -> Array:
+            return nearest_cells(positions(old, new, coordinates, part, scale), old, rule)
+
+        chosen.append((axis, old, new, cells_of))
+    if all(_repeats(old, new, cells_of(*plain((old, new)))) for _, old, new, cells_of in chosen):
         if all((new // old).bit_count() == 1 for _, old, new, _ in chosen):  # i / 2^k is exact everywhere
             how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         else:  # no position is near the middle between two cells
             how = {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_floor"}
         return _engines_resize(x, wanted, mode="nearest", **how)
-    for axis, _, new, cells in sorted(chosen, key=lambda c: -c[0]):  # the inner axis first
+    for axis, old, new, cells_of in sorted(chosen, key=lambda c: -c[0]):  # the inner axis first
+        cells = cells_of(old, new)
         shape = (*x.shape[:axis], new, *x.shape[axis + 1 :])
+        if is_traced(cells):
+            x = record("Gather", [x, cells], shape, x.dtype, axis=axis)
+            continue
         steps = np.diff(cells)
         if new > 1 and steps[0] > 0 and (steps == steps[0]).all():
             bounds = [np.array([v]) for v in (cells[0], cells[-1] + 1, axis, steps[0])]
@@ -222,18 +238,28 @@ def _nearest(
     return x
 
 
+def _repeats(old: int, new: int, cells: Array) -> bool:
+    """Return whether the cells repeat each cell of the axis equally often, at every size that it may have."""
+    times = new // old
+    if is_symbolic(times) or not same(new, old * times):
+        return False
+    return bool((cells == np.arange(len(cells)) // times).all())
+
+
 def _times_matrix(y: Array, axis: int, matrix: Array) -> Array:
     """Multiply one axis of `y` by an interpolation matrix (new, old)."""
     shape, rank = list(y.shape), len(y.shape)
     new, old = matrix.shape
     wanted = [*shape[:axis], new, *shape[axis + 1 :]]
     if axis == rank - 1:
-        return record("MatMul", [y, np.ascontiguousarray(matrix.T)], wanted, y.dtype)
+        return record(
+            "MatMul", [y, matrix.T if is_traced(matrix) else np.ascontiguousarray(matrix.T)], wanted, y.dtype
+        )
     if axis == rank - 2:
         return record("MatMul", [matrix, y], wanted, y.dtype)
-    inner = int(np.prod(shape[axis + 1 :]))
+    inner = math.prod(shape[axis + 1 :])
     flat = [*shape[:axis], old, inner]
-    y = record("Reshape", [y, np.array(flat, np.int64)], flat, y.dtype)
+    y = record("Reshape", [y, ints(flat)], flat, y.dtype)
     flat[-2] = new
     y = record("MatMul", [matrix, y], flat, y.dtype)
-    return record("Reshape", [y, np.array(wanted, np.int64)], wanted, y.dtype)
+    return record("Reshape", [y, ints(wanted)], wanted, y.dtype)

@@ -19,6 +19,7 @@ from anylayer.folders import Table, load
 from anylayer.graph.arrangement import inverse
 from anylayer.graph.facts import producer
 from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import is_static
 from anylayer.optimize.views import View, identity_view, transposed_view
 
@@ -123,7 +124,7 @@ class LayoutPropagation:
 
     def ints(self, values: Sequence[int]) -> Value:
         """Return the value of a constant int64 list."""
-        return self.constant(np.array(list(values), np.int64))
+        return self.constant(sized_array(values, np.int64))
 
     def emit(
         self,

@@ -18,6 +18,7 @@ import numpy as np
 from anylayer.graph.facts import producer, values_before
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.tracing import TracedArray
@@ -210,6 +211,10 @@ class Rewriter:
         kind = (out.shape if shape is None else tuple(shape), out.dtype if dtype is None else np.dtype(dtype))
         return self.graph.emit(op, inputs, [kind], attrs, place=o.place, scope=o.scope)[0]
 
+    def ints(self, values: Sequence[int]) -> Value:
+        """Return a constant int64 list. Sizes may be symbolic."""
+        return self.constant(sized_array(values, np.int64))
+
     def reshape(self, o: Op, x: Value, shape: Sequence[int]) -> Value:
         """Return `x` in another shape, on the way to what replaces `o`. A Reshape before it is left out."""
         parts = self.operands(x, "Reshape")
@@ -218,14 +223,14 @@ class Rewriter:
         shape = tuple(shape)
         if x.shape == shape:
             return x
-        return self.step(o, "Reshape", [x, self.constant(np.array(shape, np.int64))], shape, x.dtype)
+        return self.step(o, "Reshape", [x, self.ints(shape)], shape, x.dtype)
 
     def result(self, o: Op, x: Value) -> list[Value]:
         """Return `x` as what replaces `o`, reshaped if its shape differs from that of the output of `o`."""
         out = o.outputs[0]
         if x.shape == out.shape:
             return [x]
-        return self.emit(o, "Reshape", [x, self.constant(np.array(out.shape, np.int64))])
+        return self.emit(o, "Reshape", [x, self.ints(out.shape)])
 
     def record(
         self, o: Op, function: Callable[..., Any], arguments: Sequence[Value | Array | float]

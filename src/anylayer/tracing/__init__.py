@@ -5,7 +5,7 @@ from anylayer.tracing.array import TracedArray, is_traced
 from anylayer.tracing.checked import compare, trace_checked
 from anylayer.tracing.reach import CodeTraits, code_traits
 from anylayer.tracing.record import record, record_many, trace
-from anylayer.tracing.substitution import call_user
+from anylayer.tracing.substitution import call_user, substitute_numpy, substituted
 
 __all__ = [
     "CodeTraits",
@@ -16,6 +16,8 @@ __all__ = [
     "is_traced",
     "record",
     "record_many",
+    "substitute_numpy",
+    "substituted",
     "trace",
     "trace_checked",
 ]

@@ -16,7 +16,7 @@ import numpy as np
 from anylayer.folders import Table
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import describe, refusal
-from anylayer.graph.sizes import Dim, is_static, size_of, stand_for
+from anylayer.graph.sizes import is_static, size_of, stand_for
 from anylayer.network import Array
 from anylayer.tracing import causes
 
@@ -222,10 +222,7 @@ class TracedArray(_Base):
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
-        size = self.shape[0]
-        if isinstance(size, Dim):
-            size.__index__()
-        return int(size)
+        return int(self.shape[0].__index__())
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:

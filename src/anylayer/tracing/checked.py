@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
+from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import place_of_error, refusal
+from anylayer.graph.sized import elements_of
 from anylayer.network import Array, TensorType
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.record import trace
@@ -39,6 +41,9 @@ def trace_checked(
     Raises TraceError, with the user's line, for everything that cannot be recorded, and for an exception that the
     function raises.
     """
+    if traces_symbolically():  # plain NumPy would turn the sizes into numbers
+        with substitute_numpy() as globals_of:
+            return _trace_twice(function, types, prefix, _OPERATOR_LIMIT, subject, globals_of)
     try:
         return _trace_twice(function, types, prefix, None, subject)
     except TraceError as error:
@@ -145,4 +150,5 @@ def _same(v: Value | None, w: Value | None, same: dict[Value, Value]) -> bool:
         return same.get(v) is w
     if v.const is w.const:
         return True
-    return v.dtype == w.dtype and v.shape == w.shape and v.const.tobytes() == w.const.tobytes()
+    same_elements = elements_of(v.const) == elements_of(w.const)
+    return same_elements and v.type == w.type and v.const.tobytes() == w.const.tobytes()

@@ -14,7 +14,7 @@ from anylayer.graph.sizes import broadcast, stand_for
 from anylayer.network import Array
 from anylayer.tracing.array import PROTOCOLS, UFUNC_METHODS, UFUNCS, TracedArray, TracingRule, wrapped
 from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
-from anylayer.tracing.primitives import cast, expand, select
+from anylayer.tracing.primitives import as_array, cast, expand, select
 from anylayer.tracing.record import graph_of
 
 _COMPARISONS = frozenset((np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal))
@@ -224,7 +224,7 @@ def elementwise(
     dtypes = loop_dtypes(ufunc, inputs, signature)
     if signature is None and dtypes[-1] == np.float64:
         _note_float64(ufunc, inputs)
-    return rule(*[np.asarray(x, t) if weak(x) else cast(x, t) for x, t in zip(inputs, dtypes)])
+    return rule(*[as_array(x, t) if weak(x) else cast(x, t) for x, t in zip(inputs, dtypes)])
 
 
 def _note_float64(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:

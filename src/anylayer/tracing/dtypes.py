@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.place import refusal
-from anylayer.network import Array
+from anylayer.graph.symbolic import Size, SizeDouble, SizeReal
 from anylayer.tracing.array import TracedArray
 
 NATIVE = frozenset(map(np.dtype, ("f4", "f8", "i4", "i8")))
@@ -33,17 +33,25 @@ def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def weak(x: object) -> bool:
     """Return whether `x` is a Python number, which takes the dtype of the array that it is combined with."""
-    return type(x) in (int, float, complex)
+    return type(x) in (int, float, complex, Size, SizeReal)
 
 
 def kind_of(x: Any) -> Any:
     """Return the dtype of `x`, or the type of a Python number: what resolve_dtypes and result_type expect."""
-    return type(x) if weak(x) else x.dtype
+    return python_type(x) if weak(x) else x.dtype
 
 
-def as_operand(x: Array) -> Any:
-    """Return a rule's argument: Python numbers and traced arrays unchanged, anything else as a NumPy array."""
-    return x if type(x) is TracedArray or weak(x) else np.asarray(x)
+def python_type(x: Any) -> Any:
+    """Return the type of a Python number: int for a symbolic size."""
+    return _SYMBOLIC.get(type(x), type(x))
+
+
+_SYMBOLIC: dict[Any, Any] = {Size: int, SizeReal: float}
+
+
+def as_operand(x: Any) -> Any:
+    """Return a rule's argument: numbers and traced arrays unchanged, anything else as a NumPy array."""
+    return x if type(x) is SizeDouble or type(x) is TracedArray or weak(x) else np.asarray(x)
 
 
 @lru_cache(None)
@@ -75,4 +83,4 @@ def loop_dtypes(
 
 def common_dtype(*inputs: Any) -> np.dtype[Any]:
     """Return np.result_type of the inputs, where Python numbers take the dtype of the arrays."""
-    return np.result_type(*[0.0 if type(x) is float else 0 if type(x) is int else x.dtype for x in inputs])
+    return np.result_type(*[python_type(x)() if weak(x) else x.dtype for x in inputs])

@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, size_of
+from anylayer.graph.symbolic import extreme, is_symbolic, is_zero, same, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import BOOL, I8
@@ -114,7 +115,7 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
         size = shape[axis]
         if isinstance(p, slice):
             _add_slice(result, p, size, axis)
-        elif type(p) is int:
+        elif isinstance(p, int):
             p = _checked_index(p, size, axis)
             result.bounds.append((axis, p, 1, 1))
             if advanced:
@@ -147,10 +148,31 @@ def _add_slice(key: Key, p: slice, size: Any, axis: int) -> None:
     """Add a slice of an axis to `key`. A slice that selects the whole axis adds no bounds."""
     key.axes.append(axis)
     if not is_full(p):
-        start, stop, step = p.indices(size)
-        n = len(range(start, stop, step))
-        if (start, n, step) != (0, size, 1):
+        start, n, step = _selected(p, size)
+        if not (is_zero(start) and step == 1 and same(n, size)):
             key.bounds.append((axis, start, n, step))
+
+
+def _selected(p: slice, size: Any) -> tuple[Any, Any, int]:
+    """Return (start, count, step) of the cells that a slice selects of an axis. Sizes may be symbolic."""
+    if not any(map(is_symbolic, (size, p.start, p.stop, p.step))):
+        start, stop, step = p.indices(size)
+        return start, len(range(start, stop, step)), step
+    step = 1 if p.step is None else int(p.step)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
+        first = size - 1 if p.start is None else _within(p.start, size, -1, size - 1)
+        last = -1 if p.stop is None else _within(p.stop, size, -1, size - 1)
+        return first, extreme("max", -((last - first) // -step), 0), step
+    first = 0 if p.start is None else p.start if 0 <= p.start <= size else _within(p.start, size, 0, size)
+    last = _within(p.stop, size, 0, size) if p.stop is not None else size
+    return first, extreme("max", -((first - last) // step), 0), step
+
+
+def _within(bound: Any, size: Any, low: Any, high: Any) -> Any:
+    """Return a bound of a slice counted from the front, and at least `low` and at most `high`."""
+    return extreme("min", extreme("max", bound + size if bound < 0 else bound, low), high)
 
 
 def _add_mask(key: Key, mask: Array, shape: Sequence[Any], axis: int) -> None:
@@ -177,7 +199,7 @@ def _checked_index(index: int, size: Any, axis: int) -> int:
         )
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
-    return index % size if size else index
+    return index + size if index < 0 else index
 
 
 def _checked_array(p: Array, size: Any, axis: int) -> Array:
@@ -204,7 +226,7 @@ def flat_index(indices: Sequence[Array], sizes: Sequence[int]) -> Array:
     """
     if len(indices) == 1:
         return indices[0]
-    if all(map(is_constant, indices)):
+    if all(map(is_constant, indices)) and not symbolic_shape(sizes):
         return np.ravel_multi_index(tuple(np.broadcast_arrays(*indices)), tuple(sizes)).astype(np.int64)
     total: Any = None
     outside: Any = None
@@ -216,7 +238,7 @@ def flat_index(indices: Sequence[Array], sizes: Sequence[int]) -> Array:
             if low < -size or high >= size:
                 away = (p < -size) | (p >= size)
                 outside = away if outside is None else outside | away
-            p = p if low >= 0 else p % np.int64(size)
-        term = p if stride == 1 else p * np.int64(stride)
+            p = p if low >= 0 else p % size
+        term = p if same(stride, 1) else p * stride
         total = term if total is None else total + term
     return total if outside is None else np.where(outside, _OUTSIDE, total)

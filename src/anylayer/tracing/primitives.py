@@ -6,19 +6,22 @@ views stay views.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.place import refusal
+from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import Dim, broadcast, is_one, is_static
+from anylayer.graph.symbolic import is_symbolic, is_zero, same, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
-from anylayer.tracing.record import record, record_many
+from anylayer.tracing.record import record, record_many, running_graph
 
 AxisArg = int | Sequence[int] | None
 """The `axis` argument of a NumPy function."""
@@ -31,13 +34,38 @@ def is_constant(x: object) -> bool:
 
 
 def ints(values: Any) -> Array:
-    """Return a one-dimensional int64 constant."""
-    return np.array(values, np.int64).reshape(-1)
+    """Return a one-dimensional int64 constant. Sizes may be symbolic."""
+    if not traces_symbolically():
+        return np.array(values, np.int64).reshape(-1)
+    return sized_array(list(values) if isinstance(values, Iterable) else [values], np.int64)
+
+
+def arange(n: Any) -> Array:
+    """Return the int64 array 0, 1, ..., n - 1, which is traced where the size `n` is symbolic."""
+    if not is_symbolic(n):
+        return np.arange(n, dtype=np.int64)
+    graph = running_graph()
+    numbers = [graph.constant(sized_array([i], np.int64, ())) for i in (0, n, 1)]
+    return TracedArray(graph, graph.emit("Range", numbers, [((n,), I8)])[0])
+
+
+def as_array(x: Any, dtype: DTypeLike) -> Array:
+    """Return a Python number as an array of no axes, which is traced where the number is symbolic."""
+    return sized([x], dtype, ()) if is_symbolic(x) else np.asarray(x, dtype)
+
+
+def sized(values: Sequence[Any], dtype: DTypeLike, shape: Sequence[int] | None = None) -> Array:
+    """Return numbers, some of them symbolic, as a traced array: its values depend on the sizes of the inputs."""
+    graph = running_graph()
+    value = graph.constant(sized_array(values, dtype, shape))
+    return TracedArray(graph, graph.emit("Identity", [value], [(value.shape, value.dtype)])[0])
 
 
 def cast(x: Array, dtype: DTypeLike) -> Array:
     """Return `x` as `dtype`, with NumPy's conversion of values."""
     dtype = np.dtype(dtype)
+    if is_symbolic(x):
+        return as_array(x, dtype)
     if x.dtype == dtype:
         return x
     if type(x) is not TracedArray:
@@ -114,13 +142,13 @@ def reshape(x: Array, shape: Sequence[Any]) -> Array:
     shape = tuple(shape)
     if type(x) is not TracedArray:
         return x.reshape(shape)
-    if shape == x.shape:
+    if same_shape(shape, x.shape):
         return x
     producer = _producer_if(x, "Reshape")
     # of several reshapes in a row, only the last one counts
     if producer is not None and is_static(shape) and is_static(x.shape):
         x = _input(x, producer)
-        if shape == x.shape:
+        if same_shape(shape, x.shape):
             return x
     if not shape and _producer_if(x, "MatMul"):  # OpenVINO 2026.4 crashes on MatMul + Reshape to a scalar
         return record("ReduceSum", [x, ints(range(x.ndim))], (), x.dtype, keepdims=0)
@@ -179,8 +207,8 @@ def expand(x: Array, shape: Sequence[Any]) -> Array:
     """Broadcast to `shape`. A dynamic size must be a size of `x` already."""
     shape = tuple(shape)
     if is_constant(x):
-        return np.broadcast_to(x, shape)
-    if shape == x.shape:
+        return np.broadcast_to(x, shape) if not symbolic_shape(shape) else _expanded_constant(x, shape)
+    if same_shape(shape, x.shape):
         return x
     if broadcast(x.shape, shape) != shape:
         raise ValueError(f"could not broadcast input array from shape {x.shape} into shape {shape}")
@@ -193,14 +221,27 @@ def expand(x: Array, shape: Sequence[Any]) -> Array:
                 "runs; pad it with anylayer.ops.pad_to_maximum first"
             )
         return record("Expand", [x, ints(target)], shape, x.dtype)
-    if sum(d != 1 for d in shape) == sum(d != 1 for d in x.shape):
+    if sum(not is_one(d) for d in shape) == sum(not is_one(d) for d in x.shape):
         return reshape(x, shape)
     return record("Expand", [x, ints(shape)], shape, x.dtype)
 
 
+def _expanded_constant(x: Array, shape: Sequence[Any]) -> Array:
+    """Broadcast a constant to a shape with symbolic sizes."""
+    graph = running_graph()
+    inputs = [graph.constant(np.asarray(x)), graph.constant(ints(shape))]
+    return TracedArray(graph, graph.emit("Expand", inputs, [(shape, x.dtype)])[0])
+
+
+def _is_whole(bound: tuple[int, int, int, int], size: Any) -> bool:
+    """Return whether (axis, start, n, step) selects all of an axis in order."""
+    _, start, n, step = bound
+    return is_zero(start) and (is_one(n) or same(step, 1)) and same(n, size)
+
+
 def slices(x: Array, bounds: Sequence[tuple[int, int, int, int]]) -> Array:
     """Select range(start, start + step * n, step) of some axes; `bounds` lists (axis, start, n, step)."""
-    bounds = [b for b in bounds if not (b[1] == 0 and (is_one(b[2]) or b[3] == 1) and b[2] == x.shape[b[0]])]
+    bounds = [b for b in bounds if not _is_whole(b, x.shape[b[0]])]
     if not bounds:
         return x
     if type(x) is not TracedArray:
@@ -209,7 +250,7 @@ def slices(x: Array, bounds: Sequence[tuple[int, int, int, int]]) -> Array:
             end = start + step * n
             key[axis] = slice(start, None if end < 0 else end, step) if n else slice(0, 0)
         return x[tuple(key)]
-    if len(bounds) == 1 and bounds[0][1] == 0 and bounds[0][3] == 1 and bounds[0][2]:
+    if len(bounds) == 1 and is_zero(bounds[0][1]) and bounds[0][3] == 1 and not is_zero(bounds[0][2]):
         top = _smaller_top_k(x, bounds[0][0], bounds[0][2])
         if top is not None:
             return top
@@ -218,9 +259,9 @@ def slices(x: Array, bounds: Sequence[tuple[int, int, int, int]]) -> Array:
     for axis, start, n, step in bounds:
         end = start + step * n
         shape[axis] = n
-        starts.append(start if n else 0)
-        ends.append(0 if not n else end if end >= 0 else -(2**31))
-        steps.append(step if n else 1)
+        starts.append(0 if is_zero(n) else start)
+        ends.append(0 if is_zero(n) else end if end >= 0 else -(2**31))
+        steps.append(1 if is_zero(n) else step)
     axes = [b[0] for b in bounds]
     return record("Slice", [x, ints(starts), ints(ends), ints(axes), ints(steps)], shape, x.dtype)
 
@@ -279,12 +320,12 @@ def pad(x: Array, before: Sequence[int], after: Sequence[int], value: Any = 0, m
     if is_constant(x):
         widths = list(zip(before, after))
         return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)  # type: ignore[call-overload]  # `mode` is a str
-    if not any(before) and not any(after):
+    if all(map(is_zero, (*before, *after))):
         return x
     dtype = x.dtype
     native = dtype if dtype in NATIVE else compute_dtype(dtype)
     x = cast(x, native)
-    shape = [d if not b and not a else d + b + a for d, b, a in zip(x.shape, before, after)]
+    shape = [d if is_zero(b) and is_zero(a) else d + b + a for d, b, a in zip(x.shape, before, after)]
     inputs = [x, ints([*before, *after])]
     if mode == "constant" and np.any(np.asarray(value) != 0):
         inputs.append(np.asarray(value, dtype).astype(native))
@@ -335,7 +376,7 @@ def split(x: Array, sizes: Sequence[int], axis: int) -> list[Array]:
         return [slices(x, [(axis, int(e - n), n, 1)]) for e, n in zip(ends, sizes)]
     if 0 in sizes or len(sizes) == 1:
         starts = [sum(sizes[:i]) for i in range(len(sizes))]
-        return [x if n == x.shape[axis] else slices(x, [(axis, s, n, 1)]) for s, n in zip(starts, sizes)]
+        return [x if same(n, x.shape[axis]) else slices(x, [(axis, s, n, 1)]) for s, n in zip(starts, sizes)]
     types = [((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype) for n in sizes]
     return list(record_many("Split", [x, ints(sizes)], types, axis=axis))
 

@@ -13,6 +13,7 @@ from anylayer.errors import AnyLayerError, TraceError
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import refusal, refused
 from anylayer.graph.sizes import is_static
+from anylayer.graph.symbolic import plain
 from anylayer.network import TensorType
 from anylayer.tracing import causes
 from anylayer.tracing.array import TracedArray
@@ -22,6 +23,16 @@ current_graph: ContextVar[Graph | None] = ContextVar("current_graph", default=No
 
 errstate: Callable[[], Any] = _core.umath._extobj_contextvar.get
 """Return the current state of NumPy's error handling, as one object."""
+
+
+def running_graph() -> Graph:
+    """Return the graph of the running trace. Raises TraceError if there is none."""
+    graph = current_graph.get()
+    if graph is None:
+        raise refusal(
+            "a traced array is used outside the call that it was made for; do not keep arrays between two calls"
+        )
+    return graph
 
 
 def graph_of(inputs: Sequence[Any]) -> Graph | None:
@@ -52,12 +63,12 @@ def record_many(
         raise TraceError(f"{op} is recorded without a traced input")
     if graph.errstate is not None and errstate() is not graph.errstate:
         _require_default_errstate()
-    empty = [np.zeros(tuple(s), d) if is_static(s) and 0 in tuple(s) else None for s, d in types]
+    empty = [np.zeros(tuple(s), d) if is_static(s) and 0 in plain(s) else None for s, d in types]
     if all(e is not None for e in empty):  # no elements, so there is nothing to compute
         return [TracedArray(graph, e) for e in empty if e is not None]
     values: list[Value | None] = []
     for x in inputs:
-        values.append(None if x is None else x._value if type(x) is TracedArray else graph.constant(np.asarray(x)))
+        values.append(None if x is None else x._value if type(x) is TracedArray else graph.constant(x))
     return [TracedArray(graph, v) for v in graph.emit(op, values, types, attrs)]
 
 

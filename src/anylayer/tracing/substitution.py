@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import call_contained
+from anylayer.graph.guards import traces_symbolically
+from anylayer.tracing import substitution_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
 from anylayer.tracing.rules import concatenation, creation
@@ -29,9 +31,11 @@ _active: ContextVar[Substitution | None] = ContextVar("substitution", default=No
 class NumpySubstitute(types.ModuleType):
     """NumPy, except for functions that create arrays and functions that accept a list of arrays as an array."""
 
-    def __init__(self) -> None:
+    def __init__(self, symbolic: bool) -> None:
         super().__init__("numpy")
         self.__dict__.update(creation.CREATION)
+        if symbolic:
+            self.__dict__.update(substitution_symbolic.NUMPY)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)
@@ -65,11 +69,16 @@ def _accepting_lists(function: Function) -> Function:
     return wrapper
 
 
+_OURS = ("anylayer.layers.", "anylayer.ops.")
+"""The modules whose functions see the substitute where sizes are symbolic."""
+
+
 class Substitution:
     """Copies of functions that see the substitute instead of NumPy. Each module has one set of copied globals."""
 
     def __init__(self) -> None:
-        self.numpy = NumpySubstitute()
+        self.symbolic = traces_symbolically()
+        self.numpy = NumpySubstitute(self.symbolic)
         self._globals: dict[int, dict[str, Any]] = {}
         self._copies: dict[int, tuple[Function, Function]] = {}
 
@@ -88,7 +97,7 @@ class Substitution:
 
         A function of an installed package or of the standard library is returned as it is.
         """
-        if not _is_users_function(f):
+        if not self.sees(f):
             return f
         seen = self._module(f.__globals__)
         entry = self._copies.get(id(f))
@@ -102,6 +111,10 @@ class Substitution:
             entry = self._copies[id(f)] = f, copied
         return entry[1]
 
+    def sees(self, f: types.FunctionType) -> bool:
+        """Return whether the copy of a function sees the substitute: a user's; with symbolic sizes also ours."""
+        return _is_users_function(f) or (self.symbolic and (f.__module__ or "").startswith(_OURS))
+
     def _cell(self, cell: types.CellType) -> types.CellType:
         try:
             content = cell.cell_contents
@@ -114,7 +127,8 @@ class Substitution:
         copied = self._globals.get(id(original))
         if copied is None:
             copied = self._globals[id(original)] = dict(original)
-            copied["__builtins__"] = {**vars(builtins), "__import__": self._import}
+            symbolic = substitution_symbolic.BUILTINS if self.symbolic else {}
+            copied["__builtins__"] = {**vars(builtins), **symbolic, "__import__": self._import}
             for name, x in original.items():
                 if not name.startswith("__"):
                     copied[name] = self.value(x)
@@ -143,7 +157,7 @@ class Substitution:
             for name, x in vars(cls).items():
                 if name not in attributes and not name.startswith("__"):
                     f = x.__func__ if isinstance(x, staticmethod) else x
-                    if isinstance(f, types.FunctionType) and _is_users_function(f):
+                    if isinstance(f, types.FunctionType) and self.sees(f):
                         new = self.function(f)
                         attributes[name] = new if isinstance(x, staticmethod) else types.MethodType(new, clone)
         vars(clone).update(attributes)
@@ -188,6 +202,13 @@ def substitute_numpy() -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
         yield active.globals_of
     finally:
         _active.reset(token)
+
+
+def substituted(function: Function) -> Function:
+    """Return the copy of one of our functions that keeps symbolic sizes, or the function itself outside a symbolic
+    trace."""
+    active = _active.get()
+    return function if active is None or not active.symbolic else active.value(function)
 
 
 def call_user(function: Function, *args: Any) -> Any:

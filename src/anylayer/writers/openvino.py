@@ -46,7 +46,7 @@ def write(source: Source, path: Path, *, precision: str = "float32", **applied: 
     half = precision == "float16"
     if half:
         need_float16_weights(source.graph)
-    graph = source.graph if source.batch is not None else simplify(source.graph, "openvino")
+    graph = source.graph if source.sizes is not None else simplify(source.graph, "openvino")
     graph = corrected(graph, RUNS).graph
     weights = path.with_suffix(".bin")
     _save(graph, source, path, half)

@@ -9,17 +9,18 @@ import numpy as np
 
 from anylayer.generators.pytorch.module import Written, write_module
 from anylayer.graph import Graph
+from anylayer.graph.open_sizes import OpenSizes
 from anylayer.network import Array, Network, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source
 from anylayer.tracing import trace
 
 
-def module_of(graph: Graph, batch: str | None = None) -> Written:
-    """Return the module of a graph without a network around it. `batch` names a symbolic batch size."""
+def module_of(graph: Graph, sizes: OpenSizes | None = None) -> Written:
+    """Return the module of a graph without a network around it. `sizes` are the open sizes of its inputs."""
     inputs = {v.name: v.type for v in graph.inputs}
     outputs = {f"output {i}": f"output {i}" for i in range(len(graph.outputs))}
-    return write_module(Source(Network("tested", "caffe", {}, [], {}), graph, inputs, outputs, [], batch=batch))
+    return write_module(Source(Network("tested", "caffe", {}, [], {}), graph, inputs, outputs, [], sizes=sizes))
 
 
 def network_of(written: Written) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,11 +21,11 @@ from anylayer.cli.command import (
     input_option,
     json_option,
     network_options,
+    open_shape_option,
     random_weights_option,
     read_net,
     say,
     seed_option,
-    shape_option,
     shapes_of,
     talk_options,
     to_size,
@@ -125,7 +125,7 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 @seed_option
 @click.option("--no-verify", is_flag=True, help="Do not compare the file with its source.")
 @random_weights_option
-@shape_option
+@open_shape_option
 @json_option
 @talk_options
 def command(**given: Any) -> None:
@@ -245,6 +245,11 @@ def spinner(text: str, quiet: bool) -> Iterator[None]:
         yield
 
 
+def _shown_sizes(sizes: Mapping[str, tuple[int, ...]]) -> str:
+    """Return the shapes of the inputs of a comparison: "(data 1x3x37x41)"."""
+    return f"({', '.join(f'{name} ' + 'x'.join(map(str, shape)) for name, shape in sizes.items())})"
+
+
 def _show(done: Conversion, given: dict[str, Any]) -> None:
     """Print the comparison of each output to stdout, and notes and files to stderr."""
     if given["as_json"]:
@@ -253,9 +258,9 @@ def _show(done: Conversion, given: dict[str, Any]) -> None:
     for note in done.notes:
         say(f"note: {note}", given["quiet"])
     for check in done.checks:
-        samples = f" ({plural(check.samples, 'sample')})" if check.samples else ""
+        sizes = f" {_shown_sizes(check.sizes)}" if check.sizes is not None else ""
         run_by = f" in {check.run_by}" if check.run_by else ""
-        click.echo(f"{check.name}{samples}{run_by}: {check}")
+        click.echo(f"{check.name}{sizes}{run_by}: {check}")
     files = ", ".join(str(f) for f in reversed(done.files))
     count = plural(len({c.name for c in done.checks}), "output")
     verdict = f": {count}, run by {done.runs}, compared with the layers in NumPy"

@@ -99,9 +99,9 @@ class Code:
 
     `known` maps values to the expressions that stand for them. `parameters` maps the expressions of the parent
     that the function takes to the names of its parameters. `scope` is the name of the node that is written.
-    `batch` is the variable of the symbolic batch size, "" without one; `batch_used` tells whether the code reads
-    it. `position` is the index of the operator that is written, and `last_use` maps a value to the index of the
-    last operator that reads it. `producers` maps a value to the operator that computes it.
+    `batch` is the variable of the symbolic batch size `batch_size`, "" without one; `batch_used` tells whether the
+    code reads it. `position` is the index of the operator that is written, and `last_use` maps a value to the
+    index of the last operator that reads it. `producers` maps a value to the operator that computes it.
     """
 
     def __init__(self, attributes: Attributes, weights: Weights, parent: Code | None = None) -> None:
@@ -114,6 +114,7 @@ class Code:
         self.lines: list[str] = []
         self.scope: str = parent.scope if parent else ""
         self.batch: str = parent.batch if parent else ""
+        self.batch_size: Dim | None = parent.batch_size if parent else None
         self.batch_used = False
         self.position = 0
         self.last_use: dict[Value, float] = {}
@@ -172,6 +173,7 @@ class Code:
         if not is_dynamic(size):
             return str(int(size))
         require(self.batch and isinstance(size, Dim), "a size that depends on data")
+        require(size.base is self.batch_size, f"the size {size.name}, which is no multiple of the batch size")
         if self.parent is not None:
             self.outer(self.batch, "n")
             self.parent.batch_used = True

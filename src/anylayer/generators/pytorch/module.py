@@ -101,11 +101,12 @@ class _Module:
 
     def bind_batch(self, graph: Graph, arguments: Sequence[str]) -> None:
         """Let `n` be the batch size where it is symbolic."""
-        if self.source.batch is None:
+        if self.source.sizes is None:
             return
         for value, argument in zip(graph.inputs, arguments):
             for axis, size in enumerate(value.shape):
                 if isinstance(size, Dim) and size.factor == 1:
+                    self.code.batch_size = size
                     self.code.batch, self.batch = "n", f"n = {argument}.shape[{axis}]"
                     return
 
@@ -200,7 +201,7 @@ class _Module:
 
     def described(self, kind: TensorType) -> str:
         """Return the type of an input, with the name of a symbolic size in place of the size."""
-        sizes = ", ".join(str(self.source.batch if isinstance(d, Dim) else d) for d in kind.shape)
+        sizes = ", ".join(d.name if isinstance(d, Dim) else str(d) for d in kind.shape)
         return f"{kind.dtype.name}[{sizes}]"
 
 

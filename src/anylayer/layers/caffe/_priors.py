@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from anylayer.graph.symbolic import plain
 from anylayer.layer import Enum, Layer, field, need
 from anylayer.layers.caffe._resampling import plane_of
 from anylayer.network import Array
@@ -85,7 +87,7 @@ class Priors(Layer):
         cells = plane_of(feature)
         picture = self.image(image)
         sizes = np.array(self.sizes(), np.float32)
-        count = cells[0] * cells[1] * len(sizes)
+        count = prod(plain(cells)) * len(sizes)
         need(
             count <= MAX_BOXES,
             f"{len(sizes)} boxes per cell make {count} boxes, at most {MAX_BOXES} are supported",

@@ -12,6 +12,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
+from anylayer.graph.symbolic import plain
 from anylayer.network import Array
 
 LARGEST_SIDE = 1 << 15
@@ -26,6 +27,7 @@ def plane_of(x: Any, what: str = "input 0") -> tuple[int, int]:
 
 def need_plane(height: int, width: int) -> None:
     """Refuse an output plane that is empty or exceeds the limits."""
+    height, width = plain((height, width))
     need(
         0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE,
         f"the output must have 1..{LARGEST_SIDE} rows and columns, got {height} x {width}",

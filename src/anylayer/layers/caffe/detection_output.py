@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
+from anylayer.graph.symbolic import same
 from anylayer.layer import Layer, Message, field, layer, need
 from anylayer.layers._detections import (
     LOWEST,
@@ -200,7 +201,7 @@ class SsdDetectionOutput(Layer):
         owners = n if self.share_location else n * c
         if len(self.thresholds) > 1:
             return self.suppress_adaptively(boxes, scores, k)
-        if k < p:
+        if not same(k, p):
             scores = only_best(scores, k, self.confidence_threshold)
         boxes, scores = boxes.reshape(owners, p, 4), scores.reshape(owners, n * c // owners, p)
         selected, count = ops.nms(

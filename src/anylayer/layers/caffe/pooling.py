@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.graph.symbolic import extreme, is_symbolic, is_zero, same
 from anylayer.layer import Enum, Layer, field, layer, need
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import need_padded
@@ -36,30 +37,31 @@ class Line:
         """
         spare = size + 2 * pad - kernel
         count = (-(-spare // stride) if ceil else spare // stride) + 1
-        if pad and (count - 1) * stride >= size + pad:
-            count -= 1
+        if pad:
+            count = extreme("min", count, (size + pad - 1) // stride + 1)
         need(count >= 1, f"a kernel of {kernel} with stride {stride} does not fit {size} cells with pad {pad}")
         return cls(size, kernel, stride, pad, count)
 
     @property
-    def starts(self) -> Any:
-        """Return the first cell of each window."""
-        return np.arange(self.count) * self.stride - self.pad
-
-    @property
-    def inside(self) -> int:
+    def inside(self) -> Any:
         """Return the number of windows that overlap the map; the windows after them do not."""
-        return int((self.starts < self.size).sum())
+        return extreme("min", self.count, -(-(self.size + self.pad) // self.stride))
 
     @property
-    def end(self) -> int:
+    def end(self) -> Any:
         """Return the padding at the end that the windows inside need."""
-        return max(0, (self.inside - 1) * self.stride + self.kernel - self.size - self.pad)
+        return extreme("max", 0, (self.inside - 1) * self.stride + self.kernel - self.size - self.pad)
 
     @property
-    def cells(self) -> Any:
-        """Return the cells by which each window is divided: those within the padding, maybe 0 or less."""
-        return np.minimum(self.starts + self.kernel, self.size + self.pad) - self.starts
+    def is_symbolic(self) -> bool:
+        """Return whether the line has another number of cells in every picture."""
+        return is_symbolic(self.size)
+
+
+def _divisors(line: Line) -> Any:
+    """Return the cells by which each window is divided: those within the padding, maybe 0 or less."""
+    starts = np.arange(line.count) * line.stride - line.pad
+    return np.minimum(starts + line.kernel, line.size + line.pad) - starts
 
 
 def pool(x: Any, method: str, lines: tuple[Line, Line]) -> Any:
@@ -68,9 +70,13 @@ def pool(x: Any, method: str, lines: tuple[Line, Line]) -> Any:
     The maximum of a window outside the map is the lowest float. Source: BVLC/caffe
     src/caffe/layers/pooling_layer.cpp.
     """
+    if all(line.is_symbolic and same(line.size, line.kernel) and line.pad == 0 for line in lines):
+        return x.max((2, 3), keepdims=True) if method == "MAX" else x.mean((2, 3), keepdims=True)
     if method == "MAX":
         return _widened(_run(ops.max_pool, x, lines), lines, _LOWEST)
-    cells = lines[0].cells[:, None] * lines[1].cells
+    if any(line.is_symbolic for line in lines):
+        return _symbolic_mean(x, lines)
+    cells = _divisors(lines[0])[:, None] * _divisors(lines[1])
     whole = lines[0].kernel * lines[1].kernel
     inside = (slice(lines[0].inside), slice(lines[1].inside))
     clipped = bool((cells[inside] != whole).any())
@@ -83,6 +89,21 @@ def pool(x: Any, method: str, lines: tuple[Line, Line]) -> Any:
     if (cells == 0).any():  # Caffe divides 0 by 0
         y = y + np.where(cells == 0, np.float32(np.nan), np.float32(0))
     return y
+
+
+def _symbolic_mean(x: Any, lines: tuple[Line, Line]) -> Any:
+    """Return the mean of each window where the numbers of cells are symbolic."""
+    need(
+        all(line.stride <= line.kernel for line in lines),
+        f"with a stride above the kernel ({lines[0].stride} above {lines[0].kernel}), a window may lie outside "
+        "the map at some sizes, so the sizes cannot be open; give numbers",
+    )
+    if not any(line.pad for line in lines):
+        return _run(ops.average_pool, x, lines)
+    cells = _divisors(lines[0])[: lines[0].inside, None] * _divisors(lines[1])[: lines[1].inside]
+    whole = lines[0].kernel * lines[1].kernel
+    y = _run(ops.average_pool, x, lines, count_include_pad=True) * (whole / cells).astype(np.float32)
+    return _widened(y, lines, 0)
 
 
 def pool_with_mask(x: Any, lines: tuple[Line, Line]) -> tuple[Any, Any]:
@@ -101,7 +122,7 @@ def _run(operator: Callable[..., Any], x: Any, lines: tuple[Line, Line], **optio
 def _widened(y: Any, lines: tuple[Line, Line], value: Any) -> Any:
     """Return `y` with a constant for the windows outside the map."""
     missing = [line.count - line.inside for line in lines]
-    if not any(missing):
+    if all(map(is_zero, missing)):
         return y
     return np.pad(y, [(0, 0), (0, 0), *((0, m) for m in missing)], constant_values=np.float32(value))
 

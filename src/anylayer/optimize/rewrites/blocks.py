@@ -251,7 +251,7 @@ def _unpooled(new: Rewriter, o: Op) -> list[Value] | None:
     inside = new.step(o, "Less", [largest, new.constant(np.array(cells))], (1, 1), np.bool_)
     start = new.step(o, "Where", [inside, first, new.constant(np.array(_OUTSIDE))], (planes, 1), np.int64)
     flat = new.step(o, "Add", [indices, start], rows, np.int64)
-    size = new.constant(np.array(shape, np.int64))
+    size = new.ints(shape)
     return new.emit(o, "MaxUnpool", [x, new.reshape(o, flat, x.shape), size], kernel_shape=[1, 1])
 
 

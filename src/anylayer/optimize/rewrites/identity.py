@@ -78,7 +78,7 @@ def _transposes(new: Rewriter, o: Op) -> list[Value] | None:
         return [x]
     moving = [a for a in perm if not is_one(x.shape[a])]
     if moving == sorted(moving) and is_static(x.shape):
-        target = new.constant(np.array(o.outputs[0].shape, np.int64))
+        target = new.ints(o.outputs[0].shape)
         reshape = Op("Reshape", [x, target], o.outputs, {}, o.place, o.scope)
         return _reshapes(new, reshape) or new.emit(o, "Reshape", reshape.inputs)
     return None if inner is None else new.emit(o, "Transpose", [x], perm=perm)

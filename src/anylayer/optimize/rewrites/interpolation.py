@@ -345,7 +345,7 @@ def _resized(new: Rewriter, o: Op, term: _Term) -> list[Value] | None:
     mode = _coordinates_of(term) if len(shape) == 4 and term.x.shape[:2] == shape[:2] else None
     if mode is None:
         return None
-    sizes = new.constant(np.array(shape, np.int64))
+    sizes = new.ints(shape)
     return new.emit(o, "Resize", [term.x, None, None, sizes], mode="linear", coordinate_transformation_mode=mode)
 
 

@@ -41,7 +41,7 @@ def _resize(new: Rewriter, o: Op, x: Value, shape: tuple[int, ...]) -> list[Valu
     """Replace `o` by a Resize of x that repeats rows and columns."""
     factors = [n // d for n, d in zip(shape, x.shape)]
     attrs = _resize_attrs(all(f & (f - 1) == 0 for f in factors))
-    return new.emit(o, "Resize", [x, None, None, new.constant(np.array(shape, np.int64))], **attrs)
+    return new.emit(o, "Resize", [x, None, None, new.ints(shape)], **attrs)
 
 
 @rule(
@@ -240,7 +240,7 @@ def _for_each_row(new: Rewriter, o: Op, indices: Value, rows: int) -> Value:
     if indices.const is not None:
         return new.constant(np.tile(indices.const.reshape(1, -1), (rows, 1)))
     one = new.reshape(o, indices, (1, count))
-    shape = new.constant(np.array([rows, count], np.int64))
+    shape = new.ints([rows, count])
     return one if rows == 1 else new.step(o, "Expand", [one, shape], (rows, count), indices.dtype)
 
 

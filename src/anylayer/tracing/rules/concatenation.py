@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import axis_of
+from anylayer.graph.symbolic import as_int, is_symbolic, plain, same
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import implements
-from anylayer.tracing.dtypes import common_dtype
-from anylayer.tracing.primitives import AxisArg, cast, concat, ints, slices
+from anylayer.tracing.dtypes import common_dtype, python_type
+from anylayer.tracing.primitives import AxisArg, arange, as_array, cast, concat, ints, sized, slices
 from anylayer.tracing.record import record
 
 
@@ -26,6 +27,10 @@ def array_like(x: Any) -> Array:
         return x
     if type(x) in (list, tuple) and any(type(array_like(v)) is TracedArray for v in x):
         return stack([array_like(v) for v in x])
+    if is_symbolic(x):
+        return as_array(x, python_type(x))
+    if type(x) in (list, tuple) and any(map(is_symbolic, x)):
+        return sized(x, np.result_type(*[np.asarray(v) for v in x]))
     return np.asarray(x)
 
 
@@ -143,6 +148,8 @@ def repeat(a: Array, repeats: Any, axis: AxisArg = None) -> Array:
         raise refusal("np.repeat with traced repeats has a size that is known only when the network runs")
     a = a.reshape(-1) if axis is None else a
     place = axis_of(0 if axis is None else axis, a.ndim)
+    if isinstance(repeats, int) and (is_symbolic(a.shape[place]) or is_symbolic(repeats)):
+        return np.take(a, arange(a.shape[place] * repeats) // repeats, place)
     return np.take(a, np.repeat(np.arange(a.shape[place]), repeats), place)
 
 
@@ -152,16 +159,17 @@ _CONCAT_LIMIT = 16
 
 @implements(np.tile)
 def tile(A: Array, reps: Any) -> Array:
-    counts = tuple(map(int, reps)) if np.ndim(reps) else (int(reps),)
+    counts = tuple(map(as_int, reps if isinstance(reps, (list, tuple)) or np.ndim(reps) else [reps]))
     rank = max(A.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     x = A.reshape([1] * (rank - A.ndim) + list(A.shape))
-    if math.prod(counts) <= _CONCAT_LIMIT and 0 not in counts:
+    few = not any(map(is_symbolic, counts)) and math.prod(counts) <= _CONCAT_LIMIT
+    if few and 0 not in counts:
         for axis, n in enumerate(counts):
             x = concat([x] * n, axis)
         return x
     shape = [d * n for d, n in zip(x.shape, counts)]
-    if 0 in shape:
+    if 0 in plain(shape):
         return np.zeros(shape, x.dtype)
     return record("Tile", [x, ints(counts)], shape, x.dtype)
 
@@ -176,13 +184,16 @@ def resize(a: Array, new_shape: Any) -> Array:
 @implements(np.roll)
 def roll(a: Array, shift: Any, axis: AxisArg = None) -> Array:
     if axis is None:
-        return roll(a.reshape(-1), int(np.sum(shift)), 0).reshape(a.shape)
-    shifts, axes = np.broadcast_arrays(shift, axis)
-    for s, i in zip(shifts.reshape(-1), axes.reshape(-1)):
+        total = shift if is_symbolic(shift) else int(np.sum(shift))
+        return roll(a.reshape(-1), total, 0).reshape(a.shape)
+    shifts = [shift] if is_symbolic(shift) else np.asarray(shift).reshape(-1).tolist()
+    axes = np.asarray(axis).reshape(-1).tolist()
+    count = max(len(shifts), len(axes))
+    for s, i in zip(shifts * (count // len(shifts)), axes * (count // len(axes))):
         place = axis_of(int(i), a.ndim)
         n = a.shape[place]
-        cut = n - int(s) % n if n else 0
-        if cut != n:
+        cut = n - s % n if n else 0
+        if not same(cut, n):
             a = concat([slices(a, [(place, cut, n - cut, 1)]), slices(a, [(place, 0, cut, 1)])], place)
     return a
 
@@ -229,12 +240,30 @@ def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
         for axis, width in pad_width.items():
             pairs[axis] = (width, width) if isinstance(width, int) else tuple(width)
         pad_width = pairs
+    if is_symbolic(pad_width) or any(map(is_symbolic, _flat(pad_width))):
+        return _symbolic_widths(pad_width, rank)
     widths = np.broadcast_to(np.asarray(pad_width), (rank, 2))
     if widths.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
     if (widths < 0).any():
         raise ValueError("index can't contain negative values")
     return [(int(b), int(a)) for b, a in widths]
+
+
+def _flat(x: Any) -> list[Any]:
+    """Return the numbers in nested lists."""
+    return [v for item in x for v in _flat(item)] if type(x) in (list, tuple) else [x]
+
+
+def _symbolic_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
+    """Return (before, after) per axis from a pad_width in which sizes are symbolic."""
+    numbers = _flat(pad_width)
+    if len(numbers) not in (1, 2, 2 * rank):
+        raise ValueError(f"pad_width must be 1 number, 2 numbers, or 2 per axis, got {len(numbers)}")
+    if any(n < 0 for n in numbers):
+        raise ValueError("index can't contain negative values")
+    pairs = numbers * (2 * rank // len(numbers))
+    return list(zip(pairs[::2], pairs[1::2]))
 
 
 def _pad_constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:

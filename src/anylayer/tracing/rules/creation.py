@@ -5,38 +5,30 @@ The arrays that they create are constants, but also traced, so that traced array
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from anylayer.graph.ir import Graph
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import broadcast
+from anylayer.graph.sizes import broadcast, is_one
+from anylayer.graph.symbolic import extreme, is_symbolic, is_zero, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray, copy_of, wrapped
 from anylayer.tracing.dispatch import call_function, implements, traced_in
-from anylayer.tracing.dtypes import weak
-from anylayer.tracing.primitives import cast, expand
-from anylayer.tracing.record import current_graph
+from anylayer.tracing.dtypes import python_type, weak
+from anylayer.tracing.primitives import arange as counted
+from anylayer.tracing.primitives import as_array, cast, expand
+from anylayer.tracing.record import running_graph
 from anylayer.tracing.rules import attributes
 from anylayer.tracing.rules.concatenation import array_like
 
 
-def _graph() -> Graph:
-    """Return the graph of the running trace. Raises TraceError if there is none."""
-    graph = current_graph.get()
-    if graph is None:
-        raise refusal(
-            "a traced array is used outside the call that it was made for; do not keep arrays between two calls"
-        )
-    return graph
-
-
 def constant_array(array: Any) -> TracedArray:
     """Return a new traced array with constant content."""
-    return TracedArray(_graph(), np.asarray(array))
+    return TracedArray(running_graph(), np.asarray(array))
 
 
 def _full_like(value: Any) -> Callable[..., Any]:
@@ -48,15 +40,14 @@ def _full_like(value: Any) -> Callable[..., Any]:
         shape: Any = None,
         *,
         device: object = None,
-    ) -> Array:
+    ) -> Any:
         return _filled(a, value, dtype, shape)
 
     return rule
 
 
-def _filled(a: Array, value: Any, dtype: DTypeLike | None, shape: Any) -> TracedArray:
-    shape = a.shape if shape is None else shape
-    return constant_array(np.full(shape, value, a.dtype if dtype is None else dtype))
+def _filled(a: Array, value: Any, dtype: DTypeLike | None, shape: Any) -> Any:
+    return full(a.shape if shape is None else shape, value, a.dtype if dtype is None else dtype)
 
 
 implements(np.zeros_like, np.empty_like, raw=True)(_full_like(0))
@@ -83,13 +74,18 @@ def full(
     """Implement np.full. The fill value may be traced."""
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
+    shape = tuple(shape)
+    if is_symbolic(fill_value):
+        fill_value = as_array(fill_value, python_type(fill_value))
     if type(fill_value) is not TracedArray:
+        if symbolic_shape(shape):
+            return expand(np.asarray(fill_value, dtype), shape)
         return constant_array(np.full(shape, fill_value, dtype))
     value = fill_value._resolved()
     value = value if dtype is None else cast(value, np.dtype(dtype))
-    if broadcast(value.shape, shape) != tuple(shape):
-        raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {tuple(shape)}")
-    return copy_of(wrapped(_graph(), expand(value, shape)))
+    if not same_shape(broadcast(value.shape, shape), shape):
+        raise ValueError(f"could not broadcast input array from shape {value.shape} into shape {shape}")
+    return copy_of(wrapped(running_graph(), expand(value, shape)))
 
 
 def array(
@@ -106,18 +102,25 @@ def array(
         same = dtype is None or np.dtype(dtype) == object.dtype
         if same and not copy and object.ndim >= ndmin and not object._scalar:
             return object
-        result = wrapped(_graph(), cast(object._resolved(), dtype or object.dtype))
+        result = wrapped(running_graph(), cast(object._resolved(), dtype or object.dtype))
         result = copy_of(result) if result is object else result
         result._scalar = False
+    elif _symbolic_in(object):
+        result = wrapped(running_graph(), _nested(object, dtype))
     elif next(traced_in(object), None) is None:
         result = constant_array(np.array(object, dtype))
         if isinstance(object, np.ndarray) and not copy and result.dtype == object.dtype:
             result._owner = "a NumPy array (np.asarray returns the array itself)"
     else:
-        result = wrapped(_graph(), _nested(object, dtype))
+        result = wrapped(running_graph(), _nested(object, dtype))
     while result.ndim < ndmin:
         result = np.expand_dims(result, 0)
     return result
+
+
+def _symbolic_in(x: Any) -> bool:
+    """Return whether a number in nested lists is symbolic."""
+    return any(map(_symbolic_in, x)) if type(x) in (list, tuple) else is_symbolic(x)
 
 
 def _nested(items: Any, dtype: DTypeLike | None) -> Array:
@@ -148,15 +151,63 @@ def _traced_result(function: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
+_NUMPY: Any = np
+"""NumPy without its types, for arguments that are passed on as they are."""
+
+
+def _constant_fill(value: Any) -> Callable[..., Any]:
+    def rule(shape: Any, dtype: DTypeLike = float, order: str = "C", *, device: object = None) -> Array:
+        return full(shape, value, dtype)
+
+    return rule
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, dtype: DTypeLike | None = None, *, device: object = None
+) -> Array:
+    """Implement np.arange. The numbers may be symbolic."""
+    if stop is None:
+        start, stop = 0, start
+    if not any(map(is_symbolic, (start, stop, step))):
+        return constant_array(_NUMPY.arange(start, stop, step, dtype))
+    kind = np.result_type(*map(python_type, (start, stop, step))) if dtype is None else np.dtype(dtype)
+    count = -math.floor((start - stop) / step) if kind.kind == "f" else -((start - stop) // step)
+    steps = cast(counted(extreme("max", count, 0)), np.float64 if kind.kind == "f" else np.int64)
+    if not (is_one(step) and type(step) is int):
+        steps = steps * step
+    if not is_zero(start):
+        steps = steps + start
+    return cast(steps, kind)
+
+
+def linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, **options: Any
+) -> Any:
+    """Implement np.linspace along one axis. The numbers may be symbolic."""
+    if not any(map(is_symbolic, (start, stop, num))):
+        found = _NUMPY.linspace(start, stop, num, endpoint, retstep, **options)
+        return (constant_array(found[0]), found[1]) if retstep else constant_array(found)
+    if retstep:
+        raise refusal("np.linspace(..., retstep=True) of a symbolic size cannot be recorded; compute the step")
+    last = num - 1 if endpoint else num
+    steps = (
+        cast(counted(num), np.float64) if is_symbolic(num) else constant_array(np.arange(num, dtype=np.float64))
+    )
+    values = steps * ((stop - start) / extreme("max", last, 1)) + start
+    if endpoint:  # NumPy sets the last value, so that it is exact
+        values = np.where(steps == last, stop * 1.0, values) if num > 1 else values
+    return cast(values, np.dtype(options.get("dtype") or np.float64))
+
+
 CREATION: dict[str, Callable[..., Any]] = {
-    "zeros": _traced_result(np.zeros),
-    "ones": _traced_result(np.ones),
-    "empty": _traced_result(np.zeros),
+    "zeros": _constant_fill(0),
+    "ones": _constant_fill(1),
+    "empty": _constant_fill(0),
     "eye": _traced_result(np.eye),
     "identity": _traced_result(np.identity),
     "tri": _traced_result(np.tri),
-    "arange": _traced_result(np.arange),
-    "linspace": _traced_result(np.linspace),
+    "arange": arange,
+    "linspace": linspace,
     "fromfunction": _traced_result(np.fromfunction),
     "full": full,
     "array": array,

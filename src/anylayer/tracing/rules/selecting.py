@@ -14,7 +14,16 @@ from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import elementwise, implements
 from anylayer.tracing.dtypes import BOOL, I8, as_operand, common_dtype, weak
-from anylayer.tracing.primitives import AxisArg, cast, expand, gather, gather_elements, is_constant, scatter
+from anylayer.tracing.primitives import (
+    AxisArg,
+    as_array,
+    cast,
+    expand,
+    gather,
+    gather_elements,
+    is_constant,
+    scatter,
+)
 from anylayer.tracing.rules import ufuncs
 from anylayer.tracing.rules.concatenation import array_like
 from anylayer.tracing.rules.writing import converted
@@ -31,7 +40,7 @@ def where(condition: ArrayLike, x: Any = None, y: Any = None, /) -> Array:
         )
     a, b = as_operand(array_like(x) if type(x) is list else x), as_operand(array_like(y) if type(y) is list else y)
     dtype = common_dtype(a, b)
-    a, b = (np.asarray(v, dtype) if weak(v) else cast(v, dtype) for v in (a, b))
+    a, b = (as_array(v, dtype) if weak(v) else cast(v, dtype) for v in (a, b))
     mask = cast(array_like(condition), BOOL)
     return expand(ufuncs.where(mask, a, b), broadcast(mask.shape, a.shape, b.shape))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_static, size_of
+from anylayer.graph.symbolic import is_symbolic, plain, same, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import PROTOCOLS, UFUNC_METHODS, UNKNOWN_SIZE, TracedArray, require_static
 from anylayer.tracing.dispatch import resolved, traced_in
@@ -16,6 +17,8 @@ from anylayer.tracing.dtypes import as_operand, loop_dtypes, weak
 from anylayer.tracing.keys import Key, flat_index, parse
 from anylayer.tracing.masks import write_masked
 from anylayer.tracing.primitives import (
+    arange,
+    as_array,
     cast,
     concat,
     expand,
@@ -53,7 +56,7 @@ def converted(value: Any, dtype: np.dtype[Any]) -> Array:
     if type(value) in (list, tuple) and next(traced_in(value), None) is not None:
         return cast(np.stack([converted(v, dtype) for v in value]), dtype)
     if weak(value):
-        return np.asarray(value, dtype)
+        return as_array(value, dtype)
     return np.asarray(value).astype(dtype)
 
 
@@ -91,7 +94,7 @@ def _write_box(x: Array, key: Key, v: Array) -> Array:
     sizes = {axis: n for axis, _, n, _ in key.bounds}
     box = tuple(sizes.get(a, d) for a, d in enumerate(x.shape))
     v = _broadcast_value(v, [1 if a is None else box[a] for a in key.axes])
-    if 0 in sizes.values():
+    if 0 in plain(list(sizes.values())):
         return x
     v = reshape(v, box)
     bounds = []
@@ -99,12 +102,15 @@ def _write_box(x: Array, key: Key, v: Array) -> Array:
         if step < 0:
             v = slices(v, [(axis, n - 1, n, -1)])
             start, step = start + step * (n - 1), -step
-        if n != x.shape[axis]:
-            bounds.append((axis, start, n, step if n > 1 else 1))
+        if not same(n, x.shape[axis]):
+            bounds.append((axis, start, n, step if step != 1 and n > 1 else 1))
     if not bounds:
         return v
+    uniform = uniform_value(x)
+    if uniform is None and any(is_symbolic(b) for bound in bounds for b in (*bound, x.shape[bound[0]])):
+        return _write_symbolic(x, bounds, v)
     if any(step != 1 for *_, step in bounds):
-        return _write_strided(x, bounds, v)
+        return _write_strided(x, bounds, v) if not symbolic_shape(x.shape) else _write_symbolic(x, bounds, v)
     return _write_block(x, bounds, v)
 
 
@@ -149,8 +155,26 @@ def _write_block(x: Array, bounds: Sequence[tuple[int, int, int, int]], v: Array
     return select(mask, pad(v, before, after, x.dtype.type(0)), x)
 
 
+def _write_symbolic(x: Array, bounds: Sequence[tuple[int, int, int, int]], v: Array) -> Array:
+    """Overwrite the part that slices select where sizes are symbolic: gather for each element its new value."""
+    mask: Any = True
+    for axis, start, n, step in bounds:
+        place = arange(x.shape[axis]) - start
+        inside = (place >= 0) & (place < n * step)
+        if step != 1:
+            inside = inside & (place % step == 0)
+        v = gather(v, np.clip(place // step, 0, n - 1), axis)
+        mask = mask & inside.reshape((-1, *(1,) * (x.ndim - axis - 1)))
+    return select(mask, v, x)
+
+
 def uniform_value(x: Array) -> Array | None:
-    """Return the value that all elements of a constant have, or None."""
+    """Return the value that all elements of an array certainly have, or None."""
+    if type(x) is TracedArray:
+        producer = x._graph.producers.get(x._value)
+        filled = producer.inputs[0] if producer is not None and producer.op == "Expand" else None
+        const = filled.const if filled is not None else None
+        return const.reshape(-1)[0] if const is not None and const.size == 1 else None
     if not is_constant(x) or not x.size:
         return None
     first = x.flat[0]
@@ -202,6 +226,9 @@ def _scatter_flat(x: Array, positions: Array, v: Array) -> Array:
 
 def _write_elements(x: Array, key: Any, parsed: Key, v: Array) -> Array:
     """Overwrite the elements that constant index arrays select."""
+    if symbolic_shape(x.shape):
+        _require_different(parsed)
+        return _write_at_data(x, parsed, v)
     positions = _all_positions(x)[key]
     v = _broadcast_value(v, positions.shape)
     if len(parsed.arrays) == 1 and not parsed.bounds and None not in parsed.axes:
@@ -209,6 +236,14 @@ def _write_elements(x: Array, key: Any, parsed: Key, v: Array) -> Array:
         if rows.ndim == 1 and rows.size and size_of(x.shape[axis + 1 :]) >= _ROW_SIZE:
             return _write_rows(x, rows, v, axis)
     return _scatter_flat(x, positions, v)
+
+
+def _require_different(parsed: Key) -> None:
+    """Raise TraceError where constant index arrays repeat an element: then the last written value stays."""
+    indices = np.broadcast_arrays(*(p for p in parsed.arrays.values()))
+    rows = np.stack([i.reshape(-1) for i in indices], axis=1)
+    if len(np.unique(rows, axis=0)) < len(rows):
+        raise refusal("indices that repeat cannot be written to where sizes are symbolic; write each element once")
 
 
 def flat_positions(x: Array, parsed: Key) -> Array:
@@ -226,7 +261,7 @@ def flat_positions(x: Array, parsed: Key) -> Array:
             indices.append(reshape(p, (*p.shape, *[1] * trailing)))
             continue
         start, n, step = bounds.get(axis, (0, size, 1))
-        line = start + step * np.arange(n, dtype=np.int64)
+        line = start + step * arange(n)
         where = layout.index(axis) if axis in layout else len(layout) - 1
         indices.append(line.reshape([-1] + [1] * (len(layout) - 1 - where)))
     return flat_index(indices, x.shape)
@@ -240,7 +275,7 @@ def _write_at_data(x: Array, parsed: Key, v: Array) -> Array:
 
 def scatter_at(x: Array, flat: Any, v: Array, reduction: str | None) -> Array:
     """Write values to flat positions that depend on data, or combine them by `reduction`."""
-    if reduction is None:
+    if reduction is None and type(flat) is TracedArray:
         flat._graph.note("where indices repeat, it is undefined which of the written values stays")
     v = _broadcast_value(v, flat.shape)
     n = size_of(flat.shape)
@@ -287,7 +322,11 @@ def ufunc_at(ufunc: np.ufunc, a: Array, indices: Array, b: Array | None = None) 
         a._assign(content)
         return
     parsed = parse(key, a.shape)
-    flat = flat_positions(content, parsed) if not parsed.basic else _all_positions(content)[key]
+    flat = (
+        flat_positions(content, parsed)
+        if not parsed.basic or symbolic_shape(a.shape)
+        else _all_positions(content)[key]
+    )
     v = -v if ufunc is np.subtract else v
     a._assign(scatter_at(content, flat, v, _REDUCTIONS[ufunc]))
 

@@ -70,7 +70,7 @@ def write(
 
     Raises LayerError for layers that the dialect cannot express.
     """
-    need(source.batch is None, "Caffe's files have fixed sizes: give batch a number", InputError)
+    need(source.sizes is None, "Caffe's files have fixed sizes: give each size a number", InputError)
     need(not (fold and blog_compat), "fold and blog_compat exclude each other", InputError)
     own = source.network.dialect if source.network.format == "caffe" else "bvlc"
     chosen = dialect_of(dialect or own)

@@ -84,6 +84,12 @@ def _shape(code: Code, op: Op) -> str:
     return f"torch.tensor([{', '.join(sizes)}])"
 
 
+@writes("Range")
+def _range(code: Code, op: Op) -> str:
+    start, limit, delta = (f"{code.tensor(v)}.item()" for v in op.inputs)
+    return f"torch.arange({start}, {limit}, {delta}, dtype={dtype_of(op.outputs[0].dtype)})"
+
+
 @writes("Size")
 def _size(code: Code, op: Op) -> str:
     return f"torch.tensor({code.tensor(first(op))}.numel())"

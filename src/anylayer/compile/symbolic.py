@@ -1,0 +1,278 @@
+"""Make one graph for every size from two traces of a network with symbolic sizes.
+
+Each trace knows which numbers were computed from the sizes of the inputs (anylayer.graph.symbolic). What both
+traces compute from the sizes in the same way becomes operators that compute it when the network runs. What is a
+plain number in both, but not the same number, was pinned to one size by the code of a layer: it is refused by
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.limits import MAX_VALUES
+from anylayer.compile.sizes import SizeOperators
+from anylayer.errors import TraceError
+from anylayer.graph.expressions import Expression, Ranges, bounds, symbol
+from anylayer.graph.guards import Guard
+from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.open_sizes import solved
+from anylayer.graph.sized import Element, elements_of
+from anylayer.graph.sizes import Dim
+from anylayer.graph.symbolic import Size, is_symbolic
+from anylayer.network import Array
+from anylayer.optimize.simplify import simplify
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The graph of a network at one choice of sizes.
+
+    `symbols` are the values of the symbols. `guards` are the conditions under which the graph is valid, and
+    `ranges` the least and the largest value of each symbol.
+    """
+
+    graph: Graph
+    symbols: Mapping[str, int]
+    guards: Sequence[Guard] = ()
+    ranges: Ranges = field(default_factory=dict)
+
+
+def for_every_size(a: Trace, b: Trace, ranges: Ranges, *, simplified: bool = True) -> Graph:
+    """Return one graph for every size, from the traces at two choices of sizes.
+
+    With `simplified`, the traces are simplified first where that gives the same graph for both. Raises TraceError,
+    which names the node and the line, where the traces differ in more than the sizes.
+    """
+    if simplified:
+        try:
+            return _Unifier(_simplified(a), _simplified(b), ranges).run()
+        except TraceError:
+            pass
+    return _Unifier(a, b, ranges).run()
+
+
+def _simplified(trace: Trace) -> Trace:
+    return replace(trace, graph=simplify_sized(trace.graph))
+
+
+def simplify_sized(graph: Graph, *, exact: bool = False) -> Graph:
+    """Return a graph with symbolic sizes, simplified. exact: as in optimize.simplify.
+
+    A rewrite rule must not read a constant that is computed from the sizes, so these constants are inputs while
+    the rules are applied.
+    """
+    hidden = Graph(graph.prefix, graph.scope)
+    hidden.limit, hidden.notes = graph.limit, list(graph.notes)
+    hidden.reserve(v.name for o in graph.ops for v in o.outputs)
+    hidden.inputs = list(graph.inputs)
+    stand_ins: dict[Value, Value] = {}
+    for v in (*(v for o in graph.ops for v in o.inputs), *graph.outputs):
+        if v is not None and v not in stand_ins and elements_of(v.const) is not None:
+            stand_ins[v] = hidden.input(hidden.name("sizes"), v.shape, v.dtype)
+    for o in graph.ops:
+        copy = replace(o, inputs=[v if v is None else stand_ins.get(v, v) for v in o.inputs])
+        hidden.ops.append(copy)
+        hidden.producers.update(dict.fromkeys(o.outputs, copy))
+    hidden.outputs = [stand_ins.get(v, v) for v in graph.outputs]
+    done = simplify(hidden, exact=exact)
+    done.inputs = list(graph.inputs)
+    for v, stand_in in stand_ins.items():
+        stand_in.const = v.const
+    return done
+
+
+class _Unifier:
+    """Walk two traces together, and build the graph for every size.
+
+    `unified` maps a value of `a` to its value in the new graph, `partner` to its value in `b`. `dims` are the
+    symbolic sizes of the new graph, by expression. `place` and `scope` are those of the operator in work.
+    """
+
+    def __init__(self, a: Trace, b: Trace, ranges: Ranges, outer: _Unifier | None = None) -> None:
+        self.a, self.b, self.ranges = a, b, ranges
+        self.graph = Graph(a.graph.prefix, a.graph.scope)
+        self.graph.limit = a.graph.limit
+        self.graph.notes = list(a.graph.notes)
+        self.dims: dict[Expression, Dim] = outer.dims if outer is not None else {}
+        self.dynamic: dict[Dim, tuple[Dim, Dim]] = outer.dynamic if outer is not None else {}
+        self.unified: dict[Value, Value] = {}
+        self.partner: dict[Value, Value] = {}
+        self.operators = SizeOperators(self.graph, ranges)
+        self.place = self.scope = ""
+
+    def run(self) -> Graph:
+        for a, b in zip(self.a.graph.inputs, self.b.graph.inputs):
+            self.scope = a.name
+            value = self.graph.input(a.name, self.shape(a.shape, b.shape), a.dtype)
+            self.operators.add(value, a.shape)
+            self.pair(a, b, value)
+        for x, y in zip_longest(self.a.graph.ops, self.b.graph.ops):
+            self.operator(x, y)
+        self.scope, self.place = "an output", ""
+        self.graph.outputs = [self.value(x, y) for x, y in zip(self.a.graph.outputs, self.b.graph.outputs)]
+        self.graph.drop_dead()
+        return self.graph
+
+    def refuse(self, why: str) -> TraceError:
+        """Return the error for a node that computes something else at the other sizes."""
+        first, second = (", ".join(f"{n}={v}" for n, v in t.symbols.items()) for t in (self.a, self.b))
+        names = ", ".join(f"'{n}'" for n in self.a.symbols)
+        where = f"node '{self.scope}'" + (f" ({self.place})" if self.place else "")
+        return TraceError(
+            f"{where} computes something else at {second} than at {first}: {why}. So {names} cannot be open in "
+            "this network; give numbers, or keep the sizes in the layer's code as they come from x.shape"
+        )
+
+    def pair(self, a: Value, b: Value, unified: Value) -> None:
+        self.unified[a] = unified
+        self.partner[a] = b
+
+    def size(self, a: Any, b: Any) -> Any:
+        """Return the size that is `a` in the first trace and `b` in the second."""
+        if isinstance(a, str) or isinstance(b, str):
+            if a != b:
+                raise self.refuse(f"a size is {a}, then {b}")
+            return a
+        if type(a) is Size and type(b) is Size:
+            if a.expression != b.expression:
+                raise self.refuse(f"a size is {a.expression} = {a}, then {b.expression} = {b}")
+            return self.dim(a.expression)
+        if isinstance(a, Dim) and isinstance(b, Dim):
+            return self.dynamic_size(a, b)
+        if isinstance(a, Dim) or isinstance(b, Dim) or int(a) != int(b):
+            raise self.refuse(f"a size is {a}, then {b}")
+        return int(a)
+
+    def dim(self, e: Expression) -> Dim:
+        if e not in self.dims:
+            times = solved(e, next(iter(e.symbols)))
+            if times is not None and times[0] > 1 and times[1] == 0:
+                self.dims[e] = self.dim(symbol(next(iter(e.symbols)))).times(times[0])
+                return self.dims[e]
+            high = bounds(e, self.ranges)[1]
+            self.dims[e] = Dim(str(e), int(min(max(high, 1), MAX_VALUES)))
+        return self.dims[e]
+
+    def dynamic_size(self, a: Dim, b: Dim) -> Dim:
+        """Return the size that depends on data, `a` in the first trace and `b` in the second."""
+        if a.base is not a or b.base is not b:
+            raise self.refuse(f"a size is {a!r}, then {b!r}")
+        partner, new = self.dynamic.setdefault(a, (b, Dim(a.name, MAX_VALUES)))
+        if partner is not b:
+            raise self.refuse(f"a size that depends on data is {a!r}, then {b!r}")
+        return new
+
+    def shape(self, a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, ...]:
+        if len(a) != len(b):
+            raise self.refuse(f"an array has shape {tuple(a)}, then {tuple(b)}")
+        return tuple(map(self.size, a, b))
+
+    def operator(self, a: Op | None, b: Op | None) -> None:
+        one = next(o for o in (a, b) if o is not None)
+        if a is not None and b is not None and a.scope != b.scope:  # one of them still belongs to the last node
+            one = next((o for o in (a, b) if o.scope == self.scope), a)
+        self.scope, self.place = one.scope, one.place
+        if a is None or b is None or (a.op, a.domain, a.scope) != (b.op, b.domain, b.scope):
+            names = " and ".join(o.op if o is not None else "nothing" for o in (a, b))
+            raise self.refuse(f"operators {names}")
+        for name in {*a.attrs, *b.attrs}:
+            first, second = a.attrs.get(name), b.attrs.get(name)
+            if repr(first) != repr(second) or _has_size(first):
+                raise self.refuse(f"{a.op} with {name}={first}, then with {name}={second}")
+        if len(a.inputs) != len(b.inputs):
+            raise self.refuse(f"{a.op} of {len(a.inputs)} arrays, then of {len(b.inputs)}")
+        inputs = [self.argument(a, i, x, y) for i, (x, y) in enumerate(zip(a.inputs, b.inputs))]
+        types = [(self.shape(x.shape, y.shape), x.dtype) for x, y in zip(a.outputs, b.outputs)]
+        if a.op == "Identity" and a.inputs[0] is not None and a.inputs[0].const is not None and not a.domain:
+            made = [self.renamed(a.outputs[0], inputs[0])]
+        else:
+            made = self.graph.append_copy(a, inputs, types=types, body=self.body(a, b))
+        for x, y, unified in zip(a.outputs, b.outputs, made):
+            self.pair(x, y, unified)
+
+    def renamed(self, a: Value, computed: Value | None) -> Value:
+        if computed is None:
+            raise self.refuse("Identity without an input")
+        return computed
+
+    def body(self, a: Op, b: Op) -> Graph | None:
+        """Return the body of a call, also for every size."""
+        if a.body is None or b.body is None:
+            return None
+        parts = Trace(a.body, self.a.symbols), Trace(b.body, self.b.symbols)
+        try:
+            return _Unifier(*parts, self.ranges, self).run()
+        except TraceError as error:
+            raise self.refuse(error.message) from error
+
+    def argument(self, o: Op, at: int, a: Value | None, b: Value | None) -> Value | None:
+        if a is None or b is None:
+            if a is not b:
+                raise self.refuse(f"{o.op} with and without its input {at}")
+            return None
+        if o.op == "Reshape" and at == 1 and self.elements(a, b) is not None:
+            return self.target(o, a, b)
+        return self.value(a, b)
+
+    def elements(self, a: Value, b: Value) -> tuple[Element, ...] | None:
+        """Return the elements of a constant that both traces compute from the sizes in the same way, else None."""
+        found = elements_of(a.const)
+        return found if found == elements_of(b.const) else None
+
+    def value(self, a: Value, b: Value) -> Value:
+        if a.const is not None and b.const is not None:
+            return self.constant(a, b)
+        if self.partner.get(a) is not b:
+            raise self.refuse("it reads other arrays")
+        return self.unified[a]
+
+    def constant(self, a: Value, b: Value) -> Value:
+        """Return a constant that both traces have, or operators that compute it from the sizes."""
+        elements = self.elements(a, b)
+        if elements is not None:
+            return self.operators.array(elements, a.dtype, a.shape)
+        if a.const is not None and elements_of(a.const) is None and elements_of(b.const) is None and _equal(a, b):
+            return self.graph.constant(a.const, trusted=True)
+        before, after = _shown(a), _shown(b)
+        raise self.refuse(f"a constant is {before}, then {after}. It was computed from a size as a plain number")
+
+    def target(self, o: Op, a: Value, b: Value) -> Value:
+        """Return the shape input of a Reshape. A symbolic size becomes 0 where the input has it at the same axis,
+        and a single other one -1 (inferred). Otherwise all sizes are computed."""
+        elements = self.elements(a, b)
+        if elements is None or o.inputs[0] is None:
+            return self.constant(a, b)
+        old = self.unified[o.inputs[0]].shape if o.inputs[0] in self.unified else ()
+        new = [self.dim(e) if isinstance(e, Expression) and e.constant is None else e for e in elements]
+        target = [0 if isinstance(d, Dim) and i < len(old) and old[i] is d else d for i, d in enumerate(new)]
+        rest = [i for i, d in enumerate(target) if isinstance(d, Dim)]
+        empty = any(d == 0 and not isinstance(n, Dim) for d, n in zip(target, new))
+        if empty or len(rest) > 1 or (-1 in target and rest):
+            return self.constant(a, b)
+        return self.graph.constant(np.array([-1 if i in rest else d for i, d in enumerate(target)], np.int64))
+
+
+def _has_size(x: Any) -> bool:
+    """Return whether an attribute contains a symbolic size."""
+    return any(map(_has_size, x)) if type(x) in (list, tuple) else is_symbolic(x)
+
+
+def _equal(a: Value, b: Value) -> bool:
+    if a.const is b.const:
+        return True
+    x, y = np.asarray(a.const), np.asarray(b.const)
+    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+
+
+def _shown(v: Value) -> str:
+    elements = elements_of(v.const)
+    if elements is not None:
+        return str(list(elements))
+    array: Array = np.asarray(v.const)
+    return str(array.tolist()) if array.size <= 4 else str(v.type)

@@ -1,0 +1,154 @@
+"""The sizes at which a network with open sizes is traced, and those at which its file is verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from anylayer.errors import InputError
+from anylayer.graph.open_sizes import OpenSizes, solved
+from anylayer.network import TensorType
+
+Symbols = dict[str, int]
+"""A value for each symbol of the open sizes."""
+
+_UNKNOWN = 96
+"""The traced value of a size for which the file has none."""
+_STEPS = (32, 64, 37, 16, 128, 8, 1, 96, 4, 2, 256, 512)
+"""By how much the second trace differs from the first, tried in this order."""
+_VERIFIED = 5
+"""At how many choices of sizes a file is verified."""
+_NEAR = 64
+"""How far from the wanted size a size that fulfils the guards is looked for."""
+
+
+def first_sizes(sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> list[Symbols]:
+    """Return the sizes to try for the first trace, the best first.
+
+    A batch is 2. Other sizes are those of the file, or 96. Different symbols get different values, so that code
+    that compares them takes the usual branch; where the network needs equal ones, the second choice has them.
+    """
+    found = {name: _given(name, sizes, types) for name in sizes.symbols}
+    batches = _batches(sizes)
+    values: Symbols = {}
+    for name, value in found.items():
+        low, high = sizes.ranges[name]
+        own = max(low, min(2 if name in batches else value or _UNKNOWN, high))
+        while own in values.values() and name not in batches and own + 32 <= high:
+            own += 32
+        values[name] = own
+    same = {name: values[name] if name in batches else found[name] or values[name] for name in values}
+    return [values] if same == values or not sizes.allow(same) else [values, same]
+
+
+def _given(name: str, sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> int:
+    """Return the value of a symbol at the sizes that the file states, or 0."""
+    for source, shape in sizes.shapes.items():
+        known = types.get(source)
+        if known is None or len(known.shape) != len(shape):
+            continue
+        for e, d in zip(shape, known.shape):
+            found = solved(e, name)
+            if found is not None and (d - found[1]) % found[0] == 0 and d > found[1]:
+                return (d - found[1]) // found[0]
+    return 0
+
+
+def _batches(sizes: OpenSizes) -> set[str]:
+    """Return the symbols that are the first size of an input, and no other size."""
+    first = {str(shape[0]) for shape in sizes.shapes.values()}
+    rest = {name for shape in sizes.shapes.values() for e in shape[1:] for name in e.symbols}
+    return first - rest
+
+
+def second_sizes(sizes: OpenSizes, first: Symbols) -> Symbols:
+    """Return sizes for the second trace: all different from the first ones, and allowed by the guards.
+
+    Raises InputError, with the guards, where there are none.
+    """
+    batches = _batches(sizes)
+    for step in _STEPS:
+        for direction in (1, -1):
+            found = {
+                name: value + (1 if name in batches else direction * (step + (step % 32 == 0) * 32 * i))
+                for i, (name, value) in enumerate(first.items())
+            }
+            if min(found.values()) >= 1 and sizes.allow(found):
+                return found
+    for steps in product((1, 2, 3, 4, 8, 16, 32, -1, -2, -4, -8, -16, -32), repeat=min(len(first), 3)):
+        found = {name: value + steps[i % len(steps)] for i, (name, value) in enumerate(first.items())}
+        if min(found.values()) >= 1 and sizes.allow(found):
+            return found
+    traced = ", ".join(f"{n}={v}" for n, v in first.items())
+    raise InputError(
+        f"the sizes cannot be open, because the layers allow only those of the trace ({traced}): "
+        f"{conditions_text(sizes)}. Give numbers, or couple the sizes: one name for two of them, or a multiple "
+        "(32*h)"
+    )
+
+
+def conditions_text(sizes: OpenSizes) -> str:
+    """Return the conditions on the sizes as text, the guards with the line that needs them."""
+    guards = [f"{g} ({g.place})" if g.place else str(g) for g in sizes.guards]
+    plain = sizes.conditions()
+    return "; ".join([*plain[: len(plain) - len(guards)], *guards]) or "none"
+
+
+def verified_sizes(sizes: OpenSizes) -> list[Symbols]:
+    """Return five choices of sizes that were not traced and that the guards allow, fewer where there are fewer.
+
+    They are the least, an odd, a prime, a large and an uneven choice, each as near as possible to what it should
+    be.
+    """
+    found: list[Symbols] = []
+    for wanted in _wanted(sizes.traced[0], sizes):
+        near = next((s for s in _near(wanted, sizes) if s not in found and s not in sizes.traced), None)
+        if near is not None:
+            found.append(near)
+        if len(found) == _VERIFIED:
+            break
+    return found
+
+
+def _wanted(base: Mapping[str, int], sizes: OpenSizes) -> Iterator[Symbols]:
+    batches = _batches(sizes)
+
+    def scaled(samples: int, *factors: float, odd: bool = False) -> Symbols:
+        values = {}
+        for i, (name, value) in enumerate(base.items()):
+            own = samples if name in batches else int(value * factors[i % len(factors)])
+            values[name] = own | 1 if odd and name not in batches else max(own, 1)
+        return values
+
+    yield {name: low for name, (low, _) in sizes.ranges.items()}
+    yield scaled(2, 0.5, 0.7, odd=True)
+    yield {name: _prime(v) if name not in batches else 1 for name, v in scaled(1, 0.75, 0.6).items()}
+    yield scaled(1, 1.2, 1.25)
+    yield scaled(3, 0.3, 0.9)
+    for factor in (1.5, 2.0, 2.5, 3.0, 4.0):  # where the first ones do not exist
+        yield scaled(1, factor, 0.8 * factor)
+
+
+def _prime(n: int) -> int:
+    """Return the least prime number that is not below `n`."""
+    n = max(n, 2)
+    while any(n % d == 0 for d in range(2, int(n**0.5) + 1)):
+        n += 1
+    return n
+
+
+def _near(wanted: Symbols, sizes: OpenSizes) -> Iterator[Symbols]:
+    """Yield the allowed sizes near the wanted ones: all increased by the same number, then each by its own."""
+    limited = {n: max(sizes.ranges[n][0], min(v, sizes.ranges[n][1])) for n, v in wanted.items()}
+    batches = _batches(sizes)
+    spread = [n for n in limited if n not in batches] or list(limited)
+    for offset in range(4 * _NEAR):
+        found = {n: v + (offset if n in spread else 0) for n, v in limited.items()}
+        if sizes.allow(found):
+            yield found
+    for offsets in product(range(_NEAR), repeat=min(len(spread), 2)):
+        moved = dict(limited)
+        for i, name in enumerate(spread):
+            moved[name] += offsets[i % len(offsets)]
+        if sizes.allow(moved):
+            yield moved

@@ -1,0 +1,158 @@
+"""Guards: the conditions on sizes under which a trace is valid."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from anylayer.graph.expressions import (
+    LARGEST,
+    Expression,
+    Ranges,
+    bounds,
+    constant,
+    divided_by_common,
+    extremum_in,
+    is_increasing,
+    least_value,
+    of_atom,
+)
+from anylayer.graph.place import user_place
+from anylayer.graph.reals import Real
+
+RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition on sizes, `left relation right`, that held when a network was traced.
+
+    `place` is the line that compared the sizes.
+    """
+
+    left: Expression | Real
+    relation: str
+    right: Expression | Real
+    place: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.relation} {self.right}"
+
+    def holds(self, symbols: Mapping[str, int]) -> bool:
+        """Return whether the condition holds for these values of the symbols."""
+        return RELATIONS[self.relation](self.left.value(symbols), self.right.value(symbols))
+
+
+@dataclass(slots=True)
+class SymbolicTrace:
+    """What is recorded while a network is traced with symbolic sizes.
+
+    `ranges` are the least and the largest value of each symbol, narrowed by comparisons. `guards` are the
+    conditions under which the trace is valid, without those that hold for every size in the ranges.
+    """
+
+    ranges: dict[str, tuple[int, int]]
+    guards: dict[Guard, Guard] = field(default_factory=dict)
+    facts: list[Expression] = field(default_factory=list)
+
+    def compare(self, left: Expression | Real, relation: str, right: Expression | Real, result: bool) -> bool:
+        """Record the condition, unless it always holds, and return `result`, its value at the traced sizes."""
+        guard = Guard(left, relation if result else _OPPOSITE[relation], right, user_place())
+        if guard not in self.guards and not self.certain(guard) and not self._is_least_size(guard):
+            self.guards[guard] = guard
+            self.facts.extend(_not_negative(guard))
+        return result
+
+    def _is_least_size(self, guard: Guard) -> bool:
+        """Return whether a condition only means that one symbol has a least value, which then becomes its
+        range."""
+        needed = _not_negative(guard)
+        if len(needed) != 1 or len(needed[0].symbols) != 1 or not is_increasing(needed[0]):
+            return False
+        (name,) = needed[0].symbols
+        low, high = self.ranges.get(name, (1, LARGEST))
+        least = least_value(needed[0], name, low)
+        if least is None or least > high:
+            return False
+        self.ranges[name] = least, high
+        return True
+
+    def certain(self, guard: Guard) -> bool:
+        """Return whether a condition follows from the ranges and from the guards."""
+        if isinstance(guard.left, Real) or isinstance(guard.right, Real):
+            return False
+        if guard.relation == "!=":
+            low, high = bounds(guard.left - guard.right, self.ranges)
+            return low > 0 or high < 0
+        needed = _not_negative(guard)
+        return all(map(self.not_negative, needed))
+
+    def not_negative(self, e: Expression) -> bool:
+        """Return whether an expression is certainly 0 or more."""
+        if bounds(e, self.ranges)[0] >= 0 or any(bounds(e - f, self.ranges)[0] >= 0 for f in self.facts):
+            return True
+        shorter = divided_by_common(e)
+        if shorter is not None:
+            return self.not_negative(shorter)
+        found = extremum_in(e)
+        if found is None:
+            return False
+        atom, c = found
+        enough = any if (atom.function == "max") == (c > 0) else all
+        rest = e - constant(c) * of_atom(atom)
+        return enough(self.not_negative(rest + constant(c) * a) for a in atom.arguments)
+
+
+def _not_negative(guard: Guard) -> list[Expression]:
+    """Return the expressions that are 0 or more exactly where a condition of integers holds."""
+    if isinstance(guard.left, Real) or isinstance(guard.right, Real) or guard.relation == "!=":
+        return []
+    e = guard.left - guard.right
+    return {
+        "==": [e, -e],
+        "<": [-e - constant(1)],
+        "<=": [-e],
+        ">": [e - constant(1)],
+        ">=": [e],
+    }[guard.relation]
+
+
+current_trace: ContextVar[SymbolicTrace | None] = ContextVar("symbolic_trace", default=None)
+
+
+@contextmanager
+def symbolic_trace(ranges: Ranges) -> Iterator[SymbolicTrace]:
+    """Record the guards of the sizes that are compared inside the context."""
+    trace = SymbolicTrace(dict(ranges))
+    token = current_trace.set(trace)
+    try:
+        yield trace
+    finally:
+        current_trace.reset(token)
+
+
+def traces_symbolically() -> bool:
+    """Return whether a network is being traced with symbolic sizes."""
+    return current_trace.get() is not None
+
+
+@contextmanager
+def unguarded() -> Iterator[None]:
+    """Record no guards inside the context: for limits and messages, which do not change what is computed."""
+    token = current_trace.set(None)
+    try:
+        yield
+    finally:
+        current_trace.reset(token)

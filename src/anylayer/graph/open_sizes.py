@@ -1,0 +1,162 @@
+"""Open sizes of inputs: sizes that a file leaves to its caller, such as "H" or "32*h"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import InputError, need
+from anylayer.graph.expressions import LARGEST, Expression, constant, symbol
+from anylayer.graph.guards import Guard
+from anylayer.graph.symbolic import new_size
+from anylayer.network import TensorType
+
+_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|([-+*]))")
+_RANGE = re.compile(r"\s*(?:(\d+)\s*<=)?\s*([^<>=]+?)\s*(?:(<=|>=)\s*(\d+))?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSizes:
+    """The shapes of inputs whose sizes stay open.
+
+    `shapes` maps an input to its sizes, each an expression. `ranges` are the least and the largest value of each
+    symbol, in the order in which they occur. `guards` are further conditions, which the network's layers need.
+    `traced` are the values of the symbols at which the network was traced.
+    """
+
+    shapes: Mapping[str, tuple[Expression, ...]]
+    ranges: Mapping[str, tuple[int, int]]
+    guards: tuple[Guard, ...] = ()
+    traced: tuple[Mapping[str, int], ...] = ()
+
+    def allow(self, symbols: Mapping[str, int]) -> bool:
+        """Return whether the values of the symbols lie in their ranges and fulfil the guards."""
+        inside = all(low <= symbols[name] <= high for name, (low, high) in self.ranges.items())
+        return inside and all(g.holds(symbols) for g in self.guards)
+
+    def conditions(self) -> list[str]:
+        """Return the ranges and the guards as text."""
+        found = []
+        for name, (low, high) in self.ranges.items():
+            if high < LARGEST:
+                found.append(f"{low} <= {name} <= {high}")
+            elif low > 1:
+                found.append(f"{name} >= {low}")
+        return [*found, *map(str, self.guards)]
+
+    @property
+    def symbols(self) -> list[str]:
+        """The names of the symbols, in the order in which they occur."""
+        return list(self.ranges)
+
+    def symbolic_types(
+        self, types: Mapping[str, TensorType | None], symbols: Mapping[str, int]
+    ) -> dict[str, TensorType | None]:
+        """Return the types of the inputs at these values of the symbols, with symbolic sizes."""
+        found = dict(types)
+        for name, shape in self.shapes.items():
+            plain = self.types(types, symbols)[name]
+            if plain is not None:
+                found[name] = TensorType(tuple(map(new_size, plain.shape, shape)), plain.dtype)
+        return found
+
+    def types(
+        self, types: Mapping[str, TensorType | None], symbols: Mapping[str, int]
+    ) -> dict[str, TensorType | None]:
+        """Return the types of the inputs at these values of the symbols, with plain numbers as sizes."""
+        found = dict(types)
+        for name, shape in self.shapes.items():
+            known = types[name]
+            dtype = known.dtype if known is not None else np.dtype(np.float32)
+            found[name] = TensorType(tuple(e.value(symbols) for e in shape), dtype)
+        return found
+
+
+def parse_sizes(shapes: Mapping[str, Sequence[Any]]) -> OpenSizes | None:
+    """Return the shapes that have open sizes, or None if there are none.
+
+    A size is a number, or text: a sum of products of numbers and names ("N", "32*h", "h + 1"), with a range if it
+    is limited ("H>=64", "64<=H<=2048"). Raises InputError for anything else, and where ranges contradict each
+    other.
+    """
+    limits: dict[str, tuple[int, int]] = {}
+    found: dict[str, tuple[Expression, ...]] = {}
+    for name, shape in shapes.items():
+        if any(isinstance(d, (str, Expression)) for d in shape):
+            found[name] = tuple(_size(d, f"input '{name}'", limits) for d in shape)
+    if not found:
+        return None
+    for name, (low, high) in limits.items():
+        need(low <= high, f"size '{name}' must be at least {low} and at most {high}", InputError)
+    return OpenSizes(found, limits)
+
+
+def _size(text: Any, where: str, limits: dict[str, tuple[int, int]]) -> Expression:
+    """Return one size as an expression, and enter its symbols and their ranges in `limits`."""
+    if isinstance(text, Expression):
+        limits.update({name: limits.get(name, (1, LARGEST)) for name in sorted(text.symbols)})
+        return text
+    if isinstance(text, (int, np.integer)):
+        need(text >= 0, f"{where}: a size must be 0 or more, got {text}", InputError)
+        return constant(int(text))
+    parts = _RANGE.fullmatch(text)
+    found = _parsed(parts.group(2)) if parts is not None else None
+    if parts is None or found is None:
+        raise InputError(
+            f"{where}: size '{text}' is not understood; write a number, a name, a sum or a multiple (N, 32*h, "
+            "h+1), or a name with its range (H>=64, 64<=H<=2048)"
+        )
+    low, _, relation, bound = parts.groups()
+    only = next(iter(found.symbols)) if found.symbols and str(found) in found.symbols else None
+    need(only is not None or not (low or bound), f"{where}: a range belongs to one name, got '{text}'", InputError)
+    need(
+        not (low and relation == ">="),
+        f"{where}: write the range of '{only}' as {low}<={only}<=MAX, got '{text}'",
+        InputError,
+    )
+    for name in sorted(found.symbols, key=text.index):
+        least, most = limits.get(name, (1, LARGEST))
+        if name == only:
+            least = max(least, int(low or 1), int(bound) if relation == ">=" else 1)
+            most = min(most, int(bound) if relation == "<=" else LARGEST)
+        limits[name] = least, most
+    return found
+
+
+def _parsed(text: str) -> Expression | None:
+    """Return a sum of products of numbers and names, or None if the text is something else."""
+    total, product, sign, at = constant(0), None, 1, 0
+    wants_factor = True
+    while at < len(text.rstrip()):
+        token = _TOKEN.match(text, at)
+        if token is None or (token.group(3) is None) != wants_factor:
+            return None
+        at = token.end()
+        number, name, operation = token.groups()
+        if operation is None:
+            factor = constant(int(number)) if number else symbol(name)
+            product = factor if product is None else product * factor
+        elif operation != "*" and product is not None:
+            total = total + constant(sign) * product
+            product, sign = None, 1 if operation == "+" else -1
+        wants_factor = operation is not None
+    return None if wants_factor or product is None else total + constant(sign) * product
+
+
+def solved(e: Expression, name: str) -> tuple[int, int] | None:
+    """Return (factor, offset) if the expression is factor * name + offset, else None."""
+    factor, offset = 0, 0
+    for monomial, c in e.terms.items():
+        if not monomial:
+            offset = c
+        elif len(monomial) == 1 and monomial[0][1] == 1 and not monomial[0][0].function:
+            if monomial[0][0].name != name:
+                return None
+            factor = c
+        else:
+            return None
+    return (factor, offset) if factor else None

@@ -1,0 +1,60 @@
+"""Constants whose elements are computed from symbolic sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.expressions import Expression
+from anylayer.graph.reals import Real
+from anylayer.graph.symbolic import Size, SizeReal, is_symbolic
+from anylayer.network import Array
+
+Element = int | float | Expression | Real
+
+
+class SizedArray(np.ndarray[Any, Any]):
+    """A constant whose elements are computed from symbolic sizes. Its values are those at the traced sizes.
+
+    `elements` has a number, an Expression or a Real for each element, in C order. What NumPy computes from a
+    SizedArray has no elements: its values are the same at every size.
+    """
+
+    elements: tuple[Element, ...] | None = None
+
+
+def sized_array(values: Sequence[Any], dtype: Any, shape: Sequence[int] | None = None) -> Array:
+    """Return numbers, some of them symbolic, as an array of this dtype: a SizedArray if one is symbolic."""
+    plain_array = np.array(
+        [float(v) if isinstance(v, SizeReal) else int(v) if type(v) is Size else v for v in values]
+    )
+    array = plain_array.astype(dtype).reshape(shape if shape is not None else -1)
+    if not any(map(is_symbolic, values)):
+        return array
+    sized = array.view(SizedArray)
+    sized.elements = tuple(
+        v.expression
+        if type(v) is Size
+        else v.real_expression
+        if isinstance(v, SizeReal)
+        else v.item()
+        if isinstance(v, np.generic)
+        else v
+        for v in values
+    )
+    return sized
+
+
+def copied(array: Array) -> Array:
+    """Return a copy of an array, with the elements of a SizedArray."""
+    copy = array.copy()
+    if isinstance(array, SizedArray) and isinstance(copy, SizedArray):
+        copy.elements = array.elements
+    return copy
+
+
+def elements_of(x: object) -> tuple[Element, ...] | None:
+    """Return the elements of a SizedArray, or None for any other array."""
+    return x.elements if type(x) is SizedArray else None

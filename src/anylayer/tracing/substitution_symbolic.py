@@ -1,0 +1,132 @@
+"""Substitutes for the functions of Python and NumPy that turn a symbolic size into a plain number.
+
+`int(size / 2)`, `max(a, b)` and `np.float32(size)` keep the expression of a size where the substitutes are used:
+see anylayer.tracing.substitution. With plain numbers they do what the originals do.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.symbolic import Size, SizeReal, extreme, is_symbolic
+from anylayer.tracing.array import TracedArray
+from anylayer.tracing.primitives import as_array
+
+
+class _SubstituteType(type):
+    """A type in the place of `original` whose call keeps symbolic sizes. Otherwise it behaves like it."""
+
+    original: type
+    convert: Callable[[Any], Any]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and is_symbolic(args[0]):
+            return cls.convert(args[0])
+        return cls.original(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.original)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.original)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is cls.original
+
+    def __hash__(cls) -> int:
+        return hash(cls.original)
+
+
+def _substitute(original: type, convert: Callable[[Any], Any]) -> Any:
+    space = {"original": original, "convert": staticmethod(convert)}
+    if original in (int, float):
+        space["dtype"] = np.dtype(original)  # NumPy reads it where the type is given as a dtype
+    return _SubstituteType(original.__name__, (original,), space)
+
+
+def _to_int(x: Any) -> int:
+    return x if type(x) is Size else x.__trunc__()
+
+
+def _to_float(x: Any) -> Any:
+    return x.as_real() if type(x) is Size else x
+
+
+def _scalar(kind: type) -> Callable[[Any], Any]:
+    dtype = np.dtype(kind)
+
+    def convert(x: Any) -> Any:
+        result = as_array(_to_int(x) if dtype.kind in "iu" else x, dtype)
+        if type(result) is TracedArray:
+            result._scalar = True
+        return result
+
+    return convert
+
+
+def _extreme(function: str) -> Callable[..., Any]:
+    original = getattr(builtins, function)
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        values = list(args[0]) if len(args) == 1 else list(args)
+        if values and not kwargs and any(map(is_symbolic, values)):
+            return extreme(function, *values)
+        return original(values, **kwargs)
+
+    return rule
+
+
+def _rounding(name: str, convert: Callable[..., Any]) -> Callable[..., Any]:
+    original = getattr(np, name)
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        if (
+            args
+            and all(is_symbolic(x) or isinstance(x, (int, float)) for x in args)
+            and any(map(is_symbolic, args))
+        ):
+            return convert(*args)
+        return original(*args, **kwargs)
+
+    return rule
+
+
+def _prod(a: Any, *args: Any, **kwargs: Any) -> Any:
+    if type(a) in (list, tuple) and any(map(is_symbolic, a)) and not args and not kwargs:
+        return math.prod(a)
+    return np.prod(a, *args, **kwargs)
+
+
+def _len(x: Any) -> int:
+    return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
+
+
+BUILTINS: Mapping[str, Any] = {
+    "int": _substitute(int, _to_int),
+    "float": _substitute(float, _to_float),
+    "len": _len,
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+}
+"""The substitutes for Python's built-in functions, by name."""
+
+NUMPY: Mapping[str, Any] = {
+    **{
+        name: _substitute(getattr(np, name), _scalar(getattr(np, name)))
+        for name in ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "intp")
+    },
+    "floor": _rounding("floor", lambda x: SizeReal.of(math.floor(x)).double()),
+    "ceil": _rounding("ceil", lambda x: SizeReal.of(math.ceil(x)).double()),
+    "rint": _rounding("rint", lambda x: SizeReal.of(round(x)).double()),
+    "round": _rounding("round", lambda x: SizeReal.of(round(x)).double()),
+    "sqrt": _rounding("sqrt", lambda x: _to_float(x).sqrt().double()),
+    "maximum": _rounding("maximum", lambda a, b: extreme("max", a, b)),
+    "minimum": _rounding("minimum", lambda a, b: extreme("min", a, b)),
+    "prod": _prod,
+}
+"""The substitutes for functions and types of NumPy, by name."""

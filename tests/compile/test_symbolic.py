@@ -1,0 +1,183 @@
+"""Two traces at different sizes make one graph for every size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer import ops
+from anylayer.errors import TraceError
+from anylayer.graph import Graph
+from tests.compile.open_sizes import batches, check_sizes, traces, unified
+from tests.optimize.rewriting import Function, kinds, noise
+
+W, DENSE, KERNEL = noise(4, 3, 3, 3), noise(4 * 4 * 3, 5), noise(2, 1, 3, 3)
+
+
+def pinned(size: int) -> np.ndarray[Any, Any]:
+    """Return a size as an array that does not keep its expression."""
+    return np.frombuffer(np.float32(float.fromhex(float(str(size)).hex())).tobytes(), np.float32)
+
+
+def unified_batch(function: Function, *shape: int) -> Graph:
+    """Return the graph with an open batch, from traces with batch sizes 2 and 3 of this sample shape."""
+    return unified(function, ("N", *shape), first={"N": 2}, second={"N": 3})[0]
+
+
+def last(x: Any) -> Any:
+    """Compute a small channels-last network."""
+    y = ops.relu(ops.conv(x.transpose(0, 3, 1, 2), W).transpose(0, 2, 3, 1))
+    gate = ops.sigmoid(y.mean((1, 2)).reshape(-1, 1, 1, 4))
+    return (y * gate).reshape(y.shape[0], -1) @ DENSE
+
+
+FUNCTIONS: list[Function] = [
+    lambda x: ops.conv(x, W).reshape(x.shape[0], -1),
+    lambda x: x.reshape(x.shape[0], 3, 5, 6).mean((2, 3)),
+    lambda x: x.reshape(-1, 5) @ noise(5, 2),
+    lambda x: x.transpose(2, 3, 0, 1).reshape(6, 5, -1),
+    lambda x: x.reshape(-1, 6 * 5).reshape(-1, 3, 6, 5),
+    lambda x: x + np.zeros(x.shape, np.float32) + np.arange(5, dtype=np.float32),
+    lambda x: np.concatenate([x, np.ones((x.shape[0], 1, 6, 5), np.float32)], axis=1),
+    lambda x: np.concatenate([x, x * np.float32(2)], axis=0)[: x.shape[0]],
+    lambda x: np.tile(x, (1, 2, 1, 1)),
+    lambda x: np.broadcast_to(x.mean((2, 3), keepdims=True), x.shape),
+    lambda x: ops.resize(x, (12, 10), mode="nearest"),
+    lambda x: np.where(x > 0, x, np.zeros_like(x)),
+    lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 0))),
+    lambda x: ops.softmax(x.reshape(x.shape[0], -1)),
+    lambda x: x.reshape(2 * x.shape[0], -1).max(1),
+]
+"""Functions of an array (N, 3, 6, 5) that compute the same for each sample, whatever N is."""
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_graph_matches_numpy_at_every_batch_size(function: Function) -> None:
+    batches(function, 3, 6, 5)
+
+
+def test_channels_last_network_keeps_one_transpose() -> None:
+    graph = batches(last, 6, 5, 3)
+    assert kinds(graph).count("Transpose") == 1
+    assert "Shape" not in kinds(graph)
+
+
+def test_shapes_keep_fixed_sizes() -> None:
+    graph = unified_batch(lambda x: x.reshape(x.shape[0], -1), 3, 4)
+    assert [d if isinstance(d, int) else d.name for d in graph.outputs[0].shape] == ["N", 12]
+    target = graph.ops[0].inputs[1]
+    assert target is not None
+    assert target.const is not None
+    assert target.const.tolist() == [0, 12]
+    graph = unified_batch(lambda x: x.reshape(-1, 2), 3, 4)
+    assert [d if isinstance(d, int) else d.name for d in graph.outputs[0].shape] == ["6*N", 2]
+
+
+def test_inferred_size_beside_the_batch_stays_inferred() -> None:
+    target = unified_batch(lambda x: ops.relu(x).reshape(x.shape[0], -1), 3, 4).ops[1].inputs[1]
+    assert target is not None and target.const is not None and target.const.tolist() == [0, 12]
+
+
+def test_multiple_of_the_batch_divides_back() -> None:
+    graph = unified_batch(lambda x: x.reshape(-1, 2), 3, 4)
+    assert graph.outputs[0].shape[0] // 6 is graph.inputs[0].shape[0]
+
+
+def test_input_without_batch_keeps_its_shape() -> None:
+    graph, _ = unified(lambda x, c: x * c, ("N", 3), (3,), first={"N": 2}, second={"N": 3})
+    assert graph.inputs[1].shape == (3,)
+    assert graph.inputs[0].shape[0] is graph.outputs[0].shape[0]
+
+
+H, W8 = {"H": 6, "W": 9}, {"H": 11, "W": 8}
+OTHERS: list[Any] = [{"H": h, "W": w} for h, w in ((3, 2), (7, 5), (8, 16), (13, 11), (40, 33))]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + np.arange(x.shape[0], dtype=np.float32)[:, None],
+        lambda x: x * np.linspace(0, 1, x.shape[1]).astype(np.float32),
+        lambda x: x[: x.shape[0] // 2 + 1, 1:],
+        lambda x: x[::-1, ::2],
+        lambda x: x[-1] + x[1],
+        lambda x: x.reshape(-1) * np.float32(x.shape[0] * 0.5),
+        lambda x: x / (x.shape[0] * x.shape[1]),
+        lambda x: x * int(x.shape[1] / 3 + 0.5),
+        lambda x: x + max(x.shape) + min(x.shape[0], 7),
+        lambda x: np.pad(x, ((0, -x.shape[0] % 4), (1, 0))),
+        lambda x: np.pad(x, 1, mode="edge"),
+        lambda x: np.concatenate([x, x[:, :2]], axis=1).sum(0),
+        lambda x: np.zeros((x.shape[1], x.shape[0]), np.float32) + x.T,
+        lambda x: np.repeat(x, 2, axis=0),
+        lambda x: np.tile(x, (2, 1)),
+        lambda x: x[:, np.arange(x.shape[1])[::-1]],
+        lambda x: np.where(np.arange(x.shape[1]) % 2 == 0, x, -x),
+        lambda x: np.ceil(x.shape[0] / 4) * x,
+        lambda x: x.mean(axis=0, keepdims=True) - x.max(),
+        lambda x: ops.resize(x[None, None], (x.shape[0] * 2, x.shape[1] * 2), mode="nearest")[0, 0],
+        lambda x: ops.resize(x[None, None], (2 * x.shape[0] - 1, 7), mode="linear", coordinates="align_corners"),
+        lambda x: ops.max_pool(x[None, None], 3, strides=2, pads=1, ceil_mode=True)[0, 0],
+        lambda x: ops.average_pool(x[None, None], 2, strides=2, ceil_mode=True)[0, 0],
+        lambda x: ops.conv(x[None, None], KERNEL, strides=2, pads=[x.shape[0] % 2, 1, 1, 1]),
+    ],
+)
+def test_graph_matches_numpy_at_sizes_that_were_not_traced(function: Function) -> None:
+    check_sizes(function, ("H", "W"), first=H, second=W8, others=OTHERS)
+
+
+def test_writes_into_new_array_of_open_size() -> None:
+    def function(x: Any) -> Any:
+        out = np.zeros((x.shape[0] + 2, x.shape[1]), np.float32)
+        out[1:-1] = x
+        out[0, ::2] = 1
+        return out
+
+    check_sizes(function, ("H", "W"), first=H, second=W8, others=OTHERS)
+
+
+def test_sum_and_multiple_of_names_are_sizes() -> None:
+    others: list[Any] = [{"h": 2}, {"h": 5}]
+    graph = check_sizes(
+        lambda x, y: x.reshape(-1, 4).sum(0) + y[:4],
+        ("4*h", 3),
+        ("h + 3",),
+        first={"h": 3},
+        second={"h": 4},
+        others=others,
+    )
+    assert [d.name for d in (graph.inputs[0].shape[0], graph.inputs[1].shape[0])] == ["4*h", "h + 3"]
+
+
+def test_comparison_of_size_is_guard() -> None:
+    def function(x: Any) -> Any:
+        return x if x.shape[0] == x.shape[1] - 3 else -x
+
+    assert unified(function, ("H", "W"), first=H, second={"H": 8, "W": 11})[1] == ["H == W - 3"]
+
+
+def test_least_size_narrows_range() -> None:
+    (a, _), ranges = traces(lambda x: x[2:] + (0 if x.shape[0] >= 5 else 1), [("H",)], {"H": 6}, {"H": 9})
+    assert a.guards == ()
+    assert ranges == {"H": (5, 2**31 - 1)}
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda x: ops.relu(x) if x.shape[0] == 2 else np.exp(x), "operators Relu and Exp"),
+        (lambda x: x if x.shape[0] == 2 else np.exp(x), "operators nothing and Exp"),
+        (lambda x: ops.leaky_relu(x, 0.1 * x.shape[0]), "LeakyRelu with alpha=0.2, then with alpha="),
+        (
+            lambda x: x * pinned(x.shape[0]),
+            "a constant is [2.0], then [3.0]. It was computed from a size as a plain",
+        ),
+        (lambda x: np.concatenate([x] * x.shape[0]), "Concat of 2 arrays, then of 3"),
+    ],
+)
+def test_dependence_on_the_batch_size_is_refused(function: Function, text: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        unified_batch(function, 4)
+    assert text in str(caught.value)
