@@ -62,11 +62,7 @@ family(
         "ReduceMin": (_by(np.min), "the minimum over the given axes", "ReduceMin-1"),
         "ReduceL1": (_norm1, "the sum of absolute values over the given axes", "ReduceL1-4"),
         "ReduceL2": (_norm2, "the square root of the sum of squares over the given axes", "ReduceL2-4"),
-        "ReduceLogicalAnd": (
-            _by(np.all),
-            "whether all elements along the given axes are true",
-            "ReduceLogicalAnd-1",
-        ),
+        "ReduceLogicalAnd": (_by(np.all), "whether all elements along the axes are true", "ReduceLogicalAnd-1"),
         "ReduceLogicalOr": (_by(np.any), "whether any element along the axes is true", "ReduceLogicalOr-1"),
     },
     Reduction,
