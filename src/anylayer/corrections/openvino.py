@@ -146,10 +146,11 @@ def _extreme(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Where", [beyond, new.constant(np.array(sign * np.inf, out.dtype)), extreme])
 
 
-_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-
-
-@correction("openvino", *(f"Reduce{name}" for name in _REDUCTIONS))
+@correction(
+    "openvino",
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
+    *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
+)
 def _reduced(new: Corrector, o: Op) -> list[Value] | None:
     """Remove the reduced axis of three by Squeeze: OpenVINO applies a following constant per column per row."""
     x, out = o.inputs[0], o.outputs[0]
