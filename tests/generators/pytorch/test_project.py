@@ -126,6 +126,30 @@ def test_module_takes_other_batch_sizes_and_trains(tmp_path: Path) -> None:
 
 
 @needs_torch
+def test_other_sizes_are_refused_when_the_module_runs(tmp_path: Path) -> None:
+    import torch
+
+    read(tmp_path).generate("pytorch", tmp_path / "project", test=False)
+    module = load(tmp_path / "project")
+    for shape in ((1, 2, 6, 9), (1, 3, 6, 8), (2, 6, 8)):
+        with pytest.raises(ValueError, match=r"input data must have the shape \(None, 2, 6, 8\), got"):
+            module(torch.zeros(shape))
+    read(tmp_path, cls=PerSample).generate("pytorch", tmp_path / "one", test=False)
+    with pytest.raises(ValueError, match=r"must have the shape \(1, 2, 6, 8\), got \(4, 2, 6, 8\)"):
+        load(tmp_path / "one")(torch.zeros(4, 2, 6, 8))
+
+
+def test_names_of_files_do_not_become_code(tmp_path: Path) -> None:
+    model, layers = tmp_path / "a\nimport os #.prototxt", tmp_path / "b\nimport os #.py"
+    model.write_text(NET)
+    source = "import numpy as np\n\n\nclass Mine:\n    def __init__(self, params, blobs):\n        pass\n\n"
+    layers.write_text(source + "    def forward(self, inputs):\n        return [np.abs(inputs[0])]\n")
+    anylayer.read(model, layers=[f"Mine={layers}:Mine"]).fill(1).generate("pytorch", tmp_path / "p", test=False)
+    tree = ast.parse((tmp_path / "p" / "model.py").read_text())
+    assert "os" not in [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
+
+
+@needs_torch
 @pytest.mark.filterwarnings("ignore")
 def test_torch_exports_the_module_with_a_free_batch(tmp_path: Path) -> None:
     import torch
@@ -262,6 +286,8 @@ def test_names_from_files_do_not_become_code(attack: Path, tmp_path: Path) -> No
     nodes = list(ast.walk(tree))
     imports = [ast.unparse(n) for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom))]
     assert sorted(imports) == IMPORTS
+    known = {"torch", "nn", "F", "self", "super", "Path", "load_file", "network"}
+    known |= {"any", "len", "tuple", "x", "zip", "ValueError"}  # of the function that checks the input's shape
     own = {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     for node in nodes:
         if isinstance(node, ast.Call):
@@ -269,7 +295,7 @@ def test_names_from_files_do_not_become_code(attack: Path, tmp_path: Path) -> No
             while isinstance(called, (ast.Attribute, ast.Call)):
                 called = called.value if isinstance(called, ast.Attribute) else called.func
             assert isinstance(called, ast.Name)
-            assert called.id in {"torch", "nn", "F", "self", "super", "Path", "load_file", "network", *own}
+            assert called.id in known | own
     top = {type(n) for n in tree.body}
     assert top <= {ast.Expr, ast.Import, ast.ImportFrom, ast.Assign, ast.FunctionDef, ast.ClassDef}
     assert all(isinstance(n.value, ast.Constant) for n in tree.body if isinstance(n, ast.Expr))

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 HELPERS = {
+    "expect_shape": """
+# Raise ValueError for an input of other sizes than those that this code is for; None stands for any size
+def expect_shape(name: str, x: Tensor, shape: tuple[int | None, ...]) -> None:
+    if x.dim() != len(shape) or any(want not in (None, got) for want, got in zip(shape, x.shape, strict=True)):
+        raise ValueError(f"input {name} must have the shape {shape}, got {tuple(x.shape)}; generate code for it")
+""",
     "non_max_suppression": """
 # Keep the best boxes of each class that do not overlap a better one
 def non_max_suppression(boxes: Tensor, scores: Tensor, limit: int, overlap: float, least: float) -> Tensor:

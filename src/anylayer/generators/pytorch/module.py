@@ -25,7 +25,7 @@ from anylayer.generators.pytorch.code import (
 from anylayer.generators.pytorch.helpers import HELPERS
 from anylayer.generators.pytorch.operators import HANDLERS, UNREAD
 from anylayer.generators.pytorch.recognize import recognized
-from anylayer.graph import Graph, Op
+from anylayer.graph import Graph, Op, Value
 from anylayer.graph.sizes import Dim
 from anylayer.network import Array, TensorType
 from anylayer.source import Source, TracedNode
@@ -86,6 +86,8 @@ class _Module:
         arguments = [self.code.new(v.name) for v in graph.inputs]
         self.code.known.update(zip(graph.inputs, arguments))
         self.code.producers = graph.producers
+        for value, argument in zip(graph.inputs, arguments):
+            self.code.line(self.expected(value, argument))
         self.bind_batch(graph, arguments)
         live = _live(graph)
         self.code.last_use = {v: i for i, op in enumerate(live) for v in op.inputs if v is not None}
@@ -98,6 +100,11 @@ class _Module:
             results = [self.code.tensor(v) for v in graph.outputs]
         self.code.finish(results)
         return Written(self.text(name, arguments, len(results)), name, self.attributes.state)
+
+    def expected(self, value: Value, argument: str) -> str:
+        """Return the check of an input's shape. The sizes of a trace are numbers in the code of layers."""
+        sizes = in_tuple("None" if isinstance(d, Dim) else str(int(d)) for d in value.shape)
+        return f"{self.code.helper('expect_shape')}({value.name!a}, {argument}, {sizes})"
 
     def bind_batch(self, graph: Graph, arguments: Sequence[str]) -> None:
         """Let `n` be the batch size where it is symbolic."""
