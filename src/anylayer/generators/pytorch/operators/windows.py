@@ -223,14 +223,8 @@ def _resize(code: Code, op: Op) -> str:
     if planar and mode == "nearest" and all(_repeats(cells, x.shape[a]) for a, (cells, _) in taps.items()):
         return f'F.interpolate({code.tensor(x)}, {size}, mode="nearest")'
     halves = all(math.frexp(y.shape[a] / x.shape[a])[0] == 0.5 for a in axes)
-    if (
-        planar
-        and mode == "linear"
-        and rule == "half_pixel"
-        and halves
-        and not scales
-        and not given.get("antialias")
-    ):
+    exact = rule == "half_pixel" and halves and not scales and not given.get("antialias")
+    if planar and mode == "linear" and exact:
         return f'F.interpolate({code.tensor(x)}, {size}, mode="bilinear")'
     text = code.tensor(x)
     for axis, (cells, weights) in taps.items():
