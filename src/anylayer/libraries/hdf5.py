@@ -80,15 +80,15 @@ def _read(function: Callable[[], T]) -> T:
             return function()
     except AnyLayerError:
         raise
-    except AssertionError:
-        rule = (
-            "a part of it is damaged, or a link leads to another file, which is not followed, or its arrays have "
-            f"the layout of libver='latest'; {_REMEDY}"
-        )
-        raise FileError(f"this is not a readable HDF5 file: {rule}") from None
     except NotImplementedError as error:
         raise FileError(f"this is not a readable HDF5 file: {error!s:.200}") from error
     except Exception as error:
+        if isinstance(error, AssertionError) or "layout class" in str(error):
+            rule = (
+                "a part of it is damaged, or a link leads to another file, which is not followed, or its arrays "
+                f"have the layout of libver='latest'; {_REMEDY}"
+            )
+            raise FileError(f"this is not a readable HDF5 file: {rule}") from None
         raise FileError("this is not a readable HDF5 file: its structure is damaged") from error
 
 
