@@ -11,6 +11,7 @@ import pytest
 
 import anylayer
 from anylayer.compile import comparison
+from tests.engine_names import GENERAL
 
 NET = """
 name: "net" input: "x" input_shape { dim: 8 dim: 16 }
@@ -90,3 +91,24 @@ def test_nan_on_noise_is_named(tmp_path: Path) -> None:
     message = r"output 0 of forward on noise .*\(other values are NaN\): engines do not promise NumPy's NaN"
     with pytest.warns(UserWarning, match=message):
         anylayer.read(path, layers={"Loop": Largest}).compile(engine="onnxruntime")
+
+
+class Halved:
+    """Rounds to float16 on the way, which some engines leave out."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def forward(self, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        return [np.log1p(np.abs(inputs[0]).astype(np.float16)).astype(np.float32)]
+
+
+@pytest.mark.parametrize("engine", GENERAL)
+def test_rounding_of_float16_on_the_way_is_no_difference(tmp_path: Path, engine: str) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text(NET)
+    model = anylayer.read(path, layers={"Loop": Halved}).compile(engine)
+    assert not model.host_calls
+    x = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
+    want = np.log1p(np.abs(x).astype(np.float16)).astype(np.float32)
+    assert np.allclose(model(x)["y"], want, rtol=0, atol=2e-3 * want.max())

@@ -339,3 +339,40 @@ def test_range_that_leads_to_its_limit_is_not_corrected() -> None:
 def test_constant_after_a_reduction_of_three_axes(then: Any, reduce: Any, axis: int) -> None:
     x = noise(4, 4, 4)
     same(run("openvino", lambda x: then(reduce(x, axis=axis)), x)[0], then(reduce(x, axis=axis)))
+
+
+def test_col2im_of_computed_sizes_is_refused() -> None:
+    def function(x: Any, image: Any, block: Any) -> Any:
+        return record("Col2Im", [x, image, block], (1, 1, 5, 5), np.float32)
+
+    sizes = np.array([5, 5]), np.array([1, 5])
+    with pytest.raises(
+        EngineError, match="'Col2Im' is computed wrongly by this engine: a size that is not a positive"
+    ):
+        run("openvino", function, noise(1, 5, 5), *sizes)
+    (got,) = run("openvino", lambda x: function(x, *sizes), noise(1, 5, 5))
+    assert np.array_equal(got, noise(1, 5, 5).transpose(0, 2, 1).reshape(1, 1, 5, 5))
+
+
+def test_slice_by_a_computed_step_of_0_is_refused() -> None:
+    def function(x: Any, steps: Any) -> Any:
+        limits = np.array([0, 0]), np.array([3, 4]), np.array([0, 1])
+        return record("Slice", [x, *limits, steps], (Dim("n", 3), Dim("m", 4)), np.float32)
+
+    x = noise(3, 4)
+    assert np.array_equal(run("openvino", function, x, np.array([2, 1]))[0], x[::2])
+    with pytest.raises(EngineError, match=r"'Slice': a step must not be 0"):
+        run("openvino", function, x, np.array([1, 0]))
+
+
+def test_expand_to_a_computed_shape_is_checked() -> None:
+    def function(x: Any, shape: Any) -> Any:
+        return record("Expand", [x, shape], (Dim("a", 9), Dim("b", 9), Dim("c", 9)), np.float32)
+
+    x = noise(3, 1)
+    for shape in ((2, 3, 4), (1, 1, 1), (2, 1, 5)):
+        want = x * np.ones(shape, np.float32)
+        assert np.array_equal(run("openvino", function, x, np.array(shape))[0], want)
+    for shape in ((0, 0, 0), (2, 2, 4), (2, 3, -1)):
+        with pytest.raises(EngineError, match=r"'Expand': x of shape \[3, 1\] does not broadcast to the shape"):
+            run("openvino", function, x, np.array(shape))

@@ -45,8 +45,9 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
         kind, text = kind_and_text(error)
         raise TraceError(f"forward raises {kind} on noise: {text}") from error
     program = compiler(body)
+    half = any(v.dtype == np.float16 for o in body.ops for v in o.outputs)
     for i, (got, array) in enumerate(zip(program(inputs), want)):
-        how = difference(got, array)
+        how = difference(got, array, half=half)
         if how:
             cause = "engines do not promise NumPy's NaN" if how == _NAN else "it depends on more than its inputs"
             raise TraceError(f"output {i} of forward on noise differs from what was recorded ({how}): {cause}")
@@ -54,11 +55,11 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
         _need_speed(body, program, forward, inputs)
 
 
-def difference(got: Array, want: Array) -> str:
+def difference(got: Array, want: Array, *, half: bool = False) -> str:
     """Return how the engine's output differs from NumPy's beyond rounding. "" where it does not.
 
     The tolerance of floats is 1e-4 of the largest value, and 1e-2 for float16. Of integers and booleans, which
-    rounding may change, one in a thousand may differ.
+    rounding may change, one in a thousand may differ. `half` tells whether values on the way are float16.
     """
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"
@@ -69,7 +70,8 @@ def difference(got: Array, want: Array) -> str:
     if not np.array_equal(np.isnan(got), np.isnan(want)):
         return _NAN
     error, scale = largest_error(got[finite], want[finite]), scale_of(want)
-    return f"by {error:.3g} of {scale:.3g}" if error > tolerance_for(want.dtype, deep=True) * scale else ""
+    tolerance = tolerance_for(np.dtype(np.float16) if half else want.dtype, deep=True)
+    return f"by {error:.3g} of {scale:.3g}" if error > tolerance * scale else ""
 
 
 def _need_speed(body: Graph, program: ArrayFunction, forward: ArrayFunction, inputs: Sequence[Array]) -> None:

@@ -11,7 +11,9 @@ from anylayer import ops
 from anylayer.corrections._machinery import Corrector, correction, refused, respelled
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import gathered, reduced_axes
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array
+from anylayer.tracing import trace
 
 _ACTIVATIONS = frozenset(("Sigmoid", "Tanh", "Relu"))
 
@@ -229,6 +231,49 @@ def _leads_to_limit(new: Corrector, dtype: np.dtype[Any]) -> bool:
     start, limit, delta = (new.interval(i) for i in range(3))
     rises = delta[0] > 0 and start[1] <= limit[0]
     return dtype.kind != "f" and (rises or (delta[1] < 0 and start[0] >= limit[1]))
+
+
+@correction("openvino", "Col2Im")
+def _col2im(new: Corrector, o: Op) -> list[Value] | None:
+    """Refuse Col2Im with computed sizes: a size of 0 ends the process."""
+    sizes = [v for v in o.inputs[1:] if v is not None]
+    if any(v.const is None or (v.const < 1).any() for v in sizes):
+        raise refused(o, "a size that is not a positive constant ends the process")
+    return None
+
+
+@correction("openvino", "Slice")
+def _slice(new: Corrector, o: Op) -> list[Value] | None:
+    """Check computed steps: for a step of 0 OpenVINO computes a wrong size, and a later network can crash."""
+    steps = o.inputs[4] if len(o.inputs) > 4 else None
+    if steps is None or steps.const is not None:
+        return None
+    zero, one = (new.constant(np.array(number, steps.dtype)) for number in (0, 1))
+    bad = new.step(o, "Equal", [steps, zero], steps.shape, bool)
+    if new.checking:
+        new.check(o, bad, "a step must not be 0")
+    steps = new.step(o, "Where", [bad, one, steps], steps.shape, steps.dtype)
+    return new.emit(o, "Slice", [*o.inputs[:4], steps], **o.attrs)
+
+
+@correction("openvino", "Expand")
+def _expand(new: Corrector, o: Op) -> list[Value] | None:
+    """Check a computed shape: for one that x does not broadcast to, a later network can crash."""
+    x, wanted = o.inputs
+    if x is None or wanted is None or wanted.const is not None or not is_static((*x.shape, *wanted.shape)):
+        return None
+    rank = wanted.shape[0]
+    sizes = np.array([*[1] * rank, *x.shape][len(x.shape) :][-rank:] if rank else [], wanted.dtype)
+
+    def suits(shape: Array) -> Any:
+        return (shape == sizes) | (shape == 1) | ((sizes == 1) & (shape >= 0))
+
+    good = new.graph.inline(trace(lambda arrays: [suits(arrays[0])], [wanted.type]), [wanted], scope=o.scope)[0]
+    if new.checking:
+        bad = new.step(o, "Not", [good], wanted.shape, bool)
+        new.check(o, bad, f"x of shape {list(x.shape)} does not broadcast to the shape")
+    safe = new.step(o, "Where", [good, wanted, new.constant(sizes)], wanted.shape, wanted.dtype)
+    return new.emit(o, "Expand", [x, safe], **o.attrs)
 
 
 @correction("openvino", "RoiAlign")
