@@ -182,6 +182,21 @@ def test_free_layer_has_the_shapes_of_the_file(tmp_path: Path) -> None:
     assert assume_free(net, {type_: None}).compile("onnxruntime")({"x": X})["y"].shape == (3, 5)
 
 
+def test_dynamic_size_of_a_free_layer_is_its_maximum(tmp_path: Path) -> None:
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("NonZero", ["x"], ["y"], name="where")],
+        "n",
+        [info("x", onnx.TensorProto.FLOAT, (2, 3))],
+        [info("y", onnx.TensorProto.INT64, (2, None))],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, tmp_path / "n.onnx")
+    net = assume_free(anylayer.read(tmp_path / "n.onnx"), {"NonZero": None})
+    out = net.compile("onnxruntime")({"x": np.ones((2, 3), np.float32)})["y"]
+    assert (out.shape, out.dtype) == ((2, 6), np.int64)
+
+
 def test_free_layer_has_the_shapes_of_the_ports_of_an_ir_of_2018(tmp_path: Path) -> None:
     ir = Ir()
     ir.input("x", 1, 4, 32, 32)

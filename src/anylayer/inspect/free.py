@@ -104,11 +104,14 @@ class FreeType:
         return FreeLayer(node, [TensorType(shape, own) for shape in shapes])
 
     def _found(self, node: Node, types: Sequence[TensorType]) -> list[TensorType]:
-        """Return the output types that the layer's class tells, or else the file."""
+        """Return the output types that the class or else the file tells. A dynamic size is its maximum."""
         network = self._network
         inputs: dict[str, TensorType | None] = {**network.inputs, **dict(zip(node.inputs, types))}
         (traced,) = trace_nodes(network, [node], {node.type: self._known}, inputs, lenient=True)
-        found = [t for t in traced.outputs if t is not None]
+        known = [t for t in traced.outputs if t is not None]
+        found = [
+            TensorType(tuple(d if isinstance(d, int) else d.maximum for d in t.shape), t.dtype) for t in known
+        ]
         if len(found) < len(node.outputs):
             t = node.type
             python = f"assume_free(net, {{'{t}': [(1, 64, 28, 28)]}}), or '{SAME}' for the shape of the input"
