@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer.errors import need
+from anylayer.graph.symbolic import symbolic_shape
 from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import integer, need_room
@@ -95,6 +96,13 @@ def _one_class(overlaps: _Overlaps, scores: Array, kept: int, least: float | Non
     return found
 
 
+def _points(scores: Array) -> Array:
+    """Return boxes of zeros for scores (N, C, P) with symbolic sizes, with a last size that OpenVINO can infer."""
+    first = scores[:, 0]
+    zeros = ((first > 0) & (first <= 0)).astype(scores.dtype)
+    return np.stack([zeros] * 4, axis=-1)
+
+
 @nms.form
 def _(
     boxes: Array, scores: Array, *, max_per_class: int, iou_threshold: float, score_threshold: float | None = None
@@ -105,7 +113,7 @@ def _(
     """
     kept, rows_max = _check(boxes, scores, max_per_class, iou_threshold)
     if iou_threshold >= 1:  # OpenVINO computes more than 1 for equal boxes; boxes without area overlap nothing
-        boxes = np.zeros(boxes.shape, boxes.dtype)
+        boxes = _points(scores) if symbolic_shape(scores.shape) else np.zeros(boxes.shape, boxes.dtype)
     inputs = [boxes, scores, np.array([kept]), np.array([iou_threshold], np.float32)]
     if score_threshold is not None:
         inputs.append(np.array([score_threshold], np.float32))

@@ -15,7 +15,7 @@ from anylayer.graph.symbolic import extreme, is_symbolic, is_zero, same, symboli
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import BOOL, I8
-from anylayer.tracing.primitives import cast, is_constant
+from anylayer.tracing.primitives import as_array, cast, is_constant
 
 _OUTSIDE = np.int64(2**31 - 1)
 """A position outside every array: an array has at most 2^31 elements."""
@@ -239,6 +239,6 @@ def flat_index(indices: Sequence[Array], sizes: Sequence[int]) -> Array:
                 away = (p < -size) | (p >= size)
                 outside = away if outside is None else outside | away
             p = p if low >= 0 else p % size
-        term = p if same(stride, 1) else p * stride
+        term = p if same(stride, 1) else p * as_array(stride, I8)
         total = term if total is None else total + term
     return total if outside is None else np.where(outside, _OUTSIDE, total)

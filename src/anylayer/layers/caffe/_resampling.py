@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need
-from anylayer.graph.symbolic import plain
+from anylayer.graph.symbolic import is_symbolic, plain
 from anylayer.network import Array
 
 LARGEST_SIDE = 1 << 15
@@ -76,6 +76,8 @@ def repeat_pixels(x: Any, tall: int, wide: int) -> Any:
 
 def _exact(size: int, times: int) -> bool:
     """Return whether engines that use a float32 factor select pixel i // times for every i."""
+    if is_symbolic(size):
+        return times & (times - 1) == 0
     i = np.arange(size * times)
     by_factor = np.floor(i.astype(np.float32) * (np.float32(1) / np.float32(times)))
     return bool((by_factor == i // times).all())
