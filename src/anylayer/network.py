@@ -7,8 +7,9 @@ place, the last version of the blob keeps its name, and each earlier version is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -147,6 +148,19 @@ class Preprocess:
     gray: bool = False
 
 
+class ChecksSizes(Protocol):
+    """The conditions that a file states on the sizes of its inputs, and the names of these sizes."""
+
+    @property
+    def shapes(self) -> Mapping[str, Sequence[str]]: ...
+
+    @property
+    def conditions(self) -> Sequence[str]: ...
+
+    def check(self, types: Mapping[str, TensorType | None]) -> None:
+        """Raise InputError for shapes that do not fulfil the conditions."""
+
+
 @dataclass(slots=True)
 class Network:
     """A network as a reader returns it.
@@ -163,7 +177,8 @@ class Network:
     None; float32 by default. `layouts` holds the order of axes of inputs that take images, "NHWC" or "NCHW"; NCHW
     by default. `fields` are the fields of a layer (layer.Field) that a schema given with the network (--proto)
     declares, by name. `declared` holds the types that the file states for values of layers (ONNX: value_info;
-    OpenVINO: ports). They hold for the file's own input types.
+    OpenVINO: ports). They hold for the file's own input types. `sizes` checks the shapes of the inputs, where the
+    file states conditions on its open sizes.
     """
 
     name: str
@@ -183,6 +198,7 @@ class Network:
     layouts: dict[str, str] = field(default_factory=dict)
     fields: dict[str, Any] = field(default_factory=dict)
     declared: dict[str, TensorType] = field(default_factory=dict)
+    sizes: ChecksSizes | None = None
 
 
 @dataclass(slots=True)

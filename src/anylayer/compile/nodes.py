@@ -73,6 +73,8 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[int]] | None) ->
         for name, type_ in types.items():
             if type_ is not None:
                 need_countable(type_.shape, f"input '{name}'", InputError)
+        if network.sizes is not None:
+            network.sizes.check(types)
     return types
 
 

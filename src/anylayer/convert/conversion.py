@@ -13,7 +13,7 @@ from anylayer.convert.job import Job
 from anylayer.convert.verification import Open, OutputCheck, Verification, opener, tolerance_of, weak_checks
 from anylayer.errors import EngineError, FileError, InputError, need, need_name, within, writing
 from anylayer.network import Array, Network
-from anylayer.source import Written
+from anylayer.source import Source, Written
 from anylayer.writers import Writer
 
 Prove = Callable[[Written], None]
@@ -91,7 +91,8 @@ def convert(
                 with within(job.network.source):
                     raise
             _keep_source(job.network, path.parent, written)
-            done = Conversion(format, [path.parent / f.name for f in written.files], notes=list(written.notes))
+            notes = [*written.notes, *_conditions(source)]
+            done = Conversion(format, [path.parent / f.name for f in written.files], notes=notes)
             if inputs:
                 prove(written)
             if not inputs:
@@ -109,6 +110,12 @@ def convert(
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     return done
+
+
+def _conditions(source: Source) -> list[str]:
+    """Return a note on the conditions that open sizes must fulfil, if there are any."""
+    found = source.sizes.conditions() if source.sizes is not None else []
+    return [f"the sizes must fulfil: {'; '.join(found)}"] if found else []
 
 
 def _temporary_folder(path: Path) -> Path:

@@ -59,9 +59,13 @@ class Job:
             sizes = replace(self.sizes, guards=tuple(a.guards), ranges=a.ranges)
             with at(self.network.source):
                 other = second_sizes(sizes, dict(a.symbols))
-            _, b = self._trace(replace(sizes, guards=()), outputs, other)
+            _, b = self._trace(self.sizes, outputs, other)
         guards, traced = tuple(dict.fromkeys((*a.guards, *b.guards))), (a.symbols, b.symbols)
-        sizes = replace(sizes, guards=guards, ranges=b.ranges, traced=traced)
+        ranges = {
+            name: (max(low, b.ranges[name][0]), min(high, b.ranges[name][1]))
+            for name, (low, high) in a.ranges.items()
+        }
+        sizes = replace(sizes, guards=guards, ranges=ranges, traced=traced)
         with at(self.network.source):
             graph = for_every_size(a, b, sizes.ranges, simplified=not self.by_node)
         inputs = {v.name: v.type for v in graph.inputs}

@@ -143,6 +143,31 @@ def symbolic_trace(ranges: Ranges) -> Iterator[SymbolicTrace]:
         current_trace.reset(token)
 
 
+def copied_state(trace: SymbolicTrace) -> SymbolicTrace:
+    """Return a trace with the same ranges, guards and facts."""
+    return SymbolicTrace(dict(trace.ranges), dict(trace.guards), list(trace.facts))
+
+
+@contextmanager
+def repeated_trace() -> Iterator[Callable[[], None]]:
+    """Let code that is traced several times record the same each time.
+
+    Yields a function to call before each repetition: the symbolic trace, if there is one, then knows what it knew
+    at the beginning of the context. What the last repetition records is kept.
+    """
+    trace = current_trace.get()
+    if trace is None:
+        yield lambda: None
+        return
+    start = copied_state(trace)
+
+    def restart() -> None:
+        state = copied_state(start)
+        trace.ranges, trace.guards, trace.facts = state.ranges, state.guards, state.facts
+
+    yield restart
+
+
 def traces_symbolically() -> bool:
     """Return whether a network is being traced with symbolic sizes."""
     return current_trace.get() is not None

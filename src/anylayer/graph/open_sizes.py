@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import InputError, need
+from anylayer.graph.conditions import evaluate
 from anylayer.graph.expressions import LARGEST, Expression, constant, symbol
 from anylayer.graph.guards import Guard
 from anylayer.graph.symbolic import new_size
@@ -48,6 +50,10 @@ class OpenSizes:
                 found.append(f"{name} >= {low}")
         return [*found, *map(str, self.guards)]
 
+    def stated(self) -> StatedSizes:
+        """Return what a file states about these sizes."""
+        return StatedSizes({n: tuple(map(str, s)) for n, s in self.shapes.items()}, tuple(self.conditions()))
+
     @property
     def symbols(self) -> list[str]:
         """The names of the symbols, in the order in which they occur."""
@@ -74,6 +80,64 @@ class OpenSizes:
             dtype = known.dtype if known is not None else np.dtype(np.float32)
             found[name] = TensorType(tuple(e.value(symbols) for e in shape), dtype)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class StatedSizes:
+    """What a written file states about its open sizes: the sizes of each input and the conditions, as text."""
+
+    shapes: Mapping[str, Sequence[str]]
+    conditions: Sequence[str]
+
+    def to_json(self) -> str:
+        """Return the statement as the text of a file's metadata."""
+        return json.dumps(
+            {"shapes": {n: list(s) for n, s in self.shapes.items()}, "conditions": list(self.conditions)}
+        )
+
+    @staticmethod
+    def from_json(text: str) -> StatedSizes | None:
+        """Return the statement in a file's metadata, or None where it is damaged."""
+        try:
+            found: Any = json.loads(text) if len(text) <= _LONGEST else None
+            shapes = {str(n): tuple(map(str, s)) for n, s in found["shapes"].items()}
+            return StatedSizes(shapes, tuple(map(str, found["conditions"])))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None
+
+    def check(self, types: Mapping[str, TensorType | None]) -> None:
+        """Raise InputError for shapes of inputs that do not fulfil the conditions.
+
+        A condition that this version does not understand is not checked.
+        """
+        symbols: dict[str, int] = {}
+        for name, shape in self.shapes.items():
+            known = types.get(name)
+            if known is None or len(known.shape) != len(shape):
+                continue
+            for text, d in zip(shape, known.shape):
+                e = _parsed(text)
+                only = next(iter(e.symbols), "") if e is not None else ""
+                found = solved(e, only) if e is not None and only else None
+                if found is None:
+                    continue
+                value, rest = divmod(d - found[1], found[0])
+                need(rest == 0 and value >= 0, f"input '{name}': a size must be {text}, got {d}", InputError)
+                need(
+                    symbols.setdefault(only, value) == value,
+                    f"input '{name}': {only} is {symbols[only]} at another size, so {text} must not be {d}",
+                    InputError,
+                )
+        for condition in self.conditions:
+            if evaluate(condition, symbols) is False:
+                sizes = ", ".join(f"{n} = {v}" for n, v in symbols.items())
+                raise InputError(f"the file allows only sizes with {condition}, got {sizes}")
+
+
+SIZES = "anylayer.sizes"
+"""The key of the statement in a file's metadata."""
+_LONGEST = 100_000
+"""The most characters of a statement that are read."""
 
 
 def parse_sizes(shapes: Mapping[str, Sequence[Any]]) -> OpenSizes | None:

@@ -114,11 +114,13 @@ class FreeType:
         ]
         if len(found) < len(node.outputs):
             t = node.type
-            python = f"assume_free(net, {{'{t}': [(1, 64, 28, 28)]}}), or '{SAME}' for the shape of the input"
-            option = f"--assume-free {t}=1,64,28,28, or {t}={SAME} for the shape of the input"
+            remedy = wording(
+                f"assume_free(net, {{'{t}': [(1, 64, 28, 28)]}}), or '{SAME}' for the shape of the input",
+                f"--assume-free {t}=1,64,28,28, or {t}={SAME} for the shape of the input",
+            )
             raise LayerError(
                 "is assumed free, but neither a class with getMemoryShapes nor the file tells the shapes of its "
-                f"outputs. Give them: {wording(python, option)}"
+                f"outputs. Give them: {remedy}"
             )
         return found
 

@@ -36,8 +36,9 @@ def is_library(source: object) -> bool:
 
 
 def is_configuration(source: object) -> bool:
-    """Return whether a file is named like a configuration of OpenCL kernels."""
-    return str(source).lower().endswith(".xml")
+    """Return whether a file is named like a configuration of OpenCL kernels, and not like one of Model Optimizer."""
+    name = Path(str(source)).name.lower()
+    return name.endswith(".xml") and name != "customlayersmapping.xml"
 
 
 def split(sources: Any) -> tuple[list[Any] | Mapping[str, Any], list[str]]:

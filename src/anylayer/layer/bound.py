@@ -24,6 +24,7 @@ from anylayer.errors import (
     need,
     wording,
 )
+from anylayer.graph.symbolic import plain
 from anylayer.layer.contract import Layer
 from anylayer.layer.exclusive import exclusive
 from anylayer.layer.opencv import METHODS, Made, make, opencv_params, require_numbers
@@ -275,7 +276,7 @@ class Bound:
             if not self.definition.built_in:
                 require_numbers(output, i)
             shape = None if self.declared is None else self.declared[i]
-            if shape is not None and tuple(output.shape) != shape:
+            if shape is not None and plain(output.shape) != shape:  # a symbolic size as its number
                 raise LayerError(f"output {i} has shape {tuple(output.shape)}, getMemoryShapes declares {shape}")
             if self.dtype is not None and output.dtype != self.dtype:
                 if not self.definition.typed:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
-from anylayer.graph.guards import traces_symbolically
+from anylayer.graph.guards import repeated_trace, traces_symbolically
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import place_of_error, refusal
 from anylayer.graph.sized import elements_of
@@ -42,8 +42,8 @@ def trace_checked(
     function raises.
     """
     if traces_symbolically():  # plain NumPy would turn the sizes into numbers
-        with substitute_numpy() as globals_of:
-            return _trace_twice(function, types, prefix, _OPERATOR_LIMIT, subject, globals_of)
+        with substitute_numpy() as globals_of, repeated_trace() as restart:
+            return _trace_twice(function, types, prefix, _OPERATOR_LIMIT, subject, globals_of, restart)
     try:
         return _trace_twice(function, types, prefix, None, subject)
     except TraceError as error:
@@ -71,10 +71,12 @@ def _trace_twice(
     limit: int | None,
     subject: Callable[[], Any] | None,
     globals_of: Callable[[dict[str, Any]], dict[str, Any]] = lambda space: space,
+    restart: Callable[[], None] = lambda: None,
 ) -> Graph:
     graph = _trace_once(function, types, prefix, limit)
     reach = Reach(function if subject is None else subject(), globals_of)
     before = Snapshot(reach)
+    restart()
     _require_same(graph, _trace_once(function, types, prefix, limit))
     after = Snapshot(reach)
     if reach.unseeded is not None:
@@ -93,6 +95,7 @@ def _trace_twice(
         return graph
     if any(name not in after.holders for name in names):
         raise state_refusal(next(name for name in names if name not in after.holders))
+    restart()
     with replace_counters(after, names):
         _require_same(graph, _trace_once(function, types, prefix, limit))
     return graph

@@ -221,7 +221,7 @@ def test_exclusive_options_are_refused(tmp_path: Path) -> None:
 
 
 def test_symbolic_batch_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Caffe's files have fixed sizes: give batch a number"):
+    with pytest.raises(InputError, match="Caffe's files have fixed sizes: give each size a number"):
         network(tmp_path).fill().write(tmp_path / "net.prototxt", batch="N")
     network(tmp_path).fill().write(tmp_path / "net.prototxt", batch=3)
     assert anylayer.read(tmp_path / "net.prototxt").inputs["data"].shape == (3, 4, 6, 5)

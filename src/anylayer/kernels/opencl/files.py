@@ -92,6 +92,6 @@ class Settings:
             except ModuleNotFoundError as error:
                 if error.name != "pyopencl":
                     raise
-                raise EngineError("OpenCL kernels need pyopencl: pip install 'anylayer[opencl]'") from None
+                raise EngineError("OpenCL kernels need pyopencl: pip install pyopencl") from None
             self._found = device(self.asked.device)
         return self._found

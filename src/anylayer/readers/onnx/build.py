@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import NetworkError, at, nearest, need
+from anylayer.graph.open_sizes import SIZES, StatedSizes
 from anylayer.layer import Registry
 from anylayer.libraries.onnx import TensorProto, latest, onnx
 from anylayer.network import Array, Network, Node, Subgraph, TensorType, as_written
@@ -49,6 +50,8 @@ def build(model: OnnxModel, user_types: frozenset[str]) -> Network:
         name = entry.key.removeprefix("layout:")
         if name != entry.key and name in network.inputs and entry.value in ("NCHW", "NHWC"):
             network.layouts[name] = entry.value
+        if entry.key == SIZES:
+            network.sizes = StatedSizes.from_json(entry.value)
     if proto.training_info:
         network.notes.append("the training information of the file is left out")
     return network

@@ -15,6 +15,7 @@ from anylayer.corrections import corrected
 from anylayer.errors import FileError, InputError, need
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import producer
+from anylayer.graph.open_sizes import SIZES
 from anylayer.libraries.onnx import checker, helper, onnx
 from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
@@ -160,6 +161,8 @@ def _describe(model: onnx.ModelProto, source: Source) -> None:
     properties.update(
         {f"layout:{name}": layout for name, layout in network.layouts.items() if name in source.inputs}
     )
+    if source.sizes is not None:
+        properties[SIZES] = source.sizes.stated().to_json()
     helper.set_model_props(model, {key: value for key, value in properties.items() if value})
 
 
