@@ -36,7 +36,7 @@ def is_library(source: object) -> bool:
 
 
 def is_configuration(source: object) -> bool:
-    """Return whether a file is named like a configuration of OpenCL kernels, and not like one of Model Optimizer."""
+    """Return whether a file is named like a configuration of OpenCL kernels, not of Model Optimizer."""
     name = Path(str(source)).name.lower()
     return name.endswith(".xml") and name != "customlayersmapping.xml"
 
