@@ -141,3 +141,17 @@ def test_a_refusal_names_the_line(tmp_path: Path, function: Callable[..., Any], 
 def test_input_that_is_refused(tmp_path: Path, function: Any, inputs: list[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         anylayer.export(function, *inputs, path=tmp_path / "f.onnx")
+
+
+def test_sizes_stay_open(tmp_path: Path) -> None:
+    def ramp(x: Any) -> Any:
+        return x * np.linspace(0, 1, x.shape[1]).astype(np.float32) + x.shape[0] // 2
+
+    random = np.random.default_rng(0)
+    done = anylayer.export(
+        ramp, random.random((4, 6), np.float32), path=tmp_path / "ramp.onnx", shapes={"x": ("H", "W")}
+    )
+    assert len({c.sizes["x"] for c in done.checks if c.sizes is not None}) == 5
+    x = random.random((9, 17), np.float32)
+    got = onnxruntime.InferenceSession(str(tmp_path / "ramp.onnx")).run(None, {"x": x})[0]
+    np.testing.assert_allclose(got, ramp(x), atol=1e-5)

@@ -39,7 +39,7 @@ def export(
         path: the file to write. Its suffix selects the format: ".onnx", ".xml" (OpenVINO IR), ".prototxt" (Caffe).
         format: the format, where the suffix does not tell: "onnx", "openvino" or "caffe".
         batch: an int, or a name for a symbolic first axis, as in `Net.write`.
-        options: further options of `Net.write`.
+        options: further options of `Net.write`. With `shapes`, sizes stay open: `shapes={"x": ("N", "32*h")}`.
 
     Returns the Conversion: the files, and how far the model is from the function on example arrays, or on seeded
     noise where no arrays are given. Raises TraceError with the line that cannot be recorded, ConversionError where
@@ -61,5 +61,6 @@ def export(
     network = Network(name, "onnx", {**types}, [node], {o: o for o in node.outputs}, source=place)
     net = Net(network, {definition.type: definition})
     arrays = {n: x for n, x in zip(types, inputs) if isinstance(x, np.ndarray)}
-    verify: bool | Mapping[str, Any] = arrays if len(arrays) == len(inputs) else True
+    examples = len(arrays) == len(inputs) and not options.get("shapes")
+    verify: bool | Mapping[str, Any] = arrays if examples else True
     return net.write(Path(path), format, batch=batch, verify=verify, **options)

@@ -91,7 +91,7 @@ class _Unifier:
     """Walk two traces together, and build the graph for every size.
 
     `unified` maps a value of `a` to its value in the new graph, `partner` to its value in `b`. `dims` are the
-    symbolic sizes of the new graph, by expression. `place` and `scope` are those of the operator in work.
+    symbolic sizes of the new graph, by expression. `place` and `scope` are those of the operator that is compared.
     """
 
     def __init__(self, a: Trace, b: Trace, ranges: Ranges, outer: _Unifier | None = None) -> None:
@@ -189,17 +189,15 @@ class _Unifier:
             raise self.refuse(f"{a.op} of {len(a.inputs)} arrays, then of {len(b.inputs)}")
         inputs = [self.argument(a, i, x, y) for i, (x, y) in enumerate(zip(a.inputs, b.inputs))]
         types = [(self.shape(x.shape, y.shape), x.dtype) for x, y in zip(a.outputs, b.outputs)]
-        if a.op == "Identity" and a.inputs[0] is not None and a.inputs[0].const is not None and not a.domain:
-            made = [self.renamed(a.outputs[0], inputs[0])]
-        else:
-            made = self.graph.append_copy(a, inputs, types=types, body=self.body(a, b))
+        number = self.number(a, inputs)
+        made = [number] if number else self.graph.append_copy(a, inputs, types=types, body=self.body(a, b))
         for x, y, unified in zip(a.outputs, b.outputs, made):
             self.pair(x, y, unified)
 
-    def renamed(self, a: Value, computed: Value | None) -> Value:
-        if computed is None:
-            raise self.refuse("Identity without an input")
-        return computed
+    def number(self, a: Op, inputs: Sequence[Value | None]) -> Value | None:
+        """Return the input of an Identity that stands for a number computed from the sizes, else None."""
+        sized = a.op == "Identity" and a.inputs[0] is not None and elements_of(a.inputs[0].const) is not None
+        return inputs[0] if sized and not a.domain else None
 
     def body(self, a: Op, b: Op) -> Graph | None:
         """Return the body of a call, also for every size."""
