@@ -53,11 +53,7 @@ def _integers(function: Callable[[Any, Any], Any]) -> Any:
         e = _expression(other)
         if e is not None:
             return combined(self.expression, e, self, other)
-        return (
-            getattr(self.as_real(), function.__name__.join(("__", "__")))(other)
-            if _is_float(other)
-            else NotImplemented
-        )
+        return function(self.as_real(), other) if _is_float(other) else NotImplemented
 
     def reflected(self: Size, other: Any) -> Any:
         e = _expression(other)
