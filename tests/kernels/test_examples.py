@@ -33,18 +33,19 @@ def noise(shape: tuple[int, ...]) -> Array:
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    ("shape", "size"),
-    [
-        ((1, 3, 4, 5), (9, 8)),
-        ((2, 3, 4, 5), (4, 5)),
-        ((3, 2, 7, 9), (3, 4)),
-        ((1, 4, 5, 6), (1, 1)),
-        ((2, 2, 1, 1), (3, 5)),
-        ((1, 1, 2, 2), (500, 3)),
-        ((4, 8, 33, 65), (129, 65)),
-    ],
-)
+RESIZES = [
+    ((1, 3, 4, 5), (9, 8)),
+    ((2, 3, 4, 5), (4, 5)),
+    ((3, 2, 7, 9), (3, 4)),
+    ((1, 4, 5, 6), (1, 1)),
+    ((2, 2, 1, 1), (3, 5)),
+    ((1, 1, 2, 2), (500, 3)),
+    ((4, 8, 33, 65), (129, 65)),
+]
+"""Shapes of an input, and the height and width to which Interp resizes it."""
+
+
+@pytest.mark.parametrize(("shape", "size"), RESIZES)
 def test_interp_matches_numpy(
     tmp_path: Path, examples: Path, shape: tuple[int, ...], size: tuple[int, int]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 import anylayer
 from anylayer.inspect.verify import verify
 from tests.kernels.opencl import COPY, IN, OUT, configuration, ir_2018
-from tests.kernels.test_examples import interp_net, noise
+from tests.kernels.test_examples import RESIZES, interp_net, noise
 
 ROOT = Path(__file__).parent.parent.parent
 SEED = ROOT.parent / "shared/seeds/002_fa21e22e0753b723.txt"
@@ -18,18 +18,7 @@ KERNELS = ROOT / "examples/opencl/kernels.xml"
 pytestmark = pytest.mark.usefixtures("opencl_device")
 
 
-@pytest.mark.parametrize(
-    ("shape", "size"),
-    [
-        ((1, 3, 4, 5), (9, 8)),
-        ((2, 3, 4, 5), (4, 5)),
-        ((3, 2, 7, 9), (3, 4)),
-        ((1, 4, 5, 6), (1, 1)),
-        ((2, 2, 1, 1), (3, 5)),
-        ((1, 1, 2, 2), (500, 3)),
-        ((4, 8, 33, 65), (129, 65)),
-    ],
-)
+@pytest.mark.parametrize(("shape", "size"), RESIZES)
 def test_interp_matches_numpy(tmp_path: Path, shape: tuple[int, ...], size: tuple[int, int]) -> None:
     path = interp_net(tmp_path, shape, *size)
     x = noise(shape)
