@@ -95,7 +95,7 @@ def test_written_file_keeps_output_names(
         with pytest.raises(anylayer.AnyLayerError, match="has no layer that gives a constant"):
             net.write(tmp_path / "out.prototxt", dialect=dialect)
         return
-    done = net.write(tmp_path / f"out{writers()[writer].SUFFIXES[0]}", writer, dialect=dialect)
+    done = net.write(tmp_path / f"out{next(iter(writers()[writer].SUFFIXES), '')}", writer, dialect=dialect)
     *others, path = done.files
     read = {"weights": others[-1], "dialect": dialect or net.network.dialect} if writer == "caffe" else {}
     again = anylayer.read(path, **read)

@@ -103,7 +103,9 @@ class Written:
     must compute the same values, each with a function that opens the file; their outputs have the names in the
     file. `params` are params of the source's layers, by the layers' names in the file, that the file must have as
     well. The reader's `prove` compares them. `tolerance` is that of the precision that was asked for, where it is
-    larger than the tolerance of the source.
+    larger than the tolerance of the source. `settings` are those of `files` that people edit: an existing one with
+    other contents is never replaced. `by_sample` is not "" where the samples of a batch must give the same results
+    alone; it is the end of the message if they do not.
     """
 
     files: list[Path]
@@ -117,6 +119,8 @@ class Written:
     params: Mapping[str, Mapping[str, Any]] | None = None
     runtimes: dict[str, Callable[[], Run]] = field(default_factory=dict)
     tolerance: float = 0.0
+    settings: list[Path] = field(default_factory=list)
+    by_sample: str = ""
 
 
 def other_outputs(source: Source) -> dict[str, str]:

@@ -81,7 +81,8 @@ def convert(
     """
     need_name(path, utf8=True)
     with writing(str(path)):
-        folder = _temporary_folder(path)
+        is_folder = getattr(writer, "FOLDER", False)
+        folder = _temporary_folder(path, is_folder)
         try:
             source = job.source(outputs)
             inputs = job.noise(0, source.sizes) if inputs is None else inputs
@@ -90,9 +91,11 @@ def convert(
             except EngineError:
                 with within(job.network.source):
                     raise
-            _keep_source(job.network, path.parent, written)
+            targets = {file: path.parent / file.relative_to(folder) for file in written.files}
+            _keep_source(job.network, targets)
+            _keep_settings({file: targets[file] for file in written.settings})
             notes = [*written.notes, *_conditions(source)]
-            done = Conversion(format, [path.parent / f.name for f in written.files], notes=notes)
+            done = Conversion(format, list(targets.values()), notes=notes)
             if inputs:
                 prove(written)
             if not inputs:
@@ -105,8 +108,9 @@ def convert(
                 done.checks = verification.compare(written, inputs)
                 verification.require_equal(done.checks, inputs, writer, folder / path.name, path)
             done.notes += weak_checks(done.checks)
-            for file in written.files:
-                (folder / file.name).replace(path.parent / file.name)
+            for file, target in targets.items():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(target)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     return done
@@ -118,9 +122,12 @@ def _conditions(source: Source) -> list[str]:
     return [f"the sizes must fulfil: {'; '.join(found)}"] if found else []
 
 
-def _temporary_folder(path: Path) -> Path:
-    """Make a folder beside `path` for files that are not verified yet."""
-    need(not path.is_dir(), f"{path} is a folder; the output must be a file", InputError)
+def _temporary_folder(path: Path, is_folder: bool) -> Path:
+    """Make a folder beside `path` for files that are not verified yet. is_folder: whether `path` is a folder."""
+    if is_folder:
+        need(path.is_dir() or not path.exists(), f"{path} is a file; the output is a folder", InputError)
+    else:
+        need(not path.is_dir(), f"{path} is a folder; the output must be a file", InputError)
     above = next((p for p in path.parents if p.exists()), path.parent)
     if above.exists() and not above.is_dir():
         raise FileError(f"cannot be written: {above} is not a folder", str(path))
@@ -128,14 +135,23 @@ def _temporary_folder(path: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=f".{path.name[:32]}.", dir=path.parent))
 
 
-def _keep_source(network: Network, folder: Path, written: Written) -> None:
-    """Refuse to replace one of the source's own files."""
+def _keep_source(network: Network, targets: Mapping[Path, Path]) -> None:
+    """Refuse to replace one of the source's own files. `targets` maps each written file to its destination."""
     sources = [Path(name) for name in (network.source, network.weights) if name]
-    for file in written.files:
-        target = folder / file.name
+    for target in targets.values():
         for source in sources:
             need(
                 not (target.exists() and source.exists() and target.samefile(source)),
                 f"{target} is a file of the source and would be lost; give another name",
                 InputError,
             )
+
+
+def _keep_settings(targets: Mapping[Path, Path]) -> None:
+    """Refuse to replace files that people edit by other contents."""
+    for file, target in targets.items():
+        need(
+            not target.exists() or target.read_bytes() == file.read_bytes(),
+            f"{target} exists and has other settings, perhaps yours: remove it, or write another folder",
+            InputError,
+        )

@@ -117,7 +117,7 @@ def job_of(
 
     Raises InputError for an option that the writer does not have.
     """
-    given = {name: value for name, value in options.items() if value not in (None, False, (), [])}
+    given = {name: value for name, value in options.items() if value is not False and value not in (None, (), [])}
     for name in given:
         need(
             name in writer.OPTIONS,

@@ -82,6 +82,11 @@ class Verification:
                 tolerance = max(self.tolerance, written.tolerance, DEEP_TOLERANCE if run_by else 0.0)
                 found = _output_checks(want, _run_file(run, written, given), written, tolerance)
                 checks += [replace(check, sizes=sizes, run_by=run_by) for check in found]
+            if written.by_sample:
+                got = _run_samples(runs[""], written, given)
+                found = _output_checks(want, got, written, max(self.tolerance, written.tolerance))
+                found = [c if c.ok else replace(c, note=f"{c}; {written.by_sample}") for c in found]
+                checks += [replace(check, sizes=sizes, run_by="single samples") for check in found]
         return checks
 
     def require_equal(
@@ -157,6 +162,13 @@ def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[st
         transposed = _as_written(name, array, written)
         feed[written.renamed.get(name, name)] = np.ascontiguousarray(transposed).reshape(transposed.shape)
     return run(feed)
+
+
+def _run_samples(run: Run, written: Written, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the outputs of a file that runs on each sample of a batch alone, concatenated."""
+    count = len(next(iter(given.values())))
+    parts = [_run_file(run, written, {n: x[i : i + 1] for n, x in given.items()}) for i in range(count)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _as_written(name: str, array: Array, written: Written) -> Array:

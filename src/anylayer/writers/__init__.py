@@ -25,7 +25,9 @@ class Writer(Protocol):
     RUNS: what runs its files, to compare them with the source: the name of an engine whose module has `open_file`
     ("onnxruntime", "openvino"), or "numpy": anylayer.read reads the file, and its layers run in NumPy.
 
-    A writer may define LAYOUT = "NCHW" if the target passes arrays of rank 4 to a user's layer in this order only.
+    A writer of folders defines FOLDER = True: its `write` makes the folder `path`. One without SUFFIXES must be
+    named by the caller. A writer may define LAYOUT = "NCHW" if the target passes arrays of rank 4 to a user's
+    layer in this order only.
     """
 
     WHAT: str
