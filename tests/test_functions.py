@@ -77,7 +77,7 @@ def test_an_onnx_file_holds_both_functions(read: Any, tmp_path: Path) -> None:
 
 
 def test_an_ir_holds_both_functions(read: Any, tmp_path: Path) -> None:
-    pytest.importorskip("openvino")
+    pytest.importorskip("openvino", reason="openvino is not installed")
     done = read(NET).before(picture, IMAGE).after(best).write(tmp_path / "whole.xml", verify={"image": IMAGE})
     assert all(check.ok for check in done.checks)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from anylayer import errors, ops
 from anylayer.corrections._machinery import CORRECTIONS
-from anylayer.folders import load, modules
+from anylayer.folders import load, modules, summary
 from anylayer.layer import Definition, Registry
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,8 +65,8 @@ def differences() -> str:
 
 
 def commands(*names: str) -> str:
-    """Return a table of the commands, from their short help, the named ones first."""
-    found = {name: load("cli/commands", name).command.short_help for name in modules("cli/commands")}
+    """Return a table of the commands with the first lines of their files, the named ones first."""
+    found = {name: summary("cli/commands", name) for name in modules("cli/commands")}
     ordered = [*names, *(name for name in found if name not in names)]
     return markdown_table(("command", "what it does"), ((f"`{n}`", found[n].rstrip(".")) for n in ordered))
 

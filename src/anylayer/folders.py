@@ -30,6 +30,13 @@ def load(folder: str, name: str) -> ModuleType:
     return importlib.import_module(f"anylayer.{folder.replace('/', '.')}.{name}")
 
 
+def summary(folder: str, name: str) -> str:
+    """Return the first line of the docstring of a module of a folder. The module is not imported."""
+    file = _ROOT / folder / f"{name}.py"
+    with (file if file.exists() else _ROOT / folder / name / "__init__.py").open(encoding="utf-8") as lines:
+        return lines.readline().strip().strip('"')
+
+
 def load_all(folder: str) -> None:
     """Import every module of a folder of anylayer, so that each one enters its definitions in tables."""
     for name in modules(folder):

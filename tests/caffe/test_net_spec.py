@@ -27,7 +27,7 @@ def text_of(*tops: Any, **named: Any) -> str:
 def test_script_for_pycaffe_prints_the_same() -> None:
     """The expected text is that of protobuf 7.36 for Python."""
     n = NetSpec()
-    n.data = L.Input(shape=[dict(dim=[1, 3, 8, 8])])  # noqa: C408
+    n.data = L.Input(shape=[{"dim": [1, 3, 8, 8]}])
     n.conv1 = L.Convolution(
         n.data, name="first", kernel_size=3, num_output=2, pad=1, weight_filler={"type": "xavier"}
     )

@@ -285,7 +285,7 @@ def test_verify_uses_installed_engines(monkeypatch, capsys):
             raise EngineError("engine 'openvino' needs: pip install openvino")
         return load_engine(name)
 
-    monkeypatch.setattr("anylayer.engines.load_engine", without_openvino)
+    monkeypatch.setattr(verify_command, "load_engine", without_openvino)
     assert verify_command._engines(("all",), False) == ["onnxruntime"]
     assert capsys.readouterr().err == "skipped: engine 'openvino' needs: pip install openvino\n"
 

@@ -16,7 +16,7 @@ from anylayer.tracing import record
 from tests.corrections.harness import in_process, noise, run, traced, whole
 from tests.engine_names import ALL
 
-pytest.importorskip("openvino")
+pytest.importorskip("openvino", reason="openvino is not installed")
 
 
 def openvino(function: Callable[..., Any], *inputs: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.corrections.harness import run
 
-pytest.importorskip("openvino")
+pytest.importorskip("openvino", reason="openvino is not installed")
 
 X = np.array([1, 2, 3, -1, 0.7, 0.3, 10, 0, -0.05, 1e4, 99.9], np.float32)
 

@@ -16,7 +16,7 @@ from anylayer.testing import run_graph
 from anylayer.tracing import record_many
 from tests.corrections.harness import noise, run, traced
 
-pytest.importorskip("openvino")
+pytest.importorskip("openvino", reason="openvino is not installed")
 
 F = np.float32
 RANDOM = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from anylayer.errors import EngineError
 from anylayer.tracing import record
 from tests.corrections.harness import run, traced, whole
 
-pytest.importorskip("openvino")
+pytest.importorskip("openvino", reason="openvino is not installed")
 
 LARGE = whole(-(2**30), 2**30, 40, 25), whole(-(2**30), 2**30, 40, 25, seed=1)
 

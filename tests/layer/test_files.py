@@ -70,7 +70,7 @@ B = np.zeros((1, 1, 4, 3), np.float32)
 def opencv(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test with OpenCV, and with cv2 not installed."""
     if request.param == "installed":
-        pytest.importorskip("cv2")
+        pytest.importorskip("cv2", reason="cv2 is not installed")
     else:
         monkeypatch.setitem(sys.modules, "cv2", None)
         monkeypatch.delitem(sys.modules, "cv2.dnn", raising=False)
@@ -131,7 +131,7 @@ def test_module_in_the_same_folder_may_register(tmp_path: Path, opencv: str) -> 
 
 
 def test_opencv_itself_gets_no_layer(tmp_path: Path) -> None:
-    cv2 = pytest.importorskip("cv2")
+    cv2 = pytest.importorskip("cv2", reason="cv2 is not installed")
     before = cv2.dnn_registerLayer, cv2.dnn_unregisterLayer, set(vars(cv2)), set(vars(cv2.dnn))
     for k in range(3):  # a type that OpenCV got twice would end the process
         text = f"import cv2\n{MIDDLE}\ncv2.dnn_registerLayer('AnylayerTest', Middle)\nk = {k}\n"
@@ -158,7 +158,7 @@ def test_unchanged_file_is_executed_once(tmp_path: Path) -> None:
 
 
 def test_file_for_two_types_does_not_end_the_process(tmp_path: Path) -> None:
-    pytest.importorskip("cv2")
+    pytest.importorskip("cv2", reason="cv2 is not installed")
     two = CLASS.format(name="Two")
     written(tmp_path, f"import cv2\n{MIDDLE}{two}\ncv2.dnn_registerLayer('Crop', Middle)\n")
     written(tmp_path, NET, "net.prototxt")

@@ -47,7 +47,7 @@ def _at(x: Any) -> None:
 
 
 def _at_by_name(x: Any) -> None:
-    getattr(np.subtract, "at")(x, [0], 1)  # noqa: B009
+    getattr(np.subtract, "at")(x, [0], 1)  # noqa: B009 (the tracer cannot see a name in a string)
 
 
 def _made_writeable(x: Any) -> None:

@@ -103,7 +103,7 @@ def _two_behind(self: Base, x: Array) -> Array:
     return x if type(before) is int else x - before
 
 
-def _default(self: Base, x: Array, counted: list[int] = []) -> Any:  # noqa: B006
+def _default(self: Base, x: Array, counted: list[int] = []) -> Any:  # noqa: B006 (the default that changes is what is tested)
     counted.append(1)
     return x * 2 if len(counted) > 100 else x
 

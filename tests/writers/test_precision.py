@@ -48,7 +48,7 @@ def test_float16_onnx_has_half_the_size(net: anylayer.Net, tmp_path: Path) -> No
 
 
 def test_float16_ir_has_half_the_size(net: anylayer.Net, tmp_path: Path) -> None:
-    pytest.importorskip("openvino")
+    pytest.importorskip("openvino", reason="openvino is not installed")
     full = net.write(tmp_path / "full.xml")
     half = net.write(tmp_path / "half.xml", precision="float16")
     assert half.files[0].suffix == ".bin"

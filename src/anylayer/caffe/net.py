@@ -116,12 +116,12 @@ class Net(api.Net):
     # ---- what the network consists of
 
     @property
-    def inputs(self) -> list[str]:  # type: ignore[override]
+    def inputs(self) -> list[str]:  # type: ignore[override]  # pycaffe has names here, Net has values
         """The names of the input blobs."""
         return list(self._input_names)
 
     @property
-    def outputs(self) -> list[str]:  # type: ignore[override]
+    def outputs(self) -> list[str]:  # type: ignore[override]  # pycaffe has names here, Net has values
         """The names of the blobs that no layer reads, in alphabetical order."""
         return list(self._output_names)
 

@@ -8,7 +8,7 @@ import click
 
 from anylayer import __version__
 from anylayer.errors import nearest
-from anylayer.folders import load, modules
+from anylayer.folders import load, modules, summary
 
 _COMMANDS = modules("cli/commands")
 
@@ -22,6 +22,11 @@ class _Commands(click.Group):
             return None
         command: click.Command = load("cli/commands", cmd_name).command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with the first lines of their files, which are not imported for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary("cli/commands", name)) for name in _COMMANDS])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

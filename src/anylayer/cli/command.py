@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-Shapes = Sequence[tuple[str, tuple[int, ...]]]
-"""The --shape options: (name of the input or "", shape)."""
-
 _ENGINES = ("auto", "numpy", *modules("engines"))
 
 
@@ -253,11 +250,6 @@ def network_options(function: F) -> F:
     )
 
 
-OPENCL = ("kernels", "device", "dump_kernels", "kernel_folders", "no_user_kernels")
-NETWORK = ("model", "weights", "layers", "isolate", *OPENCL, "dialect", "proto", "phase", "level", "stage")
-"""The arguments of `read_net`: the names of the options of `network_options`."""
-
-
 def json_option(function: F) -> F:
     """Add --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")(function)
@@ -304,35 +296,21 @@ def engine_option(*names: str, multiple: bool = False, default: str = "auto", me
     )
 
 
-def read_net(
-    model: Path,
-    weights: Path | None,
-    layers: Sequence[str],
-    dialect: str | None,
-    proto: Path | None,
-    phase: str,
-    level: int,
-    stage: Sequence[str],
-    isolate: bool,
-    kernels: Sequence[str],
-    device: str,
-    dump_kernels: Path | None,
-    kernel_folders: Sequence[Path],
-    no_user_kernels: bool,
-) -> Net:
-    """Read the network that the options of `network_options` describe."""
-
+def read_net(given: Mapping[str, Any]) -> Net:
+    """Read the network that the options of `network_options` describe. `given` are the values of a command's
+    options."""
+    folders, dumps = given["kernel_folders"], given["dump_kernels"]
     return anylayer.read(
-        model,
-        weights,
-        layers=layers,
-        isolate=isolate,
-        kernels=OpenCL(kernels, device, dump_kernels, kernel_folders, not no_user_kernels),
-        dialect=dialect,
-        proto=proto,
-        phase=phase if phase != "TEST" else None,  # the defaults hold for every format
-        level=level or None,
-        stages=stage or None,
+        given["model"],
+        given["weights"],
+        layers=given["layers"],
+        isolate=given["isolate"],
+        kernels=OpenCL(given["kernels"], given["device"], dumps, folders, not given["no_user_kernels"]),
+        dialect=given["dialect"],
+        proto=given["proto"],
+        phase=given["phase"] if given["phase"] != "TEST" else None,  # the defaults hold for every format
+        level=given["level"] or None,
+        stages=given["stage"] or None,
     )
 
 

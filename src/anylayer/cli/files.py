@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -31,7 +32,6 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
         (array,) = arrays.values()
         write_whole(path, lambda file: np.save(file, array))
     elif path.suffix == ".npz":
-        from zipfile import ZipFile
 
         def fill(file: IO[bytes]) -> None:  # np.savez refuses an array named "file"
             with ZipFile(file, "w") as archive:

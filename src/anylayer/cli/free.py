@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
-
-if TYPE_CHECKING:
-    from anylayer import Net
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,12 +45,3 @@ def assume_free_option(function: F) -> F:
         help="Replace layers of this type by a stub that takes no time. SHAPES are those of its outputs "
         "(1,64,28,28;1,10) or 'same'; by default those that its class or the file tells.",
     )(function)
-
-
-def assumed(net: Net, types: Assumed) -> Net:
-    """Return the network with stubs for these types."""
-    if not types:
-        return net
-    from anylayer.inspect.free import assume_free
-
-    return assume_free(net, types)

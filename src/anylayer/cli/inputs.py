@@ -16,6 +16,7 @@ from anylayer.cli.command import say
 from anylayer.cli.preprocess import Placement, Recipe, Scale, prepare, recipe_for, with_mean
 from anylayer.errors import FileError, InputError, at, nearest, need
 from anylayer.network import Array, Preprocess, TensorType, open_text
+from anylayer.readers._protobuf import Buffer
 from anylayer.runtime.order import transposed_inputs
 
 if TYPE_CHECKING:
@@ -351,7 +352,6 @@ def _mean_file(path: Path) -> Array:
     if path.suffix.lower() == ".npy":
         mean = _numeric(read_npy(path), path).astype(np.float32)
     else:
-        from anylayer.readers._protobuf import Buffer
         from anylayer.readers.caffe.wire import read_blob
 
         with at(str(path)):

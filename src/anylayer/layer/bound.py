@@ -309,7 +309,7 @@ def user_line(error: BaseException, file: str) -> str:
     trace = error.__traceback__
     path = os.path.abspath(file)  # noqa: PTH100 (resolve would follow links)
     while trace is not None:
-        if os.path.abspath(trace.tb_frame.f_code.co_filename) == path:  # noqa: PTH100
+        if os.path.abspath(trace.tb_frame.f_code.co_filename) == path:  # noqa: PTH100 (as above)
             line = trace.tb_lineno
         trace = trace.tb_next
     return f" ({file}:{line})" if line else ""

@@ -23,7 +23,8 @@ def scalar(values: Numbers) -> tuple[float, float, float, float]:
     """Return OpenCV's Scalar of a number or of at most four numbers: the missing ones are 0."""
     given = np.asarray(values, np.float64).ravel().tolist()
     need(len(given) <= 4, f"a scalar has at most 4 numbers, got {len(given)}", InputError)
-    return tuple([*given, 0.0, 0.0, 0.0, 0.0][:4])  # type: ignore[return-value]
+    a, b, c, d = [*given, 0.0, 0.0, 0.0, 0.0][:4]
+    return a, b, c, d
 
 
 class Image2BlobParams:

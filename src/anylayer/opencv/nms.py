@@ -179,14 +179,15 @@ def _shared_area(one: list[tuple[float, float]], other: list[tuple[float, float]
     polygon = one
     for (ax, ay), (bx, by) in zip(other, [*other[1:], other[0]]):
         sides = [(bx - ax) * (y - ay) - (by - ay) * (x - ax) for x, y in polygon]
-        clipped = []
+        clipped: list[tuple[float, float]] = []
         for i, (point, side) in enumerate(zip(polygon, sides)):
             before, last = polygon[i - 1], sides[i - 1]
             if side * last < 0:
                 part = last / (last - side)
-                clipped.append(tuple(p + part * (q - p) for p, q in zip(before, point)))
+                (bx, by), (px, py) = before, point
+                clipped.append((bx + part * (px - bx), by + part * (py - by)))
             if side >= 0:
                 clipped.append(point)
-        polygon = clipped  # type: ignore[assignment]
+        polygon = clipped
     area = sum(p[0] * q[1] - q[0] * p[1] for p, q in zip(polygon, [*polygon[1:], *polygon[:1]]))
     return abs(area) / 2

@@ -289,7 +289,7 @@ test_opencv_clip_of_pixels_needs_the_image = rejected(
 
 
 def test_opencv_itself_cuts_boxes_off(tmp_path: Path) -> None:
-    cv2 = pytest.importorskip("cv2")
+    cv2 = pytest.importorskip("cv2", reason="cv2 is not installed")
     if not hasattr(cv2.dnn, "readNetFromCaffe"):
         pytest.skip("this OpenCV reads no Caffe files")
     p = {**CENTER, "nms_param": {"nms_threshold": 0.4}, "keep_top_k": 50, "confidence_threshold": 0.2, "clip": 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ ONE = placeholder("x", (2, 3, 4, 5)) + operation("mine", "Mine", ["x"])
 class Rows:
     """Selects the first two rows, and records the shapes of its blobs and inputs."""
 
-    seen: Any = []  # noqa: RUF012
+    seen: ClassVar[list[Any]] = []
     anything = True
 
     def __init__(self, params: Any, blobs: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ INPUT = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 d
 class Same:
     """Return the input unchanged."""
 
-    params: list[dict[str, Any]] = []  # noqa: RUF012 (the tests read what the layers got)
+    params: ClassVar[list[dict[str, Any]]] = []
 
     def __init__(self, params: dict[str, Any], blobs: list[Any]) -> None:
         self.params.append(params)

@@ -1,4 +1,4 @@
-"""anylayer bench: measure the run time of a network."""
+"""Measure the run time of a network on one or several engines."""
 
 from __future__ import annotations
 
@@ -13,25 +13,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
-    Shapes,
     TakesInputs,
     engine_option,
-    input_option,
-    json_option,
     network_options,
-    random_weights_option,
-    read_net,
     say,
-    seed_option,
-    shape_option,
-    shapes_of,
     show,
-    talk_options,
     threads_option,
 )
 from anylayer.cli.files import to_json
-from anylayer.cli.free import Assumed, assume_free_option, assumed
+from anylayer.cli.free import assume_free_option
+from anylayer.cli.trials import trial, trial_options
 from anylayer.errors import AnyLayerError
+from anylayer.inspect.profile_listing import VOID
 from anylayer.inspect.tables import Column, plural
 
 if TYPE_CHECKING:
@@ -42,7 +35,6 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=TakesInputs,
-    short_help="Measure the run time of a network on one or several engines.",
     epilog="\b\nExample:\n  anylayer bench deploy.prototxt --random-weights -e onnxruntime -e openvino",
 )
 @network_options
@@ -59,38 +51,23 @@ if TYPE_CHECKING:
     help="The time per engine, in seconds [3].",
 )
 @assume_free_option
-@input_option("an image, .npy or .npz; other inputs are seeded noise")
-@seed_option
-@random_weights_option
-@shape_option
-@json_option
-@talk_options
+@trial_options
 def command(
     engine: tuple[str, ...],
     threads: int | None,
     runs: int | None,
     seconds: float,
-    assume_free: Assumed,
-    inputs: tuple[str, ...],
-    seed: int,
-    random_weights: bool,
-    shapes: Shapes,
     as_json: bool,
     quiet: bool,
-    debug: bool,
-    **network: Any,
+    **given: Any,
 ) -> None:
     """Measure a network: the median and the 95th percentile of its run time.
 
     Runs of several engines alternate, so that other load on the machine affects them equally. Ratios are relative
     to the first engine. One run of each engine before the measurement is not counted.
     """
-    from anylayer.cli.inputs import feed
 
-    net = assumed(read_net(**network), assume_free)
-    arrays = feed(net, inputs, shapes_of(net, shapes), seed)
-    if random_weights:
-        net.fill(seed, {name: array.shape for name, array in arrays.items()})
+    net, arrays = trial(given)
     names = list(dict.fromkeys(engine))
     models, refused = _models(net, names, arrays, threads, quiet)
     names = list(models)
@@ -129,7 +106,6 @@ def _models(
 def _compile(net: Net, engine: str, arrays: dict[str, Array], threads: int | None, quiet: bool) -> Model:
 
     from anylayer.inspect.free import steered_by
-    from anylayer.inspect.profile_listing import VOID
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about host calls, which are printed below

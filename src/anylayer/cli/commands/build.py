@@ -1,4 +1,4 @@
-"""anylayer build: compile layers in C++ into a library."""
+"""Compile layers in C++ into a library that -l takes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import click
 
 from anylayer.cli.command import Command, say, talk_options
 from anylayer.errors import InputError, need
+from anylayer.kernels.compiler import Build
+from anylayer.kernels.compiler import compiler as find_compiler
 from anylayer.kernels.files import is_library
 
 
 @click.command(
     cls=Command,
-    short_help="Compile layers in C++ into a library that -l takes.",
     epilog="\b\nExample:\n  anylayer build layer.cpp -o liblayer.so\n"
     "  anylayer run deploy.prototxt weights.caffemodel -l liblayer.so",
 )
@@ -38,8 +39,6 @@ def command(
     The command that is run is printed, so that a build system can run it without anylayer. With CMake,
     find_package(anylayer) does the same: see `anylayer sdk`.
     """
-    from anylayer.kernels.compiler import Build
-    from anylayer.kernels.compiler import compiler as find_compiler
 
     need(is_library(out), f"{out}: a library is named .so, .dylib or .dll, such as liblayer.so", InputError)
     made = Build(sources, out, find_compiler(compiler), native, flags)

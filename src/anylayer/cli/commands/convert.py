@@ -1,4 +1,4 @@
-"""anylayer convert: write a network in another format and compare the file with its source."""
+"""Write a network in another format and verify the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import click
 
 from anylayer.api import read_options
 from anylayer.cli.command import (
-    NETWORK,
     F,
     TakesInputs,
     apply,
@@ -32,8 +31,11 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.commands.run import image_options, preprocessing_of
 from anylayer.cli.files import to_json
+from anylayer.cli.inputs import Loader, feed, images_to_compare
+from anylayer.cli.preprocess import image_function
 from anylayer.errors import InputError, need
 from anylayer.inspect.tables import plural
+from anylayer.writers import format_of, load_writer
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -102,7 +104,6 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 
 @click.command(
     cls=TakesInputs,
-    short_help="Write a network in another format and verify the file.",
     epilog="\b\nExample:\n  anylayer convert deploy.prototxt weights.caffemodel -l layers.py -o net.onnx",
 )
 @network_options
@@ -135,7 +136,6 @@ def command(**given: Any) -> None:
     difference of each output is printed. If a difference exceeds the tolerance, the first layer that differs is
     named and no file is written.
     """
-    from anylayer.writers import format_of, load_writer
 
     fmt = given["format"] or format_of(given["out"])
     writer = load_writer(fmt)
@@ -175,11 +175,9 @@ def _read(given: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
 
     --dialect applies to the file that is read and to the file that is written, if their formats have dialects.
     """
-
-    network = {k: given[k] for k in NETWORK}
-    if has_dialects and given["dialect"] and "dialect" not in read_options(given["model"]):
-        network["dialect"] = None
-    return read_net(**network), given["to_dialect"] or (given["dialect"] if has_dialects else None)
+    only_written = has_dialects and given["dialect"] and "dialect" not in read_options(given["model"])
+    net = read_net({**given, "dialect": None} if only_written else given)
+    return net, given["to_dialect"] or (given["dialect"] if has_dialects else None)
 
 
 def _preprocessed(
@@ -189,8 +187,6 @@ def _preprocessed(
 
     Return the new network, the shapes of its other inputs, and the inputs for the comparison (see `_inputs`).
     """
-    from anylayer.cli.inputs import Loader, images_to_compare
-    from anylayer.cli.preprocess import image_function
     from anylayer.compile.nodes import input_types
 
     types = input_types(net.network, shapes)
@@ -228,7 +224,6 @@ def _inputs(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]])
         return False
     if not given["inputs"] and not given["seed"]:
         return True
-    from anylayer.cli.inputs import feed
 
     return feed(net, given["inputs"], shapes, given["seed"])
 

@@ -1,4 +1,4 @@
-"""anylayer generate: write a network as a project in source code."""
+"""Write a network as source code for another runtime."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
-    NETWORK,
     TakesInputs,
     input_option,
     json_option,
@@ -23,6 +22,7 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.commands.convert import batch_of, settings_option, spinner
 from anylayer.cli.files import to_json
+from anylayer.cli.inputs import feed
 from anylayer.folders import modules
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=TakesInputs,
-    short_help="Write a network as source code for another runtime.",
     epilog="\b\nExample:\n  anylayer generate deploy.prototxt weights.caffemodel -l layers.py "
     "--for pytorch -o project",
 )
@@ -62,14 +61,12 @@ def command(**given: Any) -> None:
     its tools are installed, and the folder appears only if it passes. A folder whose files were edited is replaced
     only with --force.
     """
-    net = read_net(**{k: given[k] for k in NETWORK})
+    net = read_net(given)
     shapes = shapes_of(net, given["shapes"])
     if given["random_weights"]:
         net.fill(given["seed"], shapes)
     inputs = None
     if given["inputs"] or given["seed"]:
-        from anylayer.cli.inputs import feed
-
         inputs = feed(net, given["inputs"], shapes, given["seed"])
     with spinner(f"writing {given['out']}", given["quiet"]):
         done = net.generate(

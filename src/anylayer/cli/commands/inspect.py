@@ -1,4 +1,4 @@
-"""anylayer inspect: print a table of a network's nodes."""
+"""Show the nodes of a network and where each of them runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import click
 
 from anylayer.cli.command import (
     Command,
-    Shapes,
     json_option,
     network_options,
     read_net,
@@ -19,6 +18,7 @@ from anylayer.cli.command import (
     terminal_width,
 )
 from anylayer.cli.files import to_json
+from anylayer.inspect.listing import ends, lines
 
 if TYPE_CHECKING:
     from anylayer.inspect.report import Report
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    short_help="Show the nodes of a network and where each of them runs.",
     epilog="\b\nExample:\n  anylayer inspect deploy.prototxt weights.caffemodel --shape data=1,3,300,300",
 )
 @network_options
@@ -35,18 +34,15 @@ if TYPE_CHECKING:
 @click.option("--all", "every", is_flag=True, help="Also show nodes that only hold or compute constants.")
 @json_option
 @talk_options
-def command(
-    shapes: Shapes, edges: bool, every: bool, as_json: bool, quiet: bool, debug: bool, **network: Any
-) -> None:
+def command(edges: bool, every: bool, as_json: bool, quiet: bool, **given: Any) -> None:
     """Show the nodes of a network: type, params, shapes, weights, multiply-adds, and where each node runs.
 
     Neither weights nor a class for each layer are needed; rows of unknown layers are marked. On a terminal the
     table is cut to its width; in a file or pipe it is complete.
     """
-    from anylayer.inspect.listing import ends, lines
 
-    net = read_net(**network)
-    report = net.inspect(shapes_of(net, shapes) or None)
+    net = read_net(given)
+    report = net.inspect(shapes_of(net, given["shapes"]) or None)
     if as_json:
         click.echo(to_json(report.to_dict()))
         return
@@ -56,7 +52,7 @@ def command(
     if not quiet:
         for line in ends(report, width):
             click.echo(line)
-        _remedies(report, network["model"])
+        _remedies(report, given["model"])
 
 
 _STYLE: dict[str, dict[str, Any]] = {

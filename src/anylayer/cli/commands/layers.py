@@ -1,4 +1,4 @@
-"""anylayer layers: list the built-in layer types."""
+"""List the built-in layer types, or one type's fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from anylayer.cli.files import to_json
 from anylayer.errors import InputError, nearest, need
 from anylayer.folders import modules
 from anylayer.inspect.tables import Column, plural
+from anylayer.kernels.abi import VERSION
 from anylayer.kernels.files import is_configuration, is_library
+from anylayer.kernels.library import load_library
+from anylayer.kernels.opencl.configuration import read_configuration
 from anylayer.layer import Registry
 from anylayer.layer.fields import MISSING
 
@@ -39,7 +42,6 @@ _FIELDS = (
 
 @click.command(
     cls=Command,
-    short_help="List the built-in layer types, or one type's fields.",
     epilog="\b\nExample:\n  anylayer layers Interp",
 )
 @click.argument("types", metavar="[TYPE | LIBRARY.so | KERNELS.xml]...", nargs=-1)
@@ -85,9 +87,6 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
 
 def _show_files(libraries: list[str], configurations: list[str], as_json: bool) -> None:
     """Print the layers in libraries of native layers and in configurations of OpenCL kernels."""
-    from anylayer.kernels.abi import VERSION
-    from anylayer.kernels.library import load_library
-    from anylayer.kernels.opencl.configuration import read_configuration
 
     loaded = [load_library(path) for path in libraries]
     read = {path: list(read_configuration(Path(path)).values()) for path in configurations}
@@ -112,7 +111,6 @@ def _described(library: Library) -> list[tuple[str, str]]:
 
 
 def _library_data(library: Library) -> dict[str, Any]:
-    from anylayer.kernels.abi import VERSION
 
     return {
         "library": library.path,

@@ -1,4 +1,4 @@
-"""anylayer run: run a network on images and arrays, and show its outputs."""
+"""Run a network on images, arrays or a folder of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
-    NETWORK,
     F,
     TakesInputs,
     apply,
@@ -31,14 +30,16 @@ from anylayer.cli.command import (
     to_size,
 )
 from anylayer.cli.files import to_json
+from anylayer.cli.inputs import ImageOptions, Loader, items_of
+from anylayer.cli.results import ShowOptions, json_data, lines, read_labels
+from anylayer.cli.running import Runner
+from anylayer.cli.targets import Target
 from anylayer.inspect.tables import plural
 
 if TYPE_CHECKING:
     from anylayer import Net
     from anylayer.cli.inputs import ImageOptions, Item, Loaded
     from anylayer.cli.results import ShowOptions
-    from anylayer.cli.running import Runner
-    from anylayer.cli.targets import Target
     from anylayer.network import Array
     from anylayer.runtime.model import Model
 
@@ -133,7 +134,6 @@ def result_options(function: F) -> F:
 
 @click.command(
     cls=TakesInputs,
-    short_help="Run a network on images, arrays or a folder of them.",
     epilog="\b\nExample:\n  anylayer run deploy.prototxt weights.caffemodel -l layers.py -i a.jpg -o edges.png",
 )
 @network_options
@@ -157,13 +157,9 @@ def command(**given: Any) -> None:
     transform_param is used unless one of --mean, --scale, --swap-rb, --crop or --gray is given. A line on stderr
     says what was done. Results go to stdout, everything else to stderr.
     """
-    from anylayer.cli.inputs import Loader, items_of
-    from anylayer.cli.results import ShowOptions, read_labels
-    from anylayer.cli.running import Runner
-    from anylayer.cli.targets import Target
     from anylayer.compile.nodes import input_types
 
-    net = read_net(**{k: given[k] for k in NETWORK})
+    net = read_net(given)
     labels = read_labels(given["labels"]) if given["labels"] else ()
     types = input_types(net.network, shapes_of(net, given["shapes"]))
     loader = Loader(net, types, preprocessing_of(given))
@@ -181,7 +177,6 @@ def command(**given: Any) -> None:
 
 def preprocessing_of(given: dict[str, Any]) -> ImageOptions:
     """Return the preprocessing that the options for images state."""
-    from anylayer.cli.inputs import ImageOptions
 
     return ImageOptions(given["size"], **_pixels(given), cover=given["cover"], gray=given["gray"])
 
@@ -241,7 +236,6 @@ class Presenter:
     def _show(
         self, item: Item, loaded: Loaded, outputs: dict[str, Array], several: bool, echo: Callable[[str], None]
     ) -> dict[str, Any]:
-        from anylayer.cli.results import json_data, lines
 
         place = loaded.place
         if self.as_json:

@@ -1,15 +1,15 @@
-"""anylayer sdk: where the headers for layers in C++ are."""
+"""Print the folder of the headers for layers in C++."""
 
 from __future__ import annotations
 
 import click
 
 from anylayer.cli.command import Command, talk_options
+from anylayer.kernels.compiler import sdk
 
 
 @click.command(
     cls=Command,
-    short_help="Print the folder of the headers for layers in C++.",
     epilog='\b\nExample:\n  anylayer sdk --include\n  cmake -B build -DCMAKE_PREFIX_PATH="$(anylayer sdk)"',
 )
 @click.option("--include", is_flag=True, help="Print the folder for the compiler's -I instead.")
@@ -19,6 +19,5 @@ def command(include: bool, quiet: bool, debug: bool) -> None:
 
     Its headers are in the folder `include`. `anylayer build` needs none of this.
     """
-    from anylayer.kernels.compiler import sdk
 
     click.echo(str(sdk() / "include" if include else sdk()))

@@ -1,4 +1,4 @@
-"""anylayer stub: write a layers file with empty classes for the unknown layers of a network."""
+"""Write a layers file for the unknown layers of a network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import click
 
 from anylayer.cli.command import (
     Command,
-    Shapes,
     network_options,
     read_net,
     say,
@@ -18,13 +17,13 @@ from anylayer.cli.command import (
     talk_options,
 )
 from anylayer.cli.files import write_text
+from anylayer.cli.stubs import stub_file
 from anylayer.errors import InputError, nearest, need
 from anylayer.inspect.tables import plural
 
 
 @click.command(
     cls=Command,
-    short_help="Write a layers file for the unknown layers of a network.",
     epilog="\b\nExample:\n  anylayer stub deploy.prototxt weights.caffemodel -o layers.py",
 )
 @network_options
@@ -39,10 +38,8 @@ def command(
     out: Path | None,
     force: bool,
     types: tuple[str, ...],
-    shapes: Shapes,
     quiet: bool,
-    debug: bool,
-    **network: Any,
+    **given: Any,
 ) -> None:
     """Write a Python file with a class and a test for each unknown layer type.
 
@@ -50,28 +47,27 @@ def command(
     params with their values, the shapes of its inputs, and the consumers of its outputs. Only `forward` is
     missing.
     """
-    from anylayer.cli.stubs import stub_file
 
-    net = read_net(**network)
+    net = read_net(given)
     if out is not None:
         need(force or not out.exists(), f"{out} exists. --force overwrites it", InputError)
     names = {id(n): n.name for n in net.unknown if net.definitions[n.type]}  # layers that are programs in the file
     existing = {n.type for n in net.network.nodes} | set(names.values())
     for type_ in types:
-        missing = f"{network['model']}: there is no layer of type '{type_}'{nearest(type_, existing)}"
+        missing = f"{given['model']}: there is no layer of type '{type_}'{nearest(type_, existing)}"
         need(type_ in existing, missing, InputError)
     nodes = [n for n in net.network.nodes if {n.type, names.get(id(n))} & set(types)] if types else net.unknown
     wanted = list(dict.fromkeys(names.get(id(n), n.type) for n in nodes))
-    report = net.inspect(shapes_of(net, shapes) or None)
+    report = net.inspect(shapes_of(net, given["shapes"]) or None)
     if not wanted:
-        say(f"{network['model']}: every layer type is known; nothing to write", quiet)
+        say(f"{given['model']}: every layer type is known; nothing to write", quiet)
         for row in report.nodes:
             if row.where == "refused":
                 say(f"layer '{row.name}' is refused; --type {row.type} writes a class for it", quiet)
         return
     inside = any(node.blobs for node in net.network.nodes)
-    weights = network["weights"] or ("" if inside else "WEIGHTS")
-    files = " ".join(str(f) for f in (network["model"], weights, "-l", out or "layers.py") if f)
+    weights = given["weights"] or ("" if inside else "WEIGHTS")
+    files = " ".join(str(f) for f in (given["model"], weights, "-l", out or "layers.py") if f)
     text = stub_file(net.network, report.nodes, wanted, f"anylayer run {files} -i INPUT", set(names.values()))
     if out is None:
         click.echo(text, nl=False)

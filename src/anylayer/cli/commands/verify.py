@@ -1,4 +1,4 @@
-"""anylayer verify: compare engines with NumPy, node by node."""
+"""Compare engines with NumPy, node by node."""
 
 from __future__ import annotations
 
@@ -7,23 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
-    Shapes,
     TakesInputs,
     engine_option,
-    input_option,
-    json_option,
     network_options,
-    random_weights_option,
-    read_net,
     say,
-    seed_option,
-    shape_option,
-    shapes_of,
     show,
-    talk_options,
     terminal_width,
 )
 from anylayer.cli.files import to_json
+from anylayer.cli.trials import trial, trial_options
+from anylayer.engines import engines, load_engine
 from anylayer.errors import EngineError
 from anylayer.inspect.tables import Column, clean, plural, wrapped
 
@@ -39,27 +32,16 @@ _LISTED = 3
 
 @click.command(
     cls=TakesInputs,
-    short_help="Compare engines with NumPy, node by node.",
     epilog="\b\nExample:\n  anylayer verify deploy.prototxt weights.caffemodel -l layers.py",
 )
 @network_options
 @engine_option("onnxruntime", "openvino", "ncnn", multiple=True, default="all", means="onnxruntime and openvino")
-@input_option("an image, .npy or .npz; other inputs are seeded noise")
-@seed_option
-@random_weights_option
-@shape_option
-@json_option
-@talk_options
+@trial_options
 def command(
     engine: tuple[str, ...],
-    inputs: tuple[str, ...],
-    seed: int,
-    random_weights: bool,
-    shapes: Shapes,
     as_json: bool,
     quiet: bool,
-    debug: bool,
-    **network: Any,
+    **given: Any,
 ) -> None:
     """Run each node on each engine, on inputs that NumPy computes, and compare its outputs with NumPy's.
 
@@ -67,13 +49,9 @@ def command(
     The exit status is 1 if a node differs. Only blobs that are still needed are held, so large networks fit in
     memory.
     """
-    from anylayer.cli.inputs import feed
     from anylayer.inspect.verify import verify
 
-    net = read_net(**network)
-    arrays = feed(net, inputs, shapes_of(net, shapes), seed)
-    if random_weights:
-        net.fill(seed, {name: array.shape for name, array in arrays.items()})
+    net, arrays = trial(given)
     checks: dict[str, list[NodeCheck]] = {}
     refused: dict[str, EngineError] = {}
     for name in _engines(engine, quiet):
@@ -96,7 +74,6 @@ def command(
 
 def _engines(given: tuple[str, ...], quiet: bool) -> list[str]:
     """Return the engines to compare with NumPy; "all" means all installed ones. Raises EngineError for none."""
-    from anylayer.engines import engines, load_engine
 
     if given != ("all",):
         for name in given:

@@ -192,7 +192,7 @@ def _selected(code: Code, op: Op, amounts: Sequence[tuple[int, int]], mode: str)
         size = first(op).shape[axis]
         require(is_static([size]), "a Pad of a dynamic axis that repeats elements")
         before, after = max(begin, 0), max(end, 0)
-        cells = np.pad(np.arange(size)[max(-begin, 0) : size - max(-end, 0)], (before, after), mode)  # type: ignore[call-overload]
+        cells = np.pad(np.arange(size)[max(-begin, 0) : size - max(-end, 0)], (before, after), mode)  # type: ignore[call-overload]  # `mode` is a str
         text = f"{text}.index_select({axis}, {code.array(cells, 'indices')})"
     return text
 

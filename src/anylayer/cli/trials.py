@@ -1,0 +1,43 @@
+"""Options and inputs of the commands that run a network for a test: bench, profile and verify."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from anylayer.cli.command import (
+    F,
+    apply,
+    input_option,
+    json_option,
+    random_weights_option,
+    read_net,
+    seed_option,
+    shape_option,
+    shapes_of,
+    talk_options,
+)
+from anylayer.cli.inputs import feed
+
+if TYPE_CHECKING:
+    from anylayer import Net
+    from anylayer.network import Array
+
+
+def trial_options(function: F) -> F:
+    """Add the options for inputs and weights, --json, --quiet and --debug; see `trial`."""
+    noise = input_option("an image, .npy or .npz; other inputs are seeded noise")
+    return apply(function, [noise, seed_option, random_weights_option, shape_option, json_option, talk_options])
+
+
+def trial(given: Mapping[str, Any]) -> tuple[Net, dict[str, Array]]:
+    """Read the network that a command's options describe. Return it with one array per input."""
+    net = read_net(given)
+    if given.get("assume_free"):
+        from anylayer.inspect.free import assume_free  # loads the tracer, which --help does not need
+
+        net = assume_free(net, given["assume_free"])
+    arrays = feed(net, given["inputs"], shapes_of(net, given["shapes"]), given["seed"])
+    if given["random_weights"]:
+        net.fill(given["seed"], {name: array.shape for name, array in arrays.items()})
+    return net, arrays
