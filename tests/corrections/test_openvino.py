@@ -365,6 +365,19 @@ def test_slice_by_a_computed_step_of_0_is_refused() -> None:
         run("openvino", function, x, np.array([1, 0]))
 
 
+def test_slice_along_a_computed_axis_named_twice_is_refused() -> None:
+    def function(x: Any, axes: Any, *steps: Any) -> Any:
+        limits = np.array([0, 1]), np.array([3, 4])
+        return record("Slice", [x, *limits, axes, *steps], (Dim("n", 3), Dim("m", 4)), np.float32)
+
+    x, steps = noise(3, 4), np.array([1, 2])
+    assert np.array_equal(run("openvino", function, x, np.array([0, -1]))[0], x[:, 1:])
+    assert np.array_equal(run("openvino", function, x, np.array([-2, 1]), steps)[0], x[:, 1::2])
+    for axes in ((0, 0), (1, -1), (0, 2), (-3, 0)):
+        with pytest.raises(EngineError, match=r"'Slice': its axes must be different, and be axes of 2 dimensions"):
+            run("openvino", function, x, np.array(axes), steps)
+
+
 def test_expand_to_a_computed_shape_is_checked() -> None:
     def function(x: Any, shape: Any) -> Any:
         return record("Expand", [x, shape], (Dim("a", 9), Dim("b", 9), Dim("c", 9)), np.float32)

@@ -244,16 +244,48 @@ def _col2im(new: Corrector, o: Op) -> list[Value] | None:
 
 @correction("openvino", "Slice")
 def _slice(new: Corrector, o: Op) -> list[Value] | None:
-    """Check computed steps: for a step of 0 OpenVINO computes a wrong size, and a later network can crash."""
-    steps = o.inputs[4] if len(o.inputs) > 4 else None
-    if steps is None or steps.const is not None:
+    """Check computed steps and axes: for a step of 0, or an axis named twice, OpenVINO computes a wrong size, and
+    a later network can crash.
+    """
+    x, starts, ends, axes, steps = [*o.inputs, None, None][:5]
+    if all(v is None or v.const is not None for v in (axes, steps)):
         return None
-    zero, one = (new.constant(np.array(number, steps.dtype)) for number in (0, 1))
-    bad = new.step(o, "Equal", [steps, zero], steps.shape, bool)
+    if steps is not None and steps.const is None:
+        zero, one = (new.constant(np.array(number, steps.dtype)) for number in (0, 1))
+        good = new.step(o, "Not", [new.step(o, "Equal", [steps, zero], steps.shape, bool)], steps.shape, bool)
+        steps = _checked(new, o, good, steps, one, "a step must not be 0")
+    if x is None or starts is None or ends is None or axes is None or axes.const is not None:
+        return new.emit(o, "Slice", [x, starts, ends, axes, steps], **o.attrs)
+    steps = steps or new.constant(np.ones(axes.shape, axes.dtype))
+    starts, ends, steps = _ordered(new, o, axes, [starts, ends, steps], len(x.shape))
+    return new.emit(o, "Slice", [x, starts, ends, new.constant(np.arange(len(x.shape))), steps], **o.attrs)
+
+
+def _ordered(new: Corrector, o: Op, axes: Value, limits: list[Value], rank: int) -> list[Value]:
+    """Return the starts, ends and steps of a Slice for axes 0 to rank - 1. OpenVINO crashes where axes are
+    computed and limits are constant.
+    """
+    unsliced = (0, np.iinfo(np.int32).max, 1)
+
+    def ordered(arrays: list[Any]) -> list[Any]:
+        axes, limits = arrays[0], arrays[1:]
+        is_named = np.where(axes < 0, axes + rank, axes)[:, None] == np.arange(rank)
+        counts, place = is_named.sum(0), np.argmax(is_named, 0)
+        bad = (counts.sum() < len(axes)) | (counts.max() > 1)
+        return [bad, *(np.where(counts > 0, limit[place], d) for limit, d in zip(limits, unsliced))]
+
+    inputs = [axes, *limits]
+    bad, *limits = new.graph.inline(trace(ordered, [v.type for v in inputs]), inputs, scope=o.scope)
     if new.checking:
-        new.check(o, bad, "a step must not be 0")
-    steps = new.step(o, "Where", [bad, one, steps], steps.shape, steps.dtype)
-    return new.emit(o, "Slice", [*o.inputs[:4], steps], **o.attrs)
+        new.check(o, bad, f"its axes must be different, and be axes of {rank} dimensions")
+    return limits
+
+
+def _checked(new: Corrector, o: Op, good: Value, value: Value, instead: Value, message: str) -> Value:
+    """Return `value` where it is good, else `instead`, and check that it is good."""
+    if new.checking:
+        new.check(o, new.step(o, "Not", [good], good.shape, bool), message)
+    return new.step(o, "Where", [good, value, instead], value.shape, value.dtype)
 
 
 @correction("openvino", "Expand")
@@ -269,10 +301,8 @@ def _expand(new: Corrector, o: Op) -> list[Value] | None:
         return (shape == sizes) | (shape == 1) | ((sizes == 1) & (shape >= 0))
 
     good = new.graph.inline(trace(lambda arrays: [suits(arrays[0])], [wanted.type]), [wanted], scope=o.scope)[0]
-    if new.checking:
-        bad = new.step(o, "Not", [good], wanted.shape, bool)
-        new.check(o, bad, f"x of shape {list(x.shape)} does not broadcast to the shape")
-    safe = new.step(o, "Where", [good, wanted, new.constant(sizes)], wanted.shape, wanted.dtype)
+    message = f"x of shape {list(x.shape)} does not broadcast to the shape"
+    safe = _checked(new, o, good, wanted, new.constant(sizes), message)
     return new.emit(o, "Expand", [x, safe], **o.attrs)
 
 
