@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from anylayer.errors import LayerError
 from anylayer.layer import Layer, Registry, need
+from anylayer.layers._family import define
 from anylayer.network import Node
 
 _HARMLESS = frozenset(
@@ -153,6 +154,28 @@ def with_inputs(value: Any, inputs: Sequence[Any]) -> Any:
 
 
 FORMATS = ("channels_last", "channels_first")
+
+
+_SIZES = {1: ("T",), 2: ("H", "W"), 3: ("D", "H", "W")}
+
+
+def by_rank(base: type[KerasLayer], summary: str, details: str, ranks: Sequence[int] = (1, 2, 3)) -> None:
+    """Define layers Name1D to Name3D for a base Name, which has an attribute `rank`.
+
+    In `summary` and `details`, {rank} stands for the rank, {axes} for "two axes", {sizes} for "H, W", {new} for
+    "H', W'", and {ones} for "1, 1".
+    """
+    for rank in ranks:
+        sizes = _SIZES[rank]
+        words = {
+            "rank": rank,
+            "axes": ("one axis", "two axes", "three axes")[rank - 1],
+            "sizes": ", ".join(sizes),
+            "new": ", ".join(f"{size}'" for size in sizes),
+            "ones": ", ".join("1" * rank),
+        }
+        texts = summary.format(**words), details.format(**words)
+        define(f"{base.__name__}{rank}D", base, *texts, rank=rank)
 
 
 def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer.errors import LayerError, nearest
-from anylayer.layer import layer, need
+from anylayer.layer import need
+from anylayer.layers._family import define
 from anylayer.layers.keras._base import KerasLayer, with_inputs
 from anylayer.network import Node
 
@@ -68,7 +69,7 @@ def _narrow(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype == np.float64 else x
 
 
-def define(
+def define_calls(
     prefix: str, functions: Mapping[str, Function], module: str, ignored: frozenset[str], source: str
 ) -> None:
     """Register each function as the layer type `prefix`.`name`.
@@ -77,13 +78,9 @@ def define(
     that do not affect the result.
     """
     for name, function in functions.items():
-        members = {
-            "__doc__": f"{_summary(function, source.format(name))}\n\n    Source: {source.format(name)}.\n    ",
-            "__module__": module,
-            "function": staticmethod(function),
-            "ignored": ignored,
-        }
-        layer(f"{prefix}.{name}")(type(name.replace(".", "_"), (Called,), members))
+        where = source.format(name)
+        members = {"__module__": module, "function": staticmethod(function), "ignored": ignored}
+        define(f"{prefix}.{name}", Called, _summary(function, where), f"Source: {where}.", **members)
 
 
 def _summary(function: Function, source: str) -> str:

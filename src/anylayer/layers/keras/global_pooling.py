@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import FORMATS, KerasLayer, one_of
+from anylayer.layers.keras._base import FORMATS, KerasLayer, by_rank, one_of
 
 
 class GlobalPooling(KerasLayer):
@@ -66,52 +66,17 @@ class GlobalAveragePooling1D(GlobalAveragePooling):
         return total / np.sum(kept, axis=axes, keepdims=self.keepdims)
 
 
-@layer("GlobalAveragePooling2D")
-class GlobalAveragePooling2D(GlobalAveragePooling):
-    """Compute the mean of each channel over two axes.
+_SHAPES = """(N, {sizes}, C) to (N, C), or (N, {ones}, C) with keepdims; data_format channels_first puts C at
+    axis 1. Source: keras/src/layers/pooling/"""
 
-    (N, H, W, C) to (N, C), or (N, 1, 1, C) with keepdims; data_format channels_first puts C at axis 1.
-    Source: keras/src/layers/pooling/global_average_pooling2d.py.
-    """
-
-
-@layer("GlobalAveragePooling3D")
-class GlobalAveragePooling3D(GlobalAveragePooling):
-    """Compute the mean of each channel over three axes.
-
-    (N, D, H, W, C) to (N, C), or (N, 1, 1, 1, C) with keepdims; data_format channels_first puts C at axis 1.
-    Source: keras/src/layers/pooling/global_average_pooling3d.py.
-    """
-
-    rank = 3
-
-
-@layer("GlobalMaxPooling1D")
-class GlobalMaxPooling1D(GlobalMaxPooling):
-    """Compute the maximum of each channel over one axis.
-
-    (N, T, C) to (N, C), or (N, 1, C) with keepdims; data_format channels_first puts C at axis 1.
-    Source: keras/src/layers/pooling/global_max_pooling1d.py.
-    """
-
-    rank = 1
-
-
-@layer("GlobalMaxPooling2D")
-class GlobalMaxPooling2D(GlobalMaxPooling):
-    """Compute the maximum of each channel over two axes.
-
-    (N, H, W, C) to (N, C), or (N, 1, 1, C) with keepdims; data_format channels_first puts C at axis 1.
-    Source: keras/src/layers/pooling/global_max_pooling2d.py.
-    """
-
-
-@layer("GlobalMaxPooling3D")
-class GlobalMaxPooling3D(GlobalMaxPooling):
-    """Compute the maximum of each channel over three axes.
-
-    (N, D, H, W, C) to (N, C), or (N, 1, 1, 1, C) with keepdims; data_format channels_first puts C at axis 1.
-    Source: keras/src/layers/pooling/global_max_pooling3d.py.
-    """
-
-    rank = 3
+by_rank(
+    GlobalAveragePooling,
+    "Compute the mean of each channel over {axes}.",
+    _SHAPES + "global_average_pooling{rank}d.py.",
+    ranks=(2, 3),
+)
+by_rank(
+    GlobalMaxPooling,
+    "Compute the maximum of each channel over {axes}.",
+    _SHAPES + "global_max_pooling{rank}d.py.",
+)

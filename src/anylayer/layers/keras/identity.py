@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anylayer.layer import layer, need
+from anylayer.layers._family import define
 from anylayer.layers.keras._base import KerasLayer
 
 
@@ -73,11 +74,8 @@ _TRAINING: dict[str, str] = {
 """What each layer does while training."""
 
 
-def _define(name: str, summary: str) -> None:
-    doc = f"{summary}\n\n    (N, ...) to the same shape. Source: keras.layers.{name}.\n    "
-    layer(name)(type(name, (Unchanged,), {"__doc__": doc, "__module__": __name__}))
+_SAME = "(N, ...) to the same shape. Source: keras.layers.{}."
 
-
-_define("Identity", "Return the input.")
+define("Identity", Unchanged, "Return the input.", _SAME.format("Identity"))
 for _name, _what in _TRAINING.items():
-    _define(_name, f"Return the input; while training, the layer {_what}.")
+    define(_name, Unchanged, f"Return the input; while training, the layer {_what}.", _SAME.format(_name))

@@ -11,6 +11,7 @@ import numpy as np
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import axis_of
 from anylayer.layer.fields import attribute
+from anylayer.layers._family import define
 from anylayer.layers.keras._base import KerasLayer
 
 
@@ -36,16 +37,30 @@ class Merge(KerasLayer):
         return functools.reduce(function, wide)
 
 
-@layer("Add")
-class Add(Merge):
-    """Compute the sum of the inputs.
+class Folded(Merge):
+    """The result of a function of two arrays, applied from the left to all inputs."""
 
-    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
-    Source: keras/src/layers/merging/add.py.
-    """
+    function: Callable[[Any, Any], Any]
 
     def forward(self, *inputs: Any) -> Any:
-        return self.joined(inputs, np.add)
+        return self.joined(inputs, type(self).function)
+
+
+_SHAPES = "Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch."
+
+for _name, _what, _function in (
+    ("Add", "sum", np.add),
+    ("Multiply", "product", np.multiply),
+    ("Maximum", "maximum", np.maximum),
+    ("Minimum", "minimum", np.minimum),
+):
+    define(
+        _name,
+        Folded,
+        f"Compute the {_what} of the inputs.",
+        f"{_SHAPES}\n    Source: keras/src/layers/merging/{_name.lower()}.py.",
+        function=_function,
+    )
 
 
 @layer("Subtract")
@@ -60,18 +75,6 @@ class Subtract(Merge):
         return self.joined([a, b], np.subtract)
 
 
-@layer("Multiply")
-class Multiply(Merge):
-    """Compute the product of the inputs.
-
-    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
-    Source: keras/src/layers/merging/multiply.py.
-    """
-
-    def forward(self, *inputs: Any) -> Any:
-        return self.joined(inputs, np.multiply)
-
-
 @layer("Average")
 class Average(Merge):
     """Compute the mean of the inputs.
@@ -82,30 +85,6 @@ class Average(Merge):
 
     def forward(self, *inputs: Any) -> Any:
         return self.joined(inputs, np.add) / np.float32(len(inputs))
-
-
-@layer("Maximum")
-class Maximum(Merge):
-    """Compute the maximum of the inputs.
-
-    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
-    Source: keras/src/layers/merging/maximum.py.
-    """
-
-    def forward(self, *inputs: Any) -> Any:
-        return self.joined(inputs, np.maximum)
-
-
-@layer("Minimum")
-class Minimum(Merge):
-    """Compute the minimum of the inputs.
-
-    Inputs (N, ...) broadcast; an input of lower rank gets axes of size 1 after the batch.
-    Source: keras/src/layers/merging/minimum.py.
-    """
-
-    def forward(self, *inputs: Any) -> Any:
-        return self.joined(inputs, np.minimum)
 
 
 @layer("Concatenate")

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layers.keras import _activations as act
 from anylayer.layers.keras import _functions as f
-from anylayer.layers.keras._called import Function, define
+from anylayer.layers.keras._called import Function, define_calls
 
 _ONE_TO_ONE: dict[str, Function] = {
     "Absolute": np.abs,
@@ -157,4 +157,4 @@ _PRODUCTS: dict[str, Function] = {
 _IGNORED = frozenset({"flash_attention", "sparse"})
 _ALL = {**_ONE_TO_ONE, **_REDUCTIONS, **_SHAPING, **_PRODUCTS}
 
-define("ops", _ALL, __name__, _IGNORED, "the operation {} of keras/src/ops")
+define_calls("ops", _ALL, __name__, _IGNORED, "the operation {} of keras/src/ops")

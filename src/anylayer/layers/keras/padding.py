@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anylayer.layer import layer, need
+from anylayer.layer import need
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import FORMATS, KerasLayer, numbers, one_of
+from anylayer.layers.keras._base import FORMATS, KerasLayer, by_rank, numbers, one_of
 
 
 class Borders(KerasLayer):
@@ -65,64 +65,16 @@ class Cropping(Borders):
         return x[tuple(slice(a, n - b) for n, (a, b) in zip(x.shape, pairs))]
 
 
-@layer("ZeroPadding1D")
-class ZeroPadding1D(ZeroPadding):
-    """Pad one axis with zeros.
+_SHAPES = """(N, {sizes}, C) to the same rank, each axis %s; data_format channels_first puts C at axis 1.
+    Source: keras/src/layers/reshaping/%s"""
 
-    (N, T, C) to the same rank, each axis longer by its padding.
-    Source: keras/src/layers/reshaping/zero_padding1d.py.
-    """
-
-    rank = 1
-
-
-@layer("ZeroPadding2D")
-class ZeroPadding2D(ZeroPadding):
-    """Pad two axes with zeros.
-
-    (N, H, W, C) to the same rank, each axis longer by its padding; data_format channels_first puts C at axis 1.
-    Source: keras/src/layers/reshaping/zero_padding2d.py.
-    """
-
-
-@layer("ZeroPadding3D")
-class ZeroPadding3D(ZeroPadding):
-    """Pad three axes with zeros.
-
-    (N, D, H, W, C) to the same rank, each axis longer by its padding; data_format channels_first puts C at axis 1.
-    Source: keras/src/layers/reshaping/zero_padding3d.py.
-    """
-
-    rank = 3
-
-
-@layer("Cropping1D")
-class Cropping1D(Cropping):
-    """Remove cells at the borders of one axis.
-
-    (N, T, C) to the same rank, each axis shorter by its cropping.
-    Source: keras/src/layers/reshaping/cropping1d.py.
-    """
-
-    rank = 1
-
-
-@layer("Cropping2D")
-class Cropping2D(Cropping):
-    """Remove cells at the borders of two axes.
-
-    (N, H, W, C) to the same rank, each axis shorter by its cropping; data_format channels_first puts C at axis 1.
-    Source: keras/src/layers/reshaping/cropping2d.py.
-    """
-
-
-@layer("Cropping3D")
-class Cropping3D(Cropping):
-    """Remove cells at the borders of three axes.
-
-    (N, D, H, W, C) to the same rank, each axis shorter by its cropping; data_format channels_first puts C at axis
-    1.
-    Source: keras/src/layers/reshaping/cropping3d.py.
-    """
-
-    rank = 3
+by_rank(
+    ZeroPadding,
+    "Pad {axes} with zeros.",
+    _SHAPES % ("longer by its padding", "zero_padding{rank}d.py."),
+)
+by_rank(
+    Cropping,
+    "Remove cells at the borders of {axes}.",
+    _SHAPES % ("shorter by its cropping", "cropping{rank}d.py."),
+)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from anylayer import ops
-from anylayer.layer import layer
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import positive
+from anylayer.layers.keras._base import by_rank, positive
 from anylayer.layers.keras._spatial import Windows
 
 
@@ -45,63 +44,8 @@ class AveragePooling(Pooling):
         return self.pooled(x, ops.average_pool)
 
 
-@layer("MaxPooling1D")
-class MaxPooling1D(MaxPooling):
-    """Compute the maximum of each window over one axis.
+_SHAPES = """(N, {sizes}, C) to (N, {new}, C); data_format channels_first puts C at axis 1. Padded cells do not
+    count. Source: keras/src/layers/pooling/"""
 
-    (N, T, C) to (N, T', C); data_format channels_first puts C at axis 1. Padded cells do not count.
-    Source: keras/src/layers/pooling/max_pooling1d.py.
-    """
-
-    rank = 1
-
-
-@layer("MaxPooling2D")
-class MaxPooling2D(MaxPooling):
-    """Compute the maximum of each window over two axes.
-
-    (N, H, W, C) to (N, H', W', C); data_format channels_first puts C at axis 1. Padded cells do not count.
-    Source: keras/src/layers/pooling/max_pooling2d.py.
-    """
-
-
-@layer("MaxPooling3D")
-class MaxPooling3D(MaxPooling):
-    """Compute the maximum of each window over three axes.
-
-    (N, D, H, W, C) to (N, D', H', W', C); data_format channels_first puts C at axis 1. Padded cells do not count.
-    Source: keras/src/layers/pooling/max_pooling3d.py.
-    """
-
-    rank = 3
-
-
-@layer("AveragePooling1D")
-class AveragePooling1D(AveragePooling):
-    """Compute the mean of each window over one axis.
-
-    (N, T, C) to (N, T', C); data_format channels_first puts C at axis 1. Padded cells do not count.
-    Source: keras/src/layers/pooling/average_pooling1d.py.
-    """
-
-    rank = 1
-
-
-@layer("AveragePooling2D")
-class AveragePooling2D(AveragePooling):
-    """Compute the mean of each window over two axes.
-
-    (N, H, W, C) to (N, H', W', C); data_format channels_first puts C at axis 1. Padded cells do not count.
-    Source: keras/src/layers/pooling/average_pooling2d.py.
-    """
-
-
-@layer("AveragePooling3D")
-class AveragePooling3D(AveragePooling):
-    """Compute the mean of each window over three axes.
-
-    (N, D, H, W, C) to (N, D', H', W', C); data_format channels_first puts C at axis 1. Padded cells do not count.
-    Source: keras/src/layers/pooling/average_pooling3d.py.
-    """
-
-    rank = 3
+by_rank(MaxPooling, "Compute the maximum of each window over {axes}.", _SHAPES + "max_pooling{rank}d.py.")
+by_rank(AveragePooling, "Compute the mean of each window over {axes}.", _SHAPES + "average_pooling{rank}d.py.")

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layers.keras import _activations as act
 from anylayer.layers.keras import _functions as f
-from anylayer.layers.keras._called import Function, define
+from anylayer.layers.keras._called import Function, define_calls
 
 
 def _two(function: Any) -> Function:
@@ -125,4 +125,4 @@ def _matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
 
 _ALL = {**_OPERATORS, **_ACTIVATIONS, **_SHAPING}
 
-define("tf", _ALL, __name__, frozenset(), "the function tf.{} of TensorFlow 2")
+define_calls("tf", _ALL, __name__, frozenset(), "the function tf.{} of TensorFlow 2")

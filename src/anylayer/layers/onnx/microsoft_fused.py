@@ -14,6 +14,7 @@ from anylayer import ops
 from anylayer.errors import LayerError, need
 from anylayer.layer import Layer, layer
 from anylayer.layer.fields import attribute
+from anylayer.layers._family import define
 from anylayer.layers.onnx._call import Call
 from anylayer.layers.onnx._windows import explicit
 
@@ -179,11 +180,10 @@ class _Refused(Layer):
         )
 
 
-_REFUSAL = """Refuse the operator, since it quantizes values while it runs.
-
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.{}.
-    """
 for _name in ("DynamicQuantizeLSTM", "QAttention", "QEmbedLayerNormalization", "QOrderedAttention"):
-    layer(f"com.microsoft.{_name}")(
-        type(_name, (_Refused,), {"__doc__": _REFUSAL.format(_name), "__module__": __name__})
+    define(
+        f"com.microsoft.{_name}",
+        _Refused,
+        "Refuse the operator, since it quantizes values while it runs.",
+        f"Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.{_name}.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from anylayer.layer import layer
+from anylayer.layers._family import define
 from anylayer.layers.onnx import (  # noqa: F401 (their meanings are registered on import; their operators get no class here)
     _elementwise,
     _movement,
@@ -41,9 +41,7 @@ def _enter() -> None:
         if name not in own and name not in _FILES and _gives_arrays(versions[-1]):
             last = versions[-1]
             source = f"Source: ONNX operator specification, {name}-{last.since_version}."
-            doc = f"{_first_sentence(last.doc)}\n\n    {source}\n    "
-            body = {"__doc__": doc, "__module__": __name__, **fields_of(versions)}
-            layer(name)(type(name, (Standard,), body))
+            define(name, Standard, _first_sentence(last.doc), source, **fields_of(versions))
 
 
 _enter()

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from anylayer.layer import Enum, Layer, Message, layer, need
+from anylayer.layer import Enum, Layer, Message, need
 from anylayer.layer.contract import MAX_WEIGHT_VALUES
+from anylayer.layers._family import define
 from anylayer.network import Node
 
 NEWEST = 17
@@ -65,7 +66,7 @@ class Operation(Layer):
 
 
 def family(
-    functions: Mapping[str, tuple[Callable[..., Any], str, str]], base: type[Operation], module: str, shapes: str
+    functions: Mapping[str, tuple[Callable[..., Any], str, str]], base: type[Operation], shapes: str
 ) -> None:
     """Define operations that have only the attributes of their base.
 
@@ -73,8 +74,8 @@ def family(
     specification. `shapes` says which shapes inputs and output have.
     """
     for name, (function, what, specified) in functions.items():
-        doc = f"Compute {what}.\n\n    {shapes}\n    Source: OpenVINO operation specification, {specified}.\n    "
-        layer(name)(type(name, (base,), {"__doc__": doc, "__module__": module, "compute": staticmethod(function)}))
+        details = f"{shapes}\n    Source: OpenVINO operation specification, {specified}."
+        define(name, base, f"Compute {what}.", details, compute=staticmethod(function))
 
 
 def need_sizes(shape: Sequence[int], what: str = "the output") -> None:

@@ -72,7 +72,6 @@ family(
         "BitwiseXor": (np.bitwise_xor, "a ^ b, bit by bit", "BitwiseXor-13"),
     },
     Binary,
-    __name__,
     "a and b have one dtype, and their shapes broadcast as auto_broadcast says.",
 )
 

@@ -66,7 +66,6 @@ family(
         "ReduceLogicalOr": (_by(np.any), "whether any element along the axes is true", "ReduceLogicalOr-1"),
     },
     Reduction,
-    __name__,
     "The axes are a constant. They are removed, or have size 1 with keep_dims.",
 )
 

@@ -81,7 +81,6 @@ family(
         "IsNaN": (np.isnan, "whether x is NaN", "IsNaN-10"),
     },
     Unary,
-    __name__,
     "The output has the shape of x.",
 )
 

@@ -8,28 +8,19 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
+from anylayer.layers.tensorflow.unary import family
 
-
-@layer("Relu")
-class Relu(Operation):
-    """Compute max(x, 0) of each element.
-
-    The output has the shape of x. Source: tf.raw_ops.Relu; tensorflow/core/kernels/relu_op_functor.h.
-    """
-
-    def forward(self, x: Any) -> Any:
-        return ops.relu(x)
-
-
-@layer("Relu6")
-class Relu6(Operation):
-    """Compute min(max(x, 0), 6) of each element.
-
-    The output has the shape of x. Source: tf.raw_ops.Relu6; tensorflow/core/kernels/relu_op_functor.h.
-    """
-
-    def forward(self, x: Any) -> Any:
-        return np.clip(x, 0, 6)
+family(
+    {
+        "Relu": ("max(x, 0)", ops.relu),
+        "Relu6": ("min(max(x, 0), 6)", lambda x: np.clip(x, 0, 6)),
+        "Elu": ("x where x > 0, else exp(x) - 1", lambda x: ops.elu(x, 1.0)),
+    },
+    "relu_op_functor.h",
+)
+family({"Softplus": ("log(1 + exp(x))", ops.softplus)}, "softplus_op.h")
+family({"Softsign": ("x / (1 + |x|)", lambda x: x / (1 + np.abs(x)))}, "softsign_op.h")
+family({"Sigmoid": ("the logistic function 1 / (1 + exp(-x))", ops.sigmoid)}, "cwise_ops.h")
 
 
 @layer("LeakyRelu")
@@ -45,17 +36,6 @@ class LeakyRelu(Operation):
         return ops.leaky_relu(x, self.alpha)
 
 
-@layer("Elu")
-class Elu(Operation):
-    """Compute x where x > 0, else exp(x) - 1.
-
-    The output has the shape of x. Source: tf.raw_ops.Elu; tensorflow/core/kernels/relu_op_functor.h.
-    """
-
-    def forward(self, x: Any) -> Any:
-        return ops.elu(x, 1.0)
-
-
 @layer("Selu")
 class Selu(Operation):
     """Compute scale * x where x > 0, else scale * alpha * (exp(x) - 1).
@@ -67,39 +47,6 @@ class Selu(Operation):
 
     def forward(self, x: Any) -> Any:
         return ops.elu(x, 1.6732632423543772) * 1.0507009873554805
-
-
-@layer("Softplus")
-class Softplus(Operation):
-    """Compute log(1 + exp(x)) of each element.
-
-    The output has the shape of x. Source: tf.raw_ops.Softplus; tensorflow/core/kernels/softplus_op.h.
-    """
-
-    def forward(self, x: Any) -> Any:
-        return ops.softplus(x)
-
-
-@layer("Softsign")
-class Softsign(Operation):
-    """Compute x / (1 + |x|) of each element.
-
-    The output has the shape of x. Source: tf.raw_ops.Softsign; tensorflow/core/kernels/softsign_op.h.
-    """
-
-    def forward(self, x: Any) -> Any:
-        return x / (1 + np.abs(x))
-
-
-@layer("Sigmoid")
-class Sigmoid(Operation):
-    """Compute the logistic function 1 / (1 + exp(-x)) of each element.
-
-    The output has the shape of x. Source: tf.raw_ops.Sigmoid; tensorflow/core/kernels/cwise_ops.h.
-    """
-
-    def forward(self, x: Any) -> Any:
-        return ops.sigmoid(x)
 
 
 @layer("Softmax")

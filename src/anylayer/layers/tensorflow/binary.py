@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.layers._family import define
 from anylayer.layers.tensorflow._base import Operation, attribute, layer, need
 
 
@@ -26,6 +27,16 @@ def _no_nan(a: Any, b: Any) -> Any:
     """Return a / b, or 0 where b is 0."""
     zero = b == 0
     return np.where(zero, np.zeros((), a.dtype), a / np.where(zero, np.ones((), b.dtype), b))
+
+
+class Binary(Operation):
+    """A function of two inputs of one dtype."""
+
+    function: Callable[[Any, Any], Any]
+
+    def forward(self, a: Any, b: Any) -> Any:
+        need(a.dtype == b.dtype, f"both inputs must have the same dtype, got {a.dtype} and {b.dtype}")
+        return type(self).function(a, b)
 
 
 _FUNCTIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
@@ -53,24 +64,15 @@ _FUNCTIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "LogicalAnd": ("whether both a and b are true", np.logical_and),
     "LogicalOr": ("whether a or b is true", np.logical_or),
 }
-_DOC = """Compute {}.
-
-    a and b have one dtype, and their shapes broadcast as in NumPy. Source: tf.raw_ops.{};
-    tensorflow/core/kernels/cwise_ops.h.
-    """
-
-
-def _define(name: str, what: str, function: Callable[[Any, Any], Any]) -> None:
-    def forward(self: Operation, a: Any, b: Any) -> Any:
-        need(a.dtype == b.dtype, f"both inputs must have the same dtype, got {a.dtype} and {b.dtype}")
-        return function(a, b)
-
-    body = {"__doc__": _DOC.format(what, name), "__module__": __name__, "forward": forward}
-    layer(name)(type(name, (Operation,), body))
-
-
 for _name, (_what, _function) in _FUNCTIONS.items():
-    _define(_name, _what, _function)
+    define(
+        _name,
+        Binary,
+        f"Compute {_what}.",
+        "a and b have one dtype, and their shapes broadcast as in NumPy.\n"
+        f"    Source: tf.raw_ops.{_name}; tensorflow/core/kernels/cwise_ops.h.",
+        function=staticmethod(_function),
+    )
 
 
 @layer("Equal")

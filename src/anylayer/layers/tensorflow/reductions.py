@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.layers._family import define
 from anylayer.layers.tensorflow._base import (
     Enum,
     Operation,
@@ -56,19 +57,15 @@ _FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     "Any": ("whether any element along the given axes is true", np.any),
     "EuclideanNorm": ("the square root of the sum of squares over the given axes", _norm),
 }
-_DOC = """Compute {}.
-
-    The axes are a constant; without axes the output is x. The reduced axes are removed, or have size 1 with
-    keep_dims. Source: tf.raw_ops.{}; tensorflow/core/kernels/reduction_ops_common.h.
-    """
-
 for _name, (_what, _function) in _FUNCTIONS.items():
-    _body = {
-        "__doc__": _DOC.format(_what, _name),
-        "__module__": __name__,
-        "function": staticmethod(_function),
-    }
-    layer(_name)(type(_name, (_Reduction,), _body))
+    define(
+        _name,
+        _Reduction,
+        f"Compute {_what}.",
+        "The axes are a constant; without axes the output is x. The reduced axes are removed, or have size 1\n"
+        f"    with keep_dims. Source: tf.raw_ops.{_name}; tensorflow/core/kernels/reduction_ops_common.h.",
+        function=staticmethod(_function),
+    )
 
 
 class _Best(Operation):
