@@ -33,7 +33,7 @@ test-fresh: $(VENV)/dev.stamp
 	$(PY) -m pytest -n auto -m hypothesis --hypothesis-profile=fresh $(ARGS)
 
 test-opencv4: $(VENV)/dev.stamp $(VENV)-opencv4/stamp
-	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto tests/writers/caffe/test_opencv.py tests/opencv/test_opencv4.py $(ARGS)
+	ANYLAYER_OPENCV4=$(CURDIR)/$(VENV)-opencv4/bin/python $(PY) -m pytest -n auto tests/writers/caffe/test_opencv.py tests/opencv/test_opencv4.py tests/generators/opencv_python $(ARGS)
 
 test-versions: $(VENV)/dev.stamp
 	$(PY) -m tests.versions $(ARGS)

@@ -164,8 +164,8 @@ def _with_batch(
     return dict(types), parse_sizes(shapes)
 
 
-_FLAGS = {"functions": "functions", "keep": "keep", "batch": "batch", "dialect": "to-dialect"}
-"""The options of Net.write that have an option of their own on the command line."""
+_FLAGS = {"functions": "functions", "keep": "keep", "batch": "batch", "layer": "layer", "dialect": "to-dialect"}
+"""The options of Net.write and Net.generate that have an option of their own on the command line."""
 
 
 def _option(name: str) -> str:

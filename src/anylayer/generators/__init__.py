@@ -1,9 +1,9 @@
 """Generators: one target per file or folder. `Net.generate` and `anylayer generate` find them by listing this
 folder.
 
-A target is a module `anylayer.generators.<name>` that meets the protocol `Target`: it turns a traced network into
-the files of a project in source code. The project contains its own test. Names that begin with "_" are shared
-code.
+A target is a module `anylayer.generators.<name>`, with "_" for "-" in the name, that meets the protocol `Target`:
+it turns a traced network into the files of a project in source code. The project contains its own test. Names that
+begin with "_" are shared code.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Target(Protocol):
 
 def targets() -> list[str]:
     """Return the names of the targets."""
-    return modules("generators")
+    return [name.replace("_", "-") for name in modules("generators")]
 
 
 def load_target(name: str) -> Target:
@@ -89,4 +89,4 @@ def load_target(name: str) -> Target:
         f"there is no target '{name}'{nearest(name, known)}; targets: {', '.join(known)}",
         InputError,
     )
-    return cast(Target, load("generators", name))
+    return cast(Target, load("generators", name.replace("-", "_")))

@@ -40,7 +40,7 @@ class Example:
         """Return what the layer computes in NumPy."""
         return [np.asarray(o) for o in apply(self.node, [self.definition], self.dialect, inputs)]
 
-    def generate(self, test: bool) -> Generation:
+    def generate(self, test: bool, target: str = "pytorch") -> Generation:
         """Generate the project of the network in the folder."""
         types: dict[str, TensorType | None] = {
             n: TensorType.of(x.shape) for n, x in zip(self.node.inputs, self.inputs)
@@ -49,7 +49,7 @@ class Example:
         network = Network("example", "caffe", types, [self.node], outputs, dialect=self.dialect)
         net = Net(network, {self.node.type: self.definition})
         given = dict(zip(types, self.inputs))
-        return net.generate("pytorch", self.folder / "project", test=test, inputs=given)
+        return net.generate(target, self.folder / "project", test=test, inputs=given)
 
     def module(self) -> Any:
         """Return the generated torch module."""

@@ -40,9 +40,15 @@ if TYPE_CHECKING:
     "target",
     required=True,
     metavar="TARGET",
-    help=f"The runtime to write for: {', '.join(modules('generators'))}.",
+    help=f"The runtime to write for: {', '.join(modules('generators')).replace('_', '-')}.",
 )
 @click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
+@click.option(
+    "--layer",
+    multiple=True,
+    metavar="TYPE",
+    help="Write only layers of this type; may be repeated [all of yours].",
+)
 @click.option("--batch", metavar="N", help="The batch size [any, if the network allows it].")
 @settings_option("the target")
 @input_option("an image, .npy or .npz, for the test; other inputs are seeded noise")
@@ -73,6 +79,7 @@ def command(**given: Any) -> None:
             given["target"],
             given["out"],
             batch=batch_of(given["batch"]),
+            layer=given["layer"],
             shapes=shapes,
             inputs=inputs,
             test=not given["no_test"],

@@ -1,0 +1,67 @@
+"""Cases for the tests of single layers: the nodes of a network with inputs, and with their outputs in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anylayer.errors import InputError, nearest, need, wording
+from anylayer.generators import Expected
+from anylayer.network import Array, Node
+from anylayer.source import Source, TracedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A node with one set of inputs, None for an absent one, and the outputs that its class computes in NumPy."""
+
+    traced: TracedNode
+    inputs: Sequence[Array | None]
+    outputs: Sequence[Array]
+
+    @property
+    def node(self) -> Node:
+        """The node."""
+        return self.traced.node
+
+
+def chosen_types(source: Source, layers: Sequence[str]) -> set[str]:
+    """Return the layer types to write: `layers`, or else the types that the user defines.
+
+    Raises InputError for a type that the network does not have, and where there is none to write.
+    """
+    known = {t.node.type for t in source.nodes}
+    for name in layers:
+        need(
+            name in known,
+            f"{wording('layer', '--layer')}: there is no layer of type '{name}' in the network"
+            f"{nearest(name, known)}",
+            InputError,
+        )
+    found = set(layers) or known & source.user_types
+    need(
+        found,
+        "the network has no layer of yours; give the file with your layers: " + wording("layers=[...]", "-l"),
+        InputError,
+    )
+    return found
+
+
+def cases_of(source: Source, expected: Expected, types: Collection[str]) -> list[Case]:
+    """Return a case for each node of these types and each sample. The network runs in NumPy, node by node."""
+    found: list[Case] = []
+    for sample in expected.samples:
+        values: dict[str, Array | None] = {"": None, **sample.inputs}
+        for t in source.nodes:
+            if t.bound is None:
+                continue
+            inputs = [values[name] for name in t.node.inputs]
+            given = [None if x is None else x.copy() for x in inputs]
+            with np.errstate(all="ignore"):
+                outputs = [np.array(y) for y in t.bound(given)]
+            values.update(zip(t.node.outputs, outputs))
+            if t.node.type in types:
+                found.append(Case(t, inputs, outputs))
+    return found

@@ -1,0 +1,253 @@
+"""OpenCV in Python: a module that registers your NumPy classes in cv2, and a test that runs them there."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anylayer.errors import LayerError, at, need
+from anylayer.generators import Expected, Project
+from anylayer.generators._cases import Case, cases_of, chosen_types
+from anylayer.generators.opencv_python.extract import Extract
+from anylayer.layer import Bound
+from anylayer.layer.opencv import opencv_params
+from anylayer.libraries.onnx import helper, numpy_helper
+from anylayer.network import Array, Flag
+from anylayer.source import Source
+
+WHAT = "an OpenCV module in Python"
+OPTIONS = ("layer",)
+
+_FLOAT = np.dtype(np.float32)
+_OPENCV4 = "OpenCV 4 (pip install 'opencv-python-headless<5')"
+Entry = tuple[str, bool, list[dict[str, Any]]]
+"""A layer type: the name of its class, whether it writes to its inputs, and the params of its nodes."""
+
+
+def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> Project:
+    """Return a project: numpy_layers.py with the classes, test_numpy_layers.py, one model per case and its data.
+
+    layer: the layer types to write; by default all types that the user defines.
+
+    Raises LayerError for a layer that OpenCV cannot call, or whose class needs more than NumPy.
+    """
+    cases = cases_of(source, expected, chosen_types(source, layer))
+    out, entries = Extract(), dict[str, Entry]()
+    for case in cases:
+        with at(case.node.place):
+            bound = _callable(case)
+            name = out.add(bound.definition)
+            params = opencv_params(case.node.params, case.node.defaults)
+            known = entries.setdefault(case.node.type, (name, bound.writes, []))[2]
+            known += [params] if params not in known else []
+    files: dict[str, str | Sequence[bytes | memoryview]] = {
+        "numpy_layers.py": _module(out, entries),
+        "test_numpy_layers.py": _TEST.format(
+            tolerance=expected.tolerance, types=literal([case.node.type for case in cases])
+        ),
+        "test_data.npz": [_data(cases)],
+    }
+    files.update({f"case_{i}.onnx": [_model(case)] for i, case in enumerate(cases)})
+    return Project(files, [[sys.executable, "-B", "test_numpy_layers.py"]], _missing(cases))
+
+
+def _callable(case: Case) -> Bound:
+    """Return the node with its class. Raises LayerError where OpenCV cannot call it."""
+    bound, node = case.traced.bound, case.node
+    if bound is None or bound.definition.built_in or bound.definition.kernel is not None:
+        raise LayerError(f"{node.type} has no class of yours in NumPy; give one with -l")
+    for x in (*case.inputs, *case.outputs):
+        need(x is not None, "an input is absent, which OpenCV cannot express")
+        need(
+            x is None or x.dtype == _FLOAT,
+            f"OpenCV gives and takes float32 only, and an array of the layer is {getattr(x, 'dtype', '')}",
+        )
+    need(
+        node.layout != "NHWC" or bound.order is not None,
+        "the class sees arrays as NHWC, and OpenCV gives NCHW",
+    )
+    if bound.definition.typed:
+        _need_plain_fields(bound)
+    return bound
+
+
+def _need_plain_fields(bound: Bound) -> None:
+    """Raise LayerError for declared fields whose values need more than the params."""
+    cls = bound.definition.layer_class
+    need(not cls.also, f"its class reads several messages ({', '.join(cls.also)})")
+    for name, declared in cls.fields.items():
+        need(isinstance(declared.kind, str), f"field '{name}' is an enum or a message, not a number or text")
+        need(not declared.dialects, f"field '{name}' has defaults by dialect; write one default")
+
+
+def literal(value: Any) -> str:
+    """Return a param as Python source code, in ASCII."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, tuple):
+        return "(" + "".join(f"{literal(v)}, " for v in value) + ")"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(literal, value)) + "]"
+    if isinstance(value, (bool, Flag)):
+        return repr(bool(value))
+    if isinstance(value, float):
+        return repr(float(value)) if math.isfinite(value) else f'float("{value}")'
+    if isinstance(value, np.ndarray):
+        return f"np.array({literal(value.tolist())}, np.{value.dtype.name})"
+    need(isinstance(value, (str, int)), f"a param of type {type(value).__name__} cannot be written as source code")
+    return ascii(str(value) if isinstance(value, str) else int(value))
+
+
+def _module(out: Extract, entries: Mapping[str, Entry]) -> str:
+    """Return the generated module."""
+    imports, sections = {"import cv2", *out.imports}, []
+    for name in ("typed.py", "guard.py") if out.uses else ("guard.py",):
+        text = Path(__file__).with_name(name).read_text("utf-8")
+        lines = text.partition('"""\n\n')[2].splitlines()
+        imports.update(line for line in lines if line.startswith(_IMPORTS))
+        sections.append("\n".join(x for x in lines if not x.startswith((*_IMPORTS, "cv2: "))).strip())
+    *typed, guard = sections
+    table = [
+        f"    _Entry({type_!a}, {name}, {literal(params)}, {writes}),"
+        for type_, (name, writes, params) in entries.items()
+    ]
+    guard = guard.replace("= []  # GENERATED: the table", "\n".join(["= [", *table, "]"]), 1)
+    aliases = [line for line in out.imports if not line.startswith(_IMPORTS)]
+    imports |= {"import types"} if any("types." in line for line in aliases) else set()
+    imported = sorted(line for line in imports if line.startswith(_IMPORTS) and "__future__" not in line)
+    return _HEAD + "\n\n\n".join(["\n".join(imported), *typed, *aliases, out.text(), guard]) + "\n"
+
+
+_IMPORTS = ("import ", "from ")
+_HEAD = '''"""Layers in NumPy for OpenCV's dnn module, in Python. `import numpy_layers; numpy_layers.register()`
+
+    net = cv2.dnn.readNet(...)
+    net.setInput(...)
+    result = numpy_layers.forward(net)    # net.forward(), and the exceptions of the layers
+
+Needs NumPy and cv2.
+"""
+
+from __future__ import annotations
+
+'''
+
+
+def _model(case: Case) -> bytes:
+    """Return an ONNX model of one node: `case.onnx` has the type and params of the layer, and its blobs."""
+    node = case.node
+    inputs, outputs = ([f"{w}{i}" for i in range(len(a))] for w, a in (("x", case.inputs), ("y", case.outputs)))
+    blobs = [numpy_helper.from_array(np.array(b, np.float32), f"b{i}") for i, b in enumerate(node.blobs)]
+    params = opencv_params(node.params, node.defaults)
+    made = helper.make_node(node.type, [*inputs, *(b.name for b in blobs)], outputs, domain=_DOMAIN)
+    for name, value in params.items():
+        if not (isinstance(value, tuple) and (not value or isinstance(value[0], str))):
+            plain = int(value) if isinstance(value, Flag) else value
+            made.attribute.append(helper.make_attribute(name, plain))
+    given, gives = (
+        [helper.make_tensor_value_info(name, 1, a.shape) for name, a in zip(names, arrays) if a is not None]
+        for names, arrays in ((inputs, case.inputs), (outputs, case.outputs))
+    )
+    graph = helper.make_graph([made], "case", given, gives, initializer=blobs)
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid(_DOMAIN, 1)]
+    return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+
+
+_DOMAIN = "numpy"
+
+
+def _data(cases: Sequence[Case]) -> bytes:
+    """Return the inputs and outputs of all cases, by number."""
+    arrays: dict[str, Array] = {}
+    for i, case in enumerate(cases):
+        arrays.update({f"case_{i}_input_{j}": a for j, a in enumerate(case.inputs) if a is not None})
+        arrays.update({f"case_{i}_output_{j}": a for j, a in enumerate(case.outputs)})
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def _missing(cases: Sequence[Case]) -> str:
+    """Return what the test needs: cv2, of version 4 where OpenCV 5 can run none of the cases."""
+    if importlib.util.find_spec("cv2") is None:
+        return _OPENCV4
+    from anylayer.libraries import opencv
+
+    return "" if opencv.VERSION < "5" or any(map(_suits_opencv5, cases)) else _OPENCV4
+
+
+def _suits_opencv5(case: Case) -> bool:
+    """Return whether OpenCV 5 can run a layer in Python: it gives each output the shape of input 0."""
+    shapes = [None if x is None else x.shape for x in case.inputs]
+    return [y.shape for y in case.outputs] == shapes[:1] * len(shapes)
+
+
+_TEST = '''"""Run the layers in cv2, and compare them with NumPy: `python test_numpy_layers.py`, or pytest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy_layers
+
+TOLERANCE = {tolerance!r}
+"""The largest difference, relative to the largest absolute value of an output."""
+TYPES = {types}
+"""The layer type of each case."""
+OPENCV5 = int(cv2.__version__.split(".")[0]) >= 5
+
+
+def differences() -> list[tuple[str, float, float]]:
+    """Return (layer type, largest difference, largest value) for each case that this version of OpenCV can run."""
+    data = np.load(Path(__file__).with_name("test_data.npz"))
+    numpy_layers.register("numpy")
+    numpy_layers.register("numpy")  # a second time changes nothing
+    found = []
+    for case, kind in enumerate(TYPES):
+        inputs, outputs = arrays(data, case, "input"), arrays(data, case, "output")
+        if OPENCV5 and [y.shape for y in outputs] != [inputs[0].shape] * len(inputs):
+            print(f"case {{case}} ({{kind!a}}): not run, OpenCV 5 gives each output the shape of input 0")
+            continue
+        net = cv2.dnn.readNetFromONNX(str(Path(__file__).with_name(f"case_{{case}}.onnx")))
+        for i, x in enumerate(inputs):
+            net.setInput(x, f"x{{i}}")
+        results = numpy_layers.forward(net, [f"y{{i}}" for i in range(len(outputs))])
+        found += [(kind, *compared(got.reshape(want.shape), want)) for got, want in zip(results, outputs)]
+    return found
+
+
+def arrays(data: np.lib.npyio.NpzFile, case: int, what: str) -> list[np.ndarray]:
+    """Return the inputs or outputs of a case."""
+    names = [f"case_{{case}}_{{what}}_{{i}}" for i in range(len(data.files))]
+    return [data[name] for name in names if name in data]
+
+
+def compared(got: np.ndarray, want: np.ndarray) -> tuple[float, float]:
+    """Return the largest difference and the largest value of two arrays. NaN equals NaN."""
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    error = np.abs(np.where(same, 0, got.astype(np.float64) - np.where(same, 0, want)))
+    scale = np.abs(want[np.isfinite(want)]).max(initial=0.0)
+    return float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)), max(float(scale), 1e-6)
+
+
+def test_layers_match_numpy() -> None:
+    for kind, error, scale in differences():
+        assert error <= TOLERANCE * scale, f"{{kind!a}}: off by {{error:.3g}} of {{scale:.3g}}"
+
+
+if __name__ == "__main__":
+    found = differences()
+    for kind, error, scale in found:
+        print(f"{{kind!a}}: off by {{error:.3g}} of {{scale:.3g}} in OpenCV {{cv2.__version__}}")
+    for kind, error, scale in found:
+        assert error <= TOLERANCE * scale, f"{{kind!a}}: off by {{error:.3g}} of {{scale:.3g}}"
+'''

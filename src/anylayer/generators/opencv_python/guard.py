@@ -1,0 +1,235 @@
+"""The part of the generated module that does not depend on the network. It needs NumPy and cv2 only.
+
+The generator writes it below the classes. Lines that end in `# GENERATED` are replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+cv2: Any = None  # GENERATED: import cv2
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A layer: its type, its class, and the params of the network's nodes.
+
+    writes: whether the class writes to its inputs.
+    """
+
+    type: str
+    cls: Callable[..., Any]
+    params: Sequence[dict[str, Any]]
+    writes: bool
+
+
+_LAYERS: list[_Entry] = []  # GENERATED: the table
+_OPENCV5 = int(cv2.__version__.split(".")[0]) >= 5
+_registered: dict[str, Any] = vars(cv2).setdefault("_numpy_layers", {})  # outlives a reload of this module
+_kept: list[Any] = vars(cv2).setdefault("_numpy_layers_kept", [])  # OpenCV itself does not keep them alive
+_failures: list[BaseException] = []
+
+
+class LayerFailed(RuntimeError):
+    """A layer raised an exception, or OpenCV cannot give it what it needs. `__cause__` is the exception."""
+
+
+def register(domain: str = "") -> None:
+    """Register the layers in cv2, once: OpenCV ends the process where a type is registered twice.
+
+    domain: the domain of the nodes in an ONNX file. OpenCV writes it before the type; an engine of OpenCV 5 leaves
+    it out, so there the type alone is registered too.
+    """
+    for entry in _LAYERS:
+        named = [f"{domain}.{entry.type}"] if domain else []
+        for name in [*named, entry.type] if _OPENCV5 or not domain else named:
+            if name not in _registered or _registered[name].args[0] is not entry:
+                if name in _registered:
+                    cv2.dnn_unregisterLayer(name)
+                made = partial(_Guarded, entry)
+                _kept.append(made)
+                cv2.dnn_registerLayer(name, made)
+                _registered[name] = made
+
+
+def unregister() -> None:
+    """Remove the layers from cv2. Networks that were run already keep them."""
+    for name in [name for name, made in _registered.items() if made.args[0] in _LAYERS]:
+        cv2.dnn_unregisterLayer(name)
+        del _registered[name]
+
+
+def forward(net: Any, *arguments: Any) -> Any:
+    """Return net.forward(*arguments). Raises LayerFailed where a layer fails.
+
+    OpenCV itself would wait for ever after an exception in a layer's forward. So a layer that fails gives NaN and
+    prints the exception, and this function raises it. After net.forward() call check().
+    """
+    _failures.clear()
+    try:
+        result = net.forward(*arguments)
+    except cv2.error:
+        check()
+        raise
+    check()
+    return result
+
+
+def check() -> None:
+    """Raise the first exception that a layer raised since the last call."""
+    found = [*_failures]
+    _failures.clear()
+    if found:
+        raise found[0]
+
+
+class _Guarded:
+    """A layer in the form that cv2 calls. No exception leaves its forward, and its outputs have their shapes."""
+
+    def __init__(self, entry: _Entry, params: dict[str, Any], blobs: Sequence[Any]) -> None:
+        self._entry = entry
+        self._shapes: tuple[tuple[int, ...], ...] | None = None
+        self._declared: list[tuple[int, ...]] = []
+        try:
+            self._layer = entry.cls(_exact(entry, params), tuple(np.array(b) for b in blobs))
+        except BaseException as error:
+            raise self._failed(error) from error
+
+    def getMemoryShapes(self, inputs: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Return the shapes of the outputs."""
+        try:
+            self._see(tuple(tuple(map(int, shape)) for shape in inputs))
+        except BaseException as error:
+            raise self._failed(error) from error
+        return [list(shape) for shape in self._declared]
+
+    def forward(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return the outputs, or NaN where the layer fails."""
+        shapes = tuple(tuple(x.shape) for x in inputs)
+        try:
+            if shapes != self._shapes:
+                self._see(shapes)
+            if _OPENCV5:
+                _need_shapes_of_opencv5(shapes, self._declared)
+            return self._outputs([self._given(x) for x in inputs])
+        except BaseException as error:
+            self._failed(error)
+        wanted = [shapes[0]] * len(shapes) if _OPENCV5 else self._declared
+        return [cv2.Mat(np.full(shape, np.nan, np.float32), wrap_channels=False) for shape in wanted]
+
+    def _failed(self, error: BaseException) -> LayerFailed:
+        """Print an exception, of which OpenCV shows nothing, and keep it for `check`."""
+        failed = LayerFailed(f"layer of type {self._entry.type!a}: {type(error).__name__}: {error}")
+        failed.__cause__ = error
+        traceback.print_exception(failed, file=sys.stderr)
+        _failures.append(failed)
+        return failed
+
+    def _given(self, x: Any) -> Any:
+        """Return an input that the class cannot overwrite: it is OpenCV's own memory."""
+        if self._entry.writes:
+            return x.copy()
+        view = x.view()
+        view.flags.writeable = False
+        return view
+
+    def _see(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+        """Set the shapes of the outputs for these shapes of the inputs."""
+        shapes_of = getattr(self._layer, "getMemoryShapes", None)
+        if shapes_of is None:
+            found = self._results([np.zeros(shape, np.float32) for shape in shapes])
+            self._declared = [tuple(np.shape(y)) for y in found]
+        else:
+            self._declared = [tuple(map(int, shape)) for shape in shapes_of([list(shape) for shape in shapes])]
+        self._shapes = shapes
+
+    def _results(self, inputs: list[Any]) -> list[Any]:
+        """Call the class's forward."""
+        typed = getattr(self._layer, "takes_arrays", False)
+        found = self._layer.forward(*inputs) if typed else self._layer.forward(inputs)
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    def _outputs(self, inputs: list[Any]) -> list[Any]:
+        """Return the outputs as OpenCV takes them."""
+        found = [np.ascontiguousarray(y, np.float32).reshape(np.shape(y)) for y in self._results(inputs)]
+        got = [y.shape for y in found]
+        if got != self._declared:
+            raise ValueError(f"forward gives the shapes {got}, getMemoryShapes declares {self._declared}")
+        # Without wrap_channels=False, OpenCV takes the last of three axes for channels.
+        return [cv2.Mat(y, wrap_channels=False) if y.ndim == 3 else y for y in found]
+
+
+def _need_shapes_of_opencv5(inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> None:
+    """Raise NotImplementedError for what OpenCV 5 cannot do: it does not ask a layer in Python for its shapes."""
+    if list(outputs) != [inputs[0]] * len(inputs):
+        raise NotImplementedError(
+            "OpenCV 5 takes only layers in Python with as many outputs as inputs, all of the shape of input 0; "
+            f"this one has inputs {list(inputs)} and outputs {list(outputs)}. Use OpenCV 4"
+        )
+
+
+def _exact(entry: _Entry, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the params of a node with the signs, lists and types that OpenCV 4 loses.
+
+    Of a message that it does not know, OpenCV gives each field as text, without its minus sign, and one value of
+    a list. Then the params are those of the network's node that they can stand for.
+    """
+    if "param_str" in params:
+        return {**params, **json.loads(params["param_str"])}
+    texts = {name: v for name, v in params.items() if isinstance(v, str)}
+    if _OPENCV5 or "has_dynamic_shapes" in params or not any(map(_is_mangled, texts.values())):
+        return params
+    found = [known for known in entry.params if _stands_for(params, known)]
+    if any(known != found[0] for known in found):
+        raise ValueError(f"OpenCV loses signs and lists of these params, so they have several meanings: {found}")
+    if not found:
+        raise ValueError(
+            "OpenCV gives these params as text, which loses signs and lists, and no node of the generated network "
+            f"has them: {texts}. Generate the module for this network, or give python_param with a param_str"
+        )
+    return found[0]
+
+
+def _is_mangled(text: str) -> bool:
+    """Return whether a text may be a number or a truth value that lost its type."""
+    try:
+        float(text)
+    except ValueError:
+        return text in ("true", "false")
+    return True
+
+
+def _stands_for(params: dict[str, Any], known: dict[str, Any]) -> bool:
+    """Return whether OpenCV can have made `params` of `known`."""
+    fields = {name for entry in _LAYERS for one in entry.params for name in one}
+    return all(name in params and _same(params[name], value) for name, value in known.items()) and all(
+        name in known for name in params if name in fields
+    )
+
+
+def _same(given: Any, value: Any) -> bool:
+    """Return whether OpenCV can have made the value `given` of `value`."""
+    values = value if isinstance(value, tuple) else (value,)
+    if not isinstance(given, str):
+        return bool(np.array_equal(given, value if len(values) > 1 else values[0]))
+    return any(_text_of(given, one) for one in values)
+
+
+def _text_of(given: str, value: Any) -> bool:
+    """Return whether OpenCV can have made the text `given` of one value."""
+    if isinstance(value, str):
+        return given == value
+    if given in ("true", "false"):
+        return bool(value == (given == "true"))
+    try:
+        return bool(np.float32(given) == np.float32(abs(value)))
+    except ValueError:
+        return False
