@@ -105,6 +105,14 @@ def test_sign_of_selected_zero_is_kept(function: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("engine", GENERAL)
+def test_arctan2_follows_the_signs_of_zeros(engine: str) -> None:
+    y, x = (np.delete(values, 6) for values in ZEROS)  # without NaN
+    want = np.arctan2(y, x)
+    (got,) = run(engine, np.arctan2, y, x)
+    assert np.allclose(got, want, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("simplified", [False, True])
 def test_sign_of_zero_in_a_sum_that_begins_with_zero(engine: str, dtype: Any, simplified: bool) -> None:

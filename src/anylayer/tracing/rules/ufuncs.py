@@ -389,9 +389,9 @@ def _arctan2(y: Array, x: Array) -> Array:
     number = y.dtype.type
     flat = x == 0
     angle = np.arctan(y / np.where(flat, number(1), x))
-    turn = np.where(y < 0, number(-math.pi), number(math.pi))
-    half = np.sign(y) * number(math.pi / 2)
-    return np.where(flat, half, np.where(x < 0, angle + turn, angle))
+    turn = np.copysign(number(math.pi), y)
+    on_axis = np.where(y == 0, np.where(np.signbit(x), turn, y), np.sign(y) * number(math.pi / 2))
+    return np.where(flat, on_axis, np.where(x < 0, angle + turn, angle))
 
 
 def _distance(a: Array, b: Array) -> Array:
