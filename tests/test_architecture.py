@@ -26,7 +26,8 @@ FORMATS = sorted(p.name for p in (SRC / "layers").iterdir() if (p / "__init__.py
 
 _CORE = ["errors", "folders", "network", "numerics", "graph", "tracing", "ops", "layer"]
 _FILES = {*_CORE, "libraries", "optimize", "corrections", "source"}
-_RUN = {*_FILES, "readers", "writers", "generators", "kernels", "compile", "engines", "runtime"}
+_LOWERED = {*_FILES, "loops"}
+_RUN = {*_LOWERED, "readers", "writers", "generators", "kernels", "compile", "engines", "runtime"}
 MAY_IMPORT = {
     **{room: set(_CORE[:i]) for i, room in enumerate(_CORE)},
     "libraries": {"errors", "folders", "network"},
@@ -34,10 +35,12 @@ MAY_IMPORT = {
     "optimize": set(_CORE[:-1]),
     "corrections": {*_CORE[:-1], "optimize"},
     "source": set(_CORE),
-    **dict.fromkeys(("readers", "writers", "generators", "kernels"), _FILES),
+    "loops": {*_CORE, "optimize"},
+    **dict.fromkeys(("readers", "writers", "kernels"), _FILES),
+    "generators": _LOWERED,
     "compile": _FILES,
-    "engines": {*_FILES, "compile", "writers", "generators", "kernels"},
-    "runtime": {*_FILES, "compile", "engines"},
+    "engines": {*_LOWERED, "compile", "writers", "generators", "kernels"},
+    "runtime": {*_LOWERED, "compile", "engines"},
     "convert": _RUN,
     "inspect": _RUN,
     "api": {*_RUN, "convert", "inspect", "functions"},

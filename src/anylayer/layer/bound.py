@@ -127,7 +127,7 @@ class Bound:
     ) -> None:
         self.node, self.definition, self.types = node, definition, tuple(types)
         self.dtype = None if definition.is_function else dtype
-        self._dialect = dialect
+        self.dialect = dialect
         self.declared: list[Shape] | None = None
         self.order: Order | None = None
         known = None if definition.built_in or definition.native_only else code_traits(definition.cls)
@@ -177,7 +177,7 @@ class Bound:
         def renew() -> Bound:
             instance = None if kept is None else copied(kept)
             made = None if instance is None else Made(instance, self.declared, self.order, list(self._notes))
-            return Bound(self.node, self.definition, self.types, self._dialect, self.dtype, made)
+            return Bound(self.node, self.definition, self.types, self.dialect, self.dtype, made)
 
         return renew
 

@@ -35,14 +35,14 @@ def grid_sample(
     """
     _check(x, grid, mode, padding)
     n, c, h, w = x.shape
-    xs = _on_axis(grid[..., 0], w, mode, padding, align_corners)
-    ys = _on_axis(grid[..., 1], h, mode, padding, align_corners)
+    xs = on_axis(grid[..., 0], w, mode, padding, align_corners)
+    ys = on_axis(grid[..., 1], h, mode, padding, align_corners)
     points = grid.shape[1] * grid.shape[2]
     y = np.zeros((n, points, c), np.result_type(x, grid))
     for i in range(n):
         cells = np.ascontiguousarray(x[i].reshape(c, -1).T)  # (H * W, C): one row per cell
-        for row, row_weight in _taps(ys[i].reshape(-1), h, mode, padding, align_corners):
-            for column, weight in _taps(xs[i].reshape(-1), w, mode, padding, align_corners):
+        for row, row_weight in taps(ys[i].reshape(-1), h, mode, padding, align_corners):
+            for column, weight in taps(xs[i].reshape(-1), w, mode, padding, align_corners):
                 y[i] += cells[row * w + column] * (row_weight * weight)[:, None]
     return np.ascontiguousarray(y.swapaxes(1, 2)).reshape(n, c, *grid.shape[1:3])
 
@@ -57,7 +57,7 @@ def _check(x: Array, grid: Array, mode: str, padding: str) -> None:
     need(padding in _PADDINGS, f"padding must be one of {', '.join(_PADDINGS)}, got {padding!r}")
 
 
-def _on_axis(at: Array, cells: int, mode: str, padding: str, align_corners: bool) -> Array:
+def on_axis(at: Array, cells: int, mode: str, padding: str, align_corners: bool) -> Array:
     """Return normalized grid coordinates as positions in cells; "reflection" reflects them into the map."""
     at = (at + 1) / 2 * (cells - 1) if align_corners else ((at + 1) * cells - 1) / 2
     if mode == "nearest":
@@ -74,7 +74,7 @@ def _mirrored(at: Array, cells: int, align_corners: bool) -> Array:
     return np.where((at < low) | (at > high), folded, at).astype(at.dtype)
 
 
-def _taps(at: Array, cells: int, mode: str, padding: str, align_corners: bool) -> Iterator[tuple[Array, Array]]:
+def taps(at: Array, cells: int, mode: str, padding: str, align_corners: bool) -> Iterator[tuple[Array, Array]]:
     """Yield (cell, weight) of each cell that the points `at` interpolate along one axis."""
     first = np.rint(at) if mode == "nearest" else np.floor(at)
     part = (at - first).astype(at.dtype)

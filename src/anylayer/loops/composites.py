@@ -1,0 +1,219 @@
+"""Operators that are written with simpler ones: each is a NumPy function, which is traced in its place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph import Graph, Op, Value
+from anylayer.graph.facts import Producers, reduced_axes
+from anylayer.graph.sized import elements_of
+from anylayer.loops.lowering import size_of
+from anylayer.tracing import record, trace
+
+COMPOSITES: dict[str, Callable[..., Any]] = {}
+"""Operator -> function (operator, arrays) that returns its outputs."""
+
+
+def composite(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter the NumPy form of operators. Used as a decorator."""
+
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        COMPOSITES.update(dict.fromkeys(names, function))
+        return function
+
+    return enter
+
+
+def expanded(graph: Graph) -> Graph:
+    """Return a graph in which composite operators are replaced by simpler ones, at the same source lines."""
+    if not any((op.op in COMPOSITES and not op.domain) or _open_indices(op, graph.producers) for op in graph.ops):
+        return graph
+    done = Graph(graph.prefix, graph.scope)
+    done.limit = graph.limit
+    values: dict[Value, Value] = {v: done.input(v.name, v.shape, v.dtype) for v in graph.inputs}
+
+    def mapped(value: Value) -> Value:
+        if value.const is not None and value not in values:
+            values[value] = done.constant(value.const, trusted=True)
+        return values[value]
+
+    for op in graph.ops:
+        inputs = [None if v is None else mapped(v) for v in op.inputs]
+        if _open_indices(op, graph.producers):
+            inputs[1] = _inside(done, op, inputs)
+        function = COMPOSITES.get(op.op) if not op.domain else None
+        made = done.append_copy(op, inputs) if function is None else _traced(done, op, function, inputs)
+        values.update(zip(op.outputs, made))
+    done.outputs = [mapped(v) for v in graph.outputs]
+    done.drop_dead()
+    return done
+
+
+def _traced(done: Graph, op: Op, function: Callable[..., Any], inputs: list[Value | None]) -> list[Value]:
+    """Append the operators that a composite consists of."""
+    free = [v for v in dict.fromkeys(inputs) if v is not None and v.const is None]
+
+    def call(arrays: list[Any]) -> list[Any]:
+        known = dict(zip(free, arrays))
+        found = function(op, *(None if v is None else known.get(v, v.const) for v in inputs))
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    body = trace(call, [v.type for v in free])
+    body = expanded(body)
+    for inner in body.ops:
+        inner.place, inner.scope = op.place, op.scope
+    return done.inline(body, free)
+
+
+_GATHERS = ("Gather", "GatherElements")
+
+
+def _open_indices(op: Op, producers: Producers) -> bool:
+    """Return whether an operator gathers at indices that must be checked when the loops run."""
+    index = op.inputs[1] if op.op in _GATHERS and not op.domain else None
+    if index is None or op.inputs[0] is None or (index.const is not None and elements_of(index.const) is None):
+        return False
+    return index not in producers or producers[index].op != "Inside"
+
+
+def _inside(done: Graph, op: Op, inputs: list[Value | None]) -> Value | None:
+    """Append an operator that checks the indices of a gather, so that they are checked once."""
+    x, index = inputs[:2]
+    if x is None or index is None:
+        return index
+    size = x.shape[op.attrs.get("axis", 0) % max(len(x.shape), 1)]
+    attrs = {"size": size_of(size)}
+    return done.emit("Inside", [index], [(index.shape, np.int64)], attrs, place=op.place, scope=op.scope)[0]
+
+
+def _axis(op: Op, x: Any, default: int) -> int:
+    return int(op.attrs.get("axis", default)) % len(x.shape)
+
+
+@composite("Softmax")
+def _softmax(op: Op, x: Any) -> Any:
+    axis = _axis(op, x, -1)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+@composite("LogSoftmax")
+def _log_softmax(op: Op, x: Any) -> Any:
+    axis = _axis(op, x, -1)
+    shifted = x - x.max(axis=axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+
+
+@composite("Sigmoid")
+def _sigmoid(op: Op, x: Any) -> Any:
+    one = x.dtype.type(1)
+    return one / (one + np.exp(-x))
+
+
+@composite("Reciprocal")
+def _reciprocal(op: Op, x: Any) -> Any:
+    return x.dtype.type(1) / x
+
+
+def _over(op: Op, function: Callable[[Any, Any, bool], Any], x: Any) -> Any:
+    axes = reduced_axes(op)
+    if axes is None:
+        return record("Identity", [x], x.shape, x.dtype)
+    return function(x, tuple(axes), bool(op.attrs.get("keepdims", 1)))
+
+
+def _sum(x: Any, axes: Any, kept: bool) -> Any:
+    return x.sum(axis=axes, keepdims=kept, dtype=x.dtype)
+
+
+@composite("ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
+def _reduced(op: Op, x: Any, axes: Any = None) -> Any:
+    def mean(x: Any, axes: Any, kept: bool) -> Any:
+        return _sum(x, axes, kept) / math.prod(x.shape[a] for a in axes)
+
+    def stable(x: Any, axes: Any, kept: bool) -> Any:
+        top = x.max(axis=axes, keepdims=True)
+        found = np.log(_sum(np.exp(x - top), axes, True)) + top
+        return found if kept else found.reshape([d for a, d in enumerate(x.shape) if a not in axes])
+
+    forms: dict[str, Callable[[Any, Any, bool], Any]] = {
+        "ReduceSumSquare": lambda x, axes, kept: _sum(x * x, axes, kept),
+        "ReduceL1": lambda x, axes, kept: _sum(abs(x), axes, kept),
+        "ReduceL2": lambda x, axes, kept: np.sqrt(_sum(x * x, axes, kept)),
+        "ReduceLogSum": lambda x, axes, kept: np.log(_sum(x, axes, kept)),
+        "ReduceLogSumExp": stable,
+        "ReduceMean": mean,
+    }
+    return _over(op, forms[op.op], x)
+
+
+@composite("SpaceToDepth")
+def _space_to_depth(op: Op, x: Any) -> Any:
+    b = int(op.attrs["blocksize"])
+    n, c, h, w = x.shape
+    y = x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
+    return y.reshape(n, c * b * b, h // b, w // b)
+
+
+@composite("DepthToSpace")
+def _depth_to_space(op: Op, x: Any) -> Any:
+    b = int(op.attrs["blocksize"])
+    n, c, h, w = x.shape
+    if op.attrs.get("mode", "DCR") == "CRD":
+        y = x.reshape(n, c // (b * b), b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
+    else:
+        y = x.reshape(n, b, b, c // (b * b), h, w).transpose(0, 3, 4, 1, 5, 2)
+    return y.reshape(n, c // (b * b), h * b, w * b)
+
+
+@composite("LeakyRelu")
+def _leaky_relu(op: Op, x: Any) -> Any:
+    return np.where(x < 0, x * _given(op, x, "alpha", 0.01), x)
+
+
+@composite("PRelu")
+def _prelu(op: Op, x: Any, slopes: Any) -> Any:
+    return np.where(x < 0, x * slopes, x)
+
+
+@composite("Elu")
+def _elu(op: Op, x: Any) -> Any:
+    return np.where(x < 0, (np.exp(x) - x.dtype.type(1)) * _given(op, x, "alpha", 1.0), x)
+
+
+@composite("HardSigmoid")
+def _hard_sigmoid(op: Op, x: Any) -> Any:
+    line = x * _given(op, x, "alpha", 0.2) + _given(op, x, "beta", 0.5)
+    return np.minimum(np.maximum(line, x.dtype.type(0)), x.dtype.type(1))
+
+
+@composite("Softplus")
+def _softplus(op: Op, x: Any) -> Any:
+    one, zero = x.dtype.type(1), x.dtype.type(0)
+    return np.maximum(x, zero) + np.log(one + np.exp(-abs(x)))
+
+
+@composite("BatchNormalization")
+def _batch_normalization(op: Op, x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> Any:
+    wide = (None, slice(None), *(None,) * (len(x.shape) - 2))
+    factor = scale / np.sqrt(variance + _given(op, variance, "epsilon", 1e-5))
+    return x * factor[wide] + (bias - mean * factor)[wide]
+
+
+@composite("Gemm")
+def _gemm(op: Op, a: Any, b: Any, c: Any = None) -> Any:
+    product = (a.T if op.attrs.get("transA") else a) @ (b.T if op.attrs.get("transB") else b)
+    if op.attrs.get("alpha", 1.0) != 1.0:
+        product = product * _given(op, a, "alpha", 1.0)
+    if c is None:
+        return product
+    return product + (c if op.attrs.get("beta", 1.0) == 1.0 else c * _given(op, a, "beta", 1.0))
+
+
+def _given(op: Op, x: Any, name: str, default: float) -> Any:
+    """Return a float attribute in the dtype of an array."""
+    return x.dtype.type(np.float32(op.attrs.get(name, default)))

@@ -1,0 +1,142 @@
+"""Elements of operators that compute each element on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from anylayer.graph import Op
+from anylayer.loops.ir import BOOL, Scalar
+from anylayer.loops.lowering import ELEMENTS, Index, Lowering, Unsupported, elements, given, optional
+
+UNARY = {
+    **{n: n.lower() for n in ("Neg", "Abs", "Sqrt", "Exp", "Log", "Floor", "Ceil", "Tanh", "Sin", "Cos", "Tan")},
+    **{n: n.lower() for n in ("Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Erf", "Sign")},
+    "Round": "round",
+    "BitwiseNot": "bitnot",
+}
+BINARY = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mul": "mul",
+    "Div": "div",
+    "Max": "max",
+    "Min": "min",
+    "Sum": "add",
+    "BitwiseAnd": "bitand",
+    "BitwiseOr": "bitor",
+    "BitwiseXor": "bitxor",
+}
+TRUTH = {
+    "Equal": "eq",
+    "Less": "lt",
+    "LessOrEqual": "le",
+    "Greater": "gt",
+    "GreaterOrEqual": "ge",
+    "And": "and",
+    "Or": "or",
+    "Xor": "xor",
+}
+
+
+def _unary(name: str) -> Callable[[Lowering, Op, int, Index], Scalar]:
+    def element(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+        return low.scalars.call(name, op.outputs[0].dtype, low.element(given(op), index))
+
+    return element
+
+
+def _binary(name: str) -> Callable[[Lowering, Op, int, Index], Scalar]:
+    def element(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+        found = low.operand(given(op), index)
+        for i in range(1, len(op.inputs)):
+            found = low.scalars.call(name, op.outputs[0].dtype, found, low.operand(given(op, i), index))
+        return found
+
+    return element
+
+
+ELEMENTS.update({op: _unary(name) for op, name in UNARY.items()})
+ELEMENTS.update({op: _binary(name) for op, name in {**BINARY, **TRUTH}.items()})
+
+
+@elements("Identity", "Dropout")
+def _identity(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    if at:
+        raise Unsupported("the mask of a Dropout")
+    return low.element(given(op), index)
+
+
+@elements("Not")
+def _not(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    return low.scalars.truth("not", low.element(given(op), index))
+
+
+@elements("IsNaN")
+def _is_nan(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    x = low.element(given(op), index)
+    return low.scalars.truth("ne", x, x)
+
+
+@elements("IsInf")
+def _is_infinite(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    x = low.element(given(op), index)
+    found = [
+        low.scalars.truth("eq", x, low.scalars.const(sign * np.inf, x.dtype))
+        for sign, name in ((1, "detect_positive"), (-1, "detect_negative"))
+        if op.attrs.get(name, 1)
+    ]
+    if not found:
+        raise Unsupported("an IsInf that detects nothing")
+    return found[0] if len(found) == 1 else low.scalars.truth("or", *found)
+
+
+@elements("Mod")
+def _modulo(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    a, b = (low.operand(given(op, i), index) for i in (0, 1))
+    return low.scalars.call("fmod" if op.attrs.get("fmod") else "mod", op.outputs[0].dtype, a, b)
+
+
+@elements("Pow")
+def _power(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    """Return a power; a small whole exponent becomes a product."""
+    a, b = (low.operand(given(op, i), index) for i in (0, 1))
+    exponent = b.data if b.op == "const" else b.data.constant if b.op == "index" else None
+    if exponent == 2:
+        return low.scalars.call("mul", a.dtype, a, a)
+    if exponent == 0.5 and a.dtype.kind == "f":
+        return low.scalars.call("sqrt", a.dtype, a)
+    if a.dtype.kind != "f":
+        raise Unsupported("a power of integers")
+    return low.scalars.call("pow", a.dtype, a, low.scalars.cast(b, a.dtype))
+
+
+@elements("Cast", "CastLike")
+def _cast(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    x, kind = low.element(given(op), index), op.outputs[0].dtype
+    if kind == BOOL and x.dtype != BOOL:
+        return low.scalars.truth("ne", x, low.scalars.const(0, x.dtype))
+    return low.scalars.cast(x, kind)
+
+
+@elements("Where")
+def _where(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    c, a, b = (low.operand(given(op, i), index) for i in range(3))
+    return low.scalars.call("where", a.dtype, c, a, b)
+
+
+@elements("Clip")
+def _clip(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    found = low.element(given(op), index)
+    for i, name in ((1, "max"), (2, "min")):
+        limit = optional(op, i)
+        if limit is not None:
+            found = low.scalars.call(name, found.dtype, found, low.operand(limit, index))
+    return found
+
+
+@elements("Relu")
+def _relu(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    x = low.element(given(op), index)
+    return low.scalars.call("max", x.dtype, x, low.scalars.const(0, x.dtype))

@@ -1,0 +1,213 @@
+"""The loop IR: scalars that are computed inside loops, and the statements that store them.
+
+A Scalar is an expression without side effects. Equal scalars of one Scalars table are one object, so a scalar that
+is used twice is computed once. Indices are exact integer expressions (anylayer.graph.expressions) of loop
+variables, sizes and numbers that are read from data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.expressions import Atom, Expression, constant, of_atom
+from anylayer.network import Array
+
+INT = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
+
+
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """An array in memory, in C order.
+
+    kind: "input", "output", "temporary", or "table" for a constant, whose values are in `data`.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[Expression, ...]
+    kind: str
+    data: Array | None = None
+
+    def offset(self, indices: Sequence[Expression]) -> Expression:
+        """Return the position of an element in memory."""
+        found = constant(0)
+        for index, size in zip(indices, self.shape):
+            found = found * size + index
+        return found
+
+    @property
+    def count(self) -> Expression:
+        """The number of elements."""
+        found = constant(1)
+        for size in self.shape:
+            found = found * size
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalar:
+    """A number that is computed inside loops.
+
+    op: "const" (`data` is a Python number), "index" (`data` is an Expression), "load" (`data` is the Buffer and
+    the Expression of the position), "local" (`data` is a Local), or the name of a function of `args`.
+    """
+
+    op: str
+    dtype: np.dtype[Any]
+    args: tuple[Scalar, ...] = ()
+    data: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Local:
+    """A number that loops accumulate."""
+
+    name: str
+    dtype: np.dtype[Any]
+
+
+# ---------------------------------------------------------------------- statements
+
+
+@dataclass(slots=True, eq=False)
+class Comment:
+    """A line of text for the reader."""
+
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Store:
+    """Store a scalar in an element: `how` is "" to assign, or "add", "mul", "min", "max" to combine."""
+
+    buffer: Buffer
+    offset: Expression
+    value: Scalar
+    how: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Set:
+    """Declare a local (`how` is "="), give it another number (""), or combine it with one (as in Store)."""
+
+    local: Local
+    value: Scalar
+    how: str
+
+
+@dataclass(slots=True, eq=False)
+class If:
+    """Run `body` where a condition holds."""
+
+    condition: Scalar
+    body: list[Any]
+
+
+@dataclass(slots=True, eq=False)
+class Let:
+    """Name a scalar, because it is used more than once or does not depend on the loops inside."""
+
+    name: str
+    value: Scalar
+
+
+@dataclass(slots=True, eq=False)
+class Loop:
+    """Repeat `body` for each value of a variable from 0 to `extent` - 1.
+
+    The rounds of a parallel loop may run in any order. `more` are the variables, with their extents, of loops
+    directly inside that share its rounds.
+    """
+
+    var: str
+    extent: Expression
+    body: list[Any]
+    parallel: bool = False
+    more: Sequence[tuple[str, Expression]] = ()
+
+    @property
+    def variables(self) -> list[str]:
+        """All variables, the outermost first."""
+        return [self.var, *(name for name, _ in self.more)]
+
+
+Statement = Comment | Store | Set | If | Let | Loop
+
+
+@dataclass(slots=True)
+class Argument:
+    """An input or output of a function: its name, its dtype, and its shape as expressions of the sizes."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[Expression, ...]
+
+
+@dataclass(slots=True)
+class Program:
+    """What a graph does, as loops.
+
+    `sizes` are the symbols of open sizes, and `conditions` what must hold for them. `data` maps the symbol of an
+    index that is read from data to its scalar. `extents` are the numbers of values of loop variables and of such
+    symbols. `checks` says whether indices are checked when the loops run.
+    """
+
+    inputs: list[Argument]
+    outputs: list[Argument]
+    sizes: list[str]
+    conditions: list[Any]
+    buffers: list[Buffer] = field(default_factory=list)
+    body: list[Statement] = field(default_factory=list)
+    data: Mapping[str, Scalar] = field(default_factory=dict)
+    extents: Mapping[str, Expression] = field(default_factory=dict)
+    checks: bool = False
+
+
+def substituted(e: Expression, values: Mapping[str, Expression]) -> Expression:
+    """Return an expression with some of its symbols replaced."""
+    if not e.symbols & values.keys():
+        return e
+    total = constant(0)
+    for monomial, factor in e.terms.items():
+        term = constant(factor)
+        for atom, power in monomial:
+            one = _atom_substituted(atom, values)
+            for _ in range(power):
+                term = term * one
+        total = total + term
+    return total
+
+
+def _atom_substituted(atom: Atom, values: Mapping[str, Expression]) -> Expression:
+    if not atom.function:
+        return values.get(atom.name, of_atom(atom))
+    if atom.function not in ("//", "min", "max"):
+        return of_atom(atom)
+    parts = [substituted(a, values) for a in atom.arguments]
+    if atom.function == "//":
+        return parts[0] // parts[1]
+    return extremum(atom.function, *parts)
+
+
+def extremum(function: str, *parts: Expression) -> Expression:
+    """Return the "min" or "max" of expressions."""
+    numbers = [p.constant for p in parts if p.constant is not None]
+    if len(numbers) == len(parts):
+        return constant((min if function == "min" else max)(n for n in numbers if n is not None))
+    return of_atom(Atom("", function, tuple(sorted(parts, key=str))))
+
+
+def atoms_of(e: Expression) -> Iterator[Atom]:
+    """Yield the functions in an expression, those inside of others too."""
+    for monomial in e.terms:
+        for atom, _ in monomial:
+            if atom.function:
+                yield atom
+                if atom.function in ("//", "min", "max"):
+                    for argument in atom.arguments:
+                        yield from atoms_of(argument)

@@ -1,0 +1,352 @@
+"""Elements of operators that move elements: index arithmetic, which their consumers fold into their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from anylayer.graph import Op, Value
+from anylayer.graph.expressions import Expression, constant
+from anylayer.graph.facts import padding_of
+from anylayer.loops.ir import INT, Buffer, Scalar, Statement, Store, extremum
+from anylayer.loops.lowering import (
+    Index,
+    Lowering,
+    Unsupported,
+    elements,
+    given,
+    nests,
+    optional,
+    size_of,
+    sizes_of,
+)
+from anylayer.loops.space import Space
+
+
+@elements("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+def _reshape(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    x = given(op)
+    return low.element(x, reshaped(low.space, index, sizes_of(op.outputs[0]), sizes_of(x)))
+
+
+def reshaped(
+    space: Space, index: Sequence[Expression], shape: Sequence[Expression], old: Sequence[Expression]
+) -> Index:
+    """Return the index in an array of shape `old` that is the index of the array reshaped to `shape`."""
+    found: Index = []
+    first = start = 0
+    for stop, end in _cuts(old, shape):
+        offset = Buffer("", INT, tuple(shape[start:end]), "").offset(index[start:end])
+        found += _split(space, offset, old[first:stop])
+        first, start = stop, end
+    return found
+
+
+def _cuts(old: Sequence[Expression], new: Sequence[Expression]) -> list[tuple[int, int]]:
+    """Return where the axes of two shapes can be cut into runs of equally many elements."""
+    products: dict[Expression, int] = {}
+    total = constant(1)
+    for j, size in enumerate(new):
+        total = total * size
+        products.setdefault(total, j + 1)
+    found, total, last = [], constant(1), 0
+    for i, size in enumerate(old):
+        total = total * size
+        j = products.get(total, 0)
+        if j > last:
+            found.append((i + 1, j))
+            last = j
+    return [*(cut for cut in found if cut[0] < len(old) and cut[1] < len(new)), (len(old), len(new))]
+
+
+def _split(space: Space, offset: Expression, sizes: Sequence[Expression]) -> Index:
+    found: Index = []
+    for at, size in reversed(list(enumerate(sizes))):
+        found.append(offset if at == 0 else space.remainder(offset, size))
+        offset = space.quotient(offset, size)
+    return found[::-1]
+
+
+@elements("Transpose")
+def _transpose(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    order = op.attrs.get("perm") or range(len(index))[::-1]
+    own = [constant(0)] * len(index)
+    for axis, source in enumerate(order):
+        own[int(source)] = index[axis]
+    return low.element(given(op), own)
+
+
+@elements("Expand")
+def _expand(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    return low.operand(given(op), index)
+
+
+@elements("Tile")
+def _tile(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    x = given(op)
+    return low.element(x, [low.space.remainder(i, d) for i, d in zip(index, sizes_of(x))])
+
+
+def cuts(low: Lowering, op: Op) -> list[tuple[int, Expression, int]]:
+    """Return (axis, start, step) of each axis that a Slice names; starts count from the front."""
+    x = given(op)
+    starts = low.number(given(op, 1))
+    axes, steps = (low.number(optional(op, i)) for i in (3, 4))
+    if starts is None or (optional(op, 3) is not None and axes is None):
+        raise Unsupported("a Slice whose bounds are computed")
+    found = []
+    for n, start in enumerate(starts):
+        axis = (axes[n].constant or 0) % len(x.shape) if axes is not None else n
+        step = 1 if steps is None else steps[n].constant
+        if step is None:
+            raise Unsupported("a Slice whose step is computed")
+        found.append((axis, _start(start, size_of(x.shape[axis]), step), step))
+    return found
+
+
+def _start(start: Expression, size: Expression, step: int) -> Expression:
+    """Return the first index of a slice, counted from the front and inside the axis."""
+    number = start.constant
+    if number is None:
+        return start
+    if number < 0:
+        start = start + size
+        return start if size.constant is None else constant(max(start.constant or 0, 0))
+    last = size - constant(1 if step < 0 else 0)
+    if number == 0:
+        return start
+    if last.constant is not None:
+        return constant(min(number, last.constant))
+    return last if number >= 2**31 - 1 else extremum("min", start, last)
+
+
+@elements("Slice")
+def _slice(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    for axis, start, step in cuts(low, op):
+        index[axis] = start + constant(step) * index[axis]
+    x = given(op)
+    return low.element(x, [low.space.clamped(i, d) for i, d in zip(index, sizes_of(x))])
+
+
+@elements("Split")
+def _split_op(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    axis = op.attrs.get("axis", 0) % len(index)
+    for before in op.outputs[:at]:
+        index[axis] = index[axis] + size_of(before.shape[axis])
+    return low.element(given(op), index)
+
+
+@elements("Concat")
+def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    """Return an element of one of the parts: which one is decided where the index does not tell it."""
+    axis = op.attrs["axis"] % len(index)
+    place, found = index[axis], None
+    end, parts = constant(0), []
+    for i in range(len(op.inputs)):
+        part = given(op, i)
+        start, end = end, end + size_of(part.shape[axis])
+        if low.space.certain(_plus(low.space.lower(place), end, -1)):
+            continue  # the index lies behind this part
+        parts.append((part, start, end))
+        if low.space.below(place, end):
+            break
+    for part, start, end in reversed(parts):
+        own = list(index)
+        own[axis] = low.space.clamped(place - start, size_of(part.shape[axis]))
+        one = low.element(part, own)
+        if found is None:
+            found = one
+        else:
+            inside = low.scalars.truth("lt", low.scalars.index(place), low.scalars.index(end))
+            found = low.scalars.call("where", one.dtype, inside, one, found)
+    if found is None:
+        raise Unsupported("a Concat without elements")
+    return found
+
+
+def _plus(a: Expression | None, b: Expression, sign: int) -> Expression | None:
+    return None if a is None else a + constant(sign) * b
+
+
+def concat_pieces(low: Lowering, op: Op) -> None:
+    """Append loops that write each part of a Concat to its place."""
+    axis = op.attrs["axis"] % len(op.outputs[0].shape)
+    buffer = low.new_buffer(op.outputs[0])
+    start = constant(0)
+    for i in range(len(op.inputs)):
+        part = given(op, i)
+
+        def store(index: Index, part: Value = part, start: Expression = start) -> list[Statement]:
+            there = list(index)
+            there[axis] = there[axis] + start
+            return [Store(buffer, buffer.offset(there), low.element(part, index))]
+
+        low.fill(sizes_of(part), store)
+        start = start + size_of(part.shape[axis])
+
+
+@elements("Pad")
+def _pad(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    x, mode = given(op), op.attrs.get("mode", "constant")
+    found = padding_of(op)
+    if found is None:
+        raise Unsupported("a Pad whose amounts are computed")
+    own, inside = [], []
+    for i, before, after, size in zip(index, found.begins, found.ends, sizes_of(x)):
+        place = i - constant(before)
+        if mode == "constant":
+            if before > 0:
+                inside.append(low.scalars.truth("ge", low.scalars.index(place), low.scalars.const(0, INT)))
+            if after > 0:
+                inside.append(low.scalars.truth("lt", low.scalars.index(place), low.scalars.index(size)))
+        own.append(place if before <= 0 and after <= 0 else _source(low.space, place, size, mode))
+    one = low.element(x, own)
+    for condition in inside[::-1]:
+        one = low.scalars.call("where", one.dtype, condition, one, low.scalars.const(found.value, one.dtype))
+    return one
+
+
+def _source(space: Space, place: Expression, size: Expression, mode: str) -> Expression:
+    """Return the element that a padded element repeats."""
+    if mode in ("constant", "edge"):
+        return space.clamped(place, size)
+    if mode == "wrap":
+        return place - size * (place // size)
+    if mode != "reflect":
+        raise Unsupported(f"the mode '{mode}'")
+    last = size - constant(1)
+    if size.constant == 1:
+        return constant(0)
+    period = last * constant(2)
+    folded = place - period * (place // period)
+    return extremum("min", folded, period - folded)
+
+
+@elements("Gather")
+def _gather(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    x, indices = given(op), given(op, 1)
+    axis = op.attrs.get("axis", 0) % len(x.shape)
+    rank = len(indices.shape)
+    place = position(low, indices, index[axis : axis + rank], size_of(x.shape[axis]))
+    return low.element(x, [*index[:axis], place, *index[axis + rank :]])
+
+
+def position(low: Lowering, indices: Value, index: Index, size: Expression) -> Expression:
+    """Return the index that an integer value holds at `index`. Constants are checked here."""
+    found, const = low.element(indices, index), indices.const
+    made = low.graph.producers.get(indices)
+    if found.op == "load" and made is not None and made.op == "Inside":
+        return low.scalars.named(found, size)
+    limit = size.constant if const is not None and found.op == "load" else None
+    if const is not None and limit is not None and const.min() >= 0 and const.max() < limit:
+        return low.scalars.named(low.scalars.cast(found, INT), size)
+    return low.scalars.position(found, size)
+
+
+@elements("Inside")
+def _inside(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    """Return an index that is checked, as the expression or as the symbol that stands for it."""
+    return low.scalars.index(low.scalars.position(low.element(given(op), index), op.attrs["size"]))
+
+
+@elements("GatherElements")
+def _gather_elements(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    x = given(op)
+    axis = op.attrs.get("axis", 0) % len(x.shape)
+    index[axis] = position(low, given(op, 1), list(index), size_of(x.shape[axis]))
+    return low.element(x, index)
+
+
+@elements("GatherND")
+def _gather_nd(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    x, indices = given(op), given(op, 1)
+    batch, outer = int(op.attrs.get("batch_dims", 0)), len(indices.shape) - 1
+    depth = indices.shape[-1]
+    if not isinstance(depth, int) or type(depth) is not int:
+        raise Unsupported("a GatherND whose depth is open")
+    places = [
+        position(low, indices, [*index[:outer], constant(k)], size_of(x.shape[batch + k])) for k in range(depth)
+    ]
+    return low.element(x, [*index[:batch], *places, *index[outer:]])
+
+
+@elements("Range")
+def _range(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    start, step = (low.element(given(op, i), []) for i in (0, 2))
+    kind = op.outputs[0].dtype
+    count = low.scalars.cast(low.scalars.index(index[0]), kind)
+    return low.scalars.call("add", kind, start, low.scalars.call("mul", kind, count, step))
+
+
+@elements("ConstantOfShape")
+def _filled(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    value = np.asarray(op.attrs.get("value", np.zeros(1, np.float32))).reshape(-1)[0]
+    return low.scalars.const(value, op.outputs[0].dtype)
+
+
+@elements("Shape")
+def _shape(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    shape = sizes_of(given(op))[slice(op.attrs.get("start", 0), op.attrs.get("end", None))]
+    if index[0].constant is None and len(shape) > 1:
+        raise Unsupported("a shape whose elements are selected by a computed index")
+    return low.scalars.index(shape[index[0].constant or 0])
+
+
+@elements("Trilu")
+def _triangle(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    k = [constant(0)] if optional(op, 1) is None else low.number(given(op, 1))
+    if k is None:
+        raise Unsupported("a Trilu whose diagonal is computed")
+    x = low.element(given(op), index)
+    sides = low.scalars.index(index[-1] - index[-2]), low.scalars.index(k[0])
+    kept = low.scalars.truth("ge" if op.attrs.get("upper", 1) else "le", *sides)
+    return low.scalars.call("where", x.dtype, kept, x, low.scalars.const(0, x.dtype))
+
+
+@nests("ScatterElements")
+def _scatter_elements(low: Lowering, op: Op) -> None:
+    x, indices, updates = (given(op, i) for i in range(3))
+    how = op.attrs.get("reduction", "none")
+    axis = op.attrs.get("axis", 0) % len(x.shape)
+    buffer = copied(low, op)
+
+    def store(index: Index) -> list[Statement]:
+        there = list(index)
+        there[axis] = position(low, indices, index, size_of(x.shape[axis]))
+        return [Store(buffer, buffer.offset(there), low.element(updates, index), "" if how == "none" else how)]
+
+    low.fill(sizes_of(indices), store)
+    _in_order(low)
+
+
+@nests("ScatterND")
+def _scatter_nd(low: Lowering, op: Op) -> None:
+    x, indices, updates = (given(op, i) for i in range(3))
+    how, outer, depth = op.attrs.get("reduction", "none"), len(indices.shape) - 1, indices.shape[-1]
+    if type(depth) is not int:
+        raise Unsupported("a ScatterND whose depth is open")
+    buffer = copied(low, op)
+
+    def store(index: Index) -> list[Statement]:
+        places = [position(low, indices, [*index[:outer], constant(k)], size_of(x.shape[k])) for k in range(depth)]
+        offset = buffer.offset([*places, *index[outer:]])
+        return [Store(buffer, offset, low.element(updates, index), "" if how == "none" else how)]
+
+    low.fill(sizes_of(updates), store)
+    _in_order(low)
+
+
+def copied(low: Lowering, op: Op) -> Buffer:
+    """Append a copy of an operator's first input to the buffer of its output."""
+    x = given(op)
+    buffer = low.new_buffer(op.outputs[0])
+    low.fill(sizes_of(x), lambda index: [Store(buffer, buffer.offset(index), low.element(x, index))])
+    return buffer
+
+
+def _in_order(low: Lowering) -> None:
+    """Mark the last loops as sequential: several of their rounds may write one element."""
+    last = low.body[-1]
+    if hasattr(last, "parallel"):
+        last.parallel = False

@@ -1,0 +1,247 @@
+"""Trace a layer with open sizes, so that its code works for every size that the layer's own shape logic allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from anylayer.errors import AnyLayerError, TraceError
+from anylayer.graph import Graph, Value
+from anylayer.graph.expressions import LARGEST, Expression, Ranges, constant, divided_by_common, symbol
+from anylayer.graph.guards import Guard, symbolic_trace
+from anylayer.graph.open_sizes import solved
+from anylayer.graph.sized import elements_of
+from anylayer.graph.sizes import Dim
+from anylayer.graph.symbolic import new_size
+from anylayer.layer import Bound
+from anylayer.loops.composites import expanded
+from anylayer.loops.ir import atoms_of, substituted
+from anylayer.network import TensorType
+from anylayer.optimize.simplify import simplify
+from anylayer.tracing import substitute_numpy, trace, trace_checked
+
+_LETTERS = {1: "N", 2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
+_TRIES = 16
+"""How often a layer is traced again after a guard has fixed a size."""
+
+
+@dataclass(slots=True)
+class Opened:
+    """A traced layer.
+
+    `sizes` maps the symbol of each open size to (input, axis, factor): the axis has factor times the size. All
+    sizes of the inputs are expressions of these symbols; a caller checks each. `guards` must hold for them.
+    `traced` are their values. `notes` say why sizes are numbers.
+    """
+
+    graph: Graph
+    sizes: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=dict)
+    guards: list[Guard] = field(default_factory=list)
+    traced: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def opened(layer: Bound) -> Opened:
+    """Trace a layer at the types that it is bound for, with as many open sizes as it allows.
+
+    Raises LayerError and TraceError where the layer cannot be traced at all.
+    """
+    try:
+        return _Opening(layer).run()
+    except AnyLayerError as error:
+        fixed = at_fixed_sizes(layer)
+        fixed.notes.append(f"the code is for these sizes only: {error}")
+        return fixed
+
+
+def at_fixed_sizes(layer: Bound) -> Opened:
+    """Trace a layer at the types that it is bound for."""
+    return Opened(expanded(simplify(_trace(layer, layer.types), exact=True)))
+
+
+def _trace(layer: Bound, types: Sequence[TensorType]) -> Graph:
+    """Return the graph of a fresh instance of a layer at these types. Absent inputs stay absent."""
+
+    def fresh() -> Callable[[list[Any]], list[Any]]:
+        made = Bound(layer.node, layer.definition, types, layer.dialect, layer.dtype)
+        return lambda arrays: made(arrays)
+
+    if layer.definition.built_in:
+        return trace(fresh(), types, prefix=f"{layer.node.name}/", scope=layer.node.name)
+    subject = Bound(layer.node, layer.definition, types, layer.dialect, layer.dtype)
+    return trace_checked(
+        lambda arrays: subject(arrays),
+        types,
+        prefix=f"{layer.node.name}/",
+        rebuild=fresh,
+        subject=lambda: subject.instance,
+    )
+
+
+class _Opening:
+    """A search for the sizes that can stay open.
+
+    `shapes` are the sizes of the inputs as expressions: a guard that fixes a size replaces its symbol.
+    """
+
+    def __init__(self, layer: Bound) -> None:
+        self.layer = layer
+        self.names: dict[str, tuple[int, int]] = {}
+        self.shapes: list[tuple[Expression, ...]] = []
+        self.values: dict[str, int] = {}
+        for i, kind in enumerate(layer.types):
+            letters = _LETTERS.get(len(kind.shape), "")
+            shape = []
+            for axis, d in enumerate(kind.shape):
+                if isinstance(d, Dim):
+                    raise TraceError(f"input {i} has a size that is known only when the network runs")
+                name = (letters[axis] if letters else f"D{axis}") + (str(i) if len(layer.types) > 1 else "")
+                self.names[name] = (i, axis)
+                self.values[name] = int(d)
+                shape.append(symbol(name) if d else constant(0))
+            self.shapes.append(tuple(shape))
+
+    def run(self) -> Opened:
+        graph, guards, ranges = self.traced_until_fixed()
+        if self.fix_sizes_that_code_reads(graph, guards, ranges):
+            graph, guards, ranges = self.traced_until_fixed()
+        self.require_same(graph, guards, ranges)
+        found = {s for shape in self.shapes for e in shape for s in e.symbols}
+        sizes = {}
+        for name, (i, axis) in self.names.items():
+            if name in found:
+                times = solved(self.shapes[i][axis], name)
+                sizes[name] = (i, axis, times[0] if times else 1)
+        traced = {s: self.values[s] for s in sizes}
+        ranges = {s: r for s, r in ranges.items() if s in found}
+        limits = [Guard(symbol(s), ">=", constant(low)) for s, (low, _) in ranges.items() if low > 1]
+        limits += [Guard(symbol(s), "<=", constant(high)) for s, (_, high) in ranges.items() if high < LARGEST]
+        return Opened(graph, sizes, ranges, [*limits, *guards], traced)
+
+    def traced_until_fixed(self) -> tuple[Graph, list[Guard], Ranges]:
+        """Trace the layer until no guard fixes another size."""
+        for _ in range(_TRIES):
+            graph, guards, ranges = self.trace(self.values)
+            changed = next(filter(None, map(self.resolved, guards)), None)
+            if changed is None:
+                return graph, guards, ranges
+            self.replace(changed)
+        raise TraceError("its sizes depend on each other in too many ways")
+
+    def fix_sizes_that_code_reads(self, graph: Graph, guards: Sequence[Guard], ranges: Ranges) -> bool:
+        """Fix each size with which the layer's code computes plain numbers. Return whether there are any."""
+        fixed = {}
+        for name in sorted({s for shape in self.shapes for e in shape for s in e.symbols}):
+            for values in self.others(guards, ranges, [name]):
+                try:
+                    problem = difference(graph, self.trace(values)[0])
+                except AnyLayerError as error:
+                    problem = error.message
+                if problem:
+                    fixed[name] = constant(self.values[name])
+                break
+        self.replace(fixed)
+        return bool(fixed)
+
+    def trace(self, values: Mapping[str, int]) -> tuple[Graph, list[Guard], Ranges]:
+        """Return the graph at these values of the symbols, its guards, and the ranges of the symbols."""
+        types = [
+            TensorType(tuple(new_size(e.value(values), e) for e in shape), kind.dtype)
+            for shape, kind in zip(self.shapes, self.layer.types)
+        ]
+        with symbolic_trace(dict.fromkeys(self.names, (1, LARGEST))) as recorded:
+            with substitute_numpy() if self.layer.definition.built_in else nullcontext():
+                graph = _trace(self.layer, types)
+            with substitute_numpy():
+                graph = expanded(graph)
+        return graph, list(recorded.guards), dict(recorded.ranges)
+
+    def resolved(self, guard: Guard) -> dict[str, Expression] | None:
+        """Return the symbols that a guard fixes, each with what takes its place; None for another guard."""
+        left, right = guard.left, guard.right
+        if guard.relation != "==" or not isinstance(left, Expression) or not isinstance(right, Expression):
+            return None
+        for atom in (*atoms_of(left), *atoms_of(right)):
+            a, b = atom.arguments if atom.function == "//" else (constant(0), constant(0))
+            if str(a) in self.names and b.constant and self.values[str(a)] % b.constant == 0:
+                return {str(a): symbol(str(a)) * b}
+        difference: Expression = left - right
+        while (shorter := divided_by_common(difference)) is not None:
+            difference = shorter
+        symbols = sorted(difference.symbols, key=lambda s: (self.names[s][1], self.names[s][0]), reverse=True)
+        for name in symbols:
+            rest = difference - symbol(name)
+            for other in (rest, -(difference + symbol(name))):
+                if (
+                    name not in other.symbols
+                    and other.symbols
+                    and len(other.symbols) == 1
+                    and len(other.terms) == 1
+                ):
+                    only = next(iter(other.symbols))
+                    if -other == symbol(only) or other == symbol(only):
+                        return {name: symbol(only)}
+        return {symbols[0]: constant(self.values[symbols[0]])} if symbols else None
+
+    def replace(self, changed: Mapping[str, Expression]) -> None:
+        """Put other expressions in the place of symbols."""
+        for name, e in changed.items():
+            if name in e.symbols:
+                factor = (e // symbol(name)).constant or 1
+                self.values[name] //= factor
+        self.shapes = [tuple(substituted(e, changed) for e in shape) for shape in self.shapes]
+
+    def require_same(self, graph: Graph, guards: Sequence[Guard], ranges: Ranges) -> None:
+        """Raise TraceError if the layer records something else at other sizes."""
+        for values in self.others(guards, ranges):
+            other, _, _ = self.trace(values)
+            problem = difference(graph, other)
+            if problem:
+                raise TraceError(problem)
+            return
+        if any(e.symbols for shape in self.shapes for e in shape):
+            raise TraceError("no other sizes were found at which its trace can be compared")
+
+    def others(
+        self, guards: Sequence[Guard], ranges: Ranges, only: Sequence[str] = ()
+    ) -> Iterator[dict[str, int]]:
+        """Yield other values of the symbols at which the guards hold. only: those that change; () for all."""
+        for steps in (1, 2, 3, 5, 8, -1):
+            for order in (1, 0):
+                values = {
+                    n: v + steps + order * i if n in only or not only else v
+                    for i, (n, v) in enumerate(self.values.items())
+                }
+                inside = all(low <= values[n] <= high for n, (low, high) in ranges.items() if n in values)
+                if inside and all(g.holds(values) for g in guards):
+                    yield values
+
+
+def difference(a: Graph, b: Graph) -> str:
+    """Return how two traces at different sizes differ in more than the sizes, or ""."""
+    if len(a.ops) != len(b.ops):
+        return f"it records {len(a.ops)} operators at some sizes and {len(b.ops)} at others"
+    same = dict(zip(a.inputs, b.inputs))
+    for o, q in zip(a.ops, b.ops):
+        known = len(o.inputs) == len(q.inputs) and all(_equal(v, w, same) for v, w in zip(o.inputs, q.inputs))
+        shapes = [v.shape for v in o.outputs] == [v.shape for v in q.outputs]
+        if o.op != q.op or repr(o.attrs) != repr(q.attrs) or not known or not shapes:
+            line = f" at {o.place}" if o.place else ""
+            return f"operator {o.op}{line} is another one at other sizes, or has other numbers"
+        same.update(zip(o.outputs, q.outputs))
+    outputs = len(a.outputs) == len(b.outputs) and all(_equal(v, w, same) for v, w in zip(a.outputs, b.outputs))
+    return "" if outputs else "it returns other arrays at other sizes"
+
+
+def _equal(v: Value | None, w: Value | None, same: Mapping[Value, Value]) -> bool:
+    if v is None or w is None:
+        return v is w
+    if v.const is None or w.const is None:
+        return same.get(v) is w
+    first, second = elements_of(v.const), elements_of(w.const)
+    if first is not None or second is not None:
+        return first == second and v.dtype == w.dtype and v.shape == w.shape
+    return bool(v.type == w.type and v.const.tobytes() == w.const.tobytes())

@@ -1,0 +1,225 @@
+"""Operators that combine elements: reductions, matrix products, running sums, sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph import Op, Value
+from anylayer.graph.expressions import Expression, constant
+from anylayer.graph.facts import reduced_axes
+from anylayer.loops.ir import INT, Buffer, If, Local, Scalar, Set, Statement, Store
+from anylayer.loops.lowering import Index, Lowering, Unsupported, given, nested, nests, optional, size_of, sizes_of
+
+_HOW = {"ReduceSum": "add", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "mul"}
+
+
+@nests(*_HOW)
+def _reduce(low: Lowering, op: Op) -> None:
+    x, y, how = given(op), op.outputs[0], _HOW[op.op]
+    axes = reduced_axes(op)
+    if axes is None:
+        if not op.attrs.get("noop_with_empty_axes"):
+            raise Unsupported("a reduction whose axes are computed")
+        axes = []
+    kept = [a for a in range(len(x.shape)) if a not in axes]
+    buffer = low.new_buffer(y)
+    compact = Buffer("", y.dtype, tuple(size_of(x.shape[a]) for a in kept), "")
+
+    def element(index: Index) -> Scalar:
+        return low.element(x, index)
+
+    domain = [(size_of(d), a not in axes) for a, d in enumerate(x.shape)]
+    accumulate(low, buffer, domain, lambda index: compact.offset([index[a] for a in kept]), element, how)
+
+
+def start_of(how: str, dtype: np.dtype[Any]) -> Any:
+    """Return the number that a reduction begins with."""
+    if how in ("add", "mul"):
+        return 0 if how == "add" else 1
+    if dtype.kind == "b":
+        return how == "min"
+    if dtype.kind == "f":
+        return -np.inf if how == "max" else np.inf
+    return np.iinfo(dtype).min if how == "max" else np.iinfo(dtype).max
+
+
+def accumulate(
+    low: Lowering,
+    buffer: Buffer,
+    domain: Sequence[tuple[Expression, bool]],
+    offset: Callable[[Index], Expression],
+    element: Callable[[Index], Scalar],
+    how: str,
+) -> None:
+    """Append loops that combine the elements of a domain.
+
+    domain: the extent of each axis in the order of the loops, and whether the result keeps the axis. offset: the
+    element of the buffer that an index goes to.
+
+    Where the innermost axis is kept, the elements of the buffer are combined in place, so that memory is read in
+    order. Otherwise a local collects each element, in double precision for sums of floats.
+    """
+    order = [a for a, (extent, _) in enumerate(domain) if extent.constant != 1]
+    names = {a: low.variable(domain[a][0]) for a in order}
+    index: Index = [names[a][1] if a in names else constant(0) for a in range(len(domain))]
+    loops = {a: (names[a][0], domain[a][0]) for a in order}
+    value, place = element(index), offset(index)
+    first = low.scalars.const(start_of(how, buffer.dtype), buffer.dtype)
+    kept = [a for a in order if domain[a][1]]
+    summed = [a for a in order if not domain[a][1]]
+    if summed and order[-1] in kept:
+        prefix = [a for a in order if a < summed[0]]
+        inside = [a for a in order if a not in prefix]
+        body: list[Statement] = [
+            *nested([loops[a] for a in inside if a in kept], [Store(buffer, place, first)], parallel=False),
+            *nested([loops[a] for a in inside], [Store(buffer, place, value, how)], parallel=False),
+        ]
+        low.flush(nested([loops[a] for a in prefix], body))
+        return
+    wide = np.dtype(np.float64) if how == "add" and buffer.dtype.kind == "f" else buffer.dtype
+    local = Local(low.name("sum" if how == "add" else "result"), wide)
+    body = [
+        Set(local, low.scalars.cast(first, wide), "="),
+        *nested([loops[a] for a in summed], [Set(local, low.scalars.cast(value, wide), how)], parallel=False),
+        Store(buffer, place, low.scalars.cast(low.scalars.local(local), buffer.dtype)),
+    ]
+    low.flush(nested([loops[a] for a in kept], body))
+
+
+@nests("MatMul")
+def _matmul(low: Lowering, op: Op) -> None:
+    a, b, y = given(op), given(op, 1), op.outputs[0]
+    left, right = len(a.shape) > 1, len(b.shape) > 1
+    batch = len(y.shape) - left - right
+    shape, inner = sizes_of(y), size_of(a.shape[-1])
+    buffer = low.new_buffer(y)
+    domain = [(d, True) for d in shape[:batch]]
+    domain += [(shape[batch], True)] * left + [(inner, False)] + [(shape[-1], True)] * right
+
+    def parts(index: Index) -> tuple[Index, Index, Expression]:
+        return index[:batch], [*index[batch : batch + left], *index[len(index) - right :]], index[batch + left]
+
+    def element(index: Index) -> Scalar:
+        outer, free, k = parts(index)
+        x = low.operand(a, [*outer, free[0], k] if left else [k])
+        z = low.operand(b, [*outer, k, free[-1]] if right else [k])
+        return low.scalars.call("mul", y.dtype, x, z)
+
+    def offset(index: Index) -> Expression:
+        outer, free, _ = parts(index)
+        return buffer.offset([*outer, *free])
+
+    accumulate(low, buffer, domain, offset, element, "add")
+
+
+@nests("CumSum")
+def _running_sum(low: Lowering, op: Op) -> None:
+    x, axes = given(op), low.number(optional(op, 1))
+    if axes is None or axes[0].constant is None:
+        raise Unsupported("a CumSum whose axis is computed")
+    axis = axes[0].constant % len(x.shape)
+    buffer = low.new_buffer(op.outputs[0])
+    shape = sizes_of(x)
+    loops, index = _outer(low, shape, axis)
+    name, k = low.variable(shape[axis])
+    index[axis] = shape[axis] - constant(1) - k if op.attrs.get("reverse") else k
+    wide = np.dtype(np.float64) if x.dtype.kind == "f" else x.dtype
+    local = Local(low.name("sum"), wide)
+    add = Set(local, low.scalars.cast(low.element(x, index), wide), "add")
+    store = Store(buffer, buffer.offset(index), low.scalars.cast(low.scalars.local(local), x.dtype))
+    inner: list[Statement] = [store, add] if op.attrs.get("exclusive") else [add, store]
+    body = [Set(local, low.scalars.const(0, wide), "="), *nested([(name, shape[axis])], inner, parallel=False)]
+    low.flush(nested(loops, body))
+
+
+def _outer(low: Lowering, shape: Sequence[Expression], axis: int) -> tuple[list[tuple[str, Expression]], Index]:
+    """Return loops over all axes but one, and the index with 0 at that axis."""
+    loops, index = [], [constant(0)] * len(shape)
+    for a, size in enumerate(shape):
+        if a != axis:
+            name, index[a] = low.variable(size)
+            loops.append((name, size))
+    return loops, index
+
+
+def _before(low: Lowering, a: Scalar, b: Scalar, largest: bool) -> Scalar:
+    """Return whether `a` comes before `b` in sorted order. NaN is larger than any number."""
+    less = low.scalars.truth("gt" if largest else "lt", a, b)
+    if a.dtype.kind != "f":
+        return less
+    first, second = (a, b) if largest else (b, a)
+    odd = low.scalars.truth("and", low.scalars.truth("ne", first, first), low.scalars.truth("eq", second, second))
+    return low.scalars.truth("or", less, odd)
+
+
+@nests("TopK")
+def _top_k(low: Lowering, op: Op) -> None:
+    """Append loops that count, for each element, how many come before it: this is its place."""
+    x, count = given(op), low.number(optional(op, 1))
+    if count is None:
+        raise Unsupported("a TopK whose count is computed")
+    axis, largest = op.attrs.get("axis", -1) % len(x.shape), bool(op.attrs.get("largest", 1))
+    shape = sizes_of(x)
+    values, indices = (low.new_buffer(v) for v in op.outputs)
+    loops, index = _outer(low, shape, axis)
+    (outer, i), (inner, j) = low.variable(shape[axis]), low.variable(shape[axis])
+    index[axis] = i
+    mine = low.element(x, index)
+    other = low.element(x, [*index[:axis], j, *index[axis + 1 :]])
+    tied = low.scalars.truth(
+        "and",
+        low.scalars.truth("lt", low.scalars.index(j), low.scalars.index(i)),
+        low.scalars.truth("not", _before(low, mine, other, largest)),
+    )
+    first = low.scalars.truth("or", _before(low, other, mine, largest), tied)
+    rank = Local(low.name("rank"), INT)
+    one, place = low.scalars.const(1, INT), low.scalars.local(rank)
+    index[axis] = low.scalars.named(place, count[0])
+    body: list[Statement] = [
+        Set(rank, low.scalars.const(0, INT), "="),
+        *nested([(inner, shape[axis])], [If(first, [Set(rank, one, "add")])], parallel=False),
+        If(
+            low.scalars.truth("lt", place, low.scalars.index(count[0])),
+            [
+                Store(values, values.offset(index), mine),
+                Store(indices, indices.offset(index), low.scalars.index(i)),
+            ],
+        ),
+    ]
+    low.flush(nested([*loops, (outer, shape[axis])], body))
+
+
+@nests("ArgMax", "ArgMin")
+def _arg(low: Lowering, op: Op) -> None:
+    x, y = given(op), op.outputs[0]
+    axis, last = op.attrs.get("axis", 0) % len(x.shape), bool(op.attrs.get("select_last_index"))
+    shape = sizes_of(x)
+    buffer = low.new_buffer(y)
+    loops, index = _outer(low, shape, axis)
+    compact = Buffer("", INT, tuple(d for a, d in enumerate(shape) if a != axis), "")
+    place = compact.offset([i for a, i in enumerate(index) if a != axis])
+    start = low.element(x, index)
+    name, k = low.variable(shape[axis])
+    index[axis] = k
+    value = low.element(x, index)
+    best, at = Local(low.name("best"), x.dtype), Local(low.name("at"), INT)
+    held = low.scalars.local(best)
+    taken = _before(low, value, held, op.op == "ArgMax")
+    if last:
+        taken = low.scalars.truth("not", _before(low, held, value, op.op == "ArgMax"))
+    inner = If(taken, [Set(best, value, ""), Set(at, low.scalars.index(k), "")])
+    body: list[Statement] = [
+        Set(best, start, "="),
+        Set(at, low.scalars.const(0, INT), "="),
+        *nested([(name, shape[axis])], [inner], parallel=False),
+        Store(buffer, place, low.scalars.local(at)),
+    ]
+    low.flush(nested(loops, body))
+
+
+def copies(low: Lowering, value: Value, buffer: Buffer) -> None:
+    """Append loops that write a value to a buffer."""
+    low.fill(sizes_of(value), lambda index: [Store(buffer, buffer.offset(index), low.element(value, index))])

@@ -1,0 +1,114 @@
+"""Resize, GridSample and RoiAlign in NumPy functions that can be traced: gathers with weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph import Op
+from anylayer.graph.symbolic import same
+from anylayer.loops.composites import composite
+from anylayer.loops.lowering import Unsupported
+from anylayer.ops._interpolation import interpolation, nearest_cells, positions
+from anylayer.ops.grid_sample import on_axis, taps
+from anylayer.tracing import record, substituted
+
+_MODES = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
+
+
+def _along(x: Any, cells: Any, axis: int) -> Any:
+    """Return the elements of `x` at these positions of one axis."""
+    shape = (*x.shape[:axis], *cells.shape, *x.shape[axis + 1 :])
+    return record("Gather", [x, cells], shape, x.dtype, axis=axis)
+
+
+@composite("Resize")
+def _resize(op: Op, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
+    """Resize one axis after the other, the one that shrinks most first."""
+    rule, mode = op.attrs.get("coordinate_transformation_mode", "half_pixel"), op.attrs.get("mode", "nearest")
+    if scales is not None or rule == "tf_crop_and_resize" or op.attrs.get("antialias"):
+        raise Unsupported("a Resize with scales, a region or antialias")
+    shape = op.outputs[0].shape
+    axes = [a for a in range(len(shape)) if not same(shape[a], x.shape[a])]
+    for axis in sorted(axes, key=lambda a: (int(shape[a]) / int(x.shape[a]), -a)):
+        old, new = x.shape[axis], shape[axis]
+        at = substituted(positions)(old, new, rule)
+        if mode == "nearest":
+            nearest = op.attrs.get("nearest_mode", "round_prefer_floor")
+            x = _along(x, substituted(nearest_cells)(at, old, nearest), axis)
+            continue
+        cubic, outside = float(op.attrs.get("cubic_coeff_a", -0.75)), bool(op.attrs.get("exclude_outside", 0))
+        cells, weights = substituted(interpolation)(at, old, new, mode, cubic, outside, False)
+        wide = (slice(None), *(None,) * (len(shape) - axis - 1))
+        terms = [_along(x, cells[:, t], axis) * weights[:, t][wide] for t in range(int(cells.shape[1]))]
+        x = sum(terms[1:], start=terms[0])
+    return x if axes else record("Identity", [x], x.shape, x.dtype)
+
+
+def _points(x: Any, image: Any, row: Any, column: Any) -> Any:
+    """Return the pixels (..., C) of `x` (N, C, H, W) at integer positions that broadcast together."""
+    parts = np.broadcast_arrays(image, row, column)
+    where = np.stack([p.astype(np.int64) for p in parts], axis=-1)
+    last = x.transpose(0, 2, 3, 1)
+    return record("GatherND", [last, where], (*where.shape[:-1], x.shape[1]), x.dtype)
+
+
+@composite("GridSample")
+def _grid_sample(op: Op, x: Any, grid: Any) -> Any:
+    mode, padding = _MODES[op.attrs.get("mode", "bilinear")], op.attrs.get("padding_mode", "zeros")
+    corners = bool(op.attrs.get("align_corners", 0))
+    n, _, height, width = x.shape
+    columns = substituted(on_axis)(grid[..., 0], width, mode, padding, corners)
+    rows = substituted(on_axis)(grid[..., 1], height, mode, padding, corners)
+    image = substituted(_numbers)(n)[:, None, None]
+    total: Any = None
+    for row, row_weight in list(substituted(taps)(rows, height, mode, padding, corners)):
+        for column, weight in list(substituted(taps)(columns, width, mode, padding, corners)):
+            term = _points(x, image, row, column) * (row_weight * weight)[..., None]
+            total = term if total is None else total + term
+    return total.transpose(0, 3, 1, 2)
+
+
+def _numbers(n: int) -> Any:
+    return np.arange(n)
+
+
+def _samples(start: Any, extent: Any, bins: int, ratio: int, cells: int) -> list[tuple[Any, Any]]:
+    """Return (cell, weight) of the two cells that each sample of an axis interpolates: (K, bins, ratio)."""
+    bin_, sample = np.divmod(np.arange(bins * ratio), ratio)
+    step = extent[:, None] / np.float32(bins)
+    part = (sample.astype(np.float32) + np.float32(0.5)) * step / np.float32(ratio)
+    at = start[:, None] + bin_.astype(np.float32) * step + part
+    inside = ((at >= -1) & (at <= cells)).astype(np.float32)
+    at = np.clip(at, 0, cells - 1)
+    low = np.floor(at)
+    high = np.minimum(low + 1, cells - 1)
+    part = at - low
+    found = [(low, (1 - part) * inside), (high, part * inside)]
+    shape = (at.shape[0], bins, ratio)
+    return [(cell.astype(np.int64).reshape(shape), weight.reshape(shape)) for cell, weight in found]
+
+
+@composite("RoiAlign")
+def _roi_align(op: Op, x: Any, rois: Any, images: Any) -> Any:
+    ratio = int(op.attrs.get("sampling_ratio", 0))
+    if ratio < 1 or op.attrs.get("mode", "avg") != "avg":
+        raise Unsupported("a RoiAlign whose number of samples depends on data, or that takes the maximum")
+    half = op.attrs.get("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+    size = int(op.attrs.get("output_height", 1)), int(op.attrs.get("output_width", 1))
+    corners = rois * np.float32(op.attrs.get("spatial_scale", 1.0)) - np.float32(0.5 if half else 0)
+    extents = corners[:, 2:] - corners[:, :2]
+    if not half:
+        extents = np.maximum(extents, np.float32(1))
+    total: Any = None
+    sample = substituted(_samples)
+    for row, row_weight in sample(corners[:, 1], extents[:, 1], size[0], ratio, x.shape[2]):
+        for column, weight in sample(corners[:, 0], extents[:, 0], size[1], ratio, x.shape[3]):
+            points = _points(
+                x, images[:, None, None, None, None], row[:, :, :, None, None], column[:, None, None]
+            )  # (K, h, s, w, t, C)
+            term = points * (row_weight[:, :, :, None, None] * weight[:, None, None])[..., None]
+            total = term if total is None else total + term
+    bins = total.sum(axis=(2, 4)) / np.float32(ratio * ratio)
+    return bins.transpose(0, 3, 1, 2)

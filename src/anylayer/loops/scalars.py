@@ -1,0 +1,136 @@
+"""Building scalars: equal ones are one object, and integers that are computed from indices stay expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.expressions import Expression, constant, symbol
+from anylayer.graph.reals import Real
+from anylayer.loops.ir import BOOL, INT, Buffer, Local, Scalar
+from anylayer.loops.space import Space
+
+DOUBLE = np.dtype(np.float64)
+_REAL = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "sqrt": "sqrt", "abs": "abs"}
+
+
+class Scalars:
+    """All scalars of one program.
+
+    `data` maps a symbol to the scalar that it stands for, an index that is read from data.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.data: dict[str, Scalar] = {}
+        self.checks = False
+        self._known: dict[Any, Scalar] = {}
+        self._symbols: dict[Scalar, Expression] = {}
+
+    def _one(self, op: str, dtype: np.dtype[Any], args: tuple[Scalar, ...] = (), data: Any = None) -> Scalar:
+        key = (op, dtype, tuple(map(id, args)), repr(data) if op == "const" else data)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Scalar(op, dtype, args, data)
+        return found
+
+    def const(self, value: Any, dtype: Any) -> Scalar:
+        """Return a number, as this dtype holds it."""
+        kind = np.dtype(dtype)
+        number = np.asarray(value).astype(kind).reshape(()).item()
+        if kind == INT:
+            return self._one("index", INT, data=constant(number))
+        return self._one("const", kind, data=number)
+
+    def index(self, e: Expression) -> Scalar:
+        """Return an integer expression as an int64 scalar."""
+        return self._one("index", INT, data=e)
+
+    def load(self, buffer: Buffer, offset: Expression) -> Scalar:
+        """Return an element of a buffer."""
+        return self._one("load", buffer.dtype, data=(buffer, offset))
+
+    def local(self, local: Local) -> Scalar:
+        """Return what a local holds."""
+        return self._one("local", local.dtype, data=local)
+
+    def real(self, number: Real) -> Scalar:
+        """Return a number that is computed from sizes, in double precision."""
+        if number.function == "float":
+            inner = number.arguments[0]
+            if isinstance(inner, Expression):
+                return self.cast(self.index(inner), DOUBLE)
+            return self.const(inner.value({}) if isinstance(inner, Real) else inner, DOUBLE)
+        return self.call(_REAL[number.function], DOUBLE, *(self.real(a) for a in number.arguments))
+
+    def element(self, element: Any, dtype: np.dtype[Any]) -> Scalar:
+        """Return an element of an array that is computed from sizes: a number, an Expression or a Real."""
+        if isinstance(element, Expression):
+            return self.cast(self.index(element), dtype)
+        if isinstance(element, Real):
+            return self.cast(self.real(element), dtype)
+        return self.const(element, dtype)
+
+    def cast(self, x: Scalar, dtype: Any) -> Scalar:
+        """Return a scalar as another dtype."""
+        kind = np.dtype(dtype)
+        if x.dtype == kind:
+            return x
+        if x.op == "const" or (x.op == "index" and x.data.constant is not None):
+            value = x.data if x.op == "const" else x.data.constant
+            if kind.kind == "f" or float(value).is_integer():
+                return self.const(np.array(value, x.dtype).astype(kind), kind)
+        return self._one("cast", kind, (x,))
+
+    def call(self, op: str, dtype: Any, *args: Scalar) -> Scalar:
+        """Return a function of scalars. Sums and products of indices stay expressions."""
+        kind = np.dtype(dtype)
+        if kind == INT and args and all(a.op == "index" for a in args):
+            found = self._folded(op, [a.data for a in args])
+            if found is not None:
+                return self.index(found)
+        return self._one(op, kind, args)
+
+    def _folded(self, op: str, parts: Sequence[Expression]) -> Expression | None:
+        if op == "neg":
+            return -parts[0]
+        if len(parts) != 2:
+            return None
+        a, b = parts
+        if op in ("add", "sub", "mul"):
+            return a + b if op == "add" else a - b if op == "sub" else a * b
+        if op in ("div", "mod") and (b.constant or 0) > 0 and self.space.not_negative(a):
+            return self.space.quotient(a, b) if op == "div" else self.space.remainder(a, b)
+        if op == "mod" and (b.constant or 0) > 0:
+            return self.space.remainder(a, b)
+        return None
+
+    def truth(self, op: str, *args: Scalar) -> Scalar:
+        """Return a comparison or another function whose result is a bool."""
+        return self.call(op, BOOL, *args)
+
+    def position(self, x: Scalar, size: Expression) -> Expression:
+        """Return an index that a scalar holds, inside an axis: negative ones count from the end, and one outside
+        is noted when the loops run."""
+        if x.op == "index" and self.space.not_negative(x.data) and self.space.below(x.data, size):
+            found: Expression = x.data
+            return found
+        if x.op == "index" and x.data.constant is not None and size.constant is not None:
+            return constant(x.data.constant % size.constant)
+        if x.op != "inside":
+            self.checks = True
+            x = self._one("inside", INT, (self.cast(x, INT), self.index(size)))
+        return self.named(x, size)
+
+    def named(self, x: Scalar, size: Expression) -> Expression:
+        """Return the symbol of a scalar that is an index from 0 to size - 1."""
+        if x.op == "index":
+            return x.data  # type: ignore[no-any-return]
+        if x not in self._symbols:
+            name = f"@{len(self.data)}"
+            self.data[name] = x
+            self.space.extents[name] = size
+            self._symbols[x] = symbol(name)
+        return self._symbols[x]

@@ -1,0 +1,141 @@
+"""Name the scalars of loops that are used more than once, or that do not depend on the loops inside.
+
+A Let is put into the outermost body in which everything that its scalar reads is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from anylayer.graph.expressions import Expression
+from anylayer.loops.ir import Comment, If, Let, Loop, Program, Scalar, Set, Statement, Store
+
+_Path = list[tuple[list[Any], Any]]
+"""The bodies around a statement, outermost first, each with the statement of it that leads inside."""
+
+
+def scheduled(program: Program) -> list[Statement]:
+    """Return the statements of a program with a Let for each scalar that needs a name."""
+    done: list[Statement] = []
+    namer = _Scheduler(program)
+    for statement in program.body:
+        if isinstance(statement, Comment):
+            done.append(statement)
+        else:
+            done.extend(namer.one(statement))
+    return done
+
+
+class _Scheduler:
+    """`count` numbers the names. `uses` counts how often each scalar of one top-level statement is used."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.data = set(program.data.values())
+        self.count = 0
+        self.uses: dict[Scalar, int] = {}
+        self.bodies: dict[str, int] = {}
+        self.before: dict[tuple[int, Any], list[Let]] = {}
+        self.named: set[tuple[int, Scalar]] = set()
+        self.pinned: dict[Scalar, bool] = {}
+
+    def one(self, statement: Statement) -> list[Statement]:
+        """Return a top-level statement with its lets."""
+        body: list[Any] = [statement]
+        self.uses, self.bodies, self.before, self.named = {}, {}, {}, set()
+        leaves = list(_leaves(body, []))
+        seen: set[Scalar] = set()
+        for leaf, path in leaves:
+            for depth, (_, inner) in enumerate(path):
+                if isinstance(inner, Loop):
+                    self.bodies.update(dict.fromkeys(inner.variables, depth + 1))
+            for x in self.roots(leaf):
+                self.count_uses(x, seen)
+        for leaf, path in leaves:
+            for x in self.roots(leaf):
+                self.visit(x, path, len(path) - 1, x in self.data)
+        return self.rebuilt(body)
+
+    def roots(self, leaf: Any) -> list[Scalar]:
+        """Return the scalars that a statement itself uses."""
+        if isinstance(leaf, If):
+            return [leaf.condition]
+        found = [leaf.value]
+        if isinstance(leaf, Store):
+            found += self.of_expression(leaf.offset)
+        return found
+
+    def of_expression(self, e: Expression) -> list[Scalar]:
+        """Return the scalars for which symbols of an expression stand."""
+        return [self.program.data[s] for s in sorted(e.symbols) if s in self.program.data]
+
+    def parts(self, x: Scalar) -> list[Scalar]:
+        own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
+        return [*x.args, *(self.of_expression(own) if own is not None else ())]
+
+    def count_uses(self, x: Scalar, seen: set[Scalar]) -> None:
+        self.uses[x] = self.uses.get(x, 0) + 1
+        if x not in seen:
+            seen.add(x)
+            for part in self.parts(x):
+                self.count_uses(part, seen)
+
+    def reads_local(self, x: Scalar) -> bool:
+        found = self.pinned.get(x)
+        if found is None:
+            found = x.op == "local" or any(map(self.reads_local, self.parts(x)))
+            self.pinned[x] = found
+        return found
+
+    def depth(self, x: Scalar, path: _Path) -> int:
+        """Return the depth of the outermost body in which a scalar is known."""
+        if self.reads_local(x):
+            return len(path) - 1
+        own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
+        found = max((self.bodies.get(s, 0) for s in own.symbols), default=0) if own is not None else 0
+        return max([found, *(self.depth(part, path) for part in self.parts(x))])
+
+    def visit(self, x: Scalar, path: _Path, at: int, is_index: bool = False) -> None:
+        """Enter the lets of a scalar that is used at depth `at`."""
+        if x.op in ("const", "local") and not is_index:
+            return
+        depth = self.depth(x, path)
+        wants = x.op != "index" and (self.uses[x] > 1 or depth < at)
+        inner = at
+        if wants or is_index:
+            body, statement = path[depth]
+            if (id(body), x) in self.named:
+                return
+            inner = depth
+            self.named.add((id(body), x))
+        own = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
+        for part in x.args:
+            self.visit(part, path, inner)
+        for part in self.of_expression(own) if own is not None else ():
+            self.visit(part, path, inner, True)
+        if wants or is_index:
+            self.count += 1
+            self.before.setdefault((id(body), statement), []).append(
+                Let(f"{'at' if is_index else 't'}{self.count}", x)
+            )
+
+    def rebuilt(self, body: list[Any]) -> list[Statement]:
+        done: list[Statement] = []
+        for s in body:
+            done.extend(self.before.get((id(body), s), ()))
+            if isinstance(s, Loop):
+                s = Loop(s.var, s.extent, self.rebuilt(s.body), s.parallel, s.more)
+            elif isinstance(s, If):
+                s = If(s.condition, self.rebuilt(s.body))
+            done.append(s)
+        return done
+
+
+def _leaves(body: list[Any], path: _Path) -> Iterator[tuple[Any, _Path]]:
+    for s in body:
+        here = [*path, (body, s)]
+        if isinstance(s, (If, Store, Set)):
+            yield s, here
+        if isinstance(s, (If, Loop)):
+            yield from _leaves(s.body, here)

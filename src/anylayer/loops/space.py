@@ -1,0 +1,103 @@
+"""The ranges of loop variables, and integer division that uses them."""
+
+from __future__ import annotations
+
+from anylayer.graph.expressions import Atom, Expression, Ranges, bounds, constant, of_atom, symbol
+from anylayer.loops.ir import extremum
+
+
+class Space:
+    """The variables of loops, each with its extent: it runs from 0 to extent - 1.
+
+    ranges: the least and the largest value of each open size.
+    """
+
+    def __init__(self, ranges: Ranges) -> None:
+        self.ranges = dict(ranges)
+        self.extents: dict[str, Expression] = {}
+
+    def variable(self, name: str, extent: Expression) -> Expression:
+        """Enter a variable. Return it as an expression: 0 where it has one value only."""
+        self.extents[name] = extent
+        return constant(0) if extent.constant == 1 else symbol(name)
+
+    def upper(self, e: Expression) -> Expression | None:
+        """Return a bound that no value of an expression exceeds, without variables, or None."""
+        return self._bound(e, True)
+
+    def lower(self, e: Expression) -> Expression | None:
+        """Return a bound that every value of an expression reaches, without variables, or None."""
+        return self._bound(e, False)
+
+    def _bound(self, e: Expression, above: bool) -> Expression | None:
+        total = constant(0)
+        for monomial, factor in e.terms.items():
+            term = constant(factor)
+            for atom, power in monomial:
+                one = self._atom_bound(atom, above == (factor > 0))
+                if one is None or not self.certain(one):
+                    return None
+                for _ in range(power):
+                    term = term * one
+            total = total + term
+        return total
+
+    def _atom_bound(self, atom: Atom, above: bool) -> Expression | None:
+        """Return a bound of a variable or a function."""
+        if not atom.function:
+            extent = self.extents.get(atom.name)
+            if extent is None:
+                return of_atom(atom)
+            return extent - constant(1) if above else constant(0)
+        if not any(s in self.extents for s in of_atom(atom).symbols):
+            return of_atom(atom)
+        if atom.function == "//":
+            a, b = atom.arguments
+            if any(s in self.extents for s in b.symbols):
+                return None
+            inner = self._bound(a, above)
+            return None if inner is None else inner // b
+        if atom.function in ("min", "max"):
+            parts = [self._bound(a, above) for a in atom.arguments]
+            known = [p for p in parts if p is not None]
+            if (atom.function == "min") == above and known:
+                return known[0] if len(known) == 1 else extremum(atom.function, *known)
+            return extremum(atom.function, *known) if len(known) == len(parts) else None
+        return None
+
+    def certain(self, e: Expression | None) -> bool:
+        """Return whether an expression of open sizes is certainly 0 or more."""
+        return e is not None and bounds(e, self.ranges)[0] >= 0
+
+    def not_negative(self, e: Expression) -> bool:
+        """Return whether an expression is certainly 0 or more."""
+        return self.certain(self.lower(e))
+
+    def below(self, e: Expression, size: Expression) -> bool:
+        """Return whether an expression is certainly less than a size."""
+        top = self.upper(e)
+        return top is not None and self.certain(size - constant(1) - top)
+
+    def quotient(self, e: Expression, size: Expression) -> Expression:
+        """Return the floor of e / size."""
+        return e if size.constant == 1 else self.simplified(e // size)
+
+    def remainder(self, e: Expression, size: Expression) -> Expression:
+        """Return e % size."""
+        return constant(0) if size.constant == 1 else e - size * self.quotient(e, size)
+
+    def simplified(self, e: Expression) -> Expression:
+        """Return an expression without the quotients that are certainly 0."""
+        terms = dict(e.terms)
+        for monomial in e.terms:
+            for atom, _ in monomial:
+                quotient = atom.function == "//" and self.not_negative(atom.arguments[0])
+                if quotient and self.below(*atom.arguments):
+                    terms.pop(monomial, None)
+        return Expression(terms)
+
+    def clamped(self, e: Expression, size: Expression) -> Expression:
+        """Return an index that lies inside an axis: the expression, limited where it might not."""
+        if not self.not_negative(e):
+            e = extremum("max", e, constant(0))
+        return e if self.below(e, size) else extremum("min", e, size - constant(1))
