@@ -118,7 +118,7 @@ class Net:
     def compile(
         self,
         engine: str = "auto",
-        shapes: Mapping[str, Sequence[int]] | None = None,
+        shapes: Mapping[str, Sequence[int | str]] | None = None,
         threads: int | None = None,
         outputs: Sequence[str] | None = None,
         precision: str = "float32",
@@ -128,10 +128,11 @@ class Net:
 
         engine: "auto" (measure the installed engines and take the fastest), "onnxruntime", "openvino", "ncnn", or
         "numpy" (the layers' own forward). shapes: input shapes in place of the file's, for example
-        {"data": (1, 3, 224, 224)}. threads: the number of threads; None lets the engine choose. outputs: names of
-        blobs to compute in place of the network's outputs. precision: "float32", or for OpenVINO "bfloat16" or
-        "float16", which OpenVINO then computes in (inputs and outputs stay float32). exact: leave out
-        optimizations that change the last bits of results.
+        {"data": (1, 3, 224, 224)}. A size may be open: a name, a sum or a multiple of names (1, 3, "32*h",
+        "W>=64"). One program then serves every size. threads: the number of threads; None lets the engine choose.
+        outputs: names of blobs to compute in place of the network's outputs. precision: "float32", or for OpenVINO
+        "bfloat16" or "float16", which OpenVINO then computes in (inputs and outputs stay float32). exact: leave
+        out optimizations that change the last bits of results.
 
         Raises UnknownLayers, LayerError, InputError, EngineError.
         """

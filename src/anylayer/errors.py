@@ -100,6 +100,16 @@ def within(file: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def adding_advice(text: str) -> Iterator[None]:
+    """Append a sentence to the message of a LayerError that is raised inside."""
+    try:
+        yield
+    except LayerError as error:
+        error.message = f"{error.message}. {text[:1].upper()}{text[1:]}"
+        raise
+
+
 class Stopped(Exception):
     """An ordinary exception in place of one that would end the program, which a user's code raised
     (`sys.exit()`)."""

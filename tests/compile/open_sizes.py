@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.symbolic import Trace, for_every_size
+from anylayer.compile.symbolic import Trace, for_every_size, simplify_sized
 from anylayer.graph import Graph
 from anylayer.graph.guards import symbolic_trace
 from anylayer.graph.open_sizes import parse_sizes
@@ -41,7 +41,7 @@ def unified(
 ) -> tuple[Graph, list[str]]:
     """Return the graph for every size, and the guards of the first trace."""
     (a, b), ranges = traces(function, shapes, first, second)
-    return for_every_size(a, b, ranges), list(map(str, a.guards))
+    return for_every_size(a, b, ranges, simplify_sized), list(map(str, a.guards))
 
 
 def check_sizes(

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from anylayer import ops
+from anylayer.optimize.simplify import simplify
+from tests.compile.open_sizes import check_sizes
 
-from .rewriting import ENGINES, Function, check, f, noise, rewritten
+from .rewriting import ENGINES, Function, check, f, kinds, noise, rewritten
 
 X = noise(2, 5, 6, 7) * f(3)
 SLOPES = np.linspace(-0.5, 0.5, 5, dtype=np.float32)[:, None, None]
@@ -38,6 +40,14 @@ def test_rectifiers_become_operators_exactly_on_every_engine(function: Function,
     for engine in (None, *ENGINES):
         assert rewritten(function, X, engine=engine, exact=True) == wanted
     check(function, X, exact=True)
+
+
+@pytest.mark.parametrize("function", [lambda x: ops.prelu(x, SLOPES), lambda x: np.where(x > 0, x, x * SLOPES)])
+def test_slopes_become_prelu_only_where_openvino_has_open_sizes(function: Function) -> None:
+    sizes: list[dict[str, int]] = [{"H": 6, "W": 7}, {"H": 9, "W": 12}, {"H": 1, "W": 3}]
+    graph = check_sizes(function, (2, 5, "H", "W"), first=sizes[0], second=sizes[1], others=sizes)
+    assert "PRelu" in kinds(simplify(graph, "openvino")) and "PRelu" not in kinds(simplify(graph, "onnxruntime"))
+    assert "PRelu" not in rewritten(function, X, engine="openvino")
 
 
 OTHERS: list[Function] = [

@@ -8,7 +8,7 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
@@ -43,26 +43,24 @@ class Trace:
     ranges: Ranges = field(default_factory=dict)
 
 
-def for_every_size(a: Trace, b: Trace, ranges: Ranges, *, simplified: bool = True) -> Graph:
+def for_every_size(a: Trace, b: Trace, ranges: Ranges, rewrite: Callable[[Graph], Graph] | None = None) -> Graph:
     """Return one graph for every size, from the traces at two choices of sizes.
 
-    With `simplified`, the traces are simplified first where that gives the same graph for both. Raises TraceError,
-    which names the node and the line, where the traces differ in more than the sizes.
+    rewrite: a function of the graph of a trace; what it returns takes its place, if that gives the same graph for
+    both traces. Raises TraceError, which names the node and the line, where the traces differ in more than the
+    sizes.
     """
-    if simplified:
+    if rewrite is not None:
         try:
-            return _Unifier(_simplified(a), _simplified(b), ranges).run()
+            first, second = (replace(t, graph=rewrite(t.graph)) for t in (a, b))
+            return _Unifier(first, second, ranges).run()
         except TraceError:
             pass
     return _Unifier(a, b, ranges).run()
 
 
-def _simplified(trace: Trace) -> Trace:
-    return replace(trace, graph=simplify_sized(trace.graph))
-
-
-def simplify_sized(graph: Graph, *, exact: bool = False) -> Graph:
-    """Return a graph with symbolic sizes, simplified. exact: as in optimize.simplify.
+def simplify_sized(graph: Graph, engine: str | None = None, *, exact: bool = False) -> Graph:
+    """Return a graph with symbolic sizes, simplified. engine, exact: as in optimize.simplify.
 
     A rewrite rule must not read a constant that is computed from the sizes, so these constants are inputs while
     the rules are applied.
@@ -80,7 +78,7 @@ def simplify_sized(graph: Graph, *, exact: bool = False) -> Graph:
         hidden.ops.append(copy)
         hidden.producers.update(dict.fromkeys(o.outputs, copy))
     hidden.outputs = [stand_ins.get(v, v) for v in graph.outputs]
-    done = simplify(hidden, exact=exact)
+    done = simplify(hidden, engine, exact=exact)
     done.inputs = list(graph.inputs)
     for v, stand_in in stand_ins.items():
         stand_in.const = v.const

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from anylayer.convert.folder import need_replaceable, new_folder
-from anylayer.convert.job import Job, adding_advice
+from anylayer.convert.job import Job
 from anylayer.convert.verification import tolerance_of
-from anylayer.errors import AnyLayerError, ConversionError, need_name, wording
+from anylayer.errors import AnyLayerError, ConversionError, adding_advice, need_name, wording
 from anylayer.generators import Expected, Project, Sample, Target
 from anylayer.network import Array
 from anylayer.runtime.run import NumpyRunner

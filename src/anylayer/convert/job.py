@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
-from anylayer.compile.nodes import Definitions, input_arrays, input_types
-from anylayer.compile.symbolic import Trace, for_every_size, simplify_sized
+from anylayer.compile.choices import verified_sizes
+from anylayer.compile.nodes import Definitions, input_arrays
+from anylayer.compile.open import open_types, trace_open
+from anylayer.compile.symbolic import simplify_sized
 from anylayer.compile.whole import Calls, whole
-from anylayer.convert.sizes import Symbols, first_sizes, second_sizes, verified_sizes
-from anylayer.errors import InputError, LayerError, at, nearest, need, wording
-from anylayer.graph.guards import symbolic_trace
+from anylayer.errors import InputError, nearest, need, wording
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
 from anylayer.network import Array, Network, TensorType
 from anylayer.numerics import normal_noise
@@ -53,39 +52,10 @@ class Job:
         if self.sizes is None:
             rewrite = partial(simplify, exact=True) if self.by_node else None
             return whole(self.network, self.definitions, self.types, outputs, self.calls, rewrite)
-        advice = "With open sizes the network is also traced at other sizes: give numbers, or a range (H>=64)"
-        with adding_advice(advice):
-            first, a = self._first_trace(self.sizes, outputs)
-            sizes = replace(self.sizes, guards=tuple(a.guards), ranges=a.ranges)
-            with at(self.network.source):
-                other = second_sizes(sizes, dict(a.symbols))
-            _, b = self._trace(self.sizes, outputs, other)
-        guards, traced = tuple(dict.fromkeys((*a.guards, *b.guards))), (a.symbols, b.symbols)
-        ranges = {
-            name: (max(low, b.ranges[name][0]), min(high, b.ranges[name][1]))
-            for name, (low, high) in a.ranges.items()
-        }
-        sizes = replace(sizes, guards=guards, ranges=ranges, traced=traced)
-        with at(self.network.source):
-            graph = for_every_size(a, b, sizes.ranges, simplified=not self.by_node)
-        inputs = {v.name: v.type for v in graph.inputs}
-        return replace(first, graph=graph, inputs=inputs, sizes=sizes)
-
-    def _first_trace(self, sizes: OpenSizes, outputs: Mapping[str, str]) -> tuple[Source, Trace]:
-        *others, last = first_sizes(sizes, self.types)
-        for symbols in others:
-            try:
-                return self._trace(sizes, outputs, symbols)
-            except LayerError:  # it may need equal sizes
-                continue
-        return self._trace(sizes, outputs, last)
-
-    def _trace(self, sizes: OpenSizes, outputs: Mapping[str, str], symbols: Symbols) -> tuple[Source, Trace]:
-        types = sizes.symbolic_types(self.types, symbols)
-        with symbolic_trace(sizes.ranges) as recorded:
-            rewrite = partial(simplify_sized, exact=True) if self.by_node else None
-            source = whole(self.network, self.definitions, types, outputs, self.calls, rewrite)
-        return source, Trace(source.graph, symbols, tuple(recorded.guards), recorded.ranges)
+        traces = trace_open(
+            self.network, self.definitions, self.types, self.sizes, outputs, self.calls, by_node=self.by_node
+        )
+        return traces.source(None if self.by_node else simplify_sized)
 
     def with_open_batch(self) -> Job:
         """Return the job with an open batch size "N", where the inputs have a batch and no sizes are open."""
@@ -130,17 +100,7 @@ def job_of(
         functions = [t for t, found in definitions.items() if any(not d.built_in for d in found)]
     layout: str = getattr(writer, "LAYOUT", "")
     calls = Calls(frozenset(functions) - frozenset(keep), frozenset(keep), layout)
-    given_shapes = dict(shapes or {})
-    sizes = parse_sizes(given_shapes)
-    opened = sizes.shapes if sizes is not None else {}
-    fixed: dict[str, Any] = {n: s for n, s in given_shapes.items() if n not in opened}
-    types = input_types(network, fixed)
-    for name in opened:
-        need(
-            name in types,
-            f"the network has no input '{name}'{nearest(name, types)}; its inputs: {', '.join(types)}",
-            InputError,
-        )
+    types, sizes = open_types(network, shapes)
     if batch is not None and batch is not False:
         types, sizes = _with_batch(network, types, sizes, batch)
     return Job(network, definitions, types, calls, given, sizes)
@@ -197,13 +157,3 @@ def noise(types: Mapping[str, TensorType | None], seed: int) -> dict[str, Array]
     dtypes."""
     known = {name: kind for name, kind in types.items() if kind is not None}
     return dict(zip(known, normal_noise(known.values(), seed)))
-
-
-@contextmanager
-def adding_advice(text: str) -> Iterator[None]:
-    """Append a sentence to the message of a LayerError that is raised inside."""
-    try:
-        yield
-    except LayerError as error:
-        error.message = f"{error.message}. {text[:1].upper()}{text[1:]}"
-        raise

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.compile.nodes import needed_nodes
-from anylayer.convert.job import Job, adding_advice
+from anylayer.convert.job import Job
 from anylayer.engines import load_engine
-from anylayer.errors import AnyLayerError, ConversionError, wording
+from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
 from anylayer.graph import Graph
 from anylayer.network import Array, Node
 from anylayer.numerics import DEEP_TOLERANCE, largest_error, scale_of, tolerance_for

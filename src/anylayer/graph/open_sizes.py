@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,30 @@ class OpenSizes:
         """Return whether the values of the symbols lie in their ranges and fulfil the guards."""
         inside = all(low <= symbols[name] <= high for name, (low, high) in self.ranges.items())
         return inside and all(g.holds(symbols) for g in self.guards)
+
+    def of_inputs(self, names: Sequence[str]) -> OpenSizes | None:
+        """Return the open sizes of some inputs only, or None where these have none."""
+        shapes = {n: s for n, s in self.shapes.items() if n in names}
+        used = {name for shape in shapes.values() for e in shape for name in e.symbols}
+        return (
+            replace(self, shapes=shapes, ranges={n: r for n, r in self.ranges.items() if n in used})
+            if used
+            else None
+        )
+
+    def symbols_of(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int] | None:
+        """Return the values of the symbols at which the inputs have these shapes, or None where there are none."""
+        found: dict[str, int] = {}
+        for name, shape in self.shapes.items():
+            for e, d in zip(shape, shapes[name]):
+                only = next(iter(e.symbols), "")
+                line = solved(e, only)
+                if line is not None and only not in found:
+                    found[only] = (d - line[1]) // line[0]
+        if {*found} != {*self.ranges}:
+            return None
+        same = all(tuple(e.value(found) for e in s) == tuple(shapes[n]) for n, s in self.shapes.items())
+        return found if same else None
 
     def conditions(self) -> list[str]:
         """Return the ranges and the guards as text."""

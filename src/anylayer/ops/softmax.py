@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from anylayer.graph.sizes import is_one
 from anylayer.network import Array
 from anylayer.ops._indexing import axis_of
 from anylayer.ops._operator import operator
@@ -29,7 +30,7 @@ def _(x: Array, *, axis: int = -1) -> Array:
     For 150 x 60 x 60 over the channels, Softmax takes 5.0 ms and the separate operators 0.47 ms.
     """
     axis, shape = axis_of(axis, len(x.shape)), tuple(x.shape)
-    if all(d == 1 for d in shape[axis + 1 :]):
+    if all(map(is_one, shape[axis + 1 :])):
         return record("Softmax", [x], shape, x.dtype, axis=axis)
     one, axes = (*shape[:axis], 1, *shape[axis + 1 :]), np.array([axis])
     top = record("ReduceMax", [x, axes], one, x.dtype)

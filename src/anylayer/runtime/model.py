@@ -1,5 +1,5 @@
-"""Model: a compiled network. It keeps one program per set of input shapes. Engine "auto" measures the installed
-engines and takes the fastest."""
+"""Model: a compiled network. It keeps one program per set of input shapes, or one for every size. Engine "auto"
+measures the installed engines and takes the fastest."""
 
 from __future__ import annotations
 
@@ -14,21 +14,37 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.compile.choices import verified_sizes
 from anylayer.compile.comparison import Compiler
-from anylayer.compile.nodes import Definitions, input_types, needed_inputs
+from anylayer.compile.nodes import Definitions, needed_inputs
+from anylayer.compile.open import OpenTraces, open_types, trace_open
 from anylayer.compile.plan import GraphStep, Plan, make_plan
 from anylayer.engines import engines, installed, load_engine
-from anylayer.errors import EngineError, InputError, nearest, need
+from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need
+from anylayer.graph.open_sizes import OpenSizes
 from anylayer.layer.exclusive import in_user_code
-from anylayer.network import Array, Network, Shape, TensorType
+from anylayer.network import Array, Network, TensorType
 from anylayer.numerics import uniform_noise
 from anylayer.runtime.choice import trusted
+from anylayer.runtime.open import (
+    InputKey,
+    OpenProgram,
+    Reference,
+    fastest_open,
+    open_program,
+    varied_sizes,
+    volume,
+)
 from anylayer.runtime.order import transposed_inputs
 from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
 
-InputKey = tuple[tuple[Shape, np.dtype[Any]], ...]
-"""The shapes and dtypes of the inputs that a program is compiled for."""
-
+_SIZES_COMPILED = 8
+"""After so many programs for one set of input types each, a program for every size is compiled. This takes as long
+as to compile 2 to 8 of them."""
+_COMPARED = 2
+"""With how many programs for one size a program for every size is compared."""
+_MAX_ATTEMPTS = 4
+"""How often a program for every size is compiled, each time for other sizes that vary."""
 _TRIAL_SECONDS = 0.5
 """How long each engine is measured, on average."""
 _TURN_SECONDS = 0.03
@@ -37,14 +53,17 @@ _SPIN_SECONDS = 0.06
 """ONNX Runtime's threads spin this long after a call (2**20 pauses of some 50 cycles). An engine that is measured
 meanwhile takes twice its time."""
 
+Runner = PlanRunner | NumpyRunner | OpenProgram
+
 
 class Model:
     """A network that is compiled for an engine. Safe to call from several threads.
 
-    `inputs` and `outputs` map names to types for the shapes that it was first compiled for; a type is None before
-    the first call where the file gives no shape. `engine` is the engine in use. `timings` holds the seconds per
-    call that "auto" measured on each engine. `host_calls` lists the layers that run in Python,
-    `native_layers` those that native kernels compute.
+    `inputs` and `outputs` map names to types for the shapes that it was first compiled for; a type is None where
+    sizes are open, and before the first call where the file gives no shape. `engine` is the engine in use.
+    `timings` holds the seconds per call that "auto" measured on each engine. `host_calls` lists the layers that
+    run in Python, `native_layers` those that native kernels compute. `open_sizes` are the sizes that one program
+    serves, or None.
     """
 
     def __init__(
@@ -54,7 +73,7 @@ class Model:
         outputs: Mapping[str, str],
         *,
         engine: str = "auto",
-        shapes: Mapping[str, Sequence[int]] | None = None,
+        shapes: Mapping[str, Sequence[int | str]] | None = None,
         threads: int | None = None,
         precision: str = "float32",
         exact: bool = False,
@@ -69,10 +88,13 @@ class Model:
         self._network, self._definitions, self._targets = network, definitions, dict(outputs)
         self._threads = threads
         self._asked = engine
-        types = input_types(network, shapes)
+        types, sizes = open_types(network, shapes)
         self._types = {name: types[name] for name in needed_inputs(network, outputs)}
         self._names = list(self._types)
-        self._runners: OrderedDict[InputKey, PlanRunner | NumpyRunner] = OrderedDict()
+        self._runners: OrderedDict[InputKey, PlanRunner] = OrderedDict()
+        self._open: OpenProgram | None = None
+        self._seen: dict[InputKey, float] = {}
+        self._attempts: list[OpenSizes] = []
         self._warned = False
         self._lock = threading.RLock()
         self._compiling: set[tuple[int, InputKey]] = set()
@@ -83,10 +105,13 @@ class Model:
         if engine not in ("auto", "numpy"):
             _require_precision(engine, precision)
         need(engine != "numpy" or precision == "float32", "engine 'numpy' computes in float32 only", EngineError)
+        opened = sizes.of_inputs(self._names) if sizes is not None else None
         if engine == "numpy":
             self._numpy = NumpyRunner(network, definitions, self._targets)
+        elif opened is not None:
+            self._compile_open(opened)
         elif all(t is not None for t in self._types.values()):
-            self._runner(tuple((t.shape, t.dtype) for t in self._types.values() if t is not None))
+            self._runner(_key(self._types))
 
     def __repr__(self) -> str:
         ends = [
@@ -118,14 +143,20 @@ class Model:
         layer runs in Python."""
         return self.plan.host_calls if self.plan else []
 
+    @property
+    def open_sizes(self) -> OpenSizes | None:
+        """Return the sizes that one program serves, with their conditions; None where there is no such program."""
+        return self._open.sizes if self._open is not None else None
+
     def __call__(
         self, inputs: Mapping[str, Any] | Array, out: Mapping[str, Array] | None = None
     ) -> dict[str, Array]:
         """Compute the outputs, and return them by name.
 
         inputs: arrays by name, or one array for a network with one input; each is converted to the input's dtype.
-        The network is compiled again for shapes that are new. out: C-contiguous arrays that outputs are written
-        to, by name. Raises InputError for what does not fit, and EngineError where the engine stops.
+        The network is compiled again for shapes that are new; after eight of them, once for every size.
+        out: C-contiguous arrays that outputs are written to, by name. Raises InputError for what does not fit, and
+        EngineError where the engine stops.
         """
         if type(inputs) is not dict and not isinstance(inputs, Mapping):
             need(
@@ -152,7 +183,10 @@ class Model:
             except EngineError as error:
                 results = self._on_another_engine(runner, arrays, error)
         else:
-            results = runner(arrays, {})
+            try:
+                results = runner(arrays, {})
+            except EngineError as error:
+                results = self._on_another_engine(runner, arrays, error)
         for name, buffer in out.items():
             _require_type(name, buffer, TensorType(results[name].shape, results[name].dtype))
             np.copyto(buffer, results[name])
@@ -193,7 +227,7 @@ class Model:
                 raise InputError(f"out['{name}'] must share no memory with an input or another output")
             taken.append(array)
 
-    def _runner(self, key: InputKey) -> PlanRunner | NumpyRunner:
+    def _runner(self, key: InputKey) -> Runner:
         if self._asked == "numpy":
             return self._numpy
         runner = self._runners.get(key)
@@ -202,6 +236,9 @@ class Model:
                 with suppress(KeyError):  # another thread may have dropped it
                     self._runners.move_to_end(key)
             return runner
+        program = self._open
+        if program is not None and program.takes(key):
+            return program
         # A thread inside a user's forward does not wait for the lock: the thread that compiles may be waiting for
         # that forward to end.
         held = self._lock.acquire(blocking=not in_user_code())
@@ -211,7 +248,7 @@ class Model:
             if held:
                 self._lock.release()
 
-    def _compiled(self, key: InputKey) -> PlanRunner:
+    def _compiled(self, key: InputKey) -> Runner:
         """Compile for these input types and keep the program. Raise LayerError where a forward that this
         compilation calls asks for the same program.
         """
@@ -223,12 +260,64 @@ class Model:
         )
         self._compiling.add(mine)
         try:
+            if len(self._seen) >= _SIZES_COMPILED:
+                self._open_varied(key)
+                if self._open is not None and self._open.takes(key):
+                    return self._open
+            start = time.perf_counter()
             runner = self._runners[key] = self._compile(key)
+            self._seen[key] = time.perf_counter() - start
         finally:
             self._compiling.discard(mine)
         while len(self._runners) > SHAPES_KEPT:
             self._runners.popitem(last=False)
         return runner
+
+    def _compile_open(self, sizes: OpenSizes) -> None:
+        """Compile one program for every size that the caller leaves open. Warn where that cannot be done."""
+        types = dict(self._types)
+        try:
+            traces = trace_open(self._network, self._definitions, types, sizes, self._targets)
+            references = []
+            for symbols in verified_sizes(traces.sizes)[:_COMPARED]:
+                key = _key(traces.sizes.types(types, symbols))
+                references.append(Reference(key, self._compile(key)))
+            self._open = self._fastest_open(traces, references)
+            self.plan, self.engine = self._open.runner.plan, self._open.engine
+        except AnyLayerError as error:
+            warnings.warn(
+                f"there is no program for every size, so each set of input shapes is compiled: {error}",
+                stacklevel=4,
+            )
+        self._types = {name: None if name in sizes.shapes else kind for name, kind in types.items()}
+
+    def _open_varied(self, key: InputKey) -> None:
+        """Compile one program for the sizes that have varied up to now, if it pays. `key` is the next one."""
+        before = [_key(self._open.types)] if self._open is not None else []
+        sizes = varied_sizes(self._names, [*before, *self._seen, key])
+        seconds = min(self._seen.values())
+        kept = sorted((k for k in self._seen if k in self._runners), key=volume)[:_COMPARED]
+        self._seen.clear()
+        several = self.plan is None or self.plan.host_calls or self.plan.native
+        if sizes is None or several or sizes in self._attempts or len(self._attempts) >= _MAX_ATTEMPTS:
+            return
+        self._attempts.append(sizes)
+        types = {name: TensorType(*kind) for name, kind in zip(self._names, key)}
+        with suppress(AnyLayerError):
+            traces = trace_open(self._network, self._definitions, types, sizes, self._targets)
+            references = [Reference(k, self._runners[k], seconds) for k in kept]
+            self._open = self._fastest_open(traces, references)
+
+    def _fastest_open(self, traces: OpenTraces, references: Sequence[Reference]) -> OpenProgram:
+        able = [name for name, e in installed().items() if e.GENERAL and self._precision in e.PRECISIONS]
+
+        def compiled(engine: str) -> OpenProgram:
+            return open_program(traces, self._names, engine, self._plan_runner, exact=self._exact)
+
+        return fastest_open(able if self._asked == "auto" else [self.engine], compiled, references)
+
+    def _plan_runner(self, plan: Plan, engine: str) -> PlanRunner:
+        return PlanRunner(plan, engine, self._threads, self._precision, self._exact)
 
     def _compile(self, key: InputKey) -> PlanRunner:
         types = {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
@@ -245,7 +334,7 @@ class Model:
             warnings.warn("; ".join(lines), stacklevel=6)
         if self.engine != "auto":
             try:
-                return PlanRunner(plan, self.engine, self._threads, self._precision, self._exact)
+                return self._plan_runner(plan, self.engine)
             except EngineError:  # a specialist that was the fastest may not do these shapes
                 if self._asked != "auto":
                     raise
@@ -261,7 +350,7 @@ class Model:
                 continue
             try:
                 _require_precision(name, self._precision)
-                runners[name] = PlanRunner(plan, name, self._threads, self._precision, self._exact)
+                runners[name] = self._plan_runner(plan, name)
             except EngineError as error:
                 refusals.append(error)
         if not runners:
@@ -288,25 +377,33 @@ class Model:
             )
         return {name: runners[name] for name in kept}
 
-    def _on_another_engine(
-        self, runner: PlanRunner | NumpyRunner, arrays: Sequence[Array], error: EngineError
-    ) -> dict[str, Array]:
+    def _on_another_engine(self, runner: Runner, arrays: Sequence[Array], error: EngineError) -> dict[str, Array]:
         """Run on another engine what the engine that "auto" has chosen refuses, and stay with that engine.
 
-        Raises `error`, the first engine's, where no other engine runs it.
+        What a program for every size refuses runs on the program for its size. Raises `error`, the first engine's,
+        where no other engine runs it.
         """
+        if isinstance(runner, OpenProgram):
+            key = tuple((a.shape, a.dtype) for a in arrays)
+            runner.refuse(key)
+            return self._runner(key)(arrays, {})
         for name, engine in installed().items() if self._asked == "auto" else ():
             if engine.GENERAL and name != self.engine and isinstance(runner, PlanRunner):
                 try:
-                    other = PlanRunner(runner.plan, name, self._threads, self._precision, self._exact)
+                    other = self._plan_runner(runner.plan, name)
                     results = other(arrays, {})
                 except EngineError:
                     continue
                 with self._lock:
-                    self.engine = name
+                    self.engine, self._open = name, None
                     self._runners.clear()
                 return results
         raise error
+
+
+def _key(types: Mapping[str, TensorType | None]) -> InputKey:
+    """Return the shapes and dtypes of inputs whose types are known."""
+    return tuple((t.shape, t.dtype) for t in types.values() if t is not None)
 
 
 def _require_type(name: str, buffer: Array, wanted: TensorType) -> None:

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
+from anylayer.graph.ir import Op, Value
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.patterns import Constant, rewrite
+from anylayer.optimize.rules import Rewriter, rule
 
 _MAX = "x 96x55x55, us: ONNX Runtime 59 -> 43, OpenVINO 85 -> 86; fuses with the convolution before it"
 _WHERE = "x 96x55x55, us: ONNX Runtime 150 -> 40, OpenVINO 86 -> 77; one slope per channel 182 -> 128, 111 -> 99"
@@ -102,3 +105,22 @@ def _upper_limit_of_relu(x: Array, high: float) -> Any:
 def _lower_limit(x: Array, low: float, high: float) -> Any:
     """Compute max(min(x, high), low) with low <= high by Clip."""
     return np.maximum(np.minimum(x, high), low)
+
+
+@rule(
+    "Add",
+    engines=("openvino",),
+    late=True,
+    figure="x 10x198x298 after a convolution, sizes open, us: OpenVINO 3060 -> 640",
+)
+def _slopes_of_open_sizes(new: Rewriter, o: Op) -> list[Value] | None:
+    """Compute relu(x) + (x - relu(x)) * slopes by PRelu where sizes are open, which OpenVINO fuses only then."""
+    parts, shape = new.operands(o, "Add"), o.outputs[0].shape
+    rest = new.operands(parts[1], "Mul") if parts is not None and not is_static(shape) else None
+    below = new.operands(rest[0], "Sub") if rest is not None else None
+    if parts is None or rest is None or below is None or below[1] is not parts[0] or rest[1].const is None:
+        return None
+    x = below[0]
+    if new.operands(parts[0], "Relu") != [x] or x.shape != shape or len(rest[1].shape) > len(shape):
+        return None
+    return new.emit(o, "PRelu", [x, rest[1]])

@@ -41,6 +41,13 @@ def first_sizes(sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> lis
     return [values] if same == values or not sizes.allow(same) else [values, same]
 
 
+def larger_sizes(sizes: OpenSizes, first: Symbols) -> Symbols | None:
+    """Return sizes that are larger than those of the first trace, or None where the ranges do not allow them."""
+    batches = _batches(sizes)
+    found = {name: value + (0 if name in batches else _UNKNOWN) for name, value in first.items()}
+    return found if found != first and sizes.allow(found) else None
+
+
 def _given(name: str, sizes: OpenSizes, types: Mapping[str, TensorType | None]) -> int:
     """Return the value of a symbol at the sizes that the file states, or 0."""
     for source, shape in sizes.shapes.items():

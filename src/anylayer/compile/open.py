@@ -1,0 +1,133 @@
+"""Trace a network with open sizes, and make one graph for every size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from anylayer.compile.choices import Symbols, first_sizes, larger_sizes, second_sizes
+from anylayer.compile.nodes import Definitions, input_types
+from anylayer.compile.symbolic import Trace, for_every_size, simplify_sized
+from anylayer.compile.whole import Calls, whole
+from anylayer.errors import InputError, LayerError, adding_advice, at, nearest, need
+from anylayer.graph import Graph
+from anylayer.graph.guards import symbolic_trace
+from anylayer.graph.open_sizes import OpenSizes, parse_sizes
+from anylayer.network import Network, TensorType
+from anylayer.source import Source
+
+_ADVICE = "With open sizes the network is also traced at other sizes: give numbers, or a range (H>=64)"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTraces:
+    """A network traced at two choices of sizes.
+
+    `first` is the source of the first trace. `sizes` are the open sizes, with the guards of both traces.
+    """
+
+    first: Source
+    a: Trace
+    b: Trace
+    sizes: OpenSizes
+
+    def source(self, rewrite: Callable[[Graph], Graph] | None = simplify_sized) -> Source:
+        """Return the network for every size: see anylayer.source.Source.
+
+        rewrite: simplifies both traces first; it is left out where it does not give the same graph for both.
+        Raises TraceError where the traces differ in more than the sizes.
+        """
+        with at(self.first.network.source):
+            graph = for_every_size(self.a, self.b, self.sizes.ranges, rewrite)
+        return replace(self.first, graph=graph, inputs={v.name: v.type for v in graph.inputs}, sizes=self.sizes)
+
+
+def trace_open(
+    network: Network,
+    definitions: Definitions,
+    types: Mapping[str, TensorType | None],
+    sizes: OpenSizes,
+    outputs: Mapping[str, str],
+    calls: Calls | None = None,
+    *,
+    by_node: bool = False,
+) -> OpenTraces:
+    """Trace the nodes that `outputs` depend on at two choices of sizes, as compile.whole.whole does.
+
+    types: the inputs' types; where they give an open size, the first trace has it. by_node: simplify the graph of
+    each node on its own.
+
+    Raises what `whole` raises, and InputError where the layers allow one choice of sizes only.
+    """
+    rewrite = partial(simplify_sized, exact=True) if by_node else None
+
+    def traced(symbols: Symbols) -> tuple[Source, Trace]:
+        symbolic = sizes.symbolic_types(types, symbols)
+        with symbolic_trace(sizes.ranges) as recorded:
+            source = whole(network, definitions, symbolic, outputs, calls or Calls(), rewrite)
+        return source, Trace(source.graph, symbols, tuple(recorded.guards), recorded.ranges)
+
+    with adding_advice(_ADVICE):
+        first, a = _first_trace(traced, first_sizes(sizes, types), sizes)
+        with at(network.source):
+            other = second_sizes(replace(sizes, guards=tuple(a.guards), ranges=a.ranges), dict(a.symbols))
+        _, b = traced(other)
+    guards = tuple(dict.fromkeys((*a.guards, *b.guards)))
+    ranges = {
+        name: (max(low, b.ranges[name][0]), min(high, b.ranges[name][1])) for name, (low, high) in a.ranges.items()
+    }
+    return OpenTraces(first, a, b, replace(sizes, guards=guards, ranges=ranges, traced=(a.symbols, b.symbols)))
+
+
+def _first_trace(
+    traced: Callable[[Symbols], tuple[Source, Trace]], choices: Sequence[Symbols], sizes: OpenSizes
+) -> tuple[Source, Trace]:
+    """Return the trace at the first choice of sizes that the layers allow.
+
+    Where a guard asks for equal sizes, larger sizes are tried too: the first ones may be a special case, such as a
+    single cell.
+    """
+    *others, last = choices
+    found = None
+    for symbols in others:
+        try:
+            found = traced(symbols)
+            break
+        except LayerError:  # it may need equal sizes
+            continue
+    found = found or traced(last)
+    equalities = _equalities(found[1])
+    larger = larger_sizes(sizes, dict(found[1].symbols)) if equalities else None
+    if larger is not None:
+        try:
+            other = traced(larger)
+        except LayerError:
+            return found
+        return other if _equalities(other[1]) < equalities else found
+    return found
+
+
+def _equalities(trace: Trace) -> int:
+    """Return how many guards ask for equal sizes."""
+    return sum(g.relation == "==" for g in trace.guards)
+
+
+def open_types(
+    network: Network, shapes: Mapping[str, Sequence[Any]] | None
+) -> tuple[dict[str, TensorType | None], OpenSizes | None]:
+    """Return the types of the network's inputs, with `shapes` in place of the file's, and the open sizes.
+
+    An input with open sizes has the file's type. Raises InputError as input_types and parse_sizes do.
+    """
+    sizes = parse_sizes(shapes or {})
+    opened = sizes.shapes if sizes is not None else {}
+    types = input_types(network, {n: s for n, s in (shapes or {}).items() if n not in opened})
+    for name in opened:
+        need(
+            name in types,
+            f"the network has no input '{name}'{nearest(name, types)}; its inputs: {', '.join(types)}",
+            InputError,
+        )
+    return types, sizes

@@ -1,0 +1,195 @@
+"""One program for every size of the inputs, in place of a program per set of input shapes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from anylayer.compile.limits import graph_memory, need_memory
+from anylayer.compile.open import OpenTraces
+from anylayer.compile.plan import GraphStep, Plan
+from anylayer.compile.symbolic import simplify_sized
+from anylayer.errors import AnyLayerError, EngineError, need
+from anylayer.graph.expressions import symbol
+from anylayer.graph.open_sizes import OpenSizes, parse_sizes
+from anylayer.network import Array, Shape, TensorType
+from anylayer.numerics import uniform_noise
+from anylayer.runtime.choice import agree
+from anylayer.runtime.run import PlanRunner
+
+InputKey = tuple[tuple[Shape, np.dtype[Any]], ...]
+"""The shapes and dtypes of the inputs that a program is compiled for."""
+_KEYS_KEPT = 1024
+"""For how many sets of input types it is remembered whether a program takes them."""
+
+
+@dataclass(slots=True)
+class OpenProgram:
+    """A compiled network that takes every size that its conditions allow. Safe to call from several threads.
+
+    `names` are the network's inputs. `types` are their types at the traced sizes, and `memory` the bytes that the
+    network takes there. `known` says for sets of input types whether they are taken.
+    """
+
+    runner: PlanRunner
+    engine: str
+    sizes: OpenSizes
+    types: Mapping[str, TensorType]
+    memory: int
+    known: dict[InputKey, bool] = field(default_factory=dict)
+
+    def takes(self, key: InputKey) -> bool:
+        """Return whether the inputs may have these types. Raises EngineError where they need too much memory."""
+        found = self.known.get(key)
+        if found is None:
+            found = self._takes(key)
+            if len(self.known) >= _KEYS_KEPT:
+                self.known.clear()
+            self.known[key] = found
+        return found
+
+    def _takes(self, key: InputKey) -> bool:
+        for (shape, dtype), (name, kind) in zip(key, self.types.items()):
+            same = shape == kind.shape if name not in self.sizes.shapes else len(shape) == len(kind.shape)
+            if dtype != kind.dtype or not same:
+                return False
+        symbols = self.sizes.symbols_of({name: shape for name, (shape, _) in zip(self.types, key)})
+        if symbols is None or not self.sizes.allow(symbols):
+            return False
+        scale = volume(key) / max(volume([(t.shape, t.dtype) for t in self.types.values()]), 1)
+        need_memory(int(self.memory * scale), f"{self.runner.plan.source}: the network")
+        return True
+
+    def refuse(self, key: InputKey) -> None:
+        """Take these types no longer."""
+        self.known[key] = False
+
+    def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the outputs by public name, as PlanRunner does, which never writes to `out` here."""
+        return self.runner(arrays, {})
+
+
+def volume(key: InputKey | Sequence[tuple[Shape, object]]) -> int:
+    """Return the number of values of all inputs."""
+    return sum(math.prod(shape) for shape, _ in key)
+
+
+def varied_sizes(names: Sequence[str], keys: Sequence[InputKey]) -> OpenSizes | None:
+    """Return open sizes for the axes in which sets of input types differ.
+
+    Axes that are always equal share a symbol. None where the inputs differ in dtype or rank, or not at all.
+    """
+    shapes = {}
+    symbols: dict[tuple[int, ...], str] = {}
+    for i, name in enumerate(names):
+        if len({(len(key[i][0]), key[i][1]) for key in keys}) > 1:
+            return None
+        columns = list(zip(*(key[i][0] for key in keys)))
+        if any(len({*column}) > 1 for column in columns):
+            shapes[name] = [
+                symbol(symbols.setdefault(column, f"S{len(symbols)}")) if len({*column}) > 1 else column[0]
+                for column in columns
+            ]
+    return parse_sizes(shapes)
+
+
+def open_program(
+    traces: OpenTraces,
+    names: Sequence[str],
+    engine: str,
+    make_runner: Callable[[Plan, str], PlanRunner],
+    *,
+    exact: bool,
+) -> OpenProgram:
+    """Compile a network for every size on an engine.
+
+    make_runner: compiles a plan on an engine. Raises TraceError where the traces differ in more than the sizes,
+    and EngineError.
+    """
+    plan = _open_plan(traces, names, engine, exact=exact)
+    types = {name: traces.first.inputs[name] for name in names}
+    plain = {name: TensorType(tuple(map(int, t.shape)), t.dtype) for name, t in types.items()}
+    return OpenProgram(make_runner(plan, engine), engine, traces.sizes, plain, graph_memory(traces.a.graph))
+
+
+def _open_plan(traces: OpenTraces, names: Sequence[str], engine: str, *, exact: bool) -> Plan:
+    """Return a plan that consists of one graph for every size."""
+    source = traces.source(partial(simplify_sized, engine=engine, exact=exact))
+    graph, network = source.graph, source.network
+    by_name = {v.name: v for v in graph.inputs}
+    graph.inputs = [by_name[name] for name in names]
+    computed = [v for v in graph.outputs if v.const is None and v not in graph.inputs]
+    need(
+        len({*computed}) == len(graph.outputs),
+        "an output of the network is an input, a constant or the same as another output",
+        EngineError,
+    )
+    values = list(source.outputs.values())
+    types = {name: v.type for name, v in (*by_name.items(), *zip(values, graph.outputs))}
+    inputs = {name: by_name[name].type for name in names}
+    step = GraphStep(graph, list(names), values)
+    constants: dict[str, Any] = {"": None}
+    return Plan(inputs, dict(source.outputs), types, [step], list(source.nodes), constants, network.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A program for one set of input types, with which a program for every size is compared.
+
+    `seconds` is how long it took to compile it.
+    """
+
+    key: InputKey
+    runner: PlanRunner
+    seconds: float = math.inf
+
+
+def fastest_open(
+    engines: Sequence[str], compile_: Callable[[str], OpenProgram], references: Sequence[Reference]
+) -> OpenProgram:
+    """Return the program for every size of the engine that is the fastest at new sizes.
+
+    compile_: compiles the network for every size on an engine. It must compute what the references compute, and
+    must not be slower than to compile and run them. Raises the last engine's error where none is left.
+    """
+    best: OpenProgram | None = None
+    least = math.inf
+    problem: AnyLayerError = EngineError("no engine takes programs for every size")
+    for engine in engines:
+        try:
+            program = compile_(engine)
+            seconds = _compared(program, references)
+        except AnyLayerError as error:
+            problem = error
+            continue
+        if seconds < least:
+            best, least = program, seconds
+    if best is None:
+        raise problem
+    return best
+
+
+def _compared(program: OpenProgram, references: Sequence[Reference]) -> float:
+    """Return the seconds of the program's first calls with the references' types. Raises EngineError where it
+    differs from them, or is slower than to compile and run them."""
+    seconds = limit = 0.0
+    taken = [r for r in references if program.takes(r.key)]
+    for r in taken:
+        arrays = uniform_noise(TensorType(shape, dtype) for shape, dtype in r.key)
+        start = time.perf_counter()
+        found = program(arrays, {})
+        middle = time.perf_counter()
+        want = r.runner(arrays, {})
+        seconds += middle - start
+        limit += time.perf_counter() - middle + r.seconds
+        shapes = ", ".join(str(shape) for shape, _ in r.key)
+        need(agree(found, want), f"the program for every size computes something else at {shapes}", EngineError)
+    need(taken, "the layers do not allow the sizes to vary", EngineError)
+    need(seconds < limit, "the program for every size is slower than one per size", EngineError)
+    return seconds
