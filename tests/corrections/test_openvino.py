@@ -354,6 +354,16 @@ def test_col2im_of_computed_sizes_is_refused() -> None:
     assert np.array_equal(got, noise(1, 5, 5).transpose(0, 2, 1).reshape(1, 1, 5, 5))
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_cast_of_a_concatenation_keeps_signs(dtype: Any) -> None:
+    def function(x: Any) -> Any:
+        return [np.concatenate([x + 1, x]).astype(dtype), np.fmod(np.concatenate([x, x]), np.float32(3))]
+
+    x = np.array([-2.25, 3.5, -7], np.float32)
+    for got, want in zip(run("openvino", function, x), function(x)):
+        assert np.array_equal(got, want)
+
+
 def test_slice_by_a_computed_step_of_0_is_refused() -> None:
     def function(x: Any, steps: Any) -> Any:
         limits = np.array([0, 0]), np.array([3, 4]), np.array([0, 1])

@@ -48,6 +48,7 @@ _STEPS = frozenset(
         *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"),
     )
 )
+_VIEWS = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"))
 _ELEMENTWISE = frozenset(
     (
         *("Add", "Sub", "Mul", "Div", "Neg", "Abs", "Max", "Min", "Clip", "Where", "Sqrt", "Cast", "Relu", "Pow"),
@@ -160,6 +161,20 @@ class Corrector(Rewriter):
             lowest = max(np.iinfo(value.dtype).min, np.iinfo(np.int32).min)
         constant = self.constant(np.array(lowest, value.dtype))
         return self.step(o, "Max", [constant, value], value.shape, value.dtype)
+
+    def is_concatenation(self, value: Value) -> bool:
+        """Return whether a value is the output of Concat or Tile, or a view of one."""
+        source = self.producer(value)
+        while source is not None and source.op in _VIEWS:
+            source = self.producer(source.inputs[0])
+        return source is not None and source.op in ("Concat", "Tile")
+
+    def magnitude(self, o: Op, value: Value) -> Value:
+        """Return |value| for the correction of `o`. OpenVINO writes the result of Abs over a concatenation."""
+        if not self.is_concatenation(value):
+            return self.step(o, "Abs", [value], value.shape, value.dtype)
+        negative = self.step(o, "Neg", [value], value.shape, value.dtype)
+        return self.step(o, "Max", [value, negative], value.shape, value.dtype)
 
     def as_float32(self, o: Op, value: Value) -> Value:
         """Return a value in float32, for the correction of `o`."""

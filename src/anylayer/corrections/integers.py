@@ -92,7 +92,7 @@ def _beyond(new: Corrector, o: Op, approximate: Value) -> Value:
     """Return a boolean array: whether an element is finite and beyond 2**31. Infinite elements become the smallest
     integer on every engine."""
     kind = approximate.dtype.type
-    size = new.step(o, "Abs", [approximate], approximate.shape, approximate.dtype)
+    size = new.magnitude(o, approximate)
     large = new.step(o, "Greater", [size, new.constant(np.array(_LARGEST, kind))], approximate.shape, bool)
     limit = np.array(np.finfo(np.float32).max, kind)
     finite = new.step(o, "Less", [size, new.constant(limit)], approximate.shape, bool)

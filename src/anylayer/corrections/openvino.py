@@ -55,18 +55,13 @@ def _batch_normalization(new: Corrector, o: Op) -> list[Value] | None:
     return respelled(new, o, widened)
 
 
-_VIEWS = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"))
-
-
 @correction("openvino", "Abs")
 def _abs(new: Corrector, o: Op) -> list[Value] | None:
     """Compute max(x, -x) where x is a concatenation: OpenVINO writes |x| over it, although others read it too."""
-    source = new.producer(o.inputs[0])
-    while source is not None and source.op in _VIEWS:
-        source = new.producer(source.inputs[0])
-    if source is None or source.op not in ("Concat", "Tile") or o.outputs[0].dtype.kind not in "if":
+    x = o.inputs[0]
+    if x is None or not new.is_concatenation(x) or x.dtype.kind not in "if":
         return None
-    return respelled(new, o, lambda x: np.maximum(x, -x))
+    return [new.magnitude(o, x)]
 
 
 @correction("openvino", "Resize")
@@ -212,7 +207,7 @@ def _range(new: Corrector, o: Op) -> list[Value] | None:
         return None
     first, last, step = (new.as_float32(o, v) for v in (start, limit, delta))
     length = new.step(o, "Div", [new.step(o, "Sub", [last, first], (), np.float32), step], (), np.float32)
-    size = new.step(o, "Abs", [length], (), np.float32)
+    size = new.magnitude(o, length)
     good = new.step(o, "Less", [size, new.constant(np.float32(2**31))], (), bool)
     if new.checking:
         bad = new.step(o, "Not", [good], (), bool)

@@ -33,7 +33,7 @@ def _exact(x: Array, y: Array) -> Array:
     The quotient may be too large or too small by 1, which is mended at the end.
     """
     kind = x.dtype.type
-    a, b = np.abs(x), np.abs(y)
+    a, b = np.maximum(x, -x), np.maximum(y, -y)  # not Abs: see Corrector.magnitude
     quotient = np.floor(a / b)
     upper = np.floor(quotient / kind(_HALF)) * kind(_HALF)
     lower = quotient - upper

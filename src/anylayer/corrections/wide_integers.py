@@ -45,7 +45,7 @@ def _check(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
         for i, interval in zip(numbers, intervals):
             value = o.inputs[i]
             if value is not None and not inside(interval, _EXACT):
-                _need_small(new, o, new.step(o, "Abs", [new.as_float32(o, value)], value.shape, np.float32))
+                _need_small(new, o, new.magnitude(o, new.as_float32(o, value)))
     elif o.op in _SUMS and not (
         inside(new.old_intervals.before(new.old.outputs[0]), _EXACT) and all(i[0] >= 0 for i in intervals)
     ):
@@ -53,7 +53,7 @@ def _check(new: Corrector, o: Op | None, values: Sequence[Value]) -> None:
         for i in numbers:
             value = inputs[i]
             if value is not None:
-                inputs[i] = new.step(o, "Abs", [new.as_float32(o, value)], value.shape, np.float32)
+                inputs[i] = new.magnitude(o, new.as_float32(o, value))
         if o.op == "Pow":
             inputs[1] = o.inputs[1]
         _need_small(new, o, new.step(o, o.op, inputs, o.outputs[0].shape, np.float32, **o.attrs))
