@@ -17,6 +17,9 @@ DEEP_TOLERANCE = 1e-4
 value of an output."""
 DEEP_HALF_TOLERANCE = 1e-2
 """The same for a network that computes in float16, whose values have 11 bits."""
+INT8_TOLERANCE = 0.2
+"""The root mean square error of an output of a network that computes in int8, relative to the output's root mean
+square."""
 _MIN_SCALE = 1e-6
 """The scale of an output whose values are all smaller."""
 
@@ -56,6 +59,18 @@ def absolute_errors(got: Array, want: Array) -> Array:
 def largest_error(got: Array, want: Array) -> float:
     """Return the largest of the absolute errors of two arrays of the same shape; 0.0 where they are empty."""
     return float(absolute_errors(got, want).max(initial=0.0))
+
+
+def rms_scale(array: Array) -> float:
+    """Return the root mean square of an array's finite values, at least 1e-6."""
+    finite = array[np.isfinite(array)].astype(np.float64)
+    return max(_MIN_SCALE, float(np.sqrt(np.square(finite).mean()))) if finite.size else _MIN_SCALE
+
+
+def rms_error(got: Array, want: Array) -> float:
+    """Return the root mean square of the absolute errors of two arrays of the same shape; 0.0 where they are
+    empty."""
+    return float(np.sqrt(np.square(absolute_errors(got, want)).mean())) if want.size else 0.0
 
 
 def normal_noise(types: Iterable[TensorType], seed: int = 0) -> list[Array]:

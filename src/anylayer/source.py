@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from anylayer.errors import AnyLayerError
 from anylayer.graph import Graph
 from anylayer.graph.open_sizes import OpenSizes
@@ -98,14 +100,15 @@ class Written:
     as x.transpose(permutation), and its output is compared with y.transpose(permutation) of the source.
 
     Where kept layers prevent that the file is run, `stand_in` is a file in the same folder, not among `files`,
-    that is compared in its place; kept layers compute their bodies there. Where there cannot be one, `unrun` says
-    why. `reading` are the options of anylayer.read to read the files back. `runtimes` are further runtimes that
-    must compute the same values, each with a function that opens the file; their outputs have the names in the
-    file. `params` are params of the source's layers, by the layers' names in the file, that the file must have as
-    well. The reader's `prove` compares them. `tolerance` is that of the precision that was asked for, where it is
-    larger than the tolerance of the source. `settings` are those of `files` that people edit: an existing one with
-    other contents is never replaced. `by_sample` is not "" where the samples of a batch must give the same results
-    alone; it is the end of the message if they do not.
+    that is compared in its place; kept layers compute their bodies there. Where there cannot be one, `unrun`
+    says why. `reading` are the options of anylayer.read to read the files back. `runtimes` are further runtimes
+    that must compute the same values, each with a function that opens the file; their outputs have the names in
+    the file. `params` are params of the source's layers, by the layers' names in the file, that the file must
+    have as well. The reader's `prove` compares them. `tolerance` is that of the precision that was asked for,
+    where it is larger than the tolerance of the source. `precision` is that precision. `io` is the dtype of the
+    floating-point inputs and outputs in the file, where it is not the source's. `settings` are those of `files`
+    that people edit: an existing one with other contents is never replaced. `by_sample` is not "" where the
+    samples of a batch must give the same results alone; it is the end of the message if they do not.
     """
 
     files: list[Path]
@@ -121,6 +124,8 @@ class Written:
     tolerance: float = 0.0
     settings: list[Path] = field(default_factory=list)
     by_sample: str = ""
+    precision: str = "float32"
+    io: np.dtype[Any] | None = None
 
 
 def other_outputs(source: Source) -> dict[str, str]:

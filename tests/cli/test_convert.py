@@ -213,5 +213,56 @@ def test_unfitting_preprocessing_is_refused(anylayer_command: Any, images: Any) 
     shown = anylayer_command("convert", "images.prototxt", "-o", "n.onnx", "--picture", "9x9", status=2).stderr
     assert "--picture needs --preprocess: it is the size of the images that the file accepts" in shown
     shown = anylayer_command("convert", "images.prototxt", "-o", "n.onnx", "--scale", "2", status=2).stderr
-    assert "--scale needs --preprocess" in shown
+    assert "--scale needs --preprocess or --calibrate" in shown
     assert not Path("net.onnx").exists()
+
+
+CONVOLUTION = """name: "small"
+input: "data" input_shape { dim: 2 dim: 3 dim: 10 dim: 12 }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 8 kernel_size: 3 } }
+"""
+
+
+@pytest.fixture
+def calibrated(images: Any, tmp_path: Path) -> list[str]:
+    """Return the words of a command that quantizes a network, and make the folder "pictures"."""
+    from PIL import Image
+
+    Path("conv.prototxt").write_text(CONVOLUTION)
+    Path("pictures").mkdir()
+    for i in range(3):
+        Image.fromarray(np.roll(images, 3 * i, axis=0)).save(f"pictures/{i}.png")
+    Path("pictures/notes.txt").write_text("not a picture")
+    words = ["convert", "conv.prototxt", "--random-weights", "-o", "net.onnx", "--precision", "int8"]
+    return [*words, "--scale", "1/255", "--calibrate"]
+
+
+@pytest.mark.parametrize("preprocess", [[], ["--preprocess"]])
+def test_pictures_calibrate_int8(anylayer_command: Any, calibrated: list[str], preprocess: list[str]) -> None:
+    result = anylayer_command(*calibrated, "pictures", *preprocess)
+    lines = result.stdout.splitlines()
+    assert re.fullmatch(r"conv: off by [\d.e-]+ of [\d.e-]+ \(root mean squares\)", lines[0])
+    assert lines[1].startswith("the nodes that add most to the relative error, ")
+    assert "conv (Convolution)" in result.stdout
+    types = {w.data_type for w in onnx.load("net.onnx").graph.initializer}
+    assert onnx.TensorProto.INT8 in types
+    data = json.loads(anylayer_command(*calibrated, "pictures", *preprocess, "--json").stdout)
+    assert "conv" in [node["name"] for node in data["nodes"]] and data["outputs"][0]["tolerance"] == 0.2
+
+
+def test_unusable_calibration_is_refused_by_name(anylayer_command: Any, calibrated: list[str]) -> None:
+    Path("empty").mkdir()
+    shown = anylayer_command(*calibrated, "empty", status=1).stderr
+    assert "there are no images and no .npy files in folder empty" in shown
+    shown = anylayer_command(*calibrated, "absent", status=1).stderr
+    assert "absent: there is no such file" in shown
+    Path("pictures/2.png").write_bytes(b"broken")
+    shown = anylayer_command(*calibrated, "pictures", status=1).stderr
+    assert "pictures/2.png: this is not an image that Pillow can read" in shown
+    np.save("wrong.npy", np.zeros((2, 3, 9, 9), np.float32))
+    shown = anylayer_command(*calibrated, "wrong.npy", status=1).stderr
+    assert "wrong.npy: input 'data' has shape (2, 3, 9, 9), expected (2, 3, 10, 12)" in shown
+    shown = anylayer_command(*calibrated[:-3], status=1).stderr
+    assert "--precision int8 needs calibration data" in shown and "give --calibrate FOLDER" in shown
+    assert not list(Path().glob("*.onnx")) and not list(Path().glob(".net*"))

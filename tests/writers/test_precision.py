@@ -65,7 +65,7 @@ def test_weight_that_exceeds_float16_is_refused(net: anylayer.Net, tmp_path: Pat
 
 
 def test_unknown_precision_is_refused(net: anylayer.Net, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is no precision 'float8'; .*precisions: float32, float16"):
+    with pytest.raises(InputError, match=r"there is no precision 'float8'; .*precisions: float32, float16, int8"):
         net.write(tmp_path / "half.onnx", precision="float8")
 
 
@@ -76,8 +76,52 @@ def test_float16_with_kept_layers_or_external_weights_is_refused(net: anylayer.N
         net.write(tmp_path / "half.onnx", precision="float16", external=True)
 
 
-def test_node_with_too_large_error_is_named(net: anylayer.Net, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("anylayer.writers.onnx.files.FLOAT16_TOLERANCE", 1e-7)
-    with pytest.raises(ConversionError, match=r"output 'prob' differs .* The first node that differs is 'conv1'"):
+def test_node_that_costs_most_is_named(net: anylayer.Net, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("anylayer.writers._precision.DEEP_HALF_TOLERANCE", 1e-7)
+    named = r"output 'prob' differs .* The node that costs most is '(conv1|fc)' .* Keep it .*float32=\['\1'\]"
+    with pytest.raises(ConversionError, match=named):
         net.write(tmp_path / "half.onnx", precision="float16")
     assert not (tmp_path / "half.onnx").exists()
+
+
+def test_node_stays_in_float32(net: anylayer.Net, tmp_path: Path) -> None:
+    net.write(tmp_path / "half.onnx", precision="float16", float32=["conv1"])
+    model = onnx.load(tmp_path / "half.onnx")
+    weights = {node.op_type: node.input[1] for node in model.graph.node if node.op_type in ("Conv", "Gemm")}
+    types = {w.name: w.data_type for w in model.graph.initializer}
+    assert types[weights["Conv"]] == onnx.TensorProto.FLOAT
+    assert types[weights["Gemm"]] == onnx.TensorProto.FLOAT16
+    with pytest.raises(InputError, match=r"float32: the network has no node 'conv2'; did you mean 'conv1'\?"):
+        net.write(tmp_path / "other.onnx", precision="float16", float32=["conv2"])
+
+
+def test_inputs_and_outputs_become_float16_if_asked(net: anylayer.Net, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((1, 3, 16, 16)).astype(np.float32)
+    want = net.compile("numpy")(x)["prob"]
+    net.write(tmp_path / "half.onnx", precision="float16", io="float16")
+    session = onnxruntime.InferenceSession(str(tmp_path / "half.onnx"))
+    assert [i.type for i in (*session.get_inputs(), *session.get_outputs())] == ["tensor(float16)"] * 2
+    assert np.abs(session.run(None, {"data": x.astype(np.float16)})[0] - want).max() < 1e-2
+    with pytest.raises(InputError, match=r"io='float16' needs precision='float16'"):
+        net.write(tmp_path / "other.onnx", io="float16")
+
+
+def test_inputs_and_outputs_of_an_ir_become_float16_if_asked(net: anylayer.Net, tmp_path: Path) -> None:
+    openvino = pytest.importorskip("openvino")
+    x = np.random.default_rng(0).standard_normal((1, 3, 16, 16)).astype(np.float32)
+    net.write(tmp_path / "half.xml", precision="float16", io="float16")
+    model = openvino.Core().compile_model(str(tmp_path / "half.xml"), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    assert [p.get_element_type() for p in (*model.inputs, *model.outputs)] == [openvino.Type.f16] * 2
+    got = model({"data": x.astype(np.float16)})["prob"]
+    assert np.abs(got - net.compile("numpy")(x)["prob"]).max() < 1e-2
+    with pytest.raises(InputError, match=r"float32 has no effect with precision='float16' in this format"):
+        net.write(tmp_path / "other.xml", precision="float16", float32=["conv1"])
+
+
+def test_labels_after_an_arg_max_have_no_limit(net: anylayer.Net, tmp_path: Path) -> None:
+    def label(prob: Any) -> Any:
+        return {"label": prob.argmax(axis=1).astype(np.float32) * np.float32(100)}
+
+    done = net.after(label).write(tmp_path / "half.onnx", precision="float16")
+    assert [c.ok for c in done.checks] == [True] and done.checks[0].tolerance == float("inf")
+    assert any("output 'label' depends on values that are ordered, selected" in note for note in done.notes)

@@ -5,12 +5,21 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from anylayer.convert.job import Job
-from anylayer.convert.verification import Open, OutputCheck, Verification, opener, tolerance_of, weak_checks
+from anylayer.convert.nodes import NodeError
+from anylayer.convert.verification import (
+    Open,
+    OutputCheck,
+    Verification,
+    inner_opener,
+    opener,
+    tolerance_of,
+    weak_checks,
+)
 from anylayer.errors import EngineError, FileError, InputError, need, need_name, within, writing
 from anylayer.network import Array, Network
 from anylayer.source import Source, Written
@@ -26,7 +35,7 @@ class Conversion:
 
     `files` are the files, the one to open last. `checks` holds the comparison of each output, at every batch size
     that was tried. Where nothing was compared it is empty, and `unchecked` says why. `runs` names what ran the
-    file. `notes` are for the user.
+    file. `notes` are for the user. `nodes` are the errors of the nodes in a file of int8.
     """
 
     format: str
@@ -35,6 +44,7 @@ class Conversion:
     runs: str = ""
     unchecked: str = ""
     notes: list[str] = field(default_factory=list)
+    nodes: list[NodeError] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the conversion as plain values, for JSON."""
@@ -56,6 +66,7 @@ class Conversion:
                 for c in self.checks
             ],
             "notes": self.notes,
+            **({"nodes": [asdict(n) for n in self.nodes]} if self.nodes else {}),
         }
 
 
@@ -85,7 +96,7 @@ def convert(
         folder = _temporary_folder(path, is_folder)
         try:
             source = job.source(outputs)
-            inputs = job.noise(0, source.sizes) if inputs is None else inputs
+            inputs = job.inputs_to_compare(source.sizes) if inputs is None else inputs
             try:
                 written = writer.write(source, folder / path.name, **job.options)
             except EngineError:
@@ -103,10 +114,15 @@ def convert(
             elif written.unrun:
                 done.unchecked = written.unrun
             else:
-                verification = Verification(job, outputs, opener(writer, reopen), tolerance_of(source.graph))
-                done.runs = ", ".join([writer.RUNS, *written.runtimes])
-                done.checks = verification.compare(written, inputs)
-                verification.require_equal(done.checks, inputs, writer, folder / path.name, path)
+                _verify(
+                    done,
+                    Verification(job, source, outputs, opener(writer, reopen), tolerance_of(source.graph)),
+                    writer,
+                    written,
+                    inputs,
+                    folder / path.name,
+                    path,
+                )
             done.notes += weak_checks(done.checks)
             for file, target in targets.items():
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -114,6 +130,30 @@ def convert(
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     return done
+
+
+def _verify(
+    done: Conversion,
+    verification: Verification,
+    writer: Writer,
+    written: Written,
+    inputs: Sequence[Mapping[str, Array]],
+    file: Path,
+    path: Path,
+) -> None:
+    """Compare the written files with the source, and complete the report. Raises ConversionError.
+
+    file: the path in the temporary folder that the writer was given. path: where the caller wants the file.
+    """
+    done.runs = ", ".join([writer.RUNS, *written.runtimes])
+    done.checks = verification.compare(written, inputs)
+    low, right = written.precision != "float32", all(c.ok for c in done.checks)
+    errors = None
+    if low and (written.precision == "int8" or not right or verification.jumps(written)):
+        errors = verification.compare_nodes(written, inputs[0], inner_opener(writer), path)
+    verification.require_equal(done.checks, inputs, writer, file, path, errors)
+    done.notes += verification.jump_notes(written)
+    done.nodes = errors if errors is not None and written.precision == "int8" else []
 
 
 def _conditions(source: Source) -> list[str]:

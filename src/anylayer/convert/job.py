@@ -12,6 +12,7 @@ from anylayer.compile.nodes import Definitions, input_arrays
 from anylayer.compile.open import open_types, trace_open
 from anylayer.compile.symbolic import simplify_sized
 from anylayer.compile.whole import Calls, whole
+from anylayer.convert.calibration import CalibrationSets
 from anylayer.errors import InputError, nearest, need, wording
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
 from anylayer.network import Array, Network, TensorType
@@ -66,6 +67,11 @@ class Job:
         """Return the inputs as arrays of the network's types. Raises InputError where one is missing."""
         return input_arrays(self.types, inputs)
 
+    def inputs_to_compare(self, sizes: OpenSizes | None) -> list[dict[str, Array]]:
+        """Return the inputs to verify on where the caller gives none: noise, or the first set of a calibration."""
+        calibrate = self.options.get("calibrate", ())
+        return [calibrate[0]] if calibrate else self.noise(0, sizes)
+
     def noise(self, seed: int, sizes: OpenSizes | None) -> list[dict[str, Array]]:
         """Return seeded inputs to verify on: one set, or one for each of five choices of open sizes.
 
@@ -103,6 +109,9 @@ def job_of(
     types, sizes = open_types(network, shapes)
     if batch is not None and batch is not False:
         types, sizes = _with_batch(network, types, sizes, batch)
+    if "calibrate" in given:
+        opened = sizes.shapes if sizes is not None else {}
+        given["calibrate"] = CalibrationSets(given["calibrate"], types, opened)
     return Job(network, definitions, types, calls, given, sizes)
 
 
@@ -124,7 +133,10 @@ def _with_batch(
     return dict(types), parse_sizes(shapes)
 
 
-_FLAGS = {"functions": "functions", "keep": "keep", "batch": "batch", "layer": "layer", "dialect": "to-dialect"}
+_FLAGS = {
+    **{n: n for n in ("functions", "keep", "batch", "layer", "precision", "float32", "calibrate")},
+    "dialect": "to-dialect",
+}
 """The options of Net.write and Net.generate that have an option of their own on the command line."""
 
 

@@ -12,17 +12,27 @@ import numpy as np
 
 from anylayer.compile.nodes import needed_nodes
 from anylayer.convert.job import Job
+from anylayer.convert.nodes import NodeError, after_jumps, costliest, node_errors
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
 from anylayer.graph import Graph
 from anylayer.network import Array, Node
-from anylayer.numerics import DEEP_TOLERANCE, largest_error, scale_of, tolerance_for
+from anylayer.numerics import (
+    DEEP_TOLERANCE,
+    largest_error,
+    rms_error,
+    rms_scale,
+    scale_of,
+    tolerance_for,
+)
 from anylayer.runtime.run import NumpyRunner
-from anylayer.source import Run, Written
+from anylayer.source import Run, Source, Written
 from anylayer.writers import Writer
 
 Open = Callable[[Written], Run]
 """A function that opens written files, to run them."""
+OpenInner = Callable[[Written, Sequence[str]], Run]
+"""A function that opens written files. What it returns gives named inner values besides the outputs."""
 
 _SUMS = frozenset(("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN"))
 """Operators that sum up many values."""
@@ -36,11 +46,12 @@ _MIN_SPREAD = 0.01
 class OutputCheck:
     """The comparison of one output of the file with the source.
 
-    `error` is the largest absolute difference, `scale` the largest absolute value of the source's output. `ok` is
-    error <= tolerance * scale. `note` says what differs besides values: a shape, or that the output is missing.
-    `sizes` are the shapes of the inputs of this comparison where sizes are open. `spread` is the difference of the
-    source's largest and smallest value, None where it is not known. `run_by` names what ran the file, where that
-    is not the writer's RUNS.
+    `error` is the largest absolute difference, `scale` the largest absolute value of the source's output; in a
+    file of int8 they are root mean squares (`rms`). `ok` is error <= tolerance * scale. `tolerance` is infinite
+    for an output in low precision that depends on jumps. `note` says what differs besides values: a shape, or
+    that the output is missing. `sizes` are the shapes of the inputs of this comparison where sizes are open.
+    `spread` is the difference of the source's largest and smallest value, None where it is not known. `run_by`
+    names what ran the file, where that is not the writer's RUNS.
     """
 
     name: str
@@ -52,16 +63,23 @@ class OutputCheck:
     sizes: Mapping[str, tuple[int, ...]] | None = None
     spread: float | None = None
     run_by: str = ""
+    rms: bool = False
 
     def __str__(self) -> str:
-        return self.note or f"off by {self.error:.3g} of {self.scale:.3g}"
+        root = " (root mean squares)" if self.rms else ""
+        return self.note or f"off by {self.error:.3g} of {self.scale:.3g}{root}"
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The comparison of written files with their source, for the outputs (public name to value) of a job."""
+    """The comparison of written files with their source, for the outputs (public name to value) of a job.
+
+    In low precision, outputs that depend on operators with jumps (an arg-max, NMS) may differ by any amount. Then
+    the values before these operators are compared.
+    """
 
     job: Job
+    source: Source
     outputs: Mapping[str, str]
     open: Open
     tolerance: float
@@ -73,6 +91,7 @@ class Verification:
         network = self.job.network
         runner = NumpyRunner(network, self.job.definitions, self.outputs)
         others = wording("verify={...}, or verify=False", "-i, or --no-verify")
+        jumps = self.jumps(written)
         checks = []
         for given in inputs:
             with adding_advice(f"The inputs to compare on do not suit the network; give other inputs: {others}"):
@@ -81,6 +100,9 @@ class Verification:
             for run_by, run in runs.items():
                 tolerance = max(self.tolerance, written.tolerance, DEEP_TOLERANCE if run_by else 0.0)
                 found = _output_checks(want, _run_file(run, written, given), written, tolerance)
+                found = [
+                    replace(c, ok=True, tolerance=math.inf) if c.name in jumps and not c.note else c for c in found
+                ]
                 checks += [replace(check, sizes=sizes, run_by=run_by) for check in found]
             if written.by_sample:
                 got = _run_samples(runs[""], written, given)
@@ -89,6 +111,54 @@ class Verification:
                 checks += [replace(check, sizes=sizes, run_by="single samples") for check in found]
         return checks
 
+    def jumps(self, written: Written) -> set[str]:
+        """Return the outputs of a file in low precision that depend on operators with jumps."""
+        if written.precision == "float32":
+            return set()
+        after, _ = after_jumps(self.source)
+        return {name for name, value in self.outputs.items() if value in after}
+
+    def jump_notes(self, written: Written) -> list[str]:
+        """Return a note for each output that depends on operators with jumps, in low precision."""
+        return [
+            f"output '{name}' depends on values that are ordered, selected or compared, which small errors may "
+            "change; its own error has no limit, but the values before are compared"
+            for name in sorted(self.jumps(written))
+        ]
+
+    def compare_nodes(
+        self, written: Written, given: Mapping[str, Array], open_inner: OpenInner, path: Path
+    ) -> list[NodeError]:
+        """Return the errors of the nodes of a file in low precision.
+
+        Raises ConversionError where a value that an operator with jumps reads exceeds the tolerance. path: where
+        the caller wants the file.
+        """
+        names = {n: n for t in self.source.nodes for n in t.node.outputs}
+        runner = NumpyRunner(self.job.network, self.job.definitions, names)
+        want = runner([given[name] for name in self.job.network.inputs], {})
+        got = _run_file(open_inner(written, [*names]), written, given)
+        errors = node_errors(self.source, want, got)
+        for name in after_jumps(self.source)[1]:
+            if name in got and name in want and want[name].shape == got[name].shape:
+                tolerance = max(self.tolerance, written.tolerance)
+                check = compare(name, want[name], got[name], tolerance, rms=written.precision == "int8")
+                if not check.ok:
+                    raise ConversionError(self.explain_cost(check, errors), str(path))
+        return errors
+
+    def explain_cost(self, bad: OutputCheck, errors: Sequence[NodeError]) -> str:
+        """Return how a value of a file in low precision differs, and the node that costs most."""
+        text = f"'{bad.name}' differs from the source: {bad}; the tolerance is {bad.tolerance:g} of it"
+        worst = costliest(errors, self.source)
+        if worst is None:
+            return text
+        remedy = wording(f"float32=[{worst.name!r}]", f"--float32 {worst.name}")
+        return (
+            f"{text}. The node that costs most is '{worst.name}' ({worst.type}): it adds {worst.added:.3g} to the "
+            f"relative error of its inputs. Keep it in float32 where the format can ({remedy})"
+        )
+
     def require_equal(
         self,
         checks: Sequence[OutputCheck],
@@ -96,13 +166,16 @@ class Verification:
         writer: Writer,
         written: Path,
         path: Path,
+        errors: Sequence[NodeError] | None = None,
     ) -> None:
         """Raise ConversionError for the first check that is not ok.
 
         checks: those of `inputs`, as `compare` returns them. written: the file in its temporary folder. path:
-        where the caller wants it.
+        where the caller wants it. errors: those of the nodes, in low precision.
         """
         for i, check in enumerate(checks):
+            if not check.ok and errors is not None and not check.note:
+                raise ConversionError(f"output {self.explain_cost(check, errors)}", str(path))
             if not check.ok:
                 given = inputs[i * len(inputs) // len(checks)]
                 raise ConversionError(self._explain(check, given, writer, written), str(path))
@@ -143,6 +216,12 @@ def opener(writer: Writer, reopen: Open) -> Open:
     return lambda written: engine.open_file(written.stand_in or written.files[-1])
 
 
+def inner_opener(writer: Writer) -> OpenInner:
+    """Return the function that opens a writer's files with named inner values as outputs."""
+    engine: Any = load_engine(writer.RUNS)
+    return lambda written, values: engine.open_file(written.files[-1], values)
+
+
 def tolerance_of(graph: Graph) -> float:
     """Return the tolerance for the outputs of a graph, relative to their largest values."""
     half = any(v.dtype == np.float16 for o in graph.ops for v in o.outputs)
@@ -160,7 +239,8 @@ def _run_file(run: Run, written: Written, given: Mapping[str, Array]) -> dict[st
     feed = {}
     for name, array in given.items():
         transposed = _as_written(name, array, written)
-        feed[written.renamed.get(name, name)] = np.ascontiguousarray(transposed).reshape(transposed.shape)
+        dtype = written.io if written.io is not None and array.dtype == np.float32 else array.dtype
+        feed[written.renamed.get(name, name)] = np.ascontiguousarray(transposed, dtype).reshape(transposed.shape)
     return run(feed)
 
 
@@ -187,20 +267,24 @@ def _output_checks(
             note = f"the file has no such output; it has {', '.join(got)}"
             checks.append(OutputCheck(name, math.inf, 0.0, tolerance, False, note))
         else:
-            checks.append(compare(name, _as_written(name, array, written), found, tolerance))
+            rms = written.precision == "int8"
+            checks.append(compare(name, _as_written(name, array, written), found, tolerance, rms=rms))
     return checks
 
 
-def compare(name: str, want: Array, got: Array, tolerance: float) -> OutputCheck:
-    """Compare an output of the file with the source's. NaN matches NaN, and an infinity matches itself."""
-    scale = scale_of(want)
+def compare(name: str, want: Array, got: Array, tolerance: float, *, rms: bool = False) -> OutputCheck:
+    """Compare an output of the file with the source's. NaN matches NaN, and an infinity matches itself.
+
+    rms: whether to compare root mean squares in place of the largest values.
+    """
+    scale = rms_scale(want) if rms else scale_of(want)
     if want.shape != got.shape:
         note = f"shape {got.shape}, the source gives {want.shape}"
         return OutputCheck(name, math.inf, scale, tolerance, False, note)
-    error = largest_error(got, want)
+    error = rms_error(got, want) if rms else largest_error(got, want)
     finite = want[np.isfinite(want)] if want.dtype.kind == "f" else want.ravel()[:0]
     spread = float(np.ptp(finite)) if finite.size > 1 else None
-    return OutputCheck(name, error, scale, tolerance, error <= tolerance * scale, spread=spread)
+    return OutputCheck(name, error, scale, tolerance, error <= tolerance * scale, spread=spread, rms=rms)
 
 
 def weak_checks(checks: Sequence[OutputCheck]) -> list[str]:

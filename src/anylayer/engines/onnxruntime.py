@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from anylayer.engines._onnxruntime_profile import Profiler
 from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Value
+from anylayer.libraries.onnx import with_outputs
 from anylayer.libraries.onnxruntime import ort
 from anylayer.network import Array, TensorType
 from anylayer.writers.onnx import to_onnx
@@ -291,10 +292,14 @@ def counted(graph: Graph, threads: int | None) -> CountedProgram:
     return TimedProgram(program, profiler)
 
 
-def open_file(path: Path) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """Return an ONNX model as a function from inputs by name to outputs by name. Raises EngineError."""
+def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+    """Return an ONNX model as a function from inputs by name to outputs by name. Raises EngineError.
+
+    The function returns those of `values`, names of inner values, that the file has, too.
+    """
     try:
-        session = ort.InferenceSession(str(path), _silent(), providers=["CPUExecutionProvider"])
+        model = with_outputs(path, values) if values else str(path)
+        session = ort.InferenceSession(model, _silent(), providers=["CPUExecutionProvider"])
     except Exception as error:
         raise EngineError(f"engine 'onnxruntime' refuses the file: {error}", path.name) from error
     names = [o.name for o in session.get_outputs()]

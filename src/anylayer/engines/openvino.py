@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -310,11 +310,19 @@ def counted(graph: Graph, threads: int | None) -> CountedProgram:
     return TimedProgram(program, counts)
 
 
-def open_file(path: Path) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """Return a model file as a function from inputs by name to outputs by name, in float32. Raises EngineError."""
+def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+    """Return a model file as a function from inputs by name to outputs by name, in float32. Raises EngineError.
+
+    The function returns those of `values`, names of inner values, that the file has, too.
+    """
     try:
         config = {"INFERENCE_PRECISION_HINT": PRECISIONS["float32"]}
-        model = shared_core().compile_model(shared_core().read_model(str(path)), "CPU", config)
+        found = shared_core().read_model(str(path))
+        if values:
+            given = {name for port in found.outputs for name in port.get_names()}
+            inner = {name for op in found.get_ops() for port in op.outputs() for name in port.get_names()}
+            found.add_outputs([name for name in values if name in inner - given])
+        model = shared_core().compile_model(found, "CPU", config)
     except Exception as error:
         raise EngineError(f"engine 'openvino' refuses the file: {error}", path.name) from error
     known = {name for port in model.inputs for name in port.get_names()}

@@ -5,8 +5,9 @@ This is the only file that imports onnx.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -183,3 +184,12 @@ def reference(
         return list(evaluator.run(None, feed))
 
     return run
+
+
+def with_outputs(path: Path, values: Collection[str]) -> bytes:
+    """Return an ONNX file as bytes, in which those of `values` that its operators give are outputs, too."""
+    model = onnx.load(path)
+    known = {o.name for o in model.graph.output}
+    inner = {name for node in model.graph.node for name in node.output}
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in values if name in inner - known)
+    return bytes(model.SerializeToString())

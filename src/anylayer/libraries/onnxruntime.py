@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from anylayer.network import Array
+
 _VARIABLE = "ORT_DISABLE_TELEMETRY"
+_PREPARED = ("onnx.infer", "onnx.quant.pre_process")
+"""Marks of a model that quantization does not ask to prepare."""
 
 _loaded = "onnxruntime" in sys.modules
 _chosen = _VARIABLE in os.environ
@@ -26,11 +32,12 @@ if _loaded and not _chosen and hasattr(ort, "disable_telemetry_events"):
     ort.disable_telemetry_events()
 
 
-def to_float16(model: Any, blocked: Sequence[str]) -> Any:
-    """Return an ONNX model with its float32 weights and operators in float16. Inputs and outputs stay as they are.
+def to_float16(model: Any, blocked: Sequence[str], nodes: Sequence[str], keep_io: bool) -> Any:
+    """Return an ONNX model with its float32 weights and operators in float16.
 
     blocked: types of operators that stay in float32, besides those that ONNX Runtime's converter leaves
-    (onnxruntime/transformers/float16.py).
+    (onnxruntime/transformers/float16.py). nodes: names of nodes that stay in float32. keep_io: whether inputs and
+    outputs stay in float32.
     """
     from onnxruntime.transformers import float16
     from onnxruntime.transformers.onnx_model import OnnxModel
@@ -39,8 +46,50 @@ def to_float16(model: Any, blocked: Sequence[str]) -> Any:
         warnings.simplefilter("ignore")  # of weights below the smallest number of float16, which become 0
         converted = OnnxModel(
             float16.convert_float_to_float16(
-                model, keep_io_types=True, op_block_list=[*float16.DEFAULT_OP_BLOCK_LIST, *blocked]
+                model,
+                keep_io_types=keep_io,
+                op_block_list=[*float16.DEFAULT_OP_BLOCK_LIST, *blocked],
+                node_block_list=[*nodes],
             )
         )
     converted.topological_sort()  # the converter puts its casts last
     return converted.model
+
+
+def to_int8(model: Any, sets: Iterable[Mapping[str, Array]], nodes: Sequence[str]) -> Any:
+    """Return an ONNX model in which some convolutions and matrix products compute in int8.
+
+    nodes: their names. Their weights become int8 with a scale per output channel; each of their inputs gets a
+    QuantizeLinear and a DequantizeLinear (uint8), with the range that the values have for `sets`, inputs by name.
+    All other operators stay in float32. Exceptions of `sets` are passed on.
+    """
+    from onnxruntime import quantization
+
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]  # the package has no types
+        def __init__(self) -> None:
+            self.sets = iter(sets)
+
+        def get_next(self) -> dict[str, Array] | None:
+            given = next(self.sets, None)
+            return None if given is None else dict(given)
+
+    producer, version = model.producer_name, model.producer_version
+    for key in _PREPARED:
+        model.metadata_props.add(key=key, value="onnxruntime.quant")
+    types = sorted({node.op_type for node in model.graph.node if node.name in {*nodes}})
+    with tempfile.TemporaryDirectory() as folder:
+        quantization.quantize_static(
+            model,
+            Path(folder) / "int8.onnx",
+            Reader(),
+            per_channel=True,
+            activation_type=quantization.QuantType.QUInt8,
+            weight_type=quantization.QuantType.QInt8,
+            nodes_to_quantize=[*nodes],
+            extra_options={"OpTypesToExcludeOutputQuantization": types},
+        )
+        done = quantization.quant_utils.onnx.load(Path(folder) / "int8.onnx")
+    done.producer_name, done.producer_version = producer, version
+    for prop in [p for p in done.metadata_props if p.key in _PREPARED]:
+        done.metadata_props.remove(prop)
+    return done

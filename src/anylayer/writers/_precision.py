@@ -1,15 +1,20 @@
-"""The precision of written files: float32, or float16 for operators that lose little by it."""
+"""The precision of written files: float32, float16 for operators that lose little by it, or int8 for convolutions
+and matrix products."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from anylayer.errors import InputError, nearest, need
-from anylayer.graph import Graph
-from anylayer.numerics import DEEP_HALF_TOLERANCE, largest
+from anylayer.errors import InputError, nearest, need, wording
+from anylayer.graph import Graph, Op
+from anylayer.network import Array
+from anylayer.numerics import DEEP_HALF_TOLERANCE, INT8_TOLERANCE, largest
+from anylayer.source import Source, Written
 
-PRECISIONS = ("float32", "float16")
-FLOAT16_TOLERANCE = DEEP_HALF_TOLERANCE
+PRECISIONS = ("float32", "float16", "int8")
 IN_FLOAT32 = (
     *("Softmax", "LogSoftmax", "Exp", "Log", "Pow", "Sqrt", "Reciprocal", "Div", "Erf", "CumSum", "LRN"),
     *("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"),
@@ -19,15 +24,114 @@ IN_FLOAT32 = (
 )
 """Operators that stay in float32: those that sum or square many values, those that are not continuous, and
 those that compute coordinates of boxes and samples."""
+_INT8 = ("Conv", "Gemm", "MatMul")
+"""Operators that are quantized where their weights are constant."""
+
+Sets = Sequence[Mapping[str, Array]]
+"""Sets of inputs by name."""
 
 
-def need_precision(precision: str) -> None:
-    """Raise InputError for an unknown precision."""
-    rule = f"there is no precision '{precision}'{nearest(precision, PRECISIONS)}"
-    need(precision in PRECISIONS, f"{rule}; precisions: {', '.join(PRECISIONS)}", InputError)
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """The precision that was asked for, checked.
+
+    `float32` are the names of the network's nodes that stay in float32, `io` the dtype of the inputs and outputs,
+    `calibrate` the sets of inputs that determine the ranges of int8.
+    """
+
+    name: str = "float32"
+    float32: frozenset[str] = frozenset()
+    io: str = "float32"
+    calibrate: Sets = ()
+
+    @property
+    def half(self) -> bool:
+        return self.name == "float16"
+
+    @property
+    def int8(self) -> bool:
+        return self.name == "int8"
+
+    def describe(self, done: Written) -> None:
+        """State the precision and its tolerance in the result of a writer."""
+        done.precision = self.name
+        done.tolerance = {"float16": DEEP_HALF_TOLERANCE, "int8": INT8_TOLERANCE}.get(self.name, 0.0)
+        done.io = np.dtype(np.float16) if self.io == "float16" else None
+
+    def need_possible(self, graph: Graph) -> None:
+        """Raise InputError for a graph that cannot be written in this precision."""
+        if self.name == "float32":
+            return
+        rule = f"{_spelled(self.name)} needs standard operators only; omit functions and keep"
+        need(not any(o.kept or o.body is not None for o in graph.ops), rule, InputError)
+        if self.half:
+            _need_float16_weights(graph)
+
+    def blocked(self, graph: Graph, titles: Sequence[str]) -> list[str]:
+        """Return the titles of the operators that must stay in float32. titles: of all operators."""
+        return [title for o, title in zip(graph.ops, titles) if o.scope in self.float32]
+
+    def quantized(self, graph: Graph, titles: Sequence[str], source: Source) -> list[str]:
+        """Return the titles of the operators that compute in int8: sums whose weights are constant, except those
+        of the user's layers. Raises InputError where there are none."""
+        custom = {t.node.name for t in source.nodes if t.node.type in source.user_types}
+        left = custom | self.float32
+        found = [t for o, t in zip(graph.ops, titles) if _is_weighted_sum(o) and o.scope not in left]
+        rule = f"{_spelled('int8')} needs a convolution or matrix product with constant weights outside your own"
+        need(found, f"{rule} layers, and this network has none", InputError)
+        return found
 
 
-def need_float16_weights(graph: Graph) -> None:
+def precision_of(
+    name: str, float32: Sequence[str], io: str, calibrate: Sets, source: Source, given: Iterable[str] = PRECISIONS
+) -> Precision:
+    """Return the precision of a writer's options. `given` are the precisions that take `float32`.
+
+    Raises InputError for an unknown precision or node, and for options that do not belong together.
+    """
+    need(
+        name in PRECISIONS,
+        f"there is no precision '{name}'{nearest(name, PRECISIONS)}; precisions: {', '.join(PRECISIONS)}",
+        InputError,
+    )
+    need(io in ("float32", "float16"), f"io='{io}': inputs and outputs are float32 or float16", InputError)
+    need(io == "float32" or name == "float16", f"io='float16' needs {_spelled('float16')}", InputError)
+    _need_calibration(name, calibrate)
+    known = [t.node.name for t in source.nodes]
+    for node in float32:
+        rule = f"{wording('float32', '--float32')}: the network has no node '{node}'{nearest(node, known)}"
+        need(node in known, rule, InputError)
+    need(
+        not float32 or name in given,
+        f"{wording('float32', '--float32')} has no effect with {_spelled(name)} in this format",
+        InputError,
+    )
+    return Precision(name, frozenset(float32), io, calibrate)
+
+
+def _spelled(precision: str) -> str:
+    """Return the option for a precision as the caller spells it."""
+    return wording(f"precision='{precision}'", f"--precision {precision}")
+
+
+def _need_calibration(name: str, calibrate: Sets) -> None:
+    remedy = wording("calibrate=[{'data': x}, ...]", "--calibrate FOLDER")
+    need(
+        name != "int8" or len(calibrate) > 0,
+        f"{_spelled('int8')} needs calibration data, from which it takes the range of each value: give {remedy}, "
+        "with some tens of pictures of the kind that the network was made for",
+        InputError,
+    )
+    rule = f"{wording('calibrate', '--calibrate')} needs precision='int8'"
+    need(name == "int8" or len(calibrate) == 0, rule, InputError)
+
+
+def _is_weighted_sum(o: Op) -> bool:
+    weights = o.inputs[1] if o.op in _INT8 and not o.domain else None
+    return weights is not None and weights.const is not None and weights.dtype == np.float32
+
+
+def _need_float16_weights(graph: Graph) -> None:
     """Raise InputError where a weight exceeds 65504, the largest number of float16."""
     limit = float(np.finfo(np.float16).max)
     for o in graph.ops:

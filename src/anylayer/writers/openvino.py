@@ -16,24 +16,36 @@ from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
-from anylayer.writers._precision import FLOAT16_TOLERANCE, need_float16_weights, need_precision
+from anylayer.writers._precision import Precision, Sets, precision_of
 from anylayer.writers.onnx import to_onnx
-from anylayer.writers.onnx.model import Public
+from anylayer.writers.onnx.model import Public, titles
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 SUFFIXES = (".xml",)
-OPTIONS = frozenset(("keep", "batch", "precision"))
+OPTIONS = frozenset(("keep", "batch", "precision", "float32", "io", "calibrate"))
 RUNS = "openvino"
 
 _LARGE = 1 << 16
 """Bytes from which on a constant is shared with OpenVINO instead of copied through protobuf."""
 
 
-def write(source: Source, path: Path, *, precision: str = "float32", **applied: Any) -> Written:
+def write(
+    source: Source,
+    path: Path,
+    *,
+    precision: str = "float32",
+    float32: Sequence[str] = (),
+    io: str = "float32",
+    calibrate: Sets = (),
+    **applied: Any,
+) -> Written:
     """Write the network as `path` and a .bin beside it: IR v11, as OpenVINO writes it.
 
-    precision: of the weights, "float32" or "float16" (half the size). The device determines the precision of the
-        computation.
+    precision: of the weights, "float32" or "float16" (half the size), where the device determines the precision of
+        the computation; or "int8": convolutions and matrix products compute in int8.
+    float32: names of nodes that stay in float32, with "int8".
+    io: the dtype of the inputs and outputs, "float32", or "float16" with this precision.
+    calibrate: sets of inputs by name, from which int8 takes the range of each value.
 
     A kept layer becomes an operation of version "extension" with the layer's type. Its attributes are the params,
     its inputs those of the layer followed by the weights. A runtime needs an extension that defines it. `applied`
@@ -42,22 +54,20 @@ def write(source: Source, path: Path, *, precision: str = "float32", **applied: 
     Raises EngineError where OpenVINO refuses the network or is not installed, and LayerError where a kept layer
     has an attribute that an IR cannot express.
     """
-    need_precision(precision)
-    half = precision == "float16"
-    if half:
-        need_float16_weights(source.graph)
+    wanted = precision_of(precision, float32, io, calibrate, source, ("int8",))
+    wanted.need_possible(source.graph)
     graph = source.graph if source.sizes is not None else simplify(source.graph, "openvino")
     graph = corrected(graph, RUNS).graph
     weights = path.with_suffix(".bin")
-    _save(graph, source, path, half)
+    _save(graph, source, path, wanted)
     done = Written([weights, path], outputs=other_outputs(source))
-    done.tolerance = FLOAT16_TOLERANCE if half else 0.0
+    wanted.describe(done)
     done.notes += renamed_output_notes(done.outputs)
     kept = [o for o in graph.ops if o.kept]
     done.unrun = why_not_run(kept)
     if kept and not done.unrun:
         done.stand_in = path.with_name("stand-in.xml")
-        _save(_with_inlined_bodies(graph), source, done.stand_in, half)
+        _save(_with_inlined_bodies(graph), source, done.stand_in, wanted)
     done.notes.append(_PRECISION)
     return done
 
@@ -71,15 +81,15 @@ _PRECISION = (
 (LSTM)."""
 
 
-def _save(graph: Graph, source: Source, path: Path, half: bool) -> None:
+def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> None:
     ov = _openvino()
     shared: list[Array] = []
     try:
-        model = _model(graph, source, shared)
+        model = _model(graph, source, shared, precision)
     except RuntimeError as error:
         raise EngineError(f"OpenVINO refuses the network: {error}") from error
     try:
-        ov.save_model(model, str(path), compress_to_fp16=half)
+        ov.save_model(model, str(path), compress_to_fp16=precision.half)
     except RuntimeError as error:
         raise FileError(f"cannot be written: {error}", path.name) from error
 
@@ -94,7 +104,7 @@ def _openvino() -> Any:
     return ov
 
 
-def _model(graph: Graph, source: Source, shared: list[Array]) -> Any:
+def _model(graph: Graph, source: Source, shared: list[Array], precision: Precision) -> Any:
     """Return the ov.Model of the graph. Append arrays to `shared` that must live as long as the model."""
     from anylayer.libraries.openvino import fold_constants, shared_core
 
@@ -102,7 +112,7 @@ def _model(graph: Graph, source: Source, shared: list[Array]) -> Any:
     constants: dict[str, Array] = {}
 
     def lift(name: str, value: Value) -> bool:
-        if value.const is None or value.const.nbytes < _LARGE or value.dtype != np.float32:
+        if precision.int8 or value.const is None or value.const.nbytes < _LARGE or value.dtype != np.float32:
             return False
         constants[name] = value.const
         return True
@@ -111,6 +121,10 @@ def _model(graph: Graph, source: Source, shared: list[Array]) -> Any:
     renamed = other_outputs(source)
     names = [*(renamed.get(n, n) for n in source.outputs), *(f"{v.name}/kept" for v in cut.read)]
     proto = to_onnx(cut.graph, source.network.name or "net", lift=lift, public=Public(names, values))
+    if precision.int8:
+        from anylayer.libraries.onnxruntime import to_int8
+
+        proto = to_int8(proto, precision.calibrate, precision.quantized(graph, titles(graph), source))
     model = shared_core().read_model(proto.SerializeToString())
     for node in model.get_ops():
         if node.get_type_name() == "TopK" and node.output(1).get_target_inputs():
@@ -124,9 +138,21 @@ def _model(graph: Graph, source: Source, shared: list[Array]) -> Any:
         if name in parameters:
             parameters[name].set_layout(_openvino().Layout(layout))
     model.validate_nodes_and_infer_types()
-    fold_constants(model)
+    if not precision.int8:  # folding would turn the weights into float32 again
+        fold_constants(model)
     _name_inputs_and_outputs(model, graph, names[: len(source.outputs)])
-    return model
+    return _with_float16_io(model) if precision.io == "float16" else model
+
+
+def _with_float16_io(model: Any) -> Any:
+    """Return the model with its float32 inputs and outputs in float16."""
+    ov = _openvino()
+    steps = ov.preprocess.PrePostProcessor(model)
+    for ports, part in ((model.inputs, steps.input), (model.outputs, steps.output)):
+        for i, port in enumerate(ports):
+            if port.get_element_type() == ov.Type.f32:
+                part(i).tensor().set_element_type(ov.Type.f16)
+    return steps.build()
 
 
 def _name_inputs_and_outputs(model: Any, graph: Graph, outputs: Sequence[str]) -> None:

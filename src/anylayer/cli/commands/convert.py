@@ -40,6 +40,7 @@ from anylayer.writers import format_of, load_writer
 if TYPE_CHECKING:
     from anylayer import Net
     from anylayer.convert.conversion import Conversion
+    from anylayer.convert.nodes import NodeError
 
 
 def target_options(function: F) -> F:
@@ -67,8 +68,20 @@ def target_options(function: F) -> F:
             click.option("--to-dialect", metavar="NAME", help="The fork of Caffe to write for [--dialect]."),
             click.option(
                 "--precision",
-                type=click.Choice(["float32", "float16"]),
-                help="The precision of the weights, and in ONNX files of most operators [float32].",
+                type=click.Choice(["float32", "float16", "int8"]),
+                help="The precision of the weights, and of most operators or of the convolutions [float32].",
+            ),
+            click.option(
+                "--float32",
+                multiple=True,
+                metavar="NODE",
+                help="Keep this node of the network in float32, with another --precision.",
+            ),
+            click.option(
+                "--calibrate",
+                multiple=True,
+                metavar="[NAME=]FOLDER",
+                help="Images or .npy files for --precision int8, of the kind that the network was made for.",
             ),
             settings_option("the writer, for example external=true for ONNX"),
         ],
@@ -143,13 +156,13 @@ def command(**given: Any) -> None:
     shapes = shapes_of(net, given["shapes"])
     if given["random_weights"]:
         net.fill(given["seed"], shapes)
+    _need_purpose(given)
     verify = None
     if given["preprocess"]:
         net, shapes, verify = _preprocessed(net, given, shapes)
-    elif given["picture"]:
-        raise click.UsageError("--picture needs --preprocess: it is the size of the images that the file accepts")
-    elif stray := [f"--{_IMAGE_OPTIONS[n]}" for n in _IMAGE_OPTIONS if given[n]]:
-        raise click.UsageError(f"{stray[0]} needs --preprocess")
+    calibrate = _calibration(net, given, shapes)
+    if calibrate is not None and not given["inputs"]:
+        verify = not given["no_verify"]
     with spinner(f"writing {given['out']}", given["quiet"]):
         done = net.write(
             given["out"],
@@ -160,7 +173,9 @@ def command(**given: Any) -> None:
             dialect=dialect,
             shapes=shapes,
             verify=_inputs(net, given, shapes) if verify is None else verify,
-            **({"precision": given["precision"]} if given["precision"] else {}),
+            precision=given["precision"],
+            float32=given["float32"],
+            calibrate=calibrate,
             **given["settings"],
         )
     _show(done, given)
@@ -168,6 +183,15 @@ def command(**given: Any) -> None:
 
 _IMAGE_OPTIONS = {n: n for n in ("size", "mean", "scale", "gray", "pixels")} | {"swap": "swap-rb", "cover": "crop"}
 """The options for images as they are spelled."""
+
+
+def _need_purpose(given: dict[str, Any]) -> None:
+    """Refuse options for images where no image is read."""
+    if given["picture"] and not given["preprocess"]:
+        raise click.UsageError("--picture needs --preprocess: it is the size of the images that the file accepts")
+    stray = [f"--{_IMAGE_OPTIONS[n]}" for n in _IMAGE_OPTIONS if given[n]]
+    if stray and not given["preprocess"] and not given["calibrate"]:
+        raise click.UsageError(f"{stray[0]} needs --preprocess or --calibrate")
 
 
 def _read(given: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
@@ -204,6 +228,28 @@ def _preprocessed(
     if given["no_verify"]:
         return whole, rest, False
     return whole, rest, images_to_compare(whole, given["inputs"], shape, given["preprocess"], given["seed"])
+
+
+def _calibration(net: Net, given: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> Any:
+    """Return the sets of inputs of --calibrate, None without it.
+
+    With --preprocess the network takes images as they are.
+    """
+    from anylayer.cli.calibration import Pictures, PixelLoader
+    from anylayer.cli.inputs import Loader, items_of
+    from anylayer.compile.nodes import input_types
+
+    if not given["calibrate"]:
+        return None
+    types = input_types(net.network, shapes)
+    if given["preprocess"]:
+        loader: Loader = PixelLoader(net, types, rgb=given["preprocess"] == "rgb")
+    else:
+        loader = Loader(net, types, preprocessing_of(given))
+    items = items_of(given["calibrate"], list(types))
+    for line in loader.describe(items[0]) if not given["preprocess"] else ():
+        say(line, given["quiet"])
+    return Pictures(loader, items)
 
 
 def _functions(net: Net, given: dict[str, Any]) -> bool | list[str]:
@@ -245,6 +291,19 @@ def _shown_sizes(sizes: Mapping[str, tuple[int, ...]]) -> str:
     return f"({', '.join(f'{name} ' + 'x'.join(map(str, shape)) for name, shape in sizes.items())})"
 
 
+_SHOWN_NODES = 10
+
+
+def _show_nodes(nodes: Sequence[NodeError]) -> None:
+    """Print the nodes that add most to the error, as a table."""
+    if not nodes:
+        return
+    most = sorted(nodes, key=lambda n: -n.added)[:_SHOWN_NODES]
+    click.echo(f"the nodes that add most to the relative error, {len(most)} of {len(nodes)}:")
+    for node in most:
+        click.echo(f"  {node.added:.2%} of {node.error:.2%}  {node.name} ({node.type})")
+
+
 def _show(done: Conversion, given: dict[str, Any]) -> None:
     """Print the comparison of each output to stdout, and notes and files to stderr."""
     if given["as_json"]:
@@ -256,6 +315,7 @@ def _show(done: Conversion, given: dict[str, Any]) -> None:
         sizes = f" {_shown_sizes(check.sizes)}" if check.sizes is not None else ""
         run_by = f" in {check.run_by}" if check.run_by else ""
         click.echo(f"{check.name}{sizes}{run_by}: {check}")
+    _show_nodes(done.nodes)
     files = ", ".join(str(f) for f in reversed(done.files))
     count = plural(len({c.name for c in done.checks}), "output")
     verdict = f": {count}, run by {done.runs}, compared with the layers in NumPy"

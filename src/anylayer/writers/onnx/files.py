@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -21,12 +21,12 @@ from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
-from anylayer.writers._precision import FLOAT16_TOLERANCE, IN_FLOAT32, need_float16_weights, need_precision
-from anylayer.writers.onnx.model import Public, to_onnx
+from anylayer.writers._precision import IN_FLOAT32, Precision, Sets, precision_of
+from anylayer.writers.onnx.model import Public, titles, to_onnx
 
 WHAT = "an ONNX model (.onnx)"
 SUFFIXES = (".onnx",)
-OPTIONS = frozenset(("functions", "keep", "batch", "external", "precision"))
+OPTIONS = frozenset(("functions", "keep", "batch", "external", "precision", "float32", "io", "calibrate"))
 RUNS = "onnxruntime"
 
 _PROTOBUF_LIMIT = 1 << 31
@@ -42,20 +42,30 @@ _PIECE = 1 << 26
 
 
 def write(
-    source: Source, path: Path, *, external: bool | None = None, precision: str = "float32", **applied: Any
+    source: Source,
+    path: Path,
+    *,
+    external: bool | None = None,
+    precision: str = "float32",
+    float32: Sequence[str] = (),
+    io: str = "float32",
+    calibrate: Sets = (),
+    **applied: Any,
 ) -> Written:
     """Write the network as `path` and check the file with onnx's checker, including full shape inference.
 
     external: put the weights into a second file, `path` plus ".data". None does so if they do not fit into 2 GiB,
         the limit of protobuf.
-    precision: "float32", or "float16": weights and most operators in float16, inputs and outputs unchanged.
-        Operators that lose much precision in float16 stay in float32.
+    precision: "float32"; "float16": weights and most operators in float16, and operators that lose much precision
+        in float16 stay in float32; "int8": convolutions and matrix products in int8, everything else in float32.
+    float32: names of nodes that stay in float32.
+    io: the dtype of the inputs and outputs, "float32", or "float16" with this precision.
+    calibrate: sets of inputs by name, from which int8 takes the range of each value.
     applied: options whose effect is in `source.graph` already.
 
     Raises FileError where the checker refuses the file, and InputError for a precision that cannot be written.
     """
-    need_precision(precision)
-    half = precision == "float16"
+    wanted = precision_of(precision, float32, io, calibrate, source)
     graph = _simplified(source.graph)
     for o in graph.ops:
         if o.body is not None:
@@ -63,15 +73,20 @@ def write(
     size = sum(v.const.nbytes for v in _constants(graph) if v.const is not None)
     if external is None:
         external = size > _PROTOBUF_LIMIT - _RESERVED
-    if half:
-        _need_half(graph, external)
+    if precision != "float32":
+        need(
+            not external,
+            f"precision='{precision}' needs the weights in the file itself, which must have less than 2 GiB",
+            InputError,
+        )
+        wanted.need_possible(graph)
     data = path.with_name(f"{path.name}.data")
     with data.open("wb") if external else nullcontext() as file:
         weights = _WeightsFile(file, data.name) if file is not None else None
-        _save(graph, source, path, weights, half)
+        _save(graph, source, path, weights, wanted)
         _check(path)
         done = Written([*([data] if external else []), path], outputs=other_outputs(source))
-        done.tolerance = FLOAT16_TOLERANCE if half else 0.0
+        wanted.describe(done)
         done.notes += renamed_output_notes(done.outputs)
         kept = [o for o in graph.ops if o.kept]
         if kept:
@@ -79,7 +94,7 @@ def write(
         if kept and not done.unrun:
             done.stand_in = path.with_name("stand-in.onnx")
             graph.ops = [_computed(o) for o in graph.ops]
-            _save(graph, source, done.stand_in, weights)
+            _save(graph, source, done.stand_in, weights, wanted)
     return done
 
 
@@ -99,22 +114,7 @@ def _simplified(graph: Graph) -> Graph:
     return done
 
 
-def _need_half(graph: Graph, external: bool) -> None:
-    """Raise InputError for a graph that cannot be converted to float16."""
-    need(
-        not external,
-        "precision='float16' needs the weights in the file itself, which must have less than 2 GiB",
-        InputError,
-    )
-    need(
-        not any(o.kept or o.body is not None for o in graph.ops),
-        "precision='float16' needs standard operators only; omit functions and keep",
-        InputError,
-    )
-    need_float16_weights(graph)
-
-
-def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None, half: bool = False) -> None:
+def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None, precision: Precision) -> None:
     """Write a graph with the names, opsets and metadata of its source."""
     name = source.network.name or path.stem
     values = {name for node in source.network.nodes for name in node.outputs}
@@ -126,10 +126,14 @@ def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None
             [opset.version, *(n.version for n in source.network.nodes if n.domain == opset.domain)]
         )
     _describe(model, source)
-    if half:
+    if precision.half:
         from anylayer.libraries.onnxruntime import to_float16
 
-        model = to_float16(model, IN_FLOAT32)
+        model = to_float16(model, IN_FLOAT32, precision.blocked(graph, titles(graph)), precision.io == "float32")
+    elif precision.int8:
+        from anylayer.libraries.onnxruntime import to_int8
+
+        model = to_int8(model, precision.calibrate, precision.quantized(graph, titles(graph), source))
     path.write_bytes(model.SerializeToString(deterministic=True))
 
 

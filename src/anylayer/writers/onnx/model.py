@@ -125,7 +125,7 @@ class _ModelBuilder(_NodeBuilder):
         self.graph, self.external, self.lift, self.public = graph, external, lift, public
         self.initializers: list[TensorProto] = []
         self.lifted: list[onnx.ValueInfoProto] = []
-        self.titles = _titles(graph) if public is not None else []
+        self.titles = titles(graph) if public is not None else []
         self.preferred = {**_constant_names(graph), **self.result_names()} if public is not None else {}
 
     def deduplicated(self, weight: Value) -> Value:
@@ -324,10 +324,10 @@ def _input_names(o: Op) -> list[str]:
     return [i.name for i in onnx.defs.get_schema(o.op).inputs] or ["constant"]
 
 
-def _titles(graph: Graph) -> list[str]:
+def titles(graph: Graph) -> list[str]:
     """Return unique names for the operators: the network's node, and for further operators of it node/operator."""
     used: set[str] = set()
-    titles = []
+    names = []
     for o in graph.ops:
         name = found = o.scope or o.op
         count = 1
@@ -335,8 +335,8 @@ def _titles(graph: Graph) -> list[str]:
             found = f"{name}/{o.op}" if count == 1 else f"{name}/{o.op}_{count}"
             count += 1
         used.add(found)
-        titles.append(found)
-    return titles
+        names.append(found)
+    return names
 
 
 def _initializer(name: str, value: Value, external: External | None) -> TensorProto:

@@ -1,0 +1,67 @@
+"""Read the pictures and arrays of --calibrate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+
+from anylayer.cli.images import read_image
+from anylayer.cli.inputs import Item, Loaded, Loader
+from anylayer.cli.preprocess import resize
+from anylayer.convert.calibration import need_shapes
+from anylayer.errors import at
+from anylayer.network import Array
+
+
+class Pictures(Sequence[dict[str, Array]]):
+    """The sets of inputs that items describe. The files of a set are read when the set is.
+
+    If the network takes several samples at once, each set has as many pictures, and the last one begins again with
+    the first pictures. An item with arrays is a set of its own.
+    """
+
+    def __init__(self, loader: Loader, items: Sequence[Item]) -> None:
+        self.loader, self.items = loader, items
+        samples = {known.shape[0] for known in loader.types.values() if known is not None and known.shape}
+        alone = len(samples) != 1 or loader.load(items[0]).image is None
+        self.samples = 1 if alone else samples.pop()
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.items) / self.samples)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Array]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Array]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Array] | list[dict[str, Array]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        items = [self.items[(index * self.samples + i) % len(self.items)] for i in range(self.samples)]
+        found = [self.loader.load(item).arrays for item in items]
+        arrays = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
+        with at(items[0].source):
+            need_shapes(arrays, self.loader.types, {})
+        return arrays
+
+
+@dataclass
+class PixelLoader(Loader):
+    """A loader for a network that takes pictures as they are: uint8 (1, H, W, 3), resized to the input's size.
+
+    `rgb` says whether in RGB order, else in BGR order.
+    """
+
+    rgb: bool = True
+
+    def _image(self, path: Path, name: str, loaded: Loaded) -> Array:
+        image = read_image(path)
+        known = self.types[name]
+        size = image.shape[:2] if known is None else (known.shape[1], known.shape[2])
+        image = image if image.shape[:2] == size else resize(image, size)
+        loaded.image = image if loaded.image is None else loaded.image
+        return np.ascontiguousarray(image[:, :, ::-1] if self.rgb else image)[None]

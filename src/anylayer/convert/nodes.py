@@ -1,0 +1,81 @@
+"""The errors of a file in low precision, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anylayer.network import Array
+from anylayer.numerics import rms_error, rms_scale
+from anylayer.source import Source, TracedNode
+
+_JUMPS = frozenset(
+    (
+        *("TopK", "NonMaxSuppression", "NonZero", "ArgMax", "ArgMin", "Hardmax", "Floor", "Ceil", "Round", "Sign"),
+        *("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Compress", "Unique"),
+    )
+)
+"""Operators with jumps: a small change of their inputs may change an output by any amount."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """The error of a node's output in a file, relative to the root mean square of the source's output.
+
+    `added` is the part of it that the errors of the node's inputs do not have.
+    """
+
+    name: str
+    type: str
+    error: float
+    added: float
+
+
+def node_errors(source: Source, want: Mapping[str, Array], got: Mapping[str, Array]) -> list[NodeError]:
+    """Return the error of each node whose output both have, in computing order.
+
+    want: the outputs of the nodes in the source, by name. got: those in the file.
+    """
+    errors: dict[str, float] = {}
+    found = []
+    for t in source.nodes:
+        own = [
+            rms_error(got[name], want[name]) / rms_scale(want[name])
+            for name in t.node.outputs
+            if name in got
+            and name in want
+            and got[name].shape == want[name].shape
+            and want[name].dtype.kind == "f"
+        ]
+        before = max((errors.get(name, 0.0) for name in t.node.inputs), default=0.0)
+        error = max(own, default=before)
+        errors.update(dict.fromkeys(t.node.outputs, error))
+        if own and np.isfinite(error):
+            found.append(NodeError(t.node.name, t.node.type, error, max(error - before, 0.0)))
+    return found
+
+
+def costliest(errors: Sequence[NodeError], source: Source) -> NodeError | None:
+    """Return the node without jumps that adds most to the error, None where no error is known."""
+    smooth = {t.node.name for t in source.nodes if not has_jump(t)}
+    return max((e for e in errors if e.name in smooth), key=lambda e: e.added, default=None)
+
+
+def has_jump(traced: TracedNode) -> bool:
+    """Return whether a small change of the node's inputs may change its outputs by any amount."""
+    return traced.body is not None and any(o.op in _JUMPS for o in traced.body.ops)
+
+
+def after_jumps(source: Source) -> tuple[set[str], list[str]]:
+    """Return the values that depend on an operator with jumps, and the values that these operators' nodes read."""
+    after: set[str] = set()
+    read: dict[str, None] = {}
+    for t in source.nodes:
+        if after.intersection(t.node.inputs):
+            after.update(t.node.outputs)
+        elif has_jump(t):
+            after.update(t.node.outputs)
+            read.update(dict.fromkeys(n for n in t.node.inputs if n))
+    return after, [name for name in read if name not in source.inputs]
