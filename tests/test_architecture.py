@@ -50,13 +50,15 @@ MAY_IMPORT = {
     "caffe": {*_RUN, "convert", "inspect", "api"},
     "opencv": {*_RUN, "convert", "inspect", "api"},
     "compat": {*_RUN, "convert", "inspect", "api"},
+    "ray": {*_RUN, "convert", "inspect", "api"},
+    "serve": {*_RUN, "convert", "inspect", "api", "ray"},
     "__main__": {"cli"},
-    "cli": {*_RUN, "convert", "inspect", "api", "testing"},
+    "cli": {*_RUN, "convert", "inspect", "api", "testing", "ray", "serve"},
 }
 """Room -> the rooms its files may import, besides itself: imports go down only."""
 
 HEAVY = ["cv2", "google", "onnx", "onnxruntime", "openvino", "ncnn", "pyfive", "PIL"]
-HEAVY += ["h5py", "pyopencl", "safetensors", "torch"]
+HEAVY += ["h5py", "pyopencl", "safetensors", "torch", "ray", "starlette", "pyarrow", "tensorrt"]
 """Packages that exactly one file imports."""
 
 FACES = ["click", "rich"]

@@ -207,6 +207,16 @@ def network_options(function: F) -> F:
         [
             click.argument("model", type=click.Path(path_type=Path)),
             click.argument("weights", type=click.Path(path_type=Path), required=False),
+            reading_options,
+        ],
+    )
+
+
+def reading_options(function: F) -> F:
+    """Add the options that say how to read a network."""
+    return apply(
+        function,
+        [
             click.option(
                 "-l",
                 "--layers",
@@ -264,6 +274,14 @@ def random_weights_option(function: F) -> F:
     """Add --random-weights."""
     text = "Fill missing weights with seeded random numbers."
     return click.option("--random-weights", is_flag=True, help=text)(function)
+
+
+def ray_option(*, is_flag_too: bool) -> Callable[[F], F]:
+    """Add --ray. is_flag_too: whether it stands for a cluster of this machine if it has no value."""
+    text = "Run on the Ray cluster at this address; 'auto' is the one of this machine."
+    alone = " Without ADDRESS, start one on this machine." if is_flag_too else ""
+    more: dict[str, Any] = {"is_flag": False, "flag_value": ""} if is_flag_too else {}
+    return click.option("--ray", "ray_address", metavar="ADDRESS", help=text + alone, **more)
 
 
 def threads_option(function: F) -> F:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,9 @@ from anylayer.errors import FileError, at
 from anylayer.libraries.pillow import Image, ImageDraw, ImageFont, ImageOps, opened
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array
+
+_DECODED = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
+"""The formats of images that come over the network."""
 
 
 def suffixes() -> frozenset[str]:
@@ -33,10 +37,23 @@ def read_image(path: Path) -> Array:
     and the upper 8 of 16 bits are kept. Raises FileError for a file that cannot be read or has too many pixels.
     """
     with opened(path) as file:
-        image: Image.Image = ImageOps.exif_transpose(file)
-        if image.mode.startswith("I;16"):
-            image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-        rgb = np.asarray(image.convert("RGB"))
+        return _pixels(file)
+
+
+def decode_image(data: bytes) -> Array:
+    """Return an image of the usual formats, encoded in memory, as `read_image` does.
+
+    Other formats are refused: Pillow runs programs to read some of them (EPS).
+    """
+    with opened(BytesIO(data), _DECODED) as file:
+        return _pixels(file)
+
+
+def _pixels(file: Image.Image) -> Array:
+    image: Image.Image = ImageOps.exif_transpose(file)
+    if image.mode.startswith("I;16"):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    rgb = np.asarray(image.convert("RGB"))
     return np.ascontiguousarray(rgb[:, :, ::-1])
 
 

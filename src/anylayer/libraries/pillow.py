@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont, ImageOps, UnidentifiedImageError
@@ -17,14 +18,17 @@ __all__ = ["Image", "ImageDraw", "ImageFont", "ImageOps", "opened", "stored_valu
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Image.Image]:
-    """Open an image. Raises FileError for a file that cannot be read or has too many pixels, also where the error
-    occurs inside."""
-    with at(str(path)), warnings.catch_warnings():
+def opened(path: Path | IO[bytes], formats: tuple[str, ...] | None = None) -> Iterator[Image.Image]:
+    """Open an image, in a file or in memory. Raises FileError for one that cannot be read or has too many pixels,
+    also where the error occurs inside.
+
+    formats: Pillow's names of the formats that are accepted; None for all.
+    """
+    with at(str(path) if isinstance(path, Path) else "the picture"), warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         warnings.simplefilter("ignore", UserWarning)
         try:
-            with Image.open(path) as file:
+            with Image.open(path, formats=formats) as file:
                 yield file
         except (Image.DecompressionBombError, Image.DecompressionBombWarning):
             raise FileError(f"the image has more than {Image.MAX_IMAGE_PIXELS} pixels") from None

@@ -1,0 +1,204 @@
+"""Answer HTTP requests with networks, on Ray Serve."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anylayer.cli.command import (
+    Command,
+    engine_option,
+    open_shape_option,
+    random_weights_option,
+    ray_option,
+    read_net,
+    reading_options,
+    say,
+    talk_options,
+    threads_option,
+)
+from anylayer.cli.commands.run import image_options, preprocessing_of
+from anylayer.errors import InputError, need
+
+if TYPE_CHECKING:
+    from anylayer import Net
+    from anylayer.serve.served import Settings
+
+_WEIGHTS = (".caffemodel", ".caffemodel.h5", ".weights.h5", ".bin", ".npz")
+"""A file with one of these suffixes that follows a model has its weights."""
+
+
+@click.command(
+    cls=Command,
+    epilog="\b\nExample:\n  anylayer serve deploy.prototxt weights.caffemodel -l layers.py\n"
+    "  curl -H 'Content-Type: image/jpeg' --data-binary @a.jpg localhost:8000/v2/models/deploy/infer",
+)
+@click.argument("models", nargs=-1, required=True, metavar="[NAME=]MODEL [WEIGHTS] ...")
+@reading_options
+@image_options
+@random_weights_option
+@open_shape_option
+@engine_option()
+@threads_option
+@click.option("--host", default="127.0.0.1", help="The address to listen on; 0.0.0.0 for all [127.0.0.1].")
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, help="The port to listen on [8000].")
+@click.option("--replicas", type=click.IntRange(1), default=1, metavar="N", help="Processes per network [1].")
+@click.option(
+    "--max-batch",
+    type=click.IntRange(1),
+    default=8,
+    metavar="N",
+    help="The most samples of several requests that run together [8]; fewer if that is faster.",
+)
+@click.option(
+    "--max-size",
+    type=click.IntRange(1, 4096),
+    default=64,
+    metavar="MB",
+    help="The largest request that is accepted [64].",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Tell metrics as Prometheus text at this port of this machine.",
+)
+@ray_option(is_flag_too=False)
+@talk_options
+def command(**given: Any) -> None:
+    """Serve networks until the command is interrupted, on Ray Serve (pip install 'anylayer[ray]').
+
+    Clients of the Open Inference Protocol (V2) work with it: tritonclient[http], KServe. A picture alone may be
+    the body of a request, with Content-Type image/...; it is preprocessed as in `run`. The name of a network is
+    the name of its file without the suffix.
+    """
+    networks = [_network(name, model, weights, given) for name, model, weights in models_of(given["models"])]
+    _need_shapes_used(networks, given)
+    try:
+        from anylayer.libraries.ray import cluster
+        from anylayer.serve.deployment import start, stop
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("anylayer"):
+            raise
+        raise InputError("serve needs: pip install 'anylayer[ray]'") from None
+    weights = sum(blob.nbytes for net, _ in networks for node in net.network.nodes for blob in node.blobs)
+    if given["ray_address"] is None:
+        _need_free_port(given["host"], given["port"])
+    with cluster(given["ray_address"], weights=2 * weights, metrics_port=given["metrics_port"]):
+        try:
+            measured = start(networks, given["host"], given["port"], given["replicas"])
+            for name, found in measured.items():
+                why = f" ({found['why']})" if found["why"] else ""
+                batches = f"batches of at most {max(1, found['batch'])}{why}"
+                say(f"model '{name}': engine {found['engine']}, {batches}", given["quiet"])
+            say(f"serving at http://{given['host']}:{given['port']}/v2", given["quiet"])
+            while True:
+                time.sleep(3600)
+        finally:
+            say("stopping, after the requests that are being computed", given["quiet"])
+            stop(networks)
+
+
+def models_of(words: Sequence[str]) -> list[tuple[str, Path, Path | None]]:
+    """Return the name, model and weights of each network. A file of weights follows its model."""
+    found: list[tuple[str, Path, Path | None]] = []
+    for word in words:
+        name, equals, path = word.partition("=")
+        if not equals or Path(word).exists():
+            name, path = "", word
+        if found and not name and found[-1][2] is None and path.lower().endswith(_WEIGHTS):
+            found[-1] = (*found[-1][:2], Path(path))
+        else:
+            model = Path(path)
+            found.append((name or model.name.split(".")[0], model, None))
+    return found
+
+
+def _network(name: str, model: Path, weights: Path | None, given: dict[str, Any]) -> tuple[Net, Settings]:
+    """Read a network, and return it with the settings that it is served with."""
+    from anylayer.cli.inputs import Loader
+    from anylayer.compile.nodes import input_types
+    from anylayer.serve.served import Settings
+
+    net = read_net({**given, "model": model, "weights": weights})
+    shapes, free = _shapes(net, given["shapes"])
+    types = input_types(net.network, shapes)
+    if given["random_weights"]:
+        net.fill(shapes=shapes)
+    loader = Loader(net, types, preprocessing_of(given))
+    decode = {}
+    for own in list(types)[:1]:
+        try:
+            decode[own] = partial(decoded, loader.recipe(own), loader.channels_last(own))
+        except InputError:  # the input is not an image
+            if any(given[option] for option in ("size", "mean", "scale", "swap", "cover", "gray", "pixels")):
+                raise
+    for own, recipe in decode.items():
+        say(f"model '{name}', input '{own}': {recipe.args[0]}", given["quiet"])
+    largest = given["max_size"] << 20
+    return net, Settings(
+        name, given["engine"], given["threads"], shapes, free, given["max_batch"], decode, largest
+    )
+
+
+def decoded(recipe: Any, channels_last: bool, data: bytes) -> Any:
+    """Return the input that an encoded picture makes, with a batch axis."""
+    import numpy as np
+
+    from anylayer.cli.images import decode_image
+    from anylayer.cli.preprocess import prepare
+
+    x, _ = prepare(decode_image(data), recipe)
+    return np.ascontiguousarray(np.moveaxis(x, -3, -1) if channels_last else x)[None]
+
+
+def _shapes(
+    net: Net, given: Sequence[tuple[str, tuple[int | str, ...]]]
+) -> tuple[dict[str, tuple[int, ...]], dict[str, frozenset[int]]]:
+    """Return the --shape options that this network has, and the axes whose sizes requests choose."""
+    names = list(net.network.inputs)
+    shapes: dict[str, tuple[int, ...]] = {}
+    free: dict[str, frozenset[int]] = {}
+    for name, shape in given:
+        if not name:
+            need(len(names) == 1, f"--shape needs the name of an input: {', '.join(names)}", InputError)
+        own = name or names[0]
+        if own not in names:
+            continue
+        known = net.network.inputs[own]
+        axes = frozenset(i for i, d in enumerate(shape) if isinstance(d, str))
+        sizes = [
+            d
+            if isinstance(d, int)
+            else known.shape[i]
+            if known is not None and i < len(known.shape)
+            else 1
+            if i == 0
+            else 64
+            for i, d in enumerate(shape)
+        ]
+        shapes[own], free[own] = tuple(sizes), axes
+    return shapes, free
+
+
+def _need_shapes_used(networks: Sequence[tuple[Net, Settings]], given: dict[str, Any]) -> None:
+    known = {name for net, _ in networks for name in net.network.inputs}
+    for name, _ in given["shapes"]:
+        need(not name or name in known, f"--shape: no network has an input '{name}'", InputError)
+
+
+def _need_free_port(host: str, port: int) -> None:
+    """Raise InputError where another program listens."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((host, port))
+        except OSError as error:
+            raise InputError(f"cannot listen on {host}:{port}: {error.strerror}; give another --port") from None

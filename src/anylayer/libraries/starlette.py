@@ -1,0 +1,9 @@
+"""Requests and responses of HTTP by Starlette, which comes with ray[serve]. This is the only file that imports
+it."""
+
+from __future__ import annotations
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+__all__ = ["ClientDisconnect", "JSONResponse", "Request", "Response", "StreamingResponse"]

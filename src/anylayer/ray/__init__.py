@@ -1,0 +1,1 @@
+"""Run networks on the processes of a Ray cluster."""

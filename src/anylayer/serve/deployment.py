@@ -1,0 +1,126 @@
+"""Start networks on Ray Serve: one deployment per network, and one for the health of all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from anylayer.api import Net
+from anylayer.errors import AnyLayerError, EngineError, InputError, need
+from anylayer.libraries.ray import cores, ray, serve
+from anylayer.libraries.starlette import Request, Response
+from anylayer.network import Array
+from anylayer.ray.sending import sent
+from anylayer.serve.http import MODELS, answer, server_answer
+from anylayer.serve.served import Served, Settings, known_types
+
+_ROOT = "anylayer"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_QUEUED = 1000
+"""Requests that wait for one network. More are refused with status 503."""
+
+
+class Replica:
+    """A process that serves one network. `net` is the reference to it, in a list."""
+
+    def __init__(self, net: Sequence[Any], settings: Settings) -> None:
+        self._served = Served(ray.get(net[0]), settings)
+        self._thread = ThreadPoolExecutor(1)
+        self._together = serve().batch(
+            max_batch_size=max(1, settings.batch if self._served.batches.size > 1 else 1),
+            batch_wait_timeout_s=0,
+        )(self._run)
+
+    async def _run(self, requests: list[Mapping[str, Array]]) -> list[dict[str, Array] | AnyLayerError]:
+        """Run the requests that wait, in the thread of the network, so that others can arrive meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._served.run, requests)
+
+    async def __call__(self, request: Request) -> Response:
+        return await answer(self._served, self._together, request)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the network measured."""
+        return self._served.describe()
+
+
+class Root:
+    """The process that answers for the whole server."""
+
+    def __init__(self, models: Sequence[str]) -> None:
+        self._models = list(models)
+
+    async def __call__(self, request: Request) -> Response:
+        ready = True
+        if request.url.path.rstrip("/") == "/v2/health/ready":
+            ready = await asyncio.to_thread(are_ready, self._models)
+        return server_answer(request.url.path, request.method, self._models, ready)
+
+
+def are_ready(models: Sequence[str]) -> bool:
+    """Return whether all networks accept requests."""
+    found = serve().status().applications
+    return all(name in found and found[name].status == "RUNNING" for name in models)
+
+
+def start(
+    networks: Sequence[tuple[Net, Settings]], host: str = "127.0.0.1", port: int = 8000, replicas: int = 1
+) -> dict[str, dict[str, Any]]:
+    """Start networks on the cluster that the program is connected to, and return what each measured.
+
+    replicas: the number of processes per network. Raises InputError for a name that a URL cannot have, and what
+    `compile` raises.
+    """
+    names = [settings.name for _, settings in networks]
+    for name in names:
+        need(
+            _NAME.fullmatch(name) and names.count(name) == 1,
+            f"the name '{name}' of a model must be unique, and have letters, digits, '_', '-' and '.' only",
+            InputError,
+        )
+    for net, settings in networks:
+        known_types(net, settings)
+    share = max(1, cores() // (len(networks) * replicas))
+    on = serve()
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)  # after the import, which sets it
+    on.start(http_options={"host": host, "port": port})
+    on.run(_deployed(Root, 0, 1).bind(names), name=_ROOT, route_prefix="/")
+    found = {}
+    for net, settings in networks:
+        threads = settings.threads or share
+        deployment = _deployed(Replica, threads, replicas)
+        application = deployment.bind([sent(net)], replace(settings, threads=threads))
+        try:
+            handle = on.run(application, name=settings.name, route_prefix=MODELS + settings.name)
+        except RuntimeError as error:
+            raise EngineError(
+                f"'{settings.name}' does not start: {_last_line(error)}", net.network.source
+            ) from None
+        found[settings.name] = handle.describe.remote().result()
+    return found
+
+
+def _deployed(cls: type, cpus: int, replicas: int) -> Any:
+    return serve().deployment(
+        num_replicas=replicas,
+        max_ongoing_requests=64,
+        max_queued_requests=_QUEUED,
+        ray_actor_options={"num_cpus": cpus},
+    )(cls)
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    found = next((line for line in lines if line.startswith("anylayer.errors.")), lines[-1])
+    return found.partition(": ")[2] or found
+
+
+def stop(networks: Sequence[tuple[Net, Settings]]) -> None:
+    """Stop the networks that `start` has started, after the requests that they are computing. Other applications
+    of the cluster go on."""
+    for name in (*(settings.name for _, settings in networks), _ROOT):
+        serve().delete(name)

@@ -1,0 +1,105 @@
+"""A network that answers requests of the Open Inference Protocol. It knows neither HTTP nor Ray."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anylayer.api import Net
+from anylayer.compile.nodes import input_types
+from anylayer.errors import AnyLayerError, InputError, need
+from anylayer.network import Array, TensorType
+from anylayer.runtime.batches import Batches
+from anylayer.serve.protocol import Request, metadata, ordered_inputs
+
+Decode = Callable[[bytes], Array]
+"""A function from an encoded picture to the input that it makes: (1, C, H, W), or (1, H, W, C)."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a network is served.
+
+    name: of the model. shapes: the inputs' shapes, as in compile. free: the axes, per input, whose sizes requests
+    choose. batch: the largest number of samples that run together. decode: for inputs that are pictures, by name.
+    largest: the most bytes of a request.
+    """
+
+    name: str
+    engine: str = "auto"
+    threads: int | None = None
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    free: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    batch: int = 8
+    decode: Mapping[str, Decode] = field(default_factory=dict)
+    largest: int = 64 << 20
+
+
+class Served:
+    """A compiled network with its settings. One thread may call `run` at a time, any thread the other methods."""
+
+    def __init__(self, net: Net, settings: Settings) -> None:
+        self.settings = settings
+        types = known_types(net, settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about host calls, which `anylayer inspect` explains
+            model = net.compile(settings.engine, {n: t.shape for n, t in types.items()}, settings.threads)
+            self.batches = Batches(model, types, settings.batch)
+        self._types = {name: kind for name, kind in types.items() if name in model.inputs}
+        first = [frozenset((0,)) if self.batches.size else frozenset()]
+        self._sizes = {
+            name: [
+                None if i in first[0] | settings.free.get(name, frozenset()) else d for i, d in enumerate(t.shape)
+            ]
+            for name, t in self._types.items()
+        }
+        outputs = {name: kind for name, kind in model.outputs.items() if kind is not None}
+        self.metadata = metadata(settings.name, model.engine, self._types, outputs, bool(self.batches.size))
+        for tensor in self.metadata["inputs"]:
+            tensor["shape"] = [-1 if d is None else d for d in self._sizes[tensor["name"]]]
+        if any(settings.free.values()):
+            for tensor in self.metadata["outputs"]:
+                tensor["shape"] = [-1] * len(tensor["shape"])
+
+    def inputs(self, request: Request) -> dict[str, Array]:
+        """Return the arrays of a request, with its pictures decoded. Raises InputError for what does not fit."""
+        for name, pictures in request.pictures.items():
+            decode = self.settings.decode.get(name)
+            if decode is None:
+                raise InputError(f"input '{name}' is not an image, so it cannot be a picture (BYTES)")
+            need(pictures, f"input '{name}' has no pictures", InputError)
+            request.arrays[name] = np.concatenate([decode(picture) for picture in pictures])
+        return ordered_inputs(request, self._types, self._sizes)
+
+    def picture(self, data: bytes) -> Request:
+        """Return the request that a picture alone makes: for the network's first input, answered as JSON."""
+        return Request({}, {next(iter(self._types)): [data]})
+
+    def run(self, requests: Sequence[Mapping[str, Array]]) -> list[dict[str, Array] | AnyLayerError]:
+        """Return the outputs of each request, or the error that it raises."""
+        return self.batches(requests)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was measured: the engine, the number of samples per batch and why it is not larger."""
+        found = self.batches
+        return {"engine": found.model.engine, "batch": found.size, "why": found.why, "seconds": found.seconds}
+
+
+def known_types(net: Net, settings: Settings) -> dict[str, TensorType]:
+    """Return the types of a network's inputs. Raises InputError where the file does not give one, and
+    UnknownLayers where a layer type has no definition."""
+    types = input_types(net.network, settings.shapes)
+    net.require_known(net.network.nodes)
+    found: dict[str, TensorType] = {}
+    for name, kind in types.items():
+        if kind is None:
+            raise InputError(
+                f"{net.network.source}: the shape of input '{name}' is not in the file; give its shape"
+            )
+        found[name] = kind
+    need(found, f"{net.network.source}: the network has no inputs", InputError)
+    return found

@@ -1,0 +1,253 @@
+"""`anylayer serve` in a process of its own: clients, pictures, refusals, metrics, and how it stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import anylayer
+from anylayer.cli.images import read_image
+from anylayer.cli.preprocess import Recipe, prepare
+
+pytest.importorskip("ray.serve", reason="ray[serve] is not installed", exc_type=ImportError)
+
+NET = """
+name: "small" input: "data" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }
+layer { name: "mine" type: "Mine" bottom: "data" top: "mine" }
+layer { name: "fc" type: "InnerProduct" bottom: "mine" top: "fc" inner_product_param { num_output: 5
+  weight_filler { type: "constant" value: 0.01 } } }
+layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
+"""
+LAYERS = '''"""A layer that needs a module beside it."""
+
+import anylayer
+from factors import FACTOR
+
+
+@anylayer.layer("Mine")
+class Mine:
+    def __init__(self, params, blobs):
+        pass
+
+    def forward(self, inputs):
+        return [inputs[0] * FACTOR]
+'''
+SLOW = '''"""A layer that takes long, and cannot be traced."""
+
+import time
+
+import anylayer
+
+
+@anylayer.layer("Mine")
+class Mine:
+    def __init__(self, params, blobs):
+        pass
+
+    def forward(self, inputs):
+        if float(inputs[0].max()) > 100:
+            time.sleep(1.5)
+        return [inputs[0]]
+'''
+
+
+@dataclass
+class Server:
+    """A running server. `net` is one of its networks, read in this process."""
+
+    port: int
+    metrics: int
+    process: subprocess.Popen[str]
+    folder: Path
+    net: anylayer.Net
+
+    def get(self, path: str, data: bytes | None = None, **headers: str) -> tuple[int, Any]:
+        """Return the status and the JSON of an answer."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, named)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+
+    def infer(self, x: np.ndarray, model: str = "small") -> tuple[int, Any]:
+        tensor = {"name": "data", "shape": x.shape, "datatype": "FP32", "data": x.ravel().tolist()}
+        return self.get(f"/v2/models/{model}/infer", json.dumps({"inputs": [tensor]}).encode())
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "small.prototxt").write_text(NET)
+    (folder / "layers.py").write_text(LAYERS)
+    (folder / "slow.py").write_text(SLOW)
+    (folder / "factors.py").write_text("import numpy as np\n\nFACTOR = np.float32(0.5)\n")
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)).save(folder / "a.png")
+    net = anylayer.read(folder / "small.prototxt", layers=[folder / "layers.py"]).fill()
+    net.write(folder / "weighted.onnx", batch=True)
+    port, metrics = free_port(), free_port()
+    words = ["serve", "small.prototxt", "onnx=weighted.onnx", "-l", "layers.py", "--random-weights"]
+    words = [*words, "-e", "onnxruntime", "--threads", "1", "--port", str(port), "--metrics-port", str(metrics)]
+    one = running(folder, [*words, "--max-size", "1"])
+    yield Server(port, metrics, one, folder, net)
+    stop(one)
+
+
+def running(folder: Path, words: list[str]) -> subprocess.Popen[str]:
+    """Start the command, and wait until it serves."""
+    source = str(Path(anylayer.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source}
+    command = [sys.executable, "-m", "anylayer", *words]
+    one = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+    assert one.stderr is not None
+    lines = []
+    for line in one.stderr:
+        lines.append(line)
+        if line.startswith("serving at "):
+            return one
+    raise AssertionError("".join(lines))
+
+
+def stop(one: subprocess.Popen[str]) -> int:
+    one.send_signal(signal.SIGTERM)
+    return one.wait(60)
+
+
+def test_results_are_those_of_numpy(server: Server) -> None:
+    x = np.random.default_rng(1).standard_normal((3, 3, 8, 8), np.float32)
+    want = server.net.compile("numpy", shapes={"data": x.shape})(x)["prob"]
+    for model in ("small", "onnx"):
+        status, found = server.infer(x, model)
+        assert (status, found["model_name"], found["outputs"][0]["shape"]) == (200, model, [3, 5])
+        np.testing.assert_allclose(np.reshape(found["outputs"][0]["data"], (3, 5)), want, rtol=1e-4)
+
+
+def test_requests_of_many_clients_get_their_own_results(server: Server) -> None:
+    xs = np.random.default_rng(2).standard_normal((40, 1, 3, 8, 8), np.float32)
+    want = server.net.compile("onnxruntime", threads=1)
+    with ThreadPoolExecutor(8) as pool:
+        answers = [*pool.map(server.infer, xs)]
+    for x, (status, found) in zip(xs, answers):
+        assert status == 200
+        np.testing.assert_allclose(found["outputs"][0]["data"], want(x)["prob"][0], rtol=1e-4)
+
+
+def test_tritonclient_works_unmodified(server: Server) -> None:
+    http = pytest.importorskip("tritonclient.http", reason="tritonclient[http] is not installed")
+    client = http.InferenceServerClient(f"127.0.0.1:{server.port}")
+    assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("small")
+    assert client.get_server_metadata()["extensions"] == ["binary_tensor_data"]
+    described = client.get_model_metadata("small", "1")
+    assert described["inputs"] == [{"name": "data", "datatype": "FP32", "shape": [-1, 3, 8, 8]}]
+    assert described["outputs"] == [{"name": "prob", "datatype": "FP32", "shape": [-1, 5]}]
+    x = np.random.default_rng(3).standard_normal((2, 3, 8, 8), np.float32)
+    want = server.net.compile("numpy", shapes={"data": x.shape})(x)["prob"]
+    for binary in (True, False):
+        given = http.InferInput("data", list(x.shape), "FP32")
+        given.set_data_from_numpy(x, binary_data=binary)
+        outputs = [http.InferRequestedOutput("prob", binary_data=binary)]
+        found = client.infer("small", [given], model_version="1", outputs=outputs, request_id="r")
+        np.testing.assert_allclose(found.as_numpy("prob"), want, rtol=1e-4)
+        assert found.get_response()["id"] == "r"
+    with pytest.raises(http.InferenceServerException, match="must be FP32, got FP64"):
+        wrong = http.InferInput("data", list(x.shape), "FP64")
+        wrong.set_data_from_numpy(x.astype(np.float64))
+        client.infer("small", [wrong])
+    client.close()
+
+
+def test_picture_alone_is_a_request(server: Server) -> None:
+    picture = (server.folder / "a.png").read_bytes()
+    x, _ = prepare(read_image(server.folder / "a.png"), Recipe((8, 8)))
+    want = server.net.compile("numpy")(x[None])["prob"]
+    status, found = server.get("/v2/models/small/infer", picture, Content_Type="image/png")
+    assert status == 200
+    np.testing.assert_allclose(found["outputs"][0]["data"], want[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "headers", "status", "text"),
+    [
+        ("/v2/models/smal", None, {}, 404, "there is no model 'smal'; did you mean 'small'?"),
+        ("/etc/passwd", None, {}, 404, "there is no such path"),
+        ("/v2/models/small/../../../etc/passwd", None, {}, 404, "there is no such path"),
+        ("/v2/models/small/infer", None, {}, 405, "this path needs POST"),
+        ("/v2", b"x", {}, 405, "this path needs GET"),
+        ("/v2/models/small/infer", b"{}", {}, 400, "no 'inputs'"),
+        ("/v2/models/small/infer", b"{}", {"Inference_Header_Content_Length": "-1"}, 400, "must be a number"),
+        ("/v2/models/small/infer", b"{}", {"Content_Encoding": "gzip"}, 415, "compressed"),
+        ("/v2/models/small/infer", b"no picture", {"Content_Type": "image/png"}, 400, "not an image"),
+        ("/v2/models/small/infer", b"%!PS-Adobe", {"Content_Type": "image/eps"}, 400, "not an image"),
+        ("/v2/models/small/infer", bytes((1 << 20) + 1), {}, 413, "at most 1048576 bytes"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    server: Server, path: str, data: bytes | None, headers: dict[str, str], status: int, text: str
+) -> None:
+    found = server.get(path, data, **headers)
+    assert found[0] == status and text in found[1]["error"]
+
+
+def test_metrics_are_prometheus_text(server: Server) -> None:
+    server.infer(np.zeros((1, 3, 8, 8), np.float32))
+    stop_at, found = time.monotonic() + 30, ""
+    while "ray_serve_num_http_requests" not in found and time.monotonic() < stop_at:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.metrics}/metrics", timeout=30) as answer:
+            found = answer.read().decode()
+        time.sleep(0.5)
+    lines = [line for line in found.splitlines() if line.startswith("ray_serve_num_http_requests")]
+    assert any('application="small"' in line for line in lines)
+
+
+def test_port_in_use_is_refused(server: Server) -> None:
+    words = [sys.executable, "-m", "anylayer", "serve", "weighted.onnx", "--port", str(server.port)]
+    source = str(Path(anylayer.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source}
+    done = subprocess.run(words, cwd=server.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{server.port}: Address already in use; give another --port" in done.stderr
+
+
+def test_requests_in_flight_are_answered_before_the_server_stops(server: Server) -> None:
+    port = free_port()
+    words = ["serve", "small.prototxt", "-l", "slow.py", "--random-weights", "-e", "onnxruntime"]
+    one = running(server.folder, [*words, "--port", str(port)])
+    other = Server(port, 0, one, server.folder, server.net)
+    with ThreadPoolExecutor(3) as pool:
+        answers = [pool.submit(other.infer, np.full((1, 3, 8, 8), 101, np.float32)) for _ in range(3)]
+        time.sleep(0.7)
+        status = stop(one)
+        assert [answer.result()[0] for answer in answers] == [200] * 3
+    assert status == 128 + signal.SIGTERM
+
+
+def test_ray_sends_no_statistics() -> None:
+    code = "from ray._common.usage import usage_lib; print(usage_lib.usage_stats_enabled())"
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_USAGE_STATS_ENABLED"}
+    environment["PYTHONPATH"] = str(Path(anylayer.__file__).parents[1])
+    command = [sys.executable, "-c", f"import anylayer.libraries.ray\n{code}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
