@@ -166,8 +166,8 @@ def native(results: Results) -> tuple[Table, list[Behind]]:
 
 
 def middle(results: Results) -> tuple[Table, list[Behind]]:
-    """Return the table of a layer in the middle of a network: what it costs besides its kernel, as a cut of the
-    graph and as an operator of the engine.
+    """Return the table of a layer in the middle of a network: what it costs besides its kernel, as an operator of
+    the engine and as a cut of the graph.
     """
     heads = [
         "a C++ layer between two convolutions",
@@ -175,21 +175,21 @@ def middle(results: Results) -> tuple[Table, list[Behind]]:
         "without it",
         "kernel",
         "cost",
-        "as an operator",
+        "as a cut",
     ]
     table, behind = Table("A layer in C++ in the middle of a network", heads), list[Behind]()
     found = rows(results, "middle")
     for row in found:
         whole, alone, kernel = (seconds(row, c) for c in ("whole", "alone", "kernel"))
-        wrapped, bare = seconds(row, "wrapped"), seconds(row, "bare")
+        cut, bare = seconds(row, "cut"), seconds(row, "bare")
         if whole is None or alone is None or kernel is None:
             continue
         cost = whole - alone - kernel
         late = cost > HOST
-        inside = "-" if wrapped is None or bare is None else f"{(wrapped - bare - kernel) * 1e6:.1f}"
+        between = "-" if cut is None or bare is None else f"{(cut - bare - kernel) * 1e6:.1f}"
         shown = f"{cost * 1e6:.1f}" + (" !" if late else "")
         cells = [cell(row, c, 1e-6) for c in ("whole", "alone", "kernel")]
-        table.rows.append([row["name"], *cells, shown, inside])
+        table.rows.append([row["name"], *cells, shown, between])
         if late:
             text = f"a layer in C++ costs {cost * 1e6:.1f} us besides its kernel ({HOST * 1e6:g} us){doubt(row)}"
             behind.append(("middle", row["name"], text))

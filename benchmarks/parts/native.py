@@ -101,15 +101,13 @@ def _middle(field: Field, engine: str, shape: tuple[int, ...]) -> Row:
     """Return a row: a network with a layer in its middle, in every way of calling it."""
     library = field.folder / "libdouble.so"
     Build([ROOT / "examples/native/double.cpp"], library, compiler()).run()
-    wrappers = _built(field, {"wrapped": f"wrapped_{engine}"})
     spec = {
         "folder": str(field.folder),
         "engine": engine,
         "shape": shape,
         "library": str(library),
-        "wrapper": wrappers.get("wrapped"),
     }
-    for call in ("whole", "alone", "kernel", "parts", "bare", *wrappers):
+    for call in ("whole", "alone", "kernel", "cut", "bare"):
         field.load(call, "native_middle", spec)
         field.limit(call, [call])
     field.measure()

@@ -1,12 +1,11 @@
 """Call a network with a layer in C++ in its middle in every way, on one engine.
 
-spec: folder, engine, shape, library (of examples/native/double.cpp), wrapper (the engine's extension, or None).
+spec: folder, engine, shape, library (of examples/native/double.cpp).
 The network is Convolution, ReLU, Double, Convolution, ReLU.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,20 @@ from typing import Any
 import numpy as np
 
 import anylayer
-from anylayer.compile.plan import GraphStep, KernelStep
+from anylayer.compile.plan import KernelStep
 from anylayer.engines import load_engine
 from anylayer.graph import Graph
 from anylayer.optimize.simplify import simplify
 from benchmarks.prototxt import Prototxt
 from benchmarks.runners import Loaded
 
-DOMAIN = "native"
-
 
 def load(spec: dict[str, Any]) -> Loaded:
     """Offer these calls.
 
     whole, alone: the network with and without the layer, through anylayer. kernel: the layer's function alone.
-    parts: the two parts of the network on the engine. bare: the network without the layer on the engine. wrapped:
-    the network with the layer as an operator of the engine.
+    cut: the two parts of the network on the engine, with the layer between them. bare: the network without the
+    layer on the engine.
     """
     engine, shape = spec["engine"], tuple(spec["shape"])
     x = np.random.default_rng(0).random(shape, np.float32)
@@ -38,18 +35,15 @@ def load(spec: dict[str, Any]) -> Loaded:
     with_layer, without = (net.compile(engine, threads=1) for net in (native, alone))
     first, kernel, second = with_layer.plan.steps
     programs = [_program(engine, step.graph) for step in (first, second)]
+    between, memory = kernel.kernel.program(1), [np.empty_like(x) for _ in range(2)]
     bare = _program(engine, without.plan.steps[0].graph)
     calls: dict[str, Callable[[], Any]] = {
         "whole": lambda: with_layer(x),
         "alone": lambda: without(x),
         "kernel": _kernel_call(kernel, x),
-        "parts": lambda: programs[1](programs[0]([x])),
+        "cut": lambda: programs[1](between(programs[0]([x], memory[:1]), memory[1:])),
         "bare": lambda: bare([x]),
     }
-    if spec["wrapper"]:
-        joined = _joined(first, kernel, second)
-        wrapped = _with_wrapper(engine, spec["wrapper"], lambda: _program(engine, joined))
-        calls["wrapped"] = lambda: wrapped([x])
     return Loaded(calls, lambda name: {"y": np.array(_first(calls[name]()))}, {"engine": engine})
 
 
@@ -90,45 +84,3 @@ def _kernel_call(step: KernelStep, array: Any) -> Callable[[], Any]:
         return [out] if function(*frame.args) == 0 else None
 
     return call
-
-
-def _joined(first: GraphStep, kernel: KernelStep, second: GraphStep) -> Graph:
-    """Return both graphs as one, with the layer as an operator that has the address of its function."""
-    layer: Any = kernel.kernel
-    program: Any = layer.program(1)
-    graph = Graph()
-    inputs = [graph.input(v.name, v.shape, v.dtype) for v in first.graph.inputs]
-    (value,) = graph.inline(first.graph, inputs)
-    attributes = {
-        "forward": ctypes.cast(program._function, ctypes.c_void_p).value,
-        "instance": layer.handle,
-        "sizes": list(layer.outputs[0].shape),
-    }
-    (made,) = graph.emit(
-        "Wrapped", [value], [(layer.outputs[0].shape, value.dtype)], attributes, domain=DOMAIN, kept=True
-    )
-    graph.outputs = graph.inline(second.graph, [made])
-    return graph
-
-
-def _with_wrapper(engine: str, wrapper: str, make: Callable[[], Any]) -> Any:
-    """Return what `make` compiles while the engine knows the operator of the extension `wrapper`."""
-    if engine == "openvino":
-        from anylayer.libraries.openvino import shared_core
-
-        shared_core().add_extension(wrapper)
-        return make()
-    from anylayer.engines import onnxruntime
-
-    before = onnxruntime._silent
-
-    def options() -> Any:
-        found = before()
-        found.register_custom_ops_library(wrapper)
-        return found
-
-    onnxruntime._silent = options
-    try:
-        return make()
-    finally:
-        onnxruntime._silent = before

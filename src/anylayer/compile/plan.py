@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anylayer.compile.comparison import Compiler
@@ -142,6 +142,41 @@ def no_weights(network: Network, node: Node, unfilled: Sequence[str], others: st
 
 _WEIGHTS = {"caffe": ".caffemodel", "keras": ".weights.h5", "openvino": ".bin"}
 """The files that hold the weights of a format's networks."""
+
+
+NATIVE_DOMAIN = "anylayer.native"
+"""The domain of the operator NativeLayer, whose attribute `kernel` is the NativeNode that computes it."""
+
+
+def with_native_operators(plan: Plan, fits: Callable[[NativeNode], bool]) -> Plan:
+    """Return the plan with the native layers that `fits` accepts as operators of its graphs; the plan itself if
+    there are none. A layer that reads a constant stays a step."""
+    embedded = {
+        id(t): replace(t, kernel=None, body=_native_body(t, t.kernel))
+        for t in plan.nodes
+        if t.kernel is not None
+        and not t.constants
+        and all(kind is not None for kind in [*t.inputs, *t.outputs])
+        and not any(name in plan.constants for name in t.node.inputs)
+        and fits(t.kernel)
+    }
+    if not embedded:
+        return plan
+    nodes = [embedded.get(id(t), t) for t in plan.nodes]
+    return replace(plan, steps=_cut(nodes, set(plan.outputs.values()), plan.types, plan.constants))
+
+
+def _native_body(traced: TracedNode, kernel: NativeNode) -> Graph:
+    """Return a graph of one operator that stands for a native layer."""
+    graph = Graph()
+    inputs = [
+        graph.input(f"x_{i}", kind.shape, kind.dtype) for i, kind in enumerate(traced.inputs) if kind is not None
+    ]
+    types = [(kind.shape, kind.dtype) for kind in traced.outputs if kind is not None]
+    graph.outputs = graph.emit(
+        "NativeLayer", inputs, types, {"kernel": kernel}, place=traced.node.place, domain=NATIVE_DOMAIN, kept=True
+    )
+    return graph
 
 
 def _cut(

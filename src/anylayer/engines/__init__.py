@@ -14,6 +14,7 @@ from typing import Protocol, cast, runtime_checkable
 from anylayer.errors import EngineError, nearest
 from anylayer.folders import load, modules
 from anylayer.graph import Graph, Op
+from anylayer.layer.native import NativeNode
 from anylayer.network import Array
 
 
@@ -59,7 +60,8 @@ class CountedProgram(Program, Protocol):
 
 
 class Engine(Protocol):
-    """A module that compiles graphs. One that measures its nodes has a function `counted`: see `counting`.
+    """A module that compiles graphs. One that measures its nodes has a function `counted`: see `counting`. One
+    that can run native layers inside its graphs has a function `embeds`: see `embedding`.
 
     PRECISIONS: the precisions in which it can compute, including "float32".
     GENERAL: whether it runs every graph, each operator as the graph has it. An engine that is not general runs
@@ -100,6 +102,13 @@ def counting(name: str) -> Callable[[Graph, int | None], CountedProgram] | None:
     """Return the function `counted(graph, threads)` of an engine, which compiles a graph so that its nodes are
     measured. Return None for an engine that has no counters. Raises EngineError as load_engine does."""
     found: Callable[[Graph, int | None], CountedProgram] | None = getattr(load_engine(name), "counted", None)
+    return found
+
+
+def embedding(name: str) -> Callable[[NativeNode], bool] | None:
+    """Return the function `embeds(kernel)` of an engine, which says whether the engine can run a native layer as
+    an operator of its graphs: see compile.plan.with_native_operators. Return None for an engine that cannot."""
+    found: Callable[[NativeNode], bool] | None = getattr(load_engine(name), "embeds", None)
     return found
 
 

@@ -16,10 +16,13 @@ from anylayer.compile.limits import need_compilable
 from anylayer.corrections import corrected
 from anylayer.engines import CountedProgram
 from anylayer.engines._counting import TimedProgram
+from anylayer.engines._native import native_layers, with_calls
 from anylayer.engines._onnxruntime_profile import Profiler
 from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.errors import EngineError
 from anylayer.graph import Graph, Value
+from anylayer.kernels.embedding import Embedding, Errors, has_operator, is_embeddable
+from anylayer.layer.native import NativeNode
 from anylayer.libraries.onnx import with_outputs
 from anylayer.libraries.onnxruntime import ort
 from anylayer.network import Array, TensorType
@@ -146,9 +149,15 @@ class OnnxRuntimeProgram:
         need_compilable(graph, "onnxruntime", _MAX_OPERATORS)
         options = _silent()
         options.intra_op_num_threads = threads or 0
+        self._errors = Errors()
+        self._embedded = [Embedding(layer, threads, self._errors) for layer in native_layers(graph)]
+        if self._embedded:
+            graph = with_calls(graph, [embedded.address for embedded in self._embedded])
         if profiler is not None:
             profiler.prepare(graph, options)
         try:
+            if self._embedded:
+                options.register_custom_ops_library(self._embedded[0].library)
             self._session = self._load(graph, options, saved=profiler is not None)
         except Exception as error:
             raise EngineError(f"engine 'onnxruntime' refuses the graph: {error}") from error
@@ -192,7 +201,7 @@ class OnnxRuntimeProgram:
             else:
                 results = self._session.run(self._outputs, dict(zip(self._inputs, inputs)))
         except Exception as error:
-            raise EngineError(f"engine 'onnxruntime' stops: {error}") from error
+            raise self._errors.taken(str(error)) or EngineError(f"engine 'onnxruntime' stops: {error}") from error
         need_shapes("onnxruntime", results, self._shapes)
         return results
 
@@ -278,6 +287,11 @@ class _Copying:
 def suits(graphs: Sequence[Graph]) -> bool:
     """Return True: "auto" always measures this engine."""
     return True
+
+
+def embeds(kernel: NativeNode) -> bool:
+    """Return whether a native layer can be an operator of a session: see engines.embedding."""
+    return is_embeddable(kernel) and has_operator(kernel)
 
 
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OnnxRuntimeProgram:

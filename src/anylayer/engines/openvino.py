@@ -16,12 +16,16 @@ from anylayer.corrections import corrected
 from anylayer.engines import CountedProgram
 from anylayer.engines._counting import TimedProgram
 from anylayer.engines._narrowing import narrowed, need_range
+from anylayer.engines._native import native_layers, with_calls
+from anylayer.engines._openvino_native import Calls
 from anylayer.engines._openvino_profile import PerformanceCounts
 from anylayer.engines._outputs import need_shapes, output_shapes
 from anylayer.engines._recycling import ArrayHolder, Recycled
 from anylayer.errors import EngineError, need
 from anylayer.graph import Graph, Value
 from anylayer.graph.sizes import is_static
+from anylayer.kernels.embedding import is_embeddable
+from anylayer.layer.native import NativeNode
 from anylayer.libraries.openvino import ov, shared_core
 from anylayer.network import Array
 from anylayer.writers.onnx import to_onnx
@@ -75,6 +79,9 @@ class OpenVinoProgram:
             "ENABLE_CPU_PINNING": False,
             "PERF_COUNT": counts is not None,
         }
+        self._calls = Calls(native_layers(graph), threads)
+        self._failures = self._calls.failures
+        graph = with_calls(graph, self._calls.numbers)
         threads = 1 if _tiny(graph) else threads
         if threads:
             config["INFERENCE_NUM_THREADS"] = threads
@@ -144,6 +151,7 @@ class OpenVinoProgram:
             need_range(inputs, self._narrowed[0], "input")
         if self._checks and out is not None:
             out = [*out, None]
+        failures, before = self._failures, self._failures.count
         try:
             request = getattr(self._local, "request", None)
             if request is None:
@@ -153,6 +161,8 @@ class OpenVinoProgram:
             results = request.run(inputs, out)
         except Exception as error:
             raise EngineError(f"engine 'openvino' stops: {error}") from error
+        if failures.count != before and failures.last is not None:
+            raise failures.last
         for i, nothing in self._empty:
             results[i] = nothing.copy() if out is None or out[i] is None else results[i]
         need_shapes("openvino", results, self._expected)
@@ -296,6 +306,13 @@ def _fixed_shape(port: Any, dtype: np.dtype[Any]) -> tuple[tuple[int, ...], int]
 def suits(graphs: Sequence[Graph]) -> bool:
     """Return True: "auto" always measures this engine."""
     return True
+
+
+def embeds(kernel: NativeNode) -> bool:
+    """Return whether a native layer can be an operation of a model: see engines.embedding. OpenVINO may narrow
+    other element types than float32, and skips operations without elements."""
+    types = [*getattr(kernel, "types", ()), *kernel.outputs]
+    return is_embeddable(kernel) and all(t.dtype == np.float32 and 0 not in t.shape for t in types)
 
 
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> OpenVinoProgram:

@@ -17,6 +17,7 @@ ANY = 0
 NCHW, NHWC, BLOCKED = 1, 2, 3
 LAYOUTS = {ANY: "any", NCHW: "NCHW", NHWC: "NHWC", BLOCKED: "blocked"}
 DYNAMIC_BATCH, REENTRANT = 1, 2
+TAKES_TURNS = 1
 NONE, FLAG, INTEGER, REAL, STRING, MESSAGE, TENSOR = range(7)
 
 _NUMBERS = {
@@ -145,6 +146,20 @@ class Call(Structure):
     )
 
 
+REPORT = ctypes.CFUNCTYPE(ctypes.c_uint64, PTR, PTR, STR)
+
+
+class Embedded(Structure):
+    _fields_ = (
+        ("struct_size", U32),
+        ("direct", U32),
+        ("forward", PTR),
+        ("instance", PTR),
+        ("call", PTR),
+        ("report", REPORT),
+    )
+
+
 CREATE = ctypes.CFUNCTYPE(I32, PTR, PTR, PTR)
 DESTROY = ctypes.CFUNCTYPE(None, PTR)
 CONFIGURATION = ctypes.CFUNCTYPE(I32, PTR, U32, PTR, PTR)
@@ -179,7 +194,7 @@ class Library(Structure):
         ("version", STR),
         ("description", STR),
         ("type_count", U32),
-        ("reserved", U32),
+        ("flags", U32),
         ("types", PTR),
         ("set_log", SET_LOG),
         ("unload", UNLOAD),

@@ -13,7 +13,7 @@ import numpy as np
 from anylayer.errors import LayerError
 from anylayer.kernels import abi
 from anylayer.kernels.marks import mark, marks
-from anylayer.kernels.params import Arena
+from anylayer.kernels.params import Arena, address
 from anylayer.network import ABSENT, Array, TensorType
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class _Frame:
         self.inputs = [arena.tensor(s.seen, s.layout) for s in layer.inputs]
         self.outputs = [arena.tensor(s.seen, s.layout) for s in layer.results]
         self.internals = [np.empty(t.shape, t.dtype) for t in layer.internals]
-        inside = [arena.tensor(t, data=_address(x)) for t, x in zip(layer.internals, self.internals)]
+        inside = [arena.tensor(t, data=address(x)) for t, x in zip(layer.internals, self.internals)]
         at = [arena.structures(tensors) for tensors in (self.inputs, self.outputs, inside)]
         counts = (len(self.inputs), len(self.outputs), len(inside))
         call = arena.keep(abi.Call(threads or 0, *counts, 0, *at))
@@ -82,12 +82,7 @@ class _Frame:
         flags = array.flags
         if not (flags.c_contiguous and flags.aligned):
             array = self.given[i] = _aligned(array)
-        self.inputs[i].data = array.__array_interface__["data"][0]
-
-
-def _address(array: Array) -> int:
-    at: int = array.__array_interface__["data"][0]
-    return at
+        self.inputs[i].data = address(array)
 
 
 class LibraryCall:
@@ -100,15 +95,24 @@ class LibraryCall:
     def __init__(self, layer: NativeLayer, threads: int | None) -> None:
         self._layer, self._threads = layer, threads
         self._function = layer.kernel.functions.forward
-        self._turn: Any = nullcontext() if layer.configuration.reentrant else layer.library.turn
+        alone = layer.configuration.reentrant or layer.library.takes_turns
+        self._turn: Any = nullcontext() if alone else layer.library.turn
         self._frames: list[_Frame] = []
         self._outputs = [(slot.seen.shape, slot.seen.dtype) for slot in layer.results]
         self._none: list[Array | None] = [None] * len(self._outputs)
         self._plain = all(slot.plain for slot in [*layer.inputs, *layer.results])
 
+    @property
+    def direct(self) -> bool:
+        """Whether forward may be called with the network's arrays, without conversions and checks."""
+        return self._plain and self._layer.checked
+
     def __call__(self, inputs: Sequence[Array | None], out: Sequence[Array | None] | None = None) -> list[Array]:
         """Compute the outputs. An array in `out` of an output's type is written and returned for it."""
-        frame = self._frames.pop() if self._frames else _Frame(self._layer, self._threads)
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = _Frame(self._layer, self._threads)
         try:
             if self._plain and self._layer.checked:
                 return self._quick(frame, inputs, out)
@@ -129,10 +133,10 @@ class LibraryCall:
             if buffer is None:
                 shape, dtype = self._outputs[i]
                 buffer = np.empty(shape, dtype)
-                frame.outputs[i].data = buffer.__array_interface__["data"][0]
+                frame.outputs[i].data = address(buffer)
                 filled[i] = None
             elif buffer is not filled[i]:
-                frame.outputs[i].data = buffer.__array_interface__["data"][0]
+                frame.outputs[i].data = address(buffer)
                 filled[i] = buffer
             results.append(buffer)
         with self._turn:
@@ -142,9 +146,11 @@ class LibraryCall:
         return results
 
     def _failed(self, frame: _Frame, status: int) -> LayerError:
-        layer = self._layer
-        text = frame.messages.take() or f"forward ends with status {status} and no message"
-        return LayerError(f"{layer.library.name}: {text}", layer.node.place)
+        return self.error(frame.messages.take() or f"forward ends with status {status} and no message")
+
+    def error(self, rule: str) -> LayerError:
+        """Return a LayerError that names the node and the library."""
+        return LayerError(f"{self._layer.library.name}: {rule}", self._layer.node.place)
 
     def _careful(
         self, frame: _Frame, inputs: Sequence[Array | None], out: Sequence[Array | None] | None
@@ -175,9 +181,9 @@ class LibraryCall:
                 np.copyto(shared[i], array)
                 array = shared[i]
             if array is not None:
-                tensor.data = _address(array)
+                tensor.data = address(array)
         for tensor, array in zip(frame.outputs, memory):
-            tensor.data = _address(array)
+            tensor.data = address(array)
         with self._turn:
             status = self._function(*frame.args)
         if status:
@@ -192,7 +198,7 @@ class LibraryCall:
         self._call(frame, copies, memory)
         for i, (x, copy) in enumerate(zip(given, copies)):
             if x is not None and copy is not None and x.tobytes() != copy.tobytes():
-                raise self._wrong(f"forward writes to input {i}, which other layers may read")
+                raise self.error(f"forward writes to input {i}, which other layers may read")
         left = {i: marks(memory[i], 0) for i in fresh}
         if any(where.any() for i, where in left.items() if memory[i].dtype.kind != "f"):
             self._marked(frame, memory, 1)
@@ -203,7 +209,7 @@ class LibraryCall:
         for i, where in left.items():
             count = int(np.count_nonzero(where))
             if count:
-                raise self._wrong(
+                raise self.error(
                     f"forward leaves {count} of {where.size} values of output {i} without a value: it must write "
                     "all of them, and read nothing from outputs and internal arrays that it has not written"
                 )
@@ -215,9 +221,6 @@ class LibraryCall:
                 mark(array, turn)
         for array in frame.internals:
             mark(array, turn)
-
-    def _wrong(self, rule: str) -> LayerError:
-        return LayerError(f"{self._layer.library.name}: {rule}", self._layer.node.place)
 
 
 def _aligned(array: Array) -> Array:

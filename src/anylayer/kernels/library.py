@@ -24,13 +24,16 @@ _LIBRARY_LIMIT = 10_000
 class Library:
     """A loaded library: its own version and description, and its layer types by name.
 
-    A thread holds `turn` while it is in a function of the library that is not reentrant. `keep` holds what the
-    library has pointers to.
+    `path` is the file as the user named it, `file` the one that is loaded. A thread holds `turn` while it is in a
+    function of the library that is not reentrant, unless the library `takes_turns` by itself; then it also has a
+    custom operator for ONNX Runtime. `keep` holds what the library has pointers to.
     """
 
     path: str
+    file: Path
     version: str
     description: str
+    takes_turns: bool
     types: dict[str, Any] = field(default_factory=dict)
     turn: Any = field(default_factory=threading.RLock)
     keep: list[Any] = field(default_factory=list)
@@ -62,7 +65,7 @@ def load_library(path: str) -> Library:
 
 
 def _load(path: str, place: Path) -> Library:
-    handle = _opened(path, place)
+    handle, opened = _opened(path, place)
     try:
         entry = getattr(handle, abi.ENTRY)
     except AttributeError:
@@ -79,22 +82,26 @@ def _load(path: str, place: Path) -> Library:
         raise FileError(text, path)
     _need_version(at, path)
     table = abi.Library.from_address(at)
-    library = Library(path, _text(table.version), _text(table.description), keep=[handle, entry])
+    takes_turns = bool(table.flags & abi.TAKES_TURNS)
+    version, description = _text(table.version), _text(table.description)
+    library = Library(path, opened, version, description, takes_turns, keep=[handle, entry])
     _take_types(library, table, path)
     _connect(library, table)
     return library
 
 
-def _opened(path: str, place: Path) -> ctypes.CDLL:
-    """Open a library. One that was built again since it was loaded is opened as a copy: the system's loader knows
-    libraries by their path, and would return the one before."""
+def _opened(path: str, place: Path) -> tuple[ctypes.CDLL, Path]:
+    """Open a library. Return it, and the file. One that was built again since it was loaded is opened as a copy,
+    which exists until the process ends: the system's loader knows libraries by their path, and would return the
+    one before."""
     again = place in _places
     _places.add(place)
     try:
-        if not again:
-            return ctypes.CDLL(str(place))
-        with tempfile.TemporaryDirectory(prefix="anylayer-") as folder:
-            return ctypes.CDLL(str(shutil.copy(place, Path(folder) / place.name)))
+        if again:
+            folder = Path(tempfile.mkdtemp(prefix="anylayer-"))
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            place = Path(shutil.copy(place, folder / place.name))
+        return ctypes.CDLL(str(place)), place
     except OSError as error:
         reason = str(error).removeprefix(f"{place}: ")
         raise FileError(f"cannot be loaded: {reason}", path) from error

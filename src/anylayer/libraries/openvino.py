@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,14 @@ def shared_core() -> Any:
         if _core is None:
             _core = ov.Core()
         return _core
+
+
+def add_onnx_operator(name: str, domain: str, convert: Callable[[Any], list[Any]]) -> None:
+    """Have the shared core convert an operator of ONNX models with `convert`, which takes the frontend's node and
+    returns the outputs."""
+    from openvino.frontend.onnx import ConversionExtension
+
+    shared_core().add_extension(ConversionExtension(name, domain, convert))
 
 
 def fold_constants(model: Any) -> None:

@@ -6,14 +6,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from anylayer.compile.limits import MAX_LAYER_OPERATORS, Budget, graph_memory, need_memory
 from anylayer.compile.nodes import Definitions, needed_inputs, needed_nodes, run_bound
-from anylayer.compile.plan import GraphStep, KernelStep, Plan, Step, no_weights
-from anylayer.engines import Program, load_engine
+from anylayer.compile.plan import GraphStep, KernelStep, Plan, Step, no_weights, with_native_operators
+from anylayer.engines import Program, embedding, load_engine
 from anylayer.errors import EngineError, TraceError, at, within
 from anylayer.graph import Graph
 from anylayer.layer import Bound, bind
@@ -42,13 +43,15 @@ class PlanRunner:
         self.plan = plan
         compile_ = load_engine(engine).compile
         self._places: dict[str, int] = {name: i for i, name in enumerate(plan.inputs)}
-        self._steps: list[tuple[Program | HostCall | NativeProgram, list[int], list[int]]] = []
 
         def compiled(graph: Graph) -> Program:
             return compile_(simplify(graph, engine, exact=exact), threads, precision)
 
-        for program, inputs, outputs in step_programs(plan, compiled, threads):
-            self._steps.append((program, [*map(self._place, inputs)], [*map(self._place, outputs)]))
+        plan, programs = _programs(plan, engine, compiled, threads, precision)
+        self._steps = [
+            (program, [*map(self._place, inputs)], [*map(self._place, outputs)])
+            for program, inputs, outputs in programs
+        ]
         self._outputs = [(public, self._place(value)) for public, value in plan.outputs.items()]
         self._public = list(plan.outputs)
         constants = {self._place(name): array for name, array in plan.constants.items()}
@@ -94,10 +97,25 @@ class PlanRunner:
         }
 
 
-def step_programs(
-    plan: Plan, compile_: Callable[[Graph], Program], threads: int | None
-) -> Iterator[tuple[Program | HostCall | NativeProgram, list[str], list[str]]]:
-    """Yield what runs each step of a plan, with the names of the values that it reads and gives.
+StepProgram = tuple[Program | HostCall | NativeProgram, list[str], list[str]]
+"""What runs a step of a plan, with the names of the values that it reads and gives."""
+
+
+def _programs(
+    plan: Plan, engine: str, compile_: Callable[[Graph], Program], threads: int | None, precision: str
+) -> tuple[Plan, list[StepProgram]]:
+    """Return what runs each step, and the plan of these steps: where the engine can, native layers are operators
+    of its graphs."""
+    fits = embedding(engine)
+    embedded = plan if fits is None or precision != "float32" else with_native_operators(plan, fits)
+    if embedded is not plan:
+        with suppress(EngineError):
+            return embedded, list(step_programs(embedded, compile_, threads))
+    return plan, list(step_programs(plan, compile_, threads))
+
+
+def step_programs(plan: Plan, compile_: Callable[[Graph], Program], threads: int | None) -> Iterator[StepProgram]:
+    """Yield what runs each step of a plan.
 
     compile_: compiles the graph of a step. Raises what it raises, in the plan's file.
     """

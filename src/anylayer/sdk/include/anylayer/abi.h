@@ -207,8 +207,26 @@ typedef struct anylayer_type {
   anylayer_status (*forward)(void *instance, const anylayer_call *call, anylayer_message *message);
 } anylayer_type;
 
+/* A layer inside a graph of ONNX Runtime: what its custom operator calls, see detail/onnxruntime.hpp. `call` has the
+ * types and sizes of the arrays in the network, without data. `direct` 1 says that forward may be called with them;
+ * anylayer sets it after it has checked the first call. Until then, and for a layer whose arrays must be converted,
+ * `report` computes the outputs. It also takes the message of a call of forward that did not succeed (`text`, then
+ * without arrays). It returns the number of an error that it keeps, or 0. */
+typedef struct anylayer_embedded {
+  uint32_t struct_size;
+  uint32_t direct;
+  anylayer_status (*forward)(void *instance, const anylayer_call *call, anylayer_message *message);
+  void *instance;
+  const anylayer_call *call;
+  uint64_t (*report)(void *const *inputs, void *const *outputs, const char *text);
+} anylayer_embedded;
+
 /* Takes a line of text for the log, from any thread. */
 typedef void (*anylayer_log)(const char *text);
+
+/* Functions of layers take turns by themselves, unless the selected configuration is ANYLAYER_REENTRANT. Without this
+ * flag anylayer makes them take turns. A library with it has a custom operator, see anylayer_embedded. */
+enum { ANYLAYER_TAKES_TURNS = 1 };
 
 /* A library. The first two fields never change, whatever the version. */
 typedef struct anylayer_library {
@@ -217,7 +235,7 @@ typedef struct anylayer_library {
   const char *version;
   const char *description;
   uint32_t type_count;
-  uint32_t reserved;
+  uint32_t flags;
   const anylayer_type *const *types;
   void (*set_log)(anylayer_log log); /* optional */
   void (*unload)(void);              /* optional: called once, when the process ends */

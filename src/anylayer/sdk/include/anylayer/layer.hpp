@@ -174,6 +174,7 @@ void log(const std::string& text);
 }  // namespace anylayer
 
 #include "detail/library.hpp"
+#include "detail/onnxruntime.hpp"
 
 // Register a class as layer type `type`. Stands outside of functions; several may stand in a library.
 #define ANYLAYER_REGISTER_LAYER(type, cls) ANYLAYER_REGISTER_LAYER_AT(#type, cls, "", __COUNTER__)

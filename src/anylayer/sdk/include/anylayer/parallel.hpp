@@ -29,6 +29,48 @@ constexpr int kPartsPerThread = 4;
 inline thread_local int wanted_threads = 0;
 inline thread_local bool inside_parallel = false;
 
+// The threads of the program that calls a layer: `run` calls part(given, i) for i of 0 .. parts - 1. It returns false
+// where it has called none.
+struct Host {
+  void* context;
+  bool (*run)(void* context, std::size_t parts, void (*part)(void*, std::size_t), void* given);
+};
+inline thread_local const Host* host = nullptr;
+
+// Has loops of this thread run in a host's threads, until the end of the scope.
+class HostScope {
+ public:
+  explicit HostScope(const Host* given) : before_(host) { host = given; }
+  ~HostScope() { host = before_; }
+  HostScope(const HostScope&) = delete;
+  HostScope& operator=(const HostScope&) = delete;
+
+ private:
+  const Host* before_;
+};
+
+// A loop in the threads of a host.
+struct HostLoop {
+  const std::function<void(int64_t, int64_t)>& body;
+  int64_t count, parts;
+  std::mutex mutex;
+  std::exception_ptr error;
+
+  static void part(void* given, std::size_t i) {
+    HostLoop& self = *static_cast<HostLoop*>(given);
+    const bool before = inside_parallel;
+    inside_parallel = true;
+    const int64_t part = static_cast<int64_t>(i);
+    try {
+      self.body(self.count * part / self.parts, self.count * (part + 1) / self.parts);
+    } catch (...) {
+      std::lock_guard<std::mutex> lock(self.mutex);
+      if (!self.error) self.error = std::current_exception();
+    }
+    inside_parallel = before;
+  }
+};
+
 // Threads that wait for loops. They are made once, by the first loop that needs them.
 class Pool {
  public:
@@ -155,6 +197,14 @@ void parallel_for(int64_t count, int64_t grain, Body body) {
     return;
   }
   const int64_t parts = std::min<int64_t>(wanted * detail::kPartsPerThread, most);
+  if (detail::host) {
+    const std::function<void(int64_t, int64_t)> function(std::ref(body));
+    detail::HostLoop loop{function, count, parts, {}, nullptr};
+    if (detail::host->run(detail::host->context, static_cast<std::size_t>(parts), detail::HostLoop::part, &loop)) {
+      if (loop.error) std::rethrow_exception(loop.error);
+      return;
+    }
+  }
   detail::Pool::instance().run(count, static_cast<int>(wanted), static_cast<int>(parts), body);
 }
 

@@ -25,6 +25,18 @@ anylayer_status guarded(anylayer_message* message, Function function) noexcept {
   return ANYLAYER_ERROR;
 }
 
+// A thread holds it while it is in a function of a layer that is not reentrant.
+inline std::recursive_mutex turn;
+
+// Runs a function that may throw, while no other thread is in one.
+template <typename Function>
+anylayer_status in_turn(anylayer_message* message, Function function) noexcept {
+  return guarded(message, [&] {
+    std::lock_guard<std::recursive_mutex> lock(turn);
+    return function();
+  });
+}
+
 // Shapes in memory that stays until they are set again.
 class ShapeList {
  public:
@@ -52,6 +64,7 @@ struct Instance {
   std::vector<std::shared_ptr<Implementation>> implementations;
   std::vector<std::pair<uint32_t, Configuration>> configurations;
   Implementation* selected = nullptr;
+  bool reentrant = false;
   ShapeList outputs, internals;
 };
 
@@ -85,7 +98,7 @@ inline Configuration taken(const anylayer_configuration& from) {
 
 template <typename Class>
 anylayer_status create(const anylayer_node* node, void** instance, anylayer_message* message) noexcept {
-  return guarded(message, [&] {
+  return in_turn(message, [&] {
     auto made = std::make_unique<Instance>();
     const LayerParams params(*node);
     made->layer = std::make_unique<Class>(params);
@@ -112,7 +125,7 @@ inline void destroy(void* instance) noexcept {
 
 inline anylayer_status configuration(void* instance, uint32_t index, anylayer_configuration* to,
                                      anylayer_message* message) noexcept {
-  return guarded(message, [&]() -> anylayer_status {
+  return in_turn(message, [&]() -> anylayer_status {
     const auto& self = *static_cast<Instance*>(instance);
     if (index >= self.configurations.size()) return ANYLAYER_NOT_FOUND;
     const auto& one = self.configurations[index];
@@ -128,11 +141,12 @@ inline anylayer_status configuration(void* instance, uint32_t index, anylayer_co
 }
 
 inline anylayer_status select(void* instance, anylayer_configuration* chosen, anylayer_message* message) noexcept {
-  return guarded(message, [&]() -> anylayer_status {
+  return in_turn(message, [&]() -> anylayer_status {
     auto& self = *static_cast<Instance*>(instance);
     Configuration one = taken(*chosen);
     if (!self.implementations.empty()) self.selected = self.implementations.at(chosen->implementation).get();
     const Status status = self.selected ? self.selected->init(one) : self.layer->init(one);
+    self.reentrant = (chosen->flags & ANYLAYER_REENTRANT) != 0;
     if (status == Status::not_implemented) put(one, chosen);
     if (status == Status::error) write(message, "init refuses the configuration");
     return static_cast<anylayer_status>(status);
@@ -141,7 +155,7 @@ inline anylayer_status select(void* instance, anylayer_configuration* chosen, an
 
 inline anylayer_status shapes(void* instance, const anylayer_tensor* const* inputs, uint32_t input_count,
                               uint32_t output_count, anylayer_shapes* to, anylayer_message* message) noexcept {
-  return guarded(message, [&] {
+  return in_turn(message, [&] {
     auto& self = *static_cast<Instance*>(instance);
     Shapes given, outputs, internals;
     for (const Tensor& x : Tensors(inputs, input_count)) given.push_back(x.shape());
@@ -157,7 +171,7 @@ inline anylayer_status shapes(void* instance, const anylayer_tensor* const* inpu
 }
 
 inline anylayer_status finalize(void* instance, const anylayer_call* call, anylayer_message* message) noexcept {
-  return guarded(message, [&] {
+  return in_turn(message, [&] {
     auto& self = *static_cast<Instance*>(instance);
     self.layer->finalize(Tensors(call->inputs, call->input_count), Tensors(call->outputs, call->output_count));
     return ANYLAYER_OK;
@@ -167,6 +181,8 @@ inline anylayer_status finalize(void* instance, const anylayer_call* call, anyla
 inline anylayer_status forward(void* instance, const anylayer_call* call, anylayer_message* message) noexcept {
   return guarded(message, [&] {
     auto& self = *static_cast<Instance*>(instance);
+    std::unique_lock<std::recursive_mutex> lock(turn, std::defer_lock);
+    if (!self.reentrant) lock.lock();
     wanted_threads = static_cast<int>(call->threads);
     const Tensors inputs(call->inputs, call->input_count), outputs(call->outputs, call->output_count),
         internals(call->internals, call->internal_count);
@@ -218,7 +234,7 @@ inline const anylayer_library* entry(anylayer_message* message) noexcept {
     self.pointers.clear();
     for (const auto& type : self.types) self.pointers.push_back(type.get());
     self.library = {sizeof(anylayer_library), ANYLAYER_ABI, self.version, self.description,
-                    static_cast<uint32_t>(self.pointers.size()), 0, self.pointers.data(), set_log, nullptr};
+                    static_cast<uint32_t>(self.pointers.size()), ANYLAYER_TAKES_TURNS, self.pointers.data(), set_log, nullptr};
     made = &self.library;
     return ANYLAYER_OK;
   });

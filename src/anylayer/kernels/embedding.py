@@ -1,0 +1,101 @@
+"""A layer of a library as an operator inside a graph of ONNX Runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.kernels import abi
+from anylayer.kernels.layer import NativeLayer
+from anylayer.kernels.params import Arena
+from anylayer.network import ABSENT, Array, TensorType
+
+_NUMBER = re.compile(r"anylayer error (\d+)\.")
+
+
+class Errors:
+    """Exceptions on their way through an engine, which passes on only text."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, BaseException] = {}
+        self._numbers = itertools.count(1)
+
+    def keep(self, error: BaseException) -> int:
+        """Keep an exception, and return its number."""
+        number = next(self._numbers)
+        self._kept[number] = error
+        return number
+
+    def taken(self, text: str) -> BaseException | None:
+        """Return the exception that a text of the engine stands for, None where there is none."""
+        found = _NUMBER.search(text)
+        return self._kept.pop(int(found[1]), None) if found else None
+
+
+def is_embeddable(kernel: object) -> bool:
+    """Return whether a native layer can be an operator of a graph: one of a library in this process, all of whose
+    inputs are there."""
+    return isinstance(kernel, NativeLayer) and ABSENT not in kernel.types
+
+
+def has_operator(kernel: object) -> bool:
+    """Return whether the library of a native layer has a custom operator for ONNX Runtime."""
+    return isinstance(kernel, NativeLayer) and kernel.library.takes_turns
+
+
+class Embedding:
+    """What the custom operator of ONNX Runtime calls: see anylayer_embedded in abi.h.
+
+    The operator has its `address`, and calls `forward` of the library itself as soon as the first call is checked
+    and if no array must be converted. Otherwise it calls back.
+    """
+
+    def __init__(self, layer: NativeLayer, threads: int | None, errors: Errors) -> None:
+        self._program, self._errors = layer.program(threads), errors
+        self.library = str(layer.library.file)
+        arena = Arena()
+        self._inputs = [slot.file_type for slot in layer.inputs]
+        self._outputs = [slot.file_type for slot in layer.results]
+        tensors = [
+            [arena.tensor(slot.file_type, slot.layout) for slot in slots]
+            for slots in (layer.inputs, layer.results)
+        ]
+        tensors.append([arena.tensor(kind) for kind in layer.internals])
+        counts = [len(part) for part in tensors]
+        call = arena.keep(abi.Call(threads or 0, *counts, 0, *(arena.structures(part) for part in tensors)))
+        forward = ctypes.cast(layer.kernel.functions.forward, ctypes.c_void_p).value
+        self._struct = abi.Embedded(0, forward, layer.handle, ctypes.addressof(call), abi.REPORT(self._report))
+        self._kept = arena, layer
+        self.address = ctypes.addressof(self._struct)
+
+    def _report(self, inputs: int | None, outputs: int | None, text: bytes | None) -> int:
+        """Compute the outputs; or take the message of a call of `forward`. Return the number of an error, or 0."""
+        try:
+            if text is not None:
+                raise self._program.error(
+                    text.decode("utf-8", "replace") or "forward gives an error and no message"
+                )
+            self._program(_arrays(inputs, self._inputs), _arrays(outputs, self._outputs))
+            self._struct.direct = self._program.direct
+        except BaseException as error:
+            return self._errors.keep(error)
+        return 0
+
+
+def _arrays(at: int | None, types: Sequence[TensorType]) -> list[Array]:
+    """Return arrays over the memory that an array of addresses leads to."""
+    addresses: Any = (ctypes.c_void_p * len(types)).from_address(at or 0) if types else ()
+    return [_array(address, kind) for address, kind in zip(addresses, types)]
+
+
+def _array(address: int | None, kind: TensorType) -> Array:
+    size = int(np.prod(kind.shape)) * kind.dtype.itemsize
+    if not size or not address:
+        return np.empty(kind.shape, kind.dtype)
+    memory: Any = (ctypes.c_char * size).from_address(address)
+    return np.ndarray(kind.shape, kind.dtype, memory)

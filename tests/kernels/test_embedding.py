@@ -1,0 +1,227 @@
+"""Native layers as operators inside the graphs of ONNX Runtime and OpenVINO: the same results, checks, errors and
+rules as between two graphs."""
+
+from __future__ import annotations
+
+import gc
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.engines import load_engine
+from anylayer.errors import EngineError, LayerError
+from anylayer.runtime.run import PlanRunner
+from tests.kernels.conftest import Built
+from tests.kernels.test_contract import X, net_of, out
+
+ENGINES = ("onnxruntime", "openvino")
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """The name of an engine; skips the test where its package is not installed."""
+    try:
+        load_engine(request.param)
+    except EngineError as error:
+        pytest.skip(str(error))
+    return str(request.param)
+
+
+def steps(model: anylayer.Model) -> int:
+    """Return the number of calls that a run of the model makes."""
+    runner = next(iter(model._runners.values()))
+    assert isinstance(runner, PlanRunner)
+    return len(runner._steps)
+
+
+def test_a_layer_is_part_of_the_engines_graph(tmp_path: Path, probe: Path, engine: str) -> None:
+    net = net_of(tmp_path, "First", "", probe)
+    model = net.compile(engine)
+    assert steps(model) == 1
+    assert [type(step).__name__ for step in model.plan.steps] == ["GraphStep", "KernelStep", "GraphStep"]
+    want = np.maximum(X, 0) + np.arange(3, dtype=np.float32).reshape(1, 3, 1, 1)
+    for _ in range(3):  # the first call is checked, later ones call forward directly
+        np.testing.assert_array_equal(model(X)["outy0"], want)
+    assert model.native_layers == [("it", "First", str(probe))]
+
+
+@pytest.mark.parametrize("type_", ["Last", "Half", "InPlace", "Internals"])
+def test_conversions_and_memory_are_those_of_the_contract(
+    tmp_path: Path, probe: Path, engine: str, type_: str
+) -> None:
+    net = net_of(tmp_path, type_, "", probe)
+    assert steps(net.compile(engine)) == 1
+    np.testing.assert_array_equal(out(net, engine=engine), out(net, engine="numpy"))
+
+
+def test_several_outputs_and_element_types(tmp_path: Path, probe: Path, engine: str) -> None:
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 5 } } }\n'
+        'layer { name: "relu" type: "ReLU" bottom: "data" top: "relu" }\n'
+        'layer { name: "it" type: "Largest" bottom: "relu" top: "place" top: "value" }\n'
+        'layer { name: "end" type: "ReLU" bottom: "value" top: "end" }\n'
+    )
+    model = anylayer.read(path, layers=[probe]).compile(engine, outputs=["place", "end"])
+    x = np.random.default_rng(0).standard_normal((2, 5), np.float32)
+    for _ in range(2):
+        got = model(x)
+        np.testing.assert_array_equal(got["place"], x.argmax(1))
+        np.testing.assert_array_equal(got["end"], np.maximum(x.max(1), 0))
+
+
+@pytest.mark.parametrize(
+    ("type_", "params", "rule"),
+    [
+        ("Unfilled", "", "forward leaves 3 of 24 values of output 0 without a value"),
+        ("WritesInput", "", "forward writes to input 0, which other layers may read"),
+        ("Throws", "", "it is broken"),
+        ("Throws", 'p { what: "number" }', "an exception that is not a std::exception was thrown"),
+        ("Throws", 'p { in: "no" }', "a thread is broken"),
+    ],
+)
+def test_errors_name_file_layer_and_library(
+    tmp_path: Path, probe: Path, engine: str, type_: str, params: str, rule: str
+) -> None:
+    net = net_of(tmp_path, type_, params, probe)
+    model = net.compile(engine)
+    assert steps(model) == 1
+    place = f"{type_.lower()}.prototxt:3: layer 'it' ({type_}): libprobe.so: {rule}"
+    for _ in range(2):
+        with pytest.raises(LayerError, match=re.escape(place)):
+            model(X)
+
+
+SECOND = """
+#include <anylayer/layer.hpp>
+struct Second : anylayer::Layer {
+  using Layer::Layer;
+  bool reentrant() const override { return true; }
+  void forward(anylayer::InputArrays x, anylayer::OutputArrays y, anylayer::OutputArrays) override {
+    const float* from = x[0].ptr<float>();
+    anylayer::parallel_for(static_cast<int64_t>(y[0].total()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if (from[i] > 100) ANYLAYER_THROW << "value " << i << " is above 100";
+        y[0].ptr<float>()[i] = from[i] + 1;
+      }
+    });
+  }
+};
+ANYLAYER_REGISTER_LAYER(Second, Second)
+"""
+
+
+@pytest.fixture(scope="module")
+def second(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library whose layer adds 1 in parallel, and refuses values above 100."""
+    source = tmp_path_factory.mktemp("second") / "second.cpp"
+    source.write_text(SECOND)
+    return built("second", source)
+
+
+def test_an_error_of_a_later_call_is_the_layers(tmp_path: Path, second: Path, engine: str) -> None:
+    model = net_of(tmp_path, "Second", "", second).compile(engine, threads=2)
+    np.testing.assert_array_equal(model(X)["outy0"], X + 1)
+    np.testing.assert_array_equal(model(X + 1)["outy0"], X + 2)
+    bad = X.copy()
+    bad[0, 2, 3, 1] = 101
+    for _ in range(2):
+        with pytest.raises(
+            LayerError, match=r"second.prototxt:3: layer 'it' \(Second\): libsecond.so: value 23 is"
+        ):
+            model(bad)
+    np.testing.assert_array_equal(model(X)["outy0"], X + 1)
+
+
+def test_two_libraries_are_in_one_graph(tmp_path: Path, probe: Path, second: Path, engine: str) -> None:
+    path = tmp_path / "n.prototxt"
+    path.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 2 } } }\n'
+        'layer { name: "a" type: "First" bottom: "data" top: "a" }\n'
+        'layer { name: "b" type: "Second" bottom: "a" top: "b" }\n'
+        'layer { name: "c" type: "First" bottom: "b" top: "c" }\n'
+    )
+    model = anylayer.read(path, layers=[probe, second]).compile(engine)
+    assert steps(model) == 1
+    want = X + 1 + 2 * np.arange(3, dtype=np.float32).reshape(1, 3, 1, 1)
+    for _ in range(2):
+        np.testing.assert_array_equal(model(X)["c"], want)
+
+
+@pytest.mark.parametrize(("type_", "most"), [("Alone", 1), ("Together", 2)])
+def test_only_reentrant_layers_run_in_several_threads(
+    tmp_path: Path, probe: Path, engine: str, type_: str, most: int
+) -> None:
+    models = [net_of(tmp_path, type_, "", probe).compile(engine, threads=1) for _ in range(2)]
+    for model in models:
+        model(X)
+    seen: list[float] = []
+
+    def work(model: Any) -> None:
+        seen.extend(float(model(X)["outy0"].max()) for _ in range(4))
+
+    threads = [threading.Thread(target=work, args=(model,)) for model in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(seen) == most
+
+
+def test_threads_share_a_model(tmp_path: Path, second: Path, engine: str) -> None:
+    model = net_of(tmp_path, "Second", "", second).compile(engine)
+    fine: list[bool] = []
+
+    def work(k: int) -> None:
+        x = X + k
+        fine.extend(np.array_equal(model(x)["outy0"], x + 1) for _ in range(50))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert fine == [True] * 200
+
+
+def test_other_shapes_are_compiled_again(tmp_path: Path, second: Path, engine: str) -> None:
+    model = net_of(tmp_path, "Second", "", second).compile(engine)
+    for shape in ((1, 3, 4, 2), (2, 3, 5, 6), (1, 3, 4, 2)):
+        x = np.full(shape, 2, np.float32)
+        np.testing.assert_array_equal(model(x)["outy0"], x + 1)
+
+
+def test_a_library_in_a_child_process_stays_between_graphs(tmp_path: Path, probe: Path, engine: str) -> None:
+    path = net_of(tmp_path, "First", "", probe).network.source
+    model = anylayer.read(path, layers=[probe], isolate=True).compile(engine)
+    assert steps(model) == 3
+
+
+def test_a_library_without_the_operator_stays_between_graphs(
+    tmp_path: Path, second: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = net_of(tmp_path, "Second", "", second)
+    library: Any = net.kernels["Second"].library
+    monkeypatch.setattr(library, "takes_turns", False)  # as a library has it that is written in C
+    model = net.compile("onnxruntime")
+    assert steps(model) == 3
+    np.testing.assert_array_equal(model(X)["outy0"], X + 1)
+
+
+def test_a_model_that_is_dropped_frees_its_layers(tmp_path: Path, probe: Path) -> None:
+    pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    from anylayer.engines import _openvino_native
+
+    gc.collect()
+    before = len(_openvino_native._calls)
+    model = net_of(tmp_path, "First", "", probe).compile("openvino")
+    model(X)
+    assert len(_openvino_native._calls) == before + 1
+    del model
+    gc.collect()
+    assert len(_openvino_native._calls) == before
