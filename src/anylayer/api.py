@@ -285,6 +285,30 @@ class Net:
 
         return make_report(self.network, self.definitions, shapes)
 
+    def report(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        engine: str = "auto",
+        threads: int | None = None,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        seconds: float = 0.5,
+        compare: bool = True,
+        blobs: Sequence[str] | None = None,
+        conversion: Conversion | None = None,
+    ) -> Report:
+        """Return the table of `inspect` with times, errors against NumPy, pictures and the code of your layers.
+
+        A notebook shows it as a page, and `save(path)` writes that page as one HTML file. inputs: seeded noise by
+        default. engine, threads, shapes: as in `compile`. seconds: as in `profile`. compare: whether each node is
+        compared with NumPy. blobs: the feature maps to draw [the last one of each size]. conversion: the result of
+        `write`, to show what it changed. What cannot be measured is in the report with the reason.
+        """
+        from anylayer.inspect.full import full_report
+
+        how: dict[str, Any] = {"engine": engine, "threads": threads, "shapes": shapes, "seconds": seconds}
+        return full_report(self, inputs, compare=compare, blobs=blobs, conversion=conversion, **how)
+
     def profile(
         self,
         inputs: Mapping[str, Any],

@@ -8,8 +8,8 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 from anylayer import AnyLayerError
-from anylayer.cli.drawing import Box, colors, gray, to_image
 from anylayer.cli.images import read_image, suffixes, write_boxes, write_image
+from anylayer.inspect.drawing import Box, colors, gray, to_image
 
 
 def test_gray_range_is_0_to_1_or_min_to_max():

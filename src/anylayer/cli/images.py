@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from anylayer.cli.drawing import Box
 from anylayer.errors import FileError, at
-from anylayer.libraries.pillow import Image, ImageDraw, ImageFont, ImageOps, opened
+from anylayer.inspect.drawing import Box
+from anylayer.libraries.pillow import Image, ImageDraw, ImageFont, ImageOps, from_array, opened
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array
 
@@ -59,12 +59,12 @@ def _pixels(file: Image.Image) -> Array:
 
 def write_image(path: Path, image: Array) -> None:
     """Write a uint8 image: (H, W) in gray or (H, W, 3) in BGR order. The suffix determines the format."""
-    _save(path, Image.fromarray(image if image.ndim == 2 else np.ascontiguousarray(image[:, :, ::-1])))
+    _save(path, from_array(image))
 
 
 def write_boxes(path: Path, image: Array, boxes: Sequence[Box]) -> None:
     """Write an image (BGR order) with boxes and their captions drawn on it."""
-    canvas = Image.fromarray(np.ascontiguousarray(image[:, :, ::-1]))
+    canvas = from_array(image)
     draw = ImageDraw.Draw(canvas)
     unit = max(1, round(max(canvas.size) / 400))
     font = ImageFont.load_default(size=max(10, 6 * unit + 4))

@@ -67,11 +67,17 @@ class Item:
 
 @dataclass
 class Loaded:
-    """An item's arrays by input, its first image (BGR), and the part of that image which the input shows."""
+    """An item's arrays by input, the images (BGR) that they were made from, and the part of the first image which
+    the input shows."""
 
     arrays: dict[str, Array]
-    image: Array | None = None
+    images: dict[str, Array] = field(default_factory=dict)
     place: Placement | None = None
+
+    @property
+    def image(self) -> Array | None:
+        """The first image."""
+        return next(iter(self.images.values()), None)
 
 
 @dataclass
@@ -147,8 +153,9 @@ class Loader:
         image = read_image(path)
         with at(str(path)):
             array, place = prepare(image, recipe)
-        if loaded.image is None:
-            loaded.image, loaded.place = image, place
+        if not loaded.images:
+            loaded.place = place
+        loaded.images[name] = image
         return np.ascontiguousarray(array.transpose(1, 2, 0) if self.channels_last(name) else array)[None]
 
     def _npz(self, path: Path, name: str) -> dict[str, Array]:
@@ -410,8 +417,18 @@ def images_to_compare(
     return {name: np.ascontiguousarray(np.broadcast_to(ordered, shape)), **arrays}
 
 
-def feed(net: Net, specs: Sequence[str], shapes: Mapping[str, Sequence[int]], seed: int = 0) -> dict[str, Array]:
-    """Return one array per input: from -i options, which must give one item, and seeded noise for other inputs."""
+def feed(
+    net: Net,
+    specs: Sequence[str],
+    shapes: Mapping[str, Sequence[int]],
+    seed: int = 0,
+    options: ImageOptions | None = None,
+    images: dict[str, Array] | None = None,
+) -> dict[str, Array]:
+    """Return one array per input: from -i options, which must give one item, and seeded noise for other inputs.
+
+    `images` gets the image (BGR) that an input was made from.
+    """
     from anylayer.compile.nodes import input_types
 
     types = input_types(net.network, shapes)
@@ -419,7 +436,10 @@ def feed(net: Net, specs: Sequence[str], shapes: Mapping[str, Sequence[int]], se
     if specs:
         items = items_of(specs, list(types))
         need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
-        arrays = Loader(net, types).load(items[0]).arrays
+        loaded = Loader(net, types, options or ImageOptions()).load(items[0])
+        arrays = loaded.arrays
+        if images is not None:
+            images.update(loaded.images)
     random = np.random.default_rng(seed)
     for name, known in types.items():
         noise = name not in arrays

@@ -15,6 +15,7 @@ import numpy as np
 
 from anylayer.cli.preprocess import Placement
 from anylayer.errors import FileError, InputError, at, need
+from anylayer.inspect.drawing import summary
 from anylayer.network import Array, TensorType
 
 DRAWN = ("map", "classes", "picture", "tiles")
@@ -231,16 +232,6 @@ def lines(name: str, output: Array, options: ShowOptions, place: Placement | Non
 
 def _coordinate(value: float, digits: int) -> str:
     return f"{value:8.{digits}f}" if abs(value) < 1e5 else f"{value:8.2g}"
-
-
-def summary(output: Array) -> str:
-    """Return `0.01..0.98, mean 0.2`, and the number of values that are not finite."""
-    finite = output[np.isfinite(output)]
-    text = "no values"
-    if finite.size:
-        text = f"{finite.min():.6g}..{finite.max():.6g}, mean {finite.mean(dtype=np.float64):.6g}"
-    odd = output.size - finite.size
-    return text + (f"; {odd} of {output.size} values are NaN or infinite" if odd else "")
 
 
 def json_data(name: str, output: Array, options: ShowOptions, place: Placement | None) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from anylayer.cli.drawing import Box, colors, to_image
 from anylayer.cli.files import to_json, write_arrays, write_text
 from anylayer.cli.inputs import Item, Loaded
 from anylayer.cli.results import DRAWN, ShowOptions, channels_first, concat_results, detections, kind_of
 from anylayer.errors import InputError, at, need
+from anylayer.inspect.drawing import Box, colors, to_image
 from anylayer.network import Array
 
 _ARRAYS = (".npy", ".npz", ".json")

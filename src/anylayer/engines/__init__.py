@@ -32,6 +32,7 @@ class Counter:
     `name` and `operation` are the engine's words. `seconds` is the mean time of a run. `bytes` is the size of the
     node's inputs, weights and outputs. `holds` are the operators of the compiled graph that the engine names for
     the node. A `reorder` changes only the order of values in memory, and holds the operators next to it.
+    `precision` is the dtype that the engine computes in, by NumPy's name, "" where the engine does not say it.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Counter:
     bytes: int
     holds: tuple[Op, ...]
     reorder: bool = False
+    precision: str = ""
 
 
 @runtime_checkable

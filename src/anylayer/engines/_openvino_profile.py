@@ -12,6 +12,8 @@ from anylayer.graph import Graph, Op
 
 _REORDER = "Reorder"
 _BYTES = {"f32": 4, "i32": 4, "u32": 4, "bf16": 2, "f16": 2, "i8": 1, "u8": 1, "boolean": 1, "i64": 8, "f64": 8}
+_DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "u8": "uint8", "i32": "int32"}
+"""NumPy's names of OpenVINO's precisions, as far as they differ and occur."""
 
 
 class PerformanceCounts:
@@ -57,7 +59,9 @@ def _counters(model: Any, graph: Graph, seconds: Mapping[str, float]) -> list[Co
         held = [] if reorder else _known(_names(node), ops)
         held = held or _known(_before(node), ops) or _known(_after(node), ops)
         operation = f"{_info(node, 'layerType')} {_info(node, 'primitiveType')}"
-        found.append(Counter(name, operation, seconds[name], _moved(node), tuple(held), reorder))
+        precision = _info(node, "runtimePrecision")
+        precision = _DTYPES.get(precision, precision)
+        found.append(Counter(name, operation, seconds[name], _moved(node), tuple(held), reorder, precision))
     return found
 
 

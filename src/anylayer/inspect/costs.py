@@ -16,7 +16,7 @@ class Part:
 
     `name` and `operation` are the engine's words. `start` is the time from the beginning of a run, if all parts
     ran one after the other without a gap. `seconds` is the mean time of a run, `bytes` the size of its inputs,
-    weights and outputs.
+    weights and outputs. `precision` is what the engine computes it in, "" where the engine does not say it.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Part:
     start: float
     seconds: float
     bytes: int
+    precision: str = ""
 
 
 @dataclass(slots=True)

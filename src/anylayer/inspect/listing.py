@@ -117,7 +117,7 @@ def _with_where(nodes: Sequence[NodeReport], parts: Sequence[Sequence[str]]) -> 
 
 def _files(nodes: Sequence[NodeReport], width: int | None) -> list[Line]:
     """Return the line that explains the star: the files that contain the user's layers."""
-    files = dict.fromkeys(Path(n.origin).name for n in nodes if _own(n))
+    files = dict.fromkeys(Path(n.origin).name for n in nodes if own(n))
     return [(line, "") for line in wrapped(f"* from {', '.join(files)}", width)] if files else []
 
 
@@ -183,18 +183,18 @@ def _reasons(nodes: Sequence[NodeReport], width: int) -> list[Line]:
     return lines
 
 
-def _own(n: NodeReport) -> bool:
+def own(n: NodeReport) -> bool:
     return n.origin not in ("", "built-in")
 
 
 def _starred(n: NodeReport) -> str:
-    return _WHERE.get(n.where, n.where) + ("*" if _own(n) else "")
+    return _WHERE.get(n.where, n.where) + ("*" if own(n) else "")
 
 
 def where(n: NodeReport, *, reason: bool = False) -> str:
     """Return the cell that says where a node runs, which file defines it, and why it does not run on the
     engine."""
-    text = _WHERE.get(n.where, n.where) + (f", {Path(n.origin).name}" if _own(n) else "")
+    text = _WHERE.get(n.where, n.where) + (f", {Path(n.origin).name}" if own(n) else "")
     return clean(text + (f": {n.reason}" if reason and n.reason else ""))
 
 

@@ -117,7 +117,13 @@ class _Costs:
         self._clock = 0.0
 
     def add(
-        self, layers: Iterable[str], where: str, step: int, part: tuple[str, str, float, int], macs: int = 0
+        self,
+        layers: Iterable[str],
+        where: str,
+        step: int,
+        part: tuple[str, str, float, int],
+        macs: int = 0,
+        precision: str = "",
     ) -> None:
         """Add a part: its name, operation, seconds and bytes."""
         names = tuple(sorted({n for n in layers if n in self._order}, key=self._order.__getitem__))
@@ -126,7 +132,7 @@ class _Costs:
             cost = NodeCost(names, tuple(self._types[n] for n in names), where, step)
             self._found[where, names, step] = cost
         name, operation, seconds, size = part
-        cost.parts.append(Part(name, operation, self._clock, seconds, size))
+        cost.parts.append(Part(name, operation, self._clock, seconds, size, precision))
         cost.macs += macs
         self._clock += seconds
 
@@ -218,7 +224,8 @@ class _Measured:
             new = [] if c.reorder else [o for o in c.holds if o not in seen]
             seen.update(new)
             where = "reorder" if c.reorder else "engine"
-            costs.add(layers, where, i, (c.name, c.operation, c.seconds, c.bytes), multiply_adds(new))
+            part = (c.name, c.operation, c.seconds, c.bytes)
+            costs.add(layers, where, i, part, multiply_adds(new), c.precision)
         rest = max(seconds - sum(c.seconds for c in counters), 0.0)
         costs.add((), "call", i, (f"call of {self._engine}", "", rest, 0))
 

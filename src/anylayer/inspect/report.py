@@ -6,7 +6,8 @@ import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +15,12 @@ from anylayer.compile.nodes import NO_DEFINITION, PROGRAM, Definitions, input_ty
 from anylayer.errors import InputError, need, shape_wording
 from anylayer.graph import Op
 from anylayer.layer.contract import Wanted
+from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network, TensorType, size_text
 from anylayer.source import TracedNode
+
+if TYPE_CHECKING:
+    from anylayer.inspect.figures import Figures, Measured
 
 Named = list[tuple[str, TensorType | None]]
 
@@ -28,7 +33,7 @@ class NodeReport:
     shapes. `where` is "engine", "native" (a kernel of a library; `reason` says how it runs), "host" (it runs in
     Python, `reason` says why), "constant", "refused" (`reason` is the broken rule), "unknown" (its type has no
     definition) or "unshaped" (its input shapes are not known). `origin` is "built-in", the file of the user's
-    class, or "".
+    class, or "". `figures` is what was measured, in a full report.
     """
 
     name: str
@@ -42,6 +47,7 @@ class NodeReport:
     reason: str
     origin: str
     notes: list[str] = field(default_factory=list)
+    figures: Figures | None = None
 
 
 @dataclass(slots=True)
@@ -49,6 +55,9 @@ class Report:
     """A table of a network's nodes.
 
     `open` and `layouts` are the network's. `weighted` says whether the network has weights, or a file of weights.
+    `results` are the values that the outputs stand for.
+    `measured` makes it a full report, which is shown as a page. All views of a network have their data from here:
+    the text and JSON of `inspect`, the table of a notebook, and the page.
     """
 
     source: str
@@ -60,6 +69,8 @@ class Report:
     open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
     layouts: dict[str, str] = field(default_factory=dict)
     weighted: bool = True
+    results: tuple[str, ...] = ()
+    measured: Measured | None = None
 
     @property
     def totals(self) -> dict[str, int]:
@@ -77,6 +88,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values, for JSON."""
+        measured = {} if self.measured is None else {"measured": self.measured.to_dict()}
         return {
             "source": self.source,
             "dialect": self.dialect,
@@ -95,11 +107,13 @@ class Report:
                     "reason": n.reason,
                     "origin": n.origin,
                     "notes": n.notes,
+                    **({} if n.figures is None else {"figures": n.figures.to_dict()}),
                 }
                 for n in self.nodes
             ],
             "totals": self.totals,
             "notes": self.notes,
+            **measured,
         }
 
     @property
@@ -120,10 +134,22 @@ class Report:
         width = shutil.get_terminal_size().columns
         return "\n".join([*(line for line, _ in lines(self, width)), *ends(self, width)])
 
+    def to_html(self) -> str:
+        """Return the report as one page of HTML, which needs no other file and no network access."""
+        from anylayer.inspect.page import to_page
+
+        return to_page(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the page of `to_html` as a file."""
+        page = self.to_html().encode()
+        write_whole(Path(path), lambda file: file.write(page))
+
     def _repr_html_(self) -> str:
         from anylayer.inspect.listing import to_html
+        from anylayer.inspect.page import to_frame
 
-        return to_html(self)
+        return to_html(self) if self.measured is None else to_frame(self)
 
 
 def _named_as_dicts(named: Named) -> list[dict[str, Any]]:
@@ -159,6 +185,7 @@ def make_report(network: Network, definitions: Definitions, shapes: Mapping[str,
         dict(network.open),
         dict(network.layouts),
         bool(network.weights) or any(node.blobs for node in network.nodes),
+        tuple(network.outputs.values()),
     )
 
 

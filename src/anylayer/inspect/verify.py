@@ -40,6 +40,11 @@ class NodeCheck:
     note: str = ""
     refused: bool = False
 
+    @property
+    def relative(self) -> float:
+        """The error relative to the scale."""
+        return self.error / max(self.scale, 1e-6)
+
 
 def verify(net: Net, inputs: Mapping[str, Any], engine: str = "onnxruntime") -> Iterator[NodeCheck]:
     """Run the network in NumPy, and each node alone on `engine` with NumPy's inputs; yield a check per node.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import IO
 
@@ -14,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps, UnidentifiedImageError
 from anylayer.errors import FileError, at
 from anylayer.network import Array
 
-__all__ = ["Image", "ImageDraw", "ImageFont", "ImageOps", "opened", "stored_values"]
+__all__ = ["Image", "ImageDraw", "ImageFont", "ImageOps", "from_array", "opened", "png", "stored_values"]
 
 
 @contextmanager
@@ -38,6 +39,18 @@ def opened(path: Path | IO[bytes], formats: tuple[str, ...] | None = None) -> It
             raise FileError("there is no such file") from None
         except (OSError, SyntaxError, ValueError, EOFError, MemoryError) as error:
             raise FileError(f"the image cannot be read: {error}") from None
+
+
+def from_array(image: Array) -> Image.Image:
+    """Return a uint8 array, (H, W) in gray or (H, W, 3) in BGR order, as an image."""
+    return Image.fromarray(image if image.ndim == 2 else np.ascontiguousarray(image[:, :, ::-1]))
+
+
+def png(image: Array) -> bytes:
+    """Return a uint8 array, (H, W) in gray or (H, W, 3) in BGR order, as a PNG file."""
+    buffer = BytesIO()
+    from_array(np.ascontiguousarray(image)).save(buffer, format="png", optimize=True)
+    return buffer.getvalue()
 
 
 def stored_values(path: Path) -> Array:

@@ -115,8 +115,7 @@ def _cell(check: NodeCheck) -> str:
         return "refused"
     if check.note and check.ok:
         return "-"
-    relative = check.error / max(check.scale, 1e-6)
-    return f"{'ok' if check.ok else 'OFF'} {relative:.1e}"
+    return f"{'ok' if check.ok else 'OFF'} {check.relative:.1e}"
 
 
 def _verdict(found: list[NodeCheck]) -> str:

@@ -115,3 +115,13 @@ def to_image(maps: Array, show: str) -> tuple[Array, str]:
     top = 1.0 if float(np.nanmin(maps)) >= 0 and float(np.nanmax(maps)) <= 1 else 255.0
     values = np.clip(np.nan_to_num(maps.transpose(1, 2, 0)) * (255.0 / top), 0, 255)
     return np.rint(values).astype(np.uint8), f"3 channels as blue, green, red of 0..{top:g}"
+
+
+def summary(array: Array) -> str:
+    """Return `0.01..0.98, mean 0.2`, and the number of values that are not finite."""
+    finite = array[np.isfinite(array)]
+    text = "no values"
+    if finite.size:
+        text = f"{finite.min():.6g}..{finite.max():.6g}, mean {finite.mean(dtype=np.float64):.6g}"
+    odd = array.size - finite.size
+    return text + (f"; {odd} of {array.size} values are NaN or infinite" if odd else "")

@@ -1,0 +1,116 @@
+"""Write a page that shows what a network does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anylayer.cli.command import (
+    TakesInputs,
+    engine_option,
+    network_options,
+    read_net,
+    say,
+    shapes_of,
+    threads_option,
+)
+from anylayer.cli.commands.convert import spinner
+from anylayer.cli.commands.run import image_options, preprocessing_of
+from anylayer.cli.files import to_json
+from anylayer.cli.inputs import feed
+from anylayer.cli.trials import trial_options
+
+if TYPE_CHECKING:
+    from anylayer import Net
+    from anylayer.inspect.report import Report
+    from anylayer.network import Array
+
+
+@click.command(
+    cls=TakesInputs,
+    epilog="\b\nExample:\n  anylayer report deploy.prototxt weights.caffemodel -i a.jpg -o report.html",
+)
+@network_options
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The HTML file to write.")
+@image_options
+@engine_option()
+@threads_option
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.01),
+    metavar="S",
+    default=0.5,
+    help="How long the network is measured, in seconds, with counters and without [0.5].",
+)
+@click.option(
+    "--blob", "blobs", multiple=True, metavar="NAME", help="Draw this feature map [the last one of each size]."
+)
+@click.option("--no-verify", is_flag=True, help="Do not compare the nodes with NumPy.")
+@click.option(
+    "--write",
+    "written",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also convert the network, and show what that changed.",
+)
+@trial_options
+def command(**given: Any) -> None:
+    """Write one HTML file with the graph, the time and error of each node, pictures, and the code of your layers.
+
+    The file needs no other file and no network access. A network that does not run, because a layer has no
+    definition or the weights are missing, gets a page too, which says so.
+    """
+    net = read_net(given)
+    shapes = shapes_of(net, given["shapes"])
+    arrays, images = _inputs(net, given, shapes)
+    if given["random_weights"]:
+        known = shapes if arrays is None else {name: array.shape for name, array in arrays.items()}
+        net.fill(given["seed"], known)
+    report = _measure(net, given, shapes, arrays, images)
+    report.save(given["out"])
+    if given["as_json"]:
+        click.echo(to_json(report.to_dict()))
+    for gap in report.measured.gaps if report.measured is not None else ():
+        say(f"note: {gap}", given["quiet"])
+    say(f"wrote {given['out']}", given["quiet"])
+
+
+def _inputs(
+    net: Net, given: dict[str, Any], shapes: dict[str, tuple[Any, ...]]
+) -> tuple[dict[str, Array] | None, dict[str, Array]]:
+    """Return the arrays of -i, and the images that they were made from by input. None stands for noise."""
+    if not given["inputs"]:
+        return None, {}
+    images: dict[str, Array] = {}
+    arrays = feed(net, given["inputs"], shapes, given["seed"], preprocessing_of(given), images)
+    return arrays, images
+
+
+def _measure(
+    net: Net,
+    given: dict[str, Any],
+    shapes: dict[str, tuple[Any, ...]],
+    arrays: dict[str, Array] | None,
+    images: dict[str, Array],
+) -> Report:
+    from anylayer.inspect.full import full_report
+
+    with spinner("measuring", given["quiet"]):
+        conversion = None
+        if given["written"] is not None:
+            conversion = net.write(given["written"], shapes=shapes or None)
+        return full_report(
+            net,
+            arrays,
+            engine=given["engine"],
+            threads=given["threads"],
+            shapes=shapes or None,
+            seconds=given["seconds"],
+            compare=not given["no_verify"],
+            blobs=given["blobs"] or None,
+            images=images,
+            conversion=conversion,
+            seed=given["seed"],
+        )

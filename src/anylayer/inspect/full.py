@@ -1,0 +1,204 @@
+"""Full reports: the table of nodes with measured times, errors against NumPy, pictures, and the code of layers."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anylayer.compile.nodes import input_arrays, input_types, trace_nodes
+from anylayer.compile.plan import GraphStep, require_types
+from anylayer.errors import AnyLayerError, InputError, nearest, need
+from anylayer.inspect.costs import Profile
+from anylayer.inspect.figures import Change, Figures, LayerCode, Measured, figures_of
+from anylayer.inspect.pictures import chosen_maps, input_pictures, picture
+from anylayer.inspect.profile import folded_layers, profile
+from anylayer.inspect.report import Report, make_report
+from anylayer.inspect.verify import verify
+from anylayer.network import Array, Network, TensorType
+from anylayer.numerics import normal_noise
+from anylayer.optimize.simplify import simplify
+from anylayer.readers import load_reader, readers
+from anylayer.runtime.model import Model
+
+if TYPE_CHECKING:
+    from anylayer.api import Net
+    from anylayer.convert.conversion import Conversion
+
+
+def full_report(
+    net: Net,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    engine: str = "auto",
+    threads: int | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    seconds: float = 0.5,
+    compare: bool = True,
+    blobs: Sequence[str] | None = None,
+    images: Mapping[str, Array] | None = None,
+    conversion: Conversion | None = None,
+    seed: int = 0,
+) -> Report:
+    """Return the report of a network with what can be measured of it. See Net.report for the arguments.
+
+    images: the images (H, W, 3) in BGR order from which inputs were made. What cannot be measured is a gap of the
+    report, with the reason: a layer without a definition, missing weights, an engine that is not installed.
+    """
+    network = net.network
+    types = input_types(network, shapes)
+    if inputs is not None:
+        inputs = input_arrays(types, inputs)
+        types = {name: TensorType(array.shape, array.dtype) for name, array in inputs.items()}
+    report = make_report(network, net.definitions, {name: t.shape for name, t in types.items() if t is not None})
+    report.measured = measured = Measured(code=_code(net, report))
+    if conversion is not None:
+        measured.change = _change(network, conversion)
+    for name in blobs or ():
+        known = [value for n in report.nodes for value, _ in n.outputs]
+        need(name in known, f"{network.source}: there is no blob '{name}'{nearest(name, known)}", InputError)
+    traced = list(trace_nodes(network, network.nodes, net.definitions, types, lenient=True))
+    figures = {row.name: figures_of(t) for row, t in zip(report.nodes, traced)}
+    with _gap(measured, "nothing was run: "):
+        arrays = (
+            inputs
+            if inputs is not None
+            else dict(zip(types, normal_noise(require_types(network, types).values(), seed)))
+        )
+        found = profile(net, arrays, engine, threads, seconds)
+        measured.engine, measured.profile = found.engine, found
+        _add_times(figures, found)
+        _add_model(net, measured, figures, arrays, blobs if blobs is not None else chosen_maps(network, traced))
+        measured.pictures[:0] = input_pictures(network, arrays, images or {})
+        if compare and measured.engine != "numpy":
+            with _gap(measured, "the engine was not compared with NumPy: "):
+                for check in verify(net, arrays, measured.engine):
+                    figures[check.name].check = check
+                measured.verified = True
+    for row in report.nodes:
+        row.figures = figures[row.name]
+    return report
+
+
+@contextmanager
+def _gap(measured: Measured, what: str) -> Iterator[None]:
+    """Turn an error inside into a gap of the report."""
+    try:
+        yield
+    except AnyLayerError as error:
+        measured.gaps.append(f"{what}{error}")
+
+
+def _add_times(figures: Mapping[str, Figures], found: Profile) -> None:
+    """Give each node its time. Nodes that run as one have it at the node with the most multiply-adds."""
+    for cost in found.costs:
+        if not cost.layers or cost.where in ("reorder", "call"):
+            continue
+        lead = figures[_lead(cost.layers, figures)]
+        lead.seconds = (lead.seconds or 0.0) + cost.seconds
+        lead.limit, lead.arithmetic, lead.bandwidth = (
+            found.limit(cost),
+            found.arithmetic(cost),
+            found.bandwidth(cost),
+        )
+        lead.precision = next((p.precision for p in cost.parts if p.precision), lead.precision)
+        for name in cost.layers if len(cost.layers) > 1 else ():
+            figures[name].together = cost.layers
+            figures[name].precision = lead.precision
+
+
+_HEAVY = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN")
+
+
+def _lead(layers: Sequence[str], figures: Mapping[str, Figures]) -> str:
+    """Return the layer that stands for others that run with it: the first with multiply-adds, or the first."""
+    return next((name for name in layers if any(op in figures[name].recorded for op in _HEAVY)), layers[0])
+
+
+def _add_model(
+    net: Net, measured: Measured, figures: Mapping[str, Figures], arrays: Mapping[str, Array], maps: Sequence[str]
+) -> None:
+    """Run the network once for the pictures, and add the operators that are left of each node."""
+    network = net.network
+    wanted = {**network.outputs, **{name: name for name in maps if name not in network.outputs}}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "layer .* runs in Python", UserWarning)  # the rows say it
+        shapes = {name: array.shape for name, array in arrays.items()}
+        model = Model(network, net.definitions, wanted, engine=measured.engine, shapes=shapes)
+    results = model({name: arrays[name] for name in model.inputs})
+    layouts = {value: node.layout for node in network.nodes for value in node.outputs}
+    for public, value in wanted.items():
+        role = "output" if public in network.outputs else "map"
+        last = layouts.get(value, "") == "NHWC"
+        measured.pictures.append(picture(role, public, results[public], last))
+    if model.plan is not None:
+        _add_operators(figures, model, measured.engine)
+
+
+def _add_operators(figures: Mapping[str, Figures], model: Model, engine: str) -> None:
+    """Count the operators that are left of each node after the rewrite rules, and say where others went."""
+    for step in model.plan.steps if model.plan is not None else ():
+        if not isinstance(step, GraphStep):
+            continue
+        graph = simplify(step.graph, engine)
+        for name in {o.scope for o in step.graph.ops} & {*figures}:
+            figures[name].compiled = dict(Counter(o.op for o in graph.ops if o.scope == name))
+        for into, names in folded_layers(step.graph, {o.scope for o in graph.ops}).items():
+            for name in names:
+                if name in figures:
+                    figures[name].into = into
+
+
+# ---------------------------------------------------------------------- code
+
+
+def _code(net: Net, report: Report) -> list[LayerCode]:
+    """Return the source of the classes that the user gave, with the reasons of host calls."""
+    found = []
+    for type_, definition in net.user_layers.items():
+        nodes = [n for n in report.nodes if n.type == type_]
+        calls = tuple((n.name, n.reason) for n in nodes if n.where == "host")
+        line, text = _source(definition.cls)
+        named = re.escape(Path(definition.origin).name)
+        marked = {int(m) for _, reason in calls for m in re.findall(rf"(?:^|[ /(]){named}:(\d+)", reason)}
+        names = tuple(n.name for n in nodes)
+        found.append(LayerCode(type_, definition.origin, line, text, names, calls, tuple(sorted(marked))))
+    return found
+
+
+def _source(cls: Any) -> tuple[int, str]:
+    """Return the first line and the text of a class; (0, "") where its source is not available."""
+    try:
+        lines, first = inspect.getsourcelines(cls)
+    except (OSError, TypeError):
+        return 0, ""
+    return first, "".join(lines)
+
+
+# ---------------------------------------------------------------------- conversions
+
+
+def _change(network: Network, done: Conversion) -> Change:
+    """Return what a conversion changed."""
+    return Change(
+        done.format,
+        [(str(path), path.stat().st_size) for path in done.files],
+        dict(Counter(node.type for node in network.nodes)),
+        _types_in(done),
+        done.to_dict()["outputs"],
+        done.runs or f"nothing: {done.unchecked}",
+        list(done.notes),
+    )
+
+
+def _types_in(done: Conversion) -> dict[str, int]:
+    """Return how often each type of node occurs in the files; {} for a format that anylayer only writes."""
+    if done.format not in readers():
+        return {}
+    written = load_reader(done.format).read(done.files[-1], None, user_types=frozenset())
+    return dict(Counter(node.type for node in written.nodes))

@@ -1,0 +1,169 @@
+"""A report as one page of HTML, which needs no other file and no network access.
+
+The page is made of files in the folder `template`: page.html, page.css and page.js. The data are embedded as
+JSON, and the script puts them into the page as text only. A content security policy allows this script and this
+style and nothing else, so that no name in a network's file can become code.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from anylayer.inspect.figures import Figures
+from anylayer.inspect.lanes import lanes
+from anylayer.inspect.listing import own, short, to_html, where
+from anylayer.inspect.report import Named, NodeReport, Report
+from anylayer.inspect.tables import shortened
+from anylayer.network import TensorType, open_text
+
+_VALUE = 400
+"""Characters of a param's value up to which it is shown."""
+_PARAMS = 200
+"""Params of a node up to which they are listed."""
+
+
+def to_page(report: Report) -> str:
+    """Return the page of a report."""
+    parts = {name: _part(f"page.{name}") for name in ("css", "js")}
+    sources = {"css": "style-src", "js": "script-src"}
+    policy = "; ".join(f"{sources[name]} 'sha256-{_digest(text)}'" for name, text in parts.items())
+    filled = {
+        "title": html.escape(Path(report.source).name or "network"),
+        "policy": f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; {policy}",
+        "style": parts["css"],
+        "script": parts["js"],
+        "data": _embedded(page_data(report)),
+        "table": to_html(report),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], _part("page.html"))
+
+
+def to_frame(report: Report) -> str:
+    """Return the page in a frame, for a notebook. The frame has no access to the notebook."""
+    page = html.escape(to_page(report), quote=True)
+    style = "width: 100%; height: 80vh; min-height: 480px; border: 1px solid #8884; border-radius: 8px"
+    return f'<iframe sandbox="allow-scripts" srcdoc="{page}" title="anylayer report" style="{style}"></iframe>'
+
+
+@cache
+def _part(name: str) -> str:
+    return (files("anylayer.inspect") / "template" / name).read_text("utf-8")
+
+
+def _digest(text: str) -> str:
+    """Return the hash by which a content security policy names a script or a style."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _embedded(data: Mapping[str, Any]) -> str:
+    """Return JSON that no text inside can end: "<", ">" and "&" are escaped."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def page_data(report: Report) -> dict[str, Any]:
+    """Return what the page shows, as plain values."""
+    measured = report.measured
+    shown = {id(n) for n in report.layers}
+    rows = lanes(
+        [([v for v, _ in n.inputs], [v for v, _ in n.outputs]) for n in report.nodes],
+        report.results,
+    )
+    producers = {value: i for i, n in enumerate(report.nodes) for value, _ in n.outputs}
+    nodes = []
+    for i, (n, row) in enumerate(zip(report.nodes, rows)):
+        nodes.append(
+            {
+                "i": i,
+                **_node(n),
+                "hidden": id(n) not in shown,
+                "lane": row.lane,
+                "above": row.above,
+                "through": row.through,
+                "below": row.below,
+                "starts": row.starts,
+                "ends": row.ends,
+                "from": [producers.get(v, -1) for v, _ in n.inputs],
+            }
+        )
+    return {
+        "source": report.source,
+        "name": Path(report.source).name,
+        "dialect": report.dialect or "",
+        "weighted": report.weighted,
+        "totals": report.totals,
+        "inputs": [_end(report, name, kind, True) for name, kind in report.inputs],
+        "outputs": [_end(report, name, kind, False) for name, kind in report.outputs],
+        "nodes": nodes,
+        "notes": list(dict.fromkeys(report.notes)),
+        "measured": measured.to_dict() if measured is not None else None,
+    }
+
+
+def _node(n: NodeReport) -> dict[str, Any]:
+    return {
+        "name": n.name,
+        "type": n.type,
+        "short": short(n.params),
+        "params": list(_flat("", n.params))[:_PARAMS],
+        "inputs": _types(n.inputs),
+        "outputs": _types(n.outputs),
+        "weights": n.weights,
+        "macs": n.macs,
+        "where": n.where,
+        "runs": where(n),
+        "own": own(n),
+        "reason": n.reason,
+        "origin": n.origin,
+        "notes": n.notes,
+        "figures": _figures(n.figures) if n.figures is not None else None,
+    }
+
+
+def _types(named: Named) -> list[list[str]]:
+    return [[name, str(kind) if kind is not None else ""] for name, kind in named]
+
+
+def _end(report: Report, name: str, kind: TensorType | None, is_input: bool) -> dict[str, str]:
+    """Return an input or output of the network: its name, type and layout."""
+    known = report.open.get(name)
+    text = str(kind) if kind is not None else open_text(known) if known else "shape not known"
+    return {"name": name, "type": text, "layout": report.layouts.get(name, "") if is_input else ""}
+
+
+def _flat(prefix: str, value: Any) -> Iterator[list[str]]:
+    """Yield the params as [dotted name, value]. An array is shown by its type."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _flat(f"{prefix}.{name}" if prefix else str(name), inner)
+        return
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        value = TensorType(value.shape, value.dtype)
+    yield [prefix, shortened(str(value), _VALUE)]
+
+
+def _figures(f: Figures) -> dict[str, Any]:
+    """Return the figures of a node. A number that is not finite is None."""
+    found = f.to_dict()
+    check = f.check
+    if check is not None:
+        found["check"] = {
+            "relative": check.relative if math.isfinite(check.relative) else None,
+            "error": check.error if math.isfinite(check.error) else None,
+            "scale": check.scale,
+            "ok": check.ok,
+            "refused": check.refused,
+            "note": check.note,
+            "compared": not (check.note and check.ok),
+        }
+    return found
