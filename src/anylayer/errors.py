@@ -222,6 +222,11 @@ def shape_wording(name: str) -> str:
     return wording(f"shapes={{{name!r}: (1, 3, 224, 224)}}", f"--shape {name}=1,3,224,224")
 
 
+def shortened(text: str, limit: int = 60) -> str:
+    """Return a text for a message, cut to at most `limit` characters."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x'?"` for the known name that is closest to `name`, or "" where none is close.
 

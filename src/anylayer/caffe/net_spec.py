@@ -131,8 +131,7 @@ class NetSpec:
             raise AttributeError(f"the NetSpec has no top '{name}'{nearest(name, self.tops)}")
         return self.tops[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
-        self.tops[name] = value
+    __setitem__ = __setattr__
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)

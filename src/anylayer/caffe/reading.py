@@ -98,11 +98,11 @@ def read_given(given: Given) -> Found:
         built = reader.built(
             path,
             weights,
+            frozenset([*users, *kernels]),
             dialect=given.dialect,
             phase="TRAIN" if given.phase == TRAIN else "TEST",
             level=given.level,
             stages=given.stages or (),
-            user_types=frozenset([*users, *kernels]),
         )
     found = Found(built.network, built.layers(), users, kernels, given.phase)
     found.find_classes()

@@ -156,28 +156,19 @@ def to_open_shapes(
     return shapes
 
 
-def open_shape_option(function: F) -> F:
-    """Add --shape, in which a size may stay open."""
+def _shape_option(callback: Callable[..., Any], more: str = "") -> Callable[[F], F]:
     return click.option(
         "--shape",
         "shapes",
         multiple=True,
-        callback=to_open_shapes,
+        callback=callback,
         metavar="INPUT=N,C,H,W",
-        help="The shape of an input, instead of the file's. A size may stay open: data=N,3,32*h,W>=64.",
-    )(function)
+        help=f"The shape of an input, instead of the file's.{more}",
+    )
 
 
-def shape_option(function: F) -> F:
-    """Add --shape."""
-    return click.option(
-        "--shape",
-        "shapes",
-        multiple=True,
-        callback=to_shapes,
-        metavar="INPUT=N,C,H,W",
-        help="The shape of an input, instead of the file's.",
-    )(function)
+shape_option = _shape_option(to_shapes)
+open_shape_option = _shape_option(to_open_shapes, " A size may stay open: data=N,3,32*h,W>=64.")
 
 
 def input_option(what: str, *, required: bool = False) -> Callable[[F], F]:

@@ -24,7 +24,7 @@ from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.open_sizes import solved
 from anylayer.graph.sized import Element, elements_of
 from anylayer.graph.sizes import Dim
-from anylayer.graph.symbolic import Size, is_symbolic
+from anylayer.graph.symbolic import Size, holds_symbolic
 from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
 
@@ -181,7 +181,7 @@ class _Unifier:
             raise self.refuse(f"operators {names}")
         for name in {*a.attrs, *b.attrs}:
             first, second = a.attrs.get(name), b.attrs.get(name)
-            if repr(first) != repr(second) or _has_size(first):
+            if repr(first) != repr(second) or holds_symbolic(first):
                 raise self.refuse(f"{a.op} with {name}={first}, then with {name}={second}")
         if len(a.inputs) != len(b.inputs):
             raise self.refuse(f"{a.op} of {len(a.inputs)} arrays, then of {len(b.inputs)}")
@@ -252,11 +252,6 @@ class _Unifier:
         if empty or len(rest) > 1 or (-1 in target and rest):
             return self.constant(a, b)
         return self.graph.constant(np.array([-1 if i in rest else d for i, d in enumerate(target)], np.int64))
-
-
-def _has_size(x: Any) -> bool:
-    """Return whether an attribute contains a symbolic size."""
-    return any(map(_has_size, x)) if type(x) in (list, tuple) else is_symbolic(x)
 
 
 def _equal(a: Value, b: Value) -> bool:

@@ -26,9 +26,10 @@ from anylayer.graph import Graph, Value
 from anylayer.graph.sizes import is_static
 from anylayer.kernels.embedding import is_embeddable
 from anylayer.layer.native import NativeNode
-from anylayer.libraries.openvino import ov, shared_core
+from anylayer.libraries.openvino import ov, read_onnx, shared_core
 from anylayer.network import Array
 from anylayer.writers.onnx import to_onnx
+from anylayer.writers.onnx.model import Lifted
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 GENERAL = True
@@ -117,20 +118,11 @@ class OpenVinoProgram:
 
         divisions: values whose division must not become a product with the reciprocal.
         """
-        lifted: dict[str, Array] = {}
-
-        def lift(name: str, value: Value) -> bool:
-            if value.const is None or value.const.nbytes < _SHARED_BYTES or value.dtype != np.float32:
-                return False
-            lifted[name] = value.const
-            return True
-
-        model = shared_core().read_model(to_onnx(graph, lift=lift).SerializeToString())
+        lifted = Lifted(_SHARED_BYTES)
+        model = read_onnx(to_onnx(graph, lift=lifted).SerializeToString())
         exact = {v.name for v in divisions}
         for node in model.get_ops():
-            if node.get_type_name() == "TopK" and node.output(1).get_target_inputs():
-                node.set_attribute("stable", True)  # equal values in the order of their indices, as in ONNX; slow
-            elif node.get_type_name() == "Divide" and node.get_friendly_name() in exact:
+            if node.get_type_name() == "Divide" and node.get_friendly_name() in exact:
                 node.get_rt_info()[_DIVISION] = True
         if not lifted:
             return model

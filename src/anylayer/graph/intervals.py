@@ -120,7 +120,7 @@ class Intervals:
         if op.op == "MaxPool" and value is not op.outputs[0]:
             return of_dtype(value.dtype)
         if op.op in _SAME:
-            return self.of(_first(op))
+            return self.of(op.first)
         rule = _RULES.get(op.op)
         return of_dtype(value.dtype) if rule is None else rule(self, op)
 
@@ -136,13 +136,6 @@ def _intersection(a: Interval, b: Interval) -> Interval:
 
 def _union(parts: Sequence[Interval]) -> Interval:
     return min(p[0] for p in parts), max(p[1] for p in parts)
-
-
-def _first(op: Op) -> Value:
-    value = op.inputs[0]
-    if value is None:
-        raise ValueError(f"{op.op} has no first input")
-    return value
 
 
 def _constant(value: Value) -> Interval:
@@ -180,14 +173,14 @@ def _fold(function: Callable[[Interval, Interval], Interval]) -> Callable[[Inter
 
 
 def _cast(intervals: Intervals, op: Op) -> Interval:
-    low, high = intervals.of(_first(op))
+    low, high = intervals.of(op.first)
     if op.outputs[0].dtype.kind == "f":
         return low, high
     return math.trunc(low) if low > -math.inf else low, math.trunc(high) if high < math.inf else high
 
 
 def _clip(intervals: Intervals, op: Op) -> Interval:
-    low, high = intervals.of(_first(op))
+    low, high = intervals.of(op.first)
     lower, upper = [*op.inputs[1:3], None, None][:2]
     lowest = intervals.of(lower)[0] if lower is not None else -math.inf
     highest = intervals.of(upper)[1] if upper is not None else math.inf
@@ -209,21 +202,21 @@ def _div(intervals: Intervals, op: Op) -> Interval:
 
 
 def _rounded(intervals: Intervals, op: Op) -> Interval:
-    low, high = intervals.of(_first(op))
+    low, high = intervals.of(op.first)
     return math.floor(low) if low > -math.inf else low, math.ceil(high) if high < math.inf else high
 
 
 def _sum(intervals: Intervals, op: Op) -> Interval:
     """Return the interval of sums of any number of the elements."""
-    low, high = intervals.of(_first(op))
-    count = math.prod(_size(d) for d in _first(op).shape)
+    low, high = intervals.of(op.first)
+    count = math.prod(_size(d) for d in op.first.shape)
     return min(low * count, 0) if low else 0, max(high * count, 0) if high else 0
 
 
 def _reduce_sum(intervals: Intervals, op: Op) -> Interval:
     """Return the interval of a ReduceSum: at least 1 for a sum of exp(x - max(x)), of which one term is 1."""
     low, high = _sum(intervals, op)
-    axes, x = reduced_axes(op), _first(op)
+    axes, x = reduced_axes(op), op.first
     if axes is None or not all(isinstance(d, int) and d for d in x.shape):
         return low, high
     shifted = shifted_exponential(intervals.producers, x)
@@ -238,12 +231,12 @@ def _softened(low: Number) -> Number:
 
 
 def _mean(intervals: Intervals, op: Op) -> Interval:
-    return _softened(intervals.of(_first(op))[0]), math.inf
+    return _softened(intervals.of(op.first)[0]), math.inf
 
 
 def _average_pool(intervals: Intervals, op: Op) -> Interval:
     """Return the interval of means of elements and of the zeros around them."""
-    return min(intervals.of(_first(op))[0], 0), math.inf
+    return min(intervals.of(op.first)[0], 0), math.inf
 
 
 def _multiply(intervals: Intervals, op: Op) -> Interval:
@@ -252,7 +245,7 @@ def _multiply(intervals: Intervals, op: Op) -> Interval:
 
 
 def _power(intervals: Intervals, op: Op) -> Interval:
-    exponent, low = number(op.inputs[1]), intervals.of(_first(op))[0]
+    exponent, low = number(op.inputs[1]), intervals.of(op.first)[0]
     if op.outputs[0].dtype.kind == "f" and exponent == 2:
         return _NOT_NEGATIVE
     if op.outputs[0].dtype.kind != "f" or exponent is None or not (low > 0 and 0 < exponent < 10):
@@ -261,7 +254,7 @@ def _power(intervals: Intervals, op: Op) -> Interval:
 
 
 def _sqrt(intervals: Intervals, op: Op) -> Interval:
-    return _softened(math.sqrt(max(intervals.of(_first(op))[0], 0))), math.inf
+    return _softened(math.sqrt(max(intervals.of(op.first)[0], 0))), math.inf
 
 
 def _sum_of_products(intervals: Intervals, op: Op) -> Interval:
@@ -275,12 +268,12 @@ def _resize(intervals: Intervals, op: Op) -> Interval:
     if op.attrs.get("mode") == "cubic":
         return of_dtype(op.outputs[0].dtype)
     outside = op.attrs.get("extrapolation_value", 0.0)
-    low = min(intervals.of(_first(op))[0], outside)
+    low = min(intervals.of(op.first)[0], outside)
     return _softened(low), math.inf
 
 
 def _abs(intervals: Intervals, op: Op) -> Interval:
-    low, high = intervals.of(_first(op))
+    low, high = intervals.of(op.first)
     return 0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high))
 
 
@@ -295,9 +288,9 @@ _RULES: dict[str, Callable[[Intervals, Op], Interval]] = {
     "ScatterElements": lambda intervals, op: _union(intervals.all_of(op)[::2]),
     "ScatterND": lambda intervals, op: _union(intervals.all_of(op)[::2]),
     "Pad": lambda intervals, op: _union([(0, 0), *(intervals.of(v) for v in op.inputs[:3:2] if v is not None)]),
-    "Neg": lambda intervals, op: (-intervals.of(_first(op))[1], -intervals.of(_first(op))[0]),
+    "Neg": lambda intervals, op: (-intervals.of(op.first)[1], -intervals.of(op.first)[0]),
     "Abs": _abs,
-    "Relu": lambda intervals, op: (max(intervals.of(_first(op))[0], 0), max(intervals.of(_first(op))[1], 0)),
+    "Relu": lambda intervals, op: (max(intervals.of(op.first)[0], 0), max(intervals.of(op.first)[1], 0)),
     **dict.fromkeys(("Sigmoid", "HardSigmoid", "Softmax"), lambda intervals, op: (0, 1)),
     "Cast": _cast,
     "Clip": _clip,
@@ -316,7 +309,7 @@ _RULES: dict[str, Callable[[Intervals, Op], Interval]] = {
     "CumSum": _sum,
     "ArgMax": lambda intervals, op: _positions(op.inputs[0], op.attrs.get("axis", 0)),
     "ArgMin": lambda intervals, op: _positions(op.inputs[0], op.attrs.get("axis", 0)),
-    "NonZero": lambda intervals, op: (0, max((_size(d) for d in _first(op).shape), default=1) - 1),
-    "Shape": lambda intervals, op: (0, max((_size(d) for d in _first(op).shape), default=1)),
-    "NonMaxSuppression": lambda intervals, op: (-1, max(_size(d) for d in _first(op).shape) - 1),
+    "NonZero": lambda intervals, op: (0, max((_size(d) for d in op.first.shape), default=1) - 1),
+    "Shape": lambda intervals, op: (0, max((_size(d) for d in op.first.shape), default=1)),
+    "NonMaxSuppression": lambda intervals, op: (-1, max(_size(d) for d in op.first.shape) - 1),
 }

@@ -68,6 +68,14 @@ class Op:
     body: Graph | None = None
     kept: bool = False
 
+    @property
+    def first(self) -> Value:
+        """The first input. Raises ValueError if it is absent."""
+        value = self.inputs[0]
+        if value is None:
+            raise ValueError(f"{self.op} has no first input")
+        return value
+
 
 class TooManyOperators(TraceError):
     """The error of a graph that would exceed its limit of operators."""

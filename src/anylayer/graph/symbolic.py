@@ -313,6 +313,11 @@ def is_symbolic(x: object) -> bool:
     return type(x) in (Size, SizeReal, SizeDouble)
 
 
+def holds_symbolic(x: object) -> bool:
+    """Return whether a number, or one in nested lists, was computed from symbolic sizes."""
+    return any(map(holds_symbolic, x)) if isinstance(x, (list, tuple)) else is_symbolic(x)
+
+
 def symbolic_shape(shape: Sequence[Any]) -> bool:
     """Return whether a size of a shape is symbolic."""
     return Size in map(type, shape)

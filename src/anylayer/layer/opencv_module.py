@@ -36,7 +36,7 @@ def registering(register: Callable[[str, Any], None], unregister: Callable[[str]
     Where OpenCV is not installed, a stand-in for the module cv2 is imported in its place.
     """
     before: dict[str, Any] = {name: sys.modules.get(name, _ABSENT) for name in _NAMES}
-    module = _installed()
+    module = installed()
     if module is None:
         module = StandIn("cv2")
         dnn = StandIn("cv2.dnn")
@@ -64,7 +64,7 @@ def registering(register: Callable[[str, Any], None], unregister: Callable[[str]
                     sys.modules[name] = found
 
 
-def _installed() -> ModuleType | None:
+def installed() -> ModuleType | None:
     """Return OpenCV's module, or None where it cannot be imported."""
     try:
         return importlib.import_module("cv2")

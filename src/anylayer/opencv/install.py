@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from anylayer.errors import InputError, need_value
+from anylayer.layer.opencv_module import installed
 from anylayer.opencv import constants, models, read, registry
 from anylayer.opencv.errors import converted
 from anylayer.opencv.net import Net
@@ -35,7 +34,7 @@ def install() -> None:
     """
     if _replaced:
         return
-    cv2 = need_value(_opencv(), "OpenCV is not installed: pip install opencv-python", InputError)
+    cv2 = need_value(installed(), "OpenCV is not installed: pip install opencv-python", InputError)
     dnn = cv2.dnn
     if hasattr(dnn, "readNetFromCaffe"):
         return
@@ -62,13 +61,6 @@ def uninstall() -> None:
             delattr(place, name)
         else:
             setattr(place, name, before)
-
-
-def _opencv() -> ModuleType | None:
-    try:
-        return importlib.import_module("cv2")
-    except ImportError:
-        return None
 
 
 def _put(place: Any, name: str, value: Any) -> None:

@@ -265,11 +265,3 @@ def is_float32(o: Op) -> bool:
     """Return whether an operator's outputs and computed inputs are float32 with static shapes."""
     values = [v for v in o.inputs if v is not None and v.const is None]
     return all(v.dtype == F4 and is_static(v.shape) for v in [*values, *o.outputs])
-
-
-def first_input(o: Op) -> Value:
-    """Return an operator's first input. Raises ValueError if it is absent."""
-    value = o.inputs[0]
-    if value is None:
-        raise ValueError(f"{o.op} has no first input")
-    return value

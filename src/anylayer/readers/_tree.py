@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Union
 
-from anylayer.errors import FileError
+from anylayer.errors import FileError, shortened
 from anylayer.network import Array, Flag, Word
 
 
@@ -183,4 +183,4 @@ def shown(value: object) -> str:
     if isinstance(value, Block):
         return "a message { ... }"
     text = str(value) if isinstance(value, Word) or not isinstance(value, str) else f'"{value}"'
-    return text if len(text) <= 60 else text[:57] + "..."
+    return shortened(text)

@@ -16,7 +16,7 @@ from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import sized_array
-from anylayer.graph.sizes import Dim, broadcast, is_one, is_static
+from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, stand_for
 from anylayer.graph.symbolic import is_symbolic, is_zero, same, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
@@ -300,7 +300,7 @@ def concat(parts: Sequence[Array], axis: int) -> Array:
             )
     sizes = [p.shape[axis] for p in parts]
     if any(isinstance(s, Dim) for s in sizes):
-        total: Any = Dim(f"{'+'.join(str(getattr(s, 'name', s)) for s in sizes)}", _maximum_total(sizes))
+        total: Any = Dim(f"{'+'.join(str(getattr(s, 'name', s)) for s in sizes)}", sum(stand_for(sizes)))
     else:
         total = sum(sizes)
         parts = [p for p in parts if p.shape[axis]] or [first]
@@ -308,11 +308,6 @@ def concat(parts: Sequence[Array], axis: int) -> Array:
             return parts[0]
     shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
     return record("Concat", list(parts), shape, first.dtype, axis=axis)
-
-
-def _maximum_total(sizes: Sequence[Any]) -> int:
-    """Return the sum of sizes, in which dynamic sizes count with their maximum."""
-    return sum(s.maximum if isinstance(s, Dim) else s for s in sizes)
 
 
 def pad(x: Array, before: Sequence[int], after: Sequence[int], value: Any = 0, mode: str = "constant") -> Array:

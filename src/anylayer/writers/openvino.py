@@ -18,7 +18,7 @@ from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._notes import renamed_output_notes, why_not_run
 from anylayer.writers._precision import Precision, Sets, precision_of
 from anylayer.writers.onnx import to_onnx
-from anylayer.writers.onnx.model import Public, titles
+from anylayer.writers.onnx.model import Lifted, Public, titles
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 SUFFIXES = (".xml",)
@@ -106,29 +106,20 @@ def _openvino() -> Any:
 
 def _model(graph: Graph, source: Source, shared: list[Array], precision: Precision) -> Any:
     """Return the ov.Model of the graph. Append arrays to `shared` that must live as long as the model."""
-    from anylayer.libraries.openvino import fold_constants, shared_core
+    from anylayer.libraries.openvino import fold_constants, read_onnx
 
     cut = _GraphWithoutKept(graph)
-    constants: dict[str, Array] = {}
-
-    def lift(name: str, value: Value) -> bool:
-        if precision.int8 or value.const is None or value.const.nbytes < _LARGE or value.dtype != np.float32:
-            return False
-        constants[name] = value.const
-        return True
-
+    constants = Lifted(_LARGE)
     values = {name for node in source.network.nodes for name in node.outputs}
     renamed = other_outputs(source)
     names = [*(renamed.get(n, n) for n in source.outputs), *(f"{v.name}/kept" for v in cut.read)]
+    lift = None if precision.int8 else constants
     proto = to_onnx(cut.graph, source.network.name or "net", lift=lift, public=Public(names, values))
     if precision.int8:
         from anylayer.libraries.onnxruntime import to_int8
 
         proto = to_int8(proto, precision.calibrate, precision.quantized(graph, titles(graph), source))
-    model = shared_core().read_model(proto.SerializeToString())
-    for node in model.get_ops():
-        if node.get_type_name() == "TopK" and node.output(1).get_target_inputs():
-            node.set_attribute("stable", True)  # ONNX orders equal values by index
+    model = read_onnx(proto.SerializeToString())
     parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
     for name, array in constants.items():
         _put_constant(model, parameters[name], array, shared)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from anylayer.errors import LayerError
+from anylayer.errors import LayerError, shortened
 from anylayer.layer import Layer, Registry, need
+from anylayer.layer.fields import attribute
 from anylayer.layers._family import define
 from anylayer.network import Node
 
@@ -82,7 +83,7 @@ class KerasLayer(Layer):
         for name, value in [*((f"input {i}", v) for i, v in enumerate(args)), *kwargs.items()]:
             missing = value is None and name == "input 0"
             fits = name in _SWITCHES or (_is_tensors(value) and not missing)
-            need(fits, f"{name} must be a tensor, got {_shown(value)}")
+            need(fits, f"{name} must be a tensor, got {shortened(repr(value), 80)}")
         return args, kwargs
 
     def inner(self, spec: Any, first: int, count: int | None = None) -> KerasLayer:
@@ -125,6 +126,20 @@ class KerasLayer(Layer):
             self.note(f"dtype {name}: computed in float32")
 
 
+FORMATS = ("channels_last", "channels_first")
+
+
+class Spatial(KerasLayer):
+    """A layer of inputs with spatial axes and channels."""
+
+    data_format: Any = attribute(
+        "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
+    )
+
+    def setup(self) -> None:
+        self.data_format = one_of(self.data_format or "channels_last", FORMATS, "data_format")
+
+
 _SWITCHES = frozenset({"return_attention_scores", "use_causal_mask", "training"})
 """Names of the arguments of a call that are not tensors."""
 
@@ -136,12 +151,6 @@ def _is_tensors(value: Any) -> bool:
     return value is None or (hasattr(value, "shape") and hasattr(value, "dtype"))
 
 
-def _shown(value: Any) -> str:
-    """Return the text of a value for a message, at most 80 characters long."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def with_inputs(value: Any, inputs: Sequence[Any]) -> Any:
     """Return the arguments of a call with the inputs in place of {"input": index}."""
     if isinstance(value, dict):
@@ -151,9 +160,6 @@ def with_inputs(value: Any, inputs: Sequence[Any]) -> Any:
     if isinstance(value, list):
         return [with_inputs(item, inputs) for item in value]
     return value
-
-
-FORMATS = ("channels_last", "channels_first")
 
 
 _SIZES = {1: ("T",), 2: ("H", "W"), 3: ("D", "H", "W")}

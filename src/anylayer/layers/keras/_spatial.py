@@ -11,11 +11,11 @@ from anylayer.layer import need
 from anylayer.layer.arguments import extent, flat_pads, same_pads
 from anylayer.layer.fields import attribute
 from anylayer.layers.keras._activations import activation
-from anylayer.layers.keras._base import FORMATS, KerasLayer, one_of, positive
+from anylayer.layers.keras._base import Spatial, one_of, positive
 from anylayer.network import Array
 
 
-class Windows(KerasLayer):
+class Windows(Spatial):
     """A layer that slides a window over `rank` axes."""
 
     rank: ClassVar[int] = 2
@@ -23,12 +23,9 @@ class Windows(KerasLayer):
 
     strides: Any = attribute("any", None, doc="strides per axis; those of a pooling default to pool_size")
     padding: str = attribute("string", "valid", doc="valid: no padding; same: ceil(size / stride) windows")
-    data_format: Any = attribute(
-        "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
-    )
 
     def setup(self) -> None:
-        self.data_format = one_of(self.data_format or "channels_last", FORMATS, "data_format")
+        super().setup()
         self.padding = one_of(self.padding.lower(), self.paddings, "padding")
 
     def need_rank(self, x: Any) -> None:

@@ -8,16 +8,13 @@ import numpy as np
 
 from anylayer.layer import layer, need
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import FORMATS, KerasLayer, by_rank, one_of
+from anylayer.layers.keras._base import FORMATS, Spatial, by_rank
 
 
-class GlobalPooling(KerasLayer):
+class GlobalPooling(Spatial):
     """A reduction of the spatial axes to one number per channel."""
 
     rank: ClassVar[int] = 2
-    data_format: Any = attribute(
-        "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
-    )
     keepdims: bool = attribute("bool", False, doc="whether the reduced axes are kept with size 1")
 
     def axes(self, x: Any) -> tuple[int, ...]:
@@ -26,7 +23,7 @@ class GlobalPooling(KerasLayer):
             len(x.shape) == self.rank + 2,
             f"takes an input of rank {self.rank + 2} (batch, {self.rank} axes, channels), got {tuple(x.shape)}",
         )
-        first = 1 if one_of(self.data_format or "channels_last", FORMATS, "data_format") == FORMATS[0] else 2
+        first = 1 if self.data_format == FORMATS[0] else 2
         return tuple(range(first, first + self.rank))
 
 

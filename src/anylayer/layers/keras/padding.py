@@ -8,19 +8,13 @@ import numpy as np
 
 from anylayer.layer import need
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import FORMATS, KerasLayer, by_rank, numbers, one_of
+from anylayer.layers.keras._base import Spatial, by_rank, numbers
 
 
-class Borders(KerasLayer):
+class Borders(Spatial):
     """A layer with two numbers, before and after, for each of `rank` axes."""
 
     rank: ClassVar[int] = 2
-    data_format: Any = attribute(
-        "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
-    )
-
-    def setup(self) -> None:
-        self.data_format = one_of(self.data_format or "channels_last", FORMATS, "data_format")
 
     def pairs(self, given: Any, what: str, rank: int) -> list[tuple[int, int]]:
         """Return the numbers before and after each axis of an input of rank `rank`."""

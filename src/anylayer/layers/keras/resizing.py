@@ -9,19 +9,12 @@ import numpy as np
 from anylayer.layer import layer, need
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layer.fields import attribute
-from anylayer.layers.keras._base import FORMATS, KerasLayer, one_of, positive
+from anylayer.layers.keras._base import KerasLayer, Spatial, one_of, positive
 from anylayer.layers.keras._resampling import METHODS, resampled
 
 
-class Images(KerasLayer):
+class Images(Spatial):
     """A layer of images (N, H, W, C), or (N, C, H, W) with channels_first."""
-
-    data_format: Any = attribute(
-        "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
-    )
-
-    def setup(self) -> None:
-        self.data_format = one_of(self.data_format or "channels_last", FORMATS, "data_format")
 
     def images(self, x: Any) -> Any:
         """Return `x` as float32 (N, C, H, W)."""
@@ -158,7 +151,7 @@ class UpSampling1D(KerasLayer):
 
 
 @layer("UpSampling3D")
-class UpSampling3D(KerasLayer):
+class UpSampling3D(Spatial):
     """Repeat each cell along three axes.
 
     (N, D, H, W, C) to (N, D * size[0], H * size[1], W * size[2], C); data_format channels_first puts C at axis 1.
@@ -166,13 +159,10 @@ class UpSampling3D(KerasLayer):
     """
 
     size: Any = attribute("any", 2, doc="number of repetitions per axis")
-    data_format: Any = attribute(
-        "any", "channels_last", doc="channels_last: (N, ..., C); channels_first: (N, C, ...)"
-    )
 
     def forward(self, x: Any) -> Any:
         need(len(x.shape) == 5, f"takes an input of rank 5, got {tuple(x.shape)}")
-        y = channels_first(x, one_of(self.data_format or "channels_last", FORMATS, "data_format"))
+        y = channels_first(x, self.data_format)
         for axis, factor in enumerate(positive(self.size, 3, "size")):
             y = np.repeat(y, factor, axis=axis + 2)
-        return restored(y, self.data_format or "channels_last")
+        return restored(y, self.data_format)

@@ -8,7 +8,7 @@ import numpy as np
 from anylayer.graph.facts import Cut, slice_cuts
 from anylayer.graph.ir import Op, Value
 from anylayer.network import Array
-from anylayer.optimize.rules import Rewriter, first_input, is_float32, rule
+from anylayer.optimize.rules import Rewriter, is_float32, rule
 
 _ORT, _BOTH = ("onnxruntime",), ("onnxruntime", "openvino")
 _OUTSIDE = 1 << 40
@@ -50,7 +50,7 @@ def _space_to_depth(new: Rewriter, o: Op) -> list[Value] | None:
     (n, c, h, b, w, b2), perm = six
     if b != b2 or b < 2 or perm[4:] != [2, 4] or sorted(perm[1:4]) != [1, 3, 5]:
         return None
-    flat = new.reshape(o, first_input(o), (n, c, h * b, w * b))
+    flat = new.reshape(o, o.first, (n, c, h * b, w * b))
     deep = new.step(o, "SpaceToDepth", [flat], (n, b * b * c, h, w), blocksize=b)
     indices = np.arange(b * b * c).reshape(b, b, c)  # the operator's channels are (row, column, channel)
     channels = indices.transpose([{3: 0, 5: 1, 1: 2}[p] for p in perm[1:4]]).reshape(-1)
@@ -74,7 +74,7 @@ def _depth_to_space(new: Rewriter, o: Op) -> list[Value] | None:
     if perm[2] != 4 or perm[4] != 5 or b != sizes[column] or b < 2:
         return None
     n, c = sizes[0], sizes[channel]
-    flat = new.reshape(o, first_input(o), (n, c * b * b, h, w))
+    flat = new.reshape(o, o.first, (n, c * b * b, h, w))
     mode, channels = "DCR", np.arange(c * b * b)
     if (channel, row, column) == (1, 2, 3):
         mode = "CRD"
@@ -118,7 +118,7 @@ def _strided(new: Rewriter, o: Op) -> list[Value] | None:
     cuts = slice_cuts(o)
     if cuts is None or not is_float32(o) or len(o.outputs[0].shape) != 4 or [c.axis for c in cuts] != [2, 3]:
         return None
-    shape = first_input(o).shape
+    shape = o.first.shape
     if any(c.start != 0 or c.step < 2 for c in cuts):
         return None
     steps = [c.step for c in cuts]
@@ -133,7 +133,7 @@ def _reversed(new: Rewriter, o: Op) -> list[Value] | None:
     cuts = slice_cuts(o)
     if cuts is None or not is_float32(o):
         return None
-    x, axis = first_input(o), len(o.outputs[0].shape) - 1
+    x, axis = o.first, len(o.outputs[0].shape) - 1
     own = [c for c in cuts if c.axis == axis and c.step == -1]
     if not own or o.outputs[0].shape[axis] != x.shape[axis]:
         return None

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer.graph.facts import slice_cuts
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import is_one, is_static
-from anylayer.optimize.rules import Rewriter, first_input, is_float32, rule
+from anylayer.optimize.rules import Rewriter, is_float32, rule
 
 _NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}
 
@@ -17,7 +17,7 @@ _NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}
 @rule("Identity")
 def _identity(new: Rewriter, o: Op) -> list[Value] | None:
     """Remove Identity."""
-    return [first_input(o)]
+    return [o.first]
 
 
 @rule("Max", "Min", "Sum", "Mean", "Dropout")
@@ -25,19 +25,19 @@ def _single_operand(new: Rewriter, o: Op) -> list[Value] | None:
     """Remove Max, Min, Sum and Mean of one array, and Dropout. OpenVINO 2026.4 removes them while it reads, and
     with them the name of an input."""
     single = len(o.inputs) == 1 or (o.op == "Dropout" and len(o.outputs) == 1 and o.inputs[2:] in ([], [None]))
-    return [first_input(o)] if single and first_input(o).shape == o.outputs[0].shape else None
+    return [o.first] if single and o.first.shape == o.outputs[0].shape else None
 
 
 @rule("Cast")
 def _cast(new: Rewriter, o: Op) -> list[Value] | None:
     """Remove a Cast to the same dtype, and a Cast to a wider dtype before another Cast."""
-    x, out = first_input(o), o.outputs[0]
+    x, out = o.first, o.outputs[0]
     if x.dtype == out.dtype:
         return [x]
     inner = new.producer(x, "Cast")
     if inner is None:
         return None
-    origin = first_input(inner)
+    origin = inner.first
     if not _is_wider(origin.dtype, x.dtype):
         return None
     return [origin] if origin.dtype == out.dtype else new.emit(o, "Cast", [origin], **o.attrs)
@@ -51,7 +51,7 @@ def _is_wider(a: np.dtype[Any], b: np.dtype[Any]) -> bool:
 @rule("Expand", "Reshape")
 def _same_shape(new: Rewriter, o: Op) -> list[Value] | None:
     """Remove Expand and Reshape to the same shape."""
-    x = first_input(o)
+    x = o.first
     return [x] if x.shape == o.outputs[0].shape and is_static(x.shape) else None
 
 
@@ -61,19 +61,19 @@ def _reshapes(new: Rewriter, o: Op) -> list[Value] | None:
     inner, target = new.producer(o.inputs[0], "Reshape"), o.inputs[1]
     if inner is None or target is None or target.const is None or (target.const == 0).any():
         return None
-    if first_input(inner).shape == o.outputs[0].shape and is_static(o.outputs[0].shape):
-        return [first_input(inner)]
-    return new.emit(o, "Reshape", [first_input(inner), target])
+    if inner.first.shape == o.outputs[0].shape and is_static(o.outputs[0].shape):
+        return [inner.first]
+    return new.emit(o, "Reshape", [inner.first, target])
 
 
 @rule("Transpose")
 def _transposes(new: Rewriter, o: Op) -> list[Value] | None:
     """Combine two Transposes, remove one that is the identity, and make one that only moves axes of size 1 a
     Reshape."""
-    x, perm = first_input(o), list(o.attrs["perm"])
+    x, perm = o.first, list(o.attrs["perm"])
     inner = new.producer(x, "Transpose")
     if inner is not None:
-        x, perm = first_input(inner), [inner.attrs["perm"][i] for i in perm]
+        x, perm = inner.first, [inner.attrs["perm"][i] for i in perm]
     if perm == list(range(len(perm))):
         return [x]
     moving = [a for a in perm if not is_one(x.shape[a])]

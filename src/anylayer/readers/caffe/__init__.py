@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict, Unpack
 
 from anylayer.errors import FileError, InputError, at, nearest, need, need_name
 from anylayer.layer import Definition, Registry
@@ -86,35 +86,25 @@ def read(
     model: Path,
     weights: Path | None = None,
     *,
-    dialect: str | None = None,
-    proto: str | Path | None = None,
-    phase: str = "TEST",
-    level: int = 0,
-    stages: str | Sequence[str] = (),
     user_types: frozenset[str] = frozenset(),
+    **options: Unpack[CaffeOptions],
 ) -> Network:
     """Read a network and its weights.
 
     `model` is a prototxt, or a .caffemodel that contains its network. `user_types` are layer types that the user
-    defines; their params are kept as the file has them. The other options are those of CaffeOptions.
+    defines; their params are kept as the file has them. `options` are those of CaffeOptions.
 
     Raise FileError, NetworkError or LayerError, each with the file and, if known, the line. Raise InputError for a
     phase or a dialect that does not exist.
     """
-    return built(model, weights, dialect, proto, phase, level, stages, user_types).network
+    return built(model, weights, user_types, **options).network
 
 
-def built(
-    model: Path,
-    weights: Path | None = None,
-    dialect: str | None = None,
-    proto: str | Path | None = None,
-    phase: str = "TEST",
-    level: int = 0,
-    stages: str | Sequence[str] = (),
-    user_types: frozenset[str] = frozenset(),
-) -> Built:
+def built(model: Path, weights: Path | None, user_types: frozenset[str], **options: Unpack[CaffeOptions]) -> Built:
     """Read a network as `read` does. Return it with the layers of the file, also those that it leaves out."""
+    dialect, proto, stages = options.get("dialect"), options.get("proto"), options.get("stages") or ()
+    given = options.get("phase")
+    phase = "TEST" if given is None else given
     need(phase in PHASES, f"phase must be TEST or TRAIN, got {phase!r}", InputError)
     if dialect is not None:
         _require_dialect(dialect)
@@ -131,9 +121,10 @@ def built(
     if not net.line:
         net = remove_splits(net)
     stored = read_stored(Path(weights)) if weights is not None else []
-    state = network_state(net, phase, level, (stages,) if isinstance(stages, str) else tuple(stages))
-    options = Options(state, dialect, user_types, schema)
-    return build(net, stored, str(weights) if weights is not None else "", options)
+    stages = (stages,) if isinstance(stages, str) else tuple(stages)
+    state = network_state(net, phase, options.get("level") or 0, stages)
+    rules = Options(state, dialect, user_types, schema)
+    return build(net, stored, str(weights) if weights is not None else "", rules)
 
 
 def complete(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> None:

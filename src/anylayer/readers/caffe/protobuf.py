@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import ConversionError, at, need
+from anylayer.errors import ConversionError, at, need, shortened
 from anylayer.libraries.protobuf import DecodeError, descriptor_pb2, message_class, parse_text
 from anylayer.readers._names import layer_place
 from anylayer.readers._protobuf import BYTES, Buffer
@@ -136,7 +136,7 @@ def _same(given: Any, read: Any, field: Any) -> bool:
 
 def _shown(value: Any) -> str:
     text = f'"{value}"' if type(value) is str else str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return shortened(text)
 
 
 def _without_blobs(buffer: Buffer) -> bytes:

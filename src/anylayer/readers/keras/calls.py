@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from anylayer.errors import FileError, need
+from anylayer.errors import FileError, need, shortened
 from anylayer.layer import Registry
 from anylayer.readers._limits import MAX_CALL_OUTPUTS, MAX_NESTING
 
@@ -118,7 +118,7 @@ def _ref(history: Any) -> Ref:
         and len(history) == 3
         and isinstance(history[0], str)
         and all(type(i) is int and i >= 0 for i in history[1:]),
-        f"a tensor must be [layer, call, output], got {_shown(history)}",
+        f"a tensor must be [layer, call, output], got {shortened(repr(history), 80)}",
         FileError,
     )
     need(
@@ -127,12 +127,6 @@ def _ref(history: Any) -> Ref:
         FileError,
     )
     return Ref(*history)
-
-
-def _shown(value: Any) -> str:
-    """Return a value of the file for a message, shortened to 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def refs_of(spec: Any) -> list[Ref]:
@@ -145,15 +139,19 @@ def refs_of(spec: Any) -> list[Ref]:
         return [ref for item in spec for ref in refs_of(item)]
     if isinstance(spec, dict):
         return [ref for key in sorted(spec) for ref in refs_of(spec[key])]
-    raise FileError(f"a tensor must be [layer, call, output], got {_shown(spec)}")
+    raise FileError(f"a tensor must be [layer, call, output], got {shortened(repr(spec), 80)}")
 
 
 def _keras2_call(node: Any, layers: Collection[str]) -> LayerCall:
-    need(isinstance(node, (list, dict)), f"an inbound node must be a list, got {_shown(node)}", FileError)
+    need(
+        isinstance(node, (list, dict)),
+        f"an inbound node must be a list, got {shortened(repr(node), 80)}",
+        FileError,
+    )
     if _is_history(node):
         return LayerCall([_constant_or_ref(node)], _options([node], layers))
     items = [item for item in node if item != []]
-    rule = f"an inbound node must list tensors, got {_shown(node)}"
+    rule = f"an inbound node must list tensors, got {shortened(repr(node), 80)}"
     need(all(_is_history(item) for item in items), rule, FileError)
     found = [_constant_or_ref(item) for item in items]
     return LayerCall([found[0] if len(found) == 1 else found] if found else [], _options(items, layers))
@@ -169,7 +167,9 @@ def _constant_or_ref(item: list[Any]) -> Argument:
 
 def _options(items: list[Any], layers: Collection[str]) -> dict[str, Any]:
     given = items[0][3] if items and len(items[0]) == 4 else {}
-    need(isinstance(given, dict), f"a call's options must be an object, got {_shown(given)}", FileError)
+    need(
+        isinstance(given, dict), f"a call's options must be an object, got {shortened(repr(given), 80)}", FileError
+    )
     return {key: _tensors_in(value, layers) for key, value in given.items() if value is not None and key != "name"}
 
 

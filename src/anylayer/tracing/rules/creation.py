@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, is_one
-from anylayer.graph.symbolic import extreme, is_symbolic, is_zero, same_shape, symbolic_shape
+from anylayer.graph.symbolic import extreme, holds_symbolic, is_symbolic, is_zero, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray, copy_of, wrapped
 from anylayer.tracing.dispatch import call_function, implements, traced_in
@@ -105,7 +105,7 @@ def array(
         result = wrapped(running_graph(), cast(object._resolved(), dtype or object.dtype))
         result = copy_of(result) if result is object else result
         result._scalar = False
-    elif _symbolic_in(object):
+    elif holds_symbolic(object):
         result = wrapped(running_graph(), _nested(object, dtype))
     elif next(traced_in(object), None) is None:
         result = constant_array(np.array(object, dtype))
@@ -116,11 +116,6 @@ def array(
     while result.ndim < ndmin:
         result = np.expand_dims(result, 0)
     return result
-
-
-def _symbolic_in(x: Any) -> bool:
-    """Return whether a number in nested lists is symbolic."""
-    return any(map(_symbolic_in, x)) if type(x) in (list, tuple) else is_symbolic(x)
 
 
 def _nested(items: Any, dtype: DTypeLike | None) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import LayerError, at, need
+from anylayer.errors import LayerError, at, need, shortened
 from anylayer.layer import Enum, Field, Message
 from anylayer.layer.fields import Kind
 from anylayer.network import Flag, Word
@@ -115,7 +115,7 @@ def _is_bool(value: object) -> bool:
 
 def _shown(value: object) -> str:
     text = "{ ... }" if isinstance(value, Mapping) else str(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return shortened(text, 40)
 
 
 def _integer(name: str, given: Sequence[Placed]) -> str:

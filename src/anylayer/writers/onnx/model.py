@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import EngineError
 from anylayer.graph import OPSET, Dim, Graph, Op, Value
-from anylayer.libraries.onnx import TensorProto, helper, least_version, numpy_helper, onnx
+from anylayer.libraries.onnx import TensorProto, elem_type, helper, least_version, numpy_helper, onnx
+from anylayer.network import Array
 
 _IR_VERSION = 9
 _RENAMED = {"GridSample": {"bilinear": "linear", "bicubic": "cubic"}}  # since opset 20
@@ -20,6 +20,19 @@ External = Callable[[str, Value], "tuple[str, int] | None"]
 
 Lift = Callable[[str, Value], bool]
 """(name, constant) -> whether the constant becomes an input of the model."""
+
+
+class Lifted(dict[str, Array]):
+    """The float32 constants of at least `least` bytes by name, collected when `to_onnx` calls it as its `lift`."""
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def __call__(self, name: str, value: Value) -> bool:
+        if value.const is None or value.const.nbytes < self.least or value.dtype != np.float32:
+            return False
+        self[name] = value.const
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +358,7 @@ def _initializer(name: str, value: Value, external: External | None) -> TensorPr
     location = external(name, value) if external is not None else None
     if location is None:
         return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
-    tensor = TensorProto(name=name, data_type=_element_type(array.dtype), dims=array.shape)
+    tensor = TensorProto(name=name, data_type=elem_type(array.dtype), dims=array.shape)
     tensor.data_location = TensorProto.EXTERNAL
     for key, text in (("location", location[0]), ("offset", str(location[1])), ("length", str(array.nbytes))):
         tensor.external_data.add(key=key, value=text)
@@ -353,11 +366,7 @@ def _initializer(name: str, value: Value, external: External | None) -> TensorPr
 
 
 def _info(name: str, value: Value) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, _element_type(value.dtype), _dims(value.shape))
-
-
-def _element_type(dtype: np.dtype[Any]) -> int:
-    return int(helper.np_dtype_to_tensor_dtype(dtype))
+    return helper.make_tensor_value_info(name, elem_type(value.dtype), _dims(value.shape))
 
 
 def _dims(shape: Sequence[int | str | Dim]) -> list[int | str]:
